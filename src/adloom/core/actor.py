@@ -1,0 +1,36 @@
+"""Who asks: a role, and the account that it acts for."""
+
+from enum import StrEnum
+from uuid import UUID
+
+import msgspec
+
+
+class Role(StrEnum):
+    """What kind of user someone is; there are only these."""
+
+    ADMIN = "admin"
+    VIEWER = "viewer"
+    ADVERTISER = "advertiser"
+    PUBLISHER = "publisher"
+
+
+ACCOUNT_ROLES = frozenset({Role.ADVERTISER, Role.PUBLISHER})
+
+
+class Actor(msgspec.Struct, frozen=True, kw_only=True):
+    """Someone who has shown a valid token or key."""
+
+    subject: str
+    role: Role
+    account_id: UUID | None = None
+
+    def __post_init__(self) -> None:
+        assert (self.account_id is not None) == (self.role in ACCOUNT_ROLES), (
+            "advertisers and publishers act for an account, admins and viewers for none"
+        )
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether the actor reads every account's data."""
+        return self.role not in ACCOUNT_ROLES

@@ -1,0 +1,37 @@
+"""Where time comes from: everything else takes `now`, or a `Clock` to ask."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Tells the current moment, always as aware UTC."""
+
+    def now(self) -> datetime:
+        """Tell the current moment."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def now(self) -> datetime:
+        """Tell the current moment."""
+        return datetime.now(UTC)
+
+
+class ManualClock:
+    """A clock that moves only when told to, for tests and simulations."""
+
+    def __init__(self, start: datetime) -> None:
+        assert start.tzinfo is not None, "all times are aware"
+        self._now = start.astimezone(UTC)
+
+    def now(self) -> datetime:
+        """Tell the moment the clock was last moved to."""
+        return self._now
+
+    def advance(self, step: timedelta) -> None:
+        """Move forward; time never runs back."""
+        assert step >= timedelta(), "time never runs back"
+        self._now += step

@@ -1,0 +1,124 @@
+"""Errors that users can cause: one class per code, which owns its code and status.
+
+They are raised where the rule is and rendered in one place, `runtime.http.problem`.
+"""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import ClassVar
+
+import msgspec
+
+
+class FieldProblem(msgspec.Struct, frozen=True):
+    """One field of the input and what to change about it."""
+
+    field: str
+    message: str
+
+
+class AdloomError(Exception):
+    """Base of all errors with a code; never raised itself."""
+
+    code: ClassVar[str]
+    status: ClassVar[HTTPStatus]
+
+    def __init__(self, detail: str, *, errors: Sequence[FieldProblem] = ()) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.errors = tuple(errors)
+
+
+class BadRequestError(AdloomError):
+    """What was asked cannot be done as asked."""
+
+    code = "BAD_REQUEST"
+    status = HTTPStatus.BAD_REQUEST
+
+
+class ValidationFailedError(BadRequestError):
+    """Fields of the input are wrong; `errors` names each."""
+
+    code = "VALIDATION_FAILED"
+
+
+class UnauthenticatedError(AdloomError):
+    """No token, or one that is not valid."""
+
+    code = "UNAUTHENTICATED"
+    status = HTTPStatus.UNAUTHORIZED
+
+
+class ForbiddenError(AdloomError):
+    """A role that may never do the thing."""
+
+    code = "FORBIDDEN"
+    status = HTTPStatus.FORBIDDEN
+
+
+class NotFoundError(AdloomError):
+    """Not there, or not yours: the two look the same from outside."""
+
+    code = "NOT_FOUND"
+    status = HTTPStatus.NOT_FOUND
+
+
+class BannerNotFoundError(NotFoundError):
+    """No such banner; the ledger and the catalog both say so, hence it stands here."""
+
+    code = "BANNER_NOT_FOUND"
+
+
+class PlacementNotFoundError(NotFoundError):
+    """No such placement."""
+
+    code = "PLACEMENT_NOT_FOUND"
+
+
+class CampaignNotFoundError(NotFoundError):
+    """No such campaign."""
+
+    code = "CAMPAIGN_NOT_FOUND"
+
+
+class MethodNotAllowedError(AdloomError):
+    """The address is there, the method is not."""
+
+    code = "METHOD_NOT_ALLOWED"
+    status = HTTPStatus.METHOD_NOT_ALLOWED
+
+
+class ConflictError(AdloomError):
+    """The write collides with what is there."""
+
+    code = "CONFLICT"
+    status = HTTPStatus.CONFLICT
+
+
+class BodyTooLargeError(AdloomError):
+    """The body is over the bound of its route."""
+
+    code = "BODY_TOO_LARGE"
+    status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+
+
+class RateLimitedError(AdloomError):
+    """Too many requests of one address."""
+
+    code = "RATE_LIMITED"
+    status = HTTPStatus.TOO_MANY_REQUESTS
+
+    def __init__(self, detail: str, *, retry_after_seconds: int) -> None:
+        super().__init__(detail)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class UnavailableError(AdloomError):
+    """A part we need does not answer; the client should come back."""
+
+    code = "UNAVAILABLE"
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+
+    def __init__(self, detail: str, *, retry_after_seconds: int = 1) -> None:
+        super().__init__(detail)
+        self.retry_after_seconds = retry_after_seconds
