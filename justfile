@@ -1,0 +1,39 @@
+# Everything a developer does, one recipe each; `just` alone lists them.
+
+# List the recipes
+default:
+    @{{just_executable()}} --list --unsorted
+
+# Install everything that is needed, tools included
+setup:
+    uv sync --all-groups
+
+# Run the whole product on this machine; arguments go to `adloom up`
+run *arguments:
+    uv run adloom up {{arguments}}
+
+# Format, then check style, types and import contracts
+check:
+    uv run ruff format && uv run ruff check --fix
+    uv run basedpyright
+    uv run lint-imports
+
+# Run the tests; arguments go to pytest
+test *arguments:
+    uv run pytest {{arguments}}
+
+# Run the seeded simulations; arguments go to pytest
+simulate *arguments:
+    HYPOTHESIS_PROFILE=thorough uv run pytest tests/simulation {{arguments}}
+
+# Measure the delivery plane, as ratios in one run; arguments go to `adloom bench`
+bench *arguments:
+    uv run adloom bench {{arguments}}
+
+# Bring the database of DATABASE_URL to the newest schema
+migrate *arguments:
+    uv run adloom migrate {{arguments}}
+
+# Write the exact version of every package into pyproject.toml; `--upgrade` looks for newer ones first
+pin *arguments:
+    uv run --no-sync python scripts/pin.py {{arguments}}

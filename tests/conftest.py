@@ -1,0 +1,113 @@
+"""What every test may ask for: a database and a Valkey of its own, and no way to the outside."""
+
+import contextlib
+import ipaddress
+import os
+import socket
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import asyncpg
+import hypothesis
+import msgspec
+import pytest
+
+from adloom.runtime.embedded.valkey import EmbeddedValkey
+from adloom.runtime.postgres import Pool, open_pool
+from adloom.runtime.valkey import Valkey, open_valkey
+from tests.support.services import Services, running_services, running_valkey
+
+hypothesis.settings.register_profile("quick", max_examples=50, deadline=None)
+hypothesis.settings.register_profile("thorough", max_examples=1_000, deadline=None)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+SERVICES = pytest.StashKey[Services]()
+CLOSING = pytest.StashKey[contextlib.ExitStack]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    refuse_outside_sockets()
+    worker_input: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if worker_input is not None:
+        config.stash[SERVICES] = msgspec.json.decode(worker_input["services"], type=Services)
+    elif not config.option.collectonly:
+        closing = config.stash[CLOSING] = contextlib.ExitStack()
+        config.stash[SERVICES] = closing.enter_context(running_services())
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if CLOSING in config.stash:
+        config.stash[CLOSING].close()
+
+
+class HandOver:
+    """Tells the processes of the run where the servers are that the first one has started."""
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        node.workerinput["services"] = msgspec.json.encode(node.config.stash[SERVICES]).decode()
+
+
+def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
+    pluginmanager.register(HandOver())
+
+
+def refuse_outside_sockets() -> None:
+    connect = socket.socket.connect
+
+    def connect_inside(self: socket.socket, address: Any) -> None:
+        if self.family in {socket.AF_INET, socket.AF_INET6} and not is_loopback(str(address[0])):
+            raise RuntimeError(f"A test tried to reach {address!r}, which is not on this machine.")
+        connect(self, address)
+
+    socket.socket.connect = connect_inside
+
+
+def is_loopback(host: str) -> bool:
+    return host == "localhost" or ipaddress.ip_address(host).is_loopback
+
+
+@pytest.fixture(scope="session")
+def services(request: pytest.FixtureRequest) -> Services:
+    return request.config.stash[SERVICES]
+
+
+@pytest.fixture(scope="session")
+def shared_valkey() -> Iterator[EmbeddedValkey]:
+    """A Valkey of this process of the run: it starts in milliseconds, and is emptied before each test."""
+    with running_valkey() as valkey:
+        yield valkey
+
+
+@pytest.fixture
+async def database_url(services: Services, request: pytest.FixtureRequest) -> AsyncIterator[str]:
+    """A database of the test's own, with the newest schema and nothing in it."""
+    parts = urlsplit(services.template_url)
+    template = parts.path.removeprefix("/")
+    name = f"test_{os.getpid()}_{abs(hash(request.node.nodeid)):x}"
+    server = await asyncpg.connect(parts._replace(path="/postgres").geturl())
+    await server.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+    yield parts._replace(path=f"/{name}").geturl()
+    await server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    await server.close()
+
+
+@pytest.fixture
+async def redis_url(shared_valkey: EmbeddedValkey) -> str:
+    """The address of a Valkey with nothing in it."""
+    async with open_valkey(shared_valkey.url) as client:
+        await client.flushall()
+    return shared_valkey.url
+
+
+@pytest.fixture
+async def pool(database_url: str) -> AsyncIterator[Pool]:
+    async with open_pool(database_url, size_max=10) as pool:
+        yield pool
+
+
+@pytest.fixture
+async def valkey(redis_url: str) -> AsyncIterator[Valkey]:
+    async with open_valkey(redis_url) as client:
+        yield client

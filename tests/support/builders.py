@@ -1,0 +1,58 @@
+"""Things of the catalog with defaults: a test names only what it is about."""
+
+import itertools
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from adloom.catalog.campaign.lifecycle import CampaignStatus
+from adloom.catalog.campaign.model import Campaign
+from adloom.catalog.source import Source
+from adloom.core.ids import CampaignId
+
+Json = dict[str, Any]
+
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+NOBODY = UUID("01890000-0000-7000-8000-000000000000")
+
+_numbers = itertools.count(1)
+
+
+def a_campaign(
+    *,
+    status: CampaignStatus = CampaignStatus.DRAFT,
+    starts_at: datetime | None = None,
+    ends_at: datetime | None = None,
+    deleted_at: datetime | None = None,
+) -> Campaign:
+    return Campaign(
+        id=CampaignId(NOBODY),
+        advertiser_id=None,
+        name="Summer",
+        description=None,
+        source=Source.INTERNAL,
+        status=status,
+        starts_at=starts_at,
+        ends_at=ends_at,
+        advertiser_name=None,
+        advertiser_contact=None,
+        contract_ref=None,
+        priority=0,
+        created_at=NOON,
+        updated_at=NOON,
+        deleted_at=deleted_at,
+    )
+
+
+def placement_body(**fields: object) -> Json:
+    slug = f"place-{next(_numbers)}"
+    return {"slug": slug, "label": f"Label of {slug}", "layoutType": "full_slider", **fields}
+
+
+def banner_body(**fields: object) -> Json:
+    title = f"Banner {next(_numbers)}"
+    return {"title": title, "primaryImageUrl": "https://cdn.example.com/image.png", **fields}
+
+
+def campaign_body(**fields: object) -> Json:
+    return {"name": f"Campaign {next(_numbers)}", **fields}

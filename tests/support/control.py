@@ -1,0 +1,122 @@
+"""The control plane in the test's own process, and clients that act as somebody."""
+
+import uuid
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import argon2
+import httpx
+import msgspec
+import pytest
+from fastapi import FastAPI
+
+from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
+from adloom.core.clock import ManualClock
+from adloom.core.ids import SystemIds
+from adloom.entrypoints.control import build_control
+from adloom.runtime.auth import Passwords, issue_access_token
+from adloom.runtime.settings import ControlSettings, Secret, Services, Telemetry
+from tests.support.builders import NOON, Json, banner_body, campaign_body, placement_body
+
+SECRET = "a-secret-of-the-tests-that-is-long-enough"
+# A hundredth of the work: the tests are not about how hard it is to guess a password.
+FAST_PASSWORDS = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+
+
+def control_settings(database_url: str, redis_url: str, **changes: Any) -> ControlSettings:
+    settings = ControlSettings(
+        services=Services(database_url=Secret(database_url), redis_url=Secret(redis_url)),
+        telemetry=Telemetry(
+            process="control", log_level="info", log_format="json", metrics_port=None, otlp_endpoint=None
+        ),
+        host="127.0.0.1",
+        port=0,
+        public_url="http://127.0.0.1:8090",
+        jwt_secret=Secret(SECRET),
+        rate_limit_permits_per_minute=1_000_000,
+        trusted_proxies=(),
+    )
+    return msgspec.structs.replace(settings, **changes)
+
+
+class Client(httpx.AsyncClient):
+    """Acts as somebody, and makes things without more words than a test needs."""
+
+    async def made(self, path: str, body: Json) -> Json:
+        answer = await self.post(path, json=body)
+        assert answer.status_code == 201, answer.text
+        return answer.json()
+
+    async def make_placement(self, **fields: object) -> Json:
+        return await self.made("/admin/placements", placement_body(**fields))
+
+    async def make_banner(self, **fields: object) -> Json:
+        return await self.made("/admin/banners", banner_body(**fields))
+
+    async def make_campaign(self, **fields: object) -> Json:
+        return await self.made("/admin/campaigns", campaign_body(**fields))
+
+    async def link(self, campaign: Json, placement: Json) -> Json:
+        path = f"/admin/campaigns/{campaign['id']}/placements"
+        return await self.made(path, {"placementId": placement["id"]})
+
+    async def assign(self, campaign: Json, placement: Json, banner: Json, **fields: object) -> Json:
+        path = f"/admin/campaigns/{campaign['id']}/placements/{placement['id']}/banners"
+        return await self.made(path, {"bannerId": banner["id"], **fields})
+
+
+class ControlPlane:
+    """A running control plane whose clock stands still."""
+
+    def __init__(self, app: FastAPI, clock: ManualClock) -> None:
+        self.app = app
+        self.clock = clock
+
+    def client(self, **headers: str) -> Client:
+        return Client(
+            transport=httpx.ASGITransport(self.app), base_url="http://control.test", headers=headers
+        )
+
+    def acting_as(self, role: Role, account_id: uuid.UUID | None = None) -> Client:
+        return self.client(Authorization=f"Bearer {self.token(role, account_id)}")
+
+    def token(self, role: Role, account_id: uuid.UUID | None = None) -> str:
+        if role in ACCOUNT_ROLES and account_id is None:
+            account_id = SystemIds().new()
+        actor = Actor(subject="test", role=role, account_id=account_id)
+        return issue_access_token(SECRET, actor, now=self.clock.now(), lifetime=timedelta(hours=1))
+
+
+@asynccontextmanager
+async def running_control(settings: ControlSettings) -> AsyncGenerator[ControlPlane]:
+    clock = ManualClock(NOON)
+    app = build_control(settings, clock=clock, ids=SystemIds(), passwords=Passwords(FAST_PASSWORDS))
+    async with app.router.lifespan_context(app):
+        yield ControlPlane(app, clock)
+
+
+def problem(answer: httpx.Response, status: int, code: str) -> Json:
+    """Check that an answer is the contract's error, and give its body."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    body: Json = answer.json()
+    assert (body["status"], body["errorCode"], body["message"]) == (status, code, body["detail"])
+    return body
+
+
+def error_fields(body: Json) -> set[str]:
+    return {entry["field"] for entry in body.get("errors", [])}
+
+
+@pytest.fixture
+async def control(database_url: str, redis_url: str) -> AsyncGenerator[ControlPlane]:
+    async with running_control(control_settings(database_url, redis_url)) as plane:
+        yield plane
+
+
+@pytest.fixture
+async def admin(control: ControlPlane) -> AsyncGenerator[Client]:
+    async with control.acting_as(Role.ADMIN) as client:
+        yield client

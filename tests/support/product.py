@@ -1,0 +1,230 @@
+"""The real product: `adloom up` as a process, whose children can be looked at and killed."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Generator, Sequence
+from http import HTTPStatus
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from adloom.runtime.installation import DataDirectory, Installation
+
+START_SECONDS_MAX = 60.0
+ANSWER_SECONDS_MAX = 5.0
+POLL_SECONDS = 0.02
+MARK = "ADLOOM_TEST_MARK"
+# What would send the product to somebody's servers, or change what is tested.
+OWN_VARIABLES = ("DATABASE_URL", "REDIS_URL", "JWT_SECRET", "WORKER_PORT", "RATE_LIMIT_PERMITS_PER_MINUTE")
+ANY_PORTS = ("--delivery-port", "0", "--control-port", "0", "--worker-port", "0")
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def adloom(*words: str, cwd: Path | None = None) -> Finished:
+    """Run a command to its end."""
+    done = subprocess.run(
+        [sys.executable, "-m", "adloom", *words],
+        cwd=cwd,
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS_MAX,
+        check=False,
+    )
+    return Finished(done.returncode, done.stdout, done.stderr)
+
+
+def clean_environment() -> dict[str, str]:
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name not in OWN_VARIABLES and not name.startswith(("ADLOOM_", "OTEL_"))
+    }
+
+
+def wait_until(is_so: Callable[[], bool], *, seconds: float, what: str) -> float:
+    """Wait for something in another process, and tell how long it took."""
+    started_at = time.monotonic()
+    while not is_so():
+        assert time.monotonic() - started_at < seconds, f"not within {seconds} s: {what}"
+        time.sleep(POLL_SECONDS)
+    return time.monotonic() - started_at
+
+
+@contextlib.contextmanager
+def an_open_folder() -> Generator[Path]:
+    """Give a folder that every user can reach; those of pytest are its user's alone."""
+    with tempfile.TemporaryDirectory(prefix="adloom-tests-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
+def status_of(address: str) -> int | None:
+    """Ask for an address, and tell the status of the answer; None where there is none."""
+    try:
+        with urllib.request.urlopen(address, timeout=ANSWER_SECONDS_MAX) as answer:  # noqa: S310 - our own
+            status: int = answer.status
+            return status
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError:
+        return None
+
+
+class Product:
+    """An `adloom up` of our own on a data directory."""
+
+    def __init__(self, data_dir: Path, *flags: str, as_user: Sequence[str] = ()) -> None:
+        self.data_dir = data_dir
+        self._mark = f"{data_dir}:{time.monotonic_ns()}"
+        self._output = data_dir.with_name(f"{data_dir.name}.output")
+        command = [
+            *as_user,
+            sys.executable,
+            "-m",
+            "adloom",
+            "up",
+            "--data-dir",
+            str(data_dir),
+            *ANY_PORTS,
+            *flags,
+        ]
+        with self._output.open("wb") as writing:
+            self.process = subprocess.Popen(
+                command,
+                cwd="/",
+                env={**clean_environment(), MARK: self._mark},
+                stdin=subprocess.DEVNULL,
+                stdout=writing,
+                stderr=subprocess.STDOUT,
+            )
+
+    def __enter__(self) -> "Product":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        assert not self.left_over()
+
+    @property
+    def said(self) -> str:
+        """Everything that was printed so far, by it and by its children."""
+        return self._output.read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def installation(self) -> Installation:
+        installation = DataDirectory(self.data_dir).installation()
+        assert installation is not None
+        return installation
+
+    @property
+    def delivery_url(self) -> str:
+        return f"http://127.0.0.1:{self.installation.delivery_port}"
+
+    @property
+    def control_url(self) -> str:
+        return f"http://127.0.0.1:{self.installation.control_port}"
+
+    @property
+    def worker_url(self) -> str:
+        return f"http://127.0.0.1:{self.installation.worker_port}"
+
+    @property
+    def database_url(self) -> str:
+        secrets = DataDirectory(self.data_dir).secrets()
+        assert secrets is not None
+        port = self.installation.postgres_port
+        return f"postgresql://adloom:{secrets.postgres_password}@127.0.0.1:{port}/adloom"
+
+    @property
+    def redis_url(self) -> str:
+        secrets = DataDirectory(self.data_dir).secrets()
+        assert secrets is not None
+        return f"redis://:{secrets.valkey_password}@127.0.0.1:{self.installation.valkey_port}/0"
+
+    def wait_until_ready(self) -> "Product":
+        def is_ready() -> bool:
+            assert self.process.poll() is None, f"it ended with {self.process.returncode}:\n{self.said}"
+            return any(line.startswith("adloom ready") for line in self.said.splitlines())
+
+        wait_until(is_ready, seconds=START_SECONDS_MAX, what=f"ready; it said:\n{self.said}")
+        return self
+
+    def is_well(self) -> bool:
+        """Tell whether all planes are ready."""
+        addresses = (
+            f"{self.delivery_url}/health/ready",
+            f"{self.control_url}/health/ready",
+            f"{self.worker_url}/health",
+        )
+        return all(status_of(address) == HTTPStatus.OK for address in addresses)
+
+    def token(self, role: str, *words: str) -> str:
+        done = adloom("token", "--role", role, "--data-dir", str(self.data_dir), *words)
+        assert done.code == 0, done.err
+        return done.out.strip()
+
+    def children(self, kind: str) -> list[int]:
+        """Tell the processes of a kind: delivery, control, worker, postgres or valkey."""
+        return [child.pid for child in psutil.Process(self.process.pid).children() if _kind(child) == kind]
+
+    def kill(self, kind: str) -> int:
+        """End one child without a chance to clean up, and tell which it was."""
+        pid = self.children(kind)[0]
+        os.kill(pid, signal.SIGKILL)
+        return pid
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> float:
+        """Ask it to stop, wait until it has, and tell how long that took."""
+        started_at = time.monotonic()
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+            self.process.wait(30)
+        return time.monotonic() - started_at
+
+    def left_over(self) -> list[str]:
+        """Tell what still runs of it."""
+        return [
+            f"{process.pid} {' '.join(process.info['cmdline'] or [])}"
+            for process in psutil.process_iter(["cmdline"])
+            if process.pid != os.getpid() and self._is_ours(process)
+        ]
+
+    def _is_ours(self, process: psutil.Process) -> bool:
+        try:
+            if process.status() == psutil.STATUS_ZOMBIE:
+                return False
+            if any(word.startswith(str(self.data_dir)) for word in process.cmdline()):
+                return True
+            return process.environ().get(MARK) == self._mark
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            return False
+
+
+def _kind(child: psutil.Process) -> str | None:
+    try:
+        words = child.cmdline()
+    except psutil.NoSuchProcess:
+        return None
+    if "tether.py" in " ".join(words[:4]):
+        return None
+    for word in words:
+        if word.startswith("adloom.entrypoints."):
+            return word.removeprefix("adloom.entrypoints.")
+    return {"postgres": "postgres", "valkey-server": "valkey"}.get(Path(words[0]).name) if words else None

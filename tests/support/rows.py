@@ -1,0 +1,77 @@
+"""Builders of the rows that an index is compiled from; each names only what its test is about."""
+
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from adloom.core.ids import BannerId, CampaignId, PlacementId
+from adloom.delivery.rows import AssignmentRow, PlacementRow, Snapshot
+
+HOME_KEY = 1
+
+
+def an_id(number: int) -> UUID:
+    """A well-formed UUIDv7 that is the same in every run."""
+    return UUID(int=(0x7 << 76) | (0b10 << 62) | number)
+
+
+def a_placement_row(**fields: Any) -> PlacementRow:
+    row = PlacementRow(
+        key=HOME_KEY,
+        id=PlacementId(an_id(1)),
+        slug="home",
+        label="Home",
+        layout_type="full_slider",
+        max_banners=3,
+        is_active=True,
+        fallback_placeholder_url=None,
+        allow_partial_render=False,
+    )
+    return msgspec.structs.replace(row, **fields)
+
+
+def an_assignment_row(**fields: Any) -> AssignmentRow:
+    row = AssignmentRow(
+        placement_key=HOME_KEY,
+        campaign_id=CampaignId(an_id(2)),
+        banner_id=BannerId(an_id(3)),
+        is_live=True,
+        starts_at=None,
+        ends_at=None,
+        display_order=0,
+        weight=100,
+        campaign_priority=0,
+        banner_priority=0,
+        is_fallback=False,
+        fallback_priority=None,
+        title="A banner",
+        headline=None,
+        subheadline=None,
+        description=None,
+        primary_image_url="https://cdn.example.com/a.png",
+        primary_image_alt=None,
+        mobile_image_url=None,
+        video_url=None,
+        media_variants={},
+        cta_label=None,
+        cta_url="https://shop.example.com/",
+        cta_open_new_tab=False,
+        utm_source=None,
+        utm_medium=None,
+        utm_campaign=None,
+        utm_content=None,
+        bg_color=None,
+        transition_duration_ms=None,
+    )
+    return msgspec.structs.replace(row, **fields)
+
+
+def a_snapshot(*assignments: AssignmentRow, version: int = 1, **placement: Any) -> Snapshot:
+    return Snapshot(
+        version=version,
+        placements=[a_placement_row(**placement)],
+        assignments=list(assignments),
+        banner_ids=sorted({one.banner_id for one in assignments}),
+        campaign_ids=sorted({one.campaign_id for one in assignments}),
+    )

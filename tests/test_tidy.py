@@ -1,0 +1,126 @@
+"""What no linter looks at: sizes, names, docstrings, links and addresses."""
+
+import ast
+import functools
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+FILE_LINES_MAX = 400
+FUNCTION_LINES_MAX = 60
+EMPTY_NAMES = frozenset(
+    [
+        "base",
+        "common",
+        "constants",
+        "helper",
+        "helpers",
+        "manager",
+        "managers",
+        "misc",
+        "service",
+        "services",
+        "types",
+        "util",
+        "utils",
+    ]
+)
+# A function may be longer for a reason: "path::name" and why.
+LONG_FUNCTIONS: dict[str, str] = {}
+# In parts, so that this file does not name them itself.
+REGISTRY_HOSTS = tuple(
+    ".".join(parts)
+    for parts in (("pypi", "org"), ("pythonhosted", "org"), ("registry", "npmjs"), ("deb", "debian", "org"))
+)
+LATER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
+
+
+@functools.cache
+def files() -> tuple[Path, ...]:
+    """Everything that is or could be committed."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],  # noqa: S607 - git on the path
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    paths = {ROOT / name for name in listed.stdout.split("\0") if name}
+    return tuple(sorted(path for path in paths if path.is_file()))
+
+
+def texts() -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for path in files():
+        try:
+            found.append((str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")))
+        except UnicodeDecodeError:
+            continue  # an image or a font
+    return found
+
+
+def sources(*folders: str) -> list[tuple[str, str]]:
+    return [(name, text) for name, text in texts() if name.endswith(".py") and name.startswith(folders)]
+
+
+@pytest.fixture(autouse=True)
+def _in_a_checkout() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+
+
+def test_no_source_file_is_too_long() -> None:
+    long = [name for name, text in sources("src/") if len(text.splitlines()) > FILE_LINES_MAX]
+
+    assert long == []
+
+
+def test_no_function_is_too_long_without_a_reason() -> None:
+    long = [
+        f"{name}::{node.name}"
+        for name, text in sources("src/")
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (node.end_lineno or 0) - node.lineno >= FUNCTION_LINES_MAX
+    ]
+
+    assert sorted(set(long) - LONG_FUNCTIONS.keys()) == []
+    assert sorted(LONG_FUNCTIONS.keys() - set(long)) == [], "a reason without its function"
+
+
+def test_every_file_has_a_name_that_says_something() -> None:
+    empty = [name for name, _ in sources("src/") if EMPTY_NAMES & set(Path(name).with_suffix("").parts)]
+
+    assert empty == []
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    silent = [
+        name for name, text in sources("src/", "bench/", "scripts/") if not ast.get_docstring(ast.parse(text))
+    ]
+
+    assert silent == []
+
+
+def test_what_is_to_be_done_later_is_in_the_tracker_not_here() -> None:
+    later = [name for name, text in texts() if LATER.search(text)]
+
+    assert later == []
+
+
+def test_every_decision_record_can_be_found() -> None:
+    records = [path.name for path in files() if path.parent == ROOT / "docs/decisions"]
+    indexes = [ROOT / "ARCHITECTURE.md", ROOT / "docs/decisions/README.md"]
+    linked = "".join(path.read_text(encoding="utf-8") for path in indexes if path.is_file())
+
+    assert [name for name in records if name != "README.md" and name not in linked] == []
+
+
+@pytest.mark.parametrize("host", REGISTRY_HOSTS)
+def test_no_address_of_a_package_registry_is_committed(host: str) -> None:
+    naming = [name for name, text in texts() if host in text]
+
+    assert naming == []
