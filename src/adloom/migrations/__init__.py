@@ -1,0 +1,1 @@
+"""The schema, forward only, one concern a file; applied by `runtime.migrate`."""

@@ -1,0 +1,1 @@
+"""The outside world, without any domain: settings, connections, HTTP, processes, logs."""

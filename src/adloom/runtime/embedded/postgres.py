@@ -1,0 +1,135 @@
+"""An embedded PostgreSQL: one folder, one port on loopback, a password."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+import zlib
+from pathlib import Path
+
+import asyncpg
+
+from adloom.runtime.embedded.binaries import install_postgres, postgres_home
+from adloom.runtime.embedded.identity import door_to, give, unprivileged_user
+from adloom.runtime.embedded.left_over import end_left_over
+from adloom.runtime.processes.program import Program, run
+
+DATABASE = "adloom"
+OWNER = "adloom"
+INITDB_SECONDS_MAX = 120
+READY_SECONDS_MAX = 60.0
+READY_POLL_SECONDS = 0.02
+
+
+class EmbeddedPostgres:
+    """A PostgreSQL of our own; the folder is made on first use and found again later."""
+
+    def __init__(
+        self, folder: Path, *, port: int, password: str, options: dict[str, str] | None = None
+    ) -> None:
+        self._folder = folder
+        self._port = port
+        self._password = password
+        self._options = options or {}
+        self._user = unprivileged_user()
+        self._home = postgres_home(reachable_by=self._user)
+        # A server that we find running is told by this: its folder may be known to it by another path.
+        self._mark = f"cluster_name=adloom-{zlib.crc32(bytes(folder)):08x}"
+
+    @property
+    def url(self) -> str:
+        """The address of the database, password included."""
+        return f"postgresql://{OWNER}:{self._password}@127.0.0.1:{self._port}/{DATABASE}"
+
+    @property
+    def program(self) -> Program:
+        """What to run; the signals are PostgreSQL's fast and immediate shutdown.
+
+        The fast one ends sessions instead of waiting for them. The immediate one is for when we are dead:
+        after a SIGKILL its own children would hold on to the shared memory for a moment.
+        """
+        options = {
+            "port": str(self._port),
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": "",
+            "logging_collector": "off",
+            # Statements that fail are reported where they were sent from.
+            "log_min_messages": "fatal",
+            **self._options,
+        }
+        settings = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
+        settings += ["-c", self._mark]
+        return Program(
+            name="postgres",
+            arguments=(str(self._home / "bin" / "postgres"), "-D", str(self._folder), *settings),
+            environment=_environment(),
+            user=self._user,
+            door=door_to(self._folder, self._user),
+            stop_signal=signal.SIGINT,
+            death_signal=signal.SIGQUIT,
+        )
+
+    async def prepare(self) -> None:
+        """Make the cluster if there is none, and end a server that an earlier run left on it."""
+        self._folder.parent.mkdir(parents=True, exist_ok=True)
+        await asyncio.to_thread(install_postgres, self._home)
+        if (self._folder / "PG_VERSION").exists():
+            await end_left_over(self._folder / "postmaster.pid", mark=self._mark, stop_signal=signal.SIGINT)
+        else:
+            await self._make_cluster()
+
+    async def wait_until_ready(self) -> None:
+        """Wait for the server to answer, and make the database if there is none."""
+        server_url = self.url.removesuffix(DATABASE) + "postgres"
+        async with asyncio.timeout(READY_SECONDS_MAX):
+            while True:
+                try:
+                    connection = await asyncpg.connect(server_url)
+                    break
+                except (OSError, asyncpg.CannotConnectNowError):
+                    await asyncio.sleep(READY_POLL_SECONDS)
+        with contextlib.suppress(asyncpg.DuplicateDatabaseError):
+            await connection.execute(f"CREATE DATABASE {DATABASE}")
+        await connection.close()
+
+    async def _make_cluster(self) -> None:
+        for abandoned in self._folder.parent.glob(f"{self._folder.name}.*"):
+            shutil.rmtree(abandoned, ignore_errors=True)
+        # A cluster that is cut off half made must not be taken for a whole one, so it gets its name last.
+        unfinished = Path(tempfile.mkdtemp(prefix=f"{self._folder.name}.", dir=self._folder.parent))
+        password_file = unfinished / "password"
+        password_file.touch(mode=0o600)
+        password_file.write_text(self._password, encoding="utf-8")
+        give(unfinished, self._user)
+        try:
+            await run(self._initdb(unfinished), seconds_max=INITDB_SECONDS_MAX)
+            (unfinished / "cluster").rename(self._folder)
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+
+    def _initdb(self, unfinished: Path) -> Program:
+        return Program(
+            name="initdb",
+            arguments=(
+                str(self._home / "bin" / "initdb"),
+                f"--pgdata={unfinished / 'cluster'}",
+                f"--username={OWNER}",
+                f"--pwfile={unfinished / 'password'}",
+                "--auth=scram-sha-256",
+                "--encoding=UTF8",
+                "--no-locale",
+                "--no-instructions",
+            ),
+            environment=_environment(),
+            user=self._user,
+            door=door_to(unfinished, self._user),
+            # It cleans up after itself, and its own child does not outlive it.
+            death_signal=signal.SIGTERM,
+        )
+
+
+def _environment() -> dict[str, str]:
+    # None of the variables by which PostgreSQL's programs can be led elsewhere.
+    return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}

@@ -1,0 +1,56 @@
+"""Bring a database to the newest schema, and tell which schema it has."""
+
+from importlib.resources import files
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, text
+from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.pool import NullPool
+
+# Two processes that migrate at once take turns; the second finds nothing to do.
+MIGRATION_LOCK_KEY = 0xAD100
+
+
+def _config(connection: Connection | None = None) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(files("adloom") / "migrations"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    return config
+
+
+def newest_revision() -> str:
+    """Tell the revision that this version of the program needs."""
+    head = ScriptDirectory.from_config(_config()).get_current_head()
+    assert head is not None
+    return head
+
+
+async def upgrade(database_url: str) -> None:
+    """Apply what is missing, one transaction a migration."""
+    engine = create_async_engine(_sqlalchemy_url(database_url), poolclass=NullPool)
+    async with engine.connect() as connection:
+        await connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK_KEY})
+        await connection.commit()
+        await connection.run_sync(lambda sync: command.upgrade(_config(sync), "head"))
+        await connection.commit()
+    await engine.dispose()
+
+
+async def current_revision(database_url: str) -> str | None:
+    """Tell the revision that the database has, None for an empty one."""
+    engine = create_async_engine(_sqlalchemy_url(database_url), poolclass=NullPool)
+    async with engine.connect() as connection:
+        revision = await connection.run_sync(
+            lambda sync: MigrationContext.configure(sync).get_current_revision()
+        )
+    await engine.dispose()
+    return revision
+
+
+def _sqlalchemy_url(database_url: str) -> str:
+    _, _, rest = database_url.partition("://")
+    return f"postgresql+asyncpg://{rest}"

@@ -1,0 +1,285 @@
+"""Settings: read from the environment once, in an entrypoint, into one frozen struct a process.
+
+A wrong value stops the process at start with the variable, the value and what was expected.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+
+T = TypeVar("T")
+
+DELIVERY_PORT = 8080
+CONTROL_PORT = 8090
+WORKER_PORT = 3001
+POSTGRES_SCHEMES = frozenset({"postgres", "postgresql"})
+VALKEY_SCHEMES = frozenset({"redis", "rediss", "valkey", "valkeys"})
+SECRET_CHARACTERS_MIN = 32
+
+
+class Secret(str):
+    """A text that does not show itself when the struct around it is printed or logged."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'…'"
+
+
+class SettingsError(Exception):
+    """The environment is not usable; the message names every variable that is wrong."""
+
+
+class Services(msgspec.Struct, frozen=True, kw_only=True):
+    """Where PostgreSQL and Valkey are; the addresses may carry passwords."""
+
+    database_url: Secret
+    redis_url: Secret
+
+
+class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
+    """How a process is seen from outside."""
+
+    process: str
+    log_level: str
+    log_format: str
+    metrics_port: int | None
+    otlp_endpoint: str | None
+
+
+class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything the delivery plane needs to know."""
+
+    services: Services
+    telemetry: Telemetry
+    host: str
+    port: int
+    public_url: str
+    token_secret: Secret
+    rate_limit_permits_per_minute: int | None
+    trusted_proxies: tuple[str, ...]
+    has_sample_pages: bool
+
+
+class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything the control plane needs to know."""
+
+    services: Services
+    telemetry: Telemetry
+    host: str
+    port: int
+    public_url: str
+    jwt_secret: Secret
+    rate_limit_permits_per_minute: int
+    trusted_proxies: tuple[str, ...]
+
+
+class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything the worker needs to know."""
+
+    services: Services
+    telemetry: Telemetry
+    host: str
+    port: int
+
+
+class Environment:
+    """Reads variables, and collects what is wrong with them instead of stopping at the first."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self._variables = variables
+        self._problems: list[str] = []
+
+    def checked(self) -> None:
+        """Raise if anything that was read is wrong."""
+        if self._problems:
+            raise SettingsError("\n".join(self._problems))
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """Read a text that must be there, unless it has a default."""
+        value = self._variables.get(name, "") or default
+        if value is None:
+            self._problems.append(f"{name} is not set.")
+            return ""
+        return value
+
+    def optional(self, name: str) -> str | None:
+        """Read a text that may be absent."""
+        return self._variables.get(name) or None
+
+    def integer(self, name: str, default: int, *, least: int, most: int) -> int:
+        """Read a whole number between two bounds."""
+        value = self._optional_number(name, least=least, most=most)
+        return default if value is None else value
+
+    def optional_integer(self, name: str, *, least: int, most: int) -> int | None:
+        """Read a whole number between two bounds that may be absent."""
+        return self._optional_number(name, least=least, most=most)
+
+    def choice(self, name: str, default: str, *, among: frozenset[str]) -> str:
+        """Read one of a few words."""
+        value = self.text(name, default)
+        if value not in among:
+            self._wrong(name, value, f"one of {', '.join(sorted(among))}")
+        return value
+
+    def url(self, name: str, default: str | None = None, *, schemes: frozenset[str]) -> str:
+        """Read an address with one of some schemes and a host."""
+        value = self.text(name, default)
+        if value and not _is_url(value, schemes):
+            # An address may carry a password, so the value is not repeated here.
+            self._problems.append(f"{name} must be an address like {min(schemes)}://host/….")
+        return value
+
+    def secret(self, name: str) -> Secret:
+        """Read a secret; its value is never repeated in a message."""
+        value = Secret(self.text(name))
+        if value and len(value) < SECRET_CHARACTERS_MIN:
+            self._problems.append(
+                f"{name} is too short: it needs at least {SECRET_CHARACTERS_MIN} characters."
+            )
+        return value
+
+    def words(self, name: str) -> tuple[str, ...]:
+        """Read a list separated by commas."""
+        return tuple(word for word in (part.strip() for part in self.text(name, " ").split(",")) if word)
+
+    def _optional_number(self, name: str, *, least: int, most: int) -> int | None:
+        value = self._variables.get(name)
+        if not value:
+            return None
+        expected = f"a whole number from {least} to {most}"
+        try:
+            number = int(value)
+        except ValueError:
+            self._wrong(name, value, expected)
+            return least
+        if not least <= number <= most:
+            self._wrong(name, value, expected)
+        return number
+
+    def _wrong(self, name: str, value: str, expected: str) -> None:
+        self._problems.append(f"{name} is {value!r}: expected {expected}.")
+
+
+def delivery_settings(variables: Mapping[str, str]) -> DeliverySettings:
+    """Read the settings of a delivery process."""
+    return _checked(variables, _delivery)
+
+
+def control_settings(variables: Mapping[str, str]) -> ControlSettings:
+    """Read the settings of the control process."""
+    return _checked(variables, _control)
+
+
+def worker_settings(variables: Mapping[str, str]) -> WorkerSettings:
+    """Read the settings of a worker process."""
+    return _checked(variables, _worker)
+
+
+def with_dotenv(variables: Mapping[str, str], path: Path) -> dict[str, str]:
+    """Add what a `.env` file says; what the environment says itself wins."""
+    if not path.is_file():
+        return dict(variables)
+    return {**_dotenv(path.read_text(encoding="utf-8")), **variables}
+
+
+def _checked(variables: Mapping[str, str], read: Callable[[Environment], T]) -> T:
+    environment = Environment(variables)
+    settings = read(environment)
+    environment.checked()
+    return settings
+
+
+def _delivery(environment: Environment) -> DeliverySettings:
+    port = _port(environment, "ADLOOM_DELIVERY_PORT", DELIVERY_PORT)
+    return DeliverySettings(
+        services=_services(environment),
+        telemetry=_telemetry(environment, "delivery"),
+        host=environment.text("ADLOOM_DELIVERY_HOST", "127.0.0.1"),
+        port=port,
+        public_url=_public_url(environment, "ADLOOM_DELIVERY_URL", port),
+        token_secret=environment.secret("ADLOOM_TOKEN_SECRET"),
+        rate_limit_permits_per_minute=_permits(environment),
+        trusted_proxies=environment.words("ADLOOM_TRUSTED_PROXIES"),
+        has_sample_pages=environment.choice("ADLOOM_SAMPLE_PAGES", "off", among=SWITCH) == "on",
+    )
+
+
+def _control(environment: Environment) -> ControlSettings:
+    port = _port(environment, "ADLOOM_CONTROL_PORT", CONTROL_PORT)
+    return ControlSettings(
+        services=_services(environment),
+        telemetry=_telemetry(environment, "control"),
+        host=environment.text("ADLOOM_CONTROL_HOST", "127.0.0.1"),
+        port=port,
+        public_url=_public_url(environment, "ADLOOM_CONTROL_URL", port),
+        jwt_secret=environment.secret("JWT_SECRET"),
+        rate_limit_permits_per_minute=_permits(environment) or LOGIN_PERMITS_PER_MINUTE,
+        trusted_proxies=environment.words("ADLOOM_TRUSTED_PROXIES"),
+    )
+
+
+def _worker(environment: Environment) -> WorkerSettings:
+    return WorkerSettings(
+        services=_services(environment),
+        telemetry=_telemetry(environment, "worker"),
+        host=environment.text("ADLOOM_WORKER_HOST", "127.0.0.1"),
+        port=_port(environment, "WORKER_PORT", WORKER_PORT),
+    )
+
+
+LOGIN_PERMITS_PER_MINUTE = 60
+SWITCH = frozenset({"on", "off"})
+LOG_LEVELS = frozenset({"debug", "info", "warning", "error"})
+LOG_FORMATS = frozenset({"auto", "json", "console"})
+
+
+def _services(environment: Environment) -> Services:
+    return Services(
+        database_url=Secret(environment.url("DATABASE_URL", schemes=POSTGRES_SCHEMES)),
+        redis_url=Secret(environment.url("REDIS_URL", schemes=VALKEY_SCHEMES)),
+    )
+
+
+def _telemetry(environment: Environment, process: str) -> Telemetry:
+    return Telemetry(
+        process=environment.text("ADLOOM_PROCESS", process),
+        log_level=environment.choice("ADLOOM_LOG_LEVEL", "info", among=LOG_LEVELS),
+        log_format=environment.choice("ADLOOM_LOG_FORMAT", "auto", among=LOG_FORMATS),
+        metrics_port=environment.optional_integer("ADLOOM_METRICS_PORT", least=0, most=65535) or None,
+        otlp_endpoint=environment.optional("OTEL_EXPORTER_OTLP_ENDPOINT"),
+    )
+
+
+def _port(environment: Environment, name: str, default: int) -> int:
+    return environment.integer(name, default, least=0, most=65535)
+
+
+def _public_url(environment: Environment, name: str, port: int) -> str:
+    address = environment.url(name, f"http://127.0.0.1:{port}", schemes=frozenset({"http", "https"}))
+    return address.rstrip("/")
+
+
+def _permits(environment: Environment) -> int | None:
+    return environment.optional_integer("RATE_LIMIT_PERMITS_PER_MINUTE", least=1, most=1_000_000_000)
+
+
+def _is_url(value: str, schemes: frozenset[str]) -> bool:
+    try:
+        parts = urlsplit(value)
+    except ValueError:
+        return False
+    return parts.scheme in schemes and bool(parts.netloc)
+
+
+def _dotenv(text: str) -> dict[str, str]:
+    variables: dict[str, str] = {}
+    for line in text.splitlines():
+        name, is_pair, value = line.strip().removeprefix("export ").partition("=")
+        if is_pair and name and not name.startswith("#"):
+            variables[name.strip()] = value.strip().strip("'\"")
+    return variables

@@ -1,0 +1,21 @@
+"""Who asks: advertisers and publishers act for an account, the others for none."""
+
+import pytest
+
+from adloom.core.actor import Actor, Role
+from tests.support.rows import an_id
+
+
+@pytest.mark.parametrize(
+    ("role", "sees_all"), [("admin", True), ("viewer", True), ("advertiser", False), ("publisher", False)]
+)
+def test_only_the_house_sees_all(role: str, *, sees_all: bool) -> None:
+    actor = Actor(subject="x", role=Role(role), account_id=None if sees_all else an_id(1))
+
+    assert actor.sees_all is sees_all
+
+
+@pytest.mark.parametrize("role", [Role.ADVERTISER, Role.PUBLISHER])
+def test_an_account_role_needs_an_account(role: Role) -> None:
+    with pytest.raises(AssertionError):
+        Actor(subject="x", role=role)

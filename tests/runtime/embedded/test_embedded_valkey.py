@@ -1,0 +1,62 @@
+"""The embedded Valkey: everything it has accepted is found again."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+from adloom.runtime.embedded.valkey import EmbeddedValkey
+from adloom.runtime.ports import free_port
+from adloom.runtime.processes.program import start
+from adloom.runtime.valkey import open_valkey
+
+
+async def test_what_was_accepted_is_found_again_after_a_sudden_death(tmp_path: Path) -> None:
+    valkey = EmbeddedValkey(tmp_path / "valkey", port=free_port(), password="p" * 20)
+    await valkey.prepare()
+    process = await start(valkey.program)
+    await valkey.wait_until_ready()
+    async with open_valkey(valkey.url) as client:
+        await client.xadd("ledger", {"e": "accepted"})
+    process.send_signal(signal.SIGKILL)
+    await process.wait()
+
+    await valkey.prepare()
+    process = await start(valkey.program)
+    await valkey.wait_until_ready()
+    async with open_valkey(valkey.url) as client:
+        kept = await client.xlen("ledger")
+    process.send_signal(valkey.program.stop_signal)
+    await process.wait()
+
+    assert kept == 1
+
+
+async def test_a_server_that_an_earlier_run_left_is_ended_first(tmp_path: Path) -> None:
+    valkey = EmbeddedValkey(tmp_path / "valkey", port=free_port(), password="p" * 20)
+    await valkey.prepare()
+    left = await start(valkey.program)
+    await valkey.wait_until_ready()
+
+    await valkey.prepare()
+
+    async with asyncio.timeout(5):
+        assert await left.wait() == 0
+
+
+async def test_a_stranger_who_has_got_the_number_of_an_old_server_is_left_alone(tmp_path: Path) -> None:
+    valkey = EmbeddedValkey(tmp_path / "valkey", port=free_port(), password="p" * 20)
+    (tmp_path / "valkey").mkdir()
+    (tmp_path / "valkey" / "valkey.pid").write_text(str(os.getpid()))
+
+    await valkey.prepare()
+
+    assert not (tmp_path / "valkey" / "valkey.pid").exists()
+
+
+async def test_the_password_is_not_in_the_list_of_processes(tmp_path: Path) -> None:
+    valkey = EmbeddedValkey(tmp_path / "valkey", port=free_port(), password="a-password-of-this-test")
+    await valkey.prepare()
+
+    assert not any("a-password-of-this-test" in word for word in valkey.program.arguments)
+    assert (tmp_path / "valkey" / "valkey.conf").stat().st_mode & 0o777 == 0o600

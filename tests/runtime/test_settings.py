@@ -1,0 +1,106 @@
+"""Settings: every variable that is wrong is named, with its value and what was expected, and no secret shows."""
+
+from pathlib import Path
+
+import pytest
+
+from adloom.runtime.settings import (
+    SettingsError,
+    control_settings,
+    delivery_settings,
+    with_dotenv,
+    worker_settings,
+)
+
+GOOD = {
+    "DATABASE_URL": "postgresql://adloom:hunter2@db.internal/adloom",
+    "REDIS_URL": "redis://:hunter2@cache.internal:6379/0",
+    "JWT_SECRET": "j" * 40,
+    "ADLOOM_TOKEN_SECRET": "t" * 40,
+}
+
+
+def test_the_defaults_are_those_of_the_contract() -> None:
+    delivery, control, worker = delivery_settings(GOOD), control_settings(GOOD), worker_settings(GOOD)
+
+    assert (delivery.port, control.port, worker.port) == (8080, 8090, 3001)
+    assert delivery.host == control.host == worker.host == "127.0.0.1"
+    assert delivery.public_url == "http://127.0.0.1:8080"
+    assert delivery.rate_limit_permits_per_minute is None
+    assert control.rate_limit_permits_per_minute == 60
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        (
+            "ADLOOM_DELIVERY_PORT",
+            "http",
+            "ADLOOM_DELIVERY_PORT is 'http': expected a whole number from 0 to 65535.",
+        ),
+        (
+            "ADLOOM_DELIVERY_PORT",
+            "70000",
+            "ADLOOM_DELIVERY_PORT is '70000': expected a whole number from 0 to 65535.",
+        ),
+        (
+            "ADLOOM_LOG_LEVEL",
+            "loud",
+            "ADLOOM_LOG_LEVEL is 'loud': expected one of debug, error, info, warning.",
+        ),
+        (
+            "ADLOOM_TOKEN_SECRET",
+            "short",
+            "ADLOOM_TOKEN_SECRET is too short: it needs at least 32 characters.",
+        ),
+        ("DATABASE_URL", "", "DATABASE_URL is not set."),
+        ("DATABASE_URL", "mysql://x/y", "DATABASE_URL must be an address like postgres://host/…."),
+        ("REDIS_URL", "redis://[", "REDIS_URL must be an address like redis://host/…."),
+        (
+            "RATE_LIMIT_PERMITS_PER_MINUTE",
+            "0",
+            "RATE_LIMIT_PERMITS_PER_MINUTE is '0': expected a whole number from 1",
+        ),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_was_expected(name: str, value: str, expected: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        delivery_settings({**GOOD, name: value})
+
+    assert str(raised.value).startswith(expected)
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    with pytest.raises(SettingsError) as raised:
+        control_settings({"ADLOOM_CONTROL_PORT": "x"})
+
+    named = {line.split(" ")[0] for line in str(raised.value).splitlines()}
+    assert named == {"DATABASE_URL", "REDIS_URL", "JWT_SECRET", "ADLOOM_CONTROL_PORT"}
+
+
+def test_no_secret_is_in_what_is_printed_of_the_settings() -> None:
+    printed = repr(control_settings(GOOD)) + repr(delivery_settings(GOOD))
+
+    assert "hunter2" not in printed
+    assert "jjjj" not in printed
+    assert "tttt" not in printed
+
+
+def test_a_secret_that_is_too_short_is_not_repeated() -> None:
+    with pytest.raises(SettingsError) as raised:
+        control_settings({**GOOD, "JWT_SECRET": "hunter2"})
+
+    assert "hunter2" not in str(raised.value)
+
+
+def test_a_dotenv_file_fills_what_the_environment_leaves_open(tmp_path: Path) -> None:
+    path = tmp_path / ".env"
+    path.write_text("# a comment\nexport A=one\nB='two words'\nC=file\n\nnonsense\n", encoding="utf-8")
+
+    variables = with_dotenv({"C": "environment"}, path)
+
+    assert variables == {"A": "one", "B": "two words", "C": "environment"}
+
+
+def test_without_a_dotenv_file_the_environment_stands_alone(tmp_path: Path) -> None:
+    assert with_dotenv({"A": "1"}, tmp_path / ".env") == {"A": "1"}
