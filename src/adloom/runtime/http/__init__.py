@@ -1,0 +1,1 @@
+"""HTTP at the edge: the protocol of the delivery plane, its limits, and errors as problem details."""

@@ -1,0 +1,84 @@
+"""Decode a JSON body into a struct; what is wrong with it is told for every field at once."""
+
+import re
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from adloom.core.errors import FieldProblem, ValidationFailedError
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+# PostgreSQL cannot keep this character in a text, so it must not get that far.
+_NUL_ESCAPED: Final = b"\\u0000"
+_NUL_PROBLEM: Final = "The character U+0000 is not allowed."
+_PATH: Final = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
+
+_decode_object: Final = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class BodyDecoder(Generic[T]):
+    """Decodes the bodies of one route; unknown fields are ignored."""
+
+    def __init__(self, kind: type[T]) -> None:
+        self._fields = msgspec.structs.fields(kind)
+        self._decode = msgspec.json.Decoder(kind).decode
+
+    def decode(self, body: bytes) -> T:
+        """Decode a body, or raise what is wrong with it."""
+        try:
+            decoded = self._decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise self._failure(body, error) from error
+        if _NUL_ESCAPED in body and (problems := self._nul_problems(_decode_object(body))):
+            raise _failed(problems)
+        return decoded
+
+    def _failure(self, body: bytes, error: Exception) -> ValidationFailedError:
+        """Look again, field by field: the decoder stops at the first."""
+        try:
+            values = _decode_object(body)
+        except msgspec.ValidationError:
+            return ValidationFailedError("The body must be a JSON object.")
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return ValidationFailedError(f"The body is not JSON that can be read: {error}.")
+        problems = [problem for field in self._fields if (problem := _problem(field, values))]
+        # A field that was given twice may be wrong the first time and right the last.
+        return _failed([*(problems or [_named("", str(error))]), *self._nul_problems(values)])
+
+    def _nul_problems(self, values: dict[str, Any]) -> list[FieldProblem]:
+        names = [field.encode_name for field in self._fields]
+        return [FieldProblem(name, _NUL_PROBLEM) for name in names if _has_nul(values.get(name))]
+
+
+def _failed(problems: list[FieldProblem]) -> ValidationFailedError:
+    names = ", ".join(dict.fromkeys(problem.field for problem in problems))
+    return ValidationFailedError(f"The body has fields that are missing or wrong: {names}.", errors=problems)
+
+
+def _problem(field: msgspec.structs.FieldInfo, values: dict[str, Any]) -> FieldProblem | None:
+    name = field.encode_name
+    if name not in values:
+        return FieldProblem(name, "This field is required.") if field.required else None
+    try:
+        msgspec.convert(values[name], field.type)
+    except msgspec.ValidationError as error:
+        return _named(name, str(error))
+    return None
+
+
+def _named(name: str, message: str) -> FieldProblem:
+    """Take the place that msgspec appends to its sentence out of it."""
+    place = _PATH.search(message)
+    if place is None:
+        return FieldProblem(name or "body", f"{message}.")
+    path = place["path"]
+    joint = "." if name and not path.startswith("[") else ""
+    return FieldProblem(f"{name}{joint}{path}", f"{message[: place.start()]}.")
+
+
+def _has_nul(value: object) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    # Within lists and objects it is enough to know that there is one.
+    return isinstance(value, list | dict) and _NUL_ESCAPED in msgspec.json.encode(value)

@@ -1,0 +1,44 @@
+"""Whose address a request comes from, where proxies that we trust stand before us."""
+
+import ipaddress
+from collections.abc import Sequence
+from typing import Final
+
+IPv4OrIPv6 = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+# One household or one machine gets a /64 of IPv6: counting single addresses would limit nobody.
+IPV6_PREFIX_LENGTH: Final = 64
+
+
+def networks(words: Sequence[str]) -> tuple[Network, ...]:
+    """Read addresses and networks; a word that is neither is an error of the settings."""
+    return tuple(ipaddress.ip_network(word, strict=False) for word in words)
+
+
+def client_address(peer: str | None, forwarded_for: Sequence[str], trusted: Sequence[Network]) -> str:
+    """Tell the address nearest to us that is not a trusted proxy's.
+
+    Entries further to the left are whatever the client has written there.
+    """
+    hops = [hop.strip() for line in forwarded_for for hop in line.split(",")]
+    address = _parsed(peer)
+    while hops and address is not None and any(address in network for network in trusted):
+        address = _parsed(hops.pop()) or address
+    return str(address) if address is not None else "unknown"
+
+
+def limited_unit(address: str) -> str:
+    """Tell what counts as one client: an IPv4 address, or the network of an IPv6 one."""
+    parsed = _parsed(address)
+    if isinstance(parsed, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((parsed, IPV6_PREFIX_LENGTH), strict=False))
+    return address
+
+
+def _parsed(text: str | None) -> IPv4OrIPv6 | None:
+    try:
+        address = ipaddress.ip_address(text or "")
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address

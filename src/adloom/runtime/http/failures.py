@@ -1,0 +1,144 @@
+"""Everything that goes wrong on the control plane becomes a problem, here and nowhere else."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import asyncpg
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from pydantic.alias_generators import to_camel
+from redis.exceptions import ConnectionError as ValkeyConnectionError
+from redis.exceptions import TimeoutError as ValkeyTimeoutError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from adloom.core.errors import (
+    AdloomError,
+    BadRequestError,
+    FieldProblem,
+    MethodNotAllowedError,
+    NotFoundError,
+    RateLimitedError,
+    UnauthenticatedError,
+    UnavailableError,
+    ValidationFailedError,
+)
+from adloom.runtime.http.problem import PROBLEM_CONTENT_TYPE, problem_body
+
+ERRORS_MAX: Final = 50  # A body of 1 MiB can have a hundred thousand wrong fields; nobody reads so many.
+FIELD_LENGTH_MAX: Final = 200
+RETRY_SECONDS: Final = 1
+
+# A part that does not answer, or a transaction that lost against another one: trying again helps.
+OUTAGES: Final = (
+    OSError,
+    TimeoutError,
+    ValkeyConnectionError,
+    ValkeyTimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.TransactionRollbackError,
+)
+_PARTS_OF_A_REQUEST: Final = frozenset({"body", "query", "path", "header", "cookie"})
+_BETTER_WORDS: Final = {
+    "missing": "is required",
+    "extra_forbidden": "is not a field that we know",
+    "json_invalid": "is not valid JSON",
+    "model_attributes_type": "must be a JSON object, sent with the content type application/json",
+    "string_unicode": "must be valid Unicode text",
+}
+
+
+def install_problem_handlers(app: FastAPI) -> None:
+    """Answer errors with problem details instead of the framework's own shapes."""
+    app.add_exception_handler(AdloomError, _answer_error)
+    app.add_exception_handler(RequestValidationError, _answer_invalid)
+    app.add_exception_handler(HTTPException, _answer_framework)
+    app.add_exception_handler(asyncpg.InterfaceError, _answer_interface)
+    for outage in OUTAGES:
+        app.add_exception_handler(outage, _answer_outage)
+
+
+def problem_response(error: AdloomError, headers: Mapping[str, str] | None = None) -> Response:
+    """Answer an error."""
+    own: dict[str, str] = {}
+    if isinstance(error, RateLimitedError | UnavailableError):
+        own["Retry-After"] = str(error.retry_after_seconds)
+    if isinstance(error, UnauthenticatedError):
+        own["WWW-Authenticate"] = "Bearer"
+    return Response(
+        problem_body(error), error.status, {**own, **(headers or {})}, media_type=PROBLEM_CONTENT_TYPE
+    )
+
+
+def field_problems(errors: Sequence[Mapping[str, Any]]) -> tuple[FieldProblem, ...]:
+    """Say what is wrong with each field, in the client's own names for them."""
+    return tuple(FieldProblem(_field(error["loc"]), _message(error)) for error in errors[:ERRORS_MAX])
+
+
+def _field(location: Sequence[str | int]) -> str:
+    parts = list(location)
+    if parts and parts[0] in _PARTS_OF_A_REQUEST:
+        is_of_path = parts.pop(0) == "path"
+        parts = [to_camel(str(part)) for part in parts] if is_of_path else parts
+    return _sayable(".".join(str(part) for part in parts))[:FIELD_LENGTH_MAX] or "body"
+
+
+def _message(error: Mapping[str, Any]) -> str:
+    kind: str = error["type"]
+    if kind == "value_error":
+        return str(error["msg"]).removeprefix("Value error, ")
+    return _BETTER_WORDS.get(kind) or _sayable(str(error["msg"]))
+
+
+def _sayable(text: str) -> str:
+    # Names and messages may repeat what a client made up, half surrogates included.
+    return text.encode(errors="replace").decode()
+
+
+async def _answer_error(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, AdloomError)
+    return problem_response(error)
+
+
+async def _answer_invalid(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    problems = field_problems(error.errors())
+    if any(one["type"] == "json_invalid" for one in error.errors()):
+        problems = (FieldProblem("body", _BETTER_WORDS["json_invalid"]),)
+    detail = "; ".join(f"{problem.field}: {problem.message}" for problem in problems[:3])
+    return problem_response(ValidationFailedError(f"{detail}.", errors=problems))
+
+
+async def _answer_framework(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    # The framework wraps whatever is raised while it reads a body; ours is inside.
+    if isinstance(error.__cause__, AdloomError):
+        return problem_response(error.__cause__)
+    match error.status_code:
+        case 404:
+            return problem_response(NotFoundError("There is nothing at this address."))
+        case 405:
+            detail = f"This address does not take {request.method}."
+            return problem_response(MethodNotAllowedError(detail), error.headers)
+        case _:
+            problem = FieldProblem("body", "cannot be read as JSON")
+            return problem_response(
+                ValidationFailedError("The body cannot be read as JSON.", errors=[problem])
+                if error.status_code == BadRequestError.status
+                else BadRequestError("The request cannot be answered as it is.")
+            )
+
+
+async def _answer_interface(request: Request, error: Exception) -> Response:
+    # The driver says «interface error» of lost connections and of wrong calls alike.
+    if isinstance(error, asyncpg.InternalClientError | ValueError):
+        raise error
+    return await _answer_outage(request, error)
+
+
+async def _answer_outage(_request: Request, _error: Exception) -> Response:
+    detail = "A part that is needed for this does not answer. Try again in a moment."
+    return problem_response(UnavailableError(detail, retry_after_seconds=RETRY_SECONDS))

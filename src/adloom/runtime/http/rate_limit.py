@@ -1,0 +1,60 @@
+"""How often one client may ask: a token bucket for each, decided by a pure function."""
+
+from collections import OrderedDict
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from adloom.core.errors import RateLimitedError
+
+SECONDS_PER_MINUTE: Final = 60
+# The least recently seen client beyond this starts afresh; by then its bucket is full or we are flooded.
+CLIENTS_MAX: Final = 50_000
+
+
+class Bucket(msgspec.Struct, frozen=True):
+    """The permits a client has left, as of a moment."""
+
+    permits: float
+    as_of: datetime
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """A bucket after one request; `wait_seconds` is zero where the request may pass."""
+
+    bucket: Bucket
+    wait_seconds: float
+
+
+def taken(bucket: Bucket | None, *, permits_per_minute: int, now: datetime) -> Taken:
+    """Take one permit; a bucket holds a minute's worth and fills up evenly."""
+    per_second = permits_per_minute / SECONDS_PER_MINUTE
+    permits = float(permits_per_minute)
+    if bucket is not None:
+        elapsed_seconds = max(0.0, (now - bucket.as_of).total_seconds())
+        permits = min(permits, bucket.permits + elapsed_seconds * per_second)
+    if permits < 1:
+        return Taken(Bucket(permits, now), (1 - permits) / per_second)
+    return Taken(Bucket(permits - 1, now), 0)
+
+
+class RateLimiter:
+    """The buckets of this process."""
+
+    def __init__(self, permits_per_minute: int) -> None:
+        self._permits_per_minute = permits_per_minute
+        self._buckets: OrderedDict[str, Bucket] = OrderedDict()
+
+    def check(self, client: str, *, now: datetime) -> None:
+        """Let a request of a client pass, or raise."""
+        result = taken(self._buckets.get(client), permits_per_minute=self._permits_per_minute, now=now)
+        self._buckets[client] = result.bucket
+        self._buckets.move_to_end(client)
+        if len(self._buckets) > CLIENTS_MAX:
+            self._buckets.popitem(last=False)
+        if result.wait_seconds > 0:
+            raise RateLimitedError(
+                "Too many attempts from your address. Wait before you try again.",
+                retry_after_seconds=int(result.wait_seconds) + 1,
+            )

@@ -1,0 +1,132 @@
+"""The shapes that bodies, queries and answers of the control plane are made of."""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticUndefined
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+INT4_MAX: Final = 2**31 - 1
+URL_LENGTH_MAX: Final = 2_048
+TEXT_LENGTH_MAX: Final = 10_000
+YEARS: Final = range(1970, 3000)  # Beyond, a moment leaves the range of one library or another.
+
+
+def _storable(text: str) -> str:
+    # PostgreSQL stores every character but this one; JSON can spell half a surrogate, UTF-8 cannot.
+    if "\0" in text:
+        raise ValueError("must not contain NUL characters")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("must be valid Unicode text") from None
+    return text
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be blank")
+    return text
+
+
+def _web_address(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        is_web = parts.scheme in {"http", "https"} and bool(parts.hostname)
+    except ValueError:
+        is_web = False
+    if not is_web or any(character.isspace() or not character.isprintable() for character in text):
+        raise ValueError("must be an address that begins with http:// or https:// and names a host")
+    return text
+
+
+def matching(pattern: str, message: str) -> Callable[[str], str]:
+    """Make a check that says what to change, where a pattern alone would only show itself."""
+    compiled = re.compile(pattern)
+
+    def check(text: str) -> str:
+        if not compiled.fullmatch(text):
+            raise ValueError(message)
+        return text
+
+    return check
+
+
+def _rfc3339(value: object) -> object:
+    # Pydantic would take a bare number as seconds since 1970.
+    if not isinstance(value, str):
+        raise ValueError("must be a time like 2026-11-15T12:00:00Z")  # noqa: TRY004 - Pydantic reports only this
+    return value
+
+
+def _usable_moment(moment: datetime) -> datetime:
+    if moment.year not in YEARS:
+        raise ValueError(f"must be between the years {YEARS.start} and {YEARS.stop - 1}")
+    return moment.astimezone(UTC)
+
+
+Text = Annotated[str, AfterValidator(_storable), Field(max_length=TEXT_LENGTH_MAX)]
+Text20 = Annotated[Text, Field(max_length=20)]
+Text100 = Annotated[Text, Field(max_length=100)]
+Text255 = Annotated[Text, Field(max_length=255)]
+Name = Annotated[Text255, AfterValidator(_not_blank)]
+WebAddress = Annotated[Text, Field(max_length=URL_LENGTH_MAX), AfterValidator(_web_address)]
+Moment = Annotated[AwareDatetime, BeforeValidator(_rfc3339), AfterValidator(_usable_moment)]
+Flag = Annotated[bool, Field(strict=True)]
+Natural = Annotated[int, Field(strict=True, ge=0, le=INT4_MAX)]
+Positive = Annotated[int, Field(strict=True, ge=1, le=INT4_MAX)]
+
+
+class Body(BaseModel):
+    """What a request says: camelCase, and nothing that we do not know."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, validate_by_alias=True, validate_by_name=False, extra="forbid", frozen=True
+    )
+
+    def fields(self, *, but: str = "") -> dict[str, Any]:
+        """Give the fields for the struct that is made of them, but for one that has to be looked at."""
+        return {name: getattr(self, name) for name in type(self).model_fields if name != but}
+
+
+class Patch(Body):
+    """Makes the fields of a body optional: `class BannerPatch(Patch, BannerBody)`.
+
+    A field that is absent stays as it is; null empties a field that may be empty.
+    """
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_options: Any) -> None:  # noqa: ANN401 - as Pydantic declares it
+        """Give every field a default that is never looked at."""
+        for field in cls.model_fields.values():
+            field.default = PydanticUndefined
+            field.default_factory = _nothing
+        cls.model_rebuild(force=True)
+
+    def applied_to(self, thing: S, **besides: datetime) -> S:
+        """Change the fields that were given; they have the names of the thing's own."""
+        given: dict[str, Any] = {name: getattr(self, name) for name in self.model_fields_set}
+        return msgspec.structs.replace(thing, **given, **besides)
+
+
+class Answer(BaseModel):
+    """What a response says: camelCase, read off the fields of a struct."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        validate_by_alias=False,
+        validate_by_name=True,
+        serialize_by_alias=True,
+        from_attributes=True,
+    )
+
+
+def _nothing() -> None:
+    return None

@@ -1,0 +1,101 @@
+"""Stopping: idle connections close at once, what has arrived is answered first."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from adloom.runtime.http.limits import Limits
+from tests.support.echo_server import RunningServer
+
+StartServer = Callable[[Limits], RunningServer]
+
+
+def stop_soon(server: RunningServer) -> None:
+    """Let the server look at its flag when the request is in."""
+    time.sleep(0.01)
+    server.should_exit = True
+
+
+def test_idle_connections_close_at_once(start_server: StartServer) -> None:
+    server = start_server(Limits())
+    with server.connect() as fresh, server.connect() as used:
+        used.send(b"GET /echo/ HTTP/1.1\r\n\r\n").answer()
+        stop_soon(server)
+        begun = time.monotonic()
+
+        assert fresh.rest() == b""
+        assert used.rest() == b""
+        assert time.monotonic() - begun < 1
+
+
+@pytest.mark.parametrize("path", [b"/slow", b"/app/slower"])
+def test_a_request_under_way_is_answered_with_close(start_server: StartServer, path: bytes) -> None:
+    server = start_server(Limits())
+    with server.connect() as wire:
+        wire.send(b"GET " + path + b" HTTP/1.1\r\n\r\n")
+        stop_soon(server)
+
+        answer = wire.answer()
+
+        assert answer.body.endswith(b"GET " + path + b"? ")
+        assert answer.headers["connection"] == "close"
+        assert wire.rest() == b""
+
+
+def test_everything_pipelined_is_answered_and_only_the_last_says_close(start_server: StartServer) -> None:
+    server = start_server(Limits())
+    with server.connect() as wire:
+        wire.send(b"GET /slow HTTP/1.1\r\n\r\nGET /app/2 HTTP/1.1\r\n\r\nGET /echo/3 HTTP/1.1\r\n\r\n")
+        stop_soon(server)
+
+        answers = [wire.answer() for _ in range(3)]
+
+        assert [answer.headers.get("connection") for answer in answers] == [None, None, "close"]
+        assert answers[2].body == b"GET /echo/3? "
+        assert wire.rest() == b""
+
+
+def test_a_request_that_is_half_here_may_still_arrive(start_server: StartServer) -> None:
+    server = start_server(Limits())
+    with server.connect() as wire:
+        wire.send(b"POST /echo HTTP/1.1\r\nContent-Length: 2\r\n\r\nh")
+        stop_soon(server)
+        time.sleep(0.2)
+
+        answer = wire.send(b"i").answer()
+
+        assert answer.body == b"POST /echo? hi"
+        assert answer.headers["connection"] == "close"
+        assert wire.rest() == b""
+
+
+def test_a_request_that_stays_half_here_does_not_hold_the_stop_up(start_server: StartServer) -> None:
+    server = start_server(Limits())
+    with server.connect() as wire, server.connect() as refused:
+        wire.send(b"GET /echo/ HTTP")
+        refused.send(b"nonsense\r\n\r\n").answer()
+        begun = time.monotonic()
+
+        stopping = threading.Thread(target=server.stop)
+        stopping.start()
+
+        assert wire.rest() == b""
+        stopping.join()
+        assert time.monotonic() - begun < 3
+
+
+def test_nothing_is_begun_behind_an_answer_that_says_close(start_server: StartServer) -> None:
+    server = start_server(Limits())
+    with server.connect() as wire:
+        wire.send(b"GET /echo/1 HTTP/1.1\r\n")
+        stop_soon(server)
+        time.sleep(0.2)
+
+        answer = wire.send(b"\r\nGET /echo/2 HTTP/1.1\r\n\r\nGET /app/3 HTTP/1.1\r\n\r\n").answer()
+
+        assert answer.body == b"GET /echo/1? "
+        assert answer.headers["connection"] == "close"
+        assert wire.rest() == b""
+        assert server.server_state.total_requests == 1

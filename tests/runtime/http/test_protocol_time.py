@@ -1,0 +1,158 @@
+"""Every bound on time, with limits short enough to wait for."""
+
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from adloom.runtime.http.limits import Limits
+from tests.support.echo_server import RunningServer
+from tests.support.http_wire import Wire
+
+LIMITS = Limits(
+    header_seconds_max=0.3,
+    body_seconds_max=0.35,
+    keep_alive_seconds_max=0.4,
+    answer_seconds_max=0.6,
+    write_seconds_max=0.3,
+)
+SLACK_SECONDS = 0.3  # Other tests run beside these.
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RunningServer]:
+    running = RunningServer(LIMITS)
+    running.start()
+    yield running
+    running.stop()
+
+
+class Elapsed:
+    """Counts from where it was made."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+
+    def is_about(self, seconds: float) -> bool:
+        return seconds - 0.02 <= time.monotonic() - self._begun <= seconds + SLACK_SECONDS
+
+
+def test_headers_that_do_not_end_time_out(wire: Wire) -> None:
+    elapsed = Elapsed()
+
+    answer = wire.send(b"GET /echo/ HTTP/1.1\r\nHost:").answer()
+
+    assert elapsed.is_about(0.3)
+    assert answer.status == 408
+    assert answer.headers["connection"] == "close"
+    assert json.loads(answer.body)["errorCode"] == "REQUEST_TIMEOUT"
+    assert wire.rest() == b""
+
+
+def test_headers_that_drip_time_out_all_the_same(wire: Wire) -> None:
+    elapsed = Elapsed()
+    for byte in b"GET /echo/ HTTP":
+        wire.send(bytes([byte]))
+        time.sleep(0.015)
+
+    assert wire.answer().status == 408
+    assert elapsed.is_about(0.3)
+
+
+@pytest.mark.parametrize(
+    "framing", [b"Content-Length: 10\r\n\r\nabc", b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc"]
+)
+@pytest.mark.parametrize("path", [b"/echo", b"/app/"])
+def test_a_body_that_does_not_end_times_out(wire: Wire, path: bytes, framing: bytes) -> None:
+    elapsed = Elapsed()
+
+    answer = wire.send(b"POST " + path + b" HTTP/1.1\r\n" + framing).answer()
+
+    assert elapsed.is_about(0.35)
+    assert answer.status == 408
+    assert wire.rest() == b""
+
+
+def test_an_idle_connection_is_closed_without_a_word(wire: Wire) -> None:
+    elapsed = Elapsed()
+
+    assert wire.rest() == b""
+    assert elapsed.is_about(0.4)
+
+
+@pytest.mark.parametrize("path", [b"/echo/", b"/later/", b"/app/"])
+def test_an_answered_connection_is_closed_after_its_idle_time(wire: Wire, path: bytes) -> None:
+    time.sleep(0.1)
+    wire.send(b"GET " + path + b" HTTP/1.1\r\n\r\n").answer()
+    elapsed = Elapsed()
+
+    assert wire.rest() == b""
+    assert elapsed.is_about(0.4)
+
+
+def test_empty_lines_do_not_keep_a_connection_open(wire: Wire) -> None:
+    elapsed = Elapsed()
+    for _ in range(10):
+        wire.send(b"\r\n")
+        time.sleep(0.01)
+
+    assert wire.rest() == b""
+    assert elapsed.is_about(0.4)
+
+
+def test_a_connection_in_use_is_never_closed(wire: Wire) -> None:
+    for number in range(5):
+        answer = wire.send(b"GET /echo/%d HTTP/1.1\r\n\r\n" % number).answer()
+        time.sleep(0.1)
+
+        assert answer.body == b"GET /echo/%d? " % number
+
+
+def test_the_second_request_has_all_of_its_time_again(wire: Wire) -> None:
+    for _ in range(2):
+        wire.send(b"GET /echo/ HTTP/1.1\r\n")
+        time.sleep(0.17)
+
+        assert wire.send(b"\r\n").answer().status == 200
+
+
+def test_time_spent_on_our_side_is_not_the_clients(wire: Wire) -> None:
+    wire.send(b"GET /slow HTTP/1.1\r\n\r\nPOST /echo HTTP/1.1\r\nContent-Length: 2\r\n\r\n")
+    wire.answer()
+    time.sleep(0.1)
+
+    assert wire.send(b"hi").answer().body == b"POST /echo? hi"
+
+
+def test_an_answer_that_does_not_come_is_given_up(wire: Wire) -> None:
+    elapsed = Elapsed()
+
+    answer = wire.send(b"GET /never HTTP/1.1\r\n\r\nGET /echo/ HTTP/1.1\r\n\r\n").answer()
+
+    assert elapsed.is_about(0.6)
+    assert answer.status == 503
+    assert json.loads(answer.body)["errorCode"] == "UNAVAILABLE"
+    assert wire.rest() == b""
+
+
+def test_a_client_that_stops_reading_is_cut(server: RunningServer) -> None:
+    with server.connect() as wire:
+        wire.send_some(b"GET /big HTTP/1.1\r\n\r\n" * 100_000)
+        deadline = time.monotonic() + 2
+
+        while server.server_state.connections and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+        assert server.server_state.connections == set()
+
+
+def test_a_refused_client_that_does_not_leave_is_cut(server: RunningServer) -> None:
+    with server.connect() as wire:
+        wire.send(b"nonsense\r\n\r\n").answer()
+        deadline = time.monotonic() + 1
+
+        while server.server_state.connections and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+        assert server.server_state.connections == set()
