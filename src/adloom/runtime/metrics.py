@@ -1,0 +1,101 @@
+"""Metrics: a Prometheus registry for each process, served on loopback only.
+
+Hot code keeps plain integers; a collector reads them when somebody scrapes, in the scraping thread:
+
+    with serve_metrics(settings.telemetry) as metrics:
+        metrics.counter("adloom_serve_requests", "Serve requests answered.", lambda: served.total)
+        metrics.counters("adloom_events", "Events by outcome.", "outcome", lambda: outcomes)
+        metrics.gauge("adloom_index_version", "Catalog version of the index.", lambda: holder.index.version)
+
+Cold code may register any other kind of `prometheus_client` at `metrics.registry`.
+"""
+
+import contextlib
+import platform
+from collections.abc import Callable, Generator, Iterable, Mapping
+from typing import Final
+
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from adloom import VERSION
+from adloom.runtime.settings import SettingsError, Telemetry
+
+# Never another address: the figures are not public, and Prometheus runs beside us or through a tunnel.
+METRICS_HOST: Final = "127.0.0.1"
+
+
+class Metrics:
+    """The registry of this process, and short ways to add to it."""
+
+    def __init__(self, process: str) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)  # start time, CPU, memory, open files
+        GCCollector(registry=self.registry)
+        self._add(lambda: [_build_info(process)])
+
+    def counter(self, name: str, help_text: str, read: Callable[[], int]) -> None:
+        """Show a total that only grows; Prometheus adds `_total` to its name."""
+        self._add(lambda: [CounterMetricFamily(name, help_text, value=read())])
+
+    def counters(self, name: str, help_text: str, label: str, read: Callable[[], Mapping[str, int]]) -> None:
+        """Show totals that only grow, one for each value of a label; the values must be few."""
+        self._add(lambda: [_labelled(CounterMetricFamily(name, help_text, labels=[label]), read())])
+
+    def gauge(self, name: str, help_text: str, read: Callable[[], float]) -> None:
+        """Show a figure that goes up and down."""
+        self._add(lambda: [GaugeMetricFamily(name, help_text, value=read())])
+
+    def gauges(self, name: str, help_text: str, label: str, read: Callable[[], Mapping[str, float]]) -> None:
+        """Show figures that go up and down, one for each value of a label; the values must be few."""
+        self._add(lambda: [_labelled(GaugeMetricFamily(name, help_text, labels=[label]), read())])
+
+    def _add(self, collect: Callable[[], Iterable[Metric]]) -> None:
+        self.registry.register(_Reading(collect))
+
+
+@contextlib.contextmanager
+def serve_metrics(telemetry: Telemetry) -> Generator[Metrics]:
+    """Open the registry of this process, and serve it where a port is set."""
+    metrics = Metrics(telemetry.process)
+    if telemetry.metrics_port is None:
+        yield metrics
+        return
+    try:
+        server, thread = start_http_server(telemetry.metrics_port, METRICS_HOST, metrics.registry)
+    except OSError as error:
+        raise SettingsError(
+            f"ADLOOM_METRICS_PORT is {telemetry.metrics_port}: cannot listen there ({error.strerror})."
+        ) from error
+    try:
+        yield metrics
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Reading(Collector):
+    """Asks for the figures at each scrape, and never before."""
+
+    def __init__(self, collect: Callable[[], Iterable[Metric]]) -> None:
+        self._collect = collect
+
+    def collect(self) -> Iterable[Metric]:
+        """Read the figures now."""
+        return self._collect()
+
+
+def _build_info(process: str) -> Metric:
+    facts = {"version": VERSION, "python": platform.python_version(), "process": process}
+    return InfoMetricFamily("adloom_build", "What runs here.", value=facts)
+
+
+def _labelled(
+    family: CounterMetricFamily | GaugeMetricFamily, figures: Mapping[str, float]
+) -> CounterMetricFamily | GaugeMetricFamily:
+    # A copy: the loop may add a key while the scraping thread walks over the mapping.
+    for label, figure in dict(figures).items():
+        family.add_metric([label], figure)
+    return family
