@@ -1,0 +1,1 @@
+"""Accounts: the advertisers and publishers that things belong to."""

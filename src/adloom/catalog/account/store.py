@@ -1,0 +1,49 @@
+"""SQL of advertisers and publishers, which are alike but for the name of their table."""
+
+from datetime import datetime
+from uuid import UUID
+
+from adloom.catalog.account.model import ACCOUNT_TABLES
+from adloom.core.actor import Role
+from adloom.core.clock import Clock
+from adloom.runtime.postgres import Connection, Pool
+
+# The names of the tables are our own words.
+IS_OPEN = {
+    role: f"SELECT deleted_at IS NULL FROM {table} WHERE public_id = $1"  # noqa: S608
+    for role, table in ACCOUNT_TABLES.items()
+}
+INSERT = {
+    role: f"""
+        INSERT INTO {table} (public_id, name, created_at, updated_at) VALUES ($1, $2, $3, $3)
+        ON CONFLICT DO NOTHING
+    """  # noqa: S608
+    for role, table in ACCOUNT_TABLES.items()
+}
+
+
+async def is_open(connection: Connection, role: Role, account_id: UUID) -> bool | None:
+    """Tell whether an account may act; None where there is none."""
+    return await connection.fetchval(IS_OPEN[role], account_id)
+
+
+async def insert(connection: Connection, role: Role, account_id: UUID, *, now: datetime) -> None:
+    """Make an account, unless it is there by now."""
+    await connection.execute(INSERT[role], account_id, f"{role.value.title()} {account_id}", now)
+
+
+class AccountRegister:
+    """Makes accounts on their first use: a token may be signed while the installation is stopped."""
+
+    def __init__(self, pool: Pool, clock: Clock) -> None:
+        self._pool = pool
+        self._clock = clock
+
+    async def is_open(self, role: Role, account_id: UUID) -> bool:
+        """Tell whether an account may act; one that was never seen is made."""
+        async with self._pool.acquire() as connection:
+            known = await is_open(connection, role, account_id)
+            if known is not None:
+                return known
+            await insert(connection, role, account_id, now=self._clock.now())
+            return bool(await is_open(connection, role, account_id))

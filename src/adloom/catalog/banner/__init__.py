@@ -1,0 +1,1 @@
+"""Banners: creatives with an image, a text and a call to action."""

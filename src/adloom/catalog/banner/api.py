@@ -1,0 +1,210 @@
+"""Banners over HTTP."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, ClassVar
+from uuid import UUID
+
+from fastapi import Query, status
+from pydantic import AfterValidator, Field
+
+from adloom.catalog.access import Scope, new_owner
+from adloom.catalog.api import AdvertiserReads, AdvertiserWrites, CatalogOfTheApp, catalog_router
+from adloom.catalog.banner import store
+from adloom.catalog.banner.model import COLOR_PATTERN, MEDIA_VARIANTS_MAX, TAGS_MAX, Banner
+from adloom.catalog.changes import Catalog
+from adloom.catalog.source import Source
+from adloom.core.ids import AdvertiserId, BannerId
+from adloom.runtime.http.dependencies import Ids, Now
+from adloom.runtime.http.pages import ListQuery, Page, page_of
+from adloom.runtime.http.shapes import (
+    Answer,
+    Body,
+    Flag,
+    Name,
+    Natural,
+    Patch,
+    Text,
+    Text100,
+    Text255,
+    WebAddress,
+    matching,
+)
+
+Color = Annotated[str, AfterValidator(matching(COLOR_PATTERN, "must be a colour like #ff8800"))]
+
+
+class BannerFields(Body):
+    """What a banner can be told."""
+
+    title: Name
+    description: Text | None = None
+    source: Source = Source.INTERNAL
+    is_active: Flag = True
+    primary_image_url: WebAddress
+    primary_image_alt: Text255 | None = None
+    mobile_image_url: WebAddress | None = None
+    video_url: WebAddress | None = None
+    media_variants: Annotated[
+        dict[Text100, WebAddress], Field(max_length=MEDIA_VARIANTS_MAX, default_factory=dict)
+    ]
+    headline: Text255 | None = None
+    subheadline: Text255 | None = None
+    cta_label: Text100 | None = None
+    cta_url: WebAddress | None = None
+    cta_open_new_tab: Flag = False
+    utm_source: Text100 | None = None
+    utm_medium: Text100 | None = None
+    utm_campaign: Text100 | None = None
+    utm_content: Text100 | None = None
+    tags: Annotated[tuple[Text100, ...], Field(max_length=TAGS_MAX)] = ()
+    bg_color: Color | None = None
+    priority: Natural = 0
+
+
+class BannerBody(BannerFields):
+    """A new banner; it is the house's own where no advertiser is named."""
+
+    advertiser_id: UUID | None = None
+
+
+class BannerPatch(Patch, BannerFields):
+    """Changes of a banner."""
+
+
+class BannerAnswer(Answer):
+    """A banner."""
+
+    id: UUID
+    advertiser_id: UUID | None
+    title: str
+    description: str | None
+    source: Source
+    is_active: bool
+    primary_image_url: str
+    primary_image_alt: str | None
+    mobile_image_url: str | None
+    video_url: str | None
+    media_variants: dict[str, str]
+    headline: str | None
+    subheadline: str | None
+    cta_label: str | None
+    cta_url: str | None
+    cta_open_new_tab: bool
+    utm_source: str | None
+    utm_medium: str | None
+    utm_campaign: str | None
+    utm_content: str | None
+    tags: tuple[str, ...]
+    bg_color: str | None
+    priority: int
+    created_at: datetime
+    updated_at: datetime
+    deleted_at: datetime | None
+
+
+class BannerQuery(ListQuery):
+    """What a list of banners may be narrowed to."""
+
+    SORTABLE: ClassVar = store.SORTABLE
+
+    is_active: bool | None = None
+    source: Source | None = None
+    tag: Text100 | None = None
+    include_deleted: bool = False
+    search: Text255 | None = None
+
+
+router = catalog_router("/admin/banners", tag="banners")
+
+
+@router.post("", status_code=status.HTTP_201_CREATED)
+async def create_banner(
+    body: BannerBody, scope: AdvertiserWrites, catalog: CatalogOfTheApp, ids: Ids, now: Now
+) -> BannerAnswer:
+    """Make a banner."""
+    owner = new_owner(scope, body.advertiser_id, field="advertiserId")
+    banner = Banner(
+        **body.fields(but="advertiser_id"),
+        id=BannerId(ids.new()),
+        advertiser_id=None if owner is None else AdvertiserId(owner),
+        created_at=now,
+        updated_at=now,
+        deleted_at=None,
+    )
+    async with catalog.write() as write:
+        await store.banners.insert(write, banner)
+    return BannerAnswer.model_validate(banner)
+
+
+@router.get("")
+async def list_banners(
+    query: Annotated[BannerQuery, Query()], scope: AdvertiserReads, catalog: CatalogOfTheApp
+) -> Page[BannerAnswer]:
+    """List banners."""
+    filters = store.matching(
+        is_active=query.is_active,
+        source=query.source,
+        tag=query.tag,
+        search=query.search,
+        includes_deleted=query.include_deleted,
+    )
+    async with catalog.read() as connection:
+        listed = await store.banners.page(connection, scope, filters, query.page_request)
+    return page_of(BannerAnswer, listed, query)
+
+
+@router.get("/{banner_id}")
+async def read_banner(banner_id: UUID, scope: AdvertiserReads, catalog: CatalogOfTheApp) -> BannerAnswer:
+    """Read a banner, also one that is deleted."""
+    async with catalog.read() as connection:
+        return BannerAnswer.model_validate(await store.banners.find(connection, scope, banner_id))
+
+
+@router.patch("/{banner_id}")
+async def change_banner(
+    banner_id: UUID, body: BannerPatch, scope: AdvertiserWrites, catalog: CatalogOfTheApp, now: Now
+) -> BannerAnswer:
+    """Change a banner, field by field."""
+    return await _changed(
+        catalog, scope, banner_id, lambda banner: body.applied_to(banner.present(), updated_at=now)
+    )
+
+
+@router.patch("/{banner_id}/activate")
+async def activate_banner(
+    banner_id: UUID, scope: AdvertiserWrites, catalog: CatalogOfTheApp, now: Now
+) -> BannerAnswer:
+    """Switch a banner on."""
+    return await _changed(catalog, scope, banner_id, lambda banner: banner.switched(is_active=True, now=now))
+
+
+@router.patch("/{banner_id}/deactivate")
+async def deactivate_banner(
+    banner_id: UUID, scope: AdvertiserWrites, catalog: CatalogOfTheApp, now: Now
+) -> BannerAnswer:
+    """Switch a banner off: it is not served until it is switched on again."""
+    return await _changed(catalog, scope, banner_id, lambda banner: banner.switched(is_active=False, now=now))
+
+
+@router.delete("/{banner_id}", status_code=status.HTTP_204_NO_CONTENT)
+async def delete_banner(banner_id: UUID, scope: AdvertiserWrites, catalog: CatalogOfTheApp, now: Now) -> None:
+    """Delete a banner; it can be restored."""
+    await _changed(catalog, scope, banner_id, lambda banner: banner.deleted(now))
+
+
+@router.post("/{banner_id}/restore")
+async def restore_banner(
+    banner_id: UUID, scope: AdvertiserWrites, catalog: CatalogOfTheApp, now: Now
+) -> BannerAnswer:
+    """Bring a deleted banner back."""
+    return await _changed(catalog, scope, banner_id, lambda banner: banner.restored(now))
+
+
+async def _changed(
+    catalog: Catalog, scope: Scope, banner_id: UUID, change: Callable[[Banner], Banner]
+) -> BannerAnswer:
+    async with catalog.write() as write:
+        banner = change(await store.banners.find_locked(write, scope, banner_id))
+        await store.banners.update(write, banner)
+    return BannerAnswer.model_validate(banner)

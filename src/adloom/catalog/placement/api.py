@@ -1,0 +1,163 @@
+"""Placements over HTTP."""
+
+from datetime import datetime
+from typing import Annotated, ClassVar
+from uuid import UUID
+
+from fastapi import Query, status
+from pydantic import AfterValidator, Field
+
+from adloom.catalog.access import new_owner
+from adloom.catalog.api import CatalogOfTheApp, PublisherReads, PublisherWrites, catalog_router
+from adloom.catalog.placement import store
+from adloom.catalog.placement.model import SLUG_LENGTH_MAX, SLUG_PATTERN, Layout, Placement
+from adloom.core.ids import PlacementId, PublisherId
+from adloom.runtime.http.dependencies import Ids, Now
+from adloom.runtime.http.pages import ListQuery, Page, page_of
+from adloom.runtime.http.shapes import (
+    Answer,
+    Body,
+    Flag,
+    Name,
+    Natural,
+    Patch,
+    Positive,
+    Text,
+    Text20,
+    Text100,
+    Text255,
+    WebAddress,
+    matching,
+)
+
+Slug = Annotated[
+    str,
+    Field(max_length=SLUG_LENGTH_MAX),
+    AfterValidator(
+        matching(
+            SLUG_PATTERN, "must be small letters and digits, in words joined by single hyphens: home-hero"
+        )
+    ),
+]
+
+
+class PlacementFields(Body):
+    """What a placement can be told."""
+
+    slug: Slug
+    label: Name
+    layout_type: Layout
+    page_context: Text100 | None = None
+    max_banners: Positive = 1
+    recommended_width: Positive | None = None
+    recommended_height: Positive | None = None
+    recommended_aspect_ratio: Text20 | None = None
+    notes: Text | None = None
+    is_active: Flag = True
+    sort_order: Natural = 0
+    fallback_placeholder_url: WebAddress | None = None
+    allow_partial_render: Flag = False
+
+
+class PlacementBody(PlacementFields):
+    """A new placement; it is the house's own where no publisher is named."""
+
+    publisher_id: UUID | None = None
+
+
+class PlacementPatch(Patch, PlacementFields):
+    """Changes of a placement."""
+
+
+class PlacementAnswer(Answer):
+    """A placement."""
+
+    id: UUID
+    publisher_id: UUID | None
+    slug: str
+    label: str
+    layout_type: Layout
+    page_context: str | None
+    max_banners: int
+    recommended_width: int | None
+    recommended_height: int | None
+    recommended_aspect_ratio: str | None
+    notes: str | None
+    is_active: bool
+    sort_order: int
+    fallback_placeholder_url: str | None
+    allow_partial_render: bool
+    created_at: datetime
+    updated_at: datetime
+    # A placement is removed for good; the field is there because every resource has it.
+    deleted_at: None = None
+
+
+class PlacementQuery(ListQuery):
+    """What a list of placements may be narrowed to."""
+
+    SORTABLE: ClassVar = store.SORTABLE
+
+    is_active: bool | None = None
+    layout_type: Layout | None = None
+    search: Text255 | None = None
+
+
+router = catalog_router("/admin/placements", tag="placements")
+
+
+@router.post("", status_code=status.HTTP_201_CREATED)
+async def create_placement(
+    body: PlacementBody, scope: PublisherWrites, catalog: CatalogOfTheApp, ids: Ids, now: Now
+) -> PlacementAnswer:
+    """Make a placement."""
+    owner = new_owner(scope, body.publisher_id, field="publisherId")
+    placement = Placement(
+        **body.fields(but="publisher_id"),
+        id=PlacementId(ids.new()),
+        publisher_id=None if owner is None else PublisherId(owner),
+        created_at=now,
+        updated_at=now,
+    )
+    async with catalog.write() as write:
+        await store.insert(write, placement)
+    return PlacementAnswer.model_validate(placement)
+
+
+@router.get("")
+async def list_placements(
+    query: Annotated[PlacementQuery, Query()], scope: PublisherReads, catalog: CatalogOfTheApp
+) -> Page[PlacementAnswer]:
+    """List placements."""
+    filters = store.matching(is_active=query.is_active, layout_type=query.layout_type, search=query.search)
+    async with catalog.read() as connection:
+        listed = await store.placements.page(connection, scope, filters, query.page_request)
+    return page_of(PlacementAnswer, listed, query)
+
+
+@router.get("/{placement_id}")
+async def read_placement(
+    placement_id: UUID, scope: PublisherReads, catalog: CatalogOfTheApp
+) -> PlacementAnswer:
+    """Read a placement."""
+    async with catalog.read() as connection:
+        return PlacementAnswer.model_validate(await store.placements.find(connection, scope, placement_id))
+
+
+@router.patch("/{placement_id}")
+async def change_placement(
+    placement_id: UUID, body: PlacementPatch, scope: PublisherWrites, catalog: CatalogOfTheApp, now: Now
+) -> PlacementAnswer:
+    """Change a placement, field by field."""
+    async with catalog.write() as write:
+        before = await store.placements.find_locked(write, scope, placement_id)
+        after = body.applied_to(before, updated_at=now)
+        await store.update(write, after)
+    return PlacementAnswer.model_validate(after)
+
+
+@router.delete("/{placement_id}", status_code=status.HTTP_204_NO_CONTENT)
+async def delete_placement(placement_id: UUID, scope: PublisherWrites, catalog: CatalogOfTheApp) -> None:
+    """Remove a placement on which nothing is shown any more."""
+    async with catalog.write() as write:
+        await store.delete(write, await store.placements.find_locked(write, scope, placement_id))

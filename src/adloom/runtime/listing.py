@@ -1,0 +1,98 @@
+"""Lists out of the database: conditions with bound values, one page, and how many there are."""
+
+from collections.abc import Sequence
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from adloom.runtime.postgres import Connection, Record
+
+T_co = TypeVar("T_co", covariant=True)
+
+PAGE_SIZE_DEFAULT: Final = 20
+PAGE_SIZE_MAX: Final = 100
+PAGE_MAX: Final = (
+    1_000_000  # Nobody turns so many pages; beyond, offsets would leave the range of the database.
+)
+
+
+class PageRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Which part of a list someone asks for; `sort` is a column that the list may be sorted by."""
+
+    number: int = 1
+    size: int = PAGE_SIZE_DEFAULT
+    sort: str
+    is_descending: bool = False
+
+
+class Listed(msgspec.Struct, Generic[T_co], frozen=True, kw_only=True):
+    """One page of a list."""
+
+    items: Sequence[T_co]
+    total_count: int
+
+
+class RowSource(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a list comes from, in our own words, never a client's.
+
+    `it` is the table that is listed; `tiebreak` orders rows that are alike in what they are sorted by.
+    """
+
+    columns: str
+    tables: str
+    tiebreak: str
+
+
+class Filters:
+    """Conditions of a query, each with its values; `{}` in a condition is where a value goes."""
+
+    def __init__(self) -> None:
+        self.values: list[object] = []
+        self._conditions: list[str] = []
+
+    def add(self, condition: str, *values: object) -> None:
+        """Ask for rows of which this is true."""
+        self._conditions.append(condition.format(*(self.bound(value) for value in values)))
+
+    def add_given(self, condition: str, value: object | None) -> None:
+        """Ask for rows of which this is true, where a value was given."""
+        if value is not None:
+            self.add(condition, value)
+
+    def add_search(self, columns: Sequence[str], text: str | None) -> None:
+        """Ask for rows of which one column contains a text, in capitals or not."""
+        if text:
+            pattern = self.bound(f"%{escaped_for_like(text)}%")
+            self._conditions.append(
+                "(" + " OR ".join(f"{column} ILIKE {pattern}" for column in columns) + ")"
+            )
+
+    def bound(self, value: object) -> str:
+        """Bind a value, and tell how a statement names it."""
+        self.values.append(value)
+        return f"${len(self.values)}"
+
+    @property
+    def sql(self) -> str:
+        """The conditions as they follow a WHERE."""
+        return " AND ".join(self._conditions) or "true"
+
+
+def escaped_for_like(text: str) -> str:
+    """Take the meaning from the characters that LIKE reads as wildcards."""
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+async def page_of_rows(
+    connection: Connection, source: RowSource, filters: Filters, page: PageRequest
+) -> Listed[Record]:
+    """Read one page."""
+    where = f"FROM {source.tables} WHERE {filters.sql}"
+    total: int = await connection.fetchval(f"SELECT count(*) {where}", *filters.values)
+    way = "DESC" if page.is_descending else "ASC"
+    rows = await connection.fetch(
+        f"SELECT {source.columns} {where} ORDER BY it.{page.sort} {way}, {source.tiebreak} {way}"
+        f" LIMIT {page.size:d} OFFSET {(page.number - 1) * page.size:d}",
+        *filters.values,
+    )
+    return Listed(items=rows, total_count=total)

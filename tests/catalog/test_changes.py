@@ -1,0 +1,68 @@
+"""The catalog's version: it has the order of the commits."""
+
+import asyncio
+
+import pytest
+
+from adloom.catalog.changes import NOTICE_CHANNEL, Catalog, Noun
+from adloom.runtime.postgres import Pool
+from adloom.runtime.valkey import Valkey
+
+
+@pytest.fixture
+def catalog(pool: Pool, valkey: Valkey) -> Catalog:
+    return Catalog(pool, valkey)
+
+
+async def test_a_write_that_touches_something_raises_the_version_once(catalog: Catalog, pool: Pool) -> None:
+    async with catalog.write() as write:
+        write.touch(Noun.PLACEMENT, 1)
+        write.touch(Noun.BANNER, 2)
+
+    assert await pool.fetchval("SELECT version FROM catalog_version") == 1
+    rows = await pool.fetch("SELECT version, noun, noun_key FROM catalog_changes ORDER BY noun")
+    assert [tuple(row) for row in rows] == [(1, "banner", 2), (1, "placement", 1)]
+
+
+async def test_a_write_that_fails_changes_nothing(catalog: Catalog, pool: Pool) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with catalog.write() as write:
+            write.touch(Noun.PLACEMENT, 1)
+            raise ZeroDivisionError
+
+    assert await pool.fetchval("SELECT version FROM catalog_version") == 0
+
+
+async def test_a_write_that_touches_nothing_leaves_the_version(catalog: Catalog, pool: Pool) -> None:
+    async with catalog.write():
+        pass
+
+    assert await pool.fetchval("SELECT version FROM catalog_version") == 0
+
+
+async def test_the_indexes_are_notified_after_the_commit(catalog: Catalog, valkey: Valkey) -> None:
+    async with valkey.pubsub() as listener:
+        await listener.subscribe(NOTICE_CHANNEL)
+        await listener.get_message(timeout=1)
+
+        async with catalog.write() as write:
+            write.touch(Noun.CAMPAIGN, 7)
+
+        message = await listener.get_message(ignore_subscribe_messages=True, timeout=1)  # pyright: ignore[reportUnknownVariableType] - redis-py leaves it open
+    assert message is not None
+    assert message["data"] == b"1"
+
+
+async def test_concurrent_writes_get_versions_without_gaps(catalog: Catalog, pool: Pool) -> None:
+    async def write_one(key: int) -> None:
+        async with catalog.write() as write:
+            write.touch(Noun.BANNER, key)
+
+    async with asyncio.TaskGroup() as group:
+        for key in range(20):
+            group.create_task(write_one(key))
+
+    versions = [
+        row["version"] for row in await pool.fetch("SELECT version FROM catalog_changes ORDER BY version")
+    ]
+    assert versions == list(range(1, 21))
