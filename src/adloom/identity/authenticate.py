@@ -1,0 +1,60 @@
+"""Who shows this header? A user with an access token, or a machine with an API key."""
+
+from typing import Protocol
+from uuid import UUID
+
+from adloom.core.actor import Actor, Role
+from adloom.core.clock import Clock
+from adloom.core.errors import UnauthenticatedError
+from adloom.identity import store
+from adloom.runtime.auth import API_KEY_PREFIX, actor_of_token, is_same_hash, secret_hash
+from adloom.runtime.postgres import Pool
+
+
+class Accounts(Protocol):
+    """The accounts that advertisers and publishers act for."""
+
+    async def is_open(self, role: Role, account_id: UUID) -> bool:
+        """Tell whether an account may act; one that was never seen is made."""
+        ...
+
+
+class HeaderAuthenticator:
+    """Turns `Authorization` or `X-API-Key` into an actor."""
+
+    def __init__(self, pool: Pool, *, jwt_secret: str, clock: Clock, accounts: Accounts) -> None:
+        self._pool = pool
+        self._jwt_secret = jwt_secret
+        self._clock = clock
+        self._accounts = accounts
+
+    async def actor_of(self, *, authorization: str | None, api_key: str | None) -> Actor:
+        """Tell who asks; raises UnauthenticatedError."""
+        actor = await self._actor_of(shown_secret(authorization, api_key))
+        if actor.account_id is not None and not await self._accounts.is_open(actor.role, actor.account_id):
+            raise UnauthenticatedError("The account of this token is closed.")
+        return actor
+
+    async def _actor_of(self, secret: str) -> Actor:
+        if not secret.startswith(API_KEY_PREFIX):
+            return actor_of_token(self._jwt_secret, secret, now=self._clock.now())
+        shown = secret_hash(secret)
+        async with self._pool.acquire() as connection:
+            found = await store.api_key_by_hash(connection, shown)
+        if found is None or not is_same_hash(shown, found[1]):
+            raise UnauthenticatedError("The API key is not valid: it may have been revoked.")
+        return found[0].actor
+
+
+def shown_secret(authorization: str | None, api_key: str | None) -> str:
+    """Take the token or key out of its header."""
+    if authorization is None:
+        if api_key is None:
+            raise UnauthenticatedError("Send a header Authorization: Bearer <token>.")
+        if not api_key.startswith(API_KEY_PREFIX):
+            raise UnauthenticatedError(f"An API key begins with {API_KEY_PREFIX}.")
+        return api_key
+    scheme, _, secret = authorization.strip().partition(" ")
+    if scheme.lower() != "bearer" or not secret.strip():
+        raise UnauthenticatedError("The header must be Authorization: Bearer <token>.")
+    return secret.strip()

@@ -1,0 +1,87 @@
+"""Users, refresh tokens and API keys, without the secrets themselves: only their hashes are kept."""
+
+from datetime import datetime, timedelta
+from enum import Enum, auto
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
+from adloom.core.errors import FieldProblem, NotFoundError, ValidationFailedError
+from adloom.core.ids import UserId
+
+ACCESS_LIFETIME: Final = timedelta(minutes=15)
+REFRESH_LIFETIME: Final = timedelta(days=7)
+
+
+class ApiKeyNotFoundError(NotFoundError):
+    """No such key, or it is revoked already."""
+
+    code = "API_KEY_NOT_FOUND"
+
+
+class User(msgspec.Struct, frozen=True, kw_only=True):
+    """Someone with a password."""
+
+    id: UserId
+    role: Role
+    account_id: UUID | None
+    disabled_at: datetime | None
+
+    @property
+    def actor(self) -> Actor:
+        """The user as the one who asks."""
+        return Actor(subject=str(self.id), role=self.role, account_id=self.account_id)
+
+
+class RefreshState(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a refresh token: the log-in it continues, and whether it still may."""
+
+    family_id: UUID
+    expires_at: datetime
+    used_at: datetime | None
+    user: User
+
+
+class RefreshVerdict(Enum):
+    """What to do with a refresh token that is shown."""
+
+    ROTATE = auto()
+    REFUSE = auto()
+    END_FAMILY = auto()
+
+
+def refresh_verdict(state: RefreshState | None, *, now: datetime) -> RefreshVerdict:
+    """Judge a refresh token: a used one is in two hands, so the log-in ends for both."""
+    if state is None:
+        return RefreshVerdict.REFUSE
+    if state.used_at is not None or state.user.disabled_at is not None:
+        return RefreshVerdict.END_FAMILY
+    return RefreshVerdict.ROTATE if now < state.expires_at else RefreshVerdict.REFUSE
+
+
+def check_account(role: Role, account_id: UUID | None) -> None:
+    """Let a role pass with its account: advertisers and publishers act for one, the others for none."""
+    if (account_id is not None) != (role in ACCOUNT_ROLES):
+        message = "is required" if role in ACCOUNT_ROLES else "must be left out"
+        raise ValidationFailedError(
+            f"For the role {role} accountId {message}.", errors=[FieldProblem("accountId", message)]
+        )
+
+
+class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A key of a machine; `key_hint` is how its owner knows it again."""
+
+    id: UUID
+    name: str
+    key_hint: str
+    role: Role
+    account_id: UUID | None
+    created_at: datetime
+    revoked_at: datetime | None
+
+    @property
+    def actor(self) -> Actor:
+        """The machine as the one who asks."""
+        return Actor(subject=f"key:{self.id}", role=self.role, account_id=self.account_id)

@@ -1,0 +1,134 @@
+"""Secrets that people and machines show: access tokens, opaque tokens, API keys, passwords.
+
+None of these functions logs anything, and no error repeats what was shown.
+"""
+
+import asyncio
+import hashlib
+import hmac
+import secrets
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+import argon2
+import jwt
+import msgspec
+
+from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
+from adloom.core.errors import UnauthenticatedError
+
+ALGORITHM: Final = "HS256"
+ISSUER: Final = "adloom"
+REQUIRED_CLAIMS: Final = ("sub", "role", "iat", "exp", "iss")
+API_KEY_PREFIX: Final = "adk_"
+API_KEY_HINT_LENGTH: Final = 12
+RANDOM_BYTES: Final = 32
+# A hash takes 64 MiB and a core for a while: more at once would starve everything else.
+PASSWORDS_AT_ONCE_MAX: Final = 2
+
+_INVALID_TOKEN = "The access token is not valid: log in again."  # noqa: S105 - a sentence, not a token
+
+
+class _Claims(msgspec.Struct, frozen=True):
+    sub: str
+    role: Role
+    exp: int
+    account: UUID | None = None
+
+
+def issue_access_token(secret: str, actor: Actor, *, now: datetime, lifetime: timedelta) -> str:
+    """Sign a token that says who someone is until its lifetime is over."""
+    claims: dict[str, str | int] = {
+        "iss": ISSUER,
+        "sub": actor.subject,
+        "role": actor.role.value,
+        "iat": int(now.timestamp()),
+        "exp": int((now + lifetime).timestamp()),
+    }
+    if actor.account_id is not None:
+        claims["account"] = str(actor.account_id)
+    return jwt.encode(claims, secret, algorithm=ALGORITHM)
+
+
+def actor_of_token(secret: str, token: str, *, now: datetime) -> Actor:
+    """Tell who a token was signed for."""
+    try:
+        # Time is checked below against `now`: the library would ask the machine's clock.
+        payload = jwt.decode(
+            token,
+            secret,
+            algorithms=[ALGORITHM],
+            issuer=ISSUER,
+            options={
+                "require": list(REQUIRED_CLAIMS),
+                "verify_exp": False,
+                "verify_iat": False,
+                "verify_nbf": False,
+            },
+        )
+        claims = msgspec.convert(payload, _Claims)
+    except (jwt.InvalidTokenError, msgspec.ValidationError) as error:
+        raise UnauthenticatedError(_INVALID_TOKEN) from error
+    if now.timestamp() >= claims.exp:
+        raise UnauthenticatedError("The access token has expired: refresh it or log in again.")
+    if (claims.account is not None) != (claims.role in ACCOUNT_ROLES):
+        raise UnauthenticatedError(_INVALID_TOKEN)
+    return Actor(subject=claims.sub, role=claims.role, account_id=claims.account)
+
+
+def new_opaque_token() -> str:
+    """Make a token that means nothing by itself; only its hash is stored."""
+    return secrets.token_urlsafe(RANDOM_BYTES)
+
+
+def new_api_key() -> str:
+    """Make a key for a machine; it is shown once, and only its hash is stored."""
+    return API_KEY_PREFIX + new_opaque_token()
+
+
+def api_key_hint(key: str) -> str:
+    """Tell the beginning of a key, by which its owner knows it again."""
+    return key[:API_KEY_HINT_LENGTH]
+
+
+def secret_hash(secret: str) -> bytes:
+    """Hash a random secret for storage; it has 256 bits, so a fast hash without salt is enough."""
+    return hashlib.sha256(secret.encode(errors="surrogatepass")).digest()
+
+
+def is_same_hash(shown: bytes, stored: bytes) -> bool:
+    """Compare two hashes in a time that does not depend on where they differ."""
+    return hmac.compare_digest(shown, stored)
+
+
+class Passwords:
+    """Hashes and checks passwords with Argon2, in threads, because that is slow on purpose."""
+
+    def __init__(self, hasher: argon2.PasswordHasher | None = None) -> None:
+        self._hasher = hasher or argon2.PasswordHasher()
+        self._turns = asyncio.Semaphore(PASSWORDS_AT_ONCE_MAX)
+        self._decoy: str | None = None
+
+    async def hashed(self, password: str) -> str:
+        """Hash a password for storage."""
+        async with self._turns:
+            return await asyncio.to_thread(self._hasher.hash, password)
+
+    async def matches(self, password: str, password_hash: str | None) -> bool:
+        """Tell whether a password is the one of a hash.
+
+        Where there is no hash a decoy is checked: the same work, so that the time an answer takes
+        does not tell which users exist.
+        """
+        if self._decoy is None:
+            self._decoy = await self.hashed(new_opaque_token())
+        async with self._turns:
+            is_right = await asyncio.to_thread(self._verify, password_hash or self._decoy, password)
+        return is_right and password_hash is not None
+
+    def _verify(self, password_hash: str, password: str) -> bool:
+        try:
+            return self._hasher.verify(password_hash, password)
+        except (argon2.exceptions.VerificationError, argon2.exceptions.InvalidHashError):
+            return False

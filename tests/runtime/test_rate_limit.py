@@ -1,0 +1,96 @@
+"""How often one client may ask, and who counts as one."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.core.errors import RateLimitedError
+from adloom.runtime.http.client_address import client_address, limited_unit, networks
+from adloom.runtime.http.rate_limit import CLIENTS_MAX, RateLimiter, taken
+from tests.support.builders import NOON
+
+PROXIES = networks(["10.0.0.0/8", "2001:db8::1"])
+
+
+@given(
+    st.integers(min_value=1, max_value=1_000),
+    st.lists(st.floats(min_value=0, max_value=120), max_size=200),
+)
+def test_never_more_pass_than_a_bucket_and_what_flows_in(permits: int, gaps: list[float]) -> None:
+    now, bucket, passed = NOON, None, 0
+
+    for gap in gaps:
+        now += timedelta(seconds=gap)
+        result = taken(bucket, permits_per_minute=permits, now=now)
+        bucket = result.bucket
+        passed += result.wait_seconds == 0
+
+    elapsed_minutes = (now - NOON).total_seconds() / 60
+    assert passed <= permits + elapsed_minutes * permits + 1e-6
+
+
+@given(st.integers(min_value=1, max_value=1_000))
+def test_whoever_waits_as_long_as_told_may_pass(permits: int) -> None:
+    limiter, now = RateLimiter(permits), NOON
+    for _ in range(permits):
+        limiter.check("a", now=now)
+
+    with pytest.raises(RateLimitedError) as refused:
+        limiter.check("a", now=now)
+
+    limiter.check("a", now=now + timedelta(seconds=refused.value.retry_after_seconds))
+
+
+def test_a_clock_that_runs_back_gives_nothing_away() -> None:
+    limiter = RateLimiter(1)
+    limiter.check("a", now=NOON)
+
+    with pytest.raises(RateLimitedError):
+        limiter.check("a", now=NOON - timedelta(hours=1))
+
+
+def test_the_buckets_are_bounded() -> None:
+    limiter = RateLimiter(1)
+
+    for number in range(CLIENTS_MAX + 1):
+        limiter.check(str(number), now=NOON)
+
+    limiter.check("0", now=NOON)  # The first one was forgotten, so it starts afresh.
+    with pytest.raises(RateLimitedError):
+        limiter.check(str(CLIENTS_MAX), now=NOON)
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded_for", "expected"),
+    [
+        ("192.0.2.1", [], "192.0.2.1"),
+        ("192.0.2.1", ["203.0.113.9"], "192.0.2.1"),
+        ("10.0.0.1", ["203.0.113.9"], "203.0.113.9"),
+        ("10.0.0.1", ["1.1.1.1, 203.0.113.9, 10.0.0.2"], "203.0.113.9"),
+        ("10.0.0.1", ["1.1.1.1", "203.0.113.9"], "203.0.113.9"),
+        ("10.0.0.1", ["1.1.1.1, nonsense, 10.0.0.2"], "1.1.1.1"),
+        ("10.0.0.1", [], "10.0.0.1"),
+        ("10.0.0.1", [""], "10.0.0.1"),
+        ("::ffff:10.0.0.1", ["203.0.113.9"], "203.0.113.9"),
+        ("2001:db8::1", ["2001:db8::2"], "2001:db8::2"),
+        (None, ["203.0.113.9"], "unknown"),
+    ],
+)
+def test_the_address_is_the_nearest_that_is_no_trusted_proxy(
+    peer: str | None, forwarded_for: list[str], expected: str
+) -> None:
+    assert client_address(peer, forwarded_for, PROXIES) == expected
+
+
+@pytest.mark.parametrize(
+    ("address", "unit"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("unknown", "unknown"),
+    ],
+)
+def test_an_ipv6_network_counts_as_one_client(address: str, unit: str) -> None:
+    assert limited_unit(address) == unit
