@@ -1,0 +1,168 @@
+"""Whether a report is accepted, and as which event: ids that exist, a token that is ours and fits."""
+
+from datetime import datetime
+from typing import Protocol
+
+import msgspec
+
+from adloom.core.errors import BannerNotFoundError, CampaignNotFoundError, PlacementNotFoundError
+from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
+from adloom.ledger.event import Click, Impression, Mark, believed_time
+from adloom.ledger.request import ClickRequest, ImpressionRequest, TrackedRequest
+from adloom.ledger.token import OfferToken, Rejection, TokenKeys, TrackingTokenInvalidError
+
+
+class KnownIds(Protocol):
+    """What the index knows of the catalog: everything that has a row, whether it serves now or not.
+
+    A report comes after its offer, and what was offered may have been paused or deleted since.
+    """
+
+    def has_banner(self, banner_id: BannerId, /) -> bool:
+        """Tell whether there is such a banner."""
+        ...
+
+    def has_placement(self, placement_id: PlacementId, /) -> bool:
+        """Tell whether there is such a placement."""
+        ...
+
+    def has_campaign(self, campaign_id: CampaignId, /) -> bool:
+        """Tell whether there is such a campaign."""
+        ...
+
+    def destination(
+        self, campaign_id: CampaignId, placement_id: PlacementId, banner_id: BannerId, /
+    ) -> str | None:
+        """Tell where a click on an assignment leads."""
+        ...
+
+
+class _Binding(msgspec.Struct, frozen=True, gc=False):
+    """What the rules make of a report's time and token."""
+
+    occurred_at: datetime
+    campaign_id: CampaignId | None
+    request_id: RequestId | None
+    marks: tuple[Mark, ...]
+
+
+def accepted_impression(
+    report: ImpressionRequest, *, known: KnownIds, tokens: TokenKeys, now: datetime
+) -> Impression:
+    """Make the event of a reported impression, or raise what is wrong with it."""
+    binding = _bound(report, known, tokens, now)
+    return Impression(
+        correlation_id=report.correlation_id,
+        banner_id=report.banner_id,
+        placement_id=report.placement_id,
+        campaign_id=binding.campaign_id,
+        occurred_at=binding.occurred_at,
+        received_at=now,
+        request_id=binding.request_id,
+        session_id=report.session_id,
+        user_id=report.user_id,
+        device_type=report.device_type,
+        country_code=_upper(report.country_code),
+        page_url=report.page_url,
+        marks=binding.marks,
+        referrer_url=report.referrer_url,
+    )
+
+
+def accepted_click(report: ClickRequest, *, known: KnownIds, tokens: TokenKeys, now: datetime) -> Click:
+    """Make the event of a reported click, or raise what is wrong with it."""
+    binding = _bound(report, known, tokens, now)
+    return Click(
+        correlation_id=report.correlation_id,
+        banner_id=report.banner_id,
+        placement_id=report.placement_id,
+        campaign_id=binding.campaign_id,
+        occurred_at=binding.occurred_at,
+        received_at=now,
+        request_id=binding.request_id,
+        session_id=report.session_id,
+        user_id=report.user_id,
+        device_type=report.device_type,
+        country_code=_upper(report.country_code),
+        page_url=report.page_url,
+        marks=binding.marks,
+        destination_url=report.destination_url,
+    )
+
+
+def offered_impression(offer: OfferToken, *, now: datetime) -> Impression:
+    """Make the event of a pixel that was fetched; all that it says is its token."""
+    return Impression(
+        correlation_id=_correlation_id(offer),
+        banner_id=offer.banner_id,
+        placement_id=offer.placement_id,
+        campaign_id=offer.campaign_id,
+        occurred_at=now,
+        received_at=now,
+        request_id=offer.request_id,
+        marks=_marks(offer),
+    )
+
+
+def offered_click(offer: OfferToken, *, destination: str, now: datetime) -> Click:
+    """Make the event of a click link that was followed."""
+    return Click(
+        correlation_id=_correlation_id(offer),
+        banner_id=offer.banner_id,
+        placement_id=offer.placement_id,
+        campaign_id=offer.campaign_id,
+        occurred_at=now,
+        received_at=now,
+        request_id=offer.request_id,
+        marks=_marks(offer),
+        destination_url=destination,
+    )
+
+
+def genuine(token: bytes, *, tokens: TokenKeys, now: datetime) -> OfferToken:
+    """Read a token, expired or not, or raise that it is none of ours."""
+    offer = tokens.verify(token, now=now)
+    if isinstance(offer, Rejection):
+        raise TrackingTokenInvalidError("The tracking token was not made by this installation.")
+    return offer
+
+
+def _bound(report: TrackedRequest, known: KnownIds, tokens: TokenKeys, now: datetime) -> _Binding:
+    _check_ids(report, known)
+    occurred_at, marks = believed_time(report.occurred_at, now=now)
+    if report.tracking_token is None:
+        return _Binding(occurred_at, report.campaign_id, None, marks)
+    offer = genuine(report.tracking_token.encode(), tokens=tokens, now=now)
+    if not _fits(offer, report):
+        raise TrackingTokenInvalidError("The tracking token belongs to another offer than the event.")
+    return _Binding(occurred_at, offer.campaign_id, offer.request_id, marks + _marks(offer))
+
+
+def _check_ids(report: TrackedRequest, known: KnownIds) -> None:
+    if not known.has_banner(report.banner_id):
+        raise BannerNotFoundError(f"There is no banner {report.banner_id}.")
+    if not known.has_placement(report.placement_id):
+        raise PlacementNotFoundError(f"There is no placement {report.placement_id}.")
+    if report.campaign_id is not None and not known.has_campaign(report.campaign_id):
+        raise CampaignNotFoundError(f"There is no campaign {report.campaign_id}.")
+
+
+def _fits(offer: OfferToken, report: TrackedRequest) -> bool:
+    return (
+        offer.banner_id == report.banner_id
+        and offer.placement_id == report.placement_id
+        and report.campaign_id in {None, offer.campaign_id}
+    )
+
+
+def _marks(offer: OfferToken) -> tuple[Mark, ...]:
+    return (Mark.TOKEN_EXPIRED,) if offer.is_expired else ()
+
+
+def _correlation_id(offer: OfferToken) -> str:
+    """Name the event by its offer, so that fetching an address again counts once."""
+    return f"offer:{offer.request_id}:{offer.slot}"
+
+
+def _upper(country_code: str | None) -> str | None:
+    return country_code and country_code.upper()

@@ -1,0 +1,1 @@
+"""What the ledger's counts add up to, for people."""

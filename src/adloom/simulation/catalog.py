@@ -1,0 +1,73 @@
+"""A small catalog: one placement with three banners in two campaigns."""
+
+from typing import Final
+
+from adloom.core.ids import BannerId, CampaignId, IdSource, PlacementId
+from adloom.delivery.index import Index, compiled
+from adloom.delivery.rows import AssignmentRow, PlacementRow, Snapshot
+
+SLUG: Final = "home"
+BANNERS: Final = 3
+
+
+def an_index(ids: IdSource) -> Index:
+    """Compile the catalog of the simulation."""
+    placement = PlacementRow(
+        key=1,
+        id=PlacementId(ids.new()),
+        slug=SLUG,
+        label="Home",
+        layout_type="full_slider",
+        max_banners=BANNERS,
+        is_active=True,
+        fallback_placeholder_url=None,
+        allow_partial_render=False,
+    )
+    campaign_ids = [CampaignId(ids.new()) for _ in range(2)]
+    assignments = [
+        _assignment(number, campaign_ids[number % 2], BannerId(ids.new())) for number in range(BANNERS)
+    ]
+    return compiled(
+        Snapshot(
+            version=1,
+            placements=[placement],
+            assignments=assignments,
+            banner_ids=[one.banner_id for one in assignments],
+            campaign_ids=list(campaign_ids),
+        )
+    )
+
+
+def _assignment(number: int, campaign_id: CampaignId, banner_id: BannerId) -> AssignmentRow:
+    return AssignmentRow(
+        placement_key=1,
+        campaign_id=campaign_id,
+        banner_id=banner_id,
+        is_live=True,
+        starts_at=None,
+        ends_at=None,
+        display_order=number,
+        weight=100,
+        campaign_priority=0,
+        banner_priority=0,
+        is_fallback=False,
+        fallback_priority=None,
+        title=f"Banner {number}",
+        headline=None,
+        subheadline=None,
+        description=None,
+        primary_image_url="https://cdn.example/banner.png",
+        primary_image_alt=None,
+        mobile_image_url=None,
+        video_url=None,
+        media_variants={},
+        cta_label=None,
+        cta_url="https://shop.example/",
+        cta_open_new_tab=False,
+        utm_source=None,
+        utm_medium=None,
+        utm_campaign=None,
+        utm_content=None,
+        bg_color=None,
+        transition_duration_ms=None,
+    )
