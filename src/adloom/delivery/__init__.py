@@ -1,0 +1,1 @@
+"""The public path: an immutable index, a pure decision over it, and the routes around them."""

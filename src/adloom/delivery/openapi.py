@@ -1,0 +1,158 @@
+"""The delivery plane as OpenAPI: its routes are not a framework's, so they are described by hand."""
+
+from typing import TypeAlias
+
+Json: TypeAlias = dict[str, object]
+
+UUID: Json = {"type": "string", "format": "uuid"}
+TEXT: Json = {"type": "string"}
+ADDRESS: Json = {"type": "string", "format": "uri"}
+MOMENT: Json = {"type": "string", "format": "date-time"}
+WHOLE: Json = {"type": "integer"}
+TRUTH: Json = {"type": "boolean"}
+
+
+def delivery_paths() -> dict[str, Json]:
+    """Describe every route of the delivery plane."""
+    return {
+        "/banners/serve/{slug}": {"get": _serve()},
+        "/banners/events/impression": {"post": _event("impression", {"referrerUrl": ADDRESS})},
+        "/banners/events/click": {"post": _event("click", {"destinationUrl": ADDRESS})},
+        "/i/{token}": {"get": _pixel()},
+        "/c/{token}": {"get": _redirect()},
+    }
+
+
+def _serve() -> Json:
+    return _operation(
+        "Which ads fill this placement, now?",
+        parameters=[_in_path("slug", {"type": "string", "maxLength": 100})],
+        responses={
+            "200": _json("The offers, each with its signed token.", SERVED),
+            **_problems("404", "429", "503"),
+        },
+    )
+
+
+def _event(kind: str, extra: dict[str, Json]) -> Json:
+    fields: dict[str, Json] = {
+        "correlationId": {"type": "string", "minLength": 1, "maxLength": 128},
+        "bannerId": UUID,
+        "placementId": UUID,
+        "campaignId": UUID,
+        "sessionId": {"type": "string", "maxLength": 128},
+        "userId": UUID,
+        "deviceType": TEXT,
+        "countryCode": {"type": "string", "minLength": 2, "maxLength": 2},
+        "pageUrl": ADDRESS,
+        "occurredAt": MOMENT,
+        "trackingToken": TEXT,
+        **extra,
+    }
+    body = _object(fields, required=["correlationId", "bannerId", "placementId"])
+    accepted = _object({"accepted": TRUTH}, required=["accepted"])
+    return _operation(
+        f"Report one {kind}; the same correlation id again is accepted and counts once.",
+        requestBody={"required": True, "content": {"application/json": {"schema": body}}},
+        responses={
+            "202": _json("It is in the ledger.", accepted),
+            **_problems("400", "403", "404", "413", "429", "503"),
+        },
+    )
+
+
+def _pixel() -> Json:
+    image: Json = {"description": "A transparent GIF of 43 bytes.", "content": {"image/gif": {}}}
+    return _operation(
+        "Report the impression of an offer by loading an image.",
+        parameters=[_in_path("token", TEXT)],
+        responses={"200": image, **_problems("403", "429")},
+    )
+
+
+def _redirect() -> Json:
+    return _operation(
+        "Report the click on an offer and go where its banner leads.",
+        parameters=[_in_path("token", TEXT)],
+        responses={
+            "302": {"description": "On to the banner's destination."},
+            **_problems("403", "404", "429"),
+        },
+    )
+
+
+def _operation(summary: str, **parts: object) -> Json:
+    # No token is needed here: the document's own default is the control plane's.
+    return {"summary": summary, "tags": ["delivery"], "security": [], **parts}
+
+
+def _in_path(name: str, schema: Json) -> Json:
+    return {"name": name, "in": "path", "required": True, "schema": schema}
+
+
+def _json(description: str, schema: Json) -> Json:
+    return {"description": description, "content": {"application/json": {"schema": schema}}}
+
+
+def _problems(*statuses: str) -> dict[str, Json]:
+    schema = {"$ref": "#/components/schemas/Problem"}
+    content: Json = {"application/problem+json": {"schema": schema}}
+    return {status: {"description": "What to change.", "content": content} for status in statuses}
+
+
+def _object(properties: dict[str, Json], *, required: list[str]) -> Json:
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _or_null(schema: Json) -> Json:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _all_of(properties: dict[str, Json]) -> Json:
+    return _object(properties, required=list(properties))
+
+
+SERVED = _all_of(
+    {
+        "placement": _all_of(
+            {
+                "id": UUID,
+                "slug": TEXT,
+                "label": TEXT,
+                "layoutType": TEXT,
+                "maxBanners": WHOLE,
+                "fallbackPlaceholderUrl": _or_null(ADDRESS),
+            }
+        ),
+        "banners": {
+            "type": "array",
+            "items": _all_of(
+                {
+                    "id": UUID,
+                    "campaignId": UUID,
+                    "title": TEXT,
+                    "headline": _or_null(TEXT),
+                    "subheadline": _or_null(TEXT),
+                    "description": _or_null(TEXT),
+                    "primaryImageUrl": ADDRESS,
+                    "primaryImageAlt": _or_null(TEXT),
+                    "mobileImageUrl": _or_null(ADDRESS),
+                    "videoUrl": _or_null(ADDRESS),
+                    "mediaVariants": {"type": "object", "additionalProperties": TEXT},
+                    "ctaLabel": _or_null(TEXT),
+                    "ctaUrl": _or_null(ADDRESS),
+                    "ctaOpenNewTab": TRUTH,
+                    "bgColor": _or_null(TEXT),
+                    "displayOrder": WHOLE,
+                    "isFallback": TRUTH,
+                    "transitionDurationMs": _or_null(WHOLE),
+                    "trackingToken": TEXT,
+                    "impressionUrl": ADDRESS,
+                    "clickUrl": ADDRESS,
+                }
+            ),
+        },
+        "requestId": UUID,
+        "servedAt": MOMENT,
+    }
+)
