@@ -1,0 +1,5 @@
+"""`python -m adloom` is `adloom`."""
+
+from adloom.entrypoints.cli import main
+
+main()

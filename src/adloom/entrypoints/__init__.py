@@ -1,0 +1,1 @@
+"""Composition roots: read settings, build, run."""

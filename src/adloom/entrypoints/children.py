@@ -1,0 +1,81 @@
+"""The product's own processes as children of a supervisor."""
+
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from adloom.entrypoints.listeners import LISTEN_FD, port_of
+from adloom.entrypoints.probe import wait_until_ok
+from adloom.runtime.processes.child import Child
+from adloom.runtime.processes.program import Program
+
+# A process that shares its port answers one in N connections; of 8 N it misses all once in 3,000 starts.
+PROBES_PER_CHILD = 8
+# A little longer than a delivery process gives the requests that it has begun.
+STOP_SECONDS_MAX = 5.2
+
+
+def delivery_children(
+    listeners: Sequence[socket.socket],
+    *,
+    host: str,
+    environment: Mapping[str, str],
+    metrics_ports: Sequence[int | None],
+) -> list[Child]:
+    """Describe the delivery processes, one for each socket."""
+
+    async def wait_until_ready() -> None:
+        probes = PROBES_PER_CHILD if len(listeners) > 1 else 1
+        await wait_until_ok(host, port_of(listeners[0]), "/health/ready", connections=probes)
+
+    return [
+        _child(f"delivery-{number}", listener, wait_until_ready, environment, metrics_port)
+        for number, (listener, metrics_port) in enumerate(zip(listeners, metrics_ports, strict=True), start=1)
+    ]
+
+
+def control_child(
+    listener: socket.socket, *, host: str, environment: Mapping[str, str], metrics_port: int
+) -> Child:
+    """Describe the control process."""
+
+    async def wait_until_ready() -> None:
+        await wait_until_ok(host, port_of(listener), "/health/ready")
+
+    return _child("control", listener, wait_until_ready, environment, metrics_port)
+
+
+def worker_child(
+    listener: socket.socket, *, host: str, environment: Mapping[str, str], metrics_port: int
+) -> Child:
+    """Describe the worker process."""
+
+    async def wait_until_ready() -> None:
+        await wait_until_ok(host, port_of(listener), "/health")
+
+    return _child("worker", listener, wait_until_ready, environment, metrics_port)
+
+
+def _child(
+    name: str,
+    listener: socket.socket,
+    wait_until_ready: Callable[[], Awaitable[None]],
+    environment: Mapping[str, str],
+    metrics_port: int | None,
+) -> Child:
+    return Child(
+        program=Program(
+            name=name,
+            # -P: a module of the working directory must not take the place of one of ours.
+            arguments=(sys.executable, "-P", "-m", f"adloom.entrypoints.{name.partition('-')[0]}"),
+            environment={
+                **environment,
+                LISTEN_FD: str(listener.fileno()),
+                "ADLOOM_PROCESS": name,
+                "ADLOOM_METRICS_PORT": str(metrics_port or ""),
+            },
+        ),
+        wait_until_ready=wait_until_ready,
+        inherited_fds=(listener.fileno(),),
+        stop_seconds_max=STOP_SECONDS_MAX,
+    )

@@ -1,0 +1,231 @@
+"""The commands. What each needs is imported when it runs: `adloom token` must not wait for a web framework."""
+
+# ruff: noqa: PLC0415 - see above
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
+
+app = typer.Typer(name="adloom", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+PORT_MAX = 65_535
+WORKERS_MAX = 64
+HOURS_MAX = 24 * 366
+DAYS_MAX = 366
+SUBJECT = "adloom-cli"
+PASSED_ON: dict[str, Any] = {
+    "allow_extra_args": True,
+    "ignore_unknown_options": True,
+    "help_option_names": list[str](),
+}
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        help="Where everything is kept. [default: /var/lib/adloom for root, else ~/.local/share/adloom]",
+        show_default=False,
+    ),
+]
+Host = Annotated[str, typer.Option(help="The address to listen on.")]
+
+
+def main() -> None:
+    """Run a command; what the user can mend is said in a line."""
+    try:
+        _read_dotenv()
+        app()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        from adloom.entrypoints.complaints import complaint_of
+
+        complaint = complaint_of(error)
+        if complaint is None:
+            raise
+        typer.echo(f"adloom: {complaint}", err=True)
+        sys.exit(1)
+
+
+@app.command()
+def up(  # noqa: PLR0913 - one for each option
+    *,
+    delivery_port: Annotated[int, typer.Option(min=0, max=PORT_MAX, envvar="ADLOOM_DELIVERY_PORT")] = 8080,
+    control_port: Annotated[int, typer.Option(min=0, max=PORT_MAX, envvar="ADLOOM_CONTROL_PORT")] = 8090,
+    worker_port: Annotated[int, typer.Option(min=0, max=PORT_MAX, envvar="WORKER_PORT")] = 3001,
+    data_dir: DataDir = None,
+    empty: Annotated[bool, typer.Option("--empty", help="Start without sample data.")] = False,
+    workers: Annotated[int, typer.Option(min=1, max=WORKERS_MAX, help="Delivery processes.")] = 1,
+    host: Host = "127.0.0.1",
+) -> None:
+    """Run everything on this machine, embedded servers included, until Ctrl-C."""
+    from adloom.entrypoints import house
+    from adloom.entrypoints import up as command
+
+    options = house.UpOptions(
+        data_directory=_data_directory(data_dir),
+        host=host,
+        delivery_port=delivery_port,
+        control_port=control_port,
+        worker_port=worker_port,
+        workers=workers,
+        is_empty=empty,
+    )
+    command.run(options, os.environ)
+
+
+@app.command()
+def serve(
+    *,
+    workers: Annotated[int, typer.Option(min=1, max=WORKERS_MAX, help="Delivery processes.")] = 1,
+    host: Annotated[str, typer.Option(envvar="ADLOOM_DELIVERY_HOST")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=PORT_MAX, envvar="ADLOOM_DELIVERY_PORT")] = 8080,
+) -> None:
+    """Run the delivery plane; it needs DATABASE_URL, REDIS_URL and ADLOOM_TOKEN_SECRET."""
+    from adloom.entrypoints import serve as command
+
+    command.run(os.environ, host=host, port=port, workers=workers)
+
+
+@app.command()
+def control(
+    *,
+    host: Annotated[str, typer.Option(envvar="ADLOOM_CONTROL_HOST")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=PORT_MAX, envvar="ADLOOM_CONTROL_PORT")] = 8090,
+) -> None:
+    """Run the control plane; it needs DATABASE_URL, REDIS_URL and JWT_SECRET."""
+    os.environ.update({"ADLOOM_CONTROL_HOST": host, "ADLOOM_CONTROL_PORT": str(port)})
+    from adloom.entrypoints import control as command
+
+    command.main()
+
+
+@app.command()
+def worker(
+    *,
+    host: Annotated[str, typer.Option(envvar="ADLOOM_WORKER_HOST")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=PORT_MAX, envvar="WORKER_PORT")] = 3001,
+) -> None:
+    """Run projections and jobs; it needs DATABASE_URL and REDIS_URL."""
+    os.environ.update({"ADLOOM_WORKER_HOST": host, "WORKER_PORT": str(port)})
+    from adloom.entrypoints import worker as command
+
+    command.main()
+
+
+@app.command()
+def migrate(*, data_dir: DataDir = None) -> None:
+    """Bring the database to the newest schema: DATABASE_URL's, or that of an installation that runs."""
+    from adloom.entrypoints.schema import bring_up_to_date
+    from adloom.entrypoints.servers import database_url_of
+    from adloom.runtime.installation import DataDirectory
+
+    database_url = database_url_of(os.environ, DataDirectory(_data_directory(data_dir)))
+    revision = asyncio.run(bring_up_to_date(database_url))
+    typer.echo(f"The schema is at revision {revision}.")
+
+
+@app.command()
+def token(
+    *,
+    role: Annotated[Role, typer.Option(help="What the token's holder may do.")],
+    account: Annotated[UUID | None, typer.Option(help="The advertiser or publisher.")] = None,
+    data_dir: DataDir = None,
+    hours: Annotated[float, typer.Option(min=0.01, max=HOURS_MAX, help="How long it is valid.")] = 24,
+) -> None:
+    """Print an access token for an installation that runs or is stopped."""
+    from adloom.core.clock import SystemClock
+    from adloom.core.ids import SystemIds
+    from adloom.entrypoints.access import access_token
+    from adloom.runtime.installation import DataDirectory
+
+    if role not in ACCOUNT_ROLES and account is not None:
+        raise typer.BadParameter(f"The role {role.value} acts for no account.", param_hint="--account")
+    if role in ACCOUNT_ROLES and account is None:
+        account = SystemIds().new()
+        typer.echo(f"The token is for a new {role.value}, account {account}.", err=True)
+    signed = access_token(
+        os.environ,
+        DataDirectory(_data_directory(data_dir)),
+        Actor(subject=SUBJECT, role=role, account_id=account),
+        now=SystemClock().now(),
+        lifetime=timedelta(hours=hours),
+    )
+    typer.echo(signed)
+
+
+@app.command()
+def openapi() -> None:
+    """Print the whole API, of both listeners, as one OpenAPI document."""
+    from adloom.entrypoints.control import openapi_document
+
+    typer.echo(json.dumps(openapi_document(), indent=2, ensure_ascii=False))
+
+
+@app.command()
+def doctor(*, data_dir: DataDir = None) -> None:
+    """Check an installation, and say for each failure what to do."""
+    from rich.console import Console
+
+    from adloom.core.clock import SystemClock
+    from adloom.entrypoints.doctor.examine import examine
+    from adloom.entrypoints.doctor.report import is_well, show
+    from adloom.runtime.installation import DataDirectory
+
+    directory = DataDirectory(_data_directory(data_dir))
+    findings = asyncio.run(examine(os.environ, directory, SystemClock()))
+    show(findings, Console())
+    raise typer.Exit(0 if is_well(findings) else 1)
+
+
+@app.command(context_settings=PASSED_ON)
+def bench(context: typer.Context) -> None:
+    """Measure what the hot routes cost, as ratios in one run."""
+    from adloom.entrypoints.bench import run
+
+    _pass_on(run, context)
+
+
+@app.command()
+def simulate(
+    *,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 1,
+    days: Annotated[int, typer.Option(min=1, max=DAYS_MAX, help="Days to simulate.")] = 3,
+) -> None:
+    """Run days of traffic in seconds, on virtual time and with crashes, and check the laws."""
+    from adloom.entrypoints.simulate import run
+
+    run(seed, days)
+
+
+def _pass_on(command: Callable[..., None], context: typer.Context) -> None:
+    """Let a command read its own options: they are declared where they are used, and loaded with it."""
+    inner = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    inner.command()(command)
+    inner(context.args, prog_name=context.command_path)
+
+
+def _data_directory(given: Path | None) -> Path:
+    from adloom.runtime.installation import default_data_directory
+
+    if given is None:
+        return default_data_directory(os.environ, is_root=os.geteuid() == 0)
+    return given.absolute()
+
+
+def _read_dotenv() -> None:
+    from adloom.runtime.settings import with_dotenv
+
+    # A working directory that this user may not look into has nothing to say to it.
+    with contextlib.suppress(PermissionError):
+        os.environ.update(with_dotenv(os.environ, Path(".env")))

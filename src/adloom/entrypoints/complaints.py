@@ -1,0 +1,24 @@
+"""Which errors are the user's to mend: these are told in a line, all others with a traceback."""
+
+from adloom.entrypoints.listeners import ListenError
+from adloom.entrypoints.schema import DatabaseError
+from adloom.runtime.embedded.identity import UnreachableError
+from adloom.runtime.installation import InstallationError
+from adloom.runtime.processes.child import StartError
+from adloom.runtime.processes.program import ProgramFailedError
+from adloom.runtime.settings import SettingsError
+
+USERS_OWN = (
+    DatabaseError,
+    InstallationError,
+    ListenError,
+    ProgramFailedError,
+    SettingsError,
+    StartError,
+    UnreachableError,
+)
+
+
+def complaint_of(error: Exception) -> str | None:
+    """Word an error that the user can mend; None for the others."""
+    return str(error) if isinstance(error, USERS_OWN) else None

@@ -1,0 +1,169 @@
+"""The control plane: the admin API, and who may use it."""
+
+import asyncio
+import functools
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvicorn
+import uvloop
+from fastapi import FastAPI, Response
+
+import adloom.catalog.assignment.api
+import adloom.catalog.banner.api
+import adloom.catalog.campaign.api
+import adloom.catalog.placement.api
+import adloom.identity.api
+import adloom.reporting.api
+from adloom import VERSION
+from adloom.catalog.account.store import AccountRegister
+from adloom.catalog.changes import Catalog
+from adloom.core.clock import Clock, SystemClock
+from adloom.core.ids import IdSource, SystemIds
+from adloom.delivery.openapi import delivery_paths
+from adloom.entrypoints import control_health
+from adloom.entrypoints.listeners import inherited_socket
+from adloom.identity.authenticate import HeaderAuthenticator
+from adloom.identity.sessions import Sessions
+from adloom.runtime.auth import Passwords
+from adloom.runtime.http import server
+from adloom.runtime.http.client_address import networks
+from adloom.runtime.http.failures import install_problem_handlers
+from adloom.runtime.http.middleware import RequestPipeline
+from adloom.runtime.http.openapi import described
+from adloom.runtime.http.rate_limit import RateLimiter
+from adloom.runtime.logs import configure_logs
+from adloom.runtime.metrics import Metrics, serve_metrics
+from adloom.runtime.postgres import open_pool
+from adloom.runtime.settings import ControlSettings, control_settings, with_dotenv
+from adloom.runtime.tracing import configure_tracing
+from adloom.runtime.valkey import open_valkey
+
+POOL_SIZE_MAX = 10
+DRAIN_SECONDS_MAX = 5
+KEEP_ALIVE_SECONDS_MAX = 30
+
+ROUTERS = (
+    control_health.router,
+    adloom.identity.api.auth_router,
+    adloom.identity.api.api_keys_router,
+    adloom.catalog.placement.api.router,
+    adloom.catalog.banner.api.router,
+    adloom.catalog.campaign.api.router,
+    adloom.catalog.assignment.api.router,
+    adloom.reporting.api.router,
+)
+
+
+def main() -> None:
+    """Run until told to stop."""
+    settings = control_settings(with_dotenv(os.environ, Path(".env")))
+    configure_logs(settings.telemetry)
+    with (
+        serve_metrics(settings.telemetry) as metrics,
+        configure_tracing(settings.telemetry),
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        runner.run(control(settings, metrics))
+
+
+async def control(settings: ControlSettings, metrics: Metrics) -> None:
+    """Serve the control plane."""
+    app = build_control(settings, clock=SystemClock(), ids=SystemIds())
+    metrics.counters(
+        "adloom_control_requests", "Requests by their status.", "status", lambda: app.state.answered
+    )
+    config = uvicorn.Config(
+        app,
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        # Whose address a request has is told in one place, `client_address`.
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS_MAX,
+        timeout_graceful_shutdown=DRAIN_SECONDS_MAX,
+    )
+    await server.serve(config, inherited_socket(settings.host, settings.port))
+
+
+def build_control(
+    settings: ControlSettings, *, clock: Clock, ids: IdSource, passwords: Passwords | None = None
+) -> FastAPI:
+    """Put the control plane together; it connects when it is started."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
+        async with (
+            open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
+            open_valkey(settings.services.redis_url) as valkey,
+        ):
+            app.state.pool = pool
+            app.state.valkey = valkey
+            app.state.catalog = Catalog(pool, valkey)
+            app.state.sessions = Sessions(
+                pool, jwt_secret=settings.jwt_secret, passwords=passwords or Passwords(), ids=ids
+            )
+            app.state.authenticator = HeaderAuthenticator(
+                pool, jwt_secret=settings.jwt_secret, clock=clock, accounts=AccountRegister(pool, clock)
+            )
+            yield
+
+    app = _routed_app(lifespan)
+    app.state.clock = clock
+    app.state.ids = ids
+    app.state.rate_limiter = RateLimiter(settings.rate_limit_permits_per_minute)
+    app.state.trusted_proxies = networks(settings.trusted_proxies)
+    answered: dict[str, int] = {}
+    app.state.answered = answered
+    app.add_middleware(
+        RequestPipeline,
+        ids=ids,
+        answered=answered,
+        is_https=settings.public_url.startswith("https://"),
+    )
+    return app
+
+
+def openapi_document() -> dict[str, Any]:
+    """Describe both listeners in one document."""
+    document = described(_routed_app())
+    document["paths"].update(delivery_paths())
+    return document
+
+
+def _routed_app(lifespan: Any = None) -> FastAPI:  # noqa: ANN401 - as the framework declares it
+    app = FastAPI(
+        title="Adloom",
+        version=VERSION,
+        lifespan=lifespan,
+        # The framework's pages load scripts from elsewhere; the document itself is below.
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+    )
+    install_problem_handlers(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    app.add_api_route("/openapi.json", _answer_openapi, include_in_schema=False)
+    return app
+
+
+async def _answer_openapi() -> Response:
+    return Response(_encoded_openapi(), media_type="application/json")
+
+
+@functools.cache
+def _encoded_openapi() -> bytes:
+    return msgspec.json.encode(openapi_document())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""`adloom doctor`: what is wrong with an installation, and how to mend it."""

@@ -1,0 +1,49 @@
+"""What one check has found."""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class State(StrEnum):
+    """How bad it is."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing that was looked at; whatever is not well says what to do."""
+
+    name: str
+    state: State
+    detail: str
+    remedy: str = ""
+
+    def __post_init__(self) -> None:
+        assert self.state is State.OK or self.remedy, "a finding that is not well says what to do"
+
+
+NOT_RUNNING = "not running"
+START_IT = "start it with `adloom up`"
+
+
+def ok(name: str, detail: str) -> Finding:
+    """Find that something is well."""
+    return Finding(name, State.OK, detail)
+
+
+def warn(name: str, detail: str, remedy: str) -> Finding:
+    """Find something that needs attention, but not at once."""
+    return Finding(name, State.WARN, detail, remedy)
+
+
+def fail(name: str, detail: str, remedy: str) -> Finding:
+    """Find something that does not work."""
+    return Finding(name, State.FAIL, detail, remedy)
+
+
+def not_running(name: str) -> Finding:
+    """Find that something cannot be looked at, because the installation is stopped."""
+    return warn(name, NOT_RUNNING, START_IT)

@@ -1,0 +1,66 @@
+"""The product's own processes: whether they are ready, and how old the index is that they serve."""
+
+from http import HTTPStatus
+
+import msgspec
+
+from adloom.entrypoints.doctor.finding import Finding, fail, ok, warn
+from adloom.entrypoints.probe import body_of
+
+# Delivery looks at the catalog's version every second.
+INDEX_SECONDS_GOOD = 5.0
+INDEX_SECONDS_MAX = 60.0
+
+
+class IndexHealth(msgspec.Struct, frozen=True, rename="camel"):
+    """What a delivery process says about its index."""
+
+    version: int | None = None
+    age_seconds: float | None = None
+
+
+class Checks(msgspec.Struct, frozen=True):
+    """The part of its health that we look at."""
+
+    index: IndexHealth = IndexHealth()
+
+
+class DeliveryHealth(msgspec.Struct, frozen=True):
+    """What a delivery process says about itself."""
+
+    checks: Checks = Checks()
+
+
+async def health(name: str, host: str, port: int, path: str) -> tuple[Finding, bytes]:
+    """Ask a process how it is, and give what it said."""
+    remedy = f"see what `adloom up` has logged about {name.lower()}"
+    try:
+        status, body = await body_of(host, port, path)
+    except (OSError, TimeoutError, ValueError) as error:
+        return fail(name, f"port {port} does not answer: {error or type(error).__name__}", remedy), b""
+    if status != HTTPStatus.OK:
+        return fail(name, f"answers {status}: {body.decode(errors='replace')[:200]}", remedy), body
+    return ok(name, f"ready on port {port}"), body
+
+
+def index_of(body: bytes) -> IndexHealth:
+    """Read what a delivery process says about its index."""
+    try:
+        return msgspec.json.decode(body, type=DeliveryHealth).checks.index
+    except msgspec.MsgspecError:
+        return IndexHealth()
+
+
+def judged_index(index: IndexHealth, *, catalog_version: int | None) -> Finding:
+    """Judge the index that is served against the catalog."""
+    if index.version is None or index.age_seconds is None:
+        return fail("Index", "delivery has none", "see what delivery has logged; it needs the database once")
+    detail = (
+        f"version {index.version}, checked {index.age_seconds:.1f} s ago; the catalog is at {catalog_version}"
+    )
+    remedy = "see what delivery has logged: it cannot read the catalog"
+    if index.age_seconds > INDEX_SECONDS_MAX:
+        return fail("Index", detail, remedy)
+    if index.age_seconds > INDEX_SECONDS_GOOD:
+        return warn("Index", detail, remedy)
+    return ok("Index", detail)

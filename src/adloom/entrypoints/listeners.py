@@ -1,0 +1,88 @@
+"""Listening sockets: bound by a supervisor and inherited, or bound here where there is none.
+
+A supervisor listens before its children run, so that the connections of a child that died
+wait for its successor instead of being refused.
+"""
+
+import contextlib
+import errno
+import os
+import socket
+from collections.abc import Generator
+
+from adloom.runtime.ports import is_taken
+
+LISTEN_FD = "ADLOOM_LISTEN_FD"
+# Connections that wait while a child is being replaced; the kernel caps it at net.core.somaxconn.
+BACKLOG_MAX = 4096
+
+
+class ListenError(Exception):
+    """A socket cannot be bound; the message names the port and what to do."""
+
+
+def inherited_socket(host: str, port: int) -> socket.socket:
+    """Take the listening socket that the supervisor has bound for us, or bind one."""
+    inherited = os.environ.get(LISTEN_FD)
+    if inherited is None:
+        return bound_socket(host, port)
+    listener = socket.socket(fileno=int(inherited))
+    listener.set_inheritable(False)
+    return listener
+
+
+def bound_socket(host: str, port: int, *, flag: str | None = None) -> socket.socket:
+    """Listen on a port that must be free; port 0 takes any."""
+    [listener] = _bound_sockets(host, port, count=1, flag=flag)
+    return listener
+
+
+@contextlib.contextmanager
+def listening(host: str, port: int, *, count: int, flag: str | None = None) -> Generator[list[socket.socket]]:
+    """Listen with several sockets that share a port, among which the kernel spreads connections."""
+    listeners = _bound_sockets(host, port, count=count, flag=flag)
+    try:
+        yield listeners
+    finally:
+        for listener in listeners:
+            listener.close()
+
+
+def port_of(listener: socket.socket) -> int:
+    """Tell the port that a socket listens on."""
+    port: int = listener.getsockname()[1]
+    return port
+
+
+def _bound_sockets(host: str, port: int, *, count: int, flag: str | None) -> list[socket.socket]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listeners: list[socket.socket] = []
+    try:
+        # Sockets that share a port would share it with a stranger's too, so this is asked first.
+        if port and is_taken(host, port):
+            raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))  # noqa: TRY301 - one place words it
+        for _ in range(count):
+            listener = socket.socket(family, socket.SOCK_STREAM)
+            listeners.append(listener)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if count > 1:
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            listener.bind((host, port))
+            listener.listen(BACKLOG_MAX)
+            port = port_of(listener)
+    except OSError as error:
+        for listener in listeners:
+            listener.close()
+        raise ListenError(_explanation(host, port, error, flag)) from error
+    return listeners
+
+
+def _explanation(host: str, port: int, error: OSError, flag: str | None) -> str:
+    remedy = f" Choose another with {flag}." if flag else ""
+    match error.errno:
+        case errno.EADDRINUSE:
+            return f"Port {port} on {host} is in use by another program.{remedy}"
+        case errno.EACCES:
+            return f"Port {port} on {host} needs more rights than this user has.{remedy}"
+        case _:
+            return f"Cannot listen on {host}, port {port}: {error.strerror or error}."

@@ -1,0 +1,62 @@
+"""Brings a database's schema up to date, without loading the tools for that where nothing is to be done."""
+
+from importlib.resources import files
+from urllib.parse import urlsplit
+
+import asyncpg
+
+from adloom.runtime.postgres import Connection
+
+CURRENT_REVISION = "SELECT version_num FROM alembic_version"
+CONNECT_SECONDS_MAX = 10.0
+
+
+class DatabaseError(Exception):
+    """The database cannot be brought up to date; the message names it and says why."""
+
+
+async def bring_up_to_date(database_url: str) -> str:
+    """Apply the migrations that are missing, and tell the revision."""
+    try:
+        return await _brought_up_to_date(database_url)
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        raise DatabaseError(f"{place_of(database_url)} cannot be used: {_reason(error)}.") from error
+
+
+def newest_revision() -> str:
+    """Tell the newest migration by the name of its file; a test keeps the names honest."""
+    names = (entry.name for entry in (files("adloom") / "migrations" / "versions").iterdir())
+    return max(name.partition("_")[0] for name in names if name.endswith(".py"))
+
+
+def place_of(database_url: str) -> str:
+    """Name a database without its password."""
+    parts = urlsplit(database_url)
+    return f"The database {parts.path.removeprefix('/')!r} at {parts.hostname}:{parts.port or 5432}"
+
+
+async def current_revision(connection: Connection) -> str | None:
+    """Tell the revision that a database has; None for an empty one."""
+    try:
+        return await connection.fetchval(CURRENT_REVISION)
+    except asyncpg.UndefinedTableError:
+        return None
+
+
+async def _brought_up_to_date(database_url: str) -> str:
+    newest = newest_revision()
+    connection = await asyncpg.connect(database_url, timeout=CONNECT_SECONDS_MAX)
+    try:
+        current = await current_revision(connection)
+    finally:
+        await connection.close()
+    if current != newest:
+        # Loaded only now: SQLAlchemy takes longer than all the rest of a start.
+        from adloom.runtime import migrate  # noqa: PLC0415
+
+        await migrate.upgrade(database_url)
+    return newest
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__

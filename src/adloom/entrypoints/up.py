@@ -1,0 +1,110 @@
+"""`adloom up`: the whole product on one machine, until it is told to stop."""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Mapping
+
+from adloom.core.clock import Clock, SystemClock
+from adloom.core.ids import SystemIds
+from adloom.entrypoints.house import House, UpOptions, opened_listeners, planned_house
+from adloom.entrypoints.probe import connectable
+from adloom.entrypoints.progress import Progress
+from adloom.entrypoints.sample_data import fill_with_sample, is_catalog_untouched
+from adloom.entrypoints.schema import bring_up_to_date
+from adloom.identity.first_admin import ensure_first_admin
+from adloom.runtime.installation import DataDirectory, Secrets, made_secrets
+from adloom.runtime.logs import configure_logs
+from adloom.runtime.postgres import open_pool
+from adloom.runtime.processes.supervisor import Supervisor, supervised
+
+ADMIN_EMAIL = "admin@adloom.local"
+
+
+def run(options: UpOptions, variables: Mapping[str, str]) -> None:
+    """Run everything until a signal asks to stop."""
+    if sys.stderr.isatty():
+        # Who looks on is told what goes wrong; every request would bury what we say.
+        variables = {"ADLOOM_LOG_LEVEL": "warning", **variables}
+    progress = Progress()
+    clock = SystemClock()
+    directory = DataDirectory(options.data_directory)
+    directory.make()
+    with directory.locked(), contextlib.ExitStack() as closing:
+        listeners = opened_listeners(options, closing)
+        secrets = _kept_secrets(directory)
+        house = planned_house(options, variables, listeners, secrets, clock)
+        configure_logs(house.telemetry)
+        directory.keep_installation(house.installation)
+
+        async def work(supervisor: Supervisor) -> None:
+            # Closed first when the work ends: connections that come while we stop are refused, not kept waiting.
+            with closing:
+                is_new = await _start(house, supervisor, secrets, progress, clock)
+                if not options.is_empty:
+                    await _load_sample(house, progress, clock)
+                _tell(house, options, secrets if is_new else None, progress)
+                await asyncio.Event().wait()
+
+        asyncio.run(supervised(work))
+    progress.say("adloom stopped")
+
+
+async def _start(
+    house: House, supervisor: Supervisor, secrets: Secrets, progress: Progress, clock: Clock
+) -> bool:
+    """Start all, each part when what it needs is there; tells whether somebody can log in for the first time."""
+    servers = house.servers
+    if servers.postgres is not None:
+        with progress.step("PostgreSQL"):
+            await supervisor.start([servers.postgres])
+    if servers.valkey is not None:
+        with progress.step("Valkey"):
+            await supervisor.start([servers.valkey])
+    with progress.step("Database schema"):
+        await bring_up_to_date(servers.database_url)
+        async with open_pool(servers.database_url, size_max=1) as pool:
+            is_new = await ensure_first_admin(
+                pool, ADMIN_EMAIL, secrets.admin_password, clock.now(), SystemIds()
+            )
+    with progress.step("Delivery, control, worker"):
+        await supervisor.start(house.children)
+    return is_new
+
+
+async def _load_sample(house: House, progress: Progress, clock: Clock) -> None:
+    """Put something to look at into a catalog that nobody has touched."""
+    if not await is_catalog_untouched(house.servers.database_url):
+        return
+    with progress.step("Sample data"):
+        # Not the public address, which may be a proxy's that does not run yet.
+        control_url = f"http://{connectable(house.installation.host)}:{house.installation.control_port}"
+        await fill_with_sample(
+            control_url, house.jwt_secret, delivery_url=house.delivery_url, now=clock.now()
+        )
+
+
+def _kept_secrets(directory: DataDirectory) -> Secrets:
+    secrets = directory.secrets()
+    if secrets is None:
+        secrets = made_secrets()
+        directory.keep_secrets(secrets)
+    return secrets
+
+
+def _tell(house: House, options: UpOptions, new_secrets: Secrets | None, progress: Progress) -> None:
+    directory = DataDirectory(options.data_directory)
+    progress.say()
+    progress.say(f"  delivery  {house.delivery_url}")
+    progress.say(f"  control   {house.control_url}")
+    if not options.is_empty:
+        progress.say(f"  sample    {house.delivery_url}/sample")
+    progress.say(f"  data      {directory.path}")
+    progress.say()
+    progress.say(f"  email: {ADMIN_EMAIL}")
+    if new_secrets is not None:
+        progress.say(f"  password: {new_secrets.admin_password}")
+    else:
+        progress.say(f"  password: as on the first start; it is kept in {directory.secrets_path}")
+    progress.say()
+    progress.ready(f"adloom ready: delivery {house.delivery_url}, control {house.control_url}")

@@ -1,0 +1,202 @@
+"""An installation on this machine: its data directory, who holds it, its secrets, where it listens."""
+
+import contextlib
+import fcntl
+import os
+import secrets
+import tempfile
+from collections.abc import Generator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+SECRETS_NAME = "secrets.json"
+INSTALLATION_NAME = "installation.json"
+LOCK_NAME = "lock"
+SECRET_BYTES = 32
+# Typed by people.
+PASSWORD_BYTES = 12
+PRIVATE_MODE = 0o600
+ROOT_DATA_DIRECTORY = Path("/var/lib/adloom")
+
+
+class InstallationError(Exception):
+    """A data directory cannot be used; the message says why and what to do, in one line."""
+
+
+class LockedError(InstallationError):
+    """Another process runs on the data directory."""
+
+
+class Secrets(msgspec.Struct, frozen=True, kw_only=True):
+    """What must not be known outside; made once, on the first start."""
+
+    jwt_secret: str
+    token_secret: str
+    postgres_password: str
+    valkey_password: str
+    admin_password: str
+
+
+class Installation(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an installation runs, or has run last."""
+
+    version: str
+    pid: int
+    started_at: datetime
+    host: str
+    delivery_port: int
+    control_port: int
+    worker_port: int
+    # None where the server is not ours: its address is in DATABASE_URL or REDIS_URL then.
+    postgres_port: int | None = None
+    valkey_port: int | None = None
+    metrics_ports: dict[str, int] = {}
+
+
+def default_data_directory(variables: Mapping[str, str], *, is_root: bool) -> Path:
+    """Name the data directory where none is given."""
+    if is_root:
+        return ROOT_DATA_DIRECTORY
+    home = variables.get("XDG_DATA_HOME") or str(
+        Path(variables.get("HOME") or "~").expanduser() / ".local/share"
+    )
+    return Path(home) / "adloom"
+
+
+def made_secrets() -> Secrets:
+    """Make new secrets."""
+    return Secrets(
+        jwt_secret=secrets.token_urlsafe(SECRET_BYTES),
+        token_secret=secrets.token_urlsafe(SECRET_BYTES),
+        postgres_password=secrets.token_urlsafe(SECRET_BYTES),
+        valkey_password=secrets.token_urlsafe(SECRET_BYTES),
+        admin_password=secrets.token_urlsafe(PASSWORD_BYTES),
+    )
+
+
+class DataDirectory:
+    """The folder that holds everything of one installation."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def secrets_path(self) -> Path:
+        """Where the secrets are kept."""
+        return self.path / SECRETS_NAME
+
+    def make(self) -> None:
+        """Make the folder, if it is not there.
+
+        Others may walk through it, because PostgreSQL does not run as root; every file in it is private.
+        """
+        try:
+            if not self.path.is_dir():
+                self.path.mkdir(parents=True)
+                self.path.chmod(0o755)
+        except OSError as error:
+            raise InstallationError(
+                f"Cannot make the data directory {self.path}: {error.strerror}. Choose another with --data-dir."
+            ) from error
+        if not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
+            raise InstallationError(
+                f"This user may not write to the data directory {self.path}. Choose another with --data-dir."
+            )
+
+    @contextlib.contextmanager
+    def locked(self) -> Generator[None]:
+        """Hold the folder; the kernel lets go of it when we die, however that comes."""
+        path = self.path / LOCK_NAME
+        lock = _acquired(path)
+        try:
+            yield
+        finally:
+            # While we hold it: who waits for a lock on a removed file looks again, see `_acquired`.
+            path.unlink(missing_ok=True)
+            os.close(lock)
+
+    def holder(self) -> int | None:
+        """Tell which process holds the folder."""
+        try:
+            lock = os.open(self.path / LOCK_NAME, os.O_RDWR)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return _written_pid(lock)
+        finally:
+            os.close(lock)
+        return None
+
+    def secrets(self) -> Secrets | None:
+        """Read the secrets; None where the installation was never started."""
+        return self._read(SECRETS_NAME, Secrets)
+
+    def installation(self) -> Installation | None:
+        """Read where the installation runs or has run last; None where it was never started."""
+        return self._read(INSTALLATION_NAME, Installation)
+
+    def keep_secrets(self, value: Secrets) -> None:
+        """Write the secrets for those who may read them."""
+        self._write(SECRETS_NAME, value)
+
+    def keep_installation(self, value: Installation) -> None:
+        """Write where the installation runs."""
+        self._write(INSTALLATION_NAME, value)
+
+    def _read(self, name: str, kind: type[T]) -> T | None:
+        path = self.path / name
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=kind)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise InstallationError(f"Cannot read {path}: {error.strerror}.") from error
+        except msgspec.MsgspecError as error:
+            raise InstallationError(f"{path} is damaged: {error}.") from error
+
+    def _write(self, name: str, value: msgspec.Struct) -> None:
+        # It gets its name when it is whole; a temporary file is its owner's alone from the start.
+        descriptor, unfinished = tempfile.mkstemp(prefix=f"{name}.", dir=self.path)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(value)) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        Path(unfinished).replace(self.path / name)
+
+
+def _acquired(path: Path) -> int:
+    while True:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_MODE)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid = _written_pid(lock)
+            os.close(lock)
+            raise LockedError(
+                f"{path.parent} is in use by another adloom, process {pid}. "
+                "Stop that one first, or choose another folder with --data-dir."
+            ) from None
+        if _is_same_file(lock, path):
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, str(os.getpid()).encode(), 0)
+            return lock
+        os.close(lock)
+
+
+def _is_same_file(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _written_pid(lock: int) -> int | None:
+    written = os.pread(lock, 20, 0)
+    return int(written) if written.isdigit() else None

@@ -1,0 +1,1 @@
+"""Child processes that are kept alive, and that never outlive the process that keeps them."""

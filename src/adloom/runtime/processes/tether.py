@@ -1,0 +1,56 @@
+"""A script that becomes another program, one that the kernel ends when its parent dies.
+
+Run by path in an isolated interpreter (`python -I -S tether.py …`), so it imports next to
+nothing. It is a program between two others, and not a function between `fork` and `exec`,
+because the parent has threads. Linux only; elsewhere it just becomes the program.
+"""
+
+import ctypes
+import os
+import pwd
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1
+
+
+def main(arguments: list[str]) -> None:
+    """Take `DEATH_SIGNAL PARENT_PID USER DOOR PROGRAM ARGUMENTS…` and become the program."""
+    death_signal, parent, user, door, *command = arguments
+    # Until the program is there, stop signals simply end us.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # Loaded first: the user may not be able to read the interpreter's own files.
+    libc = ctypes.CDLL(None)
+    if door:
+        command = through_door(door, command)
+    if user:
+        become(user)
+    # After the change of user, which would undo it.
+    if sys.platform == "linux":
+        libc.prctl(PR_SET_PDEATHSIG, int(death_signal))
+        # A parent that was dead before we asked gets no child.
+        if os.getppid() != int(parent):
+            sys.exit(1)
+    os.execv(command[0], command)  # noqa: S606 - our own program with our own arguments
+
+
+def through_door(door: str, command: list[str]) -> list[str]:
+    """Open a folder that the user could not walk to, and lead the command through it.
+
+    Whoever holds a folder open may use what is in it, whatever the folders above it allow.
+    """
+    handle = os.open(door, os.O_RDONLY | os.O_DIRECTORY)
+    os.set_inheritable(handle, True)  # noqa: FBT003 - as the system declares it
+    return [word.replace(door, f"/proc/self/fd/{handle}") for word in command]
+
+
+def become(user: str) -> None:
+    """Give up root's rights for good."""
+    entry = pwd.getpwnam(user)
+    os.setgroups([])
+    os.setgid(entry.pw_gid)
+    os.setuid(entry.pw_uid)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

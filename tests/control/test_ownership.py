@@ -1,0 +1,173 @@
+"""Law 9: one account can neither read nor change another's data, on any route.
+
+The walk takes its routes from the API's own description, so a new route is walked as soon as it is there.
+"""
+
+import re
+from typing import Any
+
+import pytest
+
+from adloom.core.actor import Role
+from adloom.core.ids import SystemIds
+from adloom.entrypoints.control import openapi_document
+from adloom.runtime.postgres import Pool
+from tests.support.control import Client, ControlPlane
+
+PARAMETER = re.compile(r"\{(\w+)\}")
+TABLES = ("placements", "banners", "campaigns", "campaign_placements", "banner_assignments", "api_keys")
+STOLEN: dict[str, dict[str, Any]] = {
+    "/admin/placements/{placement_id}": {"label": "Stolen", "isActive": False},
+    "/admin/banners/{banner_id}": {"title": "Stolen", "isActive": False},
+    "/admin/campaigns/{campaign_id}": {"name": "Stolen"},
+    "/admin/campaigns/{campaign_id}/schedule": {"startsAt": "2026-12-01T00:00:00Z"},
+    "/admin/campaigns/{campaign_id}/placements": {"placementId": "{placement_id}"},
+    "/admin/campaigns/{campaign_id}/placements/{placement_id}": {"isActive": False},
+    "/admin/campaigns/{campaign_id}/placements/{placement_id}/banners": {"bannerId": "{banner_id}"},
+    "/admin/campaigns/{campaign_id}/placements/{placement_id}/banners/{banner_id}": {"weight": 1},
+}
+
+OPERATIONS = [
+    (method.upper(), path)
+    for path, operations in openapi_document()["paths"].items()
+    for method in operations
+    if path.startswith("/admin")
+]
+ON_ONE_THING = [(method, path) for method, path in OPERATIONS if "{" in path]
+LISTS = [path for method, path in OPERATIONS if method == "GET" and "{" not in path]
+
+
+async def make_everything(control: ControlPlane) -> dict[str, str]:
+    """Give an advertiser and a publisher one of each thing, and tell their ids."""
+    async with control.acting_as(Role.PUBLISHER) as publisher:
+        placement = await publisher.make_placement()
+    async with control.acting_as(Role.ADVERTISER) as advertiser:
+        banner, campaign = await advertiser.make_banner(), await advertiser.make_campaign()
+        await advertiser.link(campaign, placement)
+        await advertiser.assign(campaign, placement, banner)
+    async with control.acting_as(Role.ADMIN) as admin:
+        key = await admin.made("/admin/api-keys", {"name": "shop", "role": "viewer"})
+    return {
+        "placement_id": placement["id"],
+        "banner_id": banner["id"],
+        "campaign_id": campaign["id"],
+        "key_id": key["id"],
+    }
+
+
+async def rows_of(pool: Pool) -> dict[str, list[str]]:
+    return {
+        table: sorted(str(dict(row)) for row in await pool.fetch(f"SELECT * FROM {table}"))  # noqa: S608 - our own
+        for table in TABLES
+    }
+
+
+def filled(text: str, ids: dict[str, str]) -> str:
+    return PARAMETER.sub(lambda found: ids[found[1]], text)
+
+
+async def attempt(client: Client, method: str, path: str, ids: dict[str, str]) -> int:
+    body = {
+        name: filled(value, ids) if isinstance(value, str) else value
+        for name, value in STOLEN.get(path, {}).items()
+    }
+    has_body = method in {"POST", "PATCH", "PUT"}
+    answer = await client.request(method, filled(path, ids), json=body if has_body else None)
+    return answer.status_code
+
+
+@pytest.mark.parametrize("role", [Role.ADVERTISER, Role.PUBLISHER])
+async def test_another_account_finds_nothing_and_changes_nothing(
+    role: Role, control: ControlPlane, pool: Pool
+) -> None:
+    ids = await make_everything(control)
+    before = await rows_of(pool)
+
+    async with control.acting_as(role) as intruder:
+        statuses = {
+            (method, path): await attempt(intruder, method, path, ids) for method, path in ON_ONE_THING
+        }
+
+    assert {key: status for key, status in statuses.items() if status not in {403, 404}} == {}
+    assert await rows_of(pool) == before
+
+
+async def test_a_viewer_changes_nothing(control: ControlPlane, pool: Pool) -> None:
+    ids = await make_everything(control)
+    before = await rows_of(pool)
+
+    async with control.acting_as(Role.VIEWER) as viewer:
+        statuses = {
+            (method, path): await attempt(viewer, method, path, ids)
+            for method, path in OPERATIONS
+            if method != "GET"
+        }
+
+    assert set(statuses.values()) == {403}
+    assert await rows_of(pool) == before
+
+
+@pytest.mark.parametrize("role", [Role.ADVERTISER, Role.PUBLISHER])
+@pytest.mark.parametrize("path", LISTS)
+async def test_a_list_shows_nothing_of_another_account(
+    role: Role, path: str, control: ControlPlane, pool: Pool
+) -> None:
+    ids = await make_everything(control)
+    await pool.execute(
+        """
+        INSERT INTO event_counts (day, banner_id, placement_id, campaign_id, impressions)
+        SELECT '2026-11-15', banners.id, placements.id, campaigns.id, 4711 FROM banners, placements, campaigns
+        """
+    )
+    query = {"from": "2026-11-15", "to": "2026-11-15", "groupBy": "banner"} if "stats" in path else {}
+
+    async with control.acting_as(role) as intruder:
+        answer = await intruder.get(path, params=query)
+
+    assert answer.status_code in {200, 403}, answer.text
+    assert not any(one in answer.text for one in [*ids.values(), "4711"])
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+async def test_without_a_token_nothing_is_read(method: str, path: str, control: ControlPlane) -> None:
+    names = PARAMETER.findall(path)
+    ids: dict[str, str] = dict.fromkeys(names, str(SystemIds().new()))
+
+    async with control.client() as stranger:
+        answer = await stranger.request(method, filled(path, ids), content="{")
+
+    assert answer.status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("role", "path", "field"),
+    [
+        (Role.ADVERTISER, "/admin/banners", "advertiserId"),
+        (Role.ADVERTISER, "/admin/campaigns", "advertiserId"),
+        (Role.PUBLISHER, "/admin/placements", "publisherId"),
+    ],
+)
+async def test_what_an_account_makes_is_its_own(
+    role: Role, path: str, field: str, control: ControlPlane
+) -> None:
+    account_id = SystemIds().new()
+    async with control.acting_as(role, account_id) as client:
+        makers = {
+            "/admin/banners": client.make_banner,
+            "/admin/campaigns": client.make_campaign,
+            "/admin/placements": client.make_placement,
+        }
+
+        unnamed, named = await makers[path](), await makers[path](**{field: str(account_id)})
+
+    assert unnamed[field] == named[field] == str(account_id)
+
+
+async def test_an_admin_makes_things_for_an_account(control: ControlPlane, admin: Client) -> None:
+    account_id = SystemIds().new()
+    async with control.acting_as(Role.ADVERTISER, account_id) as advertiser:
+        await advertiser.get("/admin/campaigns")
+
+        made = await admin.make_campaign(advertiserId=str(account_id))
+
+        assert (await advertiser.get(f"/admin/campaigns/{made['id']}")).json() == made

@@ -1,0 +1,220 @@
+"""What happens to every request of the control plane."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from datetime import timedelta
+from uuid import UUID
+
+import httpx
+import pytest
+import structlog.testing
+
+from adloom.core.actor import Role
+from adloom.runtime.http.middleware import BODY_BYTES_MAX
+from adloom.runtime.ports import free_port
+from tests.support.builders import banner_body
+from tests.support.control import Client, ControlPlane, control_settings, problem, running_control
+
+JSON = {"content-type": "application/json"}
+WRONG = {"email": "nobody@example.com", "password": "wrong"}
+
+
+@pytest.mark.parametrize("path", ["/health/live", "/nowhere", "/admin/banners"])
+async def test_every_answer_has_a_request_id(path: str, control: ControlPlane) -> None:
+    async with control.client() as client:
+        answer = await client.get(path)
+
+    assert UUID(answer.headers["x-request-id"]).version == 7
+
+
+async def test_a_sane_request_id_is_kept(control: ControlPlane) -> None:
+    async with control.client(**{"X-Request-Id": "shop-4711_a.b"}) as client:
+        assert (await client.get("/health/live")).headers["x-request-id"] == "shop-4711_a.b"
+
+
+@pytest.mark.parametrize(
+    "given", ["short", "a" * 65, "with space", "new\tline", "<script>x</script>", "ümlaut-id"]
+)
+async def test_any_other_request_id_is_replaced(given: str, control: ControlPlane) -> None:
+    async with control.client() as client:
+        answer = await client.get("/health/live", headers=[(b"x-request-id", given.encode())])
+
+    assert UUID(answer.headers["x-request-id"]).version == 7
+
+
+@pytest.mark.parametrize("path", ["/health", "/admin/banners", "/openapi.json", "/auth/login"])
+async def test_the_api_runs_no_script_and_is_not_stored(path: str, control: ControlPlane) -> None:
+    async with control.client() as client:
+        headers = (await client.get(path)).headers
+
+    assert headers["content-security-policy"].startswith("default-src 'none'")
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["cache-control"] == "no-store"
+    assert "strict-transport-security" not in headers
+
+
+async def test_the_console_may_bring_its_own_policy(control: ControlPlane) -> None:
+    async with control.client() as client:
+        headers = (await client.get("/")).headers
+
+    assert "content-security-policy" not in headers
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+async def test_behind_https_browsers_are_told_to_stay_there(database_url: str, redis_url: str) -> None:
+    settings = control_settings(database_url, redis_url, public_url="https://ads.example.com")
+
+    async with running_control(settings) as control, control.client() as client:
+        assert "strict-transport-security" in (await client.get("/health/live")).headers
+
+
+async def test_a_request_is_one_line_in_the_log_without_personal_data(
+    control: ControlPlane, admin: Client
+) -> None:
+    banner = await admin.make_banner()
+
+    with structlog.testing.capture_logs() as lines:
+        await admin.get(f"/admin/banners/{banner['id']}", headers={"x-request-id": "request-1"})
+        await admin.get("/admin/banners", params={"search": "ada@example.com"})
+        async with control.client() as visitor:
+            await visitor.post("/auth/login", json=WRONG)
+
+    assert [(line["method"], line["route"], line["status"], line["role"]) for line in lines] == [
+        ("GET", "/admin/banners/{banner_id}", 200, "admin"),
+        ("GET", "/admin/banners", 200, "admin"),
+        ("POST", "/auth/login", 401, None),
+    ]
+    assert all(line["event"] == "request_answered" and line["milliseconds"] > 0 for line in lines)
+    assert not any(word in str(lines) for word in ("example.com", "wrong", banner["id"]))
+
+
+async def test_what_breaks_inside_is_a_problem_that_says_nothing_of_the_inside(control: ControlPlane) -> None:
+    async def broken() -> None:
+        raise RuntimeError("the secret inside")
+
+    control.app.add_api_route("/admin/broken", broken)
+
+    with structlog.testing.capture_logs() as lines:
+        async with control.client(**{"X-Request-Id": "request-1"}) as client:
+            answer = await client.get("/admin/broken")
+
+    body = problem(answer, 500, "INTERNAL_ERROR")
+    assert "request-1" in body["detail"]
+    assert "secret" not in answer.text
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert [line["event"] for line in lines] == ["request_failed", "request_answered"]
+
+
+async def in_pieces(size: int) -> AsyncIterator[bytes]:
+    for _ in range(0, size, 65_536):
+        yield b" " * min(size, 65_536)
+
+
+@pytest.mark.parametrize("path", ["/admin/banners", "/auth/login"])
+async def test_a_body_over_a_mebibyte_is_refused(path: str, admin: Client) -> None:
+    announced = await admin.post(path, content=b" " * (BODY_BYTES_MAX + 1), headers=JSON)
+    in_chunks = await admin.post(path, content=in_pieces(BODY_BYTES_MAX + 65_536), headers=JSON)
+
+    problem(announced, 413, "BODY_TOO_LARGE")
+    problem(in_chunks, 413, "BODY_TOO_LARGE")
+
+
+async def test_a_body_of_a_mebibyte_is_read(admin: Client) -> None:
+    answer = await admin.post("/admin/banners", content=b" " * BODY_BYTES_MAX, headers=JSON)
+
+    problem(answer, 400, "VALIDATION_FAILED")
+
+
+async def test_a_body_with_very_many_wrong_fields_gets_a_bounded_answer(admin: Client) -> None:
+    answer = await admin.post("/admin/banners", json={f"field{number}": 1 for number in range(10_000)})
+
+    assert len(problem(answer, 400, "VALIDATION_FAILED")["errors"]) == 50
+
+
+@pytest.fixture
+async def limited(database_url: str, redis_url: str) -> AsyncGenerator[ControlPlane]:
+    settings = control_settings(
+        database_url, redis_url, rate_limit_permits_per_minute=3, trusted_proxies=("10.0.0.0/8",)
+    )
+    async with running_control(settings) as control:
+        yield control
+
+
+def client_at(control: ControlPlane, address: str, **headers: str) -> Client:
+    transport = httpx.ASGITransport(control.app, client=(address, 4711))
+    return Client(transport=transport, base_url="http://control.test", headers=headers)
+
+
+async def test_log_in_attempts_of_an_address_are_limited(limited: ControlPlane) -> None:
+    async with client_at(limited, "192.0.2.1") as client:
+        for _ in range(3):
+            problem(await client.post("/auth/login", json=WRONG), 401, "UNAUTHENTICATED")
+        refused = await client.post("/auth/refresh", json={"refreshToken": "x"})
+
+        problem(refused, 429, "RATE_LIMITED")
+        limited.clock.advance(timedelta(seconds=int(refused.headers["retry-after"])))
+        problem(await client.post("/auth/login", json=WRONG), 401, "UNAUTHENTICATED")
+    async with client_at(limited, "192.0.2.2") as other:
+        problem(await other.post("/auth/login", json=WRONG), 401, "UNAUTHENTICATED")
+
+
+async def test_other_routes_are_not_limited(limited: ControlPlane) -> None:
+    async with limited.acting_as(Role.ADMIN) as admin:
+        statuses = {(await admin.get("/admin/banners")).status_code for _ in range(10)}
+
+    assert statuses == {200}
+
+
+async def test_a_made_up_forwarded_address_changes_nothing(limited: ControlPlane) -> None:
+    statuses = [
+        (await attempt(limited, "192.0.2.1", f"203.0.113.{number}")).status_code for number in range(4)
+    ]
+
+    assert statuses == [401, 401, 401, 429]
+
+
+async def test_behind_a_trusted_proxy_each_client_has_its_own_limit(limited: ControlPlane) -> None:
+    statuses = [
+        (await attempt(limited, "10.0.0.1", f"203.0.113.{number}")).status_code for number in range(6)
+    ]
+
+    assert set(statuses) == {401}
+
+
+async def attempt(control: ControlPlane, address: str, forwarded_for: str) -> httpx.Response:
+    async with client_at(control, address, **{"X-Forwarded-For": forwarded_for}) as client:
+        return await client.post("/auth/login", json=WRONG)
+
+
+async def test_without_a_database_everything_is_unavailable(redis_url: str) -> None:
+    settings = control_settings(f"postgresql://nobody@127.0.0.1:{free_port()}/none", redis_url)
+
+    async with running_control(settings) as control, control.acting_as(Role.ADMIN) as admin:
+        answers = [
+            await admin.get("/admin/banners"),
+            await admin.post("/admin/banners", json=banner_body()),
+            await admin.post("/auth/login", json=WRONG),
+        ]
+        health, live = await admin.get("/health/ready"), await admin.get("/health/live")
+
+    for answer in answers:
+        problem(answer, 503, "UNAVAILABLE")
+        assert answer.headers["retry-after"] == "1"
+    assert health.status_code == 503
+    assert health.json()["checks"]["postgres"] == "unavailable"
+    assert live.status_code == 200
+
+
+async def test_without_valkey_the_catalog_can_still_be_changed(database_url: str) -> None:
+    settings = control_settings(database_url, f"redis://127.0.0.1:{free_port()}")
+
+    async with running_control(settings) as control, control.acting_as(Role.ADMIN) as admin:
+        await admin.make_banner()
+        health = await admin.get("/health")
+
+    assert health.status_code == 200
+    assert health.json()["checks"] == {
+        "postgres": "ok",
+        "valkey": "unavailable",
+        "index": {"status": "ok", "version": 1},
+    }

@@ -1,0 +1,101 @@
+"""The commands as a user types them."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from adloom.core.actor import Role
+from adloom.runtime.auth import actor_of_token
+from adloom.runtime.installation import DataDirectory, Secrets, made_secrets
+from tests.support.product import adloom
+
+ACCOUNT = UUID("0193b0a0-0000-7000-8000-000000000001")
+
+
+@pytest.fixture
+def secrets(tmp_path: Path) -> Secrets:
+    secrets = made_secrets()
+    DataDirectory(tmp_path).keep_secrets(secrets)
+    return secrets
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def test_a_token_says_its_role_and_nothing_else_is_printed(tmp_path: Path, secrets: Secrets) -> None:
+    done = adloom("token", "--role", "admin", "--data-dir", str(tmp_path))
+
+    assert done.code == 0
+    assert done.err == ""
+    assert actor_of_token(secrets.jwt_secret, done.out.strip(), now=now()).role is Role.ADMIN
+
+
+def test_a_token_acts_for_the_account_that_was_given(tmp_path: Path, secrets: Secrets) -> None:
+    done = adloom("token", "--role", "publisher", "--account", str(ACCOUNT), "--data-dir", str(tmp_path))
+
+    actor = actor_of_token(secrets.jwt_secret, done.out.strip(), now=now())
+    assert (actor.role, actor.account_id) == (Role.PUBLISHER, ACCOUNT)
+
+
+def test_a_token_without_an_account_is_for_a_new_one_that_is_told_apart(
+    tmp_path: Path, secrets: Secrets
+) -> None:
+    done = adloom("token", "--role", "advertiser", "--data-dir", str(tmp_path))
+
+    actor = actor_of_token(secrets.jwt_secret, done.out.strip(), now=now())
+    assert str(actor.account_id) in done.err
+
+
+def test_a_token_for_no_installation_says_how_to_make_one(tmp_path: Path) -> None:
+    done = adloom("token", "--role", "admin", "--data-dir", str(tmp_path / "nowhere"))
+
+    assert done.code == 1
+    assert done.err.count("\n") == 1
+    assert "adloom up" in done.err
+
+
+def test_a_dotenv_file_in_the_working_directory_is_read(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text(f"JWT_SECRET={'s' * 40}\n")
+
+    done = adloom("token", "--role", "viewer", "--data-dir", "nowhere", cwd=tmp_path)
+
+    assert actor_of_token("s" * 40, done.out.strip(), now=now()).role is Role.VIEWER
+
+
+def test_serve_names_every_variable_that_is_missing() -> None:
+    done = adloom("serve")
+
+    assert done.code == 1
+    assert "Traceback" not in done.err
+    assert all(name in done.err for name in ("DATABASE_URL", "REDIS_URL", "ADLOOM_TOKEN_SECRET"))
+
+
+@pytest.mark.parametrize("command", ["control", "worker"])
+def test_a_plane_alone_names_what_is_missing(command: str) -> None:
+    done = adloom(command)
+
+    assert done.code == 1
+    assert "Traceback" not in done.err
+    assert "DATABASE_URL" in done.err
+
+
+def test_the_whole_api_is_one_document() -> None:
+    done = adloom("openapi")
+
+    document = json.loads(done.out)
+    assert "/admin/placements" in document["paths"]
+    assert "/banners/serve/{slug}" in document["paths"]
+
+
+@pytest.mark.parametrize(
+    ("command", "option"), [("up", "--empty"), ("bench", "--json"), ("simulate", "--seed")]
+)
+def test_a_command_explains_its_options(command: str, option: str) -> None:
+    done = adloom(command, "--help")
+
+    assert done.code == 0
+    assert option in done.out

@@ -1,0 +1,50 @@
+"""`adloom serve` as a process: delivery alone, on servers that are not ours."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from adloom.runtime.ports import free_port
+from tests.support.product import clean_environment, status_of, wait_until
+
+pytestmark = pytest.mark.process
+
+
+async def test_delivery_alone_is_kept_alive_and_stops_clean(
+    database_url: str, redis_url: str, tmp_path: Path
+) -> None:
+    port = free_port()
+    output = tmp_path / "output"
+    variables = {
+        **clean_environment(),
+        "DATABASE_URL": database_url,
+        "REDIS_URL": redis_url,
+        "ADLOOM_TOKEN_SECRET": "s" * 40,
+    }
+    command = [sys.executable, "-m", "adloom", "serve", "--workers", "2", "--port", str(port)]
+    serve = started(command, variables, output)
+    try:
+        wait_until(lambda: "\nadloom ready" in "\n" + output.read_text(), seconds=60, what="ready")
+        children = psutil.Process(serve.pid).children()
+        assert len(children) == 2
+
+        os.kill(children[0].pid, signal.SIGKILL)
+        wait_until(lambda: len(psutil.Process(serve.pid).children()) == 2, seconds=5, what="healed")
+        assert status_of(f"http://127.0.0.1:{port}/health/live") == 200
+        children += psutil.Process(serve.pid).children()
+    finally:
+        serve.send_signal(signal.SIGINT)
+        serve.wait(30)
+
+    assert serve.returncode == 0
+    assert not any(child.is_running() for child in children)
+
+
+def started(command: list[str], variables: dict[str, str], output: Path) -> subprocess.Popen[bytes]:
+    with output.open("wb") as writing:
+        return subprocess.Popen(command, env=variables, stdout=writing, stderr=subprocess.STDOUT)

@@ -1,0 +1,103 @@
+"""The real `adloom up`: one shared by the tests that leave it running."""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.product import Product, adloom, an_open_folder, status_of, wait_until
+
+pytestmark = pytest.mark.process
+
+HEALED_SECONDS_MAX = 5.0
+
+
+@pytest.fixture(scope="module")
+def product() -> Iterator[Product]:
+    with an_open_folder() as folder, Product(folder / "data", "--empty", "--workers", "2") as product:
+        yield product.wait_until_ready()
+
+
+def test_it_ends_with_the_addresses_the_log_in_and_the_ready_line(product: Product) -> None:
+    assert product.delivery_url in product.said
+    assert product.control_url in product.said
+    assert "email: admin@adloom.local" in product.said
+    assert "password: " in product.said
+    assert "\nadloom ready" in product.said
+
+
+def test_the_secrets_are_for_their_owner_only(product: Product) -> None:
+    mode = (product.data_dir / "secrets.json").stat().st_mode
+
+    assert mode & 0o777 == 0o600
+
+
+def test_every_process_has_metrics_of_its_own_that_are_not_public(product: Product) -> None:
+    ports = product.installation.metrics_ports
+
+    assert sorted(ports) == ["control", "delivery-1", "delivery-2", "worker"]
+    assert all(status_of(f"http://127.0.0.1:{port}/metrics") == 200 for port in ports.values())
+
+
+def test_a_second_one_on_the_same_folder_is_refused_with_the_holder_named(product: Product) -> None:
+    done = adloom("up", "--data-dir", str(product.data_dir))
+
+    assert done.code == 1
+    assert done.err.count("\n") == 1
+    assert str(product.data_dir) in done.err
+    assert str(product.process.pid) in done.err
+
+
+def test_a_busy_port_is_refused_with_the_port_and_its_flag_named(product: Product) -> None:
+    port = product.installation.delivery_port
+
+    done = adloom("up", "--data-dir", f"{product.data_dir}.other", "--delivery-port", str(port))
+
+    assert done.code == 1
+    assert done.err.count("\n") == 1
+    assert str(port) in done.err
+    assert "--delivery-port" in done.err
+
+
+@pytest.mark.parametrize("kind", ["delivery", "control", "worker", "valkey", "postgres"])
+def test_a_killed_child_is_replaced_in_time(product: Product, kind: str) -> None:
+    count = len(product.children(kind))
+
+    killed = product.kill(kind)
+
+    def is_healed() -> bool:
+        now = product.children(kind)
+        return killed not in now and len(now) == count and product.is_well()
+
+    wait_until(is_healed, seconds=HEALED_SECONDS_MAX, what=f"{kind} healed; it said:\n{product.said}")
+
+
+def test_no_connection_is_refused_while_a_delivery_process_is_replaced(product: Product) -> None:
+    address = ("127.0.0.1", product.installation.delivery_port)
+    killed = product.kill("delivery")
+
+    def is_replaced() -> bool:
+        # It would raise; a connection that the dead one would have had waits for its successor.
+        socket.create_connection(address).close()
+        now = product.children("delivery")
+        return killed not in now and len(now) == 2
+
+    wait_until(is_replaced, seconds=HEALED_SECONDS_MAX, what="replaced")
+    assert status_of(f"{product.delivery_url}/health/live") == 200
+
+
+def test_the_doctor_finds_a_running_installation_well(product: Product) -> None:
+    wait_until(product.is_well, seconds=HEALED_SECONDS_MAX, what="well")
+
+    done = adloom("doctor", "--data-dir", str(product.data_dir))
+
+    assert done.code == 0, done.out
+    assert "fail" not in done.out
+    assert "Migrations" in done.out
+
+
+def test_migrate_finds_the_database_of_a_running_installation(product: Product) -> None:
+    done = adloom("migrate", "--data-dir", str(product.data_dir))
+
+    assert done.code == 0, done.err
+    assert "revision" in done.out

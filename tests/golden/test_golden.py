@@ -1,0 +1,44 @@
+"""Every JSON file below this folder is a case; every error code that we own has one."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from adloom.core.errors import AdloomError
+from tests.support.control import ControlPlane
+from tests.support.golden import read_case, run_case
+
+FOLDER = Path(__file__).parent
+CASES = sorted(FOLDER.rglob("*.json"))
+# Provoked by more than one request or by more than one second, so their tests are elsewhere.
+TESTED_ELSEWHERE = {"BODY_TOO_LARGE", "RATE_LIMITED"}
+OWN_PACKAGES = ("adloom.catalog", "adloom.identity")
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.relative_to(FOLDER).with_suffix("").as_posix())
+async def test_golden(path: Path, control: ControlPlane) -> None:
+    await run_case(read_case(path), control)
+
+
+def test_every_error_code_of_the_catalog_and_of_identity_has_a_case() -> None:
+    expected = {
+        case.expect.body.get("errorCode") for case in map(read_case, CASES) if has_body(case.expect.body)
+    }
+
+    assert own_codes() <= expected | TESTED_ELSEWHERE, own_codes() - expected
+
+
+def has_body(body: object) -> bool:
+    return body is not msgspec.UNSET
+
+
+def own_codes() -> set[str]:
+    codes = {"VALIDATION_FAILED", "UNAUTHENTICATED", "FORBIDDEN", "NOT_FOUND", "METHOD_NOT_ALLOWED"}
+    pending: list[type[AdloomError]] = [AdloomError]
+    while pending:
+        error = pending.pop()
+        pending += error.__subclasses__()
+        if error.__module__.startswith(OWN_PACKAGES):
+            codes.add(error.code)
+    return codes

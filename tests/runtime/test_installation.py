@@ -1,0 +1,137 @@
+"""A data directory: who holds it, its secrets, where it listens."""
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from adloom.runtime.installation import (
+    DataDirectory,
+    Installation,
+    InstallationError,
+    LockedError,
+    default_data_directory,
+    made_secrets,
+)
+from adloom.runtime.settings import SECRET_CHARACTERS_MIN
+
+HOLDS_IT = """
+import sys
+from pathlib import Path
+from adloom.runtime.installation import DataDirectory
+with DataDirectory(Path(sys.argv[1])).locked():
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def an_installation() -> Installation:
+    return Installation(
+        version="0.1.0",
+        pid=1,
+        started_at=datetime(2026, 11, 15, tzinfo=UTC),
+        host="127.0.0.1",
+        delivery_port=8080,
+        control_port=8090,
+        worker_port=3001,
+        postgres_port=21_000,
+        metrics_ports={"control": 21_002},
+    )
+
+
+def test_root_keeps_its_data_where_other_users_can_be_let_in() -> None:
+    assert default_data_directory({"HOME": "/root"}, is_root=True) == Path("/var/lib/adloom")
+
+
+def test_users_keep_their_data_in_their_data_home() -> None:
+    assert default_data_directory({"HOME": "/home/ada"}, is_root=False) == Path(
+        "/home/ada/.local/share/adloom"
+    )
+    assert default_data_directory({"XDG_DATA_HOME": "/data"}, is_root=False) == Path("/data/adloom")
+
+
+def test_a_folder_is_made_with_those_above_it_and_others_may_walk_through_it(tmp_path: Path) -> None:
+    DataDirectory(tmp_path / "a" / "b").make()
+
+    assert (tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o755
+
+
+def test_a_folder_that_cannot_be_made_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(InstallationError, match="--data-dir"):
+        DataDirectory(tmp_path / "file" / "data").make()
+
+
+def test_a_folder_is_held_by_one_process_at_a_time(tmp_path: Path) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDS_IT, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+
+        with (
+            pytest.raises(LockedError, match=rf"{tmp_path} .* process {holder.pid}"),
+            DataDirectory(tmp_path).locked(),
+        ):
+            pass
+        assert DataDirectory(tmp_path).holder() == holder.pid
+
+        holder.kill()
+        holder.wait()
+    with DataDirectory(tmp_path).locked():
+        assert DataDirectory(tmp_path).holder() == os.getpid()
+
+
+def test_letting_go_of_a_folder_leaves_nothing_in_it(tmp_path: Path) -> None:
+    with DataDirectory(tmp_path).locked():
+        assert (tmp_path / "lock").exists()
+
+    assert list(tmp_path.iterdir()) == []
+    assert DataDirectory(tmp_path).holder() is None
+
+
+def test_secrets_are_found_again_and_are_their_owners_alone(tmp_path: Path) -> None:
+    directory = DataDirectory(tmp_path)
+    secrets = made_secrets()
+
+    directory.keep_secrets(secrets)
+
+    assert directory.secrets() == secrets
+    assert directory.secrets_path.stat().st_mode & 0o777 == 0o600
+
+
+def test_secrets_differ_and_are_long_enough_to_sign_with() -> None:
+    first, second = made_secrets(), made_secrets()
+
+    assert first.jwt_secret != second.jwt_secret
+    assert first.jwt_secret != first.token_secret
+    assert len(first.jwt_secret) >= SECRET_CHARACTERS_MIN
+
+
+def test_where_it_runs_is_found_again(tmp_path: Path) -> None:
+    DataDirectory(tmp_path).keep_installation(an_installation())
+
+    assert DataDirectory(tmp_path).installation() == an_installation()
+
+
+def test_a_folder_that_was_never_started_on_has_neither(tmp_path: Path) -> None:
+    directory = DataDirectory(tmp_path / "nowhere")
+
+    assert directory.secrets() is None
+    assert directory.installation() is None
+    assert directory.holder() is None
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    directory = DataDirectory(tmp_path)
+    directory.secrets_path.write_text("{")
+
+    with pytest.raises(InstallationError, match=r"secrets\.json is damaged"):
+        directory.secrets()
