@@ -1,0 +1,201 @@
+"""The rules of a campaign: nine types, the operators that each takes, and the values that make sense."""
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Final, cast
+
+import msgspec
+
+from adloom.core.errors import BadRequestError, FieldProblem, ValidationFailedError
+from adloom.targeting.values import (
+    DEVICES,
+    SEGMENT_CHARACTERS_MAX,
+    country_of,
+    device_of,
+    domain_of,
+    language_of,
+    segment_of,
+)
+
+VALUES_MAX: Final = 1_000  # A longer list is refused: it belongs into a segment.
+HOURS_A_DAY: Final = 24
+DAYS_A_WEEK: Final = 7
+ENDS_OF_A_SPAN: Final = 2
+SHOWN_CHARACTERS_MAX: Final = 60
+
+
+class RuleType(StrEnum):
+    """What a rule asks about."""
+
+    DEVICE = "device"
+    COUNTRY = "country"
+    USER_SEGMENT = "user_segment"
+    LOGIN_STATE = "login_state"
+    LANGUAGE = "language"
+    HOUR_OF_DAY = "hour_of_day"
+    DAY_OF_WEEK = "day_of_week"
+    NEW_VISITOR = "new_visitor"
+    REFERRER_DOMAIN = "referrer_domain"
+
+
+class Operator(StrEnum):
+    """How a rule compares."""
+
+    IN = "in"
+    NOT_IN = "not_in"
+    IS = "is"
+    BETWEEN = "between"
+
+
+_LISTS: Final = (Operator.IN, Operator.NOT_IN)
+
+OPERATORS: Final[dict[RuleType, tuple[Operator, ...]]] = {
+    RuleType.DEVICE: _LISTS,
+    RuleType.COUNTRY: _LISTS,
+    RuleType.USER_SEGMENT: _LISTS,
+    RuleType.LOGIN_STATE: (Operator.IS,),
+    RuleType.LANGUAGE: _LISTS,
+    RuleType.HOUR_OF_DAY: (Operator.BETWEEN, *_LISTS),
+    RuleType.DAY_OF_WEEK: _LISTS,
+    RuleType.NEW_VISITOR: (Operator.IS,),
+    RuleType.REFERRER_DOMAIN: _LISTS,
+}
+
+Value = str | int  # A boolean of `is` is an int too.
+
+
+class TargetingRuleInvalidOperatorError(BadRequestError):
+    """The rule type does not take this operator."""
+
+    code = "TARGETING_RULE_INVALID_OPERATOR"
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """One condition in its normal form; made by `rule_of` only.
+
+    `values` are the list of `in` and `not_in`, the two ends of `between`, the one boolean of `is`.
+    """
+
+    rule_type: RuleType
+    operator: Operator
+    values: tuple[Value, ...]
+
+    @property
+    def json_value(self) -> bool | list[Value]:
+        """Give the value in the shape that the API shows and takes."""
+        return bool(self.values[0]) if self.operator is Operator.IS else list(self.values)
+
+
+def rule_of(rule_type: str, operator: str, value: object) -> Rule:
+    """Make a rule from what somebody wrote; the error says what is allowed instead."""
+    kind = _rule_type_of(rule_type)
+    comparison = _operator_of(kind, operator)
+    match comparison:
+        case Operator.IS:
+            values = _boolean(value)
+        case Operator.BETWEEN:
+            values = _span(value)
+        case Operator.IN | Operator.NOT_IN:
+            values = _listed(kind, value)
+    return Rule(kind, comparison, values)
+
+
+def _rule_type_of(rule_type: str) -> RuleType:
+    try:
+        return RuleType(rule_type)
+    except ValueError:
+        message = f"{_shown(rule_type)} is not a rule type; it is one of {', '.join(RuleType)}."
+        raise ValidationFailedError(message, errors=[FieldProblem("ruleType", message)]) from None
+
+
+def _operator_of(rule_type: RuleType, operator: str) -> Operator:
+    allowed = OPERATORS[rule_type]
+    if operator not in allowed:
+        message = f"A {rule_type} rule takes {' or '.join(allowed)}, not {_shown(operator)}."
+        raise TargetingRuleInvalidOperatorError(message, errors=[FieldProblem("operator", message)])
+    return Operator(operator)
+
+
+def _boolean(value: object) -> tuple[Value, ...]:
+    if not isinstance(value, bool):
+        raise _wrong(f"The value of `is` must be true or false, not {_shown(value)}.")
+    return (value,)
+
+
+def _span(value: object) -> tuple[Value, ...]:
+    ends = _sequence(value)
+    if ends is None or len(ends) != ENDS_OF_A_SPAN:
+        raise _wrong(
+            "The value of `between` must be a pair of hours, the first and the last: "
+            f"[9, 17], or [22, 5] across midnight; not {_shown(value)}."
+        )
+    return tuple(_one(RuleType.HOUR_OF_DAY, end) for end in ends)
+
+
+def _listed(rule_type: RuleType, value: object) -> tuple[Value, ...]:
+    words = _sequence(value)
+    if not words:
+        raise _wrong(
+            f"The value of `in` and `not_in` must be a list of at least one entry, not {_shown(value)}."
+        )
+    if len(words) > VALUES_MAX:
+        raise _wrong(f"The list has {len(words)} entries; a rule takes at most {VALUES_MAX}.")
+    return tuple(dict.fromkeys(_one(rule_type, word) for word in words))
+
+
+def _one(rule_type: RuleType, word: object) -> Value:
+    read, allowed = _READERS[rule_type]
+    value = read(word)
+    if value is None:
+        raise _wrong(f"{_shown(word)} is not {allowed}.")
+    return value
+
+
+def _text(normalise: Callable[[str], str | None]) -> Callable[[object], Value | None]:
+    return lambda word: normalise(word) if isinstance(word, str) else None
+
+
+def _number(below: int) -> Callable[[object], Value | None]:
+    def read(word: object) -> Value | None:
+        if not isinstance(word, int) or isinstance(word, bool):
+            return None
+        return word if 0 <= word < below else None
+
+    return read
+
+
+_READERS: Final[dict[RuleType, tuple[Callable[[object], Value | None], str]]] = {
+    RuleType.DEVICE: (_text(device_of), f"a device: it is one of {', '.join(DEVICES)}"),
+    RuleType.COUNTRY: (_text(country_of), "a country: write the two letters of ISO 3166, such as DE"),
+    RuleType.USER_SEGMENT: (
+        _text(segment_of),
+        f"a segment: write its name, a text of 1 to {SEGMENT_CHARACTERS_MAX} characters",
+    ),
+    RuleType.LANGUAGE: (_text(language_of), "a language: write its two or three letters, such as de"),
+    RuleType.HOUR_OF_DAY: (_number(HOURS_A_DAY), "an hour: write a whole number from 0 to 23"),
+    RuleType.DAY_OF_WEEK: (
+        _number(DAYS_A_WEEK),
+        "a day of the week: write a whole number from 0 (Sunday) to 6 (Saturday)",
+    ),
+    RuleType.REFERRER_DOMAIN: (
+        _text(domain_of),
+        "a domain: write it without https://, path or asterisk, such as example.com; it includes subdomains",
+    ),
+}
+
+
+def _sequence(value: object) -> Sequence[object] | None:
+    return cast("Sequence[object]", value) if isinstance(value, list | tuple) else None
+
+
+def _wrong(message: str) -> ValidationFailedError:
+    return ValidationFailedError(message, errors=[FieldProblem("value", message)])
+
+
+def _shown(value: object) -> str:
+    """Write a value as its author did, in JSON, cut where it is long."""
+    try:
+        written = msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, OverflowError):
+        written = repr(value)
+    return written if len(written) <= SHOWN_CHARACTERS_MAX else written[:SHOWN_CHARACTERS_MAX] + "…"

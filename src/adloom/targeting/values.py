@@ -1,0 +1,75 @@
+"""The normal form of what rules compare: the same for a rule's values and for a request's.
+
+Each function answers None for a text that is no such thing.
+"""
+
+import re
+from typing import Final
+
+DEVICES: Final = ("mobile", "tablet", "desktop")
+SEGMENT_CHARACTERS_MAX: Final = 100
+DOMAIN_CHARACTERS_MAX: Final = 253
+UNKNOWN_COUNTRIES: Final = frozenset({"XX", "T1"})  # What proxies write where they know none, and for Tor.
+
+_COUNTRY = re.compile(r"[A-Z]{2}")
+_LANGUAGE = re.compile(r"([a-z]{2,3})(?:[-_][a-z0-9]+)*")
+_LABEL: Final = "[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+# Sixteen labels at most: a host that somebody made longer would cost more to look up than it is worth.
+_DOMAIN = re.compile(rf"(?:{_LABEL}\.){{0,15}}{_LABEL}")
+_END_OF_HOST = re.compile(r"[/?#\\]")
+# Python's codec is of 2003 and would turn these into other letters, hence into another domain.
+_MAPPED_ANOTHER_WAY = re.compile("[\u00df\u03c2\u200c\u200d]")
+
+
+def device_of(text: str) -> str | None:
+    """Normalise a kind of device."""
+    device = text.strip().lower()
+    return device if device in DEVICES else None
+
+
+def country_of(text: str) -> str | None:
+    """Normalise a country of ISO 3166-1 alpha-2."""
+    country = text.strip().upper()
+    if country == "UK":  # Reserved for it in the standard and written by many, but no proxy sends it.
+        return "GB"
+    return country if _COUNTRY.fullmatch(country) and country not in UNKNOWN_COUNTRIES else None
+
+
+def language_of(text: str) -> str | None:
+    """Normalise a language tag to its primary subtag: de-DE is de."""
+    tag = _LANGUAGE.fullmatch(text.strip().lower())
+    return tag[1] if tag else None
+
+
+def segment_of(text: str) -> str | None:
+    """Normalise the name of a segment; it is the shop's own, so its letters stay as they are."""
+    segment = text.strip()
+    return segment if 0 < len(segment) <= SEGMENT_CHARACTERS_MAX and segment.isprintable() else None
+
+
+def domain_of(text: str) -> str | None:
+    """Normalise a domain to the letters in which browsers send it: lower case, punycode."""
+    domain = text.strip().lower().removesuffix(".")
+    if len(domain) > DOMAIN_CHARACTERS_MAX:
+        return None
+    if not domain.isascii():
+        if _MAPPED_ANOTHER_WAY.search(domain):
+            return None
+        try:
+            domain = domain.encode("idna").decode("ascii")
+        except UnicodeError:
+            return None
+    return domain if _DOMAIN.fullmatch(domain) else None
+
+
+def host_of(address: str) -> str | None:
+    """Take the domain out of an address: its scheme, port, path and whatever else it has are dropped."""
+    _, is_address, rest = address.strip().partition("://")
+    host = _END_OF_HOST.split(rest, maxsplit=1)[0].rpartition("@")[2].partition(":")[0]
+    return domain_of(host) if is_address else None
+
+
+def domain_and_parents(domain: str) -> list[str]:
+    """List a domain and those above it, the longest first: a.b.c, b.c, c."""
+    labels = domain.split(".")
+    return [".".join(labels[start:]) for start in range(len(labels))]

@@ -1,0 +1,23 @@
+"""A context with defaults: a test names only what it is about."""
+
+from typing import Any
+
+import msgspec
+
+from adloom.targeting.context import Context
+
+SOMEBODY = Context(
+    device="desktop",
+    country="DE",
+    language="de",
+    is_logged_in=False,
+    is_new_visitor=False,
+    referrer_domain=None,
+    segment=None,
+    hour=12,
+    day=0,
+)
+
+
+def a_context(**fields: Any) -> Context:
+    return msgspec.structs.replace(SOMEBODY, **fields)

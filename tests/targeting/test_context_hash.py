@@ -1,0 +1,49 @@
+"""The name of a context in the keys of caches."""
+
+from hashlib import sha256
+
+import pytest
+
+from adloom.targeting.context import context_hash
+from tests.targeting.builders import a_context
+
+
+def test_the_hash_is_of_eight_values_in_their_order() -> None:
+    context = a_context(
+        device="mobile",
+        country="DE",
+        is_logged_in=True,
+        language="de",
+        hour=9,
+        day=1,
+        referrer_domain="a.com",
+    )
+
+    assert context_hash(context) == sha256(b"mobile|DE|true|de|9|1|false|a.com").hexdigest()[:16]
+
+
+def test_what_is_unknown_is_empty_in_the_hash() -> None:
+    context = a_context(device=None, country=None, language=None, is_new_visitor=True, hour=0, day=0)
+
+    assert context_hash(context) == sha256(b"||false||0|0|true|").hexdigest()[:16]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("device", "tablet"),
+        ("country", "AT"),
+        ("language", "en"),
+        ("is_logged_in", True),
+        ("is_new_visitor", True),
+        ("referrer_domain", "example.com"),
+        ("hour", 13),
+        ("day", 1),
+    ],
+)
+def test_every_one_of_the_eight_changes_the_hash(field: str, value: object) -> None:
+    assert context_hash(a_context(**{field: value})) != context_hash(a_context())
+
+
+def test_the_segment_is_no_part_of_the_hash() -> None:
+    assert context_hash(a_context(segment="buyers")) == context_hash(a_context())
