@@ -1,0 +1,1 @@
+"""When something may run: pure rules of time, without any I/O."""

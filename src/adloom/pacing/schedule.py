@@ -1,0 +1,82 @@
+"""A banner's schedule, and the status that follows from its dates."""
+
+from datetime import datetime, time
+from enum import StrEnum
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from adloom.core.errors import FieldProblem, ValidationFailedError
+
+ZONES_KEPT = 1024  # More than there are in the world.
+
+
+class ScheduleStatus(StrEnum):
+    """Where a banner is in its life."""
+
+    DRAFT = "draft"
+    EVERGREEN = "evergreen"
+    SCHEDULED = "scheduled"
+    ACTIVE = "active"
+    EXPIRED = "expired"
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+    """When a banner may be shown; dates are moments, the window and the rule are in its own zone."""
+
+    status: ScheduleStatus
+    publish_at: datetime | None = None
+    expires_at: datetime | None = None
+    timezone: str = "UTC"
+    recurrence_rule: str | None = None
+    window_start: time | None = None
+    window_end: time | None = None
+    # A rule without a DTSTART takes its rhythm from `publish_at`, or from this where there is none.
+    created_at: datetime | None = None
+
+
+def status_from_dates(
+    *, publish_at: datetime | None, expires_at: datetime | None, now: datetime
+) -> ScheduleStatus:
+    """Tell the status of a banner of which only the dates are given."""
+    if publish_at is None and expires_at is None:
+        return ScheduleStatus.EVERGREEN
+    if expires_at is not None and expires_at <= now:
+        return ScheduleStatus.EXPIRED
+    if publish_at is not None and publish_at > now:
+        return ScheduleStatus.SCHEDULED
+    return ScheduleStatus.ACTIVE
+
+
+def window_problem(start: time | None, end: time | None) -> str | None:
+    """Say what is wrong with a daily window, if anything is."""
+    if (start is None) != (end is None):
+        return "recurrenceWindowStart and recurrenceWindowEnd belong together: give both or neither."
+    if start is not None and start == end:
+        return (
+            "recurrenceWindowStart and recurrenceWindowEnd are the same: leave both out for the whole day, "
+            "or give 00:00:00 and 23:59:59."
+        )
+    return None
+
+
+def timezone_of(text: str, *, field: str = "scheduleTimezone") -> ZoneInfo:
+    """Give the zone of that name, or say that there is none."""
+    zone = zone_named(text)
+    if zone is None:
+        raise ValidationFailedError(
+            f"{field} is not the name of a time zone.",
+            errors=[FieldProblem(field, f"There is no zone {text!r}: give an IANA name like Europe/Berlin.")],
+        )
+    return zone
+
+
+@lru_cache(maxsize=ZONES_KEPT)
+def zone_named(text: str) -> ZoneInfo | None:
+    """Give the zone of that name, if there is one."""
+    try:
+        return ZoneInfo(text)
+    except (ValueError, OSError, LookupError):
+        # Not a name at all, a folder of names, and an unknown one, in this order.
+        return None
