@@ -1,0 +1,128 @@
+"""What a request says about its reader in so many words, for servers that ask on a reader's behalf.
+
+The same names stand in the query of a request and in the `context` of a body. An empty text says
+that the thing is unknown; where a name is missing the headers decide, which may be the server's own.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+from urllib.parse import parse_qsl
+from uuid import UUID
+
+import msgspec
+
+from adloom.core.errors import FieldProblem, ValidationFailedError
+from adloom.targeting.context import Context
+from adloom.targeting.values import (
+    DEVICES,
+    SEGMENT_CHARACTERS_MAX,
+    UNKNOWN_COUNTRIES,
+    country_of,
+    device_of,
+    domain_of,
+    host_of,
+    language_of,
+    segment_of,
+)
+
+SHOWN_CHARACTERS_MAX: Final = 60
+BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
+
+Given: TypeAlias = str | bool | None
+
+
+class Overrides(msgspec.Struct, frozen=True):
+    """The fields of a context that a request gives itself, and for whom it asks."""
+
+    fields: Mapping[str, Given]
+    user_id: UUID | None = None
+
+    def applied_to(self, context: Context) -> Context:
+        """Put what was given in the place of what the headers say."""
+        return msgspec.structs.replace(context, **self.fields) if self.fields else context
+
+
+class _Parameter(msgspec.Struct, frozen=True):
+    """A name that a request may give: the field it fills, who reads it, what it takes."""
+
+    field: str
+    read: Callable[[object], Given]
+    takes: str
+
+
+def overrides_of_query(query: bytes) -> Overrides:
+    """Read the parameters of a query; of a repeated one the first counts, unknown ones are ignored."""
+    pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, errors="replace")
+    return overrides_of(dict(reversed(pairs)))
+
+
+def overrides_of(given: Mapping[str, object], *, within: str = "") -> Overrides:
+    """Read what was given by name; `within` is what stands before the name in an error: `context.`."""
+    fields: dict[str, Given] = {}
+    problems: list[FieldProblem] = []
+    for name, parameter in PARAMETERS.items():
+        if name not in given:
+            continue
+        try:
+            fields[parameter.field] = parameter.read(given[name])
+        except ValueError:
+            field = f"{within}{name}"
+            message = f"{field} must be {parameter.takes}, not {_shown(given[name])}."
+            problems.append(FieldProblem(field, message))
+    if problems:
+        raise ValidationFailedError(" ".join(one.message for one in problems), errors=problems)
+    user_id = fields.pop("user_id", None)
+    return Overrides(fields, UUID(user_id) if isinstance(user_id, str) else None)
+
+
+def _text(normalise: Callable[[str], str | None]) -> Callable[[object], Given]:
+    def read(value: object) -> str | None:
+        if value is None or value == "":
+            return None
+        found = normalise(value) if isinstance(value, str) else None
+        if found is None:
+            raise ValueError(value)
+        return found
+
+    return read
+
+
+def _country(value: object) -> Given:
+    # A server passes on what its own proxy has told it.
+    if isinstance(value, str) and value.upper() in UNKNOWN_COUNTRIES:
+        return None
+    return _text(country_of)(value)
+
+
+def _referrer(text: str) -> str | None:
+    return host_of(text) if "://" in text else domain_of(text)
+
+
+def _boolean(value: object) -> Given:
+    found = BOOLEANS.get(value.lower()) if isinstance(value, str) else value
+    if not isinstance(found, bool):
+        raise ValueError(value)  # noqa: TRY004 - every reader refuses by the same error
+    return found
+
+
+def _uuid(text: str) -> str:
+    return str(UUID(text))
+
+
+PARAMETERS: Final = {
+    "device": _Parameter("device", _text(device_of), f"one of {', '.join(DEVICES)}"),
+    "country": _Parameter("country", _country, "the two letters of a country, such as DE"),
+    "language": _Parameter("language", _text(language_of), "a language tag, such as de or de-AT"),
+    "loggedIn": _Parameter("is_logged_in", _boolean, "true or false"),
+    "newVisitor": _Parameter("is_new_visitor", _boolean, "true or false"),
+    "referrer": _Parameter("referrer_domain", _text(_referrer), "an address or a domain"),
+    "segment": _Parameter(
+        "segment", _text(segment_of), f"a text of 1 to {SEGMENT_CHARACTERS_MAX} characters"
+    ),
+    "userId": _Parameter("user_id", _text(_uuid), "a UUID"),
+}
+
+
+def _shown(value: object) -> str:
+    written = msgspec.json.encode(value).decode()
+    return written if len(written) <= SHOWN_CHARACTERS_MAX else written[:SHOWN_CHARACTERS_MAX] + "…"
