@@ -243,6 +243,15 @@ def test_no_body_is_more_than_refused(body: bytes) -> None:
         assert decoder.decode(body).correlation_id
 
 
+@pytest.mark.parametrize(
+    "ignored", [b'"z":1e9999', b'"z":"\xff"', b'"\xff":1', b'"z":' + b"[" * 500 + b"]" * 500]
+)
+async def test_what_is_ignored_is_not_decoded_either(edge: Edge, ignored: bytes) -> None:
+    body = msgspec.json.encode(a_report()).removesuffix(b"}") + b',"y":"\\u0000",' + ignored + b"}"
+
+    assert await edge.post("impression", body) is ACCEPTED
+
+
 # --- tokens
 
 

@@ -21,6 +21,11 @@ from tests.ledger.builders import CAMPAIGN, NOBODY, NOW, REQUEST, a_click, an_im
 from tests.ledger.catalog import insert_catalog
 
 TODAY = NOW.date()
+SOMEBODY_WAITS = """
+    SELECT EXISTS (
+        SELECT FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    )
+"""
 
 
 class Fold:
@@ -217,7 +222,9 @@ async def test_a_worker_that_dies_within_the_transaction_leaves_nothing_behind(f
     async with fold.pool.acquire() as other, other.transaction():
         await other.execute("LOCK TABLE event_counts IN ACCESS EXCLUSIVE MODE")
         worker = asyncio.create_task(fold.projection().run(asyncio.Event()))
-        await asyncio.sleep(0.3)
+        async with asyncio.timeout(10):
+            while not await fold.pool.fetchval(SOMEBODY_WAITS):  # noqa: ASYNC110 - it waits in the database
+                await asyncio.sleep(0.01)
         worker.cancel()
         await asyncio.wait([worker])
     assert await fold.rows() == (0, 0)
@@ -260,7 +267,34 @@ async def test_a_buried_entry_is_buried_once_however_often_its_batch_is_tried(fo
     assert await fold.valkey.xlen(DEAD_STREAM) == 1
 
 
-async def test_a_stop_finishes_the_batch_and_an_idle_one_stops_soon(fold: Fold) -> None:
+class Held(EventTables):
+    """Begins a commit and goes on when told to."""
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(pool)
+        self.begun = asyncio.Event()
+        self.released = asyncio.Event()
+
+    async def commit(self, events: Sequence[Event], *, after: str, cursor: str) -> Folded:
+        self.begun.set()
+        await self.released.wait()
+        return await super().commit(events, after=after, cursor=cursor)
+
+
+async def test_a_stop_finishes_the_batch_that_was_begun(fold: Fold) -> None:
+    await fold.append(an_impression("a"), an_impression("b"))
+    tables, stop = Held(fold.pool), asyncio.Event()
+
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        group.create_task(fold.projection(tables, batch_max=1).run(stop))
+        await tables.begun.wait()
+        stop.set()
+        tables.released.set()
+
+    assert await fold.counts() == [(TODAY, 1, 0)]
+
+
+async def test_an_idle_projection_stops_soon(fold: Fold) -> None:
     stop = asyncio.Event()
     async with asyncio.timeout(3), asyncio.TaskGroup() as group:
         group.create_task(fold.projection().run(stop))

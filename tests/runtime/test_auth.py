@@ -1,7 +1,9 @@
 """Secrets that people and machines show."""
 
+import asyncio
 import base64
 import json
+from collections.abc import Awaitable
 from datetime import timedelta
 from uuid import uuid4
 
@@ -11,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.actor import Actor, Role
-from adloom.core.errors import UnauthenticatedError
+from adloom.core.errors import UnauthenticatedError, UnavailableError
 from adloom.runtime.auth import (
+    PASSWORDS_WAITING_MAX,
     Passwords,
     actor_of_token,
     api_key_hint,
-    is_same_hash,
     issue_access_token,
     new_api_key,
     new_opaque_token,
@@ -121,8 +123,7 @@ def test_an_api_key_is_known_by_its_beginning_and_stored_as_a_hash() -> None:
     assert key.startswith("adk_")
     assert api_key_hint(key) == key[:12]
     assert len(secret_hash(key)) == 32
-    assert is_same_hash(secret_hash(key), secret_hash(key))
-    assert not is_same_hash(secret_hash(key), secret_hash(new_api_key()))
+    assert secret_hash(key) == secret_hash(key) != secret_hash(new_api_key())
 
 
 def test_tokens_never_repeat() -> None:
@@ -137,6 +138,27 @@ async def test_a_password_matches_its_own_hash_only() -> None:
     assert await passwords.matches("correct horse", password_hash)
     assert not await passwords.matches("battery staple", password_hash)
     assert not await passwords.matches("correct horse", "not a hash")
+
+
+async def test_a_flood_of_log_ins_is_turned_away_and_leaves_nothing_behind() -> None:
+    passwords = Passwords(FAST_PASSWORDS)
+    password_hash = await passwords.hashed("correct horse")
+
+    async with asyncio.TaskGroup() as group:
+        flood = [
+            group.create_task(outcome_of(passwords.matches("correct horse", password_hash)))
+            for _ in range(PASSWORDS_WAITING_MAX + 5)
+        ]
+
+    assert sum(task.result() == "unavailable" for task in flood) == 5
+    assert await passwords.matches("correct horse", password_hash)
+
+
+async def outcome_of(matching: Awaitable[bool]) -> str:
+    try:
+        return str(await matching)
+    except UnavailableError:
+        return "unavailable"
 
 
 async def test_without_a_user_the_same_work_is_done_and_nothing_matches() -> None:

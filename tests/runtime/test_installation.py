@@ -27,6 +27,18 @@ with DataDirectory(Path(sys.argv[1])).locked():
     sys.stdin.read()
 """
 
+WRITES_WITHOUT_ROOM = """
+import resource, sys
+from pathlib import Path
+from adloom.runtime.installation import DataDirectory, InstallationError, made_secrets
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+directory = DataDirectory(Path(sys.argv[1]))
+try:
+    directory.locked().__enter__() if sys.argv[2] == "lock" else directory.keep_secrets(made_secrets())
+except InstallationError as error:
+    print(error)
+"""
+
 
 def an_installation() -> Installation:
     return Installation(
@@ -135,3 +147,18 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(InstallationError, match=r"secrets\.json is damaged"):
         directory.secrets()
+
+
+@pytest.mark.parametrize("name", ["lock", "secrets.json"])
+def test_a_disk_without_room_is_told_in_a_line_and_leaves_nothing_half_written(
+    tmp_path: Path, name: str
+) -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", WRITES_WITHOUT_ROOM, tmp_path, name],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert said.stdout.startswith(f"Cannot write {tmp_path / name}: ")
+    assert [path.name for path in tmp_path.iterdir()] == (["lock"] if name == "lock" else [])

@@ -1,17 +1,18 @@
 """How often one client may ask, and who counts as one."""
 
 from datetime import timedelta
+from ipaddress import ip_network
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.errors import RateLimitedError
-from adloom.runtime.http.client_address import client_address, limited_unit, networks
+from adloom.runtime.http.client_address import client_address, limited_unit
 from adloom.runtime.http.rate_limit import CLIENTS_MAX, RateLimiter, taken
 from tests.support.builders import NOON
 
-PROXIES = networks(["10.0.0.0/8", "2001:db8::1"])
+PROXIES = (ip_network("10.0.0.0/8"), ip_network("2001:db8::1"))
 
 
 @given(

@@ -53,6 +53,11 @@ def test_the_defaults_are_those_of_the_contract() -> None:
             "short",
             "ADLOOM_TOKEN_SECRET is too short: it needs at least 32 characters.",
         ),
+        (
+            "ADLOOM_TRUSTED_PROXIES",
+            "10.0.0.0/8, proxy",
+            "ADLOOM_TRUSTED_PROXIES is 'proxy': expected addresses or networks like 10.0.0.0/8, separated by commas.",
+        ),
         ("DATABASE_URL", "", "DATABASE_URL is not set."),
         ("DATABASE_URL", "mysql://x/y", "DATABASE_URL must be an address like postgres://host/…."),
         ("REDIS_URL", "redis://[", "REDIS_URL must be an address like redis://host/…."),
@@ -91,6 +96,15 @@ def test_a_secret_that_is_too_short_is_not_repeated() -> None:
         control_settings({**GOOD, "JWT_SECRET": "hunter2"})
 
     assert "hunter2" not in str(raised.value)
+
+
+def test_older_secrets_are_read_one_by_one_and_none_shows() -> None:
+    settings = delivery_settings({**GOOD, "ADLOOM_OLDER_TOKEN_SECRETS": f"{'o' * 40}, {'p' * 40}"})
+
+    assert settings.older_token_secrets == ("o" * 40, "p" * 40)
+    assert "oooo" not in repr(settings)
+    with pytest.raises(SettingsError, match="ADLOOM_OLDER_TOKEN_SECRETS needs at least 32"):
+        delivery_settings({**GOOD, "ADLOOM_OLDER_TOKEN_SECRETS": "hunter2"})
 
 
 def test_a_dotenv_file_fills_what_the_environment_leaves_open(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from adloom.catalog.campaign.lifecycle import CampaignStatus
-from adloom.catalog.campaign.model import Campaign
+from adloom.catalog.campaign.model import BidType, Campaign, PacingStrategy
 from adloom.catalog.source import Source
 from adloom.core.ids import CampaignId
 
@@ -34,10 +34,19 @@ def a_campaign(
         status=status,
         starts_at=starts_at,
         ends_at=ends_at,
+        budget_total_paisa=None,
+        budget_daily_paisa=None,
+        impression_cap=None,
+        click_cap=None,
+        bid_type=BidType.CPM,
+        bid_amount_micros=None,
+        pacing_strategy=PacingStrategy.SMOOTH,
+        timezone="UTC",
         advertiser_name=None,
         advertiser_contact=None,
         contract_ref=None,
         priority=0,
+        created_by=None,
         created_at=NOON,
         updated_at=NOON,
         deleted_at=deleted_at,
@@ -56,3 +65,24 @@ def banner_body(**fields: object) -> Json:
 
 def campaign_body(**fields: object) -> Json:
     return {"name": f"Campaign {next(_numbers)}", **fields}
+
+
+def advertiser_body(**fields: object) -> Json:
+    return {"name": f"Advertiser {next(_numbers)}", **fields}
+
+
+def publisher_body(**fields: object) -> Json:
+    return {"name": f"Publisher {next(_numbers)}", **fields}
+
+
+def site_body(**fields: object) -> Json:
+    return {"domain": f"site-{next(_numbers)}.example.com", **fields}
+
+
+def reference_body(**fields: object) -> Json:
+    number = next(_numbers)
+    return {"id": number, "label": f"Record {number}", **fields}
+
+
+def rule_body(**fields: object) -> Json:
+    return {"ruleType": "country", "operator": "in", "value": ["DE"], **fields}

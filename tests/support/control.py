@@ -18,7 +18,18 @@ from adloom.core.ids import SystemIds
 from adloom.entrypoints.control import build_control
 from adloom.runtime.auth import Passwords, issue_access_token
 from adloom.runtime.settings import ControlSettings, Secret, Services, Telemetry
-from tests.support.builders import NOON, Json, banner_body, campaign_body, placement_body
+from tests.support.builders import (
+    NOON,
+    Json,
+    advertiser_body,
+    banner_body,
+    campaign_body,
+    placement_body,
+    publisher_body,
+    reference_body,
+    rule_body,
+    site_body,
+)
 
 SECRET = "a-secret-of-the-tests-that-is-long-enough"
 # A hundredth of the work: the tests are not about how hard it is to guess a password.
@@ -58,6 +69,23 @@ class Client(httpx.AsyncClient):
     async def make_campaign(self, **fields: object) -> Json:
         return await self.made("/admin/campaigns", campaign_body(**fields))
 
+    async def make_advertiser(self, **fields: object) -> Json:
+        return await self.made("/admin/advertisers", advertiser_body(**fields))
+
+    async def make_publisher(self, **fields: object) -> Json:
+        return await self.made("/admin/publishers", publisher_body(**fields))
+
+    async def make_site(self, **fields: object) -> Json:
+        return await self.made("/admin/sites", site_body(**fields))
+
+    async def make_reference(self, kind: str, **fields: object) -> Json:
+        return await self.made(f"/admin/references/{kind}", reference_body(**fields))
+
+    async def make_rule(self, campaign: Json, **fields: object) -> Json:
+        return await self.made(
+            "/admin/targeting-rules", rule_body(**{"campaignId": campaign["id"], **fields})
+        )
+
     async def link(self, campaign: Json, placement: Json) -> Json:
         path = f"/admin/campaigns/{campaign['id']}/placements"
         return await self.made(path, {"placementId": placement["id"]})
@@ -82,10 +110,10 @@ class ControlPlane:
     def acting_as(self, role: Role, account_id: uuid.UUID | None = None) -> Client:
         return self.client(Authorization=f"Bearer {self.token(role, account_id)}")
 
-    def token(self, role: Role, account_id: uuid.UUID | None = None) -> str:
+    def token(self, role: Role, account_id: uuid.UUID | None = None, *, subject: str = "test") -> str:
         if role in ACCOUNT_ROLES and account_id is None:
             account_id = SystemIds().new()
-        actor = Actor(subject="test", role=role, account_id=account_id)
+        actor = Actor(subject=subject, role=role, account_id=account_id)
         return issue_access_token(SECRET, actor, now=self.clock.now(), lifetime=timedelta(hours=1))
 
 

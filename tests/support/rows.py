@@ -36,7 +36,6 @@ def an_assignment_row(**fields: Any) -> AssignmentRow:
         placement_key=HOME_KEY,
         campaign_id=CampaignId(an_id(2)),
         banner_id=BannerId(an_id(3)),
-        is_live=True,
         starts_at=None,
         ends_at=None,
         display_order=0,

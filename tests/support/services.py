@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import shutil
 import subprocess
 import tempfile
@@ -18,6 +19,8 @@ from adloom.runtime.processes.program import Program
 
 PASSWORD = "a-password-of-the-tests"
 STOP_SECONDS_MAX = 10
+MEMORY = Path("/dev/shm")  # noqa: S108 - the folder itself gets a name of its own
+MEMORY_BYTES_MIN = 2_000_000_000
 # Tests do not care for what a crash of the machine would lose.
 FAST = {
     "fsync": "off",
@@ -34,9 +37,16 @@ class Services(msgspec.Struct, frozen=True):
     template_url: str
 
 
+def memory_folder() -> str | None:
+    """Give a folder in memory where there is room for a database a test; containers may have very little."""
+    if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > MEMORY_BYTES_MIN:
+        return str(MEMORY)
+    return None
+
+
 @contextlib.contextmanager
 def running_services() -> Generator[Services]:
-    folder = Path(tempfile.mkdtemp(prefix="adloom-tests-"))
+    folder = Path(tempfile.mkdtemp(prefix="adloom-tests-", dir=memory_folder()))
     folder.chmod(0o755)
     postgres = EmbeddedPostgres(folder / "postgres", port=free_port(), password=PASSWORD, options=FAST)
     asyncio.run(postgres.prepare())

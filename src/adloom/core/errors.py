@@ -64,19 +64,22 @@ class NotFoundError(AdloomError):
 
 
 class BannerNotFoundError(NotFoundError):
-    """No such banner; the ledger and the catalog both say so, hence it stands here."""
+    """No such banner, or it is somebody else's.
+
+    Of the errors of single nouns only these three stand here: the catalog, the ledger and delivery raise them.
+    """
 
     code = "BANNER_NOT_FOUND"
 
 
 class PlacementNotFoundError(NotFoundError):
-    """No such placement."""
+    """No such placement, or it is somebody else's."""
 
     code = "PLACEMENT_NOT_FOUND"
 
 
 class CampaignNotFoundError(NotFoundError):
-    """No such campaign."""
+    """No such campaign, or it is somebody else's."""
 
     code = "CAMPAIGN_NOT_FOUND"
 
@@ -93,6 +96,15 @@ class ConflictError(AdloomError):
 
     code = "CONFLICT"
     status = HTTPStatus.CONFLICT
+
+
+class StaleWriteError(ConflictError):
+    """The thing has changed since its client read it."""
+
+    code = "STALE_WRITE"
+
+    def __init__(self) -> None:
+        super().__init__("This was changed after you read it; nothing was written. Read it again first.")
 
 
 class BodyTooLargeError(AdloomError):

@@ -12,6 +12,8 @@ CampaignId = NewType("CampaignId", UUID)
 PlacementId = NewType("PlacementId", UUID)
 PublisherId = NewType("PublisherId", UUID)
 RequestId = NewType("RequestId", UUID)
+SiteId = NewType("SiteId", UUID)
+TargetingRuleId = NewType("TargetingRuleId", UUID)
 UserId = NewType("UserId", UUID)
 
 

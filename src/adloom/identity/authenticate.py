@@ -7,7 +7,7 @@ from adloom.core.actor import Actor, Role
 from adloom.core.clock import Clock
 from adloom.core.errors import UnauthenticatedError
 from adloom.identity import store
-from adloom.runtime.auth import API_KEY_PREFIX, actor_of_token, is_same_hash, secret_hash
+from adloom.runtime.auth import API_KEY_PREFIX, actor_of_token, secret_hash
 from adloom.runtime.postgres import Pool
 
 
@@ -38,12 +38,11 @@ class HeaderAuthenticator:
     async def _actor_of(self, secret: str) -> Actor:
         if not secret.startswith(API_KEY_PREFIX):
             return actor_of_token(self._jwt_secret, secret, now=self._clock.now())
-        shown = secret_hash(secret)
         async with self._pool.acquire() as connection:
-            found = await store.api_key_by_hash(connection, shown)
-        if found is None or not is_same_hash(shown, found[1]):
+            key = await store.api_key_by_hash(connection, secret_hash(secret))
+        if key is None:
             raise UnauthenticatedError("The API key is not valid: it may have been revoked.")
-        return found[0].actor
+        return key.actor
 
 
 def shown_secret(authorization: str | None, api_key: str | None) -> str:

@@ -47,7 +47,7 @@ API_KEYS = RowSource(
     tiebreak="it.id",
 )
 API_KEY_BY_HASH = f"""
-    SELECT {API_KEYS.columns}, it.key_hash FROM {API_KEYS.tables} WHERE key_hash = $1 AND revoked_at IS NULL
+    SELECT {API_KEYS.columns} FROM {API_KEYS.tables} WHERE key_hash = $1 AND revoked_at IS NULL
 """  # noqa: S608 - our own column names
 INSERT_API_KEY = """
     INSERT INTO api_keys (public_id, name, key_hash, key_hint, role, account_id, created_at)
@@ -118,10 +118,10 @@ async def delete_expired(connection: Connection, now: datetime) -> None:
     await connection.execute(DELETE_EXPIRED, now)
 
 
-async def api_key_by_hash(connection: Connection, key_hash: bytes) -> tuple[ApiKey, bytes] | None:
-    """Find a key that is not revoked, and its stored hash."""
+async def api_key_by_hash(connection: Connection, key_hash: bytes) -> ApiKey | None:
+    """Find a key that is not revoked."""
     row = await connection.fetchrow(API_KEY_BY_HASH, key_hash)
-    return (_api_key(row), row["key_hash"]) if row else None
+    return _api_key(row) if row else None
 
 
 async def insert_api_key(connection: Connection, key: ApiKey, key_hash: bytes) -> None:

@@ -10,7 +10,7 @@ from adloom.core.errors import UnavailableError
 from adloom.ledger.event import Click, Event, Impression
 from adloom.ledger.projection import CursorMovedError, Folded, UnfoldableError
 from adloom.ledger.stream import BEGINNING
-from adloom.runtime.postgres import Connection, Pool
+from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 
 EVENT_TABLES: Final = "event_tables"
 
@@ -138,5 +138,5 @@ def _unavailable_when_away() -> Generator[None]:
         yield
     except (asyncpg.DataError, ValueError) as error:  # The server's refusal of a value, and the driver's.
         raise UnfoldableError(repr(error)) from error
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+    except POSTGRES_AWAY as error:
         raise UnavailableError(f"The database does not take the batch: {error!r}") from error

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from typing import Final, TypeAlias, cast
 
 import msgspec
-from redis.exceptions import NoScriptError, RedisError
+from redis.exceptions import NoScriptError
 
 from adloom.core.errors import UnavailableError
-from adloom.runtime.valkey import Valkey
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey, again_if_cut_off
 
 STREAM: Final = "adloom:ledger"
 DEAD_STREAM: Final = "adloom:ledger:dead"
@@ -66,15 +66,20 @@ class ValkeyLedger:
     async def append(self, entries: Sequence[bytes]) -> None:
         """Append all, in order; acknowledged when they are as durable as the server is set to make them."""
         with _unavailable_when_away():
-            if self._append_sha is None:
-                self._append_sha = str(await self._valkey.script_load(APPEND_SCRIPT))
-            try:
-                count = await self._valkey.evalsha(self._append_sha, 1, STREAM, *entries)
-            except NoScriptError:
-                # The server was started anew and has run nothing yet.
-                self._append_sha = None
-                count = await self._valkey.eval(APPEND_SCRIPT, 1, STREAM, *entries)
-        assert count == len(entries)
+            # What is appended twice counts once, and a browser does not send its report again.
+            count = await again_if_cut_off(lambda: self._append(entries))
+        if count != len(entries):
+            raise UnavailableError(f"The ledger answered {count!r} to {len(entries)} entries.")
+
+    async def _append(self, entries: Sequence[bytes]) -> int:
+        if self._append_sha is None:
+            self._append_sha = str(await self._valkey.script_load(APPEND_SCRIPT))
+        try:
+            return await self._valkey.evalsha(self._append_sha, 1, STREAM, *entries)
+        except NoScriptError:
+            # The server was started anew and has run nothing yet.
+            self._append_sha = None
+            return await self._valkey.eval(APPEND_SCRIPT, 1, STREAM, *entries)
 
     async def read(self, after: str, *, count_max: int, wait_seconds: float) -> list[Entry]:
         """Read the entries after a cursor, and wait a little for the first where there are none."""
@@ -113,5 +118,5 @@ class ValkeyLedger:
 def _unavailable_when_away() -> Generator[None]:
     try:
         yield
-    except (RedisError, OSError) as error:
+    except VALKEY_AWAY as error:
         raise UnavailableError(f"The ledger does not answer: {error!r}") from error

@@ -5,10 +5,10 @@ None of these functions logs anything, and no error repeats what was shown.
 
 import asyncio
 import hashlib
-import hmac
 import secrets
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, ParamSpec, TypeVar
 from uuid import UUID
 
 import argon2
@@ -16,7 +16,10 @@ import jwt
 import msgspec
 
 from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
-from adloom.core.errors import UnauthenticatedError
+from adloom.core.errors import UnauthenticatedError, UnavailableError
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 ALGORITHM: Final = "HS256"
 ISSUER: Final = "adloom"
@@ -26,6 +29,7 @@ API_KEY_HINT_LENGTH: Final = 12
 RANDOM_BYTES: Final = 32
 # A hash takes 64 MiB and a core for a while: more at once would starve everything else.
 PASSWORDS_AT_ONCE_MAX: Final = 2
+PASSWORDS_WAITING_MAX: Final = 100  # Some seconds of work; beyond, we answer 503 at once.
 
 _INVALID_TOKEN = "The access token is not valid: log in again."  # noqa: S105 - a sentence, not a token
 
@@ -97,23 +101,18 @@ def secret_hash(secret: str) -> bytes:
     return hashlib.sha256(secret.encode(errors="surrogatepass")).digest()
 
 
-def is_same_hash(shown: bytes, stored: bytes) -> bool:
-    """Compare two hashes in a time that does not depend on where they differ."""
-    return hmac.compare_digest(shown, stored)
-
-
 class Passwords:
     """Hashes and checks passwords with Argon2, in threads, because that is slow on purpose."""
 
     def __init__(self, hasher: argon2.PasswordHasher | None = None) -> None:
         self._hasher = hasher or argon2.PasswordHasher()
         self._turns = asyncio.Semaphore(PASSWORDS_AT_ONCE_MAX)
+        self._waiting = 0
         self._decoy: str | None = None
 
     async def hashed(self, password: str) -> str:
         """Hash a password for storage."""
-        async with self._turns:
-            return await asyncio.to_thread(self._hasher.hash, password)
+        return await self._in_turn(self._hasher.hash, password)
 
     async def matches(self, password: str, password_hash: str | None) -> bool:
         """Tell whether a password is the one of a hash.
@@ -123,9 +122,18 @@ class Passwords:
         """
         if self._decoy is None:
             self._decoy = await self.hashed(new_opaque_token())
-        async with self._turns:
-            is_right = await asyncio.to_thread(self._verify, password_hash or self._decoy, password)
+        is_right = await self._in_turn(self._verify, password_hash or self._decoy, password)
         return is_right and password_hash is not None
+
+    async def _in_turn(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        if self._waiting >= PASSWORDS_WAITING_MAX:
+            raise UnavailableError("Too many people log in at once; please try again in a moment.")
+        self._waiting += 1
+        try:
+            async with self._turns:
+                return await asyncio.to_thread(work, *args, **kwargs)
+        finally:
+            self._waiting -= 1
 
     def _verify(self, password_hash: str, password: str) -> bool:
         try:

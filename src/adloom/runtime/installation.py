@@ -112,7 +112,8 @@ class DataDirectory:
     def locked(self) -> Generator[None]:
         """Hold the folder; the kernel lets go of it when we die, however that comes."""
         path = self.path / LOCK_NAME
-        lock = _acquired(path)
+        with _writing(path):
+            lock = _acquired(path)
         try:
             yield
         finally:
@@ -162,13 +163,27 @@ class DataDirectory:
             raise InstallationError(f"{path} is damaged: {error}.") from error
 
     def _write(self, name: str, value: msgspec.Struct) -> None:
-        # It gets its name when it is whole; a temporary file is its owner's alone from the start.
-        descriptor, unfinished = tempfile.mkstemp(prefix=f"{name}.", dir=self.path)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(value)) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        Path(unfinished).replace(self.path / name)
+        path = self.path / name
+        with _writing(path):
+            # It gets its name when it is whole; a temporary file is its owner's alone from the start.
+            descriptor, unfinished = tempfile.mkstemp(prefix=f"{name}.", dir=self.path)
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(msgspec.json.format(msgspec.json.encode(value)) + b"\n")
+                    file.flush()
+                    os.fsync(file.fileno())
+                Path(unfinished).replace(path)
+            except OSError:
+                Path(unfinished).unlink(missing_ok=True)
+                raise
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InstallationError(f"Cannot write {path}: {error.strerror}.") from error
 
 
 def _acquired(path: Path) -> int:

@@ -1,11 +1,9 @@
-"""Bring a database to the newest schema, and tell which schema it has."""
+"""Bring a database to the newest schema."""
 
 from importlib.resources import files
 
 from alembic import command
 from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
@@ -14,19 +12,12 @@ from sqlalchemy.pool import NullPool
 MIGRATION_LOCK_KEY = 0xAD100
 
 
-def _config(connection: Connection | None = None) -> Config:
+def _config(connection: Connection) -> Config:
     config = Config()
     config.set_main_option("script_location", str(files("adloom") / "migrations"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
     return config
-
-
-def newest_revision() -> str:
-    """Tell the revision that this version of the program needs."""
-    head = ScriptDirectory.from_config(_config()).get_current_head()
-    assert head is not None
-    return head
 
 
 async def upgrade(database_url: str) -> None:
@@ -37,18 +28,6 @@ async def upgrade(database_url: str) -> None:
         await connection.commit()
         await connection.run_sync(lambda sync: command.upgrade(_config(sync), "head"))
         await connection.commit()
-    await engine.dispose()
-
-
-async def current_revision(database_url: str) -> str | None:
-    """Tell the revision that the database has, None for an empty one."""
-    engine = create_async_engine(_sqlalchemy_url(database_url), poolclass=NullPool)
-    async with engine.connect() as connection:
-        revision = await connection.run_sync(
-            lambda sync: MigrationContext.configure(sync).get_current_revision()
-        )
-    await engine.dispose()
-    return revision
 
 
 def _sqlalchemy_url(database_url: str) -> str:

@@ -1,5 +1,6 @@
 """Ports on loopback: find a free one, tell whether one is taken."""
 
+import errno
 import itertools
 import socket
 from collections.abc import Callable, Sequence
@@ -20,8 +21,9 @@ def is_taken(host: str, port: int) -> bool:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except OSError:
-            return True
+        except OSError as error:
+            # Whatever else is wrong with an address is said when it is listened on.
+            return error.errno == errno.EADDRINUSE
     return False
 
 

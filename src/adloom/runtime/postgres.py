@@ -3,31 +3,53 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import asyncpg
 import msgspec
-from asyncpg.pool import PoolConnectionProxy
+from asyncpg.pool import PoolAcquireContext, PoolConnectionProxy
 
 CONNECT_SECONDS_MAX = 5.0
+ACQUIRE_SECONDS_MAX = 5.0  # For a connection that others use: beyond, it is an outage like any other.
 COMMAND_SECONDS_MAX = 30.0
+# As the driver has them itself, in a function that knows only its own class.
+QUERIES_PER_CONNECTION_MAX = 50_000
+IDLE_SECONDS_MAX = 300.0
 
 # Text, because the driver's classes are generic in its stubs only.
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]"
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 Record: TypeAlias = asyncpg.Record
 
+# What a call raises when the server is away, or does not answer as it should.
+POSTGRES_AWAY: Final = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
+
+
+class _BoundedPool(asyncpg.Pool):  # pyright: ignore[reportMissingTypeArgument] - see above
+    """A pool whose queue ends: whoever gets no connection in time is told so, whatever asked for it."""
+
+    def acquire(self, *, timeout: float | None = ACQUIRE_SECONDS_MAX) -> "PoolAcquireContext[asyncpg.Record]":
+        """Take a connection, or raise TimeoutError."""
+        return super().acquire(timeout=timeout)
+
 
 @asynccontextmanager
 async def open_pool(database_url: str, *, size_max: int) -> AsyncGenerator[Pool]:
     """Open a pool that makes its connections when they are first needed, and close it at the end."""
-    pool = asyncpg.create_pool(
+    pool = _BoundedPool(
         database_url,
         min_size=0,
         max_size=size_max,
+        max_queries=QUERIES_PER_CONNECTION_MAX,
+        max_inactive_connection_lifetime=IDLE_SECONDS_MAX,
         timeout=CONNECT_SECONDS_MAX,
         command_timeout=COMMAND_SECONDS_MAX,
         init=_set_codecs,
+        # A plan for any value is a bad plan for the searches of lists, and planning takes less than a millisecond.
+        server_settings={"plan_cache_mode": "force_custom_plan"},
+        loop=None,
+        connection_class=asyncpg.Connection,
+        record_class=asyncpg.Record,
     )
     await pool
     try:
@@ -46,7 +68,7 @@ async def is_reachable(pool: Pool) -> bool:
     try:
         async with asyncio.timeout(CONNECT_SECONDS_MAX):
             return await pool.fetchval("SELECT true")
-    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+    except POSTGRES_AWAY:
         return False
 
 

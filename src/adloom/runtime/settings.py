@@ -4,13 +4,17 @@ A wrong value stops the process at start with the variable, the value and what w
 """
 
 from collections.abc import Callable, Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 
+from adloom.runtime.jobs.cron import Cron, CronError
+
 T = TypeVar("T")
+Network = IPv4Network | IPv6Network
 
 DELIVERY_PORT = 8080
 CONTROL_PORT = 8090
@@ -18,6 +22,14 @@ WORKER_PORT = 3001
 POSTGRES_SCHEMES = frozenset({"postgres", "postgresql"})
 VALKEY_SCHEMES = frozenset({"redis", "rediss", "valkey", "valkeys"})
 SECRET_CHARACTERS_MIN = 32
+LOGIN_PERMITS_PER_MINUTE = 60
+SERVE_CACHE_SECONDS = 60
+SERVE_CACHE_SECONDS_MAX = 86_400
+EVERY_MINUTE = "* * * * *"
+TOKEN_SECONDS = 30 * 60
+SWITCH = frozenset({"on", "off"})
+LOG_LEVELS = frozenset({"debug", "info", "warning", "error"})
+LOG_FORMATS = frozenset({"auto", "json", "console"})
 
 
 class Secret(str):
@@ -59,8 +71,12 @@ class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
     port: int
     public_url: str
     token_secret: Secret
+    older_token_secrets: tuple[Secret, ...]
+    token_seconds: int
+    geoip_file: str | None
     rate_limit_permits_per_minute: int | None
-    trusted_proxies: tuple[str, ...]
+    trusted_proxies: tuple[Network, ...]
+    serve_cache_seconds: int
     has_sample_pages: bool
 
 
@@ -74,7 +90,7 @@ class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     public_url: str
     jwt_secret: Secret
     rate_limit_permits_per_minute: int
-    trusted_proxies: tuple[str, ...]
+    trusted_proxies: tuple[Network, ...]
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +100,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     telemetry: Telemetry
     host: str
     port: int
+    schedule_sync_cron: Cron
 
 
 class Environment:
@@ -112,12 +129,23 @@ class Environment:
 
     def integer(self, name: str, default: int, *, least: int, most: int) -> int:
         """Read a whole number between two bounds."""
-        value = self._optional_number(name, least=least, most=most)
+        value = self.optional_integer(name, least=least, most=most)
         return default if value is None else value
 
     def optional_integer(self, name: str, *, least: int, most: int) -> int | None:
         """Read a whole number between two bounds that may be absent."""
-        return self._optional_number(name, least=least, most=most)
+        value = self._variables.get(name)
+        if not value:
+            return None
+        expected = f"a whole number from {least} to {most}"
+        try:
+            number = int(value)
+        except ValueError:
+            self._wrong(name, value, expected)
+            return least
+        if not least <= number <= most:
+            self._wrong(name, value, expected)
+        return number
 
     def choice(self, name: str, default: str, *, among: frozenset[str]) -> str:
         """Read one of a few words."""
@@ -143,23 +171,33 @@ class Environment:
             )
         return value
 
-    def words(self, name: str) -> tuple[str, ...]:
-        """Read a list separated by commas."""
-        return tuple(word for word in (part.strip() for part in self.text(name, " ").split(",")) if word)
+    def secrets(self, name: str) -> tuple[Secret, ...]:
+        """Read secrets separated by commas; none of them is repeated in a message."""
+        values = tuple(Secret(word.strip()) for word in self.text(name, " ").split(",") if word.strip())
+        if any(len(value) < SECRET_CHARACTERS_MIN for value in values):
+            self._problems.append(
+                f"{name} needs at least {SECRET_CHARACTERS_MIN} characters for each secret."
+            )
+        return values
 
-    def _optional_number(self, name: str, *, least: int, most: int) -> int | None:
-        value = self._variables.get(name)
-        if not value:
-            return None
-        expected = f"a whole number from {least} to {most}"
+    def networks(self, name: str) -> tuple[Network, ...]:
+        """Read addresses and networks, separated by commas; there may be none."""
+        networks: list[Network] = []
+        for word in self._variables.get(name, "").replace(",", " ").split():
+            try:
+                networks.append(ip_network(word, strict=False))
+            except ValueError:
+                self._wrong(name, word, "addresses or networks like 10.0.0.0/8, separated by commas")
+        return tuple(networks)
+
+    def cron(self, name: str, default: str) -> Cron:
+        """Read a cron expression."""
+        value = self.text(name, default)
         try:
-            number = int(value)
-        except ValueError:
-            self._wrong(name, value, expected)
-            return least
-        if not least <= number <= most:
-            self._wrong(name, value, expected)
-        return number
+            return Cron(value)
+        except CronError as error:
+            self._wrong(name, value, f"a cron expression of five fields like '*/5 * * * *', but {error}")
+            return Cron(default)
 
     def _wrong(self, name: str, value: str, expected: str) -> None:
         self._problems.append(f"{name} is {value!r}: expected {expected}.")
@@ -203,8 +241,14 @@ def _delivery(environment: Environment) -> DeliverySettings:
         port=port,
         public_url=_public_url(environment, "ADLOOM_DELIVERY_URL", port),
         token_secret=environment.secret("ADLOOM_TOKEN_SECRET"),
+        older_token_secrets=environment.secrets("ADLOOM_OLDER_TOKEN_SECRETS"),
+        token_seconds=environment.integer("ADLOOM_TOKEN_SECONDS", TOKEN_SECONDS, least=60, most=86_400),
+        geoip_file=environment.optional("ADLOOM_GEOIP_FILE"),
         rate_limit_permits_per_minute=_permits(environment),
-        trusted_proxies=environment.words("ADLOOM_TRUSTED_PROXIES"),
+        trusted_proxies=environment.networks("ADLOOM_TRUSTED_PROXIES"),
+        serve_cache_seconds=environment.integer(
+            "BANNER_SERVE_CACHE_TTL_SECONDS", SERVE_CACHE_SECONDS, least=0, most=SERVE_CACHE_SECONDS_MAX
+        ),
         has_sample_pages=environment.choice("ADLOOM_SAMPLE_PAGES", "off", among=SWITCH) == "on",
     )
 
@@ -219,7 +263,7 @@ def _control(environment: Environment) -> ControlSettings:
         public_url=_public_url(environment, "ADLOOM_CONTROL_URL", port),
         jwt_secret=environment.secret("JWT_SECRET"),
         rate_limit_permits_per_minute=_permits(environment) or LOGIN_PERMITS_PER_MINUTE,
-        trusted_proxies=environment.words("ADLOOM_TRUSTED_PROXIES"),
+        trusted_proxies=environment.networks("ADLOOM_TRUSTED_PROXIES"),
     )
 
 
@@ -229,13 +273,8 @@ def _worker(environment: Environment) -> WorkerSettings:
         telemetry=_telemetry(environment, "worker"),
         host=environment.text("ADLOOM_WORKER_HOST", "127.0.0.1"),
         port=_port(environment, "WORKER_PORT", WORKER_PORT),
+        schedule_sync_cron=environment.cron("BANNER_SCHEDULE_SYNC_CRON", EVERY_MINUTE),
     )
-
-
-LOGIN_PERMITS_PER_MINUTE = 60
-SWITCH = frozenset({"on", "off"})
-LOG_LEVELS = frozenset({"debug", "info", "warning", "error"})
-LOG_FORMATS = frozenset({"auto", "json", "console"})
 
 
 def _services(environment: Environment) -> Services:

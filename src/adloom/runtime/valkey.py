@@ -1,17 +1,22 @@
 """Connections to Valkey."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Final, TypeVar
 
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+from redis.exceptions import ConnectionError, RedisError  # noqa: A004 - the driver's, which is not the system's
 
 CONNECT_SECONDS_MAX = 5.0
 ANSWER_SECONDS_MAX = 5.0
 
 Valkey = Redis
+T = TypeVar("T")
+
+# What a call raises when the server is away, or does not answer as it should.
+VALKEY_AWAY: Final = (RedisError, OSError)
 
 
 @asynccontextmanager
@@ -33,9 +38,20 @@ async def open_valkey(redis_url: str) -> AsyncGenerator[Valkey]:
         await client.aclose()
 
 
+async def again_if_cut_off(call: Callable[[], Awaitable[T]]) -> T:
+    """Make a call that may safely be made twice, and make it again where it met a dead connection.
+
+    A connection that waited in the pool while the server was started anew is found dead only by using it.
+    """
+    try:
+        return await call()
+    except ConnectionError:
+        return await call()
+
+
 async def is_reachable(client: Valkey) -> bool:
     """Tell whether Valkey answers."""
     try:
-        return bool(await client.ping())
-    except (RedisError, OSError):
+        return bool(await again_if_cut_off(lambda: client.ping()))  # noqa: PLW0108 - the stubs know the call only
+    except VALKEY_AWAY:
         return False

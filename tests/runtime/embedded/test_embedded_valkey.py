@@ -60,3 +60,30 @@ async def test_the_password_is_not_in_the_list_of_processes(tmp_path: Path) -> N
 
     assert not any("a-password-of-this-test" in word for word in valkey.program.arguments)
     assert (tmp_path / "valkey" / "valkey.conf").stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b'a "quoted" b\\n \xc3\xa4 \xff\n') / "valkey"
+    valkey = EmbeddedValkey(folder, port=free_port(), password="p" * 20)
+    await valkey.prepare()
+    process = await start(valkey.program)
+    await valkey.wait_until_ready()
+    process.send_signal(valkey.program.stop_signal)
+    await process.wait()
+
+    assert (folder / "appendonlydir").is_dir()
+
+
+async def test_it_refuses_writes_rather_than_to_fill_the_machine(tmp_path: Path) -> None:
+    valkey = EmbeddedValkey(tmp_path, port=free_port(), password="p" * 20)
+    await valkey.prepare()
+    process = await start(valkey.program)
+    await valkey.wait_until_ready()
+
+    async with open_valkey(valkey.url) as client:
+        settings = await client.config_get("maxmemory*")
+    process.send_signal(valkey.program.stop_signal)
+    await process.wait()
+
+    assert int(settings["maxmemory"]) > 0
+    assert settings["maxmemory-policy"] == "noeviction"

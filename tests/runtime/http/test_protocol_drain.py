@@ -1,4 +1,4 @@
-"""Stopping: idle connections close at once, what has arrived is answered first."""
+"""Stopping: idle connections close, what has arrived or is on its way is answered first."""
 
 import threading
 import time
@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from adloom.runtime.http.limits import Limits
+from adloom.runtime.http.protocol import LINGER_SECONDS
 from tests.support.echo_server import RunningServer
 
 StartServer = Callable[[Limits], RunningServer]
@@ -22,12 +23,28 @@ def test_idle_connections_close_at_once(start_server: StartServer) -> None:
     server = start_server(Limits())
     with server.connect() as fresh, server.connect() as used:
         used.send(b"GET /echo/ HTTP/1.1\r\n\r\n").answer()
-        stop_soon(server)
+        time.sleep(LINGER_SECONDS + 0.1)
         begun = time.monotonic()
+        stop_soon(server)
 
         assert fresh.rest() == b""
         assert used.rest() == b""
-        assert time.monotonic() - begun < 1
+        assert time.monotonic() - begun < LINGER_SECONDS
+
+
+def test_a_connection_in_use_gets_one_more_answer(start_server: StartServer) -> None:
+    server = start_server(Limits())
+    with server.connect() as wire, server.connect() as silent:
+        wire.send(b"GET /echo/1 HTTP/1.1\r\n\r\n").answer()
+        silent.send(b"GET /echo/1 HTTP/1.1\r\n\r\n").answer()
+        server.should_exit = True
+        time.sleep(LINGER_SECONDS / 2)
+
+        answer = wire.send(b"GET /echo/2 HTTP/1.1\r\n\r\n").answer()
+
+        assert (answer.body, answer.headers["connection"]) == (b"GET /echo/2? ", "close")
+        assert wire.rest() == b""
+        assert silent.rest() == b"", "one that asks no more is not waited for"
 
 
 @pytest.mark.parametrize("path", [b"/slow", b"/app/slower"])

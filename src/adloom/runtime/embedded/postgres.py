@@ -55,6 +55,8 @@ class EmbeddedPostgres:
             "listen_addresses": "127.0.0.1",
             "unix_socket_directories": "",
             "logging_collector": "off",
+            # Each process has a few; of delivery processes there may be dozens.
+            "max_connections": "300",
             # Statements that fail are reported where they were sent from.
             "log_min_messages": "fatal",
             **self._options,
@@ -120,6 +122,9 @@ class EmbeddedPostgres:
                 "--auth=scram-sha-256",
                 "--encoding=UTF8",
                 "--no-locale",
+                # Texts sort by their bytes, but letters have their capitals in every script: search needs that.
+                "--locale-provider=builtin",
+                "--builtin-locale=C.UTF-8",
                 "--no-instructions",
             ),
             environment=_environment(),

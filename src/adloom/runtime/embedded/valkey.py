@@ -3,19 +3,21 @@
 import asyncio
 import os
 import signal
+import string
 from pathlib import Path
-
-from redis.exceptions import RedisError
 
 from adloom.runtime.embedded.binaries import valkey_server
 from adloom.runtime.embedded.left_over import end_left_over
 from adloom.runtime.processes.program import Program
-from adloom.runtime.valkey import open_valkey
+from adloom.runtime.valkey import VALKEY_AWAY, open_valkey
 
 READY_SECONDS_MAX = 60.0
+MEMORY_SHARE = 4  # The ledger may fill a quarter of the machine's memory; the rest is for those who read it.
 READY_POLL_SECONDS = 0.02
 CONFIG_NAME = "valkey.conf"
 PID_NAME = "valkey.pid"
+
+_PLAIN = frozenset(f"{string.ascii_letters}{string.digits}/._- ")
 
 
 class EmbeddedValkey:
@@ -47,7 +49,7 @@ class EmbeddedValkey:
         config = self._folder / CONFIG_NAME
         await end_left_over(self._folder / PID_NAME, mark=str(config), stop_signal=signal.SIGTERM)
         config.touch(mode=0o600)
-        config.write_text(self._config(), encoding="utf-8")
+        config.write_text(self._config(), encoding="ascii")
 
     async def wait_until_ready(self) -> None:
         """Wait for the server to answer: it does when it has read its file again."""
@@ -55,7 +57,7 @@ class EmbeddedValkey:
             while True:
                 try:
                     await client.ping()
-                except (RedisError, OSError):
+                except VALKEY_AWAY:
                     await asyncio.sleep(READY_POLL_SECONDS)
                 else:
                     return
@@ -65,8 +67,8 @@ class EmbeddedValkey:
             "bind": "127.0.0.1",
             "port": str(self._port),
             "requirepass": self._password,
-            "dir": f'"{self._folder}"',
-            "pidfile": f'"{self._folder / PID_NAME}"',
+            "dir": _quoted(self._folder),
+            "pidfile": _quoted(self._folder / PID_NAME),
             "daemonize": "no",
             # The command line stays as we gave it: by its folder a server of an earlier run is known.
             "set-proc-title": "no",
@@ -74,9 +76,19 @@ class EmbeddedValkey:
             "appendfsync": self._appendfsync,
             "save": '""',
             "loglevel": "warning",
-            "logfile": f'"{self._folder / "valkey.log"}"',
+            "logfile": _quoted(self._folder / "valkey.log"),
             # The ledger must never be dropped to make room: writes fail instead, and are answered 503.
+            "maxmemory": str(_memory_bytes() // MEMORY_SHARE),
             "maxmemory-policy": "noeviction",
             "stop-writes-on-bgsave-error": "no",
         }
         return "".join(f"{name} {value}\n" for name, value in lines.items())
+
+
+def _quoted(path: Path) -> str:
+    """Write a path as Valkey reads one; quotes, line ends and bytes that are no text may be in it."""
+    return '"' + "".join(chr(byte) if chr(byte) in _PLAIN else f"\\x{byte:02x}" for byte in bytes(path)) + '"'
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -30,7 +30,8 @@ class BodyDecoder(Generic[T]):
             decoded = self._decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._failure(body, error) from error
-        if _NUL_ESCAPED in body and (problems := self._nul_problems(_decode_object(body))):
+        # Looked for in what was decoded: a field that we ignore may hold what nobody can decode.
+        if _NUL_ESCAPED in body and (problems := self._nul_problems(msgspec.to_builtins(decoded))):
             raise _failed(problems)
         return decoded
 

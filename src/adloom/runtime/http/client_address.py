@@ -4,16 +4,12 @@ import ipaddress
 from collections.abc import Sequence
 from typing import Final
 
+from adloom.runtime.settings import Network
+
 IPv4OrIPv6 = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 # One household or one machine gets a /64 of IPv6: counting single addresses would limit nobody.
 IPV6_PREFIX_LENGTH: Final = 64
-
-
-def networks(words: Sequence[str]) -> tuple[Network, ...]:
-    """Read addresses and networks; a word that is neither is an error of the settings."""
-    return tuple(ipaddress.ip_network(word, strict=False) for word in words)
 
 
 def client_address(peer: str | None, forwarded_for: Sequence[str], trusted: Sequence[Network]) -> str:

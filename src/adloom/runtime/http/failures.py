@@ -12,6 +12,7 @@ from redis.exceptions import TimeoutError as ValkeyTimeoutError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Match
 
 from adloom.core.errors import (
     AdloomError,
@@ -41,6 +42,7 @@ OUTAGES: Final = (
     asyncpg.InsufficientResourcesError,
     asyncpg.TransactionRollbackError,
 )
+_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _PARTS_OF_A_REQUEST: Final = frozenset({"body", "query", "path", "header", "cookie"})
 _BETTER_WORDS: Final = {
     "missing": "is required",
@@ -90,6 +92,8 @@ def _message(error: Mapping[str, Any]) -> str:
     kind: str = error["type"]
     if kind == "value_error":
         return str(error["msg"]).removeprefix("Value error, ")
+    if kind == "too_long" and isinstance(error["input"], str):
+        return f"must have at most {error['ctx']['max_length']} characters"
     return _BETTER_WORDS.get(kind) or _sayable(str(error["msg"]))
 
 
@@ -122,7 +126,7 @@ async def _answer_framework(request: Request, error: Exception) -> Response:
             return problem_response(NotFoundError("There is nothing at this address."))
         case 405:
             detail = f"This address does not take {request.method}."
-            return problem_response(MethodNotAllowedError(detail), error.headers)
+            return problem_response(MethodNotAllowedError(detail), {"Allow": _allowed_methods(request)})
         case _:
             problem = FieldProblem("body", "cannot be read as JSON")
             return problem_response(
@@ -130,6 +134,15 @@ async def _answer_framework(request: Request, error: Exception) -> Response:
                 if error.status_code == BadRequestError.status
                 else BadRequestError("The request cannot be answered as it is.")
             )
+
+
+def _allowed_methods(request: Request) -> str:
+    # The framework would name those of one route only; an address has a route for each of its methods.
+    routes: Sequence[BaseRoute] = request.app.routes
+    scopes = ({**request.scope, "method": method} for method in _METHODS)
+    return ", ".join(
+        scope["method"] for scope in scopes if any(route.matches(scope)[0] is Match.FULL for route in routes)
+    )
 
 
 async def _answer_interface(request: Request, error: Exception) -> Response:

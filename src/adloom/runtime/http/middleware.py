@@ -15,6 +15,8 @@ from adloom.runtime.http.refusal import InternalFailureError
 from adloom.runtime.tracing import request_span
 
 BODY_BYTES_MAX: Final = 1024 * 1024
+# Documents of a whole catalog are larger than any other body.
+BODY_BYTES_MAX_AT: Final = {"/admin/import": 64 * 1024 * 1024}
 SANE_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{8,64}")
 # The console under `/` runs scripts and styles of its own; what these paths answer runs nothing.
 API_PATHS: Final = ("/admin", "/api", "/auth", "/banners", "/health", "/openapi.json")
@@ -66,7 +68,11 @@ class RequestPipeline:
             request_span(scope["method"], headers.get("traceparent")) as span,
         ):
             try:
-                await self._app(scope, _limited(headers, receive), send_with_headers)
+                await self._app(
+                    scope,
+                    _limited(headers, receive, BODY_BYTES_MAX_AT.get(scope["path"], BODY_BYTES_MAX)),
+                    send_with_headers,
+                )
             except Exception:
                 log.exception("request_failed")
                 if not status:
@@ -89,7 +95,7 @@ class RequestPipeline:
             headers.setdefault(name, value)
 
 
-def _limited(headers: Headers, receive: Receive) -> Receive:
+def _limited(headers: Headers, receive: Receive, bytes_max: int) -> Receive:
     """Stop reading where a body is over its bound, whether it has said so or not."""
     # What is not a plain number here the server has refused; then the bytes are counted.
     announced = headers.get("content-length", "")
@@ -99,8 +105,8 @@ def _limited(headers: Headers, receive: Receive) -> Receive:
         nonlocal seen
         message = await receive()
         seen += len(message.get("body", b""))
-        if seen > BODY_BYTES_MAX or (announced.isdecimal() and int(announced) > BODY_BYTES_MAX):
-            raise BodyTooLargeError(f"The body is over {BODY_BYTES_MAX} bytes.")
+        if seen > bytes_max or (announced.isdecimal() and int(announced) > bytes_max):
+            raise BodyTooLargeError(f"The body is over {bytes_max} bytes.")
         return message
 
     return receive_limited

@@ -10,6 +10,7 @@ from adloom.core.errors import AdloomError, MethodNotAllowedError, NotFoundError
 from adloom.runtime.http.problem import PROBLEM_CONTENT_TYPE, problem_body
 
 READ_METHODS = frozenset({"GET", "HEAD"})
+ALLOWED = ", ".join(sorted(READ_METHODS))
 
 
 class PlainAnswer(msgspec.Struct, frozen=True):
@@ -49,9 +50,9 @@ class PlainApp:
         if route is None:
             return _problem(NotFoundError("There is nothing at this address."))
         if method not in READ_METHODS:
-            return _problem(MethodNotAllowedError("This address takes GET."))
+            return _problem(MethodNotAllowedError("This address takes GET."), ("allow", ALLOWED))
         return await route()
 
 
-def _problem(error: AdloomError) -> PlainAnswer:
-    return PlainAnswer(error.status, problem_body(error), PROBLEM_CONTENT_TYPE)
+def _problem(error: AdloomError, *headers: tuple[str, str]) -> PlainAnswer:
+    return PlainAnswer(error.status, problem_body(error), PROBLEM_CONTENT_TYPE, headers)

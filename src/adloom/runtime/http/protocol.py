@@ -28,12 +28,13 @@ from adloom.runtime.http.reading import CLOSES, STAYS_OPEN_FOR_1_0, Phase, Reque
 from adloom.runtime.http.refusal import INTERNAL_FAILURE, RefusedError, RequestTimeoutError
 
 DRAIN_SECONDS_MAX = 1.0  # For a request that is half here when the server stops; then it is let go.
+LINGER_SECONDS = 0.5  # For the next request of a connection that had one, or came, within the same time.
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _HAS_NO_LENGTH = (b"HTTP/1.1 204", b"HTTP/1.1 304")
 _IDLE = Phase.IDLE
 
-log = structlog.get_logger(__name__)
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class HotProtocol(HttpToolsProtocol):
@@ -121,15 +122,20 @@ class HotProtocol(HttpToolsProtocol):
         self.loop.call_soon(self._advance)
 
     def shutdown(self) -> None:
-        """Close when everything that has arrived is answered, at once when there is nothing."""
+        """Close when everything that has arrived is answered, at once when nothing is to be expected.
+
+        A connection in use may have a request on its way: it is answered, and told that it is the last.
+        """
         self._is_draining = True
         if self._is_blocked:
             if self._is_app_running and not self._waiting:
                 self.cycle.keep_alive = False
-        elif self._reader.phase is _IDLE or self._reader.is_finished:
+        elif self._reader.phase is not _IDLE and not self._reader.is_finished:
+            self.loop.call_later(DRAIN_SECONDS_MAX, self._on_drain_end)
+        elif self._reader.is_finished or self._time() - self._reader.phase_since > LINGER_SECONDS:
             self.transport.close()
         else:
-            self.loop.call_later(DRAIN_SECONDS_MAX, self._on_drain_end)
+            self.loop.call_later(LINGER_SECONDS, self._on_drain_end)
 
     def _on_drain_end(self) -> None:
         if not self._is_blocked:

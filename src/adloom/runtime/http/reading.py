@@ -31,7 +31,7 @@ _HEADER_EXTRA_BYTES = 4
 # A chunk of one byte takes six on the wire; what takes more is chunk extensions or trailers.
 _CHUNK_BYTES_PER_BYTE_MAX = 8
 
-log = structlog.get_logger(__name__)
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class Phase(Enum):

@@ -8,8 +8,12 @@ from collections.abc import Generator
 from types import FrameType
 
 import uvicorn
+from starlette.types import ASGIApp
+
+from adloom.runtime.http.patience import PatientProtocol
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+KEEP_ALIVE_SECONDS_MAX = 30
 
 
 class GracefulServer(uvicorn.Server):
@@ -37,6 +41,27 @@ class GracefulServer(uvicorn.Server):
         self.should_exit = True
 
 
-async def serve(config: uvicorn.Config, listener: socket.socket) -> None:
-    """Serve on a listening socket until told to stop."""
+async def serve(
+    app: ASGIApp,
+    listener: socket.socket,
+    *,
+    drain_seconds_max: int,
+    protocol: type[asyncio.Protocol] = PatientProtocol,
+    has_lifespan: bool = False,
+) -> None:
+    """Serve an app on a listening socket until told to stop."""
+    config = uvicorn.Config(
+        app,
+        http=protocol,
+        ws="none",
+        lifespan="on" if has_lifespan else "off",
+        # Logs are written in one place, `runtime.logs`.
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        # Whose address a request has is told in one place, `client_address`.
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS_MAX,
+        timeout_graceful_shutdown=drain_seconds_max,
+    )
     await GracefulServer(config).serve(sockets=[listener])

@@ -11,11 +11,14 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, 
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticUndefined
 
+from adloom.core.errors import StaleWriteError
+
 S = TypeVar("S", bound=msgspec.Struct)
 
 INT4_MAX: Final = 2**31 - 1
 URL_LENGTH_MAX: Final = 2_048
 TEXT_LENGTH_MAX: Final = 10_000
+MOMENT_PATTERN: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}")
 YEARS: Final = range(1970, 3000)  # Beyond, a moment leaves the range of one library or another.
 
 
@@ -42,7 +45,8 @@ def _web_address(text: str) -> str:
         is_web = parts.scheme in {"http", "https"} and bool(parts.hostname)
     except ValueError:
         is_web = False
-    if not is_web or any(character.isspace() or not character.isprintable() for character in text):
+    # Of all that is blank only the space itself counts as printable.
+    if not is_web or " " in text or not text.isprintable():
         raise ValueError("must be an address that begins with http:// or https:// and names a host")
     return text
 
@@ -60,9 +64,9 @@ def matching(pattern: str, message: str) -> Callable[[str], str]:
 
 
 def _rfc3339(value: object) -> object:
-    # Pydantic would take a bare number as seconds since 1970.
-    if not isinstance(value, str):
-        raise ValueError("must be a time like 2026-11-15T12:00:00Z")  # noqa: TRY004 - Pydantic reports only this
+    # Pydantic would take a number, as such or as text, as seconds since 1970.
+    if not isinstance(value, str) or not MOMENT_PATTERN.match(value):
+        raise ValueError("must be a time like 2026-11-15T12:00:00Z")
     return value
 
 
@@ -99,8 +103,11 @@ class Body(BaseModel):
 class Patch(Body):
     """Makes the fields of a body optional: `class BannerPatch(Patch, BannerBody)`.
 
-    A field that is absent stays as it is; null empties a field that may be empty.
+    A field that is absent stays as it is; null empties a field that may be empty. `updatedAt` is
+    not changed but compared: where it is given, the thing must not have changed since.
     """
+
+    updated_at: Moment
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_options: Any) -> None:  # noqa: ANN401 - as Pydantic declares it
@@ -113,6 +120,8 @@ class Patch(Body):
     def applied_to(self, thing: S, **besides: datetime) -> S:
         """Change the fields that were given; they have the names of the thing's own."""
         given: dict[str, Any] = {name: getattr(self, name) for name in self.model_fields_set}
+        if "updated_at" in given and given.pop("updated_at") != getattr(thing, "updated_at", None):
+            raise StaleWriteError
         return msgspec.structs.replace(thing, **given, **besides)
 
 

@@ -1,0 +1,1 @@
+"""Jobs: work that is put into a queue, started by the clock or by others, tried again, and buried."""

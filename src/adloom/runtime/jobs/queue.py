@@ -1,0 +1,82 @@
+"""A queue of jobs: each has an id, and the same id is put once."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import Final, cast
+
+import bullmq
+import msgspec
+from bullmq.types import KeepJobs
+
+from adloom.runtime.jobs.connection import PREFIX, jobs_client
+
+ATTEMPTS_MAX: Final = 5
+BACKOFF_MILLISECONDS: Final = 1_000  # 1, 2, 4 and 8 s between the attempts.
+# What is done is remembered, so that its id is not put again: two days of a job a minute, and room.
+DONE_KEPT: Final[KeepJobs] = {"age": 2 * 24 * 3600, "count": 5_000}
+# What ran out of attempts stays for people to look at, and to put back.
+DEAD_KEPT: Final[KeepJobs] = {"age": 30 * 24 * 3600, "count": 1_000}
+
+
+class JobCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """How many jobs a queue has, by where they are; `delayed` wait for their next attempt."""
+
+    waiting: int = 0
+    active: int = 0
+    delayed: int = 0
+    dead: int = 0
+
+
+class JobQueue:
+    """Takes jobs; any number of processes may put the same one."""
+
+    def __init__(self, queue: bullmq.Queue, *, attempts_max: int, backoff_milliseconds: int) -> None:
+        self.name: Final = queue.name
+        self.counts = JobCounts()
+        self._queue = queue
+        self._attempts_max = attempts_max
+        self._backoff_milliseconds = backoff_milliseconds
+
+    async def put(self, name: str, *, job_id: str, data: Mapping[str, str] | None = None) -> None:
+        """Put a job, unless one with this id waits, runs, was done lately, or lies dead."""
+        assert job_id, "a job without an id could be put twice"
+        assert ":" not in job_id, "BullMQ parts its keys by colons"
+        await self._queue.add(
+            name,
+            dict(data or {}),
+            {
+                "jobId": job_id,
+                "attempts": self._attempts_max,
+                "backoff": {"type": "exponential", "delay": self._backoff_milliseconds},
+                "removeOnComplete": DONE_KEPT,
+                "removeOnFail": DEAD_KEPT,
+            },
+        )
+        await self.look()
+
+    async def look(self) -> None:
+        """Count the jobs anew."""
+        found = cast(
+            "dict[str, int]", await self._queue.getJobCounts("waiting", "active", "delayed", "failed")
+        )
+        self.counts = JobCounts(
+            waiting=found["waiting"], active=found["active"], delayed=found["delayed"], dead=found["failed"]
+        )
+
+
+@asynccontextmanager
+async def open_queue(
+    name: str,
+    redis_url: str,
+    *,
+    attempts_max: int = ATTEMPTS_MAX,
+    backoff_milliseconds: int = BACKOFF_MILLISECONDS,
+) -> AsyncGenerator[JobQueue]:
+    """Open a queue to put jobs into, and close it at the end."""
+    queue = bullmq.Queue(
+        name, {"connection": jobs_client(redis_url), "prefix": PREFIX, "skipVersionCheck": True}
+    )
+    try:
+        yield JobQueue(queue, attempts_max=attempts_max, backoff_milliseconds=backoff_milliseconds)
+    finally:
+        await queue.close()

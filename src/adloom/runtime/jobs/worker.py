@@ -1,0 +1,151 @@
+"""Runs the jobs of one queue until told to stop.
+
+A job that fails is tried again after a while; one that ran out of attempts stays among the dead.
+A job whose process was killed comes back when its lock has run out. So every handler must be
+able to run twice.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, cast
+
+import bullmq
+import msgspec
+import structlog
+from bullmq.custom_errors import UnrecoverableError
+
+from adloom.runtime.jobs.connection import PREFIX, jobs_client
+from adloom.runtime.valkey import VALKEY_AWAY
+
+CONCURRENCY: Final = 1
+# Renewed while the job runs. A job whose process was killed comes back within twice this time.
+LOCK_SECONDS: Final = 10.0
+LOST_MAX: Final = 3  # A job that takes its process down with it is not tried for ever.
+RECONNECT_SECONDS: Final = 1.0
+# For the jobs under way; those that take longer are cut off, and come again.
+STOP_SECONDS_MAX: Final = 1.5
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt at a job."""
+
+    name: str
+    id: str
+    data: dict[str, str]
+    attempt: int
+
+
+Handler = Callable[[Job], Awaitable[None]]
+
+
+class JobWorker:
+    """Takes the jobs of a queue and gives each to the handler of its name."""
+
+    def __init__(
+        self,
+        queue: str,
+        redis_url: str,
+        handlers: Mapping[str, Handler],
+        *,
+        concurrency: int = CONCURRENCY,
+        lock_seconds: float = LOCK_SECONDS,
+    ) -> None:
+        self._queue = queue
+        self._redis_url = redis_url
+        self._handlers = dict(handlers)
+        self._concurrency = concurrency
+        self._lock_seconds = lock_seconds
+        # Plain counters, read by a collector.
+        self.done = 0
+        self.failed = 0
+        self.dead = 0
+        self.lost = 0
+        self.errors = 0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Run jobs until told to stop; a job that was begun has a while to finish."""
+        worker = self._worker()
+        running = asyncio.ensure_future(self._keep_running(worker, stop))
+        try:
+            await stop.wait()
+        finally:
+            await _close(worker, running)
+
+    def _worker(self) -> bullmq.Worker:
+        options: dict[str, object] = {
+            "connection": jobs_client(self._redis_url),
+            "prefix": PREFIX,
+            "skipVersionCheck": True,
+            "autorun": False,
+            "concurrency": self._concurrency,
+            "lockDuration": int(self._lock_seconds * 1000),
+            "stalledInterval": int(self._lock_seconds * 500),
+            "maxStalledCount": LOST_MAX,
+            "runRetryDelay": int(RECONNECT_SECONDS * 1000),
+        }
+        # The library's types lack an option, and ask for a Future where it awaits.
+        worker = bullmq.Worker(self._queue, self._process, options)  # pyright: ignore[reportArgumentType] - see above
+        worker.on("completed", self._on_completed)
+        worker.on("failed", self._on_failed)
+        worker.on("stalled", self._on_lost)
+        worker.on("error", self._on_error)
+        return worker
+
+    async def _keep_running(self, worker: bullmq.Worker, stop: asyncio.Event) -> None:
+        """Begin again where Valkey was not there at the beginning; later the library waits by itself."""
+        while not stop.is_set():
+            try:
+                await worker.run()
+            except VALKEY_AWAY as error:
+                self._on_error(error)
+            if not stop.is_set():
+                await asyncio.sleep(RECONNECT_SECONDS)
+
+    async def _process(self, job: bullmq.Job, _token: str) -> None:
+        handler = self._handlers.get(job.name)
+        if handler is None:
+            raise UnrecoverableError(f"There is no handler for {job.name}.")
+        data = cast("dict[str, str]", job.data)
+        await handler(Job(name=job.name, id=str(job.id), data=data, attempt=job.attemptsMade + 1))
+
+    def _on_completed(self, _job: bullmq.Job, _result: object) -> None:
+        self.done += 1
+
+    def _on_failed(self, job: bullmq.Job, error: Exception) -> None:
+        self.failed += 1
+        attempts_left = max(0, int(job.opts.get("attempts") or 0) - job.attemptsMade)
+        if isinstance(error, UnrecoverableError) or not attempts_left:
+            self.dead += 1
+            log.error("job_buried", queue=self._queue, job=job.name, id=job.id, exc_info=error)
+        else:
+            log.warning(
+                "job_failed",
+                queue=self._queue,
+                job=job.name,
+                id=job.id,
+                error=repr(error),
+                attempts_left=attempts_left,
+            )
+
+    def _on_lost(self, job_id: str) -> None:
+        self.lost += 1
+        log.warning("job_came_back", queue=self._queue, id=job_id)
+
+    def _on_error(self, error: Exception, *_: object) -> None:
+        self.errors += 1
+        log.warning("job_worker_failed", queue=self._queue, error=repr(error))
+
+
+async def _close(worker: bullmq.Worker, running: "asyncio.Future[None]") -> None:
+    # Not `worker.close()` first: it would take the connection from a job that was just fetched.
+    worker.closing = True
+    if worker.waiting is not None:
+        worker.waiting.cancel()
+    await asyncio.wait([running], timeout=STOP_SECONDS_MAX)
+    await worker.close(force=not running.done() or len(cast("set[object]", worker.jobs)) > 0)
+    running.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await running

@@ -1,0 +1,67 @@
+"""The control plane's connections: a request that does not arrive is not waited for without an end."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from adloom.runtime.http.limits import Limits
+from adloom.runtime.http.patience import PatientProtocol
+from tests.support.echo_server import RunningServer
+
+SECONDS_MAX = 0.2
+
+
+class ImpatientProtocol(PatientProtocol):
+    head_seconds_max = SECONDS_MAX
+    head_bytes_max = 10_000
+    body_seconds_max = SECONDS_MAX
+
+
+@pytest.fixture
+def server() -> Iterator[RunningServer]:
+    server = RunningServer(Limits())
+    server.config.http = ImpatientProtocol
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        b"",
+        b"GET /app/ HTTP/1.1\r\nA: b",
+        b"POST /app/ HTTP/1.1\r\nContent-Length: 5\r\n\r\nabc",
+        b"GET /app/ HTTP/1.1\r\n\r\nGET /app/ HTTP/1.1\r\nA: b",
+    ],
+)
+def test_what_does_not_arrive_is_not_waited_for(server: RunningServer, beginning: bytes) -> None:
+    with server.connect() as wire:
+        begun = time.monotonic()
+        if b"\r\n\r\nGET" in beginning:
+            wire.send(beginning).answer()
+        else:
+            wire.send(beginning)
+
+        assert wire.rest() == b""
+        assert SECONDS_MAX * 0.5 < time.monotonic() - begun < SECONDS_MAX * 10
+
+
+def test_a_head_without_end_is_cut(server: RunningServer) -> None:
+    with server.connect() as wire, pytest.raises(OSError, match=r"reset|pipe"):
+        wire.send(b"GET /app/ HTTP/1.1\r\nA: ")
+        for _ in range(100):
+            wire.send(b"a" * 10_000)
+            time.sleep(0.001)
+
+
+def test_a_connection_in_use_is_never_cut(server: RunningServer) -> None:
+    with server.connect() as wire:
+        for _ in range(5):
+            assert wire.send(b"GET /app/ HTTP/1.1\r\nHost: x\r\n\r\n").answer().status == 200
+            time.sleep(SECONDS_MAX * 0.6)
+
+        answer = wire.send(b"POST /app/slower HTTP/1.1\r\nContent-Length: 2\r\n\r\nab").answer()
+
+        assert answer.body.endswith(b"ab")

@@ -1,0 +1,264 @@
+"""Jobs on a real Valkey: put once, tried again, buried, and not lost with the process that ran them."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from pathlib import Path
+
+import pytest
+from redis.asyncio import SSLConnection
+
+from adloom.runtime.embedded.valkey import EmbeddedValkey
+from adloom.runtime.jobs.connection import PREFIX, jobs_client
+from adloom.runtime.jobs.queue import JobQueue, open_queue
+from adloom.runtime.jobs.worker import Handler, Job, JobWorker
+from adloom.runtime.ports import free_port
+from tests.support.eventually import eventually
+from tests.support.services import running
+
+QUEUE = "testing"
+
+
+class Work:
+    """A handler that remembers what it was given, and fails or waits as it is told."""
+
+    def __init__(self, *, failures: int = 0, waits_for: asyncio.Event | None = None) -> None:
+        self.seen: list[Job] = []
+        self.finished = 0
+        self._failures = failures
+        self._waits_for = waits_for
+
+    async def __call__(self, job: Job) -> None:
+        self.seen.append(job)
+        if len(self.seen) <= self._failures:
+            raise OSError(f"failure {len(self.seen)}")
+        if self._waits_for is not None:
+            await self._waits_for.wait()
+        self.finished += 1
+
+    @property
+    def ids(self) -> list[str]:
+        return [job.id for job in self.seen]
+
+
+@contextlib.asynccontextmanager
+async def working(redis_url: str, handler: Handler, **options: float) -> AsyncGenerator[JobWorker]:
+    worker = JobWorker(QUEUE, redis_url, {"work": handler}, **options)  # pyright: ignore[reportArgumentType] - seconds only
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(worker.run(stop))
+        try:
+            yield worker
+        finally:
+            stop.set()
+
+
+@pytest.fixture
+async def queue(redis_url: str) -> AsyncIterator[JobQueue]:
+    async with open_queue(QUEUE, redis_url, attempts_max=3, backoff_milliseconds=50) as queue:
+        yield queue
+
+
+async def test_a_job_reaches_the_handler_of_its_name(queue: JobQueue, redis_url: str) -> None:
+    work = Work()
+
+    async with working(redis_url, work) as worker:
+        await queue.put("work", job_id="one", data={"day": "2026-11-15"})
+        await eventually(lambda: worker.done == 1, seconds=5)
+
+    assert work.seen == [Job(name="work", id="one", data={"day": "2026-11-15"}, attempt=1)]
+
+
+async def test_the_same_id_is_put_once_whether_it_waits_runs_or_is_done(
+    queue: JobQueue, redis_url: str
+) -> None:
+    goes_on = asyncio.Event()
+    work = Work(waits_for=goes_on)
+
+    await queue.put("work", job_id="one")
+    await queue.put("work", job_id="one")
+    assert queue.counts.waiting == 1
+    async with working(redis_url, work) as worker:
+        await eventually(lambda: len(work.seen) == 1, seconds=5)
+        await queue.put("work", job_id="one")
+        goes_on.set()
+        await eventually(lambda: worker.done == 1, seconds=5)
+        await queue.put("work", job_id="one")
+        await queue.put("work", job_id="two")
+        await eventually(lambda: worker.done == 2, seconds=5)
+
+    assert work.ids == ["one", "two"]
+
+
+async def test_two_workers_run_a_job_once(queue: JobQueue, redis_url: str) -> None:
+    work = Work()
+
+    async with working(redis_url, work) as one, working(redis_url, work) as other:
+        for number in range(50):
+            await queue.put("work", job_id=f"job-{number}")
+            await queue.put("work", job_id=f"job-{number}")
+        await eventually(lambda: one.done + other.done == 50, seconds=10)
+        await asyncio.sleep(0.1)
+
+    assert sorted(work.ids) == sorted(f"job-{number}" for number in range(50))
+
+
+async def test_a_job_that_fails_is_tried_again_after_a_while(queue: JobQueue, redis_url: str) -> None:
+    work = Work(failures=2)
+
+    before = time.monotonic()
+    async with working(redis_url, work) as worker:
+        await queue.put("work", job_id="one")
+        await eventually(lambda: worker.done == 1, seconds=10)
+
+    assert [job.attempt for job in work.seen] == [1, 2, 3]
+    assert time.monotonic() - before >= 0.150  # 50 and 100 ms
+    assert (worker.failed, worker.dead) == (2, 0)
+
+
+async def test_a_job_without_attempts_left_stays_among_the_dead(queue: JobQueue, redis_url: str) -> None:
+    work = Work(failures=100)
+
+    async with working(redis_url, work) as worker:
+        await queue.put("work", job_id="one")
+        await eventually(lambda: worker.dead == 1, seconds=10)
+        await queue.look()
+        await queue.put("work", job_id="one")
+
+    assert len(work.seen) == worker.failed == 3
+    assert queue.counts.dead == 1
+    assert await reason_of_death(redis_url, "one") == "failure 3"
+
+
+async def test_a_job_that_nobody_handles_is_buried_at_once(queue: JobQueue, redis_url: str) -> None:
+    async with working(redis_url, Work()) as worker:
+        await queue.put("other", job_id="one")
+        await eventually(lambda: worker.dead == 1, seconds=10)
+
+    assert worker.failed == 1
+    assert await reason_of_death(redis_url, "one") == "There is no handler for other."
+
+
+async def reason_of_death(redis_url: str, job_id: str) -> str:
+    client = jobs_client(redis_url)
+    try:
+        assert await client.zrange(f"{PREFIX}:{QUEUE}:failed", 0, -1) == [job_id]
+        reason = await client.hget(f"{PREFIX}:{QUEUE}:{job_id}", "failedReason")
+        assert isinstance(reason, str)
+        return reason
+    finally:
+        await client.aclose()
+
+
+async def test_a_worker_that_stops_lets_the_job_finish(queue: JobQueue, redis_url: str) -> None:
+    goes_on = asyncio.Event()
+    work = Work(waits_for=goes_on)
+
+    async with working(redis_url, work) as worker:
+        await queue.put("work", job_id="one")
+        await eventually(lambda: len(work.seen) == 1, seconds=5)
+        asyncio.get_running_loop().call_later(0.3, goes_on.set)
+
+    assert (work.finished, worker.done) == (1, 1)
+    await queue.look()
+    assert queue.counts.active == 0
+
+
+async def test_a_worker_that_stops_does_not_wait_for_ever_and_the_job_runs_again(
+    queue: JobQueue, redis_url: str
+) -> None:
+    work = Work(waits_for=asyncio.Event())
+
+    async with working(redis_url, work, lock_seconds=0.5):
+        await queue.put("work", job_id="one")
+        await eventually(lambda: len(work.seen) == 1, seconds=5)
+        before = time.monotonic()
+    assert time.monotonic() - before < 3
+
+    again = Work()
+    async with working(redis_url, again, lock_seconds=0.5) as worker:
+        await eventually(lambda: worker.done == 1, seconds=10)
+    assert again.ids == ["one"]
+
+
+async def test_an_idle_worker_stops_at_once(redis_url: str) -> None:
+    async with working(redis_url, Work()):
+        await asyncio.sleep(0.3)
+        before = time.monotonic()
+    assert time.monotonic() - before < 1
+
+
+async def test_a_worker_waits_for_a_valkey_that_is_away() -> None:
+    folder = Path(tempfile.mkdtemp(prefix="adloom-tests-"))
+    valkey = EmbeddedValkey(folder, port=free_port(), password="a-password", appendfsync="no")
+    await valkey.prepare()
+    work = Work()
+
+    async with working(valkey.url, work) as worker:
+        await eventually(lambda: worker.errors > 0, seconds=10)
+        for number in range(2):  # It comes, goes, and comes again.
+            with running(valkey.program):
+                await valkey.wait_until_ready()
+                async with open_queue(QUEUE, valkey.url) as queue:
+                    await queue.put("work", job_id=f"job-{number}")
+                await eventually(lambda: worker.done == number + 1, seconds=20)  # noqa: B023 - awaited here
+        before = time.monotonic()
+    assert time.monotonic() - before < 3
+
+    assert work.ids == ["job-0", "job-1"]
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize(
+    ("url", "is_secure"),
+    [
+        ("redis://:secret@127.0.0.1:1/0", False),
+        ("valkey://name:secret@127.0.0.1:1/0", False),
+        ("rediss://:secret@127.0.0.1:1/0", True),
+        ("valkeys://:secret@127.0.0.1:1/0", True),
+    ],
+)
+def test_the_address_may_have_a_password_and_be_encrypted(url: str, is_secure: bool) -> None:  # noqa: FBT001 - a column of the table
+    pool = jobs_client(url).connection_pool
+
+    assert pool.connection_kwargs["password"] == "secret"
+    assert issubclass(pool.connection_class, SSLConnection) is is_secure
+
+
+async def test_a_job_whose_process_was_killed_runs_again(queue: JobQueue, redis_url: str) -> None:
+    await queue.put("work", job_id="one")
+    with subprocess.Popen(  # noqa: ASYNC220 - it is killed, not awaited
+        [sys.executable, "-c", KILLED_WORKER],
+        env={**os.environ, "REDIS_URL": redis_url},
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert await asyncio.to_thread(process.stdout.readline) == b"begun\n"
+        process.send_signal(signal.SIGKILL)
+
+    work = Work()
+    async with working(redis_url, work, lock_seconds=0.5) as worker:
+        await eventually(lambda: worker.done == 1, seconds=20)
+
+    assert work.ids == ["one"]
+    assert worker.lost == 1
+
+
+KILLED_WORKER = f"""
+import asyncio, os
+from adloom.runtime.jobs.worker import Job, JobWorker
+
+async def begin(job: Job) -> None:
+    print("begun", flush=True)
+    await asyncio.sleep(60)
+
+worker = JobWorker({QUEUE!r}, os.environ["REDIS_URL"], {{"work": begin}}, lock_seconds=0.5)
+asyncio.run(worker.run(asyncio.Event()))
+"""

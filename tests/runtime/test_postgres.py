@@ -1,0 +1,21 @@
+"""The pool of connections to PostgreSQL."""
+
+import asyncio
+
+import pytest
+
+from adloom.runtime.postgres import ACQUIRE_SECONDS_MAX, Pool, open_pool
+
+
+async def test_json_comes_back_as_it_went_in(pool: Pool) -> None:
+    assert await pool.fetchval("SELECT $1::jsonb", {"a": [1, None, "ä"]}) == {"a": [1, None, "ä"]}
+
+
+async def test_whoever_gets_no_connection_in_time_is_told_so(database_url: str) -> None:
+    async with open_pool(database_url, size_max=1) as pool, pool.acquire():
+        started_at = asyncio.get_running_loop().time()
+
+        with pytest.raises(TimeoutError):
+            await pool.fetchval("SELECT 1")
+
+        assert asyncio.get_running_loop().time() - started_at == pytest.approx(ACQUIRE_SECONDS_MAX, abs=1)
