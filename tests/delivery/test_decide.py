@@ -1,7 +1,7 @@
 """Which candidates fill a placement: against a naive reference, and rule by rule."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,25 +9,43 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.ids import BannerId
+from adloom.delivery.compile import compiled, finished
 from adloom.delivery.decide import decide
-from adloom.delivery.index import Placement, compiled
-from adloom.delivery.rows import AssignmentRow
+from adloom.delivery.exclusions import NOBODY, Exclusions, remaining
+from adloom.delivery.index import Placement
+from adloom.delivery.openings import opening
+from adloom.delivery.rows import AssignmentRow, Standing
+from adloom.pacing.schedule_window import is_open
+from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
+from adloom.targeting.context import Context
+from adloom.targeting.evaluate import matches_all
+from adloom.targeting.rules import rule_of
+from tests.support.catalogs import NOON, some_assignments
+from tests.support.contexts import a_context, some_contexts
 from tests.support.rows import a_snapshot, an_assignment_row, an_id
 
-NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
+GERMANS = (rule_of("country", "in", ["DE"]),)
 
 
 def placement_of(*rows: AssignmentRow, **placement: Any) -> Placement:
     return compiled(a_snapshot(*rows, **placement)).by_slug[b"home"]
 
 
-def titles(placement: Placement, now: datetime = NOON) -> list[str]:
-    return [json.loads(one.head + b"}")["title"] for one in decide(placement, now=now)]
+def titles(
+    placement: Placement,
+    context: Context | None = None,
+    *,
+    now: datetime = NOON,
+    exclusions: Exclusions = NOBODY,
+) -> list[str]:
+    available = remaining(finished(opening(placement, now=now)).masks, placement, exclusions)
+    chosen = decide(placement, context or a_context(), available)
+    return [json.loads(b"{%b}" % one.creative)["title"] for one in chosen]
 
 
 def a_row(title: str, number: int = 3, **fields: Any) -> AssignmentRow:
-    return an_assignment_row(title=title, banner_id=BannerId(an_id(number)), **fields)
+    return an_assignment_row(title=title, banner_id=BannerId(an_id(number)), banner_key=number, **fields)
 
 
 @pytest.mark.parametrize(
@@ -94,52 +112,95 @@ def test_a_campaign_serves_from_its_start_until_before_its_end(
     assert bool(titles(placement_of(row))) is serves
 
 
-def test_what_is_not_live_is_no_candidate() -> None:
-    assert titles(placement_of(a_row("paused", is_live=False))) == []
+@pytest.mark.parametrize("standing", [one for one in Standing if one is not Standing.LIVE])
+def test_what_is_not_live_is_no_candidate(standing: Standing) -> None:
+    assert titles(placement_of(a_row("gone", standing=standing, is_evergreen_fallback=True))) == []
 
 
-@st.composite
-def assignments(draw: st.DrawFn) -> list[AssignmentRow]:
-    hours = st.none() | st.integers(-3, 3)
-    numbers = draw(st.lists(st.integers(10, 10_000), max_size=12, unique=True))
-    return [
-        a_row(
-            str(number),
-            number,
-            display_order=draw(st.integers(0, 2)),
-            weight=draw(st.integers(0, 2)),
-            is_live=draw(st.booleans()),
-            is_fallback=draw(st.booleans()),
-            fallback_priority=draw(st.none() | st.integers(0, 3)),
-            starts_at=None if (starts := draw(hours)) is None else NOON + starts * HOUR,
-            ends_at=None if (ends := draw(hours)) is None else NOON + ends * HOUR,
-        )
-        for number in numbers
-    ]
+def test_a_campaign_is_for_those_whom_its_rules_name() -> None:
+    placement = placement_of(a_row("for Germany", rules=GERMANS), a_row("for all", 4))
+
+    assert titles(placement, a_context(country="DE")) == ["for Germany", "for all"]
+    assert titles(placement, a_context(country="FR")) == ["for all"]
 
 
-@given(rows=assignments(), slots=st.integers(1, 6), partial=st.booleans())
+def test_where_nothing_else_is_left_evergreens_are_shown_whatever_their_rules_say() -> None:
+    evergreen = a_row("evergreen", 4, rules=GERMANS, is_evergreen_fallback=True)
+
+    assert titles(placement_of(evergreen)) == ["evergreen"]
+    assert titles(placement_of(evergreen, a_row("other", 5))) == ["other"]
+    assert titles(placement_of(a_row("later", 4, is_evergreen_fallback=True, starts_at=NOON + HOUR))) == []
+
+
+def test_an_evergreen_fallback_is_shown_even_where_fallbacks_are_not() -> None:
+    row = a_row("evergreen", is_fallback=True, is_evergreen_fallback=True)
+
+    assert titles(placement_of(row, allow_partial_render=False)) == ["evergreen"]
+
+
+def test_who_is_excluded_is_not_shown_not_even_as_an_evergreen() -> None:
+    rows = [a_row("capped", 3, campaign_key=7, is_evergreen_fallback=True), a_row("other", 4, campaign_key=8)]
+
+    assert titles(placement_of(*rows), exclusions=Exclusions(campaigns={"a": frozenset({7})})) == ["other"]
+    assert titles(placement_of(*rows), exclusions=Exclusions(banners={"b": frozenset({4})})) == ["capped"]
+    assert titles(placement_of(rows[0]), exclusions=Exclusions(campaigns={"a": frozenset({7})})) == []
+
+
+def test_slots_are_filled_across_blocks() -> None:
+    rows = [a_row(str(number), number, rules=GERMANS) for number in range(BLOCK_CANDIDATES_MAX)]
+    rows += [a_row(str(number), number) for number in range(BLOCK_CANDIDATES_MAX, BLOCK_CANDIDATES_MAX + 9)]
+    last = BLOCK_CANDIDATES_MAX - 1
+
+    placement = placement_of(*rows[:last], a_row(str(last), last), *rows[last + 1 :], max_banners=2)
+
+    assert titles(placement) == [str(last), str(last + 1)]
+
+
+@given(
+    rows=some_assignments(),
+    context=some_contexts(),
+    slots=st.integers(1, 4),
+    partial=st.booleans(),
+    excluded=st.frozensets(st.integers(1, 4), max_size=2),
+)
 def test_the_decision_agrees_with_a_naive_reference(
-    rows: list[AssignmentRow], slots: int, *, partial: bool
+    rows: list[AssignmentRow], context: Context, slots: int, excluded: frozenset[int], *, partial: bool
 ) -> None:
     placement = placement_of(*rows, max_banners=slots, allow_partial_render=partial)
 
-    assert titles(placement) == naive(rows, slots, partial=partial)
+    chosen = titles(placement, context, exclusions=Exclusions(campaigns={"capped": excluded}))
+
+    assert chosen == naive(rows, context, slots, excluded, partial=partial)
 
 
-def naive(rows: list[AssignmentRow], slots: int, *, partial: bool) -> list[str]:
-    """Seed 1 §4.1 as it is written: filter, sort, fill, then the fallbacks."""
+def naive(
+    rows: list[AssignmentRow], context: Context, slots: int, excluded: frozenset[int], *, partial: bool
+) -> list[str]:
+    """Seed 1 §4.1 and design §7 as they are written: filter, sort, fill, fallbacks, evergreens."""
     may_serve = [
         row
         for row in rows
-        if row.is_live
+        if row.standing == "live"
         and not (row.starts_at is not None and row.starts_at > NOON)
         and not (row.ends_at is not None and row.ends_at <= NOON)
+        and is_open(row.schedule, now=NOON)
+        and row.campaign_key not in excluded
     ]
-    by_rank = sorted(may_serve, key=lambda row: (row.display_order, -row.weight, row.banner_id))
-    chosen = [row for row in by_rank if not row.is_fallback][:slots]
+    may_serve.sort(
+        key=lambda row: (
+            row.display_order,
+            -row.weight,
+            -row.campaign_priority,
+            -row.banner_priority,
+            row.banner_id,
+        )
+    )
+    fallbacks = [row for row in may_serve if row.is_fallback]
+    fallbacks.sort(key=lambda row: 99 if row.fallback_priority is None else row.fallback_priority)
+    primaries = [row for row in may_serve if not row.is_fallback]
+    chosen = [row for row in primaries if matches_all(row.rules, context)]
     if partial:
-        fallbacks = [row for row in by_rank if row.is_fallback]
-        fallbacks.sort(key=lambda row: 99 if row.fallback_priority is None else row.fallback_priority)
-        chosen += fallbacks[: slots - len(chosen)]
-    return [row.title for row in chosen]
+        chosen += [row for row in fallbacks if matches_all(row.rules, context)]
+    if not chosen:
+        chosen = [row for row in [*primaries, *fallbacks] if row.is_evergreen_fallback]
+    return [row.title for row in chosen[:slots]]

@@ -12,27 +12,41 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.clock import ManualClock
-from adloom.core.ids import SystemIds
-from adloom.delivery.api import MillisecondStamp, ServeRoutes
-from adloom.delivery.index import compiled
-from adloom.delivery.rows import Snapshot
-from adloom.ledger.token import OfferToken, TokenKeys
+from adloom.core.errors import ValidationFailedError
+from adloom.core.ids import BannerId, SystemIds
+from adloom.delivery.api import ServeRoutes
+from adloom.delivery.caps import CapBook
+from adloom.delivery.compile import compiled
+from adloom.delivery.encode import MillisecondStamp
+from adloom.delivery.rows import Caps, Delivery, Snapshot
+from adloom.ledger.token import SLOT_MAX, OfferToken, TokenKeys
 from adloom.runtime.http.hot import HotRequest
-from tests.support.rows import a_snapshot, an_assignment_row
+from adloom.targeting.rules import rule_of
+from tests.support.rows import a_snapshot, an_assignment_row, an_id
 
 KEYS = TokenKeys("a secret of the tests, long enough to be one")
 NOON = datetime(2026, 11, 15, 12, 0, 0, 7_999, tzinfo=UTC)
 
 
-def serve_routes(snapshot: Snapshot, clock: ManualClock | None = None) -> ServeRoutes:
+def serve_routes(snapshot: Snapshot, clock: ManualClock | None = None, **parts: Any) -> ServeRoutes:
     index = compiled(snapshot)
     clock = clock or ManualClock(NOON)
-    return ServeRoutes(lambda: index, KEYS.signer, clock, SystemIds(), public_url="https://ads.example")
+    return ServeRoutes(
+        lambda: index, KEYS.signer, clock, SystemIds(), public_url="https://ads.example", **parts
+    )
 
 
 def served(routes: ServeRoutes, slug: str = "home") -> tuple[bytes, dict[str, Any]]:
     answer = routes.serve(HotRequest(b"GET", b"/banners/serve/" + slug.encode()))
     return answer.head, json.loads(answer.body)
+
+
+def test_a_placement_gets_as_many_banners_as_tokens_can_tell_apart() -> None:
+    rows = [an_assignment_row(banner_id=BannerId(an_id(number))) for number in range(300)]
+
+    _, body = served(serve_routes(a_snapshot(*rows, max_banners=1_000)))
+
+    assert len({banner["trackingToken"] for banner in body["banners"]}) == SLOT_MAX + 1
 
 
 def test_the_answer_has_the_published_shape() -> None:
@@ -127,3 +141,44 @@ def test_a_stamp_is_the_moment_with_milliseconds(moment: datetime) -> None:
         stamp.of(moment, second).decode()
         == moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
     )
+
+
+def test_what_headers_say_decides_who_sees_a_campaign() -> None:
+    row = an_assignment_row(rules=(rule_of("country", "in", ["DE"]),))
+    routes = serve_routes(a_snapshot(row))
+
+    def shown(country: bytes, query: bytes = b"") -> int:
+        headers = [(b"x-country-code", country)]
+        answer = routes.serve(HotRequest(b"GET", b"/banners/serve/home", query, headers))
+        return len(json.loads(answer.body)["banners"])
+
+    assert (shown(b"DE"), shown(b"FR"), shown(b"FR", b"country=DE")) == (1, 0, 1)
+
+
+def test_a_parameter_that_makes_no_sense_is_refused() -> None:
+    with pytest.raises(ValidationFailedError) as refusal:
+        serve_routes(a_snapshot()).serve(HotRequest(b"GET", b"/banners/serve/home", b"device=toaster"))
+
+    assert [problem.field for problem in refusal.value.errors] == ["device"]
+
+
+@pytest.mark.parametrize(
+    ("delivery", "word"), [("auction", "/api/v1/ads/serve"), ("contextual", "contextual")]
+)
+def test_a_placement_that_another_route_fills_is_not_found_and_the_sentence_says_which(
+    delivery: str, word: str
+) -> None:
+    head, body = served(serve_routes(a_snapshot(an_assignment_row(), delivery=Delivery(delivery))))
+
+    assert head.startswith(b"HTTP/1.1 404 ")
+    assert body["errorCode"] == "PLACEMENT_NOT_FOUND"
+    assert word in body["detail"]
+
+
+def test_the_cap_of_a_campaign_counts_offers_that_are_still_out() -> None:
+    snapshot = a_snapshot(an_assignment_row(campaign_key=7, caps=Caps(2, None)))
+    book = CapBook()
+    book.learn({7: Caps(2, None)}, {}, second=0)
+    routes = serve_routes(snapshot, cap_book=book)
+
+    assert [len(served(routes)[1]["banners"]) for _ in range(4)] == [1, 1, 0, 0]

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from adloom.core.clock import SystemClock
+from adloom.delivery.health import IndexCheck
 from adloom.entrypoints.doctor import database, ledger, machine, processes
 from adloom.entrypoints.doctor.examine import examine
 from adloom.entrypoints.doctor.finding import Finding, State
-from adloom.entrypoints.doctor.processes import IndexHealth
 from adloom.entrypoints.doctor.report import is_well
 from adloom.ledger.stream import Lag
 from adloom.runtime.installation import DataDirectory, made_secrets
@@ -46,10 +46,10 @@ PORTS = {"delivery": 8080, "control": 8090}
         (ledger.judged_lag("events", Lag(entries=9, seconds=1)), State.OK),
         (ledger.judged_lag("events", Lag(entries=9, seconds=20)), State.WARN),
         (ledger.judged_lag("events", Lag(entries=9, seconds=2_000)), State.FAIL),
-        (processes.judged_index(IndexHealth(7, 0.2), catalog_version=7), State.OK),
-        (processes.judged_index(IndexHealth(7, 9.0), catalog_version=8), State.WARN),
-        (processes.judged_index(IndexHealth(7, 99.0), catalog_version=8), State.FAIL),
-        (processes.judged_index(IndexHealth(), catalog_version=8), State.FAIL),
+        (processes.judged_index(IndexCheck("ok", 7, 0.2), catalog_version=7), State.OK),
+        (processes.judged_index(IndexCheck("ok", 7, 9.0), catalog_version=8), State.WARN),
+        (processes.judged_index(IndexCheck("ok", 7, 99.0), catalog_version=8), State.FAIL),
+        (processes.judged_index(None, catalog_version=8), State.FAIL),
     ],
 )
 def test_each_is_judged_by_its_bounds(finding: Finding, state: State) -> None:

@@ -58,6 +58,7 @@ def test_a_busy_port_is_named_with_the_flag_that_changes_it(count: int) -> None:
         pass
 
 
-def test_an_address_that_is_not_ours_is_named() -> None:
-    with pytest.raises(ListenError, match=r"192\.0\.2\.1"):
-        bound_socket("192.0.2.1", 0)
+@pytest.mark.parametrize("port", [0, 8080])
+def test_an_address_that_is_not_ours_is_named(port: int) -> None:
+    with pytest.raises(ListenError, match=r"Cannot listen on 192\.0\.2\.1"):
+        bound_socket("192.0.2.1", port)

@@ -1,17 +1,20 @@
 """The schema is brought up to date, and no more is loaded for that than needed."""
 
+from importlib.resources import files
 from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
+from alembic.script import ScriptDirectory
 
 from adloom.entrypoints import schema
-from adloom.runtime import migrate
 from adloom.runtime.ports import free_port
 
 
 def test_the_newest_migration_is_known_by_the_name_of_its_file() -> None:
-    assert schema.newest_revision() == migrate.newest_revision()
+    scripts = ScriptDirectory(str(files("adloom") / "migrations"))
+
+    assert schema.newest_revision() == scripts.get_current_head()
 
 
 async def test_an_empty_database_gets_the_newest_schema(database_url: str) -> None:
@@ -19,7 +22,9 @@ async def test_an_empty_database_gets_the_newest_schema(database_url: str) -> No
 
     revision = await schema.bring_up_to_date(empty)
 
-    assert revision == await migrate.current_revision(empty)
+    connection = await asyncpg.connect(empty)
+    assert revision == await schema.current_revision(connection) == schema.newest_revision()
+    await connection.close()
 
 
 async def test_a_database_that_is_up_to_date_stays_as_it_is(database_url: str) -> None:

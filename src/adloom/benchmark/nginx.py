@@ -15,6 +15,7 @@ import msgspec
 from adloom.benchmark.accounting import descendants
 from adloom.benchmark.figures import NGINX
 from adloom.benchmark.load import LoadError, Target
+from adloom.benchmark.stopping import stop
 from adloom.runtime.ports import free_port, is_taken
 
 FILE_BYTES = 500
@@ -72,7 +73,7 @@ def running_nginx(program: str) -> Generator[Nginx]:
             target = Target(name=NGINX, port=port, path="/banner.json")
             yield Nginx(target=target, pids=[process.pid, *descendants(process.pid)])
         finally:
-            _stop(process)
+            stop(process, seconds_max=STOP_SECONDS_MAX)
 
 
 def configuration(folder: Path, port: int) -> str:
@@ -88,12 +89,3 @@ def _wait_until_listening(process: subprocess.Popen[bytes], port: int, error_log
             said = error_log.read_text(encoding="utf-8") if error_log.is_file() else "nothing"
             raise LoadError(f"nginx did not start; it said: {said.strip()}")
         time.sleep(0.02)
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(STOP_SECONDS_MAX)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

@@ -14,6 +14,7 @@ import msgspec
 from adloom.benchmark.accounting import command_line, descendants
 from adloom.benchmark.admin import Admin, seeded
 from adloom.benchmark.load import LoadError
+from adloom.benchmark.stopping import stop
 from adloom.runtime.ports import free_port
 
 START_SECONDS_MAX = 60.0
@@ -79,7 +80,7 @@ def _running_up(folder: Path, flags: list[str]) -> Generator[int]:
         _wait_until_ready(process, output)
         yield process.pid
     finally:
-        _stop(process)
+        stop(process, seconds_max=STOP_SECONDS_MAX)
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], output: Path) -> None:
@@ -91,15 +92,6 @@ def _wait_until_ready(process: subprocess.Popen[bytes], output: Path) -> None:
         if process.poll() is not None or time.monotonic() > ends_at:
             raise LoadError(f"The product did not start; it said:\n{said[-4000:].strip()}")
         time.sleep(0.05)
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(STOP_SECONDS_MAX)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 def _token(folder: Path) -> str:

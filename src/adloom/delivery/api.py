@@ -1,95 +1,179 @@
-"""The serve route of the public path: read the clock once, decide once, encode once."""
+"""The serve routes of the public path: read the clock once, decide once, encode once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from http import HTTPStatus
+from typing import Annotated, Any, Final
+from uuid import UUID
 
 import msgspec
 
 from adloom.core.clock import Clock
 from adloom.core.errors import PlacementNotFoundError
 from adloom.core.ids import IdSource
-from adloom.delivery.decide import decide
-from adloom.delivery.index import Candidate, Index
+from adloom.delivery.caps import CapBook
+from adloom.delivery.context import ContextReader
+from adloom.delivery.decide import may_serve
+from adloom.delivery.encode import AnswerEncoder
+from adloom.delivery.exclusions import Exclusions
+from adloom.delivery.index import Index, Placement
+from adloom.delivery.overrides import overrides_of
+from adloom.delivery.page import Choice, each_banner_once, is_without_repeats, page_of
+from adloom.delivery.rows import Delivery
+from adloom.delivery.shelves import Offer, Shelf, Shelves
 from adloom.ledger.token import TokenSigner
+from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.hot import Answer, HotRequest, HotRoute, answer_head, problem_answer
+from adloom.targeting.context import Context
 
-SERVE_PREFIX = b"/banners/serve/"
+SERVE_PREFIX: Final = b"/banners/serve/"
+PAGE_PATH: Final = b"/banners/serve"
+PLACEMENTS_A_PAGE_MAX: Final = 20
 
-SERVED_HEAD = answer_head(
+SERVED_HEAD: Final = answer_head(
     HTTPStatus.OK,
     b"application/json",
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
 )
 
+# Made once: whoever guesses slugs gets these answers as fast as a right one.
+NO_SUCH_PLACEMENT: Final = problem_answer(PlacementNotFoundError("No active placement has this slug."))
+FILLED_ELSEWHERE: Final = {
+    Delivery.AUCTION: problem_answer(
+        PlacementNotFoundError("This placement is filled by auction: ask POST /api/v1/ads/serve for it.")
+    ),
+    Delivery.CONTEXTUAL: problem_answer(
+        PlacementNotFoundError("This placement is filled by contextual delivery, not by this route.")
+    ),
+}
 
-# Made once: whoever guesses slugs gets this answer as fast as a right one.
-NO_SUCH_PLACEMENT = problem_answer(PlacementNotFoundError("No active placement has this slug."))
+
+class PageRequest(msgspec.Struct, frozen=True, rename="camel"):
+    """The placements of a page, and what is known about its reader."""
+
+    placements: Annotated[
+        list[Annotated[str, msgspec.Meta(max_length=100)]],
+        msgspec.Meta(min_length=1, max_length=PLACEMENTS_A_PAGE_MAX),
+    ]
+    context: dict[str, Any] = {}
+    user_id: UUID | None = None
+
+
+_pages: Final = BodyDecoder(PageRequest)
 
 
 class ServeRoutes:
-    """Answers which ads fill a placement."""
+    """Answers which ads fill a placement, or all placements of a page."""
 
-    def __init__(
-        self, index: Callable[[], Index], signer: TokenSigner, clock: Clock, ids: IdSource, *, public_url: str
+    def __init__(  # noqa: PLR0913 - all that it is composed of
+        self,
+        index: Callable[[], Index],
+        signer: TokenSigner,
+        clock: Clock,
+        ids: IdSource,
+        *,
+        public_url: str,
+        contexts: ContextReader | None = None,
+        shelves: Shelves | None = None,
+        cap_book: CapBook | None = None,
     ) -> None:
         self._index = index
-        self._sign = signer.sign
         self._now = clock.now
-        self._new_id = ids.written
-        origin = msgspec.json.encode(public_url)[1:-1]
-        self._impression_prefix = b'","impressionUrl":"%b/i/' % origin
-        self._click_prefix = b'","clickUrl":"%b/c/' % origin
-        self._stamp = MillisecondStamp()
+        self._encoder = AnswerEncoder(signer, ids, public_url=public_url)
+        self._contexts = contexts or ContextReader()
+        self._context_of = self._contexts.context_of
+        self._shelves = shelves or Shelves()
+        self._cap_book = cap_book or CapBook()
         self.served = 0
         self.empty = 0
 
     def routes(self) -> list[HotRoute]:
         """List the routes, for the table of the hot path."""
-        return [HotRoute(b"GET", SERVE_PREFIX, is_prefix=True, handler=self.serve)]
+        return [
+            HotRoute(b"GET", SERVE_PREFIX, is_prefix=True, handler=self.serve),
+            HotRoute(b"POST", PAGE_PATH, is_prefix=False, handler=self.serve_page),
+        ]
 
     def serve(self, request: HotRequest) -> Answer:
         """Answer `GET /banners/serve/{slug}`."""
         placement = self._index().by_slug.get(request.path[len(SERVE_PREFIX) :])
-        if placement is None or not placement.is_active:
-            return NO_SUCH_PLACEMENT
+        if placement is None or not placement.is_served:
+            return _refusal_of(placement)
         now = self._now()
-        offers = decide(placement, now=now)
+        second = int(now.timestamp())
+        context = self._context_of(request, placement.zone, now)
+        shelf = self._shelves.of(placement, now)
+        offers = self._shelves.offers(shelf, context, second)
+        if placement.caps and request.method != b"HEAD":
+            offers = self._within_caps(offers, second)
+        return Answer(SERVED_HEAD, self._answer(placement, offers, now, second))
+
+    def serve_page(self, request: HotRequest) -> Answer:
+        """Answer `POST /banners/serve`; a slug that is there twice is answered once."""
+        page = _pages.decode(request.body)
+        overrides = overrides_of(page.context, within="context.")
+        now = self._now()
+        second = int(now.timestamp())
+        index = self._index()
+        slugs = list(dict.fromkeys(slug.encode() for slug in page.placements))
+        asked: list[tuple[Shelf, Context]] = []
+        refusals: dict[bytes, bytes] = {}
+        for slug in slugs:
+            placement = index.by_slug.get(slug)
+            if placement is None or not placement.is_served:
+                refusals[slug] = _refusal_of(placement).body
+                continue
+            context = overrides.applied_to(self._context_of(request, placement.zone, now))
+            asked.append((self._shelves.of(placement, now), context))
+        answers = {
+            shelf.placement.slug: self._answer(
+                shelf.placement, self._within_caps(offers, second), now, second
+            )
+            for (shelf, _), offers in zip(asked, self._page_offers(asked, second), strict=True)
+        }
+        results = [(msgspec.json.encode(slug.decode()), (answers | refusals)[slug]) for slug in slugs]
+        return Answer(SERVED_HEAD, self._encoder.page(results, now, second))
+
+    def _page_offers(self, asked: Sequence[tuple[Shelf, Context]], second: int) -> Sequence[Sequence[Offer]]:
+        """Decide each placement for itself, and all together only where they would repeat each other."""
+        alone = [self._shelves.offers(shelf, context, second) for shelf, context in asked]
+        if is_without_repeats([[offer.candidate for offer in offers] for offers in alone]):
+            return alone
+        # Every other slot of the page can take one candidate away; nobody needs more than all slots.
+        at_most = sum(shelf.placement.slots_max for shelf, _ in asked)
+        choices = [
+            Choice(
+                each_banner_once(may_serve(shelf.placement, context, shelf.available), at_most=at_most),
+                shelf.placement.slots_max,
+            )
+            for shelf, context in asked
+        ]
+        return [
+            shelf.offers_of(candidates)
+            for (shelf, _), candidates in zip(asked, page_of(choices), strict=True)
+        ]
+
+    def _answer(self, placement: Placement, offers: Sequence[Offer], now: datetime, second: int) -> bytes:
         if offers:
             self.served += 1
         else:
             self.empty += 1
-        second = int(now.timestamp())
-        request_id = self._new_id()
-        banners = self._encoded(offers, request_id.bytes, second)
-        return Answer(
-            SERVED_HEAD,
-            b'%b%b],"requestId":"%b","servedAt":"%b"}'
-            % (placement.head, banners, str(request_id).encode(), self._stamp.of(now, second)),
-        )
+        return self._encoder.answer(placement, offers, now, second)
 
-    def _encoded(self, offers: list[Candidate], request_id: bytes, issued_at: int) -> bytes:
-        parts: list[bytes] = []
-        for slot, offer in enumerate(offers):
-            token = self._sign(offer.token_ids, request_id=request_id, issued_at=issued_at, slot=slot)
-            parts.append(
-                b'%b,"trackingToken":"%b%b%b%b%b"}'
-                % (offer.head, token, self._impression_prefix, token, self._click_prefix, token)
-            )
-        return b",".join(parts)
+    def _within_caps(self, offers: Sequence[Offer], second: int) -> Sequence[Offer]:
+        """Leave out what is over a cap by now; who has reached it is out from the next request on."""
+        book = self._cap_book
+        kept = [
+            offer
+            for offer in offers
+            if not offer.candidate.is_capped or book.take(offer.candidate.campaign_key, second=second)
+        ]
+        if book.has_news:
+            self._shelves.exclude(Exclusions(campaigns=book.excluded()))
+        return kept
 
 
-class MillisecondStamp:
-    """Writes moments as RFC 3339 with milliseconds; the second is written once for all its requests."""
-
-    def __init__(self) -> None:
-        self._second: int | None = None
-        self._written = b""
-
-    def of(self, moment: datetime, second: int) -> bytes:
-        """Write a moment in UTC, given the second since the epoch that it lies in."""
-        if second != self._second:
-            self._second = second
-            self._written = moment.replace(microsecond=0, tzinfo=None).isoformat().encode()
-        return b"%b.%03dZ" % (self._written, moment.microsecond // 1000)
+def _refusal_of(placement: Placement | None) -> Answer:
+    delivery = Delivery.DIRECT if placement is None else placement.delivery
+    return FILLED_ELSEWHERE.get(delivery, NO_SUCH_PLACEMENT)

@@ -1,5 +1,7 @@
 """How a delivery process is doing: it serves while it has an index and can reach the ledger."""
 
+import asyncio
+from datetime import datetime, timedelta
 from http import HTTPStatus
 
 import msgspec
@@ -8,6 +10,8 @@ from adloom.core.clock import Clock
 from adloom.delivery.publish import IndexKeeper
 from adloom.runtime import postgres, valkey
 from adloom.runtime.http.plain import PlainAnswer
+
+FRESH_FOR = timedelta(milliseconds=200)
 
 
 class IndexCheck(msgspec.Struct, frozen=True, rename="camel"):
@@ -33,6 +37,11 @@ class Health(msgspec.Struct, frozen=True):
     checks: Checks
 
 
+class _Look(msgspec.Struct, frozen=True):
+    at: datetime
+    answer: PlainAnswer
+
+
 class DeliveryHealth:
     """Answers the health routes that look further than the process itself."""
 
@@ -41,20 +50,33 @@ class DeliveryHealth:
         self._pool = pool
         self._client = client
         self._clock = clock
+        self._turns = asyncio.Lock()
+        self._last: _Look | None = None
 
     async def ready(self) -> PlainAnswer:
         """Answer 200 while ads can be served and events accepted.
 
-        The database is looked at but not counted: without it the index grows old, and serving goes on.
+        The route is public. So one looks and all who ask meanwhile get what it saw: a flood of questions
+        must not take the connections from the index and the ledger.
         """
-        has_ledger = await valkey.is_reachable(self._client)
-        has_index = self._keeper.version is not None
+        async with self._turns:
+            if self._last is None or abs(self._clock.now() - self._last.at) > FRESH_FOR:
+                answer = await self._looked()
+                self._last = _Look(self._clock.now(), answer)
+            return self._last.answer
+
+    async def _looked(self) -> PlainAnswer:
+        """Look at all parts; the database is not counted: without it the index grows old, and serving goes on."""
+        async with asyncio.TaskGroup() as group:
+            has_ledger = group.create_task(valkey.is_reachable(self._client))
+            has_catalog = group.create_task(postgres.is_reachable(self._pool))
         checks = Checks(
-            postgres=_word(is_well=await postgres.is_reachable(self._pool)),
-            valkey=_word(is_well=has_ledger),
+            postgres=_word(is_well=has_catalog.result()),
+            valkey=_word(is_well=has_ledger.result()),
             index=self._index(),
         )
-        status = HTTPStatus.OK if has_ledger and has_index else HTTPStatus.SERVICE_UNAVAILABLE
+        is_ready = has_ledger.result() and self._keeper.version is not None
+        status = HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE
         health = Health(status="ok" if status is HTTPStatus.OK else "unavailable", checks=checks)
         return PlainAnswer(status, msgspec.json.encode(health))
 

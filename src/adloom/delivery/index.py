@@ -5,41 +5,105 @@ change, and replaces it whole, by one reference.
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import msgspec
 
-from adloom.core.ids import BannerId, CampaignId, PlacementId
-from adloom.delivery.destination import with_parameters
-from adloom.delivery.rows import AssignmentRow, Changes, PlacementRow, Snapshot
-from adloom.ledger.token import offer_ids
+from adloom.core.ids import PlacementId
+from adloom.delivery.creative import destination_in, pair_of
+from adloom.delivery.rows import Caps, Delivery
+from adloom.pacing.schedule import Schedule
+from adloom.targeting.bitmaps import TargetingBlock
+from adloom.targeting.rules import Rule
 
-ALWAYS = datetime.min.replace(tzinfo=UTC)
-NEVER = datetime.max.replace(tzinfo=UTC)
+_BUCKETS = 256
+_EMPTY_BUCKET: frozenset[bytes] = frozenset()
 
 
-class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """An assignment that may serve, with everything that can be prepared ahead of a request."""
+class Timing(msgspec.Struct, frozen=True, gc=False):
+    """When a candidate may serve: within its campaign's dates, by its banner's schedule."""
 
-    opens_at: datetime
-    closes_at: datetime
-    token_ids: bytes
-    head: bytes
+    starts_at: datetime | None
+    ends_at: datetime | None
+    schedule: Schedule
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """An assignment that may serve; equal parts of different candidates are the same object.
+
+    There may be 100,000 of them, so they are small, and the garbage collector does not visit them.
+    """
+
+    pair: bytes
+    campaign_key: int
+    banner_key: int
+    creative: bytes
+    placing: bytes
+    timing: Timing | None  # None is always.
+    rules: tuple[Rule, ...]
+    is_capped: bool
+
+
+class Block(msgspec.Struct, frozen=True, kw_only=True):
+    """Candidates in the order in which they fill slots, and who of them a request is for."""
+
+    candidates: tuple[Candidate, ...]
+    targeting: TargetingBlock
+    everyone: int
+    timed: tuple[int, ...]  # Those whose time is bounded.
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the candidates: everything else follows from them."""
+        return isinstance(other, Block) and self.candidates == other.candidates
+
+    def __hash__(self) -> int:
+        return hash(self.candidates)
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
-    """A slot with its candidates, in the order in which they fill it."""
+    """A slot with its candidates, in blocks: first the primaries', then the fallbacks', then the evergreens'.
+
+    Evergreens are candidates of the others once more, for when nothing else is left: nobody's rules count.
+    """
 
     key: int
     id: PlacementId
-    slug: str
-    is_active: bool
+    slug: bytes
+    is_served: bool  # Active, and filled by direct delivery.
+    delivery: Delivery
+    zone: ZoneInfo
     slots_max: int
     head: bytes
-    primaries: tuple[Candidate, ...]
-    fallbacks: tuple[Candidate, ...]
-    destinations: Mapping[tuple[CampaignId, BannerId], str | None]
+    blocks: tuple[Block, ...]
+    primary_blocks: int
+    fallback_blocks: int
+    creatives: Mapping[bytes, bytes]  # Of everything that was ever assigned here and still is, by `pair_of`.
+    caps: Mapping[int, Caps]  # Of the candidates' campaigns, by key.
+
+
+class KnownIds(msgspec.Struct, frozen=True):
+    """A set of ids in parts, so that adding one copies one part and not 100,000 ids."""
+
+    buckets: tuple[frozenset[bytes], ...] = (_EMPTY_BUCKET,) * _BUCKETS
+
+    def __contains__(self, thing_id: UUID) -> bool:
+        """Tell whether there is such an id."""
+        written = thing_id.bytes
+        return written in self.buckets[written[-1]]
+
+    def with_more(self, ids: Iterable[UUID]) -> "KnownIds":
+        """Add ids."""
+        added: dict[int, set[bytes]] = {}
+        for one in ids:
+            added.setdefault(one.bytes[-1], set()).add(one.bytes)
+        if not added:
+            return self
+        buckets = list(self.buckets)
+        for number, bucket in added.items():
+            buckets[number] |= bucket
+        return KnownIds(tuple(buckets))
 
 
 class Index(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,8 +113,8 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
     by_key: Mapping[int, Placement]
     by_slug: Mapping[bytes, Placement]
     by_id: Mapping[UUID, Placement]
-    banner_ids: frozenset[UUID]
-    campaign_ids: frozenset[UUID]
+    banner_ids: KnownIds
+    campaign_ids: KnownIds
 
     def has_banner(self, banner_id: UUID) -> bool:
         """Tell whether there is such a banner, served or not, deleted or not."""
@@ -67,144 +131,38 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
     def destination(self, campaign_id: UUID, placement_id: UUID, banner_id: UUID) -> str | None:
         """Tell where a click on an offer leads, also when the offer would not be made any more."""
         placement = self.by_id.get(placement_id)
-        if placement is None:
-            return None
-        return placement.destinations.get((CampaignId(campaign_id), BannerId(banner_id)))
+        creative = placement and placement.creatives.get(pair_of(banner_id, campaign_id))
+        return None if creative is None else destination_in(creative)
 
 
-def compiled(snapshot: Snapshot) -> Index:
-    """Compile the whole catalog."""
-    placements = _compiled_placements(snapshot.placements, snapshot.assignments)
-    return _index(
-        version=snapshot.version,
-        by_key={placement.key: placement for placement in placements},
-        banner_ids=frozenset(snapshot.banner_ids),
-        campaign_ids=frozenset(snapshot.campaign_ids),
-    )
+EMPTY = Index(version=-1, by_key={}, by_slug={}, by_id={}, banner_ids=KnownIds(), campaign_ids=KnownIds())
 
 
-def updated(index: Index, changes: Changes) -> Index:
-    """Compile only what changed; the result equals compiling the whole catalog again."""
-    assert changes.version >= index.version, "versions never go back"
-    by_key = dict(index.by_key)
-    for key in changes.placement_keys:
-        by_key.pop(key, None)
-    for placement in _compiled_placements(changes.placements, changes.assignments):
-        by_key[placement.key] = placement
-    return _index(
-        version=changes.version,
-        by_key=by_key,
-        banner_ids=index.banner_ids.union(changes.banner_ids),
-        campaign_ids=index.campaign_ids.union(changes.campaign_ids),
-    )
-
-
-def _index(
+def changed(  # noqa: PLR0913 - the parts of an index
+    index: Index,
     *,
     version: int,
-    by_key: Mapping[int, Placement],
-    banner_ids: frozenset[UUID],
-    campaign_ids: frozenset[UUID],
+    gone: Iterable[int],
+    placements: Iterable[Placement],
+    banner_ids: KnownIds,
+    campaign_ids: KnownIds,
 ) -> Index:
+    """Put placements in the place of others."""
+    by_key, by_slug, by_id = dict(index.by_key), dict(index.by_slug), dict(index.by_id)
+    for key in gone:
+        placement = by_key.pop(key, None)
+        if placement is not None:
+            # Another may have the slug by now, in no particular order.
+            if by_slug.get(placement.slug) is placement:
+                del by_slug[placement.slug]
+            del by_id[placement.id]
+    for placement in placements:
+        by_key[placement.key] = by_slug[placement.slug] = by_id[placement.id] = placement
     return Index(
         version=version,
         by_key=by_key,
-        by_slug={placement.slug.encode(): placement for placement in by_key.values()},
-        by_id={placement.id: placement for placement in by_key.values()},
+        by_slug=by_slug,
+        by_id=by_id,
         banner_ids=banner_ids,
         campaign_ids=campaign_ids,
-    )
-
-
-def _compiled_placements(
-    rows: Iterable[PlacementRow], assignments: Iterable[AssignmentRow]
-) -> list[Placement]:
-    by_placement: dict[int, list[AssignmentRow]] = {}
-    for assignment in assignments:
-        by_placement.setdefault(assignment.placement_key, []).append(assignment)
-    return [_compiled_placement(row, by_placement.get(row.key, [])) for row in rows]
-
-
-def _compiled_placement(row: PlacementRow, assignments: list[AssignmentRow]) -> Placement:
-    live = [one for one in assignments if one.is_live]
-    primaries = sorted((one for one in live if not one.is_fallback), key=_primary_order)
-    fallbacks = sorted((one for one in live if one.is_fallback), key=_fallback_order)
-    return Placement(
-        key=row.key,
-        id=row.id,
-        slug=row.slug,
-        is_active=row.is_active,
-        slots_max=row.max_banners,
-        head=_placement_head(row),
-        primaries=tuple(_candidate(row, one) for one in primaries),
-        fallbacks=tuple(_candidate(row, one) for one in fallbacks) if row.allow_partial_render else (),
-        destinations={(one.campaign_id, one.banner_id): _destination(one) for one in assignments},
-    )
-
-
-def _primary_order(row: AssignmentRow) -> tuple[int, int, int, int, UUID]:
-    return (row.display_order, -row.weight, -row.campaign_priority, -row.banner_priority, row.banner_id)
-
-
-def _fallback_order(row: AssignmentRow) -> tuple[float, int, int, int, int, UUID]:
-    priority = float("inf") if row.fallback_priority is None else row.fallback_priority
-    return (priority, *_primary_order(row))
-
-
-def _candidate(placement: PlacementRow, row: AssignmentRow) -> Candidate:
-    return Candidate(
-        opens_at=row.starts_at or ALWAYS,
-        closes_at=row.ends_at or NEVER,
-        token_ids=offer_ids(row.banner_id, placement.id, row.campaign_id),
-        head=_banner_head(row),
-    )
-
-
-def _placement_head(row: PlacementRow) -> bytes:
-    placement = {
-        "id": row.id,
-        "slug": row.slug,
-        "label": row.label,
-        "layoutType": row.layout_type,
-        "maxBanners": row.max_banners,
-        "fallbackPlaceholderUrl": row.fallback_placeholder_url,
-    }
-    return b'{"placement":' + msgspec.json.encode(placement) + b',"banners":['
-
-
-def _banner_head(row: AssignmentRow) -> bytes:
-    banner = {
-        "id": row.banner_id,
-        "campaignId": row.campaign_id,
-        "title": row.title,
-        "headline": row.headline,
-        "subheadline": row.subheadline,
-        "description": row.description,
-        "primaryImageUrl": row.primary_image_url,
-        "primaryImageAlt": row.primary_image_alt,
-        "mobileImageUrl": row.mobile_image_url,
-        "videoUrl": row.video_url,
-        "mediaVariants": row.media_variants,
-        "ctaLabel": row.cta_label,
-        "ctaUrl": _destination(row),
-        "ctaOpenNewTab": row.cta_open_new_tab,
-        "bgColor": row.bg_color,
-        "displayOrder": row.display_order,
-        "isFallback": row.is_fallback,
-        "transitionDurationMs": row.transition_duration_ms,
-    }
-    return msgspec.json.encode(banner).removesuffix(b"}")
-
-
-def _destination(row: AssignmentRow) -> str | None:
-    if row.cta_url is None:
-        return None
-    return with_parameters(
-        row.cta_url,
-        {
-            "utm_source": row.utm_source,
-            "utm_medium": row.utm_medium,
-            "utm_campaign": row.utm_campaign,
-            "utm_content": row.utm_content,
-        },
     )

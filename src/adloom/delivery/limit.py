@@ -6,9 +6,10 @@ from collections.abc import Sequence
 import msgspec
 
 from adloom.core.clock import Clock
-from adloom.runtime.http.client_address import Network, client_address, limited_unit
+from adloom.runtime.http.client_address import client_address, limited_unit
 from adloom.runtime.http.hot import Answer, HotHandler, HotRequest, HotRoute
 from adloom.runtime.http.rate_limit import RateLimiter
+from adloom.runtime.settings import Network
 
 
 def limited(

@@ -10,12 +10,24 @@ ADDRESS: Json = {"type": "string", "format": "uri"}
 MOMENT: Json = {"type": "string", "format": "date-time"}
 WHOLE: Json = {"type": "integer"}
 TRUTH: Json = {"type": "boolean"}
+SLUG: Json = {"type": "string", "maxLength": 100}
+CONTEXT: dict[str, Json] = {
+    "device": {"type": "string", "enum": ["mobile", "tablet", "desktop"]},
+    "country": {"type": "string", "minLength": 2, "maxLength": 2},
+    "language": TEXT,
+    "loggedIn": TRUTH,
+    "newVisitor": TRUTH,
+    "referrer": TEXT,
+    "segment": {"type": "string", "minLength": 1, "maxLength": 100},
+    "userId": UUID,
+}
 
 
 def delivery_paths() -> dict[str, Json]:
     """Describe every route of the delivery plane."""
     return {
         "/banners/serve/{slug}": {"get": _serve()},
+        "/banners/serve": {"post": _serve_page()},
         "/banners/events/impression": {"post": _event("impression", {"referrerUrl": ADDRESS})},
         "/banners/events/click": {"post": _event("click", {"destinationUrl": ADDRESS})},
         "/i/{token}": {"get": _pixel()},
@@ -25,11 +37,44 @@ def delivery_paths() -> dict[str, Json]:
 
 def _serve() -> Json:
     return _operation(
-        "Which ads fill this placement, now?",
-        parameters=[_in_path("slug", {"type": "string", "maxLength": 100})],
+        "Which ads fill this placement, now, for this reader?",
+        parameters=[
+            _in_path("slug", SLUG),
+            *(
+                {"name": name, "in": "query", "schema": schema, "description": "Instead of what headers say."}
+                for name, schema in CONTEXT.items()
+            ),
+        ],
         responses={
             "200": _json("The offers, each with its signed token.", SERVED),
-            **_problems("404", "429", "503"),
+            **_problems("400", "404", "429", "503"),
+        },
+    )
+
+
+def _serve_page() -> Json:
+    body = _object(
+        {
+            "placements": {"type": "array", "items": SLUG, "minItems": 1, "maxItems": 20},
+            "context": _object({name: _or_null(schema) for name, schema in CONTEXT.items()}, required=[]),
+            "userId": _or_null(UUID),
+        },
+        required=["placements"],
+    )
+    problem: Json = {"$ref": "#/components/schemas/Problem"}
+    page = _all_of(
+        {
+            "results": {"type": "object", "additionalProperties": {"anyOf": [SERVED, problem]}},
+            "requestId": UUID,
+            "servedAt": MOMENT,
+        }
+    )
+    return _operation(
+        "Which ads fill the placements of this page? No banner is there twice while another could be.",
+        requestBody={"required": True, "content": {"application/json": {"schema": body}}},
+        responses={
+            "200": _json("An answer or a problem for each slug.", page),
+            **_problems("400", "413", "429", "503"),
         },
     )
 

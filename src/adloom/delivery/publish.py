@@ -1,29 +1,41 @@
 """Keeps one index per process up to date with the catalog.
 
 A notice through Valkey brings a change within milliseconds. Notices can be lost, so the
-keeper also looks at the catalog's version every second, and from time to time it compiles
+keeper also looks at the catalog's version twice a second, and from time to time it compiles
 everything anew, which would mend whatever an incremental update ever got wrong.
 """
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
+from uuid import UUID
 
-import asyncpg
 import structlog
-from redis.exceptions import RedisError
+from redis.asyncio.client import PubSub
 
 from adloom.catalog.changes import NOTICE_CHANNEL
+from adloom.catalog.version import current_version
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.delivery import store
-from adloom.delivery.index import Index, compiled, updated
-from adloom.runtime.postgres import Pool
-from adloom.runtime.valkey import Valkey
+from adloom.delivery.cap_counts import CapCounts
+from adloom.delivery.caps import CapBook
+from adloom.delivery.compile import Shared, compiling
+from adloom.delivery.exclusions import Exclusions
+from adloom.delivery.index import EMPTY, Index, KnownIds, Placement, changed
+from adloom.delivery.rows import Caps
+from adloom.delivery.shelves import Shelf, Shelves
+from adloom.delivery.slices import Slices, without_collector
+from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
-LOOK_SECONDS = 1.0
+LOOK_SECONDS = 0.5  # A change is served within a second, with a notice or without.
 REBUILD_AFTER = timedelta(minutes=5)
 RETRY_SECONDS = 0.5
+# A subscription that hears nothing for so long asks, and has as long to hear an answer. Otherwise one whose
+# other end is gone without a word would listen for ever.
+QUIET_SECONDS = 5.0
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -31,10 +43,23 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 class IndexKeeper:
     """Holds the current index; readers take it once per request, so that they never see two."""
 
-    def __init__(self, pool: Pool, valkey: Valkey, clock: Clock) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        valkey: Valkey,
+        clock: Clock,
+        *,
+        shelves: Shelves | None = None,
+        quiet_seconds: float = QUIET_SECONDS,
+    ) -> None:
         self._pool = pool
         self._valkey = valkey
         self._clock = clock
+        self._quiet_seconds = quiet_seconds
+        self.shelves = shelves or Shelves()
+        self.cap_book = CapBook()
+        self._cap_counts = CapCounts()
+        self._caps: dict[int, Caps] = {}
         self._index: Index | None = None
         self._checked_at: datetime | None = None
         self._rebuilt_at: datetime | None = None
@@ -76,29 +101,100 @@ class IndexKeeper:
                 await self._is_there.wait()
 
     async def refresh(self) -> None:
-        """Bring the index to the catalog's version."""
+        """Bring the index to the catalog's version, and learn who has reached a cap."""
         now = self._clock.now()
         async with self._pool.acquire() as connection:
             if self._index is None or self._rebuilt_at is None or now - self._rebuilt_at >= REBUILD_AFTER:
-                self._index = compiled(await store.snapshot(connection))
-                self._rebuilt_at = now
-            elif await store.version(connection) != self._index.version:
-                changes = await store.changes(connection, since=self._index.version)
-                if changes is None:
-                    self._index = compiled(await store.snapshot(connection))
-                else:
-                    self._index = updated(self._index, changes)
+                await self._rebuild(connection, now)
+            elif (version := await current_version(connection)) != self._index.version:
+                since = self._index.version
+                # A catalog that went back comes from a backup: what we know of it is void.
+                if version < since or not await self._update(connection, self._index, now):
+                    await self._rebuild(connection, now)
+            await self._learn_caps(connection, now)
         self._checked_at = now
         self._is_there.set()
+
+    async def rebuild(self) -> None:
+        """Read and compile everything anew."""
+        self._rebuilt_at = None
+        await self.refresh()
+
+    async def _rebuild(self, connection: Connection, now: datetime) -> None:
+        with without_collector():
+            async with store.one_version(connection) as version:
+                placements, shelves = await self._compiled(connection, None, now)
+                index = changed(
+                    EMPTY,
+                    version=version,
+                    gone=(),
+                    placements=placements,
+                    banner_ids=await _known(KnownIds(), store.banner_ids(connection, None)),
+                    campaign_ids=await _known(KnownIds(), store.campaign_ids(connection, None)),
+                )
+        self._swap(index, shelves)
+        self._rebuilt_at = now
+        self._cap_counts.forget()
+
+    async def _update(self, connection: Connection, index: Index, now: datetime) -> bool:
+        async with store.one_version(connection) as version:
+            touched = await store.touched(connection, since=index.version)
+            if touched is None:
+                return False
+            placements, shelves = await self._compiled(connection, touched.placement_keys, now)
+            newer = changed(
+                index,
+                version=version,
+                gone=touched.placement_keys,
+                placements=placements,
+                banner_ids=await _known(index.banner_ids, store.banner_ids(connection, touched.banner_keys)),
+                campaign_ids=await _known(
+                    index.campaign_ids, store.campaign_ids(connection, touched.campaign_keys)
+                ),
+            )
+        self._swap(newer, shelves)
+        return True
+
+    async def _compiled(
+        self, connection: Connection, keys: store.Keys, now: datetime
+    ) -> tuple[list[Placement], list[Shelf]]:
+        """Compile placements and prepare their shelves; what is as it was stays what it is, answers and all."""
+        slices, shared = Slices(), Shared()
+        before = (self._index or EMPTY).by_key
+        placements: list[Placement] = []
+        shelves: list[Shelf] = []
+        async for rows in store.placements(connection, keys):
+            placement = await slices.done(compiling(rows, shared))
+            if placement == before.get(placement.key):
+                placement = before[placement.key]
+            else:
+                shelves.append(await slices.done(self.shelves.preparing(placement, now=now)))
+            placements.append(placement)
+        return placements, shelves
+
+    def _swap(self, index: Index, shelves: list[Shelf]) -> None:
+        self.shelves.put_up(index, shelves)
+        self._index = index
+        self._caps = {
+            key: caps for placement in index.by_key.values() for key, caps in placement.caps.items()
+        }
+
+    async def _learn_caps(self, connection: Connection, now: datetime) -> None:
+        counts = await self._cap_counts.look(connection, self._caps, now)
+        self.cap_book.learn(self._caps, counts, second=int(now.timestamp()))
+        self.shelves.exclude(Exclusions(campaigns=self.cap_book.excluded()))
 
     async def _try_refresh(self) -> None:
         try:
             await self.refresh()
-        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        except POSTGRES_AWAY as error:
             # The old index goes on serving; its age tells.
             if not self._is_cut_off:
                 log.warning("index_cut_off_from_catalog", error=repr(error))
             self._is_cut_off = True
+        except Exception:
+            # The outermost loop: one row that cannot be read must not take the public path down.
+            log.exception("index_refresh_failed", version=self.version)
         else:
             if self._is_cut_off:
                 log.info("index_reached_catalog_again", version=self.version)
@@ -110,8 +206,22 @@ class IndexKeeper:
                 async with self._valkey.pubsub() as subscription:
                     await subscription.subscribe(NOTICE_CHANNEL)
                     while True:
-                        await subscription.get_message(timeout=None)
+                        await self._heard(subscription)
                         self._noticed.set()
-            except (RedisError, OSError) as error:
+            except VALKEY_AWAY as error:
                 log.warning("index_notices_interrupted", error=repr(error))
                 await asyncio.sleep(RETRY_SECONDS)
+
+    async def _heard(self, subscription: PubSub) -> None:
+        """Wait for a notice; an answer to our own question counts as one, which costs a look too many."""
+        if await subscription.get_message(timeout=self._quiet_seconds) is not None:
+            return
+        await subscription.ping()
+        if await subscription.get_message(timeout=self._quiet_seconds) is None:
+            raise TimeoutError("Nothing is heard of Valkey.")
+
+
+async def _known(known: KnownIds, batches: AsyncIterator[list[UUID]]) -> KnownIds:
+    async for batch in batches:
+        known = known.with_more(batch)
+    return known

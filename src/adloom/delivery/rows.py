@@ -1,11 +1,48 @@
 """The catalog as the index reads it: flat rows, before they are compiled."""
 
 from datetime import datetime
+from enum import StrEnum
 from uuid import UUID
 
 import msgspec
 
 from adloom.core.ids import BannerId, CampaignId, PlacementId
+from adloom.pacing.schedule import Schedule, ScheduleStatus
+from adloom.targeting.rules import Rule
+
+EVERGREEN = Schedule(status=ScheduleStatus.EVERGREEN)
+
+
+class Delivery(StrEnum):
+    """Which of the three ways fills a placement."""
+
+    DIRECT = "direct"
+    AUCTION = "auction"
+    CONTEXTUAL = "contextual"
+
+
+class Standing(StrEnum):
+    """Whether an assignment may serve at all, or the first thing that keeps it from it, whatever the time."""
+
+    LIVE = "live"
+    CAMPAIGN_DELETED = "campaign_deleted"
+    CAMPAIGN_DRAFT = "campaign_draft"
+    CAMPAIGN_PAUSED = "campaign_paused"
+    CAMPAIGN_ENDED = "campaign_ended"
+    CAMPAIGN_CANCELLED = "campaign_cancelled"
+    CAMPAIGN_UNDATED = "campaign_undated"
+    LINK_INACTIVE = "link_inactive"
+    RULE_UNREADABLE = "rule_unreadable"
+    ASSIGNMENT_INACTIVE = "assignment_inactive"
+    BANNER_DELETED = "banner_deleted"
+    BANNER_INACTIVE = "banner_inactive"
+
+
+class Caps(msgspec.Struct, frozen=True):
+    """How many impressions and clicks a campaign may have in its life; None is any number."""
+
+    impressions: int | None
+    clicks: int | None
 
 
 class PlacementRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,6 +57,8 @@ class PlacementRow(msgspec.Struct, frozen=True, kw_only=True):
     is_active: bool
     fallback_placeholder_url: str | None
     allow_partial_render: bool
+    delivery: Delivery = Delivery.DIRECT
+    timezone: str = "UTC"
 
 
 class AssignmentRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,15 +67,21 @@ class AssignmentRow(msgspec.Struct, frozen=True, kw_only=True):
     placement_key: int
     campaign_id: CampaignId
     banner_id: BannerId
-    is_live: bool
+    campaign_key: int = 0
+    banner_key: int = 0
+    standing: Standing = Standing.LIVE
     starts_at: datetime | None
     ends_at: datetime | None
+    schedule: Schedule = EVERGREEN
+    rules: tuple[Rule, ...] = ()
+    caps: Caps | None = None
     display_order: int
     weight: int
     campaign_priority: int
     banner_priority: int
     is_fallback: bool
     fallback_priority: int | None
+    is_evergreen_fallback: bool = False
     title: str
     headline: str | None
     subheadline: str | None
@@ -57,21 +102,17 @@ class AssignmentRow(msgspec.Struct, frozen=True, kw_only=True):
     transition_duration_ms: int | None
 
 
+class PlacementRows(msgspec.Struct, frozen=True):
+    """A placement with everything that is assigned to it."""
+
+    placement: PlacementRow
+    assignments: list[AssignmentRow]
+
+
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The whole catalog at one version."""
 
     version: int
-    placements: list[PlacementRow]
-    assignments: list[AssignmentRow]
-    banner_ids: list[UUID]
-    campaign_ids: list[UUID]
-
-
-class Changes(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs between an index's version and a newer one."""
-
-    version: int
-    placement_keys: list[int]
     placements: list[PlacementRow]
     assignments: list[AssignmentRow]
     banner_ids: list[UUID]

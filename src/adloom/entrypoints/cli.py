@@ -17,7 +17,13 @@ import typer
 
 from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
 
-app = typer.Typer(name="adloom", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(
+    name="adloom",
+    help="A self-hosted ad platform. Begin with `adloom up`.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
 
 PORT_MAX = 65_535
 WORKERS_MAX = 64
@@ -33,7 +39,8 @@ PASSED_ON: dict[str, Any] = {
 DataDir = Annotated[
     Path | None,
     typer.Option(
-        help="Where everything is kept. [default: /var/lib/adloom for root, else ~/.local/share/adloom]",
+        # Not in square brackets, which are taken for a colour.
+        help="Where everything is kept: by default /var/lib/adloom for root, else ~/.local/share/adloom.",
         show_default=False,
     ),
 ]
@@ -42,6 +49,7 @@ Host = Annotated[str, typer.Option(help="The address to listen on.")]
 
 def main() -> None:
     """Run a command; what the user can mend is said in a line."""
+    _open_standard_streams()
     try:
         _read_dotenv()
         app()
@@ -60,9 +68,15 @@ def main() -> None:
 @app.command()
 def up(  # noqa: PLR0913 - one for each option
     *,
-    delivery_port: Annotated[int, typer.Option(min=0, max=PORT_MAX, envvar="ADLOOM_DELIVERY_PORT")] = 8080,
-    control_port: Annotated[int, typer.Option(min=0, max=PORT_MAX, envvar="ADLOOM_CONTROL_PORT")] = 8090,
-    worker_port: Annotated[int, typer.Option(min=0, max=PORT_MAX, envvar="WORKER_PORT")] = 3001,
+    delivery_port: Annotated[
+        int, typer.Option(min=0, max=PORT_MAX, envvar="ADLOOM_DELIVERY_PORT", help="Pages ask here for ads.")
+    ] = 8080,
+    control_port: Annotated[
+        int, typer.Option(min=0, max=PORT_MAX, envvar="ADLOOM_CONTROL_PORT", help="The admin API.")
+    ] = 8090,
+    worker_port: Annotated[
+        int, typer.Option(min=0, max=PORT_MAX, envvar="WORKER_PORT", help="The worker's health.")
+    ] = 3001,
     data_dir: DataDir = None,
     empty: Annotated[bool, typer.Option("--empty", help="Start without sample data.")] = False,
     workers: Annotated[int, typer.Option(min=1, max=WORKERS_MAX, help="Delivery processes.")] = 1,
@@ -116,7 +130,7 @@ def worker(
     host: Annotated[str, typer.Option(envvar="ADLOOM_WORKER_HOST")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=PORT_MAX, envvar="WORKER_PORT")] = 3001,
 ) -> None:
-    """Run projections and jobs; it needs DATABASE_URL and REDIS_URL."""
+    """Follow the ledger and count; it needs DATABASE_URL and REDIS_URL."""
     os.environ.update({"ADLOOM_WORKER_HOST": host, "WORKER_PORT": str(port)})
     from adloom.entrypoints import worker as command
 
@@ -221,6 +235,13 @@ def _data_directory(given: Path | None) -> Path:
     if given is None:
         return default_data_directory(os.environ, is_root=os.geteuid() == 0)
     return given.absolute()
+
+
+def _open_standard_streams() -> None:
+    # A stream that was closed leaves its number to the next file that is opened, and children log to it.
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))
 
 
 def _read_dotenv() -> None:

@@ -1,22 +1,25 @@
 """The control plane: the admin API, and who may use it."""
 
-import asyncio
 import functools
-import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import msgspec
-import uvicorn
-import uvloop
 from fastapi import FastAPI, Response
 
+import adloom.catalog.advertiser.api
 import adloom.catalog.assignment.api
 import adloom.catalog.banner.api
 import adloom.catalog.campaign.api
+import adloom.catalog.history.api
 import adloom.catalog.placement.api
+import adloom.catalog.publisher.api
+import adloom.catalog.reference.api
+import adloom.catalog.site.api
+import adloom.catalog.targeting_rule.api
+import adloom.catalog.transfer.api
+import adloom.delivery.explain.api
 import adloom.identity.api
 import adloom.reporting.api
 from adloom import VERSION
@@ -25,50 +28,49 @@ from adloom.catalog.changes import Catalog
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import IdSource, SystemIds
 from adloom.delivery.openapi import delivery_paths
-from adloom.entrypoints import control_health
+from adloom.entrypoints import control_front, control_health
 from adloom.entrypoints.listeners import inherited_socket
+from adloom.entrypoints.process import run_process
 from adloom.identity.authenticate import HeaderAuthenticator
 from adloom.identity.sessions import Sessions
 from adloom.runtime.auth import Passwords
-from adloom.runtime.http import server
-from adloom.runtime.http.client_address import networks
 from adloom.runtime.http.failures import install_problem_handlers
 from adloom.runtime.http.middleware import RequestPipeline
 from adloom.runtime.http.openapi import described
 from adloom.runtime.http.rate_limit import RateLimiter
-from adloom.runtime.logs import configure_logs
-from adloom.runtime.metrics import Metrics, serve_metrics
+from adloom.runtime.http.server import serve
+from adloom.runtime.metrics import Metrics
 from adloom.runtime.postgres import open_pool
-from adloom.runtime.settings import ControlSettings, control_settings, with_dotenv
-from adloom.runtime.tracing import configure_tracing
+from adloom.runtime.settings import ControlSettings, control_settings
 from adloom.runtime.valkey import open_valkey
 
 POOL_SIZE_MAX = 10
 DRAIN_SECONDS_MAX = 5
-KEEP_ALIVE_SECONDS_MAX = 30
 
 ROUTERS = (
+    control_front.router,
     control_health.router,
     adloom.identity.api.auth_router,
     adloom.identity.api.api_keys_router,
+    adloom.catalog.advertiser.api.router,
+    adloom.catalog.publisher.api.router,
+    adloom.catalog.site.api.router,
+    adloom.catalog.reference.api.router,
     adloom.catalog.placement.api.router,
     adloom.catalog.banner.api.router,
     adloom.catalog.campaign.api.router,
     adloom.catalog.assignment.api.router,
+    adloom.catalog.history.api.router,
+    adloom.catalog.transfer.api.router,
+    adloom.catalog.targeting_rule.api.router,
     adloom.reporting.api.router,
+    adloom.delivery.explain.api.router,
 )
 
 
 def main() -> None:
     """Run until told to stop."""
-    settings = control_settings(with_dotenv(os.environ, Path(".env")))
-    configure_logs(settings.telemetry)
-    with (
-        serve_metrics(settings.telemetry) as metrics,
-        configure_tracing(settings.telemetry),
-        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
-    ):
-        runner.run(control(settings, metrics))
+    run_process(control_settings, control)
 
 
 async def control(settings: ControlSettings, metrics: Metrics) -> None:
@@ -77,20 +79,8 @@ async def control(settings: ControlSettings, metrics: Metrics) -> None:
     metrics.counters(
         "adloom_control_requests", "Requests by their status.", "status", lambda: app.state.answered
     )
-    config = uvicorn.Config(
-        app,
-        http="httptools",
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        # Whose address a request has is told in one place, `client_address`.
-        proxy_headers=False,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS_MAX,
-        timeout_graceful_shutdown=DRAIN_SECONDS_MAX,
-    )
-    await server.serve(config, inherited_socket(settings.host, settings.port))
+    listener = inherited_socket(settings.host, settings.port)
+    await serve(app, listener, drain_seconds_max=DRAIN_SECONDS_MAX, has_lifespan=True)
 
 
 def build_control(
@@ -106,7 +96,7 @@ def build_control(
         ):
             app.state.pool = pool
             app.state.valkey = valkey
-            app.state.catalog = Catalog(pool, valkey)
+            app.state.catalog = Catalog(pool, valkey, clock=clock)
             app.state.sessions = Sessions(
                 pool, jwt_secret=settings.jwt_secret, passwords=passwords or Passwords(), ids=ids
             )
@@ -118,8 +108,9 @@ def build_control(
     app = _routed_app(lifespan)
     app.state.clock = clock
     app.state.ids = ids
+    app.state.public_url = settings.public_url
     app.state.rate_limiter = RateLimiter(settings.rate_limit_permits_per_minute)
-    app.state.trusted_proxies = networks(settings.trusted_proxies)
+    app.state.trusted_proxies = settings.trusted_proxies
     answered: dict[str, int] = {}
     app.state.answered = answered
     app.add_middleware(

@@ -3,7 +3,6 @@
 import asyncio
 from typing import Any
 
-import asyncpg
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
@@ -51,7 +50,7 @@ async def _catalog_version(pool: postgres.Pool) -> int | None:
     try:
         async with asyncio.timeout(READY_SECONDS_MAX), pool.acquire() as connection:
             return await current_version(connection)
-    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+    except postgres.POSTGRES_AWAY:
         return None
 
 

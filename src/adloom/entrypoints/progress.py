@@ -1,10 +1,17 @@
 """Shows what a command is doing: a spinner on a terminal, one line a step elsewhere."""
 
 import contextlib
+import os
+import sys
 import time
 from collections.abc import Generator
 
 from rich.console import Console
+from rich.text import Text
+
+# As wide as the longest title.
+TITLE_WIDTH = 26
+LABEL_WIDTH = 10
 
 
 class Progress:
@@ -12,7 +19,7 @@ class Progress:
 
     def __init__(self) -> None:
         # Lines are never folded: programs read them.
-        self._console = Console(highlight=False, soft_wrap=True)
+        self._console = _LastingConsole(highlight=False, soft_wrap=True)
 
     @contextlib.contextmanager
     def step(self, title: str) -> Generator[None]:
@@ -25,12 +32,30 @@ class Progress:
             self._console.print(f"[red]✗[/red] {title}")
             raise
         seconds = time.perf_counter() - started_at
-        self._console.print(f"[green]✓[/green] {title:<24}[dim]{seconds:>6.2f} s[/dim]")
+        self._console.print(f"[green]✓[/green] {title:<{TITLE_WIDTH}}[dim]{seconds:>6.2f} s[/dim]")
 
     def say(self, text: str = "") -> None:
         """Print a line as it is."""
         self._console.print(text, markup=False)
 
+    def fact(self, label: str, value: str, note: str = "") -> None:
+        """Print a line that people look up: what, where, and what for."""
+        line = Text(f"  {label:<{LABEL_WIDTH}}", style="dim").append(value, style="not dim")
+        self._console.print(line.append(f"  {note}") if note else line)
+
     def ready(self, line: str) -> None:
         """Print the line that programs wait for, bare and at once."""
-        print(line, flush=True)  # noqa: T201 - without any colour or folding
+        try:
+            print(line, flush=True)  # noqa: T201 - without any colour or folding
+        except BrokenPipeError:
+            self._console.on_broken_pipe()
+
+
+class _LastingConsole(Console):
+    """Goes on when nobody reads any more: `adloom up | head` has seen enough, its readers have not."""
+
+    def on_broken_pipe(self) -> None:
+        """Say the rest to nobody."""
+        nobody = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nobody, sys.stdout.fileno())
+        os.close(nobody)

@@ -5,22 +5,23 @@ from datetime import datetime, timedelta
 
 import asyncpg
 
+from adloom.catalog.version import current_version
 from adloom.core.actor import Actor, Role
 from adloom.runtime.auth import issue_access_token
+from adloom.runtime.postgres import CONNECT_SECONDS_MAX
 from adloom.runtime.processes.child import StartError
 from adloom.sample.load import AdminClient, load_sample
 
-# It is raised by every write, so this is a catalog that nobody has touched.
-IS_UNTOUCHED = "SELECT version = 0 FROM catalog_version"
 SUBJECT = "adloom-sample"
 TOKEN_LIFETIME = timedelta(minutes=5)
 
 
 async def is_catalog_untouched(database_url: str) -> bool:
     """Tell whether there is room for a sample: it is loaded once, and never into what somebody has made."""
-    connection = await asyncpg.connect(database_url)
+    connection = await asyncpg.connect(database_url, timeout=CONNECT_SECONDS_MAX)
     try:
-        return await connection.fetchval(IS_UNTOUCHED)
+        # It is raised by every write.
+        return await current_version(connection) == 0
     finally:
         await connection.close()
 

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
-from adloom.runtime.postgres import Connection
+from adloom.runtime.postgres import POSTGRES_AWAY, Connection
 
 CURRENT_REVISION = "SELECT version_num FROM alembic_version"
 CONNECT_SECONDS_MAX = 10.0
@@ -19,7 +19,7 @@ async def bring_up_to_date(database_url: str) -> str:
     """Apply the migrations that are missing, and tell the revision."""
     try:
         return await _brought_up_to_date(database_url)
-    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+    except POSTGRES_AWAY as error:
         raise DatabaseError(f"{place_of(database_url)} cannot be used: {_reason(error)}.") from error
 
 

@@ -19,6 +19,7 @@ from adloom.runtime.postgres import open_pool
 from adloom.runtime.processes.supervisor import Supervisor, supervised
 
 ADMIN_EMAIL = "admin@adloom.local"
+SAMPLE_PATH = "/sample"
 
 
 def run(options: UpOptions, variables: Mapping[str, str]) -> None:
@@ -93,13 +94,15 @@ def _kept_secrets(directory: DataDirectory) -> Secrets:
 
 
 def _tell(house: House, options: UpOptions, new_secrets: Secrets | None, progress: Progress) -> None:
+    """Say where everything is; who sees it for the first time is told where to begin."""
     directory = DataDirectory(options.data_directory)
+    width = max(len(house.delivery_url), len(house.control_url)) + len(SAMPLE_PATH)
     progress.say()
-    progress.say(f"  delivery  {house.delivery_url}")
-    progress.say(f"  control   {house.control_url}")
     if not options.is_empty:
-        progress.say(f"  sample    {house.delivery_url}/sample")
-    progress.say(f"  data      {directory.path}")
+        progress.fact("sample", f"{house.delivery_url}{SAMPLE_PATH}".ljust(width), "a page with ads on it")
+    progress.fact("delivery", house.delivery_url.ljust(width), "where pages ask for ads")
+    progress.fact("control", house.control_url.ljust(width), "the admin API")
+    progress.fact("data", str(directory.path))
     progress.say()
     progress.say(f"  email: {ADMIN_EMAIL}")
     if new_secrets is not None:
@@ -107,4 +110,14 @@ def _tell(house: House, options: UpOptions, new_secrets: Secrets | None, progres
     else:
         progress.say(f"  password: as on the first start; it is kept in {directory.secrets_path}")
     progress.say()
+    if new_secrets is not None:
+        progress.say(f"  {_first_steps(house, options)}")
+    progress.say("  Ctrl-C stops everything; the next start finds its data again.")
+    progress.say()
     progress.ready(f"adloom ready: delivery {house.delivery_url}, control {house.control_url}")
+
+
+def _first_steps(house: House, options: UpOptions) -> str:
+    if options.is_empty:
+        return "Make your first ad: README.md, «Your first ad»."
+    return f"Open {house.delivery_url}{SAMPLE_PATH} in a browser, then make an ad of your own: README.md, «Your first ad»."

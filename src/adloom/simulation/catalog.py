@@ -3,7 +3,8 @@
 from typing import Final
 
 from adloom.core.ids import BannerId, CampaignId, IdSource, PlacementId
-from adloom.delivery.index import Index, compiled
+from adloom.delivery.compile import compiled
+from adloom.delivery.index import Index
 from adloom.delivery.rows import AssignmentRow, PlacementRow, Snapshot
 
 SLUG: Final = "home"
@@ -43,7 +44,6 @@ def _assignment(number: int, campaign_id: CampaignId, banner_id: BannerId) -> As
         placement_key=1,
         campaign_id=campaign_id,
         banner_id=banner_id,
-        is_live=True,
         starts_at=None,
         ends_at=None,
         display_order=number,

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 import asyncpg
 
+from adloom.catalog.version import current_version
 from adloom.core.clock import Clock
 from adloom.entrypoints.doctor.finding import Finding, fail, ok, warn
 from adloom.entrypoints.schema import current_revision, newest_revision, place_of
@@ -14,17 +15,12 @@ VERSION_MIN = 150_000
 CLOCK_GOOD = timedelta(seconds=1)
 CLOCK_MAX = timedelta(seconds=30)
 
-CATALOG_VERSION = "SELECT version FROM catalog_version"
-
 
 async def connect(database_url: str) -> "asyncpg.Connection[asyncpg.Record]":
-    """Open a connection, or raise one of `CANNOT_CONNECT`."""
+    """Open a connection, or raise one of `POSTGRES_AWAY`."""
     return await asyncpg.connect(
         database_url, timeout=CONNECT_SECONDS_MAX, command_timeout=CONNECT_SECONDS_MAX
     )
-
-
-CANNOT_CONNECT = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
 
 
 def unreachable(database_url: str, error: Exception) -> Finding:
@@ -86,6 +82,6 @@ def judged_schema(current: str | None, newest: str) -> Finding:
 async def catalog_version(connection: Connection) -> int | None:
     """Tell the catalog's version; None where there is no catalog yet."""
     try:
-        return await connection.fetchval(CATALOG_VERSION)
+        return await current_version(connection)
     except asyncpg.UndefinedTableError:
         return None

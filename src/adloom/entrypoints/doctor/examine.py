@@ -9,9 +9,9 @@ from adloom.entrypoints.doctor.finding import Finding, fail, not_running
 from adloom.entrypoints.servers import database_url_of, redis_url_of
 from adloom.runtime.installation import DataDirectory, Installation, InstallationError
 from adloom.runtime.ports import is_taken
-from adloom.runtime.postgres import Connection
+from adloom.runtime.postgres import POSTGRES_AWAY, Connection
 from adloom.runtime.settings import CONTROL_PORT, DELIVERY_PORT, WORKER_PORT
-from adloom.runtime.valkey import Valkey, open_valkey
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey, open_valkey
 
 LOOPBACK = "127.0.0.1"
 
@@ -67,7 +67,7 @@ async def _database(
         return fail("PostgreSQL", str(error), "run doctor with the variables of `adloom up`")
     try:
         connection = await database.connect(database_url)
-    except database.CANNOT_CONNECT as error:
+    except POSTGRES_AWAY as error:
         return database.unreachable(database_url, error)
     closing.push_async_callback(connection.close)
     return connection
@@ -90,7 +90,7 @@ async def _valkey(
     valkey = await closing.enter_async_context(open_valkey(redis_url))
     try:
         await valkey.ping()
-    except ledger.CANNOT_CONNECT as error:
+    except VALKEY_AWAY as error:
         return ledger.unreachable(error)
     return valkey
 

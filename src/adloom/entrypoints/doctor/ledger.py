@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 import asyncpg
-from redis.exceptions import RedisError
 
 from adloom.core.errors import UnavailableError
 from adloom.entrypoints.doctor.finding import Finding, fail, ok, warn
@@ -16,7 +15,6 @@ LAG_SECONDS_GOOD = 10.0
 LAG_SECONDS_MAX = 300.0
 
 CURSORS = "SELECT projection, entry_id FROM projection_cursors ORDER BY projection"
-CANNOT_CONNECT = (RedisError, OSError)
 
 
 def unreachable(error: Exception) -> Finding:

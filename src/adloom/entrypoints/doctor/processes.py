@@ -4,31 +4,13 @@ from http import HTTPStatus
 
 import msgspec
 
+from adloom.delivery.health import Health, IndexCheck
 from adloom.entrypoints.doctor.finding import Finding, fail, ok, warn
 from adloom.entrypoints.probe import body_of
 
 # Delivery looks at the catalog's version every second.
 INDEX_SECONDS_GOOD = 5.0
 INDEX_SECONDS_MAX = 60.0
-
-
-class IndexHealth(msgspec.Struct, frozen=True, rename="camel"):
-    """What a delivery process says about its index."""
-
-    version: int | None = None
-    age_seconds: float | None = None
-
-
-class Checks(msgspec.Struct, frozen=True):
-    """The part of its health that we look at."""
-
-    index: IndexHealth = IndexHealth()
-
-
-class DeliveryHealth(msgspec.Struct, frozen=True):
-    """What a delivery process says about itself."""
-
-    checks: Checks = Checks()
 
 
 async def health(name: str, host: str, port: int, path: str) -> tuple[Finding, bytes]:
@@ -43,17 +25,17 @@ async def health(name: str, host: str, port: int, path: str) -> tuple[Finding, b
     return ok(name, f"ready on port {port}"), body
 
 
-def index_of(body: bytes) -> IndexHealth:
-    """Read what a delivery process says about its index."""
+def index_of(body: bytes) -> IndexCheck | None:
+    """Read what a delivery process says about its index; None where that is no health of one."""
     try:
-        return msgspec.json.decode(body, type=DeliveryHealth).checks.index
+        return msgspec.json.decode(body, type=Health).checks.index
     except msgspec.MsgspecError:
-        return IndexHealth()
+        return None
 
 
-def judged_index(index: IndexHealth, *, catalog_version: int | None) -> Finding:
+def judged_index(index: IndexCheck | None, *, catalog_version: int | None) -> Finding:
     """Judge the index that is served against the catalog."""
-    if index.version is None or index.age_seconds is None:
+    if index is None or index.version is None or index.age_seconds is None:
         return fail("Index", "delivery has none", "see what delivery has logged; it needs the database once")
     detail = (
         f"version {index.version}, checked {index.age_seconds:.1f} s ago; the catalog is at {catalog_version}"

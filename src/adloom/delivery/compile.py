@@ -1,0 +1,196 @@
+"""From rows to an index: sorted, cut into blocks, encoded, with equal parts shared.
+
+Compiling is a generator that pauses after each small piece of work, so that who compiles can serve
+requests in between; `finished` runs one to its end.
+"""
+
+from collections.abc import Generator, Iterable, Sequence
+from typing import Any, TypeVar
+from zoneinfo import ZoneInfo
+
+from adloom.delivery.creative import creative_of, pair_of, placement_head, placing_of
+from adloom.delivery.index import EMPTY, Block, Candidate, Index, KnownIds, Placement, Timing, changed
+from adloom.delivery.rows import (
+    EVERGREEN,
+    AssignmentRow,
+    Caps,
+    Delivery,
+    PlacementRow,
+    PlacementRows,
+    Snapshot,
+    Standing,
+)
+from adloom.ledger.token import SLOT_MAX
+from adloom.pacing.schedule import ScheduleStatus, zone_named
+from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
+from adloom.targeting.bitmaps import compiled as compiled_rules
+
+T = TypeVar("T")
+Steps = Generator[None, None, T]
+FillOrder = tuple[bool, float, int, int, int, int, bytes, bytes]
+
+ROWS_A_STEP = 64
+UTC_ZONE = ZoneInfo("UTC")
+NEVER_SHOWN = frozenset({ScheduleStatus.DRAFT, ScheduleStatus.EXPIRED})
+
+
+class Shared:
+    """Makes equal things the same thing, for as long as somebody compiles."""
+
+    def __init__(self) -> None:
+        self._things: dict[Any, Any] = {}
+
+    def one(self, thing: T) -> T:
+        """Give the first thing that was equal to this one."""
+        return self._things.setdefault(thing, thing)
+
+
+def compiled(snapshot: Snapshot) -> Index:
+    """Compile a whole catalog."""
+    shared = Shared()
+    rows = grouped(snapshot.placements, snapshot.assignments)
+    return changed(
+        EMPTY,
+        version=snapshot.version,
+        gone=(),
+        placements=[finished(compiling(one, shared)) for one in rows],
+        banner_ids=KnownIds().with_more(snapshot.banner_ids),
+        campaign_ids=KnownIds().with_more(snapshot.campaign_ids),
+    )
+
+
+def finished(steps: Steps[T]) -> T:
+    """Do all steps at once."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+def grouped(placements: Iterable[PlacementRow], assignments: Iterable[AssignmentRow]) -> list[PlacementRows]:
+    """Put to each placement what is assigned to it."""
+    by_placement: dict[int, list[AssignmentRow]] = {}
+    for assignment in assignments:
+        by_placement.setdefault(assignment.placement_key, []).append(assignment)
+    return [PlacementRows(row, by_placement.get(row.key, [])) for row in placements]
+
+
+def compiling(rows: PlacementRows, shared: Shared) -> Steps[Placement]:
+    """Compile one placement."""
+    row = rows.placement
+    ordered = yield from _in_order(rows.assignments)
+    primaries: list[Candidate] = []
+    fallbacks: list[Candidate] = []
+    evergreens: list[Candidate] = []
+    creatives: dict[bytes, bytes] = {}
+    caps: dict[int, Caps] = {}
+    for number, one in enumerate(ordered):
+        if number % ROWS_A_STEP == 0:
+            yield
+        pair, creative = pair_of(one.banner_id, one.campaign_id), shared.one(creative_of(one))
+        creatives[pair] = creative
+        if not is_candidate(one):
+            continue
+        candidate = _candidate(one, pair, creative, shared)
+        if not one.is_fallback:
+            primaries.append(candidate)
+        elif row.allow_partial_render:
+            fallbacks.append(candidate)
+        if one.is_evergreen_fallback:
+            evergreens.append(candidate)
+        if one.caps is not None:
+            caps[one.campaign_key] = one.caps
+    primary_blocks = yield from _in_blocks(primaries)
+    fallback_blocks = yield from _in_blocks(fallbacks)
+    evergreen_blocks = yield from _in_blocks(evergreens, is_for_everybody=True)
+    return Placement(
+        key=row.key,
+        id=row.id,
+        slug=row.slug.encode(),
+        is_served=row.is_active and row.delivery is Delivery.DIRECT,
+        delivery=row.delivery,
+        zone=zone_named(row.timezone) or UTC_ZONE,
+        # A token has room for so many slots; a placement may ask for more, and gets no more.
+        slots_max=min(row.max_banners, SLOT_MAX + 1),
+        head=placement_head(row),
+        blocks=(*primary_blocks, *fallback_blocks, *evergreen_blocks),
+        primary_blocks=len(primary_blocks),
+        fallback_blocks=len(fallback_blocks),
+        creatives=creatives,
+        caps=caps,
+    )
+
+
+def is_candidate(row: AssignmentRow) -> bool:
+    """Tell whether an assignment may serve at some time."""
+    return row.standing is Standing.LIVE and row.schedule.status not in NEVER_SHOWN
+
+
+def fill_order(row: AssignmentRow) -> FillOrder:
+    """Sort by this: who comes first fills a slot first."""
+    priority = 0.0
+    if row.is_fallback:
+        priority = float("inf") if row.fallback_priority is None else row.fallback_priority
+    return (
+        row.is_fallback,
+        priority,
+        row.display_order,
+        -row.weight,
+        -row.campaign_priority,
+        -row.banner_priority,
+        row.banner_id.bytes,
+        row.campaign_id.bytes,
+    )
+
+
+def _in_order(rows: Sequence[AssignmentRow]) -> Steps[list[AssignmentRow]]:
+    ranks: list[tuple[FillOrder, int]] = []
+    for number, row in enumerate(rows):
+        if number % ROWS_A_STEP == 0:
+            yield
+        ranks.append((fill_order(row), number))
+    ranks.sort()
+    return [rows[number] for _, number in ranks]
+
+
+def _candidate(row: AssignmentRow, pair: bytes, creative: bytes, shared: Shared) -> Candidate:
+    return Candidate(
+        pair=pair,
+        campaign_key=row.campaign_key,
+        banner_key=row.banner_key,
+        creative=creative,
+        placing=shared.one(placing_of(row)),
+        timing=shared.one(timing) if (timing := _timing(row)) else None,
+        rules=shared.one(row.rules),
+        is_capped=row.caps is not None,
+    )
+
+
+def _timing(row: AssignmentRow) -> Timing | None:
+    schedule = row.schedule
+    is_always_open = (
+        schedule.status is ScheduleStatus.EVERGREEN
+        and schedule.window_start is None
+        and schedule.recurrence_rule is None
+    )
+    if is_always_open and row.starts_at is None and row.ends_at is None:
+        return None
+    return Timing(row.starts_at, row.ends_at, EVERGREEN if is_always_open else schedule)
+
+
+def _in_blocks(candidates: Sequence[Candidate], *, is_for_everybody: bool = False) -> Steps[list[Block]]:
+    blocks: list[Block] = []
+    for start in range(0, len(candidates), BLOCK_CANDIDATES_MAX):
+        yield
+        members = tuple(candidates[start : start + BLOCK_CANDIDATES_MAX])
+        rules = () if is_for_everybody else [one.rules for one in members]
+        blocks.append(
+            Block(
+                candidates=members,
+                targeting=compiled_rules(rules),
+                everyone=(1 << len(members)) - 1,
+                timed=tuple(number for number, one in enumerate(members) if one.timing is not None),
+            )
+        )
+    return blocks

@@ -1,0 +1,66 @@
+"""From offers to the bytes of an answer: fresh ids, tokens and times between parts that were encoded before."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from adloom.core.ids import IdSource
+from adloom.delivery.index import Placement
+from adloom.delivery.shelves import Offer
+from adloom.ledger.token import TokenSigner
+
+
+class AnswerEncoder:
+    """Signs and encodes answers."""
+
+    def __init__(self, signer: TokenSigner, ids: IdSource, *, public_url: str) -> None:
+        self._sign = signer.sign
+        self._new_id = ids.written
+        origin = msgspec.json.encode(public_url)[1:-1]
+        self._impression_prefix = b'","impressionUrl":"%b/i/' % origin
+        self._click_prefix = b'","clickUrl":"%b/c/' % origin
+        self._stamp = MillisecondStamp()
+
+    def answer(self, placement: Placement, offers: Sequence[Offer], now: datetime, second: int) -> bytes:
+        """Encode what fills one placement, as a request of its own."""
+        request_id = self._new_id()
+        issued = request_id.bytes
+        sign, impression, click = self._sign, self._impression_prefix, self._click_prefix
+        parts: list[bytes] = []
+        for slot, offer in enumerate(offers):
+            token = sign(offer.token_ids, request_id=issued, issued_at=second, slot=slot)
+            candidate = offer.candidate
+            parts.append(
+                b'%b%b,%b,"trackingToken":"%b%b%b%b%b"}'
+                % (offer.ids, candidate.creative, candidate.placing, token, impression, token, click, token)
+            )
+        return b'%b%b],"requestId":"%b","servedAt":"%b"}' % (
+            placement.head,
+            b",".join(parts),
+            str(request_id).encode(),
+            self._stamp.of(now, second),
+        )
+
+    def page(self, results: Sequence[tuple[bytes, bytes]], now: datetime, second: int) -> bytes:
+        """Put the answers of a page's placements together, each under its slug as JSON."""
+        return b'{"results":{%b},"requestId":"%b","servedAt":"%b"}' % (
+            b",".join([b"%b:%b" % result for result in results]),
+            str(self._new_id()).encode(),
+            self._stamp.of(now, second),
+        )
+
+
+class MillisecondStamp:
+    """Writes moments as RFC 3339 with milliseconds; the second is written once for all its requests."""
+
+    def __init__(self) -> None:
+        self._second: int | None = None
+        self._written = b""
+
+    def of(self, moment: datetime, second: int) -> bytes:
+        """Write a moment in UTC, given the second since the epoch that it lies in."""
+        if second != self._second:
+            self._second = second
+            self._written = moment.replace(microsecond=0, tzinfo=None).isoformat().encode()
+        return b"%b.%03dZ" % (self._written, moment.microsecond // 1000)

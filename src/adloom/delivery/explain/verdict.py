@@ -1,0 +1,144 @@
+"""What becomes of every candidate of a placement for one request, and what would have to change.
+
+The decision itself is asked who fills the slots, so that an explanation cannot disagree with what is
+served; every rule, date and cap is then looked at one by one, in the order in which they decide.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+from adloom.core.ids import BannerId, CampaignId
+from adloom.delivery.caps import CLICK_CAP, IMPRESSION_CAP, NONE_YET, Counts, cap_reached
+from adloom.delivery.compile import Shared, compiling, fill_order, finished
+from adloom.delivery.creative import pair_of
+from adloom.delivery.decide import decide
+from adloom.delivery.exclusions import Exclusions, remaining
+from adloom.delivery.explain.words import (
+    REASONS,
+    Reason,
+    campaign_dates_reason,
+    cap_reason,
+    rule_reason,
+    schedule_reason,
+)
+from adloom.delivery.openings import opening
+from adloom.delivery.rows import AssignmentRow, Delivery, PlacementRow, PlacementRows, Standing
+from adloom.pacing.schedule_window import why_closed
+from adloom.targeting.context import Context
+from adloom.targeting.evaluate import first_failing
+
+
+class Outcome(StrEnum):
+    """What became of a candidate."""
+
+    WON = "won"
+    LOST = "lost"
+    REMOVED = "removed"
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one candidate, and why."""
+
+    banner_id: BannerId
+    campaign_id: CampaignId
+    title: str
+    outcome: Outcome
+    removed_by: str | None
+    reason: str
+    change: str | None
+
+
+def explained(
+    rows: PlacementRows, context: Context, *, counts: Mapping[int, Counts], now: datetime
+) -> list[Verdict]:
+    """Judge all candidates, those who come first in filling slots first."""
+    ordered = sorted(rows.assignments, key=fill_order)
+    whole = _placement_reason(rows.placement)
+    if whole is not None:
+        return [_judged(row, Outcome.REMOVED, whole) for row in ordered]
+    winners = _winners(rows, context, counts, now)
+    return [_verdict(row, rows.placement, winners, context, counts, now) for row in ordered]
+
+
+def _placement_reason(placement: PlacementRow) -> Reason | None:
+    if not placement.is_active:
+        return REASONS["placement_inactive"]
+    return None if placement.delivery is Delivery.DIRECT else REASONS["placement_not_direct"]
+
+
+def _winners(
+    rows: PlacementRows, context: Context, counts: Mapping[int, Counts], now: datetime
+) -> Sequence[bytes]:
+    placement = finished(compiling(rows, Shared()))
+    masks = finished(opening(placement, now=now)).masks
+    reached: dict[str, set[int]] = {IMPRESSION_CAP: set(), CLICK_CAP: set()}
+    for key, caps in placement.caps.items():
+        name = cap_reached(caps, counts.get(key, NONE_YET))
+        if name is not None:
+            reached[name].add(key)
+    exclusions = Exclusions(campaigns={name: frozenset(keys) for name, keys in reached.items()})
+    available = remaining(masks, placement, exclusions)
+    return [one.pair for one in decide(placement, context, available)]
+
+
+def _verdict(  # noqa: PLR0913, PLR0917 - the facts of a case
+    row: AssignmentRow,
+    placement: PlacementRow,
+    winners: Sequence[bytes],
+    context: Context,
+    counts: Mapping[int, Counts],
+    now: datetime,
+) -> Verdict:
+    removal = _removal(row, context, counts, now)
+    if pair_of(row.banner_id, row.campaign_id) in winners:
+        return _judged(row, Outcome.WON, _won(row, placement, removal))
+    if removal is not None:
+        return _judged(row, Outcome.REMOVED, removal)
+    if row.is_fallback and not placement.allow_partial_render:
+        return _judged(row, Outcome.REMOVED, REASONS["no_partial_render"])
+    return _judged(row, Outcome.LOST, REASONS["fallback_not_needed" if row.is_fallback else "slots_filled"])
+
+
+def _won(row: AssignmentRow, placement: PlacementRow, removal: Reason | None) -> Reason:
+    is_shown_anyway = row.is_fallback and not placement.allow_partial_render
+    if removal is not None or is_shown_anyway:
+        return REASONS["won_as_evergreen"]
+    return REASONS["won_as_fallback" if row.is_fallback else "won"]
+
+
+def _removal(
+    row: AssignmentRow, context: Context, counts: Mapping[int, Counts], now: datetime
+) -> Reason | None:
+    """Name the first step that removes a candidate: status, dates, rules, schedule, caps."""
+    if row.standing is not Standing.LIVE:
+        return REASONS[row.standing]
+    if (row.starts_at is not None and now < row.starts_at) or (
+        row.ends_at is not None and row.ends_at <= now
+    ):
+        return campaign_dates_reason(row, now)
+    rule = first_failing(row.rules, context)
+    if rule is not None:
+        return rule_reason(rule, context)
+    closed = why_closed(row.schedule, now=now)
+    if closed is not None:
+        return schedule_reason(closed, row.schedule)
+    if row.caps is not None:
+        name = cap_reached(row.caps, counts.get(row.campaign_key, NONE_YET))
+        if name is not None:
+            return cap_reason(name, row.caps)
+    return None
+
+
+def _judged(row: AssignmentRow, outcome: Outcome, reason: Reason) -> Verdict:
+    return Verdict(
+        banner_id=row.banner_id,
+        campaign_id=row.campaign_id,
+        title=row.title,
+        outcome=outcome,
+        removed_by=reason.name if outcome is Outcome.REMOVED else None,
+        reason=reason.sentence,
+        change=reason.change,
+    )

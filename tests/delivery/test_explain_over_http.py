@@ -1,0 +1,82 @@
+"""`GET /banners/explain/{slug}` on the control plane: for any reader, and to each what is theirs."""
+
+from uuid import UUID
+
+from adloom.core.actor import Role
+from tests.support.builders import Json
+from tests.support.control import Client, ControlPlane, error_fields, problem
+
+
+async def an_ad(admin: Client, placement: Json, **campaign_fields: object) -> tuple[Json, Json]:
+    """Make an active campaign that shows a banner there."""
+    owner = {"advertiserId": campaign_fields["advertiserId"]} if campaign_fields else {}
+    campaign = await admin.make_campaign(**campaign_fields)
+    banner = await admin.make_banner(**owner)
+    await admin.link(campaign, placement)
+    await admin.assign(campaign, placement, banner)
+    await admin.patch(f"/admin/campaigns/{campaign['id']}/activate")
+    return campaign, banner
+
+
+async def test_every_candidate_is_explained_for_the_reader_of_the_headers(admin: Client) -> None:
+    placement = await admin.make_placement()
+    campaign, banner = await an_ad(admin, placement)
+    _, plain = await an_ad(admin, placement)
+    await admin.make_rule(campaign, ruleType="country", operator="in", value=["DE"])
+
+    answer = await admin.get(f"/banners/explain/{placement['slug']}", headers={"x-country-code": "FR"})
+
+    assert answer.status_code == 200, answer.text
+    found = {one["adId"]: one for one in answer.json()["candidates"]}
+    assert found[plain["id"]]["outcome"] == "won"
+    assert found[plain["id"]].get("removedBy") is None
+    assert found[banner["id"]]["outcome"] == "removed"
+    assert found[banner["id"]]["removedBy"] == "targeting:country"
+    assert "DE" in found[banner["id"]]["reason"]
+    assert answer.json()["winner"] == plain["id"]
+    assert answer.json()["context"]["country"] == "FR"
+    # The token is the asker's, not the reader's.
+    assert answer.json()["context"]["loggedIn"] is False
+
+
+async def test_parameters_say_who_the_reader_is(admin: Client) -> None:
+    placement = await admin.make_placement()
+    campaign, banner = await an_ad(admin, placement)
+    await admin.make_rule(campaign, ruleType="country", operator="in", value=["DE"])
+    path = f"/banners/explain/{placement['slug']}"
+
+    assert (await admin.get(path, params={"country": "DE"})).json()["winner"] == banner["id"]
+    refused = problem(await admin.get(path, params={"device": "toaster"}), 400, "VALIDATION_FAILED")
+    assert error_fields(refused) == {"device"}
+
+
+async def test_an_unknown_placement_is_not_found_and_nobody_asks_without_a_token(
+    admin: Client, control: ControlPlane
+) -> None:
+    problem(await admin.get("/banners/explain/nowhere"), 404, "PLACEMENT_NOT_FOUND")
+    async with control.client() as nobody:
+        problem(await nobody.get("/banners/explain/nowhere"), 401, "UNAUTHENTICATED")
+
+
+async def test_an_advertiser_sees_its_own_candidates_only(admin: Client, control: ControlPlane) -> None:
+    placement = await admin.make_placement()
+    advertiser = await admin.make_advertiser()
+    await an_ad(admin, placement)
+    _, own = await an_ad(admin, placement, advertiserId=advertiser["id"])
+
+    async with control.acting_as(Role.ADVERTISER, UUID(advertiser["id"])) as client:
+        answer = (await client.get(f"/banners/explain/{placement['slug']}")).json()
+
+    assert [one["adId"] for one in answer["candidates"]] == [own["id"]]
+    assert answer["candidates"][0]["outcome"] == "lost"
+    assert (answer["winner"], answer["winners"]) == (None, [])
+
+
+async def test_a_publisher_sees_its_own_placements_only(admin: Client, control: ControlPlane) -> None:
+    publisher = await admin.make_publisher()
+    own = await admin.make_placement(publisherId=publisher["id"])
+    foreign = await admin.make_placement()
+
+    async with control.acting_as(Role.PUBLISHER, UUID(publisher["id"])) as client:
+        assert (await client.get(f"/banners/explain/{own['slug']}")).status_code == 200
+        problem(await client.get(f"/banners/explain/{foreign['slug']}"), 404, "PLACEMENT_NOT_FOUND")
