@@ -26,6 +26,10 @@ test *arguments:
 simulate *arguments:
     HYPOTHESIS_PROFILE=thorough uv run pytest tests/simulation {{arguments}}
 
+# Fuzz the control plane by its own description; arguments go to Schemathesis
+fuzz *arguments:
+    uv run python scripts/fuzz.py {{arguments}}
+
 # Measure the delivery plane, as ratios in one run; arguments go to `adloom bench`
 bench *arguments:
     uv run adloom bench {{arguments}}
@@ -37,3 +41,7 @@ migrate *arguments:
 # Write the exact version of every package into pyproject.toml; `--upgrade` looks for newer ones first
 pin *arguments:
     uv run --no-sync python scripts/pin.py {{arguments}}
+
+# Take the pictures of the documentation again, with an installed Chromium
+pictures:
+    uv run python scripts/pictures.py

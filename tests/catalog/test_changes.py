@@ -6,7 +6,7 @@ import pytest
 
 from adloom.catalog.changes import NOTICE_CHANNEL, Catalog, Noun
 from adloom.runtime.postgres import Pool
-from adloom.runtime.valkey import Valkey
+from adloom.runtime.valkey import Valkey, open_valkey
 
 
 @pytest.fixture
@@ -51,6 +51,22 @@ async def test_the_indexes_are_notified_after_the_commit(catalog: Catalog, valke
         message = await listener.get_message(ignore_subscribe_messages=True, timeout=1)  # pyright: ignore[reportUnknownVariableType] - redis-py leaves it open
     assert message is not None
     assert message["data"] == b"1"
+
+
+async def test_a_connection_that_died_while_it_waited_costs_no_notice(
+    catalog: Catalog, valkey: Valkey, redis_url: str
+) -> None:
+    await valkey.ping()
+    async with open_valkey(redis_url) as other, other.pubsub() as listener:
+        await listener.subscribe(NOTICE_CHANNEL)
+        await listener.get_message(timeout=1)
+        await other.client_kill_filter(_type="normal", skipme=True)
+
+        async with catalog.write() as write:
+            write.touch(Noun.CAMPAIGN, 7)
+
+        message = await listener.get_message(ignore_subscribe_messages=True, timeout=1)  # pyright: ignore[reportUnknownVariableType] - redis-py leaves it open
+    assert message is not None
 
 
 async def test_concurrent_writes_get_versions_without_gaps(catalog: Catalog, pool: Pool) -> None:

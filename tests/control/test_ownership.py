@@ -5,6 +5,7 @@ The walk takes its routes from the API's own description, so a new route is walk
 
 import re
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -12,11 +13,34 @@ from adloom.core.actor import Role
 from adloom.core.ids import SystemIds
 from adloom.entrypoints.control import openapi_document
 from adloom.runtime.postgres import Pool
-from tests.support.control import Client, ControlPlane
+from tests.support.control import Client, ControlPlane, problem
 
 PARAMETER = re.compile(r"\{(\w+)\}")
-TABLES = ("placements", "banners", "campaigns", "campaign_placements", "banner_assignments", "api_keys")
+TABLES = (
+    "advertisers",
+    "publishers",
+    "sites",
+    "brands",
+    "placements",
+    "banners",
+    "campaigns",
+    "campaign_placements",
+    "banner_assignments",
+    "campaign_targeting_rules",
+    "api_keys",
+)
+# What belongs to nobody, so that everybody may read it.
+SHARED = {("GET", "/admin/references/{kind}")}
 STOLEN: dict[str, dict[str, Any]] = {
+    "/admin/advertisers": {"name": "Made up"},
+    "/admin/advertisers/{advertiser_id}": {"name": "Stolen"},
+    "/admin/advertisers/{advertiser_id}/budget": {"dailyBudgetPaisa": 1},
+    "/admin/publishers": {"name": "Made up"},
+    "/admin/publishers/{publisher_id}": {"name": "Stolen"},
+    "/admin/sites/{site_id}": {"name": "Stolen"},
+    "/admin/references/{kind}": {"id": 8, "label": "Made up"},
+    "/admin/targeting-rules/{rule_id}": {"value": ["AT"]},
+    "/admin/banners/{banner_id}/schedule": {"expiresAt": "2026-11-01T00:00:00Z"},
     "/admin/placements/{placement_id}": {"label": "Stolen", "isActive": False},
     "/admin/banners/{banner_id}": {"title": "Stolen", "isActive": False},
     "/admin/campaigns/{campaign_id}": {"name": "Stolen"},
@@ -33,21 +57,31 @@ OPERATIONS = [
     for method in operations
     if path.startswith("/admin")
 ]
-ON_ONE_THING = [(method, path) for method, path in OPERATIONS if "{" in path]
+ON_ONE_THING = [(method, path) for method, path in OPERATIONS if "{" in path and (method, path) not in SHARED]
 LISTS = [path for method, path in OPERATIONS if method == "GET" and "{" not in path]
 
 
 async def make_everything(control: ControlPlane) -> dict[str, str]:
     """Give an advertiser and a publisher one of each thing, and tell their ids."""
-    async with control.acting_as(Role.PUBLISHER) as publisher:
-        placement = await publisher.make_placement()
-    async with control.acting_as(Role.ADVERTISER) as advertiser:
+    advertiser_id, publisher_id = SystemIds().new(), SystemIds().new()
+    async with control.acting_as(Role.PUBLISHER, publisher_id) as publisher:
+        site = await publisher.make_site()
+        placement = await publisher.make_placement(siteId=site["id"])
+    async with control.acting_as(Role.ADVERTISER, advertiser_id) as advertiser:
         banner, campaign = await advertiser.make_banner(), await advertiser.make_campaign()
+        rule = await advertiser.make_rule(campaign)
         await advertiser.link(campaign, placement)
         await advertiser.assign(campaign, placement, banner)
     async with control.acting_as(Role.ADMIN) as admin:
         key = await admin.made("/admin/api-keys", {"name": "shop", "role": "viewer"})
+        await admin.make_reference("brand", id=7)
     return {
+        "advertiser_id": str(advertiser_id),
+        "publisher_id": str(publisher_id),
+        "site_id": site["id"],
+        "rule_id": rule["id"],
+        "kind": "brand",
+        "reference_id": "7",
         "placement_id": placement["id"],
         "banner_id": banner["id"],
         "campaign_id": campaign["id"],
@@ -81,9 +115,10 @@ async def test_another_account_finds_nothing_and_changes_nothing(
     role: Role, control: ControlPlane, pool: Pool
 ) -> None:
     ids = await make_everything(control)
-    before = await rows_of(pool)
 
     async with control.acting_as(role) as intruder:
+        await intruder.get("/admin/banners")  # Who asks for the first time becomes an account.
+        before = await rows_of(pool)
         statuses = {
             (method, path): await attempt(intruder, method, path, ids) for method, path in ON_ONE_THING
         }
@@ -125,7 +160,8 @@ async def test_a_list_shows_nothing_of_another_account(
         answer = await intruder.get(path, params=query)
 
     assert answer.status_code in {200, 403}, answer.text
-    assert not any(one in answer.text for one in [*ids.values(), "4711"])
+    named = [one for name, one in ids.items() if name not in {"kind", "reference_id"}]
+    assert not any(one in answer.text for one in [*named, "4711"])
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
@@ -145,6 +181,7 @@ async def test_without_a_token_nothing_is_read(method: str, path: str, control: 
         (Role.ADVERTISER, "/admin/banners", "advertiserId"),
         (Role.ADVERTISER, "/admin/campaigns", "advertiserId"),
         (Role.PUBLISHER, "/admin/placements", "publisherId"),
+        (Role.PUBLISHER, "/admin/sites", "publisherId"),
     ],
 )
 async def test_what_an_account_makes_is_its_own(
@@ -156,6 +193,7 @@ async def test_what_an_account_makes_is_its_own(
             "/admin/banners": client.make_banner,
             "/admin/campaigns": client.make_campaign,
             "/admin/placements": client.make_placement,
+            "/admin/sites": client.make_site,
         }
 
         unnamed, named = await makers[path](), await makers[path](**{field: str(account_id)})
@@ -171,3 +209,53 @@ async def test_an_admin_makes_things_for_an_account(control: ControlPlane, admin
         made = await admin.make_campaign(advertiserId=str(account_id))
 
         assert (await advertiser.get(f"/admin/campaigns/{made['id']}")).json() == made
+
+
+@pytest.mark.parametrize("path", sorted({path for _, path in SHARED}))
+@pytest.mark.parametrize("role", Role)
+async def test_what_belongs_to_nobody_is_read_by_everybody(
+    role: Role, path: str, control: ControlPlane
+) -> None:
+    ids = await make_everything(control)
+
+    async with control.acting_as(role) as client:
+        answer = await client.get(filled(path, ids))
+
+    assert answer.status_code == 200
+    assert answer.json()["totalCount"] == 1
+
+
+@pytest.mark.parametrize(("role", "noun"), [(Role.ADVERTISER, "advertisers"), (Role.PUBLISHER, "publishers")])
+async def test_an_account_reads_itself_and_changes_nothing_of_it(
+    role: Role, noun: str, control: ControlPlane, pool: Pool
+) -> None:
+    account_id = SystemIds().new()
+    ids = {"advertiser_id": str(account_id), "publisher_id": str(account_id)}
+    own = [(method, path) for method, path in ON_ONE_THING if path.startswith(f"/admin/{noun}/")]
+
+    async with control.acting_as(role, account_id) as client:
+        listed = (await client.get(f"/admin/{noun}")).json()
+        before = await rows_of(pool)
+        statuses = {(method, path): await attempt(client, method, path, ids) for method, path in own}
+
+    assert [one["id"] for one in listed["items"]] == [str(account_id)]
+    assert {status for (method, _), status in statuses.items() if method == "GET"} == {200}
+    assert {status for (method, _), status in statuses.items() if method != "GET"} == {403}
+    assert await rows_of(pool) == before
+
+
+@pytest.mark.parametrize(("role", "noun"), [(Role.ADVERTISER, "advertisers"), (Role.PUBLISHER, "publishers")])
+async def test_the_tokens_of_a_deleted_account_are_refused_until_it_is_restored(
+    role: Role, noun: str, control: ControlPlane, admin: Client
+) -> None:
+    account = await admin.made(f"/admin/{noun}", {"name": "Account"})
+    path = f"/admin/{noun}/{account['id']}"
+
+    async with control.acting_as(role, UUID(account["id"])) as client:
+        assert (await client.get(path)).json() == account
+        assert (await admin.delete(path)).status_code == 204
+        refused = await client.get(path)
+        assert (await admin.post(f"{path}/restore")).status_code == 200
+        assert (await client.get(path)).status_code == 200
+
+    problem(refused, 401, "UNAUTHENTICATED")

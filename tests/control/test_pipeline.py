@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import timedelta
+from ipaddress import ip_network
 from uuid import UUID
 
 import httpx
@@ -55,7 +56,7 @@ async def test_the_api_runs_no_script_and_is_not_stored(path: str, control: Cont
 
 async def test_the_console_may_bring_its_own_policy(control: ControlPlane) -> None:
     async with control.client() as client:
-        headers = (await client.get("/")).headers
+        headers = (await client.get("/console")).headers
 
     assert "content-security-policy" not in headers
     assert headers["x-content-type-options"] == "nosniff"
@@ -134,7 +135,7 @@ async def test_a_body_with_very_many_wrong_fields_gets_a_bounded_answer(admin: C
 @pytest.fixture
 async def limited(database_url: str, redis_url: str) -> AsyncGenerator[ControlPlane]:
     settings = control_settings(
-        database_url, redis_url, rate_limit_permits_per_minute=3, trusted_proxies=("10.0.0.0/8",)
+        database_url, redis_url, rate_limit_permits_per_minute=3, trusted_proxies=(ip_network("10.0.0.0/8"),)
     )
     async with running_control(settings) as control:
         yield control

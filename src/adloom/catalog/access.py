@@ -31,6 +31,13 @@ def writing_scope(actor: Actor, owner: Role) -> Scope:
     return reading_scope(actor, owner)
 
 
+def admin_scope(actor: Actor) -> Scope:
+    """Tell what someone may change of what only admins change: everything, or nothing."""
+    if actor.role is not Role.ADMIN:
+        raise ForbiddenError("Only an admin may change this.")
+    return Scope(actor.account_id)
+
+
 def new_owner(scope: Scope, named: UUID | None, *, field: str) -> UUID | None:
     """Tell whose a new thing will be: an account's things are its own, whatever it says."""
     if scope.account_id is None:

@@ -1,18 +1,73 @@
 """What the nouns' routes have in common: who asks, and the catalog that is asked."""
 
-from typing import Annotated
+from collections.abc import Callable, Coroutine
+from datetime import datetime
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Request
+import msgspec
+from fastapi import APIRouter, Depends, Request, Response
 
-from adloom.catalog.access import Scope, reading_scope, writing_scope
+from adloom.catalog.access import Scope, admin_scope, reading_scope, writing_scope
+from adloom.catalog.audit.entry import author_of
 from adloom.catalog.changes import Catalog
+from adloom.catalog.concurrency import UNCONDITIONAL, entity_tag, precondition_of
 from adloom.core.actor import Role
 from adloom.runtime.http.dependencies import CurrentActor, GuardedRoute
-from adloom.runtime.http.openapi import problems
+from adloom.runtime.http.openapi import NEEDS_A_TOKEN, problems
+
+CHANGING_METHODS: Final = frozenset({"PATCH", "PUT", "DELETE", "POST"})
+IF_MATCH: Final = {
+    "name": "If-Match",
+    "in": "header",
+    "required": False,
+    "description": "The `ETag` of what you have read: if it has changed since, nothing is written (409).",
+    "schema": {"type": "string"},
+}
 
 
-def _catalog(request: Request) -> Catalog:
-    return request.app.state.catalog
+class Stamped(msgspec.Struct, frozen=True, rename="camel"):
+    """The part of an answer that names the state of a thing; lists have none."""
+
+    updated_at: datetime | None = None
+
+
+_decode_stamp = msgspec.json.Decoder(Stamped).decode
+
+
+class CatalogRoute(GuardedRoute):
+    """A guarded route whose answers of a single thing say in which state it is."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:  # noqa: ANN401 - the framework's own
+        super().__init__(path, endpoint, **options)
+        if set(self.methods or ()) & {"PATCH", "PUT", "DELETE"}:
+            self.openapi_extra = {**NEEDS_A_TOKEN, "parameters": [IF_MATCH]}
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Read the state off the answer itself, so that no handler has to tell it."""
+        handle = super().get_route_handler()
+
+        async def tagged(request: Request) -> Response:
+            response = await handle(request)
+            is_json = response.media_type == "application/json" and bool(response.body)
+            updated_at = _decode_stamp(response.body).updated_at if is_json else None
+            if updated_at is not None:
+                response.headers["ETag"] = entity_tag(updated_at)
+            return response
+
+        return tagged
+
+
+def _catalog(request: Request, actor: CurrentActor) -> Catalog:
+    catalog: Catalog = request.app.state.catalog
+    changes = request.method in CHANGING_METHODS
+    if_match = ", ".join(request.headers.getlist("if-match")) if "if-match" in request.headers else None
+    return catalog.written_by(
+        author_of(actor, request.state.request_id), precondition_of(if_match) if changes else UNCONDITIONAL
+    )
+
+
+def _writes_as_admin(actor: CurrentActor) -> Scope:
+    return admin_scope(actor)
 
 
 def _reads_as_advertiser(actor: CurrentActor) -> Scope:
@@ -32,6 +87,7 @@ def _writes_as_publisher(actor: CurrentActor) -> Scope:
 
 
 CatalogOfTheApp = Annotated[Catalog, Depends(_catalog)]
+AdminWrites = Annotated[Scope, Depends(_writes_as_admin)]
 AdvertiserReads = Annotated[Scope, Depends(_reads_as_advertiser)]
 AdvertiserWrites = Annotated[Scope, Depends(_writes_as_advertiser)]
 PublisherReads = Annotated[Scope, Depends(_reads_as_publisher)]
@@ -43,6 +99,6 @@ def catalog_router(prefix: str, *, tag: str) -> APIRouter:
     return APIRouter(
         prefix=prefix,
         tags=[tag],
-        route_class=GuardedRoute,
+        route_class=CatalogRoute,
         responses=problems(400, 401, 403, 404, 409, 413, 503),
     )

@@ -1,20 +1,28 @@
-"""Every committed write raises the catalog's version and notifies the indexes.
+"""Every committed write leaves its trail, raises the catalog's version and notifies the indexes.
 
 The version is raised under the lock of its one row, so versions have the order of the
 commits. A lost notice is no harm: indexes also look at the version by themselves.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from enum import StrEnum
 
+import msgspec
 import structlog
-from redis.exceptions import RedisError
 
+from adloom.catalog.audit import store as audit_store
+from adloom.catalog.audit.difference import action_of, creation, deletion, difference
+from adloom.catalog.audit.entry import About, Author, Entry, system_author
+from adloom.catalog.concurrency import UNCONDITIONAL, Precondition
+from adloom.core.clock import Clock, SystemClock
 from adloom.runtime.postgres import Connection, Pool
-from adloom.runtime.valkey import Valkey
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey, again_if_cut_off
 
 NOTICE_CHANNEL = "adloom:catalog:changed"
+NOTICE_SECONDS_MAX = 1.0  # The write is committed, and its client waits: the indexes look by themselves too.
 
 RAISE_VERSION = "UPDATE catalog_version SET version = version + 1 RETURNING version"
 INSERT_CHANGES = """
@@ -37,23 +45,64 @@ class Noun(StrEnum):
 
 
 class CatalogWrite:
-    """One transaction on the catalog, and what it has touched so far."""
+    """One transaction on the catalog, and what it has touched and done so far.
 
-    def __init__(self, connection: Connection) -> None:
+    `precondition` is what the client has said about the thing that it wants to change.
+    """
+
+    def __init__(
+        self, connection: Connection, author: Author, precondition: Precondition, *, at: datetime
+    ) -> None:
         self.connection = connection
+        self.author = author
+        self.at = at
+        self.precondition = precondition
         self.touched: set[tuple[Noun, int]] = set()
+        self.entries: list[Entry] = []
 
     def touch(self, noun: Noun, key: int) -> None:
         """Say that the index must look at this thing again."""
         self.touched.add((noun, key))
 
+    def record_creation(self, about: About, thing: msgspec.Struct) -> None:
+        """Leave in the trail that a thing was made."""
+        self.entries.append(Entry(about, "create", creation(thing)))
+
+    def record_update(self, about: About, before: msgspec.Struct, after: msgspec.Struct) -> None:
+        """Leave in the trail how a thing was changed."""
+        self.entries.append(Entry(about, action_of(before, after), difference(before, after)))
+
+    def record_deletion(self, about: About, thing: msgspec.Struct) -> None:
+        """Leave in the trail that a thing was removed for good."""
+        self.entries.append(Entry(about, "delete", deletion(thing)))
+
+    async def write_trail(self) -> None:
+        """Append what was done so far; the end of the transaction does so, and a long one in between."""
+        await audit_store.append(self.connection, self.author, self.entries, at=self.at)
+        self.entries.clear()
+
 
 class Catalog:
-    """The way to read and to write the catalog."""
+    """The way to read and to write the catalog, for one author."""
 
-    def __init__(self, pool: Pool, valkey: Valkey) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        valkey: Valkey,
+        *,
+        clock: Clock | None = None,
+        author: Author | None = None,
+        precondition: Precondition = UNCONDITIONAL,
+    ) -> None:
         self._pool = pool
         self._valkey = valkey
+        self._clock = clock or SystemClock()
+        self._author = author or system_author("catalog")
+        self._precondition = precondition
+
+    def written_by(self, author: Author, precondition: Precondition = UNCONDITIONAL) -> "Catalog":
+        """Give the same catalog to somebody who writes under their own name."""
+        return Catalog(self._pool, self._valkey, clock=self._clock, author=author, precondition=precondition)
 
     @asynccontextmanager
     async def read(self) -> AsyncGenerator[Connection]:
@@ -66,8 +115,10 @@ class Catalog:
         """Give a transaction; when it ends well it is committed and the indexes are notified."""
         version: int | None = None
         async with self._pool.acquire() as connection, connection.transaction():
-            write = CatalogWrite(connection)
+            write = CatalogWrite(connection, self._author, self._precondition, at=self._clock.now())
             yield write
+            await write.write_trail()
+            # Last, because the lock of the version makes all other writes wait for our commit.
             if write.touched:
                 version = await _record(write)
         if version is not None:
@@ -75,8 +126,9 @@ class Catalog:
 
     async def _notify(self, version: int) -> None:
         try:
-            await self._valkey.publish(NOTICE_CHANNEL, str(version))
-        except (RedisError, OSError) as error:
+            async with asyncio.timeout(NOTICE_SECONDS_MAX):
+                await again_if_cut_off(lambda: self._valkey.publish(NOTICE_CHANNEL, str(version)))
+        except VALKEY_AWAY as error:
             log.warning("catalog_notice_not_sent", version=version, error=repr(error))
 
 

@@ -43,6 +43,7 @@ class LinkAnswer(Answer):
     placement_id: UUID
     is_active: bool
     created_at: datetime
+    updated_at: datetime
 
 
 class LinkQuery(ListQuery):
@@ -134,8 +135,9 @@ async def create_link(
             placement_id=PlacementId(body.placement_id),
             is_active=body.is_active,
             created_at=now,
+            updated_at=now,
         )
-        await store.insert_link(write, scope, link)
+        await store.insert_link(write, scope, campaign, link)
     return LinkAnswer.model_validate(link)
 
 
@@ -154,13 +156,13 @@ async def list_links(
 
 @router.patch("/{placement_id}")
 async def change_link(
-    path: LinkOfThePath, body: LinkPatch, scope: AdvertiserWrites, catalog: CatalogOfTheApp
+    path: LinkOfThePath, body: LinkPatch, scope: AdvertiserWrites, catalog: CatalogOfTheApp, now: Now
 ) -> LinkAnswer:
     """Switch the use of a placement on or off."""
     async with catalog.write() as write:
         locked = await _link(write, scope, path)
-        link = body.applied_to(locked.link)
-        await store.update_link(write, locked, link)
+        write.precondition.check(locked.link)
+        link = await store.update_link(write, locked, body.applied_to(locked.link, updated_at=now))
     return LinkAnswer.model_validate(link)
 
 
@@ -168,7 +170,9 @@ async def change_link(
 async def delete_link(path: LinkOfThePath, scope: AdvertiserWrites, catalog: CatalogOfTheApp) -> None:
     """Take a placement from a campaign, with the banners assigned there."""
     async with catalog.write() as write:
-        await store.delete_link(write, await _link(write, scope, path))
+        locked = await _link(write, scope, path)
+        write.precondition.check(locked.link)
+        await store.delete_link(write, locked)
 
 
 @router.post("/{placement_id}/banners", status_code=status.HTTP_201_CREATED)
@@ -223,8 +227,7 @@ async def change_assignment(  # noqa: PLR0913, PLR0917 - a link, a banner, a bod
     async with catalog.write() as write:
         locked = await _link(write, scope, path)
         before = await store.find_assignment_locked(write, locked, banner_id)
-        after = body.applied_to(before, updated_at=now)
-        await store.update_assignment(write, locked, after)
+        after = await store.update_assignment(write, locked, before, body.applied_to(before, updated_at=now))
     return AssignmentAnswer.model_validate(after)
 
 
@@ -244,7 +247,7 @@ async def delete_assignment(
 
 
 async def _campaign(write: CatalogWrite, scope: Scope, campaign_id: UUID) -> Campaign:
-    return (await campaigns.find_locked(write, scope, campaign_id)).present()
+    return (await campaigns.find_parent_locked(write, scope, campaign_id)).present()
 
 
 async def _link(write: CatalogWrite, scope: Scope, path: LinkPath) -> store.LockedLink:

@@ -42,6 +42,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     placement_id: PlacementId
     is_active: bool
     created_at: datetime
+    updated_at: datetime
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,14 +13,19 @@ from adloom.catalog.api import AdvertiserReads, AdvertiserWrites, CatalogOfTheAp
 from adloom.catalog.banner import store
 from adloom.catalog.banner.model import COLOR_PATTERN, MEDIA_VARIANTS_MAX, TAGS_MAX, Banner
 from adloom.catalog.changes import Catalog
+from adloom.catalog.created_by import user_behind
+from adloom.catalog.shapes import RecurrenceRule, TimeOfDay, TimeOfDayShown, TimeZone
 from adloom.catalog.source import Source
 from adloom.core.ids import AdvertiserId, BannerId
+from adloom.pacing.schedule import ScheduleStatus
 from adloom.runtime.http.dependencies import Ids, Now
 from adloom.runtime.http.pages import ListQuery, Page, page_of
 from adloom.runtime.http.shapes import (
+    INT4_MAX,
     Answer,
     Body,
     Flag,
+    Moment,
     Name,
     Natural,
     Patch,
@@ -34,7 +39,28 @@ from adloom.runtime.http.shapes import (
 Color = Annotated[str, AfterValidator(matching(COLOR_PATTERN, "must be a colour like #ff8800"))]
 
 
-class BannerFields(Body):
+class BannerScheduleFields(Body):
+    """When a banner may be shown."""
+
+    publish_at: Moment | None = None
+    expires_at: Moment | None = None
+    schedule_timezone: TimeZone = "UTC"
+    recurrence_rule: RecurrenceRule | None = None
+    recurrence_window_start: TimeOfDay | None = None
+    recurrence_window_end: TimeOfDay | None = None
+    schedule_status: Annotated[
+        ScheduleStatus, Field(description="Where it is not given, it follows from the dates.")
+    ] = ScheduleStatus.EVERGREEN
+
+    def scheduled(self, banner: Banner, *, now: datetime) -> Banner:
+        """Give the banner with the status that was given, or with the one of the dates that were given."""
+        given = self.model_fields_set
+        if "schedule_status" not in given and given & {"publish_at", "expires_at"}:
+            banner = banner.with_status_of_dates(now)
+        return banner.with_schedule_checked()
+
+
+class BannerFields(BannerScheduleFields):
     """What a banner can be told."""
 
     title: Name
@@ -57,9 +83,15 @@ class BannerFields(Body):
     utm_medium: Text100 | None = None
     utm_campaign: Text100 | None = None
     utm_content: Text100 | None = None
+    brand_id: Natural | None = None
+    category_id: Natural | None = None
+    product_id: Natural | None = None
+    seo_id: UUID | None = None
     tags: Annotated[tuple[Text100, ...], Field(max_length=TAGS_MAX)] = ()
     bg_color: Color | None = None
     priority: Natural = 0
+    is_evergreen_fallback: Flag = False
+    fallback_placeholder_url: WebAddress | None = None
 
 
 class BannerBody(BannerFields):
@@ -70,6 +102,10 @@ class BannerBody(BannerFields):
 
 class BannerPatch(Patch, BannerFields):
     """Changes of a banner."""
+
+
+class BannerSchedulePatch(Patch, BannerScheduleFields):
+    """Changes of when a banner may be shown."""
 
 
 class BannerAnswer(Answer):
@@ -95,9 +131,23 @@ class BannerAnswer(Answer):
     utm_medium: str | None
     utm_campaign: str | None
     utm_content: str | None
+    brand_id: int | None
+    category_id: int | None
+    product_id: int | None
+    seo_id: UUID | None
     tags: tuple[str, ...]
     bg_color: str | None
     priority: int
+    publish_at: datetime | None
+    expires_at: datetime | None
+    schedule_timezone: str
+    recurrence_rule: str | None
+    recurrence_window_start: TimeOfDayShown | None
+    recurrence_window_end: TimeOfDayShown | None
+    schedule_status: ScheduleStatus
+    is_evergreen_fallback: bool
+    fallback_placeholder_url: str | None
+    created_by: UUID | None
     created_at: datetime
     updated_at: datetime
     deleted_at: datetime | None
@@ -109,7 +159,10 @@ class BannerQuery(ListQuery):
     SORTABLE: ClassVar = store.SORTABLE
 
     is_active: bool | None = None
+    schedule_status: ScheduleStatus | None = None
     source: Source | None = None
+    brand_id: Annotated[int | None, Field(ge=0, le=INT4_MAX)] = None
+    category_id: Annotated[int | None, Field(ge=0, le=INT4_MAX)] = None
     tag: Text100 | None = None
     include_deleted: bool = False
     search: Text255 | None = None
@@ -124,16 +177,18 @@ async def create_banner(
 ) -> BannerAnswer:
     """Make a banner."""
     owner = new_owner(scope, body.advertiser_id, field="advertiserId")
-    banner = Banner(
-        **body.fields(but="advertiser_id"),
-        id=BannerId(ids.new()),
-        advertiser_id=None if owner is None else AdvertiserId(owner),
-        created_at=now,
-        updated_at=now,
-        deleted_at=None,
-    )
     async with catalog.write() as write:
-        await store.banners.insert(write, banner)
+        banner = Banner(
+            **body.fields(but="advertiser_id"),
+            id=BannerId(ids.new()),
+            advertiser_id=None if owner is None else AdvertiserId(owner),
+            created_by=await user_behind(write),
+            created_at=now,
+            updated_at=now,
+            deleted_at=None,
+        )
+        banner = body.scheduled(banner, now=now)
+        await store.insert(write, banner)
     return BannerAnswer.model_validate(banner)
 
 
@@ -145,6 +200,9 @@ async def list_banners(
     filters = store.matching(
         is_active=query.is_active,
         source=query.source,
+        schedule_status=query.schedule_status,
+        brand_id=query.brand_id,
+        category_id=query.category_id,
         tag=query.tag,
         search=query.search,
         includes_deleted=query.include_deleted,
@@ -167,7 +225,27 @@ async def change_banner(
 ) -> BannerAnswer:
     """Change a banner, field by field."""
     return await _changed(
-        catalog, scope, banner_id, lambda banner: body.applied_to(banner.present(), updated_at=now)
+        catalog,
+        scope,
+        banner_id,
+        lambda banner: body.scheduled(body.applied_to(banner.present(), updated_at=now), now=now),
+    )
+
+
+@router.patch("/{banner_id}/schedule")
+async def schedule_banner(
+    banner_id: UUID,
+    body: BannerSchedulePatch,
+    scope: AdvertiserWrites,
+    catalog: CatalogOfTheApp,
+    now: Now,
+) -> BannerAnswer:
+    """Say when a banner may be shown."""
+    return await _changed(
+        catalog,
+        scope,
+        banner_id,
+        lambda banner: body.scheduled(body.applied_to(banner.present(), updated_at=now), now=now),
     )
 
 
@@ -205,6 +283,6 @@ async def _changed(
     catalog: Catalog, scope: Scope, banner_id: UUID, change: Callable[[Banner], Banner]
 ) -> BannerAnswer:
     async with catalog.write() as write:
-        banner = change(await store.banners.find_locked(write, scope, banner_id))
-        await store.banners.update(write, banner)
+        before = await store.banners.find_locked(write, scope, banner_id)
+        banner = await store.update(write, before, change(before))
     return BannerAnswer.model_validate(banner)

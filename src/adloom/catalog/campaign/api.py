@@ -6,13 +6,16 @@ from typing import Annotated, ClassVar
 from uuid import UUID
 
 from fastapi import Query, status
+from pydantic import Field
 
 from adloom.catalog.access import Scope, new_owner
 from adloom.catalog.api import AdvertiserReads, AdvertiserWrites, CatalogOfTheApp, catalog_router
 from adloom.catalog.campaign import store
 from adloom.catalog.campaign.lifecycle import CampaignStatus
-from adloom.catalog.campaign.model import Campaign
+from adloom.catalog.campaign.model import BidType, Campaign, PacingStrategy
 from adloom.catalog.changes import Catalog
+from adloom.catalog.created_by import user_behind
+from adloom.catalog.shapes import Paisa, Price, PriceShown, TimeZone
 from adloom.catalog.source import Source
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.runtime.http.dependencies import Ids, Now
@@ -28,6 +31,16 @@ class CampaignFields(Body):
     source: Source = Source.INTERNAL
     starts_at: Moment | None = None
     ends_at: Moment | None = None
+    budget_total_paisa: Paisa | None = None
+    budget_daily_paisa: Paisa | None = None
+    impression_cap: Natural | None = None
+    click_cap: Natural | None = None
+    bid_type: BidType = BidType.CPM
+    bid_amount_micros: Annotated[
+        Price | None, Field(alias="bidAmount", description="Per thousand impressions, or per click.")
+    ] = None
+    pacing_strategy: PacingStrategy = PacingStrategy.SMOOTH
+    timezone: TimeZone = "UTC"
     advertiser_name: Text255 | None = None
     advertiser_contact: Text255 | None = None
     contract_ref: Text255 | None = None
@@ -62,10 +75,19 @@ class CampaignAnswer(Answer):
     status: CampaignStatus
     starts_at: datetime | None
     ends_at: datetime | None
+    budget_total_paisa: int | None
+    budget_daily_paisa: int | None
+    impression_cap: int | None
+    click_cap: int | None
+    bid_type: BidType
+    bid_amount_micros: Annotated[PriceShown | None, Field(alias="bidAmount")]
+    pacing_strategy: PacingStrategy
+    timezone: str
     advertiser_name: str | None
     advertiser_contact: str | None
     contract_ref: str | None
     priority: int
+    created_by: UUID | None
     created_at: datetime
     updated_at: datetime
     deleted_at: datetime | None
@@ -91,16 +113,17 @@ async def create_campaign(
 ) -> CampaignAnswer:
     """Make a campaign; it begins as a draft."""
     owner = new_owner(scope, body.advertiser_id, field="advertiserId")
-    campaign = Campaign(
-        **body.fields(but="advertiser_id"),
-        id=CampaignId(ids.new()),
-        advertiser_id=None if owner is None else AdvertiserId(owner),
-        status=CampaignStatus.DRAFT,
-        created_at=now,
-        updated_at=now,
-        deleted_at=None,
-    ).with_dates_checked()
     async with catalog.write() as write:
+        campaign = Campaign(
+            **body.fields(but="advertiser_id"),
+            id=CampaignId(ids.new()),
+            advertiser_id=None if owner is None else AdvertiserId(owner),
+            status=CampaignStatus.DRAFT,
+            created_by=await user_behind(write),
+            created_at=now,
+            updated_at=now,
+            deleted_at=None,
+        ).with_dates_checked()
         await store.campaigns.insert(write, campaign)
     return CampaignAnswer.model_validate(campaign)
 
@@ -201,6 +224,6 @@ async def _changed(
     catalog: Catalog, scope: Scope, campaign_id: UUID, rule: Callable[[Campaign], Campaign]
 ) -> CampaignAnswer:
     async with catalog.write() as write:
-        campaign = rule(await store.campaigns.find_locked(write, scope, campaign_id))
-        await store.campaigns.update(write, campaign)
+        before = await store.campaigns.find_locked(write, scope, campaign_id)
+        campaign = await store.campaigns.update(write, before, rule(before))
     return CampaignAnswer.model_validate(campaign)

@@ -1,20 +1,16 @@
 """A campaign, and what can be wrong with one."""
 
 from datetime import datetime
+from enum import StrEnum
 
 import msgspec
 
 from adloom.catalog.campaign.lifecycle import CampaignStatus, check_move
 from adloom.catalog.soft_delete import SoftDeletable
 from adloom.catalog.source import Source
-from adloom.core.errors import BadRequestError, NotFoundError
-from adloom.core.ids import AdvertiserId, CampaignId
-
-
-class CampaignNotFoundError(NotFoundError):
-    """No such campaign, or it is somebody else's."""
-
-    code = "CAMPAIGN_NOT_FOUND"
+from adloom.core.errors import BadRequestError
+from adloom.core.ids import AdvertiserId, CampaignId, UserId
+from adloom.core.money import Micros
 
 
 class CampaignAlreadyDeletedError(BadRequestError):
@@ -35,6 +31,20 @@ class CampaignDateError(BadRequestError):
     code = "CAMPAIGN_DATE_INVALID"
 
 
+class BidType(StrEnum):
+    """What a campaign pays for."""
+
+    CPM = "cpm"
+    CPC = "cpc"
+
+
+class PacingStrategy(StrEnum):
+    """How a campaign spreads its budget over a day."""
+
+    SMOOTH = "Smooth"
+    ACCELERATED = "Accelerated"
+
+
 class Campaign(SoftDeletable, frozen=True, kw_only=True):
     """A purpose with dates."""
 
@@ -50,10 +60,19 @@ class Campaign(SoftDeletable, frozen=True, kw_only=True):
     status: CampaignStatus
     starts_at: datetime | None
     ends_at: datetime | None
+    budget_total_paisa: int | None
+    budget_daily_paisa: int | None
+    impression_cap: int | None
+    click_cap: int | None
+    bid_type: BidType
+    bid_amount_micros: Micros | None
+    pacing_strategy: PacingStrategy
+    timezone: str
     advertiser_name: str | None
     advertiser_contact: str | None
     contract_ref: str | None
     priority: int
+    created_by: UserId | None
     created_at: datetime
 
     def with_dates_checked(self) -> "Campaign":

@@ -1,11 +1,12 @@
 """SQL of campaigns."""
 
 from adloom.catalog.campaign.lifecycle import CampaignStatus
-from adloom.catalog.campaign.model import Campaign, CampaignNotFoundError
+from adloom.catalog.campaign.model import Campaign
 from adloom.catalog.changes import Noun
 from adloom.catalog.owned_table import OwnedTable
 from adloom.catalog.source import Source
 from adloom.core.actor import Role
+from adloom.core.errors import CampaignNotFoundError
 from adloom.runtime.listing import Filters
 
 SORTABLE = frozenset(

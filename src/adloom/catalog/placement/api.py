@@ -10,8 +10,17 @@ from pydantic import AfterValidator, Field
 from adloom.catalog.access import new_owner
 from adloom.catalog.api import CatalogOfTheApp, PublisherReads, PublisherWrites, catalog_router
 from adloom.catalog.placement import store
-from adloom.catalog.placement.model import SLUG_LENGTH_MAX, SLUG_PATTERN, Layout, Placement
+from adloom.catalog.placement.model import (
+    PLACEMENT_TYPE_DEFAULT,
+    SLUG_LENGTH_MAX,
+    SLUG_PATTERN,
+    Delivery,
+    Layout,
+    Placement,
+)
+from adloom.catalog.shapes import Price, PriceShown, TimeZone
 from adloom.core.ids import PlacementId, PublisherId
+from adloom.core.money import Micros
 from adloom.runtime.http.dependencies import Ids, Now
 from adloom.runtime.http.pages import ListQuery, Page, page_of
 from adloom.runtime.http.shapes import (
@@ -40,6 +49,8 @@ Slug = Annotated[
     ),
 ]
 
+PlacementType = Annotated[Name, Field(max_length=50)]
+
 
 class PlacementFields(Body):
     """What a placement can be told."""
@@ -57,6 +68,11 @@ class PlacementFields(Body):
     sort_order: Natural = 0
     fallback_placeholder_url: WebAddress | None = None
     allow_partial_render: Flag = False
+    delivery: Delivery = Delivery.DIRECT
+    placement_type: PlacementType = PLACEMENT_TYPE_DEFAULT
+    floor_cpm_micros: Annotated[Price, Field(alias="floorCpm")] = Micros(0)
+    timezone: TimeZone = "UTC"
+    site_id: UUID | None = None
 
 
 class PlacementBody(PlacementFields):
@@ -87,6 +103,11 @@ class PlacementAnswer(Answer):
     sort_order: int
     fallback_placeholder_url: str | None
     allow_partial_render: bool
+    delivery: Delivery
+    placement_type: str
+    floor_cpm_micros: Annotated[PriceShown, Field(alias="floorCpm")]
+    timezone: str
+    site_id: UUID | None
     created_at: datetime
     updated_at: datetime
     # A placement is removed for good; the field is there because every resource has it.
@@ -100,6 +121,7 @@ class PlacementQuery(ListQuery):
 
     is_active: bool | None = None
     layout_type: Layout | None = None
+    delivery: Delivery | None = None
     search: Text255 | None = None
 
 
@@ -129,7 +151,12 @@ async def list_placements(
     query: Annotated[PlacementQuery, Query()], scope: PublisherReads, catalog: CatalogOfTheApp
 ) -> Page[PlacementAnswer]:
     """List placements."""
-    filters = store.matching(is_active=query.is_active, layout_type=query.layout_type, search=query.search)
+    filters = store.matching(
+        is_active=query.is_active,
+        layout_type=query.layout_type,
+        delivery=query.delivery,
+        search=query.search,
+    )
     async with catalog.read() as connection:
         listed = await store.placements.page(connection, scope, filters, query.page_request)
     return page_of(PlacementAnswer, listed, query)
@@ -151,8 +178,7 @@ async def change_placement(
     """Change a placement, field by field."""
     async with catalog.write() as write:
         before = await store.placements.find_locked(write, scope, placement_id)
-        after = body.applied_to(before, updated_at=now)
-        await store.update(write, after)
+        after = await store.update(write, before, body.applied_to(before, updated_at=now))
     return PlacementAnswer.model_validate(after)
 
 

@@ -6,17 +6,13 @@ from typing import Final
 
 import msgspec
 
-from adloom.core.errors import ConflictError, NotFoundError
-from adloom.core.ids import PlacementId, PublisherId
+from adloom.core.errors import ConflictError
+from adloom.core.ids import PlacementId, PublisherId, SiteId
+from adloom.core.money import Micros
 
 SLUG_PATTERN: Final = r"^[a-z0-9]+(?:-[a-z0-9]+)*$"
 SLUG_LENGTH_MAX: Final = 100
-
-
-class PlacementNotFoundError(NotFoundError):
-    """No such placement, or it is somebody else's."""
-
-    code = "PLACEMENT_NOT_FOUND"
+PLACEMENT_TYPE_DEFAULT: Final = "banner"
 
 
 class PlacementSlugTakenError(ConflictError):
@@ -46,6 +42,14 @@ class Layout(StrEnum):
     STICKY_BAR = "sticky_bar"
 
 
+class Delivery(StrEnum):
+    """What fills a placement."""
+
+    DIRECT = "direct"
+    AUCTION = "auction"
+    CONTEXTUAL = "contextual"
+
+
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
     """A slot on a page."""
 
@@ -64,5 +68,10 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     sort_order: int
     fallback_placeholder_url: str | None
     allow_partial_render: bool
+    delivery: Delivery
+    placement_type: str
+    floor_cpm_micros: Micros
+    timezone: str
+    site_id: SiteId | None
     created_at: datetime
     updated_at: datetime

@@ -1,0 +1,1 @@
+"""Advertisers: who pays. They own campaigns and banners, and may not want to be seen everywhere."""

@@ -1,0 +1,104 @@
+"""What a write has changed, read off the structs before and after it.
+
+Fields have the names that clients know. Long values are cut: the trail says what happened, it is no backup.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+VALUE_LENGTH_MAX: Final = 1_000
+CUT: Final = "…"
+# Nothing in the catalog has such a field; if one comes, its value stays out of the trail.
+SECRET_NAME: Final = re.compile(r"password|secret|token|hash", re.IGNORECASE)
+HIDDEN: Final = "(not shown)"
+# The moment of a change is the entry's own; the rest never changes.
+UNTOLD: Final = frozenset({"updated_at"})
+
+# Moves have the names of their routes.
+STATUS_ACTIONS: Final = {
+    "draft": "unschedule",
+    "scheduled": "schedule",
+    "active": "activate",
+    "paused": "pause",
+    "ended": "end",
+    "cancelled": "cancel",
+}
+
+Changes = dict[str, Any]
+
+
+def creation(thing: msgspec.Struct) -> Changes:
+    """Tell what a new thing has."""
+    return {name: {"from": None, "to": value} for name, value in _told(thing)}
+
+
+def deletion(thing: msgspec.Struct) -> Changes:
+    """Tell what a thing had that is gone."""
+    return {name: {"from": value, "to": None} for name, value in _told(thing)}
+
+
+def difference(before: msgspec.Struct, after: msgspec.Struct) -> Changes:
+    """Tell the fields that differ."""
+    told = _told_names(type(before))
+    return {
+        told[name]: {"from": _shown(name, getattr(before, name)), "to": _shown(name, getattr(after, name))}
+        for name in changed_fields(before, after)
+    }
+
+
+def changed_fields(before: msgspec.Struct, after: msgspec.Struct) -> list[str]:
+    """Name the fields that differ, but for the moment of the change."""
+    return [
+        name
+        for name in before.__struct_fields__
+        if name not in UNTOLD and getattr(before, name) != getattr(after, name)
+    ]
+
+
+def action_of(before: msgspec.Struct, after: msgspec.Struct) -> str:
+    """Name what was done by what it changed, so that every way to do it has the same name."""
+    names = changed_fields(before, after)
+    if "deleted_at" in names:
+        return "restore" if getattr(after, "deleted_at", None) is None else "delete"
+    if "status" in names:
+        return STATUS_ACTIONS.get(str(getattr(after, "status", "")), "update")
+    if names == ["is_active"]:
+        return "activate" if getattr(after, "is_active", False) else "deactivate"
+    return "update"
+
+
+def _told(thing: msgspec.Struct) -> Iterator[tuple[str, Any]]:
+    for name, told in _told_names(type(thing)).items():
+        value = getattr(thing, name)
+        if value is not None:
+            yield told, _shown(name, value)
+
+
+@cache
+def _told_names(struct: type[msgspec.Struct]) -> Mapping[str, str]:
+    return {name: _camel(name) for name in struct.__struct_fields__ if name not in UNTOLD}
+
+
+@cache
+def _is_secret(name: str) -> bool:
+    return SECRET_NAME.search(name) is not None
+
+
+def _shown(name: str, value: Any) -> Any:  # noqa: ANN401 - any field
+    if _is_secret(name):
+        return HIDDEN
+    # Of these three types nothing has to be made, and an import shows millions of them.
+    if value is None or type(value) is bool or type(value) is int:
+        return value
+    plain = value if type(value) is str else msgspec.to_builtins(value)
+    text = plain if isinstance(plain, str) else msgspec.json.encode(plain).decode()
+    return text[:VALUE_LENGTH_MAX] + CUT if len(text) > VALUE_LENGTH_MAX else plain
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(word.title() for word in others)

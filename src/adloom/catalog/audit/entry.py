@@ -1,0 +1,47 @@
+"""One line of the trail: who did what, to which thing, and what it changed."""
+
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from adloom.core.actor import Actor
+
+SYSTEM_ROLE: Final = "system"
+
+
+class Author(msgspec.Struct, frozen=True, kw_only=True):
+    """Who writes: somebody with a request, or a part of the system."""
+
+    subject: str
+    role: str
+    account_id: UUID | None = None
+    request_id: str | None = None
+
+
+def author_of(actor: Actor, request_id: str | None) -> Author:
+    """Make the author of what a request writes."""
+    return Author(
+        subject=actor.subject, role=actor.role.value, account_id=actor.account_id, request_id=request_id
+    )
+
+
+def system_author(part: str) -> Author:
+    """Make the author of what a part of the system writes by itself: a job, an import at the start."""
+    return Author(subject=f"system:{part}", role=SYSTEM_ROLE)
+
+
+class About(msgspec.Struct, frozen=True):
+    """The thing that an entry is about; `owner_id` is the account that it belongs to."""
+
+    noun: str
+    noun_id: str
+    owner_id: UUID | None
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """What was done to a thing; `changes` has `{"from", "to"}` by field."""
+
+    about: About
+    action: str
+    changes: dict[str, Any]

@@ -1,0 +1,88 @@
+"""Two people, one thing: a write says which state it saw, and a state that is gone is not overwritten.
+
+A thing's state is named by `updatedAt`, so every write must move it forward, be it by a microsecond.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final, Protocol, TypeVar
+
+import msgspec
+
+from adloom.core.errors import FieldProblem, StaleWriteError, ValidationFailedError
+
+MICROSECOND: Final = timedelta(microseconds=1)
+ANY: Final = "*"
+MALFORMED: Final = 'must be * or the ETag of an answer, in its quotes: "2026-11-15T12:00:00Z"'
+# RFC 9110, section 8.8.3: what stands in an entity tag; commas within its quotes do not part the list.
+TAG: Final = re.compile(r'\s*(?P<weak>W/)?"(?P<opaque>[\x21\x23-\x7e\x80-\xff]*)"\s*')
+
+
+class Versioned(Protocol):
+    """A thing that remembers its last change."""
+
+    @property
+    def updated_at(self) -> datetime:
+        """When it was changed last."""
+        ...
+
+
+V = TypeVar("V", bound=Versioned)
+
+
+class Precondition(msgspec.Struct, frozen=True):
+    """The states of which a client says that the thing is in one; None for whatever state it is in."""
+
+    moments: frozenset[datetime] | None = None
+
+    def check(self, thing: Versioned) -> None:
+        """Let a write pass that knows the thing as it is."""
+        if self.moments is not None and thing.updated_at not in self.moments:
+            raise StaleWriteError
+
+
+UNCONDITIONAL: Final = Precondition()
+
+
+def precondition_of(if_match: str | None) -> Precondition:
+    """Read an If-Match header."""
+    if if_match is None or if_match.strip() == ANY:
+        return UNCONDITIONAL
+    moments: set[datetime] = set()
+    position = 0
+    while True:
+        tag = TAG.match(if_match, position)
+        if tag is None:
+            raise ValidationFailedError(
+                f"If-Match {MALFORMED}.", errors=[FieldProblem("If-Match", MALFORMED)]
+            )
+        # A weak tag never matches here, and one that is no moment was never ours.
+        moment = None if tag["weak"] else _moment(tag["opaque"])
+        moments |= set() if moment is None else {moment}
+        position = tag.end()
+        if position == len(if_match):
+            return Precondition(frozenset(moments))
+        if if_match[position] != ",":
+            position = len(if_match)
+        position += 1
+
+
+def entity_tag(updated_at: datetime) -> str:
+    """Name a state, as the ETag of an answer: the same text as its `updatedAt`."""
+    return f'"{updated_at.astimezone(UTC).isoformat().replace("+00:00", "Z")}"'
+
+
+def moved_forward(before: Versioned, after: V) -> V:
+    """Give a changed thing a moment after the one that it had, also within the same microsecond."""
+    if after.updated_at > before.updated_at:
+        return after
+    later = before.updated_at + MICROSECOND
+    return msgspec.structs.replace(after, updated_at=later)  # pyright: ignore[reportArgumentType, reportReturnType, reportUnknownVariableType] - every Versioned here is a struct
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment.astimezone(UTC) if moment.tzinfo is not None else None

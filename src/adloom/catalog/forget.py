@@ -1,0 +1,41 @@
+"""When a record goes, what has named it forgets it: the field becomes null, which counts as a change."""
+
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+from pydantic.alias_generators import to_camel
+
+from adloom.catalog.audit.entry import About, Entry
+from adloom.catalog.changes import CatalogWrite, Noun
+
+
+class Naming(msgspec.Struct, frozen=True, kw_only=True):
+    """A field by which things of a noun name a record; `key` tells its value, of what is bound as $1."""
+
+    noun: Noun
+    table: str
+    owner_field: str
+    owners: str
+    field: str
+    key: str = "$1"
+
+    @property
+    def statement(self) -> str:
+        """The SQL that empties the field; it moves `updated_at` on, as every change does."""
+        return f"""
+            UPDATE {self.table} AS it
+               SET {self.field} = NULL, updated_at = greatest($2, it.updated_at + interval '1 microsecond')
+             WHERE it.{self.field} = {self.key}
+            RETURNING it.id, it.public_id,
+                      (SELECT public_id FROM {self.owners} WHERE id = it.{self.owner_field}) AS owner_id
+        """  # noqa: S608 - our own names
+
+
+async def forget(write: CatalogWrite, naming: Naming, record_id: int | UUID, *, now: datetime) -> None:
+    """Empty the field of all things that name a record; whoever calls has locked the record."""
+    changes = {to_camel(naming.field): {"from": msgspec.to_builtins(record_id), "to": None}}
+    for row in await write.connection.fetch(naming.statement, record_id, now):
+        write.touch(naming.noun, row["id"])
+        about = About(naming.noun.value, str(row["public_id"]), row["owner_id"])
+        write.entries.append(Entry(about, "update", changes))

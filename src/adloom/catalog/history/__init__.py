@@ -1,0 +1,1 @@
+"""The trail of the catalog's changes, as people read it."""

@@ -1,0 +1,85 @@
+"""The trail over HTTP."""
+
+import re
+from datetime import date, datetime, timedelta
+from typing import Annotated, Any, ClassVar, Final
+from uuid import UUID
+
+import msgspec
+from fastapi import Query
+from pydantic import BeforeValidator, Field
+
+from adloom.catalog.api import CatalogOfTheApp, catalog_router
+from adloom.catalog.history import store
+from adloom.runtime.http.dependencies import CurrentActor
+from adloom.runtime.http.pages import ListQuery, Page, page_of
+from adloom.runtime.http.shapes import Answer, Moment, Text100, Text255
+from adloom.runtime.listing import PageRequest
+
+DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+
+def _begin_of_day(value: object) -> object:
+    return f"{value}T00:00:00Z" if isinstance(value, str) and DAY.fullmatch(value) else value
+
+
+def _end_of_day(value: object) -> object:
+    if isinstance(value, str) and DAY.fullmatch(value):
+        try:
+            return _begin_of_day(f"{date.fromisoformat(value) + timedelta(days=1)}")
+        except (ValueError, OverflowError):
+            return value
+    return value
+
+
+class AuditQuery(ListQuery):
+    """What the trail may be narrowed to: from a moment or a day, up to a moment or with a whole day."""
+
+    SORTABLE: ClassVar = frozenset({"at"})
+
+    sort: Text255 = "-at"
+    noun: Text100 | None = None
+    noun_id: Text255 | None = None
+    subject: Text255 | None = None
+    since: Annotated[Moment | None, BeforeValidator(_begin_of_day), Field(alias="from")] = None
+    before: Annotated[Moment | None, BeforeValidator(_end_of_day), Field(alias="to")] = None
+
+    @property
+    def page_request(self) -> PageRequest:
+        """Entries are numbered in the order in which they were written, and that is indexed."""
+        return msgspec.structs.replace(super().page_request, sort="id")
+
+
+class AuditAnswer(Answer):
+    """Who (`subject`, `role`, for which `accountId`) did what to which thing, and what it changed."""
+
+    at: datetime
+    subject: str
+    role: str
+    account_id: UUID | None
+    request_id: str | None
+    noun: str
+    noun_id: str
+    owner_id: UUID | None
+    action: str
+    changes: dict[str, Any]
+
+
+router = catalog_router("/admin/audit", tag="history")
+
+
+@router.get("")
+async def list_audit_entries(
+    query: Annotated[AuditQuery, Query()], actor: CurrentActor, catalog: CatalogOfTheApp
+) -> Page[AuditAnswer]:
+    """Read who changed what, newest first; an account reads what is about its own things."""
+    filters = store.matching(
+        actor,
+        noun=query.noun,
+        noun_id=query.noun_id,
+        subject=query.subject,
+        since=query.since,
+        before=query.before,
+    )
+    async with catalog.read() as connection:
+        return page_of(AuditAnswer, await store.page(connection, filters, query.page_request), query)

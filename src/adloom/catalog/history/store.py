@@ -1,0 +1,52 @@
+"""SQL of the trail, as it is read."""
+
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from adloom.catalog.history.model import AuditEntry
+from adloom.core.actor import Actor, Role
+from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
+from adloom.runtime.postgres import Connection
+
+ENTRIES = RowSource(
+    columns=", ".join(f"it.{name}" for name in AuditEntry.__struct_fields__),
+    tables="audit_entries AS it",
+    tiebreak="it.id",
+)
+# Positive lists: an id may be that of an advertiser and of a publisher at once, and a noun that somebody
+# forgets here is shown to too few, not to too many.
+NOUNS_OF: Final = {
+    Role.ADVERTISER: ("advertiser", "campaign", "banner", "link", "assignment", "targeting_rule"),
+    Role.PUBLISHER: ("publisher", "site", "placement"),
+}
+
+
+def matching(  # noqa: PLR0913 - what an entry may be looked for by
+    actor: Actor,
+    *,
+    noun: str | None,
+    noun_id: str | None,
+    subject: str | None,
+    since: datetime | None,
+    before: datetime | None,
+) -> Filters:
+    """Filter the trail; an account finds what is about its own things, whoever did it."""
+    filters = Filters()
+    if not actor.sees_all:
+        filters.add("it.owner_id = {} AND it.noun = ANY ({}::text[])", actor.account_id, NOUNS_OF[actor.role])
+    filters.add_given("it.noun = {}", noun)
+    filters.add_given("it.noun_id = {}", noun_id)
+    filters.add_given("it.subject = {}", subject)
+    filters.add_given("it.at >= {}", since)
+    filters.add_given("it.at < {}", before)
+    return filters
+
+
+async def page(connection: Connection, filters: Filters, request: PageRequest) -> Listed[AuditEntry]:
+    """Read a page of the trail."""
+    rows = await page_of_rows(connection, ENTRIES, filters, request)
+    return Listed(
+        items=[msgspec.convert(dict(row), AuditEntry) for row in rows.items], total_count=rows.total_count
+    )

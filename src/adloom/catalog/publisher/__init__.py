@@ -1,0 +1,1 @@
+"""Publishers: who shows. They own sites and placements."""

@@ -1,0 +1,83 @@
+"""The shapes that bodies and answers of the catalog share: prices, budgets, time zones, domains."""
+
+import re
+from datetime import time
+from decimal import Decimal
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
+
+from adloom.core.errors import ValidationFailedError
+from adloom.core.money import Micros, decimal_from_micros, micros_from_decimal
+from adloom.pacing.recurrence_rule import TEXT_CHARACTERS_MAX, recurrence_of
+from adloom.pacing.schedule import timezone_of
+from adloom.runtime.http.shapes import Text
+from adloom.targeting.values import domain_of
+
+PRICE_MAX: Final = 1_000_000_000
+PRICE_PLACES_MAX: Final = 4
+# In micros this still fits the database's integers, and in JSON a reader's floats.
+PAISA_MAX: Final = 10**14
+TIMEZONE_LENGTH_MAX: Final = 64
+DOMAIN_LENGTH_MAX: Final = 253
+TIME_PATTERN: Final = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?"
+
+
+def _micros_of_price(value: object) -> Micros:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("must be a number like 2.5")  # noqa: TRY004 - Pydantic reports only this
+    # The shortest text of a float is what its writer wrote: prices have far fewer digits than floats.
+    amount = Decimal(value) if isinstance(value, int) else Decimal(repr(value))
+    if not amount.is_finite() or not 0 <= amount <= PRICE_MAX:
+        raise ValueError(f"must be between 0 and {PRICE_MAX}")
+    if amount != round(amount, PRICE_PLACES_MAX):
+        raise ValueError(f"must have at most {PRICE_PLACES_MAX} decimal places")
+    return micros_from_decimal(amount)
+
+
+def _written_price(price: Micros) -> float:
+    return float(decimal_from_micros(price))
+
+
+def _known_zone(name: str) -> str:
+    try:
+        return timezone_of(name).key
+    except ValidationFailedError as error:
+        raise ValueError(error.errors[0].message) from None
+
+
+def _readable_rule(text: str) -> str:
+    try:
+        recurrence_of(text)
+    except ValidationFailedError as error:
+        raise ValueError(error.errors[0].message) from None
+    return text
+
+
+def _time_of_day(value: object) -> time:
+    if not isinstance(value, str) or not re.fullmatch(TIME_PATTERN, value, re.ASCII):
+        raise ValueError("must be a time of day like 09:30 or 09:30:00")
+    return time.fromisoformat(value)
+
+
+def _normal_domain(text: str) -> str:
+    domain = domain_of(text)
+    if domain is None or "." not in domain:
+        raise ValueError("must be a domain like example.com, without https://, port or path")
+    return domain
+
+
+Price = Annotated[
+    Micros,
+    BeforeValidator(_micros_of_price),
+    WithJsonSchema({"type": "number", "minimum": 0, "maximum": PRICE_MAX}),
+]
+PriceShown = Annotated[Micros, PlainSerializer(_written_price, return_type=float)]
+Paisa = Annotated[int, Field(strict=True, ge=0, le=PAISA_MAX)]
+TimeZone = Annotated[Text, Field(max_length=TIMEZONE_LENGTH_MAX), AfterValidator(_known_zone)]
+Domain = Annotated[Text, Field(max_length=DOMAIN_LENGTH_MAX), AfterValidator(_normal_domain)]
+RecurrenceRule = Annotated[Text, Field(max_length=TEXT_CHARACTERS_MAX), AfterValidator(_readable_rule)]
+# Without an offset, which the format `time` of JSON Schema would ask for.
+_TIME_SCHEMA = WithJsonSchema({"type": "string", "pattern": f"^{TIME_PATTERN}$", "examples": ["09:30"]})
+TimeOfDay = Annotated[time, BeforeValidator(_time_of_day), _TIME_SCHEMA]
+TimeOfDayShown = Annotated[time, _TIME_SCHEMA]

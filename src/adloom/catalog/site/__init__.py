@@ -1,0 +1,1 @@
+"""Sites: domains with pages, on which placements are."""

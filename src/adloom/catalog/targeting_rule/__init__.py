@@ -1,0 +1,1 @@
+"""Targeting rules: to whom a campaign is shown."""

@@ -1,0 +1,1 @@
+"""The catalog as one document: export, and import as a whole or not at all."""

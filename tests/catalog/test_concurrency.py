@@ -1,0 +1,210 @@
+"""Two people, one thing: what was read and has changed since is not overwritten."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta, timezone
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from adloom.catalog.concurrency import Precondition, entity_tag, moved_forward, precondition_of
+from adloom.core.errors import StaleWriteError, ValidationFailedError
+from tests.support.builders import NOON, Json, a_campaign
+from tests.support.control import Client, ControlPlane, error_fields, problem
+
+LATER = "2026-11-15T12:00:00.000001Z"
+STALE = '"2026-11-15T11:59:59Z"'
+
+moments = st.datetimes(datetime(1970, 1, 1), datetime(2999, 12, 31), timezones=st.just(UTC))  # noqa: DTZ001 - aware by `timezones`
+
+
+@given(moments)
+def test_a_tag_names_the_state_that_it_was_made_of(moment: datetime) -> None:
+    assert precondition_of(entity_tag(moment)) == Precondition(frozenset({moment}))
+
+
+@given(st.lists(moments, min_size=1, max_size=4), st.sampled_from([",", ", ", " ,\t"]))
+def test_a_list_of_tags_allows_each_of_their_states(states: list[datetime], comma: str) -> None:
+    assert precondition_of(comma.join(map(entity_tag, states))) == Precondition(frozenset(states))
+
+
+@pytest.mark.parametrize("header", [None, "*", " * "])
+def test_without_a_tag_any_state_will_do(header: str | None) -> None:
+    precondition_of(header).check(a_campaign())
+
+
+@pytest.mark.parametrize("header", ['"whatever"', 'W/"2026-11-15T12:00:00Z"', '""', '"2026-11-15T12:00:00"'])
+def test_a_tag_that_is_not_ours_matches_nothing(header: str) -> None:
+    with pytest.raises(StaleWriteError):
+        precondition_of(header).check(a_campaign())
+
+
+def test_the_same_moment_in_other_words_is_the_same_state() -> None:
+    precondition_of('"2026-11-15T14:00:00+02:00"').check(a_campaign())
+
+
+@pytest.mark.parametrize(
+    "header", ["", "x", "2026-11-15T12:00:00Z", '"a" "b"', '"a",', '"a', "*, *", 'w/"a"']
+)
+def test_what_is_no_list_of_tags_is_refused(header: str) -> None:
+    with pytest.raises(ValidationFailedError):
+        precondition_of(header)
+
+
+@given(moments, moments)
+def test_every_write_moves_a_thing_forward(before: datetime, after: datetime) -> None:
+    old, new = (replace(a_campaign(), updated_at=moment) for moment in (before, after))
+
+    moved = moved_forward(old, new)
+
+    assert moved.updated_at > old.updated_at
+    assert moved.updated_at in {after, before + timedelta(microseconds=1)}
+
+
+def test_zones_do_not_confuse_a_tag() -> None:
+    assert entity_tag(NOON.astimezone(timezone(timedelta(hours=5)))) == '"2026-11-15T12:00:00Z"'
+
+
+async def everything(client: Client) -> dict[str, Json]:
+    campaign, placement, banner = (
+        await client.make_campaign(),
+        await client.make_placement(),
+        await client.make_banner(),
+    )
+    links = f"/admin/campaigns/{campaign['id']}/placements"
+    link = await client.link(campaign, placement)
+    assignment = await client.assign(campaign, placement, banner)
+    return {
+        f"/admin/campaigns/{campaign['id']}": campaign,
+        f"/admin/placements/{placement['id']}": placement,
+        f"/admin/banners/{banner['id']}": banner,
+        f"{links}/{placement['id']}": link,
+        f"{links}/{placement['id']}/banners/{banner['id']}": assignment,
+    }
+
+
+async def test_answers_of_one_thing_carry_its_updated_at_as_their_tag(admin: Client) -> None:
+    answers = [
+        await admin.post("/admin/campaigns", json={"name": "A"}),
+        await admin.patch(f"/admin/banners/{(await admin.make_banner())['id']}", json={"title": "B"}),
+        await admin.get(f"/admin/placements/{(await admin.make_placement())['id']}"),
+    ]
+
+    assert [answer.headers["etag"] for answer in answers] == [
+        f'"{answer.json()["updatedAt"]}"' for answer in answers
+    ]
+    assert "etag" not in (await admin.get("/admin/campaigns")).headers
+
+
+async def test_a_stale_tag_changes_and_removes_nothing(admin: Client) -> None:
+    things = await everything(admin)
+
+    for path in things:
+        for method in ("PATCH", "DELETE"):
+            body: Json | None = {} if method == "PATCH" else None
+            answer = await admin.request(method, path, json=body, headers={"If-Match": STALE})
+
+            problem(answer, 409, "STALE_WRITE")
+
+
+async def test_a_tag_that_holds_lets_changes_and_removals_pass(admin: Client) -> None:
+    things = await everything(admin)
+
+    for path, thing in reversed(things.items()):
+        tag = f'"{thing["updatedAt"]}"'
+        changed = await admin.patch(path, json={}, headers={"If-Match": tag})
+        deleted = await admin.delete(path, headers={"If-Match": changed.headers["etag"]})
+
+        assert (changed.status_code, deleted.status_code) == (200, 204), path
+
+
+@pytest.mark.parametrize("move", ["activate", "pause", "end", "cancel", "schedule", "unschedule"])
+async def test_moves_of_a_campaign_honour_the_tag(move: str, admin: Client) -> None:
+    campaign = await admin.make_campaign()
+
+    answer = await admin.patch(f"/admin/campaigns/{campaign['id']}/{move}", headers={"If-Match": STALE})
+
+    problem(answer, 409, "STALE_WRITE")
+
+
+async def test_restoring_and_switching_honour_the_tag(admin: Client) -> None:
+    banner = await admin.make_banner()
+    path = f"/admin/banners/{banner['id']}"
+
+    for method, move in [("PATCH", "activate"), ("PATCH", "deactivate"), ("POST", "restore")]:
+        problem(
+            await admin.request(method, f"{path}/{move}", headers={"If-Match": STALE}), 409, "STALE_WRITE"
+        )
+
+
+async def test_a_body_may_name_the_state_too(admin: Client) -> None:
+    for path, thing in (await everything(admin)).items():
+        stale = await admin.patch(path, json={"isActive": False, "updatedAt": LATER})
+        fresh = await admin.patch(path, json={"updatedAt": thing["updatedAt"]})
+
+        if "campaigns" not in path or "placements" in path:
+            problem(stale, 409, "STALE_WRITE")
+        assert fresh.status_code == 200, fresh.text
+        assert fresh.json()["updatedAt"] == thing["updatedAt"]
+
+
+async def test_a_state_that_is_no_time_is_refused(admin: Client) -> None:
+    banner = await admin.make_banner()
+
+    for moment in (None, 7, "now", "2026-11-15T12:00:00"):
+        answer = await admin.patch(f"/admin/banners/{banner['id']}", json={"updatedAt": moment})
+
+        assert error_fields(problem(answer, 400, "VALIDATION_FAILED")) == {"updatedAt"}
+
+
+async def test_writes_in_the_same_moment_have_states_of_their_own(admin: Client) -> None:
+    """The clock of the tests stands still."""
+    banner = await admin.make_banner()
+    path = f"/admin/banners/{banner['id']}"
+
+    tags = [(await admin.patch(path, json={"priority": n})).headers["etag"] for n in range(1, 4)]
+
+    assert tags == [f'"2026-11-15T12:00:00.00000{n}Z"' for n in range(1, 4)]
+    assert (await admin.get(path)).headers["etag"] == tags[-1]
+
+
+async def test_of_many_who_read_the_same_only_one_writes(admin: Client, control: ControlPlane) -> None:
+    banner = await admin.make_banner()
+    path = f"/admin/banners/{banner['id']}"
+    tag = f'"{banner["updatedAt"]}"'
+
+    async def race(number: int) -> httpx.Response:
+        client = control.client(Authorization=admin.headers["authorization"])
+        async with client:
+            return await client.patch(path, json={"priority": number}, headers={"If-Match": tag})
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(race(number)) for number in range(1, 9)]
+
+    answers = [task.result() for task in tasks]
+    winners = [answer for answer in answers if answer.status_code == 200]
+    assert len(winners) == 1
+    assert {answer.status_code for answer in answers} == {200, 409}
+    assert (await admin.get(path)).json() == winners[0].json()
+
+
+async def test_without_a_tag_the_last_writer_wins(admin: Client) -> None:
+    banner = await admin.make_banner()
+
+    for title in ("A", "B"):
+        answer = await admin.patch(f"/admin/banners/{banner['id']}", json={"title": title})
+        assert answer.json()["title"] == title
+
+
+async def test_a_tag_does_not_matter_to_what_is_new(admin: Client) -> None:
+    campaign, placement = await admin.make_campaign(), await admin.make_placement()
+
+    answer = await admin.post(
+        f"/admin/campaigns/{campaign['id']}/placements",
+        json={"placementId": placement["id"]},
+        headers={"If-Match": STALE},
+    )
+
+    assert answer.status_code == 201

@@ -1,0 +1,286 @@
+"""The job that brings statuses up to the clock: four moves, their trail, and nothing where nothing is due."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from adloom.catalog.changes import Catalog, Noun
+from adloom.catalog.schedule_sync import ScheduleSync, sync_job, sync_job_id
+from adloom.catalog.version import current_version
+from adloom.core.clock import ManualClock
+from adloom.core.ids import SystemIds
+from adloom.delivery.publish import IndexKeeper
+from adloom.runtime.jobs.cron import Cron
+from adloom.runtime.jobs.queue import open_queue
+from adloom.runtime.jobs.schedule import CronSchedule
+from adloom.runtime.jobs.worker import JobWorker
+from adloom.runtime.postgres import Pool
+from adloom.runtime.valkey import Valkey
+from tests.support.eventually import eventually
+
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+BEFORE = NOON - timedelta(hours=1)
+AFTER = NOON + timedelta(hours=1)
+LONG_AGO = NOON - timedelta(days=30)
+
+INSERT_BANNER = """
+    INSERT INTO banners
+           (public_id, title, primary_image_url, schedule_status, publish_at, expires_at, deleted_at, updated_at)
+    VALUES ($1, 'T', 'https://x/', $2, $3, $4, $5, $6)
+    RETURNING id
+"""
+INSERT_CAMPAIGN = """
+    INSERT INTO campaigns (public_id, name, status, starts_at, ends_at, deleted_at, updated_at)
+    VALUES ($1, 'C', $2, $3, $4, $5, $6)
+    RETURNING id
+"""
+
+
+@pytest.fixture
+def catalog(pool: Pool, valkey: Valkey) -> Catalog:
+    return Catalog(pool, valkey)
+
+
+@pytest.fixture
+def sync(catalog: Catalog) -> ScheduleSync:
+    return ScheduleSync(catalog, ManualClock(NOON))
+
+
+async def a_banner(
+    pool: Pool,
+    status: str,
+    publish_at: datetime | None = None,
+    expires_at: datetime | None = None,
+    deleted_at: datetime | None = None,
+) -> int:
+    return await pool.fetchval(
+        INSERT_BANNER, SystemIds().new(), status, publish_at, expires_at, deleted_at, LONG_AGO
+    )
+
+
+async def a_campaign(
+    pool: Pool,
+    status: str,
+    starts_at: datetime | None = None,
+    ends_at: datetime | None = None,
+    deleted_at: datetime | None = None,
+) -> int:
+    return await pool.fetchval(
+        INSERT_CAMPAIGN, SystemIds().new(), status, starts_at, ends_at, deleted_at, LONG_AGO
+    )
+
+
+async def version_of(pool: Pool) -> int:
+    async with pool.acquire() as connection:
+        return await current_version(connection)
+
+
+@pytest.mark.parametrize(
+    ("status", "publish_at", "expires_at", "becomes"),
+    [
+        ("scheduled", BEFORE, None, "active"),
+        ("scheduled", NOON, AFTER, "active"),
+        ("scheduled", None, None, "active"),
+        ("scheduled", AFTER, None, "scheduled"),
+        ("scheduled", LONG_AGO, BEFORE, "expired"),
+        ("active", LONG_AGO, BEFORE, "expired"),
+        ("active", BEFORE, NOON, "expired"),
+        ("active", BEFORE, AFTER, "active"),
+        ("active", None, None, "active"),
+        ("draft", LONG_AGO, BEFORE, "draft"),
+        ("evergreen", LONG_AGO, BEFORE, "evergreen"),
+        ("expired", BEFORE, AFTER, "expired"),
+    ],
+)
+async def test_a_banner_moves_by_its_dates(  # noqa: PLR0913, PLR0917 - the columns of the table
+    sync: ScheduleSync,
+    pool: Pool,
+    status: str,
+    publish_at: datetime | None,
+    expires_at: datetime | None,
+    becomes: str,
+) -> None:
+    key = await a_banner(pool, status, publish_at, expires_at)
+
+    moves = await sync.run()
+
+    row = await pool.fetchrow("SELECT schedule_status, updated_at FROM banners WHERE id = $1", key)
+    assert row is not None
+    assert row["schedule_status"] == becomes
+    assert row["updated_at"] == (LONG_AGO if status == becomes else NOON)
+    assert [(move.noun, move.key, move.was, move.is_now) for move in moves] == (
+        [] if status == becomes else [(Noun.BANNER, key, status, becomes)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "starts_at", "ends_at", "becomes"),
+    [
+        ("scheduled", BEFORE, None, "active"),
+        ("scheduled", NOON, AFTER, "active"),
+        ("scheduled", AFTER, None, "scheduled"),
+        ("scheduled", LONG_AGO, BEFORE, "ended"),
+        ("active", LONG_AGO, NOON, "ended"),
+        ("active", BEFORE, AFTER, "active"),
+        ("active", None, None, "active"),
+        ("draft", LONG_AGO, BEFORE, "draft"),
+        ("paused", LONG_AGO, BEFORE, "paused"),
+        ("ended", BEFORE, AFTER, "ended"),
+        ("cancelled", BEFORE, AFTER, "cancelled"),
+    ],
+)
+async def test_a_campaign_moves_by_its_dates(  # noqa: PLR0913, PLR0917 - the columns of the table
+    sync: ScheduleSync,
+    pool: Pool,
+    status: str,
+    starts_at: datetime | None,
+    ends_at: datetime | None,
+    becomes: str,
+) -> None:
+    key = await a_campaign(pool, status, starts_at, ends_at)
+
+    moves = await sync.run()
+
+    assert await pool.fetchval("SELECT status FROM campaigns WHERE id = $1", key) == becomes
+    assert [(move.noun, move.key, move.was, move.is_now) for move in moves] == (
+        [] if status == becomes else [(Noun.CAMPAIGN, key, status, becomes)]
+    )
+
+
+async def test_what_is_deleted_does_not_move(sync: ScheduleSync, pool: Pool) -> None:
+    await a_banner(pool, "scheduled", BEFORE, None, NOON)
+    await a_banner(pool, "active", LONG_AGO, BEFORE, NOON)
+    await a_campaign(pool, "scheduled", BEFORE, None, NOON)
+    await a_campaign(pool, "active", LONG_AGO, BEFORE, NOON)
+
+    assert await sync.run() == []
+
+
+async def test_all_moves_of_a_run_are_one_version(sync: ScheduleSync, pool: Pool) -> None:
+    await a_banner(pool, "scheduled", BEFORE)
+    await a_banner(pool, "active", LONG_AGO, BEFORE)
+    await a_campaign(pool, "scheduled", BEFORE)
+    await a_campaign(pool, "active", LONG_AGO, BEFORE)
+    before = await version_of(pool)
+
+    moves = await sync.run()
+
+    assert len(moves) == sync.moved == 4
+    assert await version_of(pool) == before + 1
+
+
+async def test_nothing_to_do_leaves_the_version_alone_and_so_does_a_second_run(
+    sync: ScheduleSync, pool: Pool
+) -> None:
+    before = await version_of(pool)
+    await sync.run()
+    assert await version_of(pool) == before
+
+    await a_banner(pool, "scheduled", BEFORE)
+    await sync.run()
+    assert await sync.run() == []
+
+    assert await version_of(pool) == before + 1
+
+
+async def test_more_than_a_transactions_worth_is_moved_all_the_same(catalog: Catalog, pool: Pool) -> None:
+    for _ in range(7):
+        await a_banner(pool, "scheduled", BEFORE)
+        await a_campaign(pool, "active", LONG_AGO, BEFORE)
+
+    moves = await ScheduleSync(catalog, ManualClock(NOON), rows_max=3).run()
+
+    assert len(moves) == 14
+    assert await pool.fetchval("SELECT count(*) FROM banners WHERE schedule_status = 'active'") == 7
+
+
+async def test_what_somebody_is_changing_is_left_for_the_next_time(sync: ScheduleSync, pool: Pool) -> None:
+    busy, free = await a_banner(pool, "scheduled", BEFORE), await a_banner(pool, "scheduled", BEFORE)
+
+    async with asyncio.timeout(5), pool.acquire() as somebody, somebody.transaction():
+        await somebody.execute("SELECT FROM banners WHERE id = $1 FOR UPDATE", busy)
+        first = await sync.run()
+    second = await sync.run()
+
+    assert ([move.key for move in first], [move.key for move in second]) == ([free], [busy])
+
+
+async def test_two_runs_at_once_move_each_thing_once(catalog: Catalog, pool: Pool) -> None:
+    for _ in range(20):
+        await a_banner(pool, "scheduled", BEFORE)
+
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        runs = [group.create_task(ScheduleSync(catalog, ManualClock(NOON)).run()) for _ in range(4)]
+
+    assert sum(len(run.result()) for run in runs) == 20
+
+
+async def test_the_trail_says_what_the_clock_did(sync: ScheduleSync, pool: Pool) -> None:
+    await a_banner(pool, "active", LONG_AGO, BEFORE)
+    await a_campaign(pool, "scheduled", BEFORE)
+
+    moves = await sync.run()
+
+    rows = await pool.fetch(
+        "SELECT subject, role, noun, noun_id, action, changes FROM audit_entries ORDER BY id"
+    )
+    assert [tuple(row) for row in rows] == [
+        (
+            "system:schedule-sync",
+            "system",
+            "banner",
+            str(moves[0].id),
+            "expire",
+            {"scheduleStatus": {"from": "active", "to": "expired"}},
+        ),
+        (
+            "system:schedule-sync",
+            "system",
+            "campaign",
+            str(moves[1].id),
+            "activate",
+            {"status": {"from": "scheduled", "to": "active"}},
+        ),
+    ]
+
+
+async def test_an_index_hears_of_it(sync: ScheduleSync, pool: Pool, valkey: Valkey) -> None:
+    keeper = IndexKeeper(pool, valkey, ManualClock(NOON))
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(keeper.run())
+        await keeper.wait_until_there(seconds_max=5)
+        before = keeper.version
+        assert before is not None
+        await a_banner(pool, "scheduled", BEFORE)
+
+        await sync.run()
+
+        await eventually(lambda: keeper.version == before + 1, seconds=5)
+        running.cancel()
+
+
+def test_the_id_names_the_minute_without_a_colon() -> None:
+    assert sync_job_id(datetime(2026, 11, 15, 1, 2, 3, tzinfo=UTC)) == "banner-sync-2026-11-15T0102"
+
+
+async def test_the_clock_starts_the_job_and_two_workers_run_it_once(
+    catalog: Catalog, pool: Pool, redis_url: str
+) -> None:
+    await a_banner(pool, "scheduled", BEFORE)
+    clock = ManualClock(NOON)
+    sync = ScheduleSync(catalog, clock)
+    job = sync_job(Cron("* * * * *"))
+    stop = asyncio.Event()
+
+    async with open_queue("banners", redis_url) as queue, asyncio.TaskGroup() as group:
+        workers = [JobWorker("banners", redis_url, {job.name: sync.handle}) for _ in range(2)]
+        for worker in workers:
+            group.create_task(worker.run(stop))
+            group.create_task(CronSchedule(job, queue, clock=clock).run(stop))
+        await eventually(lambda: sync.moved == 1, seconds=10)
+        await eventually(lambda: sum(worker.done for worker in workers) == 1, seconds=10)
+        await asyncio.sleep(0.2)
+        stop.set()
+
+    assert sum(worker.done for worker in workers) == 1

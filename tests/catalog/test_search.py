@@ -1,0 +1,102 @@
+"""Searches of lists: in capitals or not, in any script, and by index, whatever was searched for before."""
+
+from typing import Any
+
+import pytest
+
+from adloom.catalog.access import Scope
+from adloom.catalog.banner.store import banners
+from adloom.catalog.campaign.store import campaigns
+from adloom.catalog.owned_table import OwnedTable
+from adloom.catalog.placement.store import placements
+from adloom.runtime.listing import Filters, PageRequest
+from adloom.runtime.postgres import Pool
+from tests.support.control import Client
+
+ROWS = 20_000
+GENERATED = f"""
+    INSERT INTO banners (public_id, title, headline, description, primary_image_url, created_at)
+    SELECT gen_random_uuid(), 'Banner ' || md5(n::text), md5((n + 1)::text), md5((n + 2)::text), 'https://x/',
+           now() - n * interval '1 second'
+      FROM generate_series(1, {ROWS}) AS n;
+    INSERT INTO campaigns (public_id, name, description, advertiser_name, created_at)
+    SELECT gen_random_uuid(), 'Campaign ' || md5(n::text), md5((n + 1)::text), md5((n + 2)::text),
+           now() - n * interval '1 second'
+      FROM generate_series(1, {ROWS}) AS n;
+    INSERT INTO placements (public_id, slug, label, page_context, layout_type, created_at)
+    SELECT gen_random_uuid(), 'place-' || n, 'Placement ' || md5(n::text), md5((n + 1)::text), 'full_slider',
+           now() - n * interval '1 second'
+      FROM generate_series(1, {ROWS}) AS n
+"""  # noqa: S608 - our own names
+TERM = "%c4ca42%"  # The beginning of md5('1').
+NEWEST = PageRequest(sort="created_at", is_descending=True)
+
+
+async def fill(pool: Pool) -> None:
+    await pool.execute(GENERATED)
+    # As the server does by itself after a while: only then it knows what is in the tables.
+    await pool.execute("VACUUM ANALYZE banners, campaigns, placements")
+
+
+async def plan(pool: Pool, sql: str, *values: object) -> str:
+    return "\n".join(row[0] for row in await pool.fetch(f"EXPLAIN {sql}", *values))
+
+
+@pytest.mark.parametrize(
+    ("table", "columns"),
+    [
+        ("banners", ("title", "headline", "description")),
+        ("campaigns", ("name", "description", "advertiser_name")),
+        ("placements", ("slug", "label", "page_context")),
+    ],
+)
+async def test_a_search_uses_the_index_of_every_column_that_it_looks_at(
+    table: str, columns: tuple[str, ...], pool: Pool
+) -> None:
+    await fill(pool)
+    where = " OR ".join(f"it.{column} ILIKE $1" for column in columns)
+
+    # Often enough that the server would have settled for one plan for all values.
+    plans = [
+        await plan(pool, f"SELECT count(*) FROM {table} AS it WHERE {where}", term)  # noqa: S608 - our own names
+        for term in ["%e%"] * 8 + [TERM]
+    ]
+
+    assert all(f"{table}_{column}_search" in plans[-1] for column in columns), plans[-1]
+    assert "Seq Scan" not in plans[-1]
+
+
+@pytest.mark.parametrize("table", [banners, campaigns, placements])
+async def test_the_newest_of_many_are_found_without_sorting_all(table: OwnedTable[Any], pool: Pool) -> None:
+    await fill(pool)
+    statements: list[str] = []
+    async with pool.acquire() as connection:
+        connection.add_query_logger(lambda record: statements.append(record.query))
+        listed = await table.page(connection, Scope(None), Filters(), NEWEST)
+    [statement] = [one for one in statements if "OFFSET" in one]
+
+    told = await plan(pool, statement)
+
+    assert listed.total_count == ROWS
+    assert "_created_at" in told
+    assert "Sort" not in told
+
+
+@pytest.mark.parametrize(
+    ("title", "term"),
+    [
+        ("Grüner TEE", "grüner tee"),
+        ("Grüner Tee", "GRÜNER"),
+        ("ЧАЙ и кофе", "чай"),
+        ("100 % tea_time", "100 % TEA_"),
+        ("Ab", "B"),
+        ("चाय", "चा"),
+    ],
+)
+async def test_capitals_do_not_matter_in_any_script(title: str, term: str, admin: Client) -> None:
+    await admin.make_banner(title="Something else")
+    banner = await admin.make_banner(title=title)
+
+    found = (await admin.get("/admin/banners", params={"search": term})).json()
+
+    assert [item["id"] for item in found["items"]] == [banner["id"]]

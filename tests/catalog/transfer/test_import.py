@@ -1,0 +1,389 @@
+"""A document is imported as a whole or not at all, by the API's own rules."""
+
+from typing import Any
+
+import pytest
+
+from adloom.catalog.changes import NOTICE_CHANNEL
+from adloom.core.actor import Role
+from adloom.core.ids import SystemIds
+from adloom.runtime.postgres import Pool
+from adloom.runtime.valkey import Valkey
+from tests.support.builders import NOBODY
+from tests.support.control import Client, ControlPlane, problem
+from tests.support.documents import BANNER, PLACEMENT, Importer, a_document
+
+
+async def counted(pool: Pool) -> int:
+    return await pool.fetchval("SELECT count(*) FROM audit_entries")
+
+
+async def test_things_of_a_document_name_each_other_by_their_keys(importer: Importer) -> None:
+    report = await importer.imported(a_document())
+
+    exported = await importer.exported()
+    campaign, placement, banner = (exported[name][0]["id"] for name in ("campaigns", "placements", "banners"))
+    assert report["created"] == 6
+    assert exported["campaigns"][0]["status"] == "active"
+    assert exported["links"] == [{"campaignId": campaign, "placementId": placement, "isActive": True}]
+    assert (exported["assignments"][0]["bannerId"], exported["assignments"][0]["weight"]) == (banner, 5)
+    assert exported["targetingRules"][0]["value"] == ["IN"]
+    assert {change["key"]: change["id"] for change in report["changes"] if change["key"]} == {
+        "p": placement,
+        "b": banner,
+        "c": campaign,
+    }
+
+
+async def test_an_import_is_one_version_and_one_notice_and_leaves_a_trail(
+    importer: Importer, pool: Pool, valkey: Valkey
+) -> None:
+    async with valkey.pubsub() as listener:
+        await listener.subscribe(NOTICE_CHANNEL)
+        await listener.get_message(timeout=1)
+
+        await importer.imported(a_document())
+
+        heard: list[bool] = []
+        for _ in range(2):
+            notice = await listener.get_message(ignore_subscribe_messages=True, timeout=0.2)  # pyright: ignore[reportUnknownVariableType] - redis-py leaves it open
+            heard.append(notice is not None)
+    assert heard == [True, False]
+    assert await pool.fetchval("SELECT version FROM catalog_version") == 1
+    entries = (await importer.client.get("/admin/audit")).json()["items"]
+    assert sorted((entry["noun"], entry["action"]) for entry in entries) == [
+        ("assignment", "create"),
+        ("banner", "create"),
+        ("campaign", "create"),
+        ("link", "create"),
+        ("placement", "create"),
+        ("targeting_rule", "create"),
+    ]
+    assert len({entry["requestId"] for entry in entries}) == 1
+
+
+async def test_what_is_imported_is_what_the_api_would_have_made(importer: Importer, pool: Pool) -> None:
+    fields = {**BANNER, "publishAt": "2026-12-01T00:00:00Z", "tags": ["a"]}
+    made = await importer.client.make_banner(**fields)
+
+    await importer.imported({"banners": [fields]})
+
+    rows = await pool.fetch("SELECT * FROM banners ORDER BY id")
+    unlike = {"id", "public_id"}
+    first, second = ({name: row[name] for name in row if name not in unlike} for row in map(dict, rows))
+    assert first == second
+    assert made["scheduleStatus"] == second["schedule_status"] == "scheduled"
+
+
+async def test_fields_that_are_left_out_stay_and_null_empties(importer: Importer) -> None:
+    banner = await importer.client.make_banner(headline="Old", description="Kept")
+
+    report = await importer.imported({"banners": [{"id": banner["id"], "headline": None, "priority": 3}]})
+
+    after = (await importer.client.get(f"/admin/banners/{banner['id']}")).json()
+    assert (after["headline"], after["description"], after["priority"]) == (None, "Kept", 3)
+    assert after["updatedAt"] == "2026-11-15T12:00:00.000001Z"
+    assert report["changes"] == [
+        {
+            "path": "banners[0]",
+            "kind": "banner",
+            "action": "update",
+            "key": None,
+            "id": banner["id"],
+            "changes": {"headline": {"from": "Old", "to": None}, "priority": {"from": 0, "to": 3}},
+        }
+    ]
+
+
+async def test_a_dry_run_tells_what_would_change_and_changes_nothing(importer: Importer, pool: Pool) -> None:
+    banner = await importer.client.make_banner(title="Old")
+    before = await importer.exported()
+    document = a_document(banners=[{"key": "b", "id": banner["id"], "title": "New"}])
+
+    tried = await importer.imported(document, dryRun="true")
+
+    assert await importer.exported() == before
+    assert (await counted(pool), await pool.fetchval("SELECT version FROM catalog_version")) == (1, 1)
+    assert (tried["dryRun"], tried["created"], tried["updated"]) == (True, 5, 1)
+    done = await importer.imported(document)
+    assert done["counts"] == tried["counts"]
+    assert [one["path"] for one in done["changes"]] == [one["path"] for one in tried["changes"]]
+    assert all(one["id"] is None for one in tried["changes"] if one["action"] == "create")
+
+
+async def test_every_problem_is_told_by_its_path_and_nothing_is_written(
+    importer: Importer, pool: Pool
+) -> None:
+    document = a_document(
+        placements=[
+            {"key": "p", **PLACEMENT},
+            {**PLACEMENT, "slug": "No Slug", "maxBanners": 0},
+            {**PLACEMENT},
+            7,
+        ],
+        banners=[
+            {"key": "b", **BANNER},
+            {"title": "", "mediaVariants": {"x": "ftp://no"}},
+            {**BANNER, "brandId": 1},
+        ],
+        campaigns=[
+            {"key": "c", "name": "A"},
+            {"name": "B", "startsAt": "2026-02-01T00:00:00Z", "endsAt": "2026-01-01T00:00:00Z"},
+            {"name": "C", "status": "scheduled"},
+            {"name": "D", "status": "gone"},
+            {"name": "E", "colour": "red"},
+        ],
+        assignments=[
+            {"campaignId": "c", "placementId": "p", "bannerId": "nobody"},
+            {"campaignId": "c", "bannerId": "b"},
+        ],
+        targetingRules=[
+            {"campaignId": "c", "ruleType": "country", "operator": "between", "value": ["IN"]},
+            {"campaignId": "c", "ruleType": "login_state", "operator": "is", "value": "yes"},
+        ],
+    )
+
+    problems = await importer.problems(document)
+
+    assert set(problems) == {
+        "placements[1].slug",
+        "placements[1].maxBanners",
+        "placements[2].slug",
+        "placements[3]",
+        "banners[1].title",
+        "banners[1].primaryImageUrl",
+        "banners[1].mediaVariants.x",
+        "banners[2].brandId",
+        "campaigns[1]",
+        "campaigns[2]",
+        "campaigns[3].status",
+        "campaigns[4].colour",
+        "assignments[0].bannerId",
+        "assignments[1].placementId",
+        *(field for field in problems if field.startswith("targetingRules[")),
+    }
+    assert {field.partition(".")[0] for field in problems if field.startswith("targetingRules[")} == {
+        "targetingRules[0]",
+        "targetingRules[1]",
+    }
+    assert await counted(pool) == 0
+
+
+async def test_what_hangs_on_a_wrong_item_is_not_blamed_for_it(importer: Importer) -> None:
+    problems = await importer.problems(a_document(campaigns=[{"key": "c", "name": ""}]))
+
+    assert set(problems) == {"campaigns[0].name"}
+
+
+@pytest.mark.parametrize(
+    ("lists", "field"),
+    [
+        ({"banners": [{"key": "b", **BANNER}, {"key": "b", **BANNER}]}, "banners[1].key"),
+        ({"banners": [{"id": str(NOBODY), **BANNER}] * 2, "assignments": []}, "banners[1]"),
+        ({"links": [{"campaignId": "c", "placementId": "p"}] * 2}, "links[1]"),
+        ({"links": []}, "assignments[0].placementId"),
+        ({"banners": [{"key": "b", **BANNER, "id": "x"}]}, "banners[0].id"),
+        ({"banners": [{"key": 7, **BANNER}], "assignments": []}, "banners[0].key"),
+        (
+            {"campaigns": [{"key": "c", "name": "A", "advertiserId": str(NOBODY)}]},
+            "campaigns[0].advertiserId",
+        ),
+        ({"placements": [{"key": "p", **PLACEMENT, "siteId": "\0"}]}, "placements[0].siteId"),
+        ({"brands": [{"label": "No id"}]}, "brands[0].id"),
+        ({"campaigns": [{"key": "c", "name": "A", "status": ["active"]}]}, "campaigns[0].status"),
+    ],
+)
+async def test_a_document_must_fit_together(lists: dict[str, Any], field: str, importer: Importer) -> None:
+    assert set(await importer.problems(a_document(**lists))) == {field}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"7",
+        b"{",
+        b'{"banners": {}}',
+        b'{"things": []}',
+        b'{"version": 2}',
+        b'{"banners": "\xff"}',
+    ],
+)
+async def test_what_is_no_document_is_refused(body: bytes, importer: Importer) -> None:
+    assert await importer.problems(body)
+
+
+async def test_a_document_of_another_type_is_refused(importer: Importer) -> None:
+    assert set(await importer.problems(b"{}", media_type="application/xml")) == {"Content-Type"}
+
+
+async def test_things_that_are_deleted_are_not_changed(importer: Importer) -> None:
+    banner, campaign = await importer.client.make_banner(), await importer.client.make_campaign()
+    await importer.client.delete(f"/admin/banners/{banner['id']}")
+    await importer.client.delete(f"/admin/campaigns/{campaign['id']}")
+
+    problems = await importer.problems(
+        {
+            "placements": [{"key": "p", **PLACEMENT}],
+            "banners": [{"id": banner["id"], "title": "New"}],
+            "links": [{"campaignId": campaign["id"], "placementId": "p"}],
+        }
+    )
+
+    assert set(problems) == {"banners[0]", "links[0].campaignId"}
+
+
+async def test_the_status_of_a_campaign_moves_only_where_the_table_has_a_way(importer: Importer) -> None:
+    campaign = await importer.client.make_campaign()
+    await importer.client.patch(f"/admin/campaigns/{campaign['id']}/cancel")
+
+    problems = await importer.problems({"campaigns": [{"id": campaign["id"], "status": "active"}]})
+
+    assert "cannot become active" in problems["campaigns[0]"]
+
+
+async def test_an_owner_cannot_be_changed(importer: Importer) -> None:
+    advertiser = await importer.client.made("/admin/advertisers", {"name": "Tea"})
+    banner = await importer.client.make_banner(advertiserId=advertiser["id"])
+
+    for owner in (None, str(NOBODY)):
+        problems = await importer.problems({"banners": [{"id": banner["id"], "advertiserId": owner}]})
+        assert set(problems) == {"banners[0].advertiserId"}
+
+
+async def test_a_stale_item_overwrites_nothing(importer: Importer) -> None:
+    banner = await importer.client.make_banner()
+    await importer.client.patch(f"/admin/banners/{banner['id']}", json={"title": "Newer"})
+    item = {"id": banner["id"], "title": "Mine", "updatedAt": banner["updatedAt"]}
+
+    assert "changed after you read it" in (await importer.problems({"banners": [item]}))["banners[0]"]
+
+
+async def test_a_placement_is_found_by_its_slug_and_a_site_by_its_domain(importer: Importer) -> None:
+    placement = await importer.client.make_placement(slug="hero", label="Old")
+    site = await importer.client.made("/admin/sites", {"domain": "news.example.com"})
+
+    report = await importer.imported(
+        {
+            "sites": [{"domain": "News.Example.com.", "name": "The News"}],
+            "placements": [{"slug": "hero", "label": "New", "siteId": "news.example.com"}],
+        }
+    )
+
+    assert [(one["action"], one["id"]) for one in report["changes"]] == [
+        ("update", site["id"]),
+        ("update", placement["id"]),
+    ]
+
+
+async def test_a_campaign_gets_no_more_rules_than_the_api_would_give_it(importer: Importer) -> None:
+    rule = {"campaignId": "c", "ruleType": "country", "operator": "in", "value": ["IN"]}
+
+    problems = await importer.problems(a_document(targetingRules=[rule] * 101))
+
+    assert set(problems) == {"targetingRules[100]"}
+
+
+async def test_an_advertiser_imports_its_own_and_nothing_else(tea: Importer, importer: Importer) -> None:
+    house, other = await importer.client.make_campaign(), await importer.client.make_campaign()
+    hidden = await importer.client.make_placement(slug="hidden", isActive=False)
+    await importer.client.make_placement(slug="hero")
+    mine = {name: a_document()[name] for name in ("banners", "campaigns", "links")}
+    mine |= {"assignments": [{"campaignId": "c", "placementId": "hero", "bannerId": "b"}]}
+
+    await tea.imported(mine)
+    problems = await tea.problems(
+        {
+            "placements": [PLACEMENT],
+            "brands": [{"id": 1, "label": "B"}],
+            "banners": [{"id": str(SystemIds().new()), **BANNER}, {**BANNER, "advertiserId": str(NOBODY)}],
+            "campaigns": [{"key": "c", "name": "A"}, {"id": house["id"], "name": "Stolen"}],
+            "links": [
+                {"campaignId": other["id"], "placementId": "hero"},
+                {"campaignId": "c", "placementId": hidden["id"]},
+                {"campaignId": "c", "placementId": "hidden"},
+            ],
+        }
+    )
+
+    assert set(problems) == {
+        "placements[0]",
+        "brands[0]",
+        "banners[0].id",
+        "banners[1].advertiserId",
+        "campaigns[1].id",
+        "links[0].campaignId",
+        "links[1].placementId",
+        "links[2].placementId",
+    }
+    exported = await tea.exported()
+    assert {name: len(exported[name]) for name in exported.keys() - {"format", "version"}} == {
+        "banners": 1,
+        "campaigns": 1,
+        "links": 1,
+        "assignments": 1,
+        "targetingRules": 0,
+    }
+
+
+async def test_what_is_anothers_and_what_is_nobodys_look_the_same(tea: Importer, importer: Importer) -> None:
+    campaign, banner = await importer.client.make_campaign(), await importer.client.make_banner()
+    advertiser = await importer.client.made("/admin/advertisers", {"name": "Other"})
+
+    def document(campaign_id: str, banner_id: str, advertiser_id: str) -> dict[str, Any]:
+        return {
+            "banners": [{"id": banner_id}, {**BANNER, "advertiserId": advertiser_id}],
+            "targetingRules": [{"campaignId": campaign_id}],
+        }
+
+    theirs = await tea.problems(document(campaign["id"], banner["id"], advertiser["id"]))
+    nobodys = await tea.problems(document(*(str(SystemIds().new()) for _ in range(3))))
+
+    assert theirs == nobodys
+
+
+async def test_a_publisher_imports_its_placements(news: Importer, importer: Importer) -> None:
+    await importer.client.make_placement(slug="taken")
+
+    await news.imported(
+        {"sites": [{"domain": "a.example.com", "key": "s"}], "placements": [{**PLACEMENT, "siteId": "s"}]}
+    )
+    problems = await news.problems(
+        {"placements": [{**PLACEMENT, "slug": "taken"}], "campaigns": [{"name": "A"}]}
+    )
+
+    assert set(problems) == {"placements[0].slug", "campaigns[0]"}
+    assert set(await news.exported()) == {"format", "version", "sites", "placements"}
+
+
+async def test_a_viewer_exports_and_imports_nothing(control: ControlPlane, admin: Client) -> None:
+    await admin.make_banner()
+    async with control.acting_as(Role.VIEWER) as viewer:
+        problem(await Importer(viewer).sent({}), 403, "FORBIDDEN")
+        assert len((await Importer(viewer).exported())["banners"]) == 1
+
+
+async def test_one_import_at_a_time(control: ControlPlane, importer: Importer) -> None:
+    control.app.state.is_importing = True
+
+    answer = await importer.sent({})
+
+    problem(answer, 503, "UNAVAILABLE")
+    assert answer.headers["retry-after"] == "5"
+    control.app.state.is_importing = False
+    await importer.imported({})
+
+
+async def test_a_large_document_is_taken_and_a_larger_one_refused(importer: Importer) -> None:
+    space = b" " * (64 * 1024 * 1024)
+
+    problem(await importer.sent(b"{}" + space), 413, "BODY_TOO_LARGE")
+    await importer.imported(b"{}" + space[: 2 * 1024 * 1024])
+
+
+async def test_problems_without_end_are_not_all_told(importer: Importer) -> None:
+    body = problem(await importer.sent({"banners": [{}] * 2_000}), 400, "VALIDATION_FAILED")
+
+    assert len(body["errors"]) == 1_000
+    assert "4000 problems" in body["detail"]

@@ -1,0 +1,185 @@
+"""An export is what an import takes: into an empty house it gives the same again, into its own it changes nothing."""
+
+from typing import Any
+
+import pytest
+
+from adloom.core.actor import Role
+from adloom.core.ids import SystemIds
+from adloom.runtime.postgres import Pool
+from tests.support.builders import Json
+from tests.support.control import Client, ControlPlane
+
+TABLES = (
+    "banner_assignments, campaign_placements, campaign_targeting_rules, campaigns, banners, placements, sites, "
+    "advertisers, publishers, brands, categories, products, seo_records"
+)
+FORMATS = {"json": "application/json", "csv": "text/csv"}
+
+
+async def exported(client: Client, kind: str = "json") -> bytes:
+    answer = await client.get("/admin/export", params={"format": kind})
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"].partition(";")[0] == FORMATS[kind]
+    return answer.content
+
+
+async def imported(client: Client, document: bytes, kind: str = "json", **query: str) -> Json:
+    answer = await client.post(
+        "/admin/import", content=document, params=query, headers={"Content-Type": FORMATS[kind]}
+    )
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def a_whole_catalog(admin: Client) -> None:
+    """One thing of every kind with every field set, and one with as little as may be."""
+    advertiser = await admin.made("/admin/advertisers", {"name": "Tea", "blockedSites": ["bad.example.com"]})
+    publisher = await admin.made("/admin/publishers", {"name": "News"})
+    site = await admin.made("/admin/sites", {"domain": "news.example.com", "publisherId": publisher["id"]})
+    for kind, reference in [("brand", 7), ("category", 8), ("product", 9)]:
+        await admin.made(f"/admin/references/{kind}", {"id": reference, "label": f"The {kind}"})
+    seo_id = str(SystemIds().new())
+    await admin.made("/admin/references/seo", {"id": seo_id, "label": "Seo"})
+    placement = await admin.make_placement(
+        slug="home-hero",
+        publisherId=publisher["id"],
+        siteId=site["id"],
+        floorCpm=2.5,
+        notes="=1+1",
+        recommendedWidth=300,
+        delivery="auction",
+        timezone="Asia/Kolkata",
+    )
+    plain = await admin.make_placement(slug="plain")
+    banner = await admin.make_banner(
+        advertiserId=advertiser["id"],
+        title='Tea, "the" best\nin town; ever',
+        description="",
+        headline="'quoted'",
+        subheadline="null",
+        tags=["a", "ü, b"],
+        mediaVariants={"wide": "https://cdn.example.com/wide.png"},
+        brandId=7,
+        categoryId=8,
+        productId=9,
+        seoId=seo_id,
+        publishAt="2026-11-01T00:00:00Z",
+        expiresAt="2027-01-01T00:00:00Z",
+        recurrenceRule="FREQ=DAILY",
+        recurrenceWindowStart="09:00",
+        recurrenceWindowEnd="17:30",
+        scheduleTimezone="Asia/Kolkata",
+        isActive=False,
+        ctaLabel="-5 %",
+    )
+    other = await admin.make_banner()
+    campaign = await admin.make_campaign(
+        advertiserId=advertiser["id"],
+        startsAt="2026-11-16T00:00:00Z",
+        endsAt="2026-12-16T00:00:00Z",
+        budgetDailyPaisa=10_000,
+        bidAmount=1.25,
+        impressionCap=0,
+    )
+    draft = await admin.make_campaign()
+    await admin.patch(f"/admin/campaigns/{campaign['id']}/schedule")
+    await admin.link(campaign, placement)
+    await admin.link(draft, plain)
+    await admin.patch(f"/admin/campaigns/{draft['id']}/placements/{plain['id']}", json={"isActive": False})
+    await admin.assign(campaign, placement, banner, weight=7, overrideHeadline="@home", isFallback=True)
+    await admin.assign(draft, plain, other)
+    for rule_type, operator, value in [
+        ("country", "in", ["IN", "NP"]),
+        ("login_state", "is", True),
+        ("hour_of_day", "between", [22, 6]),
+    ]:
+        await admin.made(
+            "/admin/targeting-rules",
+            {"campaignId": campaign["id"], "ruleType": rule_type, "operator": operator, "value": value},
+        )
+
+
+async def a_deleted_catalog(admin: Client) -> None:
+    banner, campaign, placement = (
+        await admin.make_banner(),
+        await admin.make_campaign(),
+        await admin.make_placement(slug="used-by-the-deleted"),
+    )
+    await admin.link(campaign, placement)
+    await admin.assign(campaign, placement, banner)
+    await admin.delete(f"/admin/banners/{banner['id']}")
+    await admin.delete(f"/admin/campaigns/{campaign['id']}")
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_an_export_imported_into_an_empty_house_gives_an_equal_export(
+    kind: str, admin: Client, pool: Pool
+) -> None:
+    await a_whole_catalog(admin)
+    await a_deleted_catalog(admin)
+    before = {name: await exported(admin, name) for name in FORMATS}
+    await pool.execute(f"TRUNCATE {TABLES} RESTART IDENTITY CASCADE")
+
+    report = await imported(admin, before[kind], kind)
+
+    assert {name: await exported(admin, name) for name in FORMATS} == before
+    assert (report["updated"], report["unchanged"]) == (0, 0)
+    assert {name: count["created"] for name, count in report["counts"].items()} == {
+        "advertisers": 1,
+        "publishers": 1,
+        "sites": 1,
+        "brands": 1,
+        "categories": 1,
+        "products": 1,
+        "seoRecords": 1,
+        "placements": 3,
+        "banners": 2,
+        "campaigns": 2,
+        "links": 2,
+        "assignments": 2,
+        "targetingRules": 3,
+    }
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_an_export_imported_again_changes_nothing(kind: str, admin: Client, pool: Pool) -> None:
+    await a_whole_catalog(admin)
+    document = await exported(admin, kind)
+    before = await everything(pool)
+
+    report = await imported(admin, document, kind)
+
+    assert (report["created"], report["updated"], report["changes"]) == (0, 0, [])
+    assert report["unchanged"] == 20
+    assert await everything(pool) == before
+
+
+@pytest.mark.parametrize("role", [Role.ADVERTISER, Role.PUBLISHER])
+async def test_an_account_takes_its_own_export_back(role: Role, control: ControlPlane, admin: Client) -> None:
+    await a_whole_catalog(admin)
+    account_id = SystemIds().new()
+    async with control.acting_as(role, account_id) as account:
+        if role is Role.ADVERTISER:
+            campaign, banner = await account.make_campaign(), await account.make_banner()
+            placement = await admin.make_placement(slug="rented")
+            await account.link(campaign, placement)
+            await account.assign(campaign, placement, banner)
+            await admin.patch(f"/admin/placements/{placement['id']}", json={"isActive": False})
+        else:
+            await account.make_placement(slug="mine")
+
+        document = await exported(account)
+        report = await imported(account, document)
+
+    assert b"home-hero" not in document
+    assert (report["created"], report["updated"]) == (0, 0)
+    assert report["unchanged"] == (4 if role is Role.ADVERTISER else 1)
+
+
+async def everything(pool: Pool) -> dict[str, Any]:
+    tables = [*TABLES.split(", "), "audit_entries", "catalog_version", "catalog_changes"]
+    found: dict[str, Any] = {}
+    for table in tables:
+        found[table] = [tuple(row) for row in await pool.fetch(f"SELECT * FROM {table} ORDER BY 1")]  # noqa: S608 - our own names
+    return found
