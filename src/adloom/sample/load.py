@@ -6,14 +6,14 @@ from urllib.request import Request, urlopen
 
 import msgspec
 
-from adloom.sample.pictures import HERO, LAMP, TEA, Picture
+from adloom.sample.pictures import AUTUMN, LAMP, TEA, Picture
 
 HERO_SLUG = "sample-hero"
 ASIDE_SLUG = "sample-aside"
 ANSWER_SECONDS_MAX = 10.0
 
 PLACEMENTS: Sequence[tuple[dict[str, object], Sequence[Picture]]] = (
-    ({"slug": HERO_SLUG, "label": "Sample: across the page", "layoutType": "full_static"}, (HERO,)),
+    ({"slug": HERO_SLUG, "label": "Sample: across the page", "layoutType": "full_static"}, (AUTUMN,)),
     (
         {
             "slug": ASIDE_SLUG,
@@ -80,15 +80,16 @@ def load_sample(admin: AdminClient, *, delivery_url: str) -> None:
 
 def _banner(picture: Picture, delivery_url: str) -> dict[str, object]:
     return {
-        "title": f"Sample: {picture.words}",
+        "title": f"Sample: {picture.headline}",
         "source": "system",
         "primaryImageUrl": f"{delivery_url}{picture.path}",
-        "primaryImageAlt": picture.words,
-        "headline": picture.words,
-        "ctaLabel": "Have a look",
+        "primaryImageAlt": picture.alt,
+        "headline": picture.headline,
+        "subheadline": picture.subheadline,
+        "ctaLabel": picture.label,
         "ctaUrl": f"{delivery_url}/sample/shop",
         "utmSource": "adloom-sample",
         "utmContent": picture.name,
-        "bgColor": picture.sky,
+        "bgColor": picture.background,
         "tags": ["sample"],
     }

@@ -1,0 +1,149 @@
+"""Every command that the documentation tells a reader to type, typed: against one real `adloom up`."""
+
+import json
+import shutil
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import OPERATING, runnable_blocks
+from tests.support.product import Product, an_open_folder, clean_environment, status_of, wait_until
+
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(
+        not (shutil.which("bash") and shutil.which("curl")), reason="the pages use bash and curl"
+    ),
+]
+
+GUIDE = (
+    "docs/guide/README.md",
+    "docs/guide/placements.md",
+    "docs/guide/banners.md",
+    "docs/guide/campaigns.md",
+    "docs/guide/targeting.md",
+    "docs/guide/schedules.md",
+    "docs/guide/serving.md",
+    "docs/guide/events-and-statistics.md",
+    "docs/guide/import-and-export.md",
+    "docs/guide/history.md",
+    "docs/guide/accounts-and-access.md",
+    "docs/guide/operating.md",
+)
+SCRIPT_SECONDS_MAX = 60
+END_OF_BLOCK = "=== the end of a block"
+# `uv run` would look for packages first; the commands are those of this environment, on the test's own data.
+PREAMBLE = """
+set -euo pipefail
+uv() {
+  case "$2" in
+    adloom) "$PYTHON" -m adloom "${@:3}" --data-dir "$DATA_DIR" ;;
+    python) "$PYTHON" "${@:3}" ;;
+    *) return 1 ;;
+  esac
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def product() -> Iterator[Product]:
+    with an_open_folder() as folder, Product(folder / "data") as product:
+        yield product.wait_until_ready()
+
+
+def said_by(blocks: list[str], product: Product, folder: Path) -> list[str]:
+    """Run blocks in one shell, and give what each has printed."""
+    done = subprocess.run(
+        ["bash", "-c", PREAMBLE + f'\necho "{END_OF_BLOCK}"\n'.join([*blocks, ""])],  # noqa: S607 - bash on the path
+        cwd=folder,
+        env={
+            **clean_environment(),
+            "PATH": f"{Path(sys.executable).parent}:{clean_environment()['PATH']}",
+            "PYTHON": sys.executable,
+            "DATA_DIR": str(product.data_dir),
+        },
+        capture_output=True,
+        text=True,
+        timeout=SCRIPT_SECONDS_MAX,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout.split(f"{END_OF_BLOCK}\n")[:-1]
+
+
+def adapted(blocks: list[str], product: Product) -> list[str]:
+    """Lead the commands to where the test's product listens and keeps its data."""
+    installation = product.installation
+    for written, real in {
+        "127.0.0.1:8080": f"127.0.0.1:{installation.delivery_port}",
+        "127.0.0.1:8090": f"127.0.0.1:{installation.control_port}",
+        "127.0.0.1:3001": f"127.0.0.1:{installation.worker_port}",
+        "/var/lib/adloom": str(product.data_dir),
+    }.items():
+        blocks = [block.replace(written, real) for block in blocks]
+    return blocks
+
+
+def test_your_first_ad_is_shown_clicked_and_counted(product: Product, tmp_path: Path) -> None:
+    said = said_by(adapted(runnable_blocks("README.md"), product), product, tmp_path)
+
+    served, counted = json.loads(said[-2]), said[-1].splitlines()
+    assert [banner["title"] for banner in served["banners"]] == ["Autumn"]
+    assert counted[0] == "302 to https://shop.example.com/"
+    assert json.loads(counted[1])["totals"] == {"impressions": 1, "clicks": 1, "ctr": 1.0, "spendPaisa": 0}
+
+
+def test_the_guide_works_as_printed(product: Product, tmp_path: Path) -> None:
+    blocks = runnable_blocks(*GUIDE)
+
+    said = dict(zip(blocks, said_by(adapted(blocks, product), product, tmp_path), strict=True))
+
+    served = json.loads(answer_to("sleep 1\ncurl -s -w '\\n' http://127.0.0.1:8080/banners/serve", said))
+    assert [banner["headline"] for banner in served["banners"]] == ["Leaves are free"]
+    page = json.loads(answer_to('"placements": ["home-aside", "nowhere"]', said))["results"]
+    assert page["nowhere"]["errorCode"] == "PLACEMENT_NOT_FOUND"
+    assert {one["outcome"] for one in json.loads(answer_to("banners/explain", said))["candidates"]} <= {
+        "won",
+        "lost",
+        "removed",
+    }
+    assert answer_to("events/impression", said).count('{"accepted":true}') == 2
+    totals = json.loads(answer_to("stats/banners", said))["totals"]
+    assert (totals["impressions"], totals["clicks"]) == (1, 1)
+    assert '"key":"adk_' in answer_to("api-keys", said)
+    assert answer_to("/health/ready", said).count('"status":"ok"') >= 3
+    assert 'adloom_build_info{process="delivery-1"' in answer_to("metrics_ports", said)
+    assert "Migrations" in answer_to("adloom doctor", said)
+    # The last thing that the guide does is to put the backup in the database's place.
+    address = f"{product.delivery_url}/banners/serve/home-aside"
+    wait_until(product.is_well, seconds=10, what="well after the restore")
+    assert status_of(address) == 200
+
+
+def test_every_metric_is_in_the_table(product: Product) -> None:
+    table = OPERATING.read_text(encoding="utf-8")
+
+    names = {
+        name
+        for port in product.installation.metrics_ports.values()
+        for name in metrics_at(f"http://127.0.0.1:{port}/metrics")
+    }
+
+    assert len(names) > 10
+    assert {name for name in names if f"`{name}" not in table} == set()
+
+
+def answer_to(words: str, said: dict[str, str]) -> str:
+    [answer] = [answer for block, answer in said.items() if words in block]
+    return answer
+
+
+def metrics_at(address: str) -> set[str]:
+    with urllib.request.urlopen(address) as answer:  # noqa: S310 - our own
+        lines = answer.read().decode().splitlines()
+    declared = {line.split()[2] for line in lines if line.startswith("# TYPE adloom_")}
+    return {name for name in declared if not name.endswith("_created")}

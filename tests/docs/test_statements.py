@@ -1,0 +1,75 @@
+"""What the documentation says about the code, compared with the code: settings, files, links."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from adloom.entrypoints.listeners import LISTEN_FD
+from tests.docs.pages import OPERATING, ROOT, pages, pages_about_the_code, prose
+
+SOURCE = ROOT / "src" / "adloom"
+VARIABLE = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
+READ_ELSEWHERE = re.compile(r'(?:variables\.get|environ\.get|envvar=)\(?"(\w+)"')
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+FILE = re.compile(r"`([\w/.-]+(?:\.py|/))`")
+# Not of the product: the way to programs.
+NOT_OURS = {"PATH"}
+
+
+def variables_read() -> set[str]:
+    """Give the variables that settings.py names, and those that others ask for by themselves."""
+    settings = ast.parse((SOURCE / "runtime" / "settings.py").read_text(encoding="utf-8"))
+    named = {
+        node.value
+        for node in ast.walk(settings)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and VARIABLE.fullmatch(node.value)
+    }
+    elsewhere = {
+        name
+        for path in SOURCE.rglob("*.py")
+        for name in READ_ELSEWHERE.findall(path.read_text(encoding="utf-8"))
+    }
+    return {*named, *elsewhere, LISTEN_FD} - NOT_OURS
+
+
+def test_every_setting_is_in_the_table() -> None:
+    rows = [line for line in OPERATING.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    first_cells = " ".join(row.split("|")[1] for row in rows)
+
+    assert len(variables_read()) > 15
+    assert {name for name in variables_read() if f"`{name}`" not in first_cells} == set()
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_within_the_repository_leads_somewhere(page: Path) -> None:
+    links = [link for link in LINK.findall(prose(page)) if "://" not in link]
+
+    assert [link for link in links if not leads_somewhere(page, link)] == []
+
+
+@pytest.mark.parametrize("page", pages_about_the_code(), ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_file_that_a_page_names_exists(page: Path) -> None:
+    named = set(FILE.findall(prose(page)))
+
+    assert {name for name in named if not is_there(name)} == set()
+
+
+def leads_somewhere(page: Path, link: str) -> bool:
+    name, _, anchor = link.partition("#")
+    target = page.parent / name if name else page
+    if not target.exists():
+        return False
+    return not anchor or anchor in {anchor_of(title) for title in HEADING.findall(prose(target))}
+
+
+def anchor_of(title: str) -> str:
+    """Name a heading as a forge does."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+def is_there(name: str) -> bool:
+    """Tell whether a name is a path of the repository or of the package, or the end of one."""
+    return any((base / name).exists() for base in (ROOT, SOURCE)) or any(SOURCE.rglob(name))
