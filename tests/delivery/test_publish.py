@@ -328,3 +328,38 @@ async def test_a_rebuild_keeps_what_did_not_change(catalog: Catalog, keeper: Ind
 
     assert keeper.current.by_slug[b"same"] is before.by_slug[b"same"]
     assert keeper.current.by_slug[b"other"] != before.by_slug[b"other"]
+
+
+@pytest.mark.parametrize("owned", ["campaigns", "banners"])
+async def test_what_belongs_to_a_deleted_advertiser_is_not_served(
+    catalog: Catalog, keeper: IndexKeeper, pool: Pool, owned: str
+) -> None:
+    _, banner, campaign = await an_ad(catalog, "home")
+    advertiser = await pool.fetchval(
+        "INSERT INTO advertisers (public_id, name) VALUES ($1, 'A') RETURNING id", SystemIds().new()
+    )
+    key = {"campaigns": campaign, "banners": banner}[owned]
+    await pool.execute(f"UPDATE {owned} SET advertiser_id = $1 WHERE id = $2", advertiser, key)  # noqa: S608 - our own names
+    await keeper.refresh()
+    assert keeper.current.by_slug[b"home"].blocks
+
+    await pool.execute("UPDATE advertisers SET deleted_at = now()")
+    await change(catalog, Noun.CAMPAIGN, campaign, "SELECT $1::integer")
+    await keeper.refresh()
+
+    assert keeper.current.by_slug[b"home"].blocks == ()
+
+
+async def test_a_placement_of_a_deleted_publisher_is_not_served(
+    catalog: Catalog, keeper: IndexKeeper, pool: Pool
+) -> None:
+    placement, _, _ = await an_ad(catalog, "home")
+    publisher = await pool.fetchval(
+        "INSERT INTO publishers (public_id, name, deleted_at) VALUES ($1, 'P', now()) RETURNING id",
+        SystemIds().new(),
+    )
+    await pool.execute("UPDATE placements SET publisher_id = $1 WHERE id = $2", publisher, placement)
+
+    await keeper.refresh()
+
+    assert not keeper.current.by_slug[b"home"].is_served

@@ -23,7 +23,7 @@ from adloom.delivery.rows import (
 from adloom.ledger.token import SLOT_MAX
 from adloom.pacing.schedule import ScheduleStatus, zone_named
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
-from adloom.targeting.bitmaps import compiled as compiled_rules
+from adloom.targeting.bitmaps import compiling as compiling_rules
 
 T = TypeVar("T")
 Steps = Generator[None, None, T]
@@ -182,13 +182,13 @@ def _timing(row: AssignmentRow) -> Timing | None:
 def _in_blocks(candidates: Sequence[Candidate], *, is_for_everybody: bool = False) -> Steps[list[Block]]:
     blocks: list[Block] = []
     for start in range(0, len(candidates), BLOCK_CANDIDATES_MAX):
-        yield
         members = tuple(candidates[start : start + BLOCK_CANDIDATES_MAX])
         rules = () if is_for_everybody else [one.rules for one in members]
+        targeting = yield from compiling_rules(rules)
         blocks.append(
             Block(
                 candidates=members,
-                targeting=compiled_rules(rules),
+                targeting=targeting,
                 everyone=(1 << len(members)) - 1,
                 timed=tuple(number for number, one in enumerate(members) if one.timing is not None),
             )

@@ -10,6 +10,8 @@ from adloom.delivery.index import Placement
 from adloom.delivery.shelves import Offer
 from adloom.ledger.token import TokenSigner
 
+_MILLISECONDS = tuple(b".%03dZ" % millisecond for millisecond in range(1000))
+
 
 class AnswerEncoder:
     """Signs and encodes answers."""
@@ -27,20 +29,33 @@ class AnswerEncoder:
         request_id = self._new_id()
         issued = request_id.bytes
         sign, impression, click = self._sign, self._impression_prefix, self._click_prefix
-        parts: list[bytes] = []
+        # One join of many parts: formatting them would read the format, and copy twice.
+        parts = [placement.head]
         for slot, offer in enumerate(offers):
             token = sign(offer.token_ids, request_id=issued, issued_at=second, slot=slot)
             candidate = offer.candidate
-            parts.append(
-                b'%b%b,%b,"trackingToken":"%b%b%b%b%b"}'
-                % (offer.ids, candidate.creative, candidate.placing, token, impression, token, click, token)
+            parts += (
+                b"," if slot else b"",
+                offer.ids,
+                candidate.creative,
+                b",",
+                candidate.placing,
+                b',"trackingToken":"',
+                token,
+                impression,
+                token,
+                click,
+                token,
+                b'"}',
             )
-        return b'%b%b],"requestId":"%b","servedAt":"%b"}' % (
-            placement.head,
-            b",".join(parts),
+        parts += (
+            b'],"requestId":"',
             str(request_id).encode(),
+            b'","servedAt":"',
             self._stamp.of(now, second),
+            b'"}',
         )
+        return b"".join(parts)
 
     def page(self, results: Sequence[tuple[bytes, bytes]], now: datetime, second: int) -> bytes:
         """Put the answers of a page's placements together, each under its slug as JSON."""
@@ -63,4 +78,4 @@ class MillisecondStamp:
         if second != self._second:
             self._second = second
             self._written = moment.replace(microsecond=0, tzinfo=None).isoformat().encode()
-        return b"%b.%03dZ" % (self._written, moment.microsecond // 1000)
+        return self._written + _MILLISECONDS[moment.microsecond // 1000]

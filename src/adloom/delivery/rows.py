@@ -25,6 +25,7 @@ class Standing(StrEnum):
     """Whether an assignment may serve at all, or the first thing that keeps it from it, whatever the time."""
 
     LIVE = "live"
+    ADVERTISER_DELETED = "advertiser_deleted"
     CAMPAIGN_DELETED = "campaign_deleted"
     CAMPAIGN_DRAFT = "campaign_draft"
     CAMPAIGN_PAUSED = "campaign_paused"

@@ -43,12 +43,14 @@ AFFECTED_PLACEMENTS = """
 """
 PLACEMENTS = _query(
     """
-    SELECT id AS key, public_id AS id, slug, label, layout_type::text AS layout_type, max_banners, is_active,
+    SELECT placement.id AS key, placement.public_id AS id, slug, label, layout_type::text AS layout_type, max_banners,
+           is_active AND publisher.deleted_at IS NULL AS is_active,
            fallback_placeholder_url, allow_partial_render, delivery::text AS delivery, timezone
-      FROM placements
+      FROM placements AS placement
+      LEFT JOIN publishers AS publisher ON publisher.id = placement.publisher_id
      WHERE {among}
     """,
-    among="id = ANY ($1::integer[])",
+    among="placement.id = ANY ($1::integer[])",
 )
 RULES = _query(
     """
@@ -66,7 +68,8 @@ ASSIGNMENTS = _query(
     SELECT assignment.placement_id AS placement_key,
            campaign.id AS campaign_key, campaign.public_id AS campaign_id,
            banner.id AS banner_key, banner.public_id AS banner_id,
-           CASE WHEN campaign.deleted_at IS NOT NULL THEN 'campaign_deleted'
+           CASE WHEN payer.deleted_at IS NOT NULL OR maker.deleted_at IS NOT NULL THEN 'advertiser_deleted'
+                WHEN campaign.deleted_at IS NOT NULL THEN 'campaign_deleted'
                 WHEN campaign.status = 'scheduled' AND campaign.starts_at IS NULL THEN 'campaign_undated'
                 WHEN campaign.status NOT IN ('active', 'scheduled') THEN 'campaign_' || campaign.status
                 WHEN NOT link.is_active THEN 'link_inactive'
@@ -92,6 +95,8 @@ ASSIGNMENTS = _query(
       JOIN campaign_placements AS link USING (campaign_id, placement_id)
       JOIN campaigns AS campaign ON campaign.id = assignment.campaign_id
       JOIN banners AS banner ON banner.id = assignment.banner_id
+      LEFT JOIN advertisers AS payer ON payer.id = campaign.advertiser_id
+      LEFT JOIN advertisers AS maker ON maker.id = banner.advertiser_id
      WHERE {among}
      ORDER BY assignment.placement_id, assignment.is_fallback,
            CASE WHEN assignment.is_fallback THEN assignment.fallback_priority END NULLS LAST,

@@ -6,7 +6,7 @@ A candidate without a rule on a dimension is in every mask of it; a dimension on
 has a rule has no table and costs nothing.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -16,6 +16,8 @@ from adloom.targeting.rules import HOURS_A_DAY, Operator, Rule, RuleType, Value
 from adloom.targeting.values import domain_and_parents
 
 BLOCK_CANDIDATES_MAX: Final = 1_024  # The size at which skipping whole blocks pays most (design, stack).
+
+CANDIDATES_A_STEP: Final = 64
 
 _FIELDS: Final = {
     RuleType.DEVICE: "device",
@@ -69,9 +71,21 @@ class TargetingBlock:
 
 def compiled(rules_by_candidate: Sequence[Sequence[Rule]]) -> TargetingBlock:
     """Compile the rules of the candidates of a block, in their order; all rules of one must hold."""
+    steps = compiling(rules_by_candidate)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+def compiling(rules_by_candidate: Sequence[Sequence[Rule]]) -> Generator[None, None, TargetingBlock]:
+    """Compile with pauses: a full block takes some milliseconds, which a request should not wait for."""
     assert len(rules_by_candidate) <= BLOCK_CANDIDATES_MAX, "a block has a bound"
     drafts: dict[RuleType, _Draft] = {}
     for position, rules in enumerate(rules_by_candidate):
+        if position % CANDIDATES_A_STEP == 0:
+            yield
         by_kind: dict[RuleType, list[Rule]] = {}
         for rule in rules:
             by_kind.setdefault(rule.rule_type, []).append(rule)
@@ -82,7 +96,11 @@ def compiled(rules_by_candidate: Sequence[Sequence[Rule]]) -> TargetingBlock:
             draft.add(1 << position, of_kind)
     everyone = (1 << len(rules_by_candidate)) - 1
     shared: dict[int, int] = {}
-    return TargetingBlock({kind: draft.table(everyone, shared) for kind, draft in drafts.items()})
+    tables: dict[RuleType, Table] = {}
+    for kind, draft in drafts.items():
+        yield
+        tables[kind] = draft.table(everyone, shared)
+    return TargetingBlock(tables)
 
 
 def _accepting(domains: Table, host: str | None) -> int:

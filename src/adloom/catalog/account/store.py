@@ -4,6 +4,8 @@ from datetime import datetime
 from uuid import UUID
 
 from adloom.catalog.account.model import ACCOUNT_TABLES
+from adloom.catalog.audit import store as audit_store
+from adloom.catalog.audit.entry import About, Entry, system_author
 from adloom.core.actor import Role
 from adloom.core.clock import Clock
 from adloom.runtime.postgres import Connection, Pool
@@ -17,6 +19,7 @@ INSERT = {
     role: f"""
         INSERT INTO {table} (public_id, name, created_at, updated_at) VALUES ($1, $2, $3, $3)
         ON CONFLICT DO NOTHING
+        RETURNING true
     """  # noqa: S608
     for role, table in ACCOUNT_TABLES.items()
 }
@@ -29,7 +32,12 @@ async def is_open(connection: Connection, role: Role, account_id: UUID) -> bool 
 
 async def insert(connection: Connection, role: Role, account_id: UUID, *, now: datetime) -> None:
     """Make an account, unless it is there by now."""
-    await connection.execute(INSERT[role], account_id, f"{role.value.title()} {account_id}", now)
+    name = f"{role.value.title()} {account_id}"
+    about = About(role.value, str(account_id), account_id)
+    async with connection.transaction():
+        if await connection.fetchval(INSERT[role], account_id, name, now):
+            entry = Entry(about, "create", {"name": {"from": None, "to": name}})
+            await audit_store.append(connection, system_author("tokens"), [entry], at=now)
 
 
 class AccountRegister:

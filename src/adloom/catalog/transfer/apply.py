@@ -1,7 +1,9 @@
 """An import as it happens: ask what is there, plan, and write all of it in one transaction or nothing."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+import gc
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -54,6 +56,11 @@ class Import(msgspec.Struct, frozen=True, kw_only=True):
 
 async def carried_out(catalog: Catalog, wanted: Import) -> list[Change]:
     """Import a document, or raise all that is wrong with it; tell what becomes of each item."""
+    with _collector_paused():
+        return await _carried_out(catalog, wanted)
+
+
+async def _carried_out(catalog: Catalog, wanted: Import) -> list[Change]:
     heads, problems = await asyncio.to_thread(heads_of, wanted.items)
     async with catalog.write() as write:
         planner = Planner(await _situation(write, wanted, heads))
@@ -64,6 +71,18 @@ async def carried_out(catalog: Catalog, wanted: Import) -> list[Change]:
         if not wanted.is_dry_run:
             await _write(write, planner)
     return planner.changes
+
+
+@contextmanager
+def _collector_paused() -> Generator[None]:
+    """Keep the garbage collector from looking at a million new objects again and again: all else would wait."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 async def _situation(write: CatalogWrite, wanted: Import, heads: Sequence[Head]) -> Situation:

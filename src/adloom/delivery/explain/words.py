@@ -56,6 +56,11 @@ REASONS: Final = {
             "Set delivery of the placement to direct, or ask the explanation of the other kind.",
         ),
         Reason(
+            Standing.ADVERTISER_DELETED,
+            "The advertiser of the campaign or the banner is deleted.",
+            "Restore the advertiser.",
+        ),
+        Reason(
             Standing.CAMPAIGN_DELETED, "The campaign is deleted.", "Restore the campaign, then activate it."
         ),
         Reason(

@@ -125,6 +125,7 @@ STATISTICS = """
         UNIQUE NULLS NOT DISTINCT (banner_id, placement_id, campaign_id, stat_date)
     );
     CREATE INDEX banner_stats_stat_date ON banner_stats (stat_date);
+    CREATE INDEX event_counts_campaign_id ON event_counts (campaign_id, day);
 """
 
 # The moment of a link's last change, by which a stale write is told.
