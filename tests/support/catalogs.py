@@ -53,6 +53,7 @@ def some_rules() -> st.SearchStrategy[tuple[Rule, ...]]:
 @st.composite
 def some_assignments(draw: st.DrawFn, *, most: int = 10) -> list[AssignmentRow]:
     numbers = draw(st.lists(st.integers(10, 10_000), max_size=most, unique=True))
+    capped = draw(st.frozensets(st.integers(1, 4)))  # Caps are a campaign's, the same on all its assignments.
     return [
         an_assignment_row(
             title=str(number),
@@ -72,7 +73,7 @@ def some_assignments(draw: st.DrawFn, *, most: int = 10) -> list[AssignmentRow]:
             ends_at=draw(some_moments()),
             schedule=draw(st.just(Schedule(status=ScheduleStatus.EVERGREEN)) | some_schedules()),
             rules=draw(st.just(()) | some_rules()),
-            caps=draw(st.none() | st.just(Caps(5, None))),
+            caps=Caps(5, None) if campaign in capped else None,
         )
         for number in numbers
     ]
