@@ -15,7 +15,7 @@ from adloom.runtime import migrate
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.ports import free_port
-from adloom.runtime.processes.program import Program
+from adloom.runtime.processes.program import Program, tethered
 
 PASSWORD = "a-password-of-the-tests"
 STOP_SECONDS_MAX = 10
@@ -74,7 +74,7 @@ def running_valkey(*, appendfsync: str = "no") -> Generator[EmbeddedValkey]:
 
 @contextlib.contextmanager
 def running(program: Program) -> Generator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(program.arguments, user=program.user, cwd="/", start_new_session=True)
+    process = subprocess.Popen(tethered(program), env=program.environment, cwd="/", start_new_session=True)
     try:
         yield process
     finally:

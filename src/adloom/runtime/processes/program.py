@@ -42,7 +42,7 @@ async def start(
 ) -> Process:
     """Start a program that dies with us, in a session of its own: a terminal's Ctrl-C is for us alone."""
     return await asyncio.create_subprocess_exec(
-        *_tethered(program),
+        *tethered(program),
         env=program.environment,
         cwd="/",
         stdin=subprocess.DEVNULL,
@@ -77,7 +77,8 @@ def send(process: Process, number: signal.Signals) -> None:
         process.send_signal(number)
 
 
-def _tethered(program: Program) -> tuple[str, ...]:
+def tethered(program: Program) -> tuple[str, ...]:
+    """Give the command that becomes the program, as its user, and ends with us."""
     interpreter = (sys.executable, "-I", "-S", str(Path(tether.__file__)))
     return (
         *interpreter,
