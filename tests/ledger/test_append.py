@@ -105,6 +105,71 @@ async def test_beyond_the_bound_an_event_is_refused_at_once() -> None:
         await asyncio.wait(futures)
 
 
+async def test_the_events_of_one_request_are_answered_when_all_of_them_are_durable() -> None:
+    store = HeldStore()
+    async with LedgerAppender(store, batch_max=3) as appender:
+        together = appender.append_all([b"%d" % number for number in range(5)], "all")
+        for _ in range(2):
+            await settle()
+            assert not together.done()
+            store.release.release()
+
+        assert await together == "all"
+    assert store.batches == [[b"0", b"1", b"2"], [b"3", b"4"]]
+    assert (appender.appended, appender.failed) == (5, 0)
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+async def test_the_events_of_one_request_fail_when_one_of_them_does(failing: int) -> None:
+    store = HeldStore()
+    async with LedgerAppender(store, batch_max=2) as appender:
+        together = appender.append_all([b"a", b"b", b"c"], None)
+        for number in range(2):
+            await settle()
+            store.error = UnavailableError("away") if number == failing else None
+            store.release.release()
+
+        with pytest.raises(UnavailableError):
+            await together
+
+
+async def test_the_events_of_one_request_are_refused_together() -> None:
+    store = HeldStore()
+    async with LedgerAppender(store, pending_max=3) as appender:
+        one = appender.append(b"a", None)
+
+        with pytest.raises(UnavailableError):
+            appender.append_all([b"b", b"c", b"d"], None)
+
+        assert (appender.refused, appender.pending) == (3, 1)
+        two = appender.append_all([b"b", b"c"], None)
+        store.release.release()
+        await asyncio.wait([one, two])
+
+
+async def test_a_request_without_events_is_done_at_once() -> None:
+    async with LedgerAppender(HeldStore()) as appender:
+        assert appender.append_all([], "none").result() == "none"
+
+
+async def test_an_event_that_nobody_waits_for_is_appended_in_its_turn_or_dropped() -> None:
+    store = HeldStore()
+    async with LedgerAppender(store, pending_max=2) as appender:
+        assert appender.tell(b"a")
+        future = appender.append(b"b", None)
+        assert not appender.tell(b"c")
+        store.release.release()
+        await future
+
+        store.error = UnavailableError("away")
+        assert appender.tell(b"d")
+        store.release.release()
+        await settle()
+
+    assert store.batches == [[b"a", b"b"], [b"d"]]
+    assert (appender.appended, appender.dropped, appender.refused, appender.failed) == (2, 1, 0, 1)
+
+
 async def test_a_client_that_went_away_does_not_disturb_its_batch() -> None:
     store = HeldStore()
     async with LedgerAppender(store) as appender:

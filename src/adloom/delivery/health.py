@@ -1,8 +1,10 @@
-"""How a delivery process is doing: it serves while it has an index and can reach the ledger."""
+"""How a delivery process is doing: it is ready while it has an index and can take events."""
 
 import asyncio
+from collections.abc import Awaitable
 from datetime import datetime, timedelta
 from http import HTTPStatus
+from typing import Protocol
 
 import msgspec
 
@@ -12,6 +14,7 @@ from adloom.runtime import postgres, valkey
 from adloom.runtime.http.plain import PlainAnswer
 
 FRESH_FOR = timedelta(milliseconds=200)
+LOOK_SECONDS_MAX = 1.0  # Less than who asks usually waits.
 
 
 class IndexCheck(msgspec.Struct, frozen=True, rename="camel"):
@@ -22,12 +25,20 @@ class IndexCheck(msgspec.Struct, frozen=True, rename="camel"):
     age_seconds: float | None
 
 
+class SpoolCheck(msgspec.Struct, frozen=True, rename="camel"):
+    """Whether events can be kept on this machine's disk, and how much waits there for the ledger."""
+
+    status: str
+    waiting_bytes: int = 0
+
+
 class Checks(msgspec.Struct, frozen=True):
     """The parts that delivery leans on."""
 
     postgres: str
     valkey: str
     index: IndexCheck
+    spool: SpoolCheck
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -42,11 +53,34 @@ class _Look(msgspec.Struct, frozen=True):
     answer: PlainAnswer
 
 
+class Spool(Protocol):
+    """What is asked of the spool."""
+
+    @property
+    def is_able(self) -> bool:
+        """Whether it would take events."""
+        ...
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How much waits in it."""
+        ...
+
+
 class DeliveryHealth:
     """Answers the health routes that look further than the process itself."""
 
-    def __init__(self, keeper: IndexKeeper, pool: postgres.Pool, client: valkey.Valkey, clock: Clock) -> None:
+    def __init__(
+        self,
+        keeper: IndexKeeper,
+        pool: postgres.Pool,
+        client: valkey.Valkey,
+        clock: Clock,
+        *,
+        spool: Spool | None = None,
+    ) -> None:
         self._keeper = keeper
+        self._spool = spool
         self._pool = pool
         self._client = client
         self._clock = clock
@@ -68,14 +102,16 @@ class DeliveryHealth:
     async def _looked(self) -> PlainAnswer:
         """Look at all parts; the database is not counted: without it the index grows old, and serving goes on."""
         async with asyncio.TaskGroup() as group:
-            has_ledger = group.create_task(valkey.is_reachable(self._client))
-            has_catalog = group.create_task(postgres.is_reachable(self._pool))
+            has_ledger = group.create_task(_in_time(valkey.is_reachable(self._client)))
+            has_catalog = group.create_task(_in_time(postgres.is_reachable(self._pool)))
         checks = Checks(
             postgres=_word(is_well=has_catalog.result()),
             valkey=_word(is_well=has_ledger.result()),
             index=self._index(),
+            spool=self._spool_check(),
         )
-        is_ready = has_ledger.result() and self._keeper.version is not None
+        can_accept = has_ledger.result() or (self._spool is not None and self._spool.is_able)
+        is_ready = can_accept and self._keeper.version is not None
         status = HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE
         health = Health(status="ok" if status is HTTPStatus.OK else "unavailable", checks=checks)
         return PlainAnswer(status, msgspec.json.encode(health))
@@ -87,6 +123,21 @@ class DeliveryHealth:
             version=self._keeper.version,
             age_seconds=None if age is None else round(age.total_seconds(), 3),
         )
+
+    def _spool_check(self) -> SpoolCheck:
+        spool = self._spool
+        if spool is None:
+            return SpoolCheck("off")
+        return SpoolCheck(_word(is_well=spool.is_able), spool.waiting_bytes)
+
+
+async def _in_time(look: Awaitable[bool]) -> bool:
+    """Take a part that does not answer soon for one that is away."""
+    try:
+        async with asyncio.timeout(LOOK_SECONDS_MAX):
+            return await look
+    except TimeoutError:
+        return False
 
 
 def _word(*, is_well: bool) -> str:

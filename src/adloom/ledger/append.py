@@ -4,15 +4,17 @@ One append is in flight at a time, so a batch grows by itself as the ledger gets
 idle appender waits for its first event without a timer.
 
 When an append fails, its events may be in the ledger all the same: the answer may have been
-lost on the way. The client is told 503 and may send them again, or not; either is right,
-because projections count a correlation id once.
+lost on the way. They are put into the spool, if there is one that takes them. Else the client is
+told 503 and may send them again, or not. Any of it is right, because projections count a
+correlation id once.
 """
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Final, Protocol, Self, TypeVar
+from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar
 
 import structlog
 
@@ -22,8 +24,14 @@ PENDING_MAX: Final = 10_000  # Beyond this we answer 503: losing requests is che
 BATCH_MAX: Final = 500  # The server does nothing else while it takes a batch: this is about a millisecond.
 APPEND_SECONDS_MAX: Final = 3.0
 CLOSE_SECONDS_MAX: Final = 2.0
+CLOSE_LEDGER_SECONDS_MAX: Final = 1.0  # Of them; what is left is for the spool.
 
 T = TypeVar("T")
+
+# An event, whom to tell that it is durable, and what; the results are of many types, each future's its own.
+_Waiting: TypeAlias = tuple[bytes, asyncio.Future[Any] | None, Any]
+
+_MORE: Final = object()  # In place of a result: others of the same request are behind this one.
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -36,30 +44,57 @@ class LedgerStore(Protocol):
         ...
 
 
+class Spool(Protocol):
+    """Where events wait while the ledger is away."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits, so that new events are not before older ones in the ledger."""
+        ...
+
+    @property
+    def has_room_to_spare(self) -> bool:
+        """Whether it should take events that nobody waits for."""
+        ...
+
+    async def settled(self) -> None:
+        """Wait for a moment if it is just being emptied."""
+        ...
+
+    async def put(self, entries: Sequence[bytes]) -> None:
+        """Take all, and return when they are durable; UnavailableError if it took none."""
+        ...
+
+
 class LedgerAppender:
     """Appends events for many requests at once; use it as a context, which owns its one task."""
 
     def __init__(
         self,
         store: LedgerStore,
+        spool: Spool | None = None,
         *,
         pending_max: int = PENDING_MAX,
         batch_max: int = BATCH_MAX,
         append_seconds_max: float = APPEND_SECONDS_MAX,
     ) -> None:
         self._store = store
+        self._spool = spool
         self._pending_max = pending_max
         self._batch_max = batch_max
         self._append_seconds_max = append_seconds_max
-        # The results are of many types, each future's its own.
-        self._pending: deque[tuple[bytes, asyncio.Future[Any], Any]] = deque()
+        self._pending: deque[_Waiting] = deque()
         self._arrived = asyncio.Event()
         self._is_closing = False
+        self._ledger_until = math.inf
+        self._in_flight: asyncio.Timeout | None = None
         self._task: asyncio.Task[None] | None = None
         # Plain counters: a collector reads them when it is asked.
         self.appended = 0
+        self.spooled = 0
         self.failed = 0
         self.refused = 0
+        self.dropped = 0
         self.batches = 0
 
     async def __aenter__(self) -> Self:
@@ -69,10 +104,11 @@ class LedgerAppender:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Append what is still pending, within a bound; what is left then is refused."""
+        """Append or spool what is still pending, within a bound; what is left then is refused."""
         assert self._task is not None
         self._is_closing = True
         self._arrived.set()
+        self._hurry()
         await asyncio.wait([self._task], timeout=CLOSE_SECONDS_MAX)
         self._task.cancel()
         await asyncio.wait([self._task])
@@ -89,16 +125,45 @@ class LedgerAppender:
         The caller says what the future will give so that an answer made in advance needs no
         second future and no callback.
         """
-        if self._is_closing or self._task is None:
-            self.refused += 1
-            raise UnavailableError("This process is about to stop; please send the event again.")
-        if len(self._pending) >= self._pending_max:
-            self.refused += 1
-            raise UnavailableError("Too many events are waiting for the ledger; please send it again.")
-        future: asyncio.Future[T] = self._task.get_loop().create_future()
+        loop = self._admitted(1)
+        future: asyncio.Future[T] = loop.create_future()
         self._pending.append((entry, future, result))
         self._arrived.set()
         return future
+
+    def append_all(self, entries: Sequence[bytes], result: T) -> asyncio.Future[T]:
+        """Append the events of one request, in order; the future gives `result` when all are durable.
+
+        They are refused together. They may end up in two appends: then the first that fails fails them all.
+        """
+        loop = self._admitted(len(entries))
+        future: asyncio.Future[T] = loop.create_future()
+        if not entries:
+            future.set_result(result)
+            return future
+        *others, last = entries
+        self._pending.extend((entry, future, _MORE) for entry in others)
+        self._pending.append((last, future, result))
+        self._arrived.set()
+        return future
+
+    def tell(self, entry: bytes) -> bool:
+        """Append an event that nobody waits for; false when it was dropped, because there is no room."""
+        if self._is_closing or self._task is None or len(self._pending) >= self._pending_max:
+            self.dropped += 1
+            return False
+        self._pending.append((entry, None, None))
+        self._arrived.set()
+        return True
+
+    def _admitted(self, count: int) -> asyncio.AbstractEventLoop:
+        if self._is_closing or self._task is None:
+            self.refused += count
+            raise UnavailableError("This process is about to stop; please send the event again.")
+        if len(self._pending) + count > self._pending_max:
+            self.refused += count
+            raise UnavailableError("Too many events are waiting for the ledger; please send it again.")
+        return self._task.get_loop()
 
     async def _run(self) -> None:
         while True:
@@ -114,26 +179,64 @@ class LedgerAppender:
         batch = [take() for _ in range(min(len(self._pending), self._batch_max))]
         self.batches += 1
         try:
-            async with asyncio.timeout(self._append_seconds_max):
-                await self._store.append([entry for entry, _, _ in batch])
-        except (UnavailableError, TimeoutError) as error:
-            self._fail(batch, error)
+            await self._keep(batch)
         except asyncio.CancelledError as error:
             self._fail(batch, error)
             raise
         except Exception as error:  # noqa: BLE001 - the task's outermost loop: later events must not hang
             self._fail(batch, error)
         else:
-            self.appended += len(batch)
             for _, future, result in batch:
-                if not future.done():
+                if future is not None and result is not _MORE and not future.done():
                     future.set_result(result)
 
-    def _fail(self, batch: Sequence[tuple[bytes, asyncio.Future[Any], Any]], error: BaseException) -> None:
+    async def _keep(self, batch: Sequence[_Waiting]) -> None:
+        """Make a batch durable, in the ledger or behind what waits in the spool."""
+        spool = self._spool
+        if spool is None:
+            await self._append(batch)
+            return
+        await spool.settled()
+        if spool.is_empty:
+            try:
+                await self._append(batch)
+            except (UnavailableError, TimeoutError) as error:
+                log.warning("ledger_append_failed", events=len(batch), error=repr(error))
+            else:
+                return
+        await self._put(batch, spool)
+
+    async def _put(self, batch: Sequence[_Waiting], spool: Spool) -> None:
+        has_room = spool.has_room_to_spare
+        entries = [entry for entry, future, _ in batch if has_room or future is not None]
+        if entries:
+            await spool.put(entries)
+        self.spooled += len(entries)
+        self.dropped += len(batch) - len(entries)
+
+    async def _append(self, batch: Sequence[_Waiting]) -> None:
+        until = min(asyncio.get_running_loop().time() + self._append_seconds_max, self._ledger_until)
+        try:
+            async with asyncio.timeout_at(until) as self._in_flight:
+                await self._store.append([entry for entry, _, _ in batch])
+        finally:
+            self._in_flight = None
+        self.appended += len(batch)
+
+    def _hurry(self) -> None:
+        """Leave time for the spool, at the end, where the ledger does not answer."""
+        if self._spool is None:
+            return
+        self._ledger_until = asyncio.get_running_loop().time() + CLOSE_LEDGER_SECONDS_MAX
+        flight = self._in_flight
+        if flight is not None and not flight.expired():
+            flight.reschedule(min(flight.when() or math.inf, self._ledger_until))
+
+    def _fail(self, batch: Sequence[_Waiting], error: BaseException) -> None:
         self.failed += len(batch)
         log.warning("ledger_append_failed", events=len(batch), error=repr(error))
         for _, future, _ in batch:
-            if not future.done():
+            if future is not None and not future.done():
                 future.set_exception(
                     UnavailableError("The ledger does not answer; please send the event again.")
                 )

@@ -1,0 +1,1 @@
+"""Where events wait on this machine's disk while the ledger cannot be reached."""
