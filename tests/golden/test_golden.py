@@ -1,4 +1,4 @@
-"""Every JSON file below this folder is a case; every error code that we own has one."""
+"""Every JSON file below `control` is a case; every error code that we own has one."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tests.support.control import ControlPlane
 from tests.support.golden import read_case, run_case
 
 FOLDER = Path(__file__).parent
-CASES = sorted(FOLDER.rglob("*.json"))
+CASES = sorted((FOLDER / "control").rglob("*.json"))
 # Provoked by more than one request or by more than one second, so their tests are elsewhere.
 TESTED_ELSEWHERE = {"BODY_TOO_LARGE", "RATE_LIMITED", "TARGETING_RULE_LIMIT_REACHED"}
 OWN_PACKAGES = ("adloom.catalog", "adloom.identity", "adloom.targeting")

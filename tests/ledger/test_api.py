@@ -11,82 +11,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.core.clock import ManualClock
 from adloom.core.errors import AdloomError, UnavailableError, ValidationFailedError
 from adloom.core.ids import BannerId
-from adloom.ledger.api import ACCEPTED, PIXEL, EventRoutes
+from adloom.ledger.api import ACCEPTED, PIXEL
 from adloom.ledger.append import LedgerAppender
-from adloom.ledger.event import Click, Event, Impression, Mark, decoded
+from adloom.ledger.circumstances import Circumstances
+from adloom.ledger.event import Click, Impression, Mark
 from adloom.ledger.request import ImpressionRequest
-from adloom.ledger.token import TokenKeys
 from adloom.runtime.http.body import BodyDecoder
-from adloom.runtime.http.hot import Answer, HotRequest, HotRoutes
-from tests.ledger.builders import (
-    BANNER,
-    CAMPAIGN,
-    NOBODY,
-    NOW,
-    PLACEMENT,
-    REQUEST,
-    SECRET,
-    FakeIndex,
-    a_token,
-)
-
-
-class MemoryStore:
-    def __init__(self) -> None:
-        self.entries: list[bytes] = []
-        self.is_away = False
-
-    @property
-    def events(self) -> list[Event]:
-        return [decoded(entry) for entry in self.entries]
-
-    async def append(self, entries: Sequence[bytes]) -> None:
-        await asyncio.sleep(0)
-        if self.is_away:
-            raise UnavailableError("away")
-        self.entries.extend(entries)
-
-
-class Edge:
-    """The routes over a ledger in memory, asked as the protocol asks them."""
-
-    def __init__(self, store: MemoryStore, appender: LedgerAppender) -> None:
-        self.store = store
-        self.clock = ManualClock(NOW)
-        self.index = FakeIndex()
-        self.routes = EventRoutes(lambda: self.index, appender, TokenKeys(SECRET), self.clock)
-        self._table = HotRoutes(self.routes.routes())
-
-    async def ask(self, method: bytes, path: bytes, body: bytes = b"") -> Answer:
-        route = self._table.find(method, path)
-        assert route is not None
-        answer = route.handler(HotRequest(method, path, body=body))
-        assert answer is not None
-        return answer if isinstance(answer, Answer) else await answer
-
-    async def post(self, kind: str, body: Any) -> Answer:
-        data = body if isinstance(body, bytes) else msgspec.json.encode(body)
-        return await self.ask(b"POST", f"/banners/events/{kind}".encode(), data)
+from adloom.runtime.http.hot import HotRequest
+from tests.ledger.builders import BANNER, CAMPAIGN, NOBODY, NOW, PLACEMENT, REQUEST, FakeIndex, a_token
+from tests.ledger.edge import Edge, MemoryStore, a_report, an_edge
 
 
 @pytest.fixture
 async def edge() -> AsyncIterator[Edge]:
-    store = MemoryStore()
-    async with LedgerAppender(store) as appender:
-        yield Edge(store, appender)
-
-
-def a_report(**fields: Any) -> dict[str, Any]:
-    return {
-        "correlationId": "one",
-        "bannerId": BANNER,
-        "placementId": PLACEMENT,
-        "campaignId": CAMPAIGN,
-        **fields,
-    }
+    async with an_edge() as one:
+        yield one
 
 
 async def test_an_impression_is_in_the_ledger_when_it_is_accepted(edge: Edge) -> None:
@@ -256,10 +197,26 @@ async def test_what_is_ignored_is_not_decoded_either(edge: Edge, ignored: bytes)
 
 
 async def test_an_event_with_a_token_is_bound_to_its_offer_and_billable(edge: Edge) -> None:
-    await edge.post("impression", a_report(campaignId=None, trackingToken=a_token().decode()))
+    await edge.post("impression", a_report(campaignId=None, trackingToken=a_token(slot=2).decode()))
 
     [event] = edge.store.events
-    assert (event.request_id, event.campaign_id, event.is_billable) == (REQUEST, CAMPAIGN, True)
+    assert (event.request_id, event.slot, event.campaign_id) == (REQUEST, 2, CAMPAIGN)
+    assert event.is_billable
+
+
+@pytest.mark.parametrize("path", [b"/i/", b"/c/"])
+async def test_a_pixel_and_a_link_are_bound_to_the_slot_of_their_offer(edge: Edge, path: bytes) -> None:
+    await edge.ask(b"GET", path + a_token(slot=5))
+
+    [event] = edge.store.events
+    assert (event.request_id, event.slot) == (REQUEST, 5)
+
+
+async def test_an_event_without_a_token_has_no_offer(edge: Edge) -> None:
+    await edge.post("impression", a_report())
+
+    [event] = edge.store.events
+    assert (event.request_id, event.slot, event.is_billable) == (None, None, False)
 
 
 async def test_an_event_with_an_expired_token_counts_and_is_not_billable(edge: Edge) -> None:
@@ -278,6 +235,43 @@ async def test_a_token_that_is_forged_or_of_another_offer_is_refused(edge: Edge,
 
     assert (refused.value.code, refused.value.status) == ("TRACKING_TOKEN_INVALID", 403)
     assert edge.store.entries == []
+
+
+# --- circumstances
+
+
+def german_phone(request: HotRequest) -> Circumstances:
+    assert request.path
+    return Circumstances("mobile", "DE")
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [
+        ({}, ("mobile", "DE")),
+        ({"deviceType": "fridge"}, ("fridge", "DE")),
+        ({"countryCode": "at"}, ("mobile", "AT")),
+        ({"deviceType": "tv", "countryCode": "T1"}, ("tv", "T1")),
+    ],
+)
+@pytest.mark.parametrize("kind", ["impression", "click"])
+async def test_what_a_report_leaves_out_is_taken_from_its_request(
+    kind: str, told: dict[str, str], kept: tuple[str, str]
+) -> None:
+    async with an_edge(circumstances=german_phone) as edge:
+        await edge.post(kind, a_report(**told))
+
+    [event] = edge.store.events
+    assert (event.device_type, event.country_code) == kept
+
+
+@pytest.mark.parametrize("path", [b"/i/", b"/c/"])
+async def test_a_pixel_and_a_link_take_all_of_it_from_the_request(path: bytes) -> None:
+    async with an_edge(circumstances=german_phone) as edge:
+        await edge.ask(b"GET", path + a_token())
+
+    [event] = edge.store.events
+    assert (event.device_type, event.country_code) == ("mobile", "DE")
 
 
 # --- the pixel and the link

@@ -14,6 +14,7 @@ import msgspec
 from adloom.delivery.device import DeviceReader
 from adloom.delivery.local_time import LocalTimes
 from adloom.delivery.overrides import Overrides, overrides_of_query
+from adloom.ledger.circumstances import Circumstances
 from adloom.runtime.geoip import CountryLookup, NoCountries
 from adloom.runtime.http.client_address import client_address
 from adloom.runtime.http.hot import HotRequest, first_values
@@ -31,7 +32,9 @@ class ContextReader:
     """Reads the contexts of a process's requests."""
 
     def __init__(self, countries: CountryLookup | None = None, *, trusted: Sequence[Network] = ()) -> None:
-        self._device_of = DeviceReader().device_of
+        devices = DeviceReader()
+        self._device_of = devices.device_of
+        self.is_crawler = devices.is_crawler
         self._local_time = LocalTimes().of
         self._countries = None if isinstance(countries, NoCountries) else countries
         self._trusted = trusted
@@ -45,13 +48,10 @@ class ContextReader:
         if request.first_values is None:
             request.first_values = first_values(request.headers)
         header = request.first_values.get
-        country = _country_of(header(b"x-country-code")) or _country_of(header(b"cf-ipcountry"))
-        if country is None and self._countries is not None:
-            country = self._country_by_address(request, self._countries)
         hour, day = self._local_time(zone, now)
         context = Context(
             device=self._device_of(header(b"user-agent", b"")),
-            country=country,
+            country=self._country(request, request.first_values),
             language=_language_of(header(b"accept-language", b"")),
             is_logged_in=_is_logged_in(header(b"authorization")),
             is_new_visitor=not (header(b"x-device-id") or header(b"x-session-id")),
@@ -62,12 +62,25 @@ class ContextReader:
         )
         return _overrides_of(request.query).applied_to(context) if request.query else context
 
+    def circumstances_of(self, request: HotRequest) -> Circumstances:
+        """Tell of an event's reader what is told of one who asks for ads; an event has no other parameters."""
+        if request.first_values is None:
+            request.first_values = first_values(request.headers)
+        values = request.first_values
+        return Circumstances(self._device_of(values.get(b"user-agent", b"")), self._country(request, values))
+
     def moved_to(self, context: Context, zone: ZoneInfo, now: datetime) -> Context:
         """Tell the same of a request for another placement, in its own time zone."""
         hour, day = self._local_time(zone, now)
         if (hour, day) == (context.hour, context.day):
             return context
         return msgspec.structs.replace(context, hour=hour, day=day)
+
+    def _country(self, request: HotRequest, values: dict[bytes, bytes]) -> str | None:
+        country = _country_of(values.get(b"x-country-code")) or _country_of(values.get(b"cf-ipcountry"))
+        if country is None and self._countries is not None:
+            return self._country_by_address(request, self._countries)
+        return country
 
     def _country_by_address(self, request: HotRequest, countries: CountryLookup) -> str | None:
         if not self._trusted:

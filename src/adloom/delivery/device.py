@@ -1,4 +1,4 @@
-"""What kind of device asks, from its user agent.
+"""What kind of device asks, from its user agent, and whether it is a crawler.
 
 The parser knows the names of systems and devices but not their kinds, on principle; the kinds are
 ours. What is no telephone and no tablet is a desktop: computers, televisions, consoles, programs.
@@ -39,6 +39,15 @@ _PHONE_SYSTEMS: Final = frozenset(
         "Nokia Series 40",
     }
 )
+_CRAWLER: Final = "Spider"
+# Crawlers that the parser takes for telephones, because they dress up as one or begin like one.
+_DRESSED_UP = re.compile(r"\bcompatible;[^)]*(?:bot|crawler|spider)\b|^mediapartners-google", re.IGNORECASE)
+# Libraries that it takes for crawlers: a server that reports for its readers may use any of them.
+_LIBRARY = re.compile(
+    r"^(?:java|jnlp|python-urllib|wordpress)/|\bgoogle-http-java-client\b|\bappengine-google\b"
+    r"|\bwinhttp\b|http%20client",
+    re.IGNORECASE,
+)
 
 
 class DeviceReader:
@@ -49,6 +58,11 @@ class DeviceReader:
         # Browsers are not asked for: their patterns would take a third of the memory.
         self._names = Resolver(([], systems, devices))
         self.device_of = lru_cache(AGENTS_REMEMBERED_MAX)(self._device_of)
+        self._is_crawler = lru_cache(AGENTS_REMEMBERED_MAX)(self._calls_itself_crawler)
+
+    def is_crawler(self, user_agent: bytes) -> bool:
+        """Tell whether a user agent says of itself that it is a crawler; a library is none."""
+        return self._is_crawler(user_agent[:AGENT_CHARACTERS_MAX])
 
     def _device_of(self, user_agent: bytes) -> str | None:
         agent = user_agent.decode("latin-1").strip()[:AGENT_CHARACTERS_MAX]
@@ -65,6 +79,13 @@ class DeviceReader:
         if system in _PHONE_SYSTEMS or model in _PHONE_MODELS or "Mobi" in agent:
             return "mobile"
         return "desktop"
+
+    def _calls_itself_crawler(self, user_agent: bytes) -> bool:
+        agent = user_agent.decode("latin-1").strip()
+        if not agent or _LIBRARY.search(agent):
+            return False
+        device = self._names(agent, Domain.DEVICE).device
+        return bool(device and device.family == _CRAWLER) or _DRESSED_UP.search(agent) is not None
 
 
 def _is_tablet(agent: str, system: str, family: str, model: str) -> bool:

@@ -30,6 +30,7 @@ def delivery_paths() -> dict[str, Json]:
         "/banners/serve": {"post": _serve_page()},
         "/banners/events/impression": {"post": _event("impression", {"referrerUrl": ADDRESS})},
         "/banners/events/click": {"post": _event("click", {"destinationUrl": ADDRESS})},
+        "/banners/events/batch": {"post": _batch()},
         "/i/{token}": {"get": _pixel()},
         "/c/{token}": {"get": _redirect()},
     }
@@ -80,25 +81,10 @@ def _serve_page() -> Json:
 
 
 def _event(kind: str, extra: dict[str, Json]) -> Json:
-    fields: dict[str, Json] = {
-        "correlationId": {"type": "string", "minLength": 1, "maxLength": 128},
-        "bannerId": UUID,
-        "placementId": UUID,
-        "campaignId": UUID,
-        "sessionId": {"type": "string", "maxLength": 128},
-        "userId": UUID,
-        "deviceType": TEXT,
-        "countryCode": {"type": "string", "minLength": 2, "maxLength": 2},
-        "pageUrl": ADDRESS,
-        "occurredAt": MOMENT,
-        "trackingToken": TEXT,
-        **extra,
-    }
-    body = _object(fields, required=["correlationId", "bannerId", "placementId"])
     accepted = _object({"accepted": TRUTH}, required=["accepted"])
     return _operation(
         f"Report one {kind}; the same correlation id again is accepted and counts once.",
-        requestBody={"required": True, "content": {"application/json": {"schema": body}}},
+        requestBody={"required": True, "content": {"application/json": {"schema": _report(extra)}}},
         responses={
             "202": _json("It is in the ledger.", accepted),
             **_problems("400", "403", "404", "413", "429", "503"),
@@ -106,12 +92,51 @@ def _event(kind: str, extra: dict[str, Json]) -> Json:
     )
 
 
+def _batch() -> Json:
+    kinds: list[Json] = [
+        _report({"type": {"const": "impression"}, "referrerUrl": ADDRESS}, "type"),
+        _report({"type": {"const": "click"}, "destinationUrl": ADDRESS}, "type"),
+    ]
+    events: Json = {"type": "array", "items": {"oneOf": kinds}, "maxItems": 500}
+    rejected = _all_of({"index": WHOLE, "errorCode": TEXT, "message": TEXT})
+    outcome = _all_of({"accepted": WHOLE, "rejected": {"type": "array", "items": rejected}})
+    return _operation(
+        "Report up to 500 impressions and clicks; those that are refused are named, and the others go on.",
+        requestBody={
+            "required": True,
+            "content": {"application/json": {"schema": _object({"events": events}, required=["events"])}},
+        },
+        responses={
+            "202": _json("All that were accepted are in the ledger.", outcome),
+            **_problems("400", "413", "429", "503"),
+        },
+    )
+
+
+def _report(extra: dict[str, Json], *required: str) -> Json:
+    fields: dict[str, Json] = {
+        "correlationId": {"type": "string", "minLength": 1, "maxLength": 128},
+        "bannerId": UUID,
+        "placementId": UUID,
+        "campaignId": UUID,
+        "sessionId": {"type": "string", "maxLength": 128},
+        "userId": UUID,
+        "deviceType": {"type": "string", "maxLength": 20},
+        "countryCode": {"type": "string", "minLength": 2, "maxLength": 2},
+        "pageUrl": ADDRESS,
+        "occurredAt": MOMENT,
+        "trackingToken": TEXT,
+        **extra,
+    }
+    return _object(fields, required=["correlationId", "bannerId", "placementId", *required])
+
+
 def _pixel() -> Json:
     image: Json = {"description": "A transparent GIF of 43 bytes.", "content": {"image/gif": {}}}
     return _operation(
         "Report the impression of an offer by loading an image.",
         parameters=[_in_path("token", TEXT)],
-        responses={"200": image, **_problems("403", "429")},
+        responses={"200": image, **_problems("403", "429", "503")},
     )
 
 

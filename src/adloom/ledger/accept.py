@@ -7,8 +7,10 @@ import msgspec
 
 from adloom.core.errors import BannerNotFoundError, CampaignNotFoundError, PlacementNotFoundError
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
+from adloom.ledger.circumstances import Circumstances
 from adloom.ledger.event import Click, Impression, Mark, believed_time
 from adloom.ledger.request import ClickRequest, ImpressionRequest, TrackedRequest
+from adloom.ledger.suspicion import Suspicion
 from adloom.ledger.token import OfferToken, Rejection, TokenKeys, TrackingTokenInvalidError
 
 
@@ -37,61 +39,81 @@ class KnownIds(Protocol):
         ...
 
 
-class _Binding(msgspec.Struct, frozen=True, gc=False):
+class Binding(msgspec.Struct, frozen=True, gc=False):
     """What the rules make of a report's time and token."""
 
     occurred_at: datetime
+    received_at: datetime
     campaign_id: CampaignId | None
-    request_id: RequestId | None
-    marks: tuple[Mark, ...]
+    request_id: RequestId | None = None
+    slot: int | None = None
+    marks: tuple[Mark, ...] = ()
 
 
-def accepted_impression(
-    report: ImpressionRequest, *, known: KnownIds, tokens: TokenKeys, now: datetime
+def bound(report: TrackedRequest, *, known: KnownIds, tokens: TokenKeys, now: datetime) -> Binding:
+    """Accept a report, bound to its offer where it has a token, or raise what is wrong with it."""
+    _check_ids(report, known)
+    occurred_at, marks = believed_time(report.occurred_at, now=now)
+    if report.tracking_token is None:
+        return Binding(occurred_at, now, report.campaign_id, marks=marks)
+    offer = genuine(report.tracking_token.encode(), tokens=tokens, now=now)
+    if not _fits(offer, report):
+        raise TrackingTokenInvalidError("The tracking token belongs to another offer than the event.")
+    return Binding(occurred_at, now, offer.campaign_id, offer.request_id, offer.slot, marks + _marks(offer))
+
+
+def reported_impression(
+    report: ImpressionRequest, binding: Binding, circumstances: Circumstances, suspicion: Suspicion
 ) -> Impression:
-    """Make the event of a reported impression, or raise what is wrong with it."""
-    binding = _bound(report, known, tokens, now)
+    """Make the event of an impression whose report was accepted."""
     return Impression(
         correlation_id=report.correlation_id,
         banner_id=report.banner_id,
         placement_id=report.placement_id,
         campaign_id=binding.campaign_id,
         occurred_at=binding.occurred_at,
-        received_at=now,
+        received_at=binding.received_at,
         request_id=binding.request_id,
+        slot=binding.slot,
         session_id=report.session_id,
         user_id=report.user_id,
-        device_type=report.device_type,
-        country_code=_upper(report.country_code),
+        device_type=report.device_type or circumstances.device_type,
+        country_code=_upper(report.country_code) or circumstances.country_code,
         page_url=report.page_url,
-        marks=binding.marks,
+        client_network=suspicion.client_network,
+        marks=binding.marks + suspicion.marks,
         referrer_url=report.referrer_url,
     )
 
 
-def accepted_click(report: ClickRequest, *, known: KnownIds, tokens: TokenKeys, now: datetime) -> Click:
-    """Make the event of a reported click, or raise what is wrong with it."""
-    binding = _bound(report, known, tokens, now)
+def reported_click(
+    report: ClickRequest, binding: Binding, circumstances: Circumstances, suspicion: Suspicion
+) -> Click:
+    """Make the event of a click whose report was accepted."""
     return Click(
         correlation_id=report.correlation_id,
         banner_id=report.banner_id,
         placement_id=report.placement_id,
         campaign_id=binding.campaign_id,
         occurred_at=binding.occurred_at,
-        received_at=now,
+        received_at=binding.received_at,
         request_id=binding.request_id,
+        slot=binding.slot,
         session_id=report.session_id,
         user_id=report.user_id,
-        device_type=report.device_type,
-        country_code=_upper(report.country_code),
+        device_type=report.device_type or circumstances.device_type,
+        country_code=_upper(report.country_code) or circumstances.country_code,
         page_url=report.page_url,
-        marks=binding.marks,
+        client_network=suspicion.client_network,
+        marks=binding.marks + suspicion.marks,
         destination_url=report.destination_url,
     )
 
 
-def offered_impression(offer: OfferToken, *, now: datetime) -> Impression:
-    """Make the event of a pixel that was fetched; all that it says is its token."""
+def offered_impression(
+    offer: OfferToken, circumstances: Circumstances, suspicion: Suspicion, *, now: datetime
+) -> Impression:
+    """Make the event of a pixel that was fetched; all that it says itself is its token."""
     return Impression(
         correlation_id=_correlation_id(offer),
         banner_id=offer.banner_id,
@@ -100,11 +122,22 @@ def offered_impression(offer: OfferToken, *, now: datetime) -> Impression:
         occurred_at=now,
         received_at=now,
         request_id=offer.request_id,
-        marks=_marks(offer),
+        slot=offer.slot,
+        device_type=circumstances.device_type,
+        country_code=circumstances.country_code,
+        client_network=suspicion.client_network,
+        marks=_marks(offer) + suspicion.marks,
     )
 
 
-def offered_click(offer: OfferToken, *, destination: str, now: datetime) -> Click:
+def offered_click(
+    offer: OfferToken,
+    circumstances: Circumstances,
+    suspicion: Suspicion,
+    *,
+    destination: str,
+    now: datetime,
+) -> Click:
     """Make the event of a click link that was followed."""
     return Click(
         correlation_id=_correlation_id(offer),
@@ -114,7 +147,11 @@ def offered_click(offer: OfferToken, *, destination: str, now: datetime) -> Clic
         occurred_at=now,
         received_at=now,
         request_id=offer.request_id,
-        marks=_marks(offer),
+        slot=offer.slot,
+        device_type=circumstances.device_type,
+        country_code=circumstances.country_code,
+        client_network=suspicion.client_network,
+        marks=_marks(offer) + suspicion.marks,
         destination_url=destination,
     )
 
@@ -125,17 +162,6 @@ def genuine(token: bytes, *, tokens: TokenKeys, now: datetime) -> OfferToken:
     if isinstance(offer, Rejection):
         raise TrackingTokenInvalidError("The tracking token was not made by this installation.")
     return offer
-
-
-def _bound(report: TrackedRequest, known: KnownIds, tokens: TokenKeys, now: datetime) -> _Binding:
-    _check_ids(report, known)
-    occurred_at, marks = believed_time(report.occurred_at, now=now)
-    if report.tracking_token is None:
-        return _Binding(occurred_at, report.campaign_id, None, marks)
-    offer = genuine(report.tracking_token.encode(), tokens=tokens, now=now)
-    if not _fits(offer, report):
-        raise TrackingTokenInvalidError("The tracking token belongs to another offer than the event.")
-    return _Binding(occurred_at, offer.campaign_id, offer.request_id, marks + _marks(offer))
 
 
 def _check_ids(report: TrackedRequest, known: KnownIds) -> None:
@@ -151,7 +177,7 @@ def _fits(offer: OfferToken, report: TrackedRequest) -> bool:
     return (
         offer.banner_id == report.banner_id
         and offer.placement_id == report.placement_id
-        and report.campaign_id in {None, offer.campaign_id}
+        and (report.campaign_id is None or report.campaign_id == offer.campaign_id)
     )
 
 

@@ -11,21 +11,27 @@ from adloom.core.clock import Clock
 from adloom.core.errors import BannerNotFoundError, UnavailableError
 from adloom.ledger.accept import (
     KnownIds,
-    accepted_click,
-    accepted_impression,
+    bound,
     genuine,
     offered_click,
     offered_impression,
+    reported_click,
+    reported_impression,
 )
 from adloom.ledger.append import LedgerAppender
+from adloom.ledger.batch import BODY_BYTES_MAX, Batch, Report, events_of
+from adloom.ledger.circumstances import UNKNOWN, Circumstances
 from adloom.ledger.event import encoded
 from adloom.ledger.request import ClickRequest, ImpressionRequest
 from adloom.ledger.token import OfferToken, TokenKeys
+from adloom.ledger.turns import SLICE_EVENTS, Turns
+from adloom.ledger.watch import Judge, Trusting
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.hot import Answer, HotRequest, HotRoute, answer_head
 
 IMPRESSION_PATH: Final = b"/banners/events/impression"
 CLICK_PATH: Final = b"/banners/events/click"
+BATCH_PATH: Final = b"/banners/events/batch"
 PIXEL_PREFIX: Final = b"/i/"
 REDIRECT_PREFIX: Final = b"/c/"
 REDIRECT_SECONDS_MAX: Final = 1.0  # A reader who clicked does not wait longer for our books.
@@ -39,39 +45,76 @@ _impressions: Final = BodyDecoder(ImpressionRequest)
 _clicks: Final = BodyDecoder(ClickRequest)
 
 
+def _unknown(request: HotRequest) -> Circumstances:
+    del request
+    return UNKNOWN
+
+
 class EventRoutes:
     """Handlers of the events; `index` gives the current one, which a request asks for once."""
 
-    def __init__(
-        self, index: Callable[[], KnownIds], appender: LedgerAppender, tokens: TokenKeys, clock: Clock
+    def __init__(  # noqa: PLR0913 - a composition root names them all
+        self,
+        index: Callable[[], KnownIds],
+        appender: LedgerAppender,
+        tokens: TokenKeys,
+        clock: Clock,
+        *,
+        suspicion: Judge | None = None,
+        circumstances: Callable[[HotRequest], Circumstances] = _unknown,
     ) -> None:
+        judge = suspicion or Trusting()
         self._index = index
         self._append = appender.append
+        self._append_all = appender.append_all
         self._tokens = tokens
         self._now = clock.now
-        # A plain counter, read by a collector: clicks that were led on without being in the ledger.
+        self._sender_of = judge.sender_of
+        self._suspicion_of = judge.suspicion_of
+        self._circumstances_of = circumstances
+        self._turns = Turns()
+        # Plain counters, read by a collector: clicks that were led on without being in the ledger,
+        # and the events of batches that were answered.
         self.clicks_lost = 0
+        self.batched = 0
+        self.batch_rejected = 0
 
     def routes(self) -> Sequence[HotRoute]:
         """List what this answers."""
         return (
             HotRoute(b"POST", IMPRESSION_PATH, is_prefix=False, handler=self.impression),
             HotRoute(b"POST", CLICK_PATH, is_prefix=False, handler=self.click),
+            HotRoute(b"POST", BATCH_PATH, is_prefix=False, handler=self.batch, body_bytes_max=BODY_BYTES_MAX),
             HotRoute(b"GET", PIXEL_PREFIX, is_prefix=True, handler=self.pixel),
             HotRoute(b"GET", REDIRECT_PREFIX, is_prefix=True, handler=self.redirect),
         )
 
     def impression(self, request: HotRequest) -> asyncio.Future[Answer]:
         """Take the report of an impression."""
-        report = _impressions.decode(request.body)
-        event = accepted_impression(report, known=self._index(), tokens=self._tokens, now=self._now())
+        report, now = _impressions.decode(request.body), self._now()
+        binding = bound(report, known=self._index(), tokens=self._tokens, now=now)
+        # Afterwards, because this counts: what is not accepted is no flood.
+        suspicion = self._suspicion_of(self._sender_of(request), now)
+        event = reported_impression(report, binding, self._circumstances_of(request), suspicion)
         return self._append(encoded(event), ACCEPTED)
 
     def click(self, request: HotRequest) -> asyncio.Future[Answer]:
         """Take the report of a click."""
-        report = _clicks.decode(request.body)
-        event = accepted_click(report, known=self._index(), tokens=self._tokens, now=self._now())
+        report, now = _clicks.decode(request.body), self._now()
+        binding = bound(report, known=self._index(), tokens=self._tokens, now=now)
+        # Afterwards, because this counts: what is not accepted is no flood.
+        suspicion = self._suspicion_of(self._sender_of(request), now)
+        event = reported_click(report, binding, self._circumstances_of(request), suspicion)
         return self._append(encoded(event), ACCEPTED)
+
+    def batch(self, request: HotRequest) -> Answer | asyncio.Future[Answer]:
+        """Take many reports at once; those that are refused are named, and the others go on."""
+        events = events_of(request.body)
+        batch = Batch(events, self._acceptance(request))
+        if len(events) > SLICE_EVENTS:
+            return self._turns.run(batch, lambda: self._finished(batch))
+        batch.proceed(len(events))
+        return self._finished(batch)
 
     def pixel(self, request: HotRequest) -> Answer | asyncio.Future[Answer]:
         """Count an impression by the image that was fetched for it."""
@@ -79,7 +122,9 @@ class EventRoutes:
         offer = genuine(request.path[len(PIXEL_PREFIX) :], tokens=self._tokens, now=now)
         if request.method == b"HEAD":
             return PIXEL  # Somebody looks at the address; nobody looks at the banner.
-        return self._append(encoded(offered_impression(offer, now=now)), PIXEL)
+        suspicion = self._suspicion_of(self._sender_of(request), now)
+        event = offered_impression(offer, self._circumstances_of(request), suspicion, now=now)
+        return self._append(encoded(event), PIXEL)
 
     def redirect(self, request: HotRequest) -> Answer | asyncio.Future[Answer]:
         """Count a click and lead on to the banner's destination: the index's, never one of the request's."""
@@ -89,7 +134,10 @@ class EventRoutes:
         answer = _redirect_to(destination)
         if request.method == b"HEAD":
             return answer
-        event = offered_click(offer, destination=destination, now=now)
+        suspicion = self._suspicion_of(self._sender_of(request), now)
+        event = offered_click(
+            offer, self._circumstances_of(request), suspicion, destination=destination, now=now
+        )
         # The reader wants the shop, and the advertiser wants the reader, more than either wants
         # our count. So a ledger that is away or slow costs the count, which a metric shows.
         try:
@@ -98,6 +146,27 @@ class EventRoutes:
             self.clicks_lost += 1
             return answer
         return self._led_on(appended, answer)
+
+    def _acceptance(self, request: HotRequest) -> Callable[[Report], bytes]:
+        """Make entries of the reports of one request; what is the same for all is looked up once."""
+        known, now = self._index(), self._now()
+        sender, circumstances = self._sender_of(request), self._circumstances_of(request)
+
+        def accepted(report: Report) -> bytes:
+            binding = bound(report, known=known, tokens=self._tokens, now=now)
+            suspicion = self._suspicion_of(sender, now)
+            if isinstance(report, ImpressionRequest):
+                return encoded(reported_impression(report, binding, circumstances, suspicion))
+            return encoded(reported_click(report, binding, circumstances, suspicion))
+
+        return accepted
+
+    def _finished(self, batch: Batch) -> asyncio.Future[Answer]:
+        """Append what was accepted, all or nothing; the answer is given when it is durable."""
+        appended = self._append_all(batch.entries, batch.answer())
+        self.batched += len(batch.entries)
+        self.batch_rejected += len(batch.rejected)
+        return appended
 
     def _destination(self, offer: OfferToken) -> str:
         destination = self._index().destination(offer.campaign_id, offer.placement_id, offer.banner_id)

@@ -18,9 +18,10 @@ _decode_object: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class BodyDecoder(Generic[T]):
-    """Decodes the bodies of one route; unknown fields are ignored."""
+    """Decodes the bodies of one route, or parts of them that are called otherwise; unknown fields are ignored."""
 
-    def __init__(self, kind: type[T]) -> None:
+    def __init__(self, kind: type[T], *, called: str = "body") -> None:
+        self._called = called
         self._fields = msgspec.structs.fields(kind)
         self._decode = msgspec.json.Decoder(kind).decode
 
@@ -32,7 +33,7 @@ class BodyDecoder(Generic[T]):
             raise self._failure(body, error) from error
         # Looked for in what was decoded: a field that we ignore may hold what nobody can decode.
         if _NUL_ESCAPED in body and (problems := self._nul_problems(msgspec.to_builtins(decoded))):
-            raise _failed(problems)
+            raise self._failed(problems)
         return decoded
 
     def _failure(self, body: bytes, error: Exception) -> ValidationFailedError:
@@ -40,21 +41,22 @@ class BodyDecoder(Generic[T]):
         try:
             values = _decode_object(body)
         except msgspec.ValidationError:
-            return ValidationFailedError("The body must be a JSON object.")
+            return ValidationFailedError(f"The {self._called} must be a JSON object.")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return ValidationFailedError(f"The body is not JSON that can be read: {error}.")
+            return ValidationFailedError(f"The {self._called} is not JSON that can be read: {error}.")
         problems = [problem for field in self._fields if (problem := _problem(field, values))]
         # A field that was given twice may be wrong the first time and right the last.
-        return _failed([*(problems or [_named("", str(error))]), *self._nul_problems(values)])
+        return self._failed([*(problems or [_named("", str(error))]), *self._nul_problems(values)])
 
     def _nul_problems(self, values: dict[str, Any]) -> list[FieldProblem]:
         names = [field.encode_name for field in self._fields]
         return [FieldProblem(name, _NUL_PROBLEM) for name in names if _has_nul(values.get(name))]
 
-
-def _failed(problems: list[FieldProblem]) -> ValidationFailedError:
-    names = ", ".join(dict.fromkeys(problem.field for problem in problems))
-    return ValidationFailedError(f"The body has fields that are missing or wrong: {names}.", errors=problems)
+    def _failed(self, problems: list[FieldProblem]) -> ValidationFailedError:
+        names = ", ".join(dict.fromkeys(problem.field for problem in problems))
+        return ValidationFailedError(
+            f"The {self._called} has fields that are missing or wrong: {names}.", errors=problems
+        )
 
 
 def _problem(field: msgspec.structs.FieldInfo, values: dict[str, Any]) -> FieldProblem | None:

@@ -1,0 +1,29 @@
+"""Hot routes on a real socket, with a client for them."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+
+import httpx
+import uvicorn
+from uvicorn.server import ServerState
+
+from adloom.runtime.http.hot import HotRoute, HotRoutes
+from adloom.runtime.http.plain import PlainApp
+from adloom.runtime.http.protocol import make_protocol
+
+
+@asynccontextmanager
+async def serving(routes: Sequence[HotRoute]) -> AsyncGenerator[httpx.AsyncClient]:
+    protocol = make_protocol(HotRoutes(routes))
+    config = uvicorn.Config(PlainApp({}), http=protocol, lifespan="off", log_config=None)
+    config.load()
+    state = ServerState()
+    server = await asyncio.get_running_loop().create_server(
+        lambda: protocol(config=config, server_state=state, app_state={}),
+        "127.0.0.1",
+        0,
+    )
+    port: int = server.sockets[0].getsockname()[1]
+    async with server, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+        yield client
