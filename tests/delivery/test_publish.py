@@ -237,15 +237,38 @@ async def test_a_campaign_that_reaches_its_cap_is_excluded_at_the_next_look_and_
 
     assert await is_available()
     await pool.execute(
-        "INSERT INTO event_counts (day, banner_id, placement_id, campaign_id, impressions)"
-        " VALUES (current_date - 10, $1, $2, $3, 3), (current_date, $1, $2, $3, 2)",
+        "INSERT INTO events.event_counts (hour, banner_id, placement_id, campaign_id, impressions, invalid_impressions)"
+        " VALUES (current_date - 10, $1, $2, $3, 5, 2), (current_date, $1, $2, $3, 4, 2)",
         *(banner, placement, campaign),
     )
+    await pool.execute("INSERT INTO events.event_days (day, events) VALUES (current_date - 10, 5)")
     await pool.execute("INSERT INTO projection_cursors (projection, entry_id) VALUES ('event_tables', '1-0')")
     await keeper.rebuild()
     assert not await is_available()
     await change(catalog, Noun.CAMPAIGN, campaign, cap.format(6))
     assert await is_available()
+
+
+@pytest.mark.parametrize("written", ["events", "corrections"])
+async def test_a_day_that_was_over_is_summed_up_again_when_it_has_changed(
+    catalog: Catalog, keeper: IndexKeeper, pool: Pool, written: str
+) -> None:
+    placement, banner, campaign = await an_ad(catalog, "home")
+    await change(catalog, Noun.CAMPAIGN, campaign, "UPDATE campaigns SET click_cap = 2 WHERE id = $1")
+    await pool.execute(
+        "INSERT INTO events.event_counts (hour, banner_id, placement_id, campaign_id, clicks, invalid_clicks)"
+        " VALUES (current_date - 10, $1, $2, $3, 2, 1)",
+        *(banner, placement, campaign),
+    )
+    await pool.execute("INSERT INTO events.event_days (day, events) VALUES (current_date - 10, 2)")
+    await keeper.refresh()
+    assert keeper.cap_book.excluded()["click_cap"] == set()
+
+    await pool.execute("UPDATE events.event_counts SET invalid_clicks = 0")
+    await pool.execute(f"UPDATE events.event_days SET {written} = {written} + 1")  # noqa: S608 - our own names
+    await keeper.rebuild()
+
+    assert keeper.cap_book.excluded()["click_cap"] == {campaign}
 
 
 async def test_counts_of_today_are_seen_when_the_projection_has_moved(
@@ -256,8 +279,8 @@ async def test_counts_of_today_are_seen_when_the_projection_has_moved(
     await keeper.refresh()
 
     await pool.execute(
-        "INSERT INTO event_counts (day, banner_id, placement_id, campaign_id, clicks)"
-        " VALUES (current_date, $1, $2, $3, 1)",
+        "INSERT INTO events.event_counts (hour, banner_id, placement_id, campaign_id, clicks, invalid_clicks)"
+        " VALUES (current_date, $1, $2, $3, 3, 2)",
         *(banner, placement, campaign),
     )
     await pool.execute("INSERT INTO projection_cursors (projection, entry_id) VALUES ('event_tables', '1-0')")

@@ -8,12 +8,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator
+from typing import cast
 
 import httpx
 import pytest
 
 from adloom.ledger.event import encoded
-from adloom.ledger.stream import ValkeyLedger
+from adloom.ledger.group import lease_key
+from adloom.ledger.stream import STREAM, ValkeyLedger
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
@@ -24,14 +26,18 @@ pytestmark = pytest.mark.process
 
 
 class Worker:
-    def __init__(self, database_url: str, redis_url: str) -> None:
+    def __init__(self, database_url: str, redis_url: str, name: str = "worker") -> None:
         self.port = free_port()
         self._environment = {
             **os.environ,
             "DATABASE_URL": database_url,
             "REDIS_URL": redis_url,
             "WORKER_PORT": str(self.port),
+            "ADLOOM_PROCESS": name,
         }
+
+    def set(self, variable: str, value: str) -> None:
+        self._environment[variable] = value
 
     @contextlib.contextmanager
     def running(self) -> Generator[subprocess.Popen[bytes]]:
@@ -54,7 +60,7 @@ class Worker:
 
 async def until_counted(pool: Pool, impressions: int) -> None:
     async with asyncio.timeout(20):
-        while await pool.fetchval("SELECT sum(impressions) FROM event_counts") != impressions:  # noqa: ASYNC110 - another process counts
+        while await pool.fetchval("SELECT sum(impressions) FROM events.event_counts") != impressions:  # noqa: ASYNC110 - another process counts
             await asyncio.sleep(0.02)
 
 
@@ -98,4 +104,73 @@ async def test_a_worker_that_was_killed_goes_on_where_it_was(
     with worker.running():
         await until_counted(pool, 20_000)
 
-    assert await pool.fetchval("SELECT count(*) FROM banner_impressions") == 20_000
+    assert await pool.fetchval("SELECT count(*) FROM events.banner_impressions") == 20_000
+
+
+async def test_a_second_worker_takes_over_from_one_that_was_killed_with_work_in_its_hands(
+    database_url: str, redis_url: str, pool: Pool, valkey: Valkey
+) -> None:
+    await insert_catalog(pool)
+    ledger = ValkeyLedger(valkey)
+    first, second = (Worker(database_url, redis_url, name) for name in ("first", "second"))
+
+    with first.running() as killed:
+        assert (await until_owned(valkey)).startswith("first@")
+        # Its commit waits for us, so that it is killed with a batch taken and not folded.
+        async with pool.acquire() as connection, connection.transaction():
+            await connection.execute("LOCK TABLE events.event_counts IN ACCESS EXCLUSIVE MODE")
+            await ledger.append([encoded(an_impression(f"{one}")) for one in range(500)])
+            await until_taken(valkey)
+            killed.kill()
+    with second.running():
+        began_at = time.monotonic()
+        await until_counted(pool, 500)
+
+    # A start, what is left of five seconds of the lease, and one until the other looks.
+    assert time.monotonic() - began_at < 15
+    assert await pool.fetchval("SELECT count(*) FROM events.banner_impressions") == 500
+
+
+async def test_a_worker_tells_how_far_each_projection_is(
+    database_url: str, redis_url: str, pool: Pool, valkey: Valkey
+) -> None:
+    await insert_catalog(pool)
+    worker, metrics_port = Worker(database_url, redis_url), free_port()
+    worker.set("ADLOOM_METRICS_PORT", str(metrics_port))
+    await ValkeyLedger(valkey).append([encoded(an_impression("a")), b"no event"])
+
+    with worker.running():
+        await worker.health()
+        await until_counted(pool, 1)
+        async with httpx.AsyncClient() as client, asyncio.timeout(20):
+            figures = ""
+            while "adloom_ledger_dead_letters 1.0" not in figures:
+                await asyncio.sleep(0.1)
+                figures = (await client.get(f"http://127.0.0.1:{metrics_port}/metrics")).text
+
+    assert 'adloom_projection_events_total{outcome="counted",projection="event_tables"} 1.0' in figures
+    assert 'adloom_projection_events_total{outcome="dead",projection="event_tables"} 1.0' in figures
+    assert 'adloom_projection_is_owner{projection="event_tables"} 1.0' in figures
+    assert 'adloom_ledger_lag_entries{projection="event_tables"} ' in figures
+    assert 'adloom_ledger_lag_entries{projection="frequency"} ' in figures
+
+
+async def until_owned(valkey: Valkey) -> str:
+    """Wait until somebody has the event tables in hand, and tell who."""
+    async with asyncio.timeout(20):
+        while True:
+            # The stubs know every decoding; ours answers bytes.
+            holder = cast("bytes | None", await valkey.get(lease_key("event_tables")))
+            if holder is not None:
+                return holder.decode()
+            await asyncio.sleep(0.02)
+
+
+async def until_taken(valkey: Valkey) -> None:
+    """Wait until everything in the ledger has been handed out to whoever folds the event tables."""
+    async with asyncio.timeout(20):
+        while True:
+            groups = await valkey.xinfo_groups(STREAM)
+            if any(one["name"] == b"event_tables" and one["lag"] == 0 for one in groups):
+                return
+            await asyncio.sleep(0.02)

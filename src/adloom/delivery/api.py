@@ -20,6 +20,7 @@ from adloom.delivery.index import Index, Placement
 from adloom.delivery.overrides import overrides_of
 from adloom.delivery.page import Choice, each_banner_once, is_without_repeats, page_of
 from adloom.delivery.rows import Delivery
+from adloom.delivery.served import ServedTeller
 from adloom.delivery.shelves import Offer, Shelf, Shelves
 from adloom.ledger.token import TokenSigner
 from adloom.runtime.http.body import BodyDecoder
@@ -77,14 +78,17 @@ class ServeRoutes:
         contexts: ContextReader | None = None,
         shelves: Shelves | None = None,
         cap_book: CapBook | None = None,
+        teller: ServedTeller | None = None,
     ) -> None:
         self._index = index
         self._now = clock.now
+        self._new_id = ids.written
         self._encoder = AnswerEncoder(signer, ids, public_url=public_url)
         self._contexts = contexts or ContextReader()
         self._context_of = self._contexts.context_of
         self._shelves = shelves or Shelves()
         self._cap_book = cap_book or CapBook()
+        self._teller = teller
         self.served = 0
         self.empty = 0
 
@@ -107,12 +111,13 @@ class ServeRoutes:
         offers = self._shelves.offers(shelf, context, second)
         if placement.caps and request.method != b"HEAD":
             offers = self._within_caps(offers, second)
-        return Answer(SERVED_HEAD, self._answer(placement, offers, now, second))
+        return Answer(SERVED_HEAD, self._answer(request, placement, offers, now, second))
 
     def serve_page(self, request: HotRequest) -> Answer:
         """Answer `POST /banners/serve`; a slug that is there twice is answered once."""
         page = _pages.decode(request.body)
         overrides = overrides_of(page.context, within="context.")
+        user_id = page.user_id or overrides.user_id
         now = self._now()
         second = int(now.timestamp())
         index = self._index()
@@ -128,7 +133,7 @@ class ServeRoutes:
             asked.append((self._shelves.of(placement, now), context))
         answers = {
             shelf.placement.slug: self._answer(
-                shelf.placement, self._within_caps(offers, second), now, second
+                request, shelf.placement, self._within_caps(offers, second), now, second, user_id
             )
             for (shelf, _), offers in zip(asked, self._page_offers(asked, second), strict=True)
         }
@@ -154,12 +159,23 @@ class ServeRoutes:
             for (shelf, _), candidates in zip(asked, page_of(choices), strict=True)
         ]
 
-    def _answer(self, placement: Placement, offers: Sequence[Offer], now: datetime, second: int) -> bytes:
+    def _answer(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
+        self,
+        request: HotRequest,
+        placement: Placement,
+        offers: Sequence[Offer],
+        now: datetime,
+        second: int,
+        user_id: UUID | None = None,
+    ) -> bytes:
         if offers:
             self.served += 1
         else:
             self.empty += 1
-        return self._encoder.answer(placement, offers, now, second)
+        request_id = self._new_id()
+        if self._teller is not None:
+            self._teller.tell(request, placement, offers, request_id=request_id, now=now, user_id=user_id)
+        return self._encoder.answer(placement, offers, request_id, now, second)
 
     def _within_caps(self, offers: Sequence[Offer], second: int) -> Sequence[Offer]:
         """Leave out what is over a cap by now; who has reached it is out from the next request on."""

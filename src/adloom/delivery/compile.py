@@ -110,6 +110,7 @@ def compiling(rows: PlacementRows, shared: Shared) -> Steps[Placement]:
         slug=row.slug.encode(),
         is_served=row.is_active and row.delivery is Delivery.DIRECT,
         delivery=row.delivery,
+        type=row.placement_type,
         zone=zone_named(row.timezone) or UTC_ZONE,
         # A token has room for so many slots; a placement may ask for more, and gets no more.
         slots_max=min(row.max_banners, SLOT_MAX + 1),

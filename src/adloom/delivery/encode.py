@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from adloom.core.ids import IdSource
+from adloom.core.ids import IdSource, WrittenId
 from adloom.delivery.index import Placement
 from adloom.delivery.shelves import Offer
 from adloom.ledger.token import TokenSigner
@@ -24,9 +24,10 @@ class AnswerEncoder:
         self._click_prefix = b'","clickUrl":"%b/c/' % origin
         self._stamp = MillisecondStamp()
 
-    def answer(self, placement: Placement, offers: Sequence[Offer], now: datetime, second: int) -> bytes:
+    def answer(
+        self, placement: Placement, offers: Sequence[Offer], request_id: WrittenId, now: datetime, second: int
+    ) -> bytes:
         """Encode what fills one placement, as a request of its own."""
-        request_id = self._new_id()
         issued = request_id.bytes
         sign, impression, click = self._sign, self._impression_prefix, self._click_prefix
         # One join of many parts: formatting them would read the format, and copy twice.

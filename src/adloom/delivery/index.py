@@ -73,6 +73,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     slug: bytes
     is_served: bool  # Active, and filled by direct delivery.
     delivery: Delivery
+    type: str
     zone: ZoneInfo
     slots_max: int
     head: bytes

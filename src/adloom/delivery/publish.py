@@ -134,7 +134,7 @@ class IndexKeeper:
                 )
         self._swap(index, shelves)
         self._rebuilt_at = now
-        self._cap_counts.forget()
+        self._cap_counts.doubt()
 
     async def _update(self, connection: Connection, index: Index, now: datetime) -> bool:
         async with store.one_version(connection) as version:

@@ -59,6 +59,7 @@ class PlacementRow(msgspec.Struct, frozen=True, kw_only=True):
     fallback_placeholder_url: str | None
     allow_partial_render: bool
     delivery: Delivery = Delivery.DIRECT
+    placement_type: str = "banner"
     timezone: str = "UTC"
 
 

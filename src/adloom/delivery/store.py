@@ -45,7 +45,8 @@ PLACEMENTS = _query(
     """
     SELECT placement.id AS key, placement.public_id AS id, slug, label, layout_type::text AS layout_type, max_banners,
            is_active AND publisher.deleted_at IS NULL AS is_active,
-           fallback_placeholder_url, allow_partial_render, delivery::text AS delivery, timezone
+           fallback_placeholder_url, allow_partial_render, delivery::text AS delivery,
+           placement_type, timezone
       FROM placements AS placement
       LEFT JOIN publishers AS publisher ON publisher.id = placement.publisher_id
      WHERE {among}

@@ -1,5 +1,6 @@
 """Impressions, clicks and their counts in PostgreSQL, with the cursor of the ledger beside them."""
 
+import contextlib
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Final
@@ -7,136 +8,125 @@ from typing import Final
 import asyncpg
 
 from adloom.core.errors import UnavailableError
-from adloom.ledger.event import Click, Event, Impression
-from adloom.ledger.projection import CursorMovedError, Folded, UnfoldableError
+from adloom.ledger.event_store import EventRows
+from adloom.ledger.fold import CLICKS, IMPRESSIONS, Additions, Batch, Known, counts, days, fold, sorted_out
+from adloom.ledger.known_names import KnownNames
+from adloom.ledger.known_store import KnownEvents
+from adloom.ledger.offer_marks_store import OfferMarks
+from adloom.ledger.partition_store import ensure_days
+from adloom.ledger.ports import CursorMovedError, Folded, Record, UnfoldableError
 from adloom.ledger.stream import BEGINNING
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 
 EVENT_TABLES: Final = "event_tables"
+EVENTS_SCHEMA: Final = "events"
 
 ENSURE_CURSOR = """
     INSERT INTO projection_cursors (projection, entry_id) VALUES ($1, $2) ON CONFLICT (projection) DO NOTHING
 """
 CURSOR = "SELECT entry_id FROM projection_cursors WHERE projection = $1"
-CURSORS = "SELECT entry_id FROM projection_cursors"
+CURSORS = "SELECT projection, entry_id FROM projection_cursors ORDER BY projection"
 # The lock makes two workers take turns, so that neither waits for rows of the other in a circle.
-LOCK_CURSOR = "SELECT entry_id FROM projection_cursors WHERE projection = $1 FOR UPDATE"
-MOVE_CURSOR = "UPDATE projection_cursors SET entry_id = $2, moved_at = now() WHERE projection = $1"
-
-# Only rows that were really inserted are counted, in the same statement: a repeated event finds
-# its correlation id taken and adds nothing, whether it repeats in this batch or of an old one.
-_FOLD = """
-    WITH incoming AS (
-        SELECT * FROM unnest(
-            $1::text[], $2::uuid[], $3::uuid[], $4::uuid[], $5::uuid[], $6::text[], $7::uuid[],
-            $8::text[], $9::text[], $10::text[], $11::text[], $12::timestamptz[]
-        ) AS event (
-            correlation_id, banner, placement, campaign, request_id, session_id, user_id,
-            device_type, country_code, page_url, {address}, occurred_at
-        )
-    ), known AS MATERIALIZED (
-        SELECT incoming.*, banners.id AS banner_id, placements.id AS placement_id,
-               campaigns.id AS campaign_id
-          FROM incoming
-          JOIN banners ON banners.public_id = incoming.banner
-          JOIN placements ON placements.public_id = incoming.placement
-          LEFT JOIN campaigns ON campaigns.public_id = incoming.campaign
-    ), inserted AS (
-        INSERT INTO {table} (
-            correlation_id, banner_id, placement_id, campaign_id, request_id, session_id, user_id,
-            device_type, country_code, page_url, {address}, occurred_at
-        )
-        SELECT correlation_id, banner_id, placement_id, campaign_id, request_id, session_id, user_id,
-               device_type, country_code, page_url, {address}, occurred_at
-          FROM known
-        ON CONFLICT (correlation_id) DO NOTHING
-        RETURNING banner_id, placement_id, campaign_id, occurred_at
-    ), counted AS (
-        INSERT INTO event_counts (day, banner_id, placement_id, campaign_id, {count})
-        SELECT (occurred_at AT TIME ZONE 'UTC')::date, banner_id, placement_id, campaign_id, count(*)
-          FROM inserted
-         GROUP BY 1, 2, 3, 4
-        ON CONFLICT (day, banner_id, placement_id, campaign_id)
-        DO UPDATE SET {count} = event_counts.{count} + EXCLUDED.{count}
-    )
-    SELECT (SELECT count(*) FROM known) AS known, (SELECT count(*) FROM inserted) AS inserted
+# What follows it are look-ups of keys in partitions that were empty a moment ago: statistics lag
+# behind them, and a plan that reads a day from end to end for each batch must not be thinkable.
+LOCK_CURSOR = """
+    SELECT entry_id, set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true),
+           set_config('plan_cache_mode', 'force_generic_plan', true)
+      FROM projection_cursors WHERE projection = $1 FOR UPDATE
 """
-FOLD_IMPRESSIONS = _FOLD.format(table="banner_impressions", address="referrer_url", count="impressions")
-FOLD_CLICKS = _FOLD.format(table="banner_clicks", address="destination_url", count="clicks")
+MOVE_CURSOR = "UPDATE projection_cursors SET entry_id = $2, moved_at = now() WHERE projection = $1"
 
 
 class EventTables:
-    """The projection that statistics are read from."""
+    """The projection that statistics are read from, in a schema that a rebuild may name otherwise.
 
-    def __init__(self, pool: Pool, *, projection: str = EVENT_TABLES) -> None:
+    Whoever is the only one to write them may remember what is in them, and need not look every event up.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        *,
+        schema: str = EVENTS_SCHEMA,
+        projection: str = EVENT_TABLES,
+        names: KnownNames | None = None,
+    ) -> None:
         self._pool = pool
+        self._schema = schema
         self._projection = projection
+        self._names = names
+        self._known = KnownEvents(schema, names)
+        self._rows = EventRows(schema)
+        self._offers = OfferMarks(schema)
 
     async def cursor(self) -> str:
         """Tell the last entry that was folded; at first there is none."""
         with _unavailable_when_away():
-            await self._pool.execute(ENSURE_CURSOR, self._projection, BEGINNING)
-            return await self._pool.fetchval(CURSOR, self._projection)
+            # Followers ask often, and a row that is there need not be written.
+            cursor: str | None = await self._pool.fetchval(CURSOR, self._projection)
+            if cursor is None:
+                await self._pool.execute(ENSURE_CURSOR, self._projection, BEGINNING)
+                cursor = await self._pool.fetchval(CURSOR, self._projection)
+        assert cursor is not None
+        return cursor
 
-    async def commit(self, events: Sequence[Event], *, after: str, cursor: str) -> Folded:
+    async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
         """Insert the events, count those that are new and move the cursor, in one transaction."""
-        impressions = [event for event in events if isinstance(event, Impression)]
-        clicks = [event for event in events if isinstance(event, Click)]
+        batch = sorted_out(records)
         with _unavailable_when_away():
-            async with self._pool.acquire() as connection, connection.transaction():
-                if await connection.fetchval(LOCK_CURSOR, self._projection) != after:
-                    raise CursorMovedError
-                known_impressions, new_impressions = await _fold_impressions(connection, impressions)
-                known_clicks, new_clicks = await _fold_clicks(connection, clicks)
-                await connection.execute(MOVE_CURSOR, self._projection, cursor)
-        known, new = known_impressions + known_clicks, new_impressions + new_clicks
-        return Folded(counted=new, repeated=known - new, dropped=len(events) - known)
+            async with self._pool.acquire() as connection:
+                async with connection.transaction():
+                    if await connection.fetchval(LOCK_CURSOR, self._projection) != after:
+                        raise CursorMovedError
+                    known, added = await self._fold(connection, batch, after)
+                    await connection.execute(MOVE_CURSOR, self._projection, cursor)
+                if self._names is not None:
+                    self._names.moved(after, cursor, added, known.days)
+                    with contextlib.suppress(*POSTGRES_AWAY):  # The batch is in, whatever comes now.
+                        await self._known.read_on(connection, added, known.days)
+        return Folded(counted=added.size, repeated=added.repeated, dropped=added.dropped)
+
+    async def fold_batch(self, connection: Connection, records: Sequence[Record]) -> Folded:
+        """Fold for a rebuild: within its own transaction, where nobody else writes, and without a cursor."""
+        assert self._names is None, "what is remembered goes with the cursor"
+        with _unavailable_when_away():
+            _, added = await self._fold(connection, sorted_out(records), "")
+        return Folded(counted=added.size, repeated=added.repeated, dropped=added.dropped)
+
+    async def _fold(self, connection: Connection, batch: Batch, cursor: str) -> tuple[Known, Additions]:
+        """Find out what is new, and write it; only the holder of the cursor's lock may."""
+        if not batch.events:
+            return Known(), Additions()
+        since = await self._known.since(connection, batch)
+        known = await self._known.look_up(connection, batch, since, cursor=cursor)
+        added = fold(batch, known)
+        written = days(added)
+        await ensure_days(connection, self._schema, written)
+        await self._rows.insert(connection, IMPRESSIONS, added.impressions)
+        await self._rows.insert(connection, CLICKS, added.clicks)
+        await self._rows.add_counts(connection, counts(added))
+        await self._rows.add_days(connection, written)
+        now_valid = await self._offers.take_back(connection, added.now_seen, since)
+        await self._rows.make_valid(connection, now_valid)
+        return known, added
 
 
-async def all_cursors(pool: Pool) -> list[str]:
-    """Tell the cursor of every projection."""
+async def all_cursors(connection: "Pool | Connection") -> dict[str, str]:
+    """Tell the cursor of every projection in the database, one that is being rebuilt included."""
     with _unavailable_when_away():
-        return [row["entry_id"] for row in await pool.fetch(CURSORS)]
-
-
-async def _fold_impressions(connection: Connection, events: Sequence[Impression]) -> tuple[int, int]:
-    return await _fold(connection, FOLD_IMPRESSIONS, events, [event.referrer_url for event in events])
-
-
-async def _fold_clicks(connection: Connection, events: Sequence[Click]) -> tuple[int, int]:
-    return await _fold(connection, FOLD_CLICKS, events, [event.destination_url for event in events])
-
-
-async def _fold(
-    connection: Connection, statement: str, events: Sequence[Event], addresses: Sequence[str | None]
-) -> tuple[int, int]:
-    """Tell how many of the events are of things that exist, and how many of those are new."""
-    if not events:
-        return 0, 0
-    row = await connection.fetchrow(
-        statement,
-        [event.correlation_id for event in events],
-        [event.banner_id for event in events],
-        [event.placement_id for event in events],
-        [event.campaign_id for event in events],
-        [event.request_id for event in events],
-        [event.session_id for event in events],
-        [event.user_id for event in events],
-        [event.device_type for event in events],
-        [event.country_code for event in events],
-        [event.page_url for event in events],
-        addresses,
-        [event.occurred_at for event in events],
-    )
-    assert row is not None
-    return row["known"], row["inserted"]
+        return {row["projection"]: row["entry_id"] for row in await connection.fetch(CURSORS)}
 
 
 @contextmanager
 def _unavailable_when_away() -> Generator[None]:
     try:
         yield
-    except (asyncpg.DataError, ValueError) as error:  # The server's refusal of a value, and the driver's.
+    except asyncpg.CheckViolationError as error:
+        if error.constraint_name is None:  # No rule is broken: the day has gone while we wrote into it.
+            raise UnavailableError(f"A day of the tables is not there: {error!r}") from error
+        raise UnfoldableError(repr(error)) from error
+    except (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, ValueError, OverflowError) as error:
+        # The server's refusal of a value, and the driver's.
         raise UnfoldableError(repr(error)) from error
     except POSTGRES_AWAY as error:
         raise UnavailableError(f"The database does not take the batch: {error!r}") from error

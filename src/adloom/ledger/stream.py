@@ -12,7 +12,6 @@ from adloom.runtime.valkey import VALKEY_AWAY, Valkey, again_if_cut_off
 
 STREAM: Final = "adloom:ledger"
 DEAD_STREAM: Final = "adloom:ledger:dead"
-DEAD_ENTRIES_MAX: Final = 10_000  # The oldest dead letters go first; their count is in the metrics.
 FIELD: Final = b"e"
 BEGINNING: Final = "0-0"
 
@@ -24,13 +23,25 @@ for i = 1, #ARGV do redis.call('XADD', stream, '*', 'e', ARGV[i]) end
 return #ARGV
 """
 
-BEHIND_COUNTED_MAX: Final = 10_000  # A reader further behind is «at least» so far: counting has a price.
+# Entries that follow a cursor are counted one by one only where the group cannot tell their number.
+BEHIND_COUNTED_MAX: Final = 10_000
 LAG_SCRIPT: Final = """
-local unread = redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[2])
-if #unread == 0 then return {0, 0} end
+local stream, group, cursor, counted_max = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
+local first = redis.call('XRANGE', stream, '(' .. cursor, '+', 'COUNT', 1)
+if #first == 0 then return {0, 0} end
 local now = redis.call('TIME')
-local oldest = string.match(unread[1][1], '^%d+')
-return {#unread, now[1] * 1000 + math.floor(now[2] / 1000) - oldest}
+local age = now[1] * 1000 + math.floor(now[2] / 1000) - string.match(first[1][1], '^%d+')
+for _, facts in ipairs(redis.call('XINFO', 'GROUPS', stream)) do
+    local one = {}
+    for i = 1, #facts, 2 do one[facts[i]] = facts[i + 1] end
+    if one.name == group and one.lag then
+        if one['last-delivered-id'] == cursor then return {one.lag, age} end
+        -- Handed out, and not folded yet; where the group is behind the cursor, this is empty.
+        local taken = redis.call('XRANGE', stream, '(' .. cursor, one['last-delivered-id'], 'COUNT', counted_max)
+        if #taken > 0 then return {one.lag + #taken, age} end
+    end
+end
+return {#redis.call('XRANGE', stream, '(' .. cursor, '+', 'COUNT', counted_max), age}
 """
 
 _Rows: TypeAlias = list[tuple[bytes, dict[bytes, bytes]]]
@@ -44,10 +55,18 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
 
 class Lag(msgspec.Struct, frozen=True):
-    """How far a reader is behind: entries it has not read, and the age of the oldest of them."""
+    """How far a projection is behind: entries that it has not folded, and the age of the oldest of them."""
 
     entries: int
     seconds: float
+
+
+class LedgerSize(msgspec.Struct, frozen=True):
+    """How much the ledger holds, how much memory that takes, about, and how many dead letters there are."""
+
+    entries: int = 0
+    memory_bytes: int = 0
+    dead: int = 0
 
 
 def entry_order(entry_id: str) -> tuple[int, int]:
@@ -65,7 +84,7 @@ class ValkeyLedger:
 
     async def append(self, entries: Sequence[bytes]) -> None:
         """Append all, in order; acknowledged when they are as durable as the server is set to make them."""
-        with _unavailable_when_away():
+        with unavailable_when_away():
             # What is appended twice counts once, and a browser does not send its report again.
             count = await again_if_cut_off(lambda: self._append(entries))
         if count != len(entries):
@@ -84,7 +103,7 @@ class ValkeyLedger:
     async def read(self, after: str, *, count_max: int, wait_seconds: float) -> list[Entry]:
         """Read the entries after a cursor, and wait a little for the first where there are none."""
         wait_millis = max(1, int(wait_seconds * 1000))  # Zero would be for ever.
-        with _unavailable_when_away():
+        with unavailable_when_away():
             answer = await self._valkey.xread({STREAM: after}, count=count_max, block=wait_millis)
         # The stubs know every protocol version and decoding; ours answers pairs of bytes.
         streams = cast("list[tuple[bytes, _Rows]]", answer)
@@ -92,30 +111,31 @@ class ValkeyLedger:
             Entry(row_id.decode(), fields.get(FIELD, b"")) for _, rows in streams for row_id, fields in rows
         ]
 
-    async def bury(self, entry: Entry, *, reason: str) -> None:
-        """Lay an entry that nobody can read aside, where an operator finds it."""
-        with _unavailable_when_away():
-            await self._valkey.xadd(
-                DEAD_STREAM,
-                {"entry": entry.id, "e": entry.data, "reason": reason},
-                maxlen=DEAD_ENTRIES_MAX,
-                approximate=True,
+    async def lag(self, projection: str, cursor: str) -> Lag:
+        """Tell how far a projection's cursor is behind the newest entry."""
+        with unavailable_when_away():
+            entries, age_millis = await self._valkey.eval(
+                LAG_SCRIPT, 1, STREAM, projection, cursor, BEHIND_COUNTED_MAX
             )
-
-    async def lag(self, cursor: str) -> Lag:
-        """Tell how far a cursor is behind the newest entry."""
-        with _unavailable_when_away():
-            entries, age_millis = await self._valkey.eval(LAG_SCRIPT, 1, STREAM, cursor, BEHIND_COUNTED_MAX)
         return Lag(entries=entries, seconds=max(0, age_millis) / 1000)
+
+    async def size(self) -> LedgerSize:
+        """Tell how much there is."""
+        with unavailable_when_away():
+            entries = await self._valkey.xlen(STREAM)
+            memory_bytes = await self._valkey.memory_usage(STREAM)
+            dead = await self._valkey.xlen(DEAD_STREAM)
+        return LedgerSize(entries=entries, memory_bytes=memory_bytes or 0, dead=dead)
 
     async def trim(self, before: str) -> int:
         """Forget the entries before an id, give or take a block of the stream."""
-        with _unavailable_when_away():
+        with unavailable_when_away():
             return await self._valkey.xtrim(STREAM, minid=before, approximate=True)
 
 
 @contextmanager
-def _unavailable_when_away() -> Generator[None]:
+def unavailable_when_away() -> Generator[None]:
+    """Raise UnavailableError for whatever keeps Valkey from answering."""
     try:
         yield
     except VALKEY_AWAY as error:

@@ -1,8 +1,8 @@
-"""Looking after the ledger: how far its readers are behind, and forgetting what is old and read."""
+"""Looking after the ledger: how far its projections are behind, and forgetting what is old and folded by all."""
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
@@ -10,7 +10,7 @@ import structlog
 
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
-from adloom.ledger.stream import Lag, entry_order
+from adloom.ledger.stream import Lag, LedgerSize, entry_order
 
 LOOK_SECONDS: Final = 5.0
 RETENTION: Final = timedelta(days=7)  # What a rebuilt projection can be read again from.
@@ -21,30 +21,35 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 class LedgerUpkeep(Protocol):
     """What can be asked of a ledger beside reading it."""
 
-    async def lag(self, cursor: str) -> Lag:
-        """Tell how far a cursor is behind."""
+    async def lag(self, projection: str, cursor: str) -> Lag:
+        """Tell how far a projection is behind."""
         ...
 
     async def trim(self, before: str) -> int:
         """Forget entries before an id."""
         ...
 
+    async def size(self) -> LedgerSize:
+        """Tell how much there is."""
+        ...
 
-def trim_before(cursors: Sequence[str], *, now: datetime, retention: timedelta) -> str | None:
-    """Choose the entry before which nobody needs the ledger: read by all, and older than the retention."""
-    if not cursors:
+
+def trim_before(cursors: Iterable[str], *, now: datetime, retention: timedelta) -> str | None:
+    """Choose the entry before which nobody needs the ledger: folded by all, and older than the retention."""
+    slowest = min(cursors, key=entry_order, default=None)
+    if slowest is None:
         return None
     oldest_kept = f"{int((now - retention).timestamp() * 1000)}-0"
-    return min(*cursors, oldest_kept, key=entry_order)
+    return min(slowest, oldest_kept, key=entry_order)
 
 
 class Upkeep:
-    """Looks at the ledger now and then; `lag` is of the slowest reader, as it was at the last look."""
+    """Looks at the ledger now and then; its figures are those of the last look."""
 
     def __init__(
         self,
         ledger: LedgerUpkeep,
-        cursors: Callable[[], Awaitable[Sequence[str]]],
+        cursors: Callable[[], Awaitable[Mapping[str, str]]],
         *,
         clock: Clock,
         retention: timedelta = RETENTION,
@@ -55,7 +60,8 @@ class Upkeep:
         self._clock = clock
         self._retention = retention
         self._look_seconds = look_seconds
-        self.lag = Lag(entries=0, seconds=0.0)
+        self.lags: Mapping[str, Lag] = {}
+        self.size = LedgerSize()
         self.trimmed = 0
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -72,10 +78,10 @@ class Upkeep:
                     await stop.wait()
 
     async def look(self) -> None:
-        """Measure the lag and forget what nobody needs."""
+        """Measure how far each projection is, and forget what nobody needs."""
         cursors = await self._cursors()
-        before = trim_before(cursors, now=self._clock.now(), retention=self._retention)
-        if before is None:
-            return
-        self.lag = await self._ledger.lag(min(cursors, key=entry_order))
-        self.trimmed += await self._ledger.trim(before)
+        self.lags = {name: await self._ledger.lag(name, cursor) for name, cursor in cursors.items()}
+        before = trim_before(cursors.values(), now=self._clock.now(), retention=self._retention)
+        if before is not None:
+            self.trimmed += await self._ledger.trim(before)
+        self.size = await self._ledger.size()

@@ -1,0 +1,1 @@
+"""What projections in Valkey that follow the event tables have in common."""

@@ -1,0 +1,86 @@
+"""The windows of frequency caps: which bucket of each a moment falls into, and when that bucket is over.
+
+Windows are those of the calendar in UTC: an hour begins at its full hour, a week on Monday (ISO 8601).
+"""
+
+from datetime import UTC, date, datetime, time, timedelta
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+# Counted a little beyond the end, so that no clock that is behind finds the bucket gone in the middle of it.
+KEPT_AFTER_END: Final = timedelta(minutes=5)
+# A lifetime has no end. Whoever has not been seen for so long after the month of the last time is
+# forgotten, else memory would need no end either.
+LIFETIME_KEPT: Final = timedelta(days=400)
+
+_DAYS_A_WEEK: Final = 7
+_DECEMBER: Final = 12
+
+
+class Window(StrEnum):
+    """Over which time a cap counts."""
+
+    HOUR = "hour"
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+    LIFETIME = "lifetime"
+
+
+class Bucket(msgspec.Struct, frozen=True):
+    """One hour, day, week or month, by its name, and the second in which its counts may go."""
+
+    window: Window
+    name: str
+    expires_at: int
+
+    @property
+    def suffix(self) -> str:
+        """What its keys end in."""
+        return f":{self.window.value}:{self.name}"
+
+
+def buckets_of(moment: datetime) -> tuple[Bucket, ...]:
+    """Tell the bucket of each window that a moment falls into, in the order of the windows."""
+    moment = moment.astimezone(UTC)
+    hour = moment.replace(minute=0, second=0, microsecond=0)
+    day = moment.date()
+    month_end = _midnight(_next_month(day))
+    year, week, weekday = day.isocalendar()
+    return (
+        _bucket(Window.HOUR, f"{day.isoformat()}T{hour.hour:02}", hour + timedelta(hours=1)),
+        _bucket(Window.DAY, day.isoformat(), _midnight(day) + timedelta(days=1)),
+        _bucket(
+            Window.WEEK, f"{year}-W{week:02}", _midnight(day) + timedelta(days=_DAYS_A_WEEK + 1 - weekday)
+        ),
+        _bucket(Window.MONTH, f"{day.year}-{day.month:02}", month_end),
+        _bucket(Window.LIFETIME, "all", month_end + LIFETIME_KEPT),
+    )
+
+
+def live_buckets(now: datetime) -> tuple[Bucket, ...]:
+    """Tell all buckets that may hold something now: clocks differ, and events may be a little ahead."""
+    moments = (now - timedelta(hours=1), now, now + timedelta(hours=1))
+    return tuple({bucket.suffix: bucket for moment in moments for bucket in buckets_of(moment)}.values())
+
+
+def live_since(now: datetime) -> datetime:
+    """Tell the moment before which every bucket but the lifetime's is over."""
+    day = (now.astimezone(UTC) - timedelta(hours=1)).date()
+    return _midnight(min(day.replace(day=1), day - timedelta(days=day.weekday())))
+
+
+def _bucket(window: Window, name: str, ends_at: datetime) -> Bucket:
+    return Bucket(window, name, int((ends_at + KEPT_AFTER_END).timestamp()))
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)
+
+
+def _next_month(day: date) -> date:
+    if day.month == _DECEMBER:
+        return date(day.year + 1, 1, 1)
+    return date(day.year, day.month + 1, 1)

@@ -1,0 +1,79 @@
+"""What the events of the same offer tell of each other, looked up in the tables, and taken back there."""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from operator import attrgetter
+from typing import Final
+
+from adloom.ledger.event import HARMLESS, Event
+from adloom.ledger.fold import COUNTED_DEVICES, Batch, CountKey, KnownOffers, Offer, offer_of
+from adloom.runtime.postgres import Connection, Record
+
+# An offer has one event of a kind that is not a second one: however often somebody repeats theirs,
+# the answer is no longer than the question. The conditions are those of the indexes, word for word.
+_SEEN: Final = """
+    SELECT request_id, slot, NULL AS unseen_click FROM {schema}.banner_impressions
+     WHERE request_id = ANY ($1::uuid[]) AND occurred_at >= $2
+       AND (marks && '{{second_impression,second_click}}') IS NOT TRUE
+    UNION ALL
+    SELECT request_id, slot, correlation_id FROM {schema}.banner_clicks
+     WHERE request_id = ANY ($1::uuid[]) AND occurred_at >= $2
+       AND marks @> '{{click_without_impression}}'
+"""
+_CLICKED: Final = """
+    SELECT request_id, slot FROM {schema}.banner_clicks
+     WHERE request_id = ANY ($1::uuid[]) AND occurred_at >= $2
+       AND (marks && '{{second_impression,second_click}}') IS NOT TRUE
+"""
+_TAKE_BACK: Final = """
+    UPDATE {schema}.banner_clicks
+       SET marks = nullif(array_remove(marks, 'click_without_impression'), '{{}}'),
+           is_valid = array_remove(marks, 'click_without_impression') <@ $3::text[]
+     WHERE correlation_id = ANY ($1::text[]) AND occurred_at >= $2
+       AND marks @> '{{click_without_impression}}'
+    RETURNING date_trunc('hour', occurred_at, 'UTC'), banner_id, placement_id, campaign_id, country_code,
+              CASE WHEN device_type = ANY ($4::text[]) THEN device_type END, is_valid
+"""
+
+
+class OfferMarks:
+    """Offers in the tables of a schema; keys go there in their order, which makes looking them up cheaper."""
+
+    def __init__(self, schema: str) -> None:
+        self._seen = _SEEN.format(schema=schema)
+        self._clicked = _CLICKED.format(schema=schema)
+        self._take_back = _TAKE_BACK.format(schema=schema)
+
+    async def known(self, connection: Connection, batch: Batch, since: datetime) -> KnownOffers:
+        """Tell which offers of a batch have an impression, which have clicks, and which only those."""
+        seen: set[Offer] = set()
+        unseen: dict[Offer, list[str]] = {}
+        for request_id, slot, unseen_click in await _of_requests(connection, self._seen, batch.events, since):
+            if unseen_click is None:
+                seen.add((request_id, slot))
+            else:
+                unseen.setdefault((request_id, slot), []).append(unseen_click)
+        clicks = [click for _, click in batch.clicks]
+        clicked = await _of_requests(connection, self._clicked, clicks, since)
+        return KnownOffers(
+            seen=seen, clicked={(request_id, slot) for request_id, slot in clicked}, unseen=unseen
+        )
+
+    async def take_back(
+        self, connection: Connection, unseen_clicks: Collection[str], since: datetime
+    ) -> Counter[CountKey]:
+        """Unmark clicks that came before their impression; tell how many became valid by that."""
+        if not unseen_clicks:
+            return Counter()
+        unmarked = await connection.fetch(self._take_back, unseen_clicks, since, HARMLESS, COUNTED_DEVICES)
+        return Counter(CountKey(*key) for *key, is_valid in unmarked if is_valid)
+
+
+async def _of_requests(
+    connection: Connection, statement: str, events: Sequence[Event], since: datetime
+) -> Sequence[Record]:
+    requests = {offer[0] for event in events if (offer := offer_of(event))}
+    if not requests:
+        return []
+    return await connection.fetch(statement, sorted(requests, key=attrgetter("int")), since)

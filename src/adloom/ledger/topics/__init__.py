@@ -1,0 +1,1 @@
+"""What happened, for programs of others: streams with a schema each."""
