@@ -12,8 +12,10 @@ import pytest
 from adloom.core.actor import Role
 from adloom.core.ids import SystemIds
 from adloom.entrypoints.control import openapi_document
+from adloom.ledger.event import Mark
 from adloom.runtime.postgres import Pool
 from tests.support.control import Client, ControlPlane, problem
+from tests.support.event_rows import EventRows
 
 PARAMETER = re.compile(r"\{(\w+)\}")
 TABLES = (
@@ -28,6 +30,7 @@ TABLES = (
     "banner_assignments",
     "campaign_targeting_rules",
     "api_keys",
+    "erased_users",
 )
 # What belongs to nobody, so that everybody may read it.
 SHARED = {("GET", "/admin/references/{kind}")}
@@ -86,6 +89,7 @@ async def make_everything(control: ControlPlane) -> dict[str, str]:
         "banner_id": banner["id"],
         "campaign_id": campaign["id"],
         "key_id": key["id"],
+        "user_id": str(SystemIds().new()),
     }
 
 
@@ -150,10 +154,13 @@ async def test_a_list_shows_nothing_of_another_account(
     ids = await make_everything(control)
     await pool.execute(
         """
-        INSERT INTO event_counts (day, banner_id, placement_id, campaign_id, impressions)
-        SELECT '2026-11-15', banners.id, placements.id, campaigns.id, 4711 FROM banners, placements, campaigns
+        INSERT INTO events.event_counts (hour, banner_id, placement_id, campaign_id, impressions)
+        SELECT '2026-11-15T11:00:00Z', banners.id, placements.id, campaigns.id, 4711
+          FROM banners, placements, campaigns
         """
     )
+    banner, placement, campaign = ({"id": ids[f"{noun}_id"]} for noun in ("banner", "placement", "campaign"))
+    await EventRows(pool, banner, placement, campaign).click(Mark.CRAWLER, correlation_id="4711")
     query = {"from": "2026-11-15", "to": "2026-11-15", "groupBy": "banner"} if "stats" in path else {}
 
     async with control.acting_as(role) as intruder:

@@ -1,43 +1,65 @@
 """Statistics: which counts someone asks for, and what they add up to."""
 
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, datetime
 from enum import StrEnum
+from typing import Final, TypeAlias
 from uuid import UUID
 
 import msgspec
 
-CTR_PLACES = 6
+CTR_PLACES: Final = 6
 
 
 class Grouping(StrEnum):
-    """What a row of the statistics is about."""
+    """What a row of the statistics is about; it may be several of these together."""
 
     DAY = "day"
+    HOUR = "hour"
     BANNER = "banner"
     PLACEMENT = "placement"
     CAMPAIGN = "campaign"
+    COUNTRY = "country"
+    DEVICE = "device"
+
+
+# Days that are rolled up know nothing finer than a day, and nothing of readers.
+ONLY_LIVE: Final = frozenset({Grouping.HOUR, Grouping.COUNTRY, Grouping.DEVICE})
+
+Key: TypeAlias = date | datetime | UUID | str | None
 
 
 class StatsQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """The counts that someone asks for; both days are included."""
+    """The counts that someone asks for; both days are included.
+
+    A country or device that is empty text stands for events of which it is not known.
+    """
 
     first: date
     last: date
-    grouping: Grouping
+    groupings: tuple[Grouping, ...]
     banner_id: UUID | None = None
     placement_id: UUID | None = None
     campaign_id: UUID | None = None
+    country: str | None = None
+    device: str | None = None
     # Whose counts may be seen: an advertiser's, a publisher's, or everyone's.
     advertiser_id: UUID | None = None
     publisher_id: UUID | None = None
 
+    @property
+    def needs_live_counts(self) -> bool:
+        """Whether days that are rolled up cannot answer this."""
+        return not ONLY_LIVE.isdisjoint(self.groupings) or self.country is not None or self.device is not None
 
-class Counts(msgspec.Struct, frozen=True):
-    """Impressions and clicks together."""
 
-    impressions: int
-    clicks: int
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
+    """Impressions and clicks together; those that are not valid are among them."""
+
+    impressions: int = 0
+    clicks: int = 0
+    invalid_impressions: int = 0
+    invalid_clicks: int = 0
 
     @property
     def ctr(self) -> float:
@@ -46,9 +68,9 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 class StatsRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The counts of one day, banner, placement or campaign; a campaign may be none."""
+    """The counts of one key, which has a part for each grouping; of what is not known, and no campaign, it is None."""
 
-    key: date | UUID | None
+    key: tuple[Key, ...]
     counts: Counts
 
 
@@ -57,4 +79,6 @@ def total(rows: Sequence[StatsRow]) -> Counts:
     return Counts(
         impressions=sum(row.counts.impressions for row in rows),
         clicks=sum(row.counts.clicks for row in rows),
+        invalid_impressions=sum(row.counts.invalid_impressions for row in rows),
+        invalid_clicks=sum(row.counts.invalid_clicks for row in rows),
     )

@@ -1,45 +1,174 @@
 """Counts of events out of the database."""
 
+from datetime import UTC, date, datetime, time
 from typing import Final
+from uuid import UUID
 
 from adloom.reporting.model import Counts, Grouping, StatsQuestion, StatsRow
+from adloom.reporting.sources import Sources, Span, sources
 from adloom.runtime.listing import Filters
-from adloom.runtime.postgres import Pool
+from adloom.runtime.postgres import Connection, Pool, Record
 
-KEYS: Final = {
-    Grouping.DAY: "it.day",
-    Grouping.BANNER: "banners.public_id",
-    Grouping.PLACEMENT: "placements.public_id",
-    Grouping.CAMPAIGN: "campaigns.public_id",
+# A day is rolled up as long as it has no other events than it had then. Today may get some at any moment.
+ROLLED_UP_DAYS: Final = """
+    SELECT day FROM rollup_days AS rolled JOIN events.event_days AS found USING (day)
+     WHERE day BETWEEN $1 AND $2 AND day < $3
+       AND (rolled.events, rolled.corrections) = (found.events, found.corrections)
+     ORDER BY day
+"""
+ROLLED_UP: Final = """
+    SELECT stat_date AS day, NULL::timestamptz AS hour, banner_id, placement_id, campaign_id,
+           NULL::varchar(2) AS country_code, NULL::varchar(20) AS device_type,
+           impressions::bigint, clicks::bigint, invalid_impressions::bigint, invalid_clicks::bigint
+      FROM banner_stats
+     WHERE {spans}
+"""
+LIVE: Final = """
+    SELECT (hour AT TIME ZONE 'UTC')::date AS day, hour, banner_id, placement_id, campaign_id,
+           country_code, device_type, impressions, clicks, invalid_impressions, invalid_clicks
+      FROM events.event_counts
+     WHERE {spans}
+"""
+# Public ids are looked up for the few sums, not for the many counts.
+STATISTICS: Final = """
+    SELECT {names}, impressions, clicks, invalid_impressions, invalid_clicks
+      FROM (
+          SELECT {columns}, sum(impressions)::bigint AS impressions, sum(clicks)::bigint AS clicks,
+                 sum(invalid_impressions)::bigint AS invalid_impressions,
+                 sum(invalid_clicks)::bigint AS invalid_clicks
+            FROM ({sources}) AS it
+           WHERE {filters}
+           GROUP BY {columns}
+      ) AS counted
+      {joins}
+     ORDER BY {names}
+     LIMIT {rows_max}
+"""
+# The column that is counted by, what it is called outside, and where that stands. A placement may be gone.
+COLUMNS: Final = {
+    Grouping.DAY: ("day", "day", ""),
+    Grouping.HOUR: ("hour", "hour", ""),
+    Grouping.BANNER: ("banner_id", "banners.public_id", "LEFT JOIN banners ON banners.id = banner_id"),
+    Grouping.PLACEMENT: (
+        "placement_id",
+        "placements.public_id",
+        "LEFT JOIN placements_ever AS placements ON placements.id = placement_id",
+    ),
+    Grouping.CAMPAIGN: (
+        "campaign_id",
+        "campaigns.public_id",
+        "LEFT JOIN campaigns ON campaigns.id = campaign_id",
+    ),
+    Grouping.COUNTRY: ("country_code", "country_code", ""),
+    Grouping.DEVICE: ("device_type", "device_type", ""),
+}
+# An advertiser's are the counts of its campaigns. Where an event named no campaign, they are its banner's.
+OF_ADVERTISER: Final = "(it.campaign_id = ANY ({}) OR it.campaign_id IS NULL AND it.banner_id = ANY ({}))"
+OF_PUBLISHER: Final = "it.placement_id = ANY ({})"
+# Asked for first, as lists: with a condition on other tables no index of the counts could be used.
+OWNED: Final = {
+    "campaigns": """
+        SELECT it.id FROM campaigns AS it JOIN advertisers AS owner ON owner.id = it.advertiser_id
+         WHERE owner.public_id = $1
+    """,
+    "banners": """
+        SELECT it.id FROM banners AS it JOIN advertisers AS owner ON owner.id = it.advertiser_id
+         WHERE owner.public_id = $1
+    """,
+    "placements": """
+        SELECT it.id FROM placements_ever AS it JOIN publishers AS owner ON owner.id = it.publisher_id
+         WHERE owner.public_id = $1
+    """,
 }
 
-# An advertiser's are the counts of its campaigns. Where an event named no campaign, they are its banner's.
-STATISTICS: Final = """
-    SELECT {key} AS key, sum(it.impressions)::bigint AS impressions, sum(it.clicks)::bigint AS clicks
-      FROM event_counts AS it
-      JOIN banners ON banners.id = it.banner_id
-      JOIN placements ON placements.id = it.placement_id
-      LEFT JOIN campaigns ON campaigns.id = it.campaign_id
-      LEFT JOIN advertisers ON advertisers.id =
-          CASE WHEN it.campaign_id IS NULL THEN banners.advertiser_id ELSE campaigns.advertiser_id END
-      LEFT JOIN publishers ON publishers.id = placements.publisher_id
-     WHERE {filters}
-     GROUP BY {key}
-     ORDER BY {key}
-"""
+
+async def statistics(pool: Pool, question: StatsQuestion, *, today: date, rows_max: int) -> list[StatsRow]:
+    """Read one row for each key of the groupings that has counts, in the order of the keys."""
+    # In one snapshot: what is rolled up now must not be read from the counts too, nor from neither.
+    async with (
+        pool.acquire() as connection,
+        connection.transaction(isolation="repeatable_read", readonly=True),
+    ):
+        where = await _sources(connection, question, today)
+        filters = Filters()
+        read = _read(where, filters)
+        _narrow(filters, question)
+        await _narrow_to_account(connection, filters, question)
+        chosen = [COLUMNS[grouping] for grouping in question.groupings]
+        statement = STATISTICS.format(
+            names=", ".join(name for _, name, _ in chosen),
+            columns=", ".join(column for column, _, _ in chosen),
+            joins=" ".join(join for _, _, join in chosen),
+            sources=read,
+            filters=filters.sql,
+            rows_max=filters.bound(rows_max),
+        )
+        rows = await connection.fetch(statement, *filters.values)
+    return [_row(row, len(chosen)) for row in rows]
 
 
-async def statistics(pool: Pool, question: StatsQuestion) -> list[StatsRow]:
-    """Read one row for each key of the grouping that has counts."""
-    filters = Filters()
-    filters.add("it.day BETWEEN {} AND {}", question.first, question.last)
-    filters.add_given("banners.public_id = {}", question.banner_id)
-    filters.add_given("placements.public_id = {}", question.placement_id)
-    filters.add_given("campaigns.public_id = {}", question.campaign_id)
-    filters.add_given("advertisers.public_id = {}", question.advertiser_id)
-    filters.add_given("publishers.public_id = {}", question.publisher_id)
-    statement = STATISTICS.format(key=KEYS[question.grouping], filters=filters.sql)
-    return [
-        StatsRow(key=row["key"], counts=Counts(row["impressions"], row["clicks"]))
-        for row in await pool.fetch(statement, *filters.values)
+async def _sources(connection: Connection, question: StatsQuestion, today: date) -> Sources:
+    whole = Span(question.first, question.last)
+    if question.needs_live_counts:
+        return sources(whole, [])
+    rows = await connection.fetch(ROLLED_UP_DAYS, question.first, question.last, today)
+    return sources(whole, [row["day"] for row in rows])
+
+
+def _read(where: Sources, filters: Filters) -> str:
+    """Word where the counts come from; the values are bound by the filters."""
+    parts = [
+        statement.format(spans=" OR ".join(bounds(filters, span) for span in spans))
+        for statement, spans, bounds in (
+            (ROLLED_UP, where.rolled_up, _in_days),
+            (LIVE, where.live, _in_hours),
+        )
+        if spans
     ]
+    return " UNION ALL ".join(parts)
+
+
+def _in_days(filters: Filters, span: Span) -> str:
+    return f"stat_date BETWEEN {filters.bound(span.first)} AND {filters.bound(span.last)}"
+
+
+def _in_hours(filters: Filters, span: Span) -> str:
+    # From the first hour to the last, and not to the first of the next day: the last day of all has none.
+    first = filters.bound(datetime.combine(span.first, time(0), UTC))
+    last = filters.bound(datetime.combine(span.last, time(23), UTC))
+    return f"hour BETWEEN {first} AND {last}"
+
+
+def _narrow(filters: Filters, question: StatsQuestion) -> None:
+    filters.add_given("it.banner_id = (SELECT id FROM banners WHERE public_id = {})", question.banner_id)
+    filters.add_given(
+        "it.placement_id = (SELECT id FROM placements_ever WHERE public_id = {})", question.placement_id
+    )
+    filters.add_given(
+        "it.campaign_id = (SELECT id FROM campaigns WHERE public_id = {})", question.campaign_id
+    )
+    filters.add_given("coalesce(it.country_code, '') = {}", question.country)
+    filters.add_given("coalesce(it.device_type, '') = {}", question.device)
+
+
+async def _narrow_to_account(connection: Connection, filters: Filters, question: StatsQuestion) -> None:
+    async def owned(table: str, owner_id: UUID) -> list[int]:
+        return [row["id"] for row in await connection.fetch(OWNED[table], owner_id)]
+
+    if (owner_id := question.advertiser_id) is not None:
+        filters.add(OF_ADVERTISER, await owned("campaigns", owner_id), await owned("banners", owner_id))
+    if (owner_id := question.publisher_id) is not None:
+        filters.add(OF_PUBLISHER, await owned("placements", owner_id))
+
+
+def _row(row: Record, key_length: int) -> StatsRow:
+    *_, impressions, clicks, invalid_impressions, invalid_clicks = row
+    return StatsRow(
+        key=tuple(row)[:key_length],
+        counts=Counts(
+            impressions=impressions,
+            clicks=clicks,
+            invalid_impressions=invalid_impressions,
+            invalid_clicks=invalid_clicks,
+        ),
+    )

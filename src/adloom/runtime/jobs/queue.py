@@ -1,7 +1,8 @@
 """A queue of jobs: each has an id, and the same id is put once."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Final, cast
 
 import bullmq
@@ -27,6 +28,16 @@ class JobCounts(msgspec.Struct, frozen=True, kw_only=True):
     dead: int = 0
 
 
+class DeadJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that ran out of attempts, and what the last one said."""
+
+    id: str
+    name: str
+    attempts: int
+    reason: str
+    died_at: datetime
+
+
 class JobQueue:
     """Takes jobs; any number of processes may put the same one."""
 
@@ -37,8 +48,13 @@ class JobQueue:
         self._attempts_max = attempts_max
         self._backoff_milliseconds = backoff_milliseconds
 
-    async def put(self, name: str, *, job_id: str, data: Mapping[str, str] | None = None) -> None:
-        """Put a job, unless one with this id waits, runs, was done lately, or lies dead."""
+    async def put(
+        self, name: str, *, job_id: str, data: Mapping[str, str] | None = None, priority: int = 0
+    ) -> None:
+        """Put a job, unless one with this id waits, runs, was done lately, or lies dead.
+
+        Those without a priority go first, then those with the lowest.
+        """
         assert job_id, "a job without an id could be put twice"
         assert ":" not in job_id, "BullMQ parts its keys by colons"
         await self._queue.add(
@@ -50,18 +66,46 @@ class JobQueue:
                 "backoff": {"type": "exponential", "delay": self._backoff_milliseconds},
                 "removeOnComplete": DONE_KEPT,
                 "removeOnFail": DEAD_KEPT,
+                "priority": priority,
             },
         )
         await self.look()
 
     async def look(self) -> None:
         """Count the jobs anew."""
-        found = cast(
-            "dict[str, int]", await self._queue.getJobCounts("waiting", "active", "delayed", "failed")
-        )
+        states = ("waiting", "prioritized", "active", "delayed", "failed")
+        found = cast("dict[str, int]", await self._queue.getJobCounts(*states))
         self.counts = JobCounts(
-            waiting=found["waiting"], active=found["active"], delayed=found["delayed"], dead=found["failed"]
+            waiting=found["waiting"] + found["prioritized"],
+            active=found["active"],
+            delayed=found["delayed"],
+            dead=found["failed"],
         )
+
+    async def dead(self, *, count_max: int) -> Sequence[DeadJob]:
+        """Tell the jobs that ran out of attempts, the last first."""
+        jobs = cast("list[bullmq.Job]", await self._queue.getFailed(0, count_max - 1))
+        return [
+            DeadJob(
+                id=str(job.id),
+                name=job.name,
+                attempts=job.attemptsMade,
+                reason=job.failedReason or "",
+                died_at=_moment(job.finishedOn),
+            )
+            for job in jobs
+        ]
+
+    async def retry(self, job_id: str, *, died_before: datetime | None = None) -> bool:
+        """Put a dead job back with all its attempts; False where no such job lies dead, or not for long enough."""
+        job = await self._queue.getJob(job_id)
+        if job is None or await self._queue.getJobState(job_id) != "failed":
+            return False
+        if died_before is not None and _moment(job.finishedOn) >= died_before:
+            return False
+        await job.retry("failed", {"resetAttemptsMade": True, "resetAttemptsStarted": True})
+        await self.look()
+        return True
 
 
 @asynccontextmanager
@@ -80,3 +124,7 @@ async def open_queue(
         yield JobQueue(queue, attempts_max=attempts_max, backoff_milliseconds=backoff_milliseconds)
     finally:
         await queue.close()
+
+
+def _moment(milliseconds: int | None) -> datetime:
+    return datetime.fromtimestamp(int(milliseconds or 0) / 1000, UTC)

@@ -1,0 +1,218 @@
+"""The SQL of the rollup: a day's rows, batch by batch, into `banner_stats`; and which days need it.
+
+Every statement about a day runs in one transaction with one snapshot (REPEATABLE READ), the look at
+`event_days` included. So what is written down as rolled up is exactly what was read, and an event that is
+folded meanwhile raises the day's count above it: the day is stale again, and no event falls between.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Final
+
+import msgspec
+
+from adloom.runtime.postgres import Connection, Pool
+
+# The first half of the lock's name; the other is the day.
+LOCK: Final = 0x_AD10
+STATEMENT_SECONDS_MAX: Final = (
+    300.0  # A batch takes about a second; waiting for another rollup of the day, longer.
+)
+STALE_DAYS_MAX: Final = 400
+
+IMPRESSIONS: Final = "impressions"
+CLICKS: Final = "clicks"
+
+# A day that is just being dropped still has its table, but no longer as a part of the whole.
+_HAS_ROWS: Final = """EXISTS (
+    SELECT FROM pg_inherits
+     WHERE inhrelid = to_regclass('events.banner_impressions_' || to_char({day}, 'YYYYMMDD')) AND NOT inhdetachpending
+)"""
+TAKE_TURN = "SELECT pg_advisory_lock($1, $2::date - date '2000-01-01')"
+GIVE_TURN = "SELECT pg_advisory_unlock($1, $2::date - date '2000-01-01')"
+# A client that vanishes must not keep its turn for ever.
+BOUND_IDLING = "SET LOCAL idle_in_transaction_session_timeout = '5min'"
+DAY = """
+    SELECT coalesce(events, 0) AS events, coalesce(corrections, 0) AS corrections,
+           {has_rows} AS has_rows,
+           pg_relation_size(to_regclass('events.banner_impressions_' || name)) / block_bytes AS impression_blocks,
+           pg_relation_size(to_regclass('events.banner_clicks_' || name)) / block_bytes AS click_blocks,
+           EXISTS (SELECT FROM banner_stats WHERE stat_date = $1) AS has_statistics,
+           (SELECT (rolled.events, rolled.corrections) = (coalesce(found.events, 0), coalesce(found.corrections, 0))
+              FROM rollup_days AS rolled WHERE rolled.day = $1) AS is_fresh
+      FROM (SELECT to_char($1::date, 'YYYYMMDD'), current_setting('block_size')::int) AS it (name, block_bytes)
+      LEFT JOIN events.event_days AS found ON found.day = $1
+""".format(has_rows=_HAS_ROWS.format(day="$1::date"))  # noqa: S608 - our own words
+MAKE_STAGE = """
+    CREATE TEMPORARY TABLE rollup_stage (
+        banner_id           integer NOT NULL,
+        placement_id        integer NOT NULL,
+        campaign_id         integer,
+        impressions         bigint NOT NULL DEFAULT 0,
+        clicks              bigint NOT NULL DEFAULT 0,
+        invalid_impressions bigint NOT NULL DEFAULT 0,
+        invalid_clicks      bigint NOT NULL DEFAULT 0
+    ) ON COMMIT DROP
+"""
+# By where rows lie and not by their hour: every block is read once, and no index is needed.
+STAGE: Final = {
+    kind: f"""
+        INSERT INTO pg_temp.rollup_stage (banner_id, placement_id, campaign_id, {kind}, invalid_{kind})
+        SELECT banner_id, placement_id, campaign_id, count(*), count(*) FILTER (WHERE NOT is_valid)
+          FROM events.banner_{kind}
+         WHERE occurred_at >= $1 AND occurred_at < $2 AND ctid >= $3 AND ctid < $4
+         GROUP BY banner_id, placement_id, campaign_id
+    """  # noqa: S608 - our own names
+    for kind in (IMPRESSIONS, CLICKS)
+}
+STAGED_EVENTS = "SELECT coalesce(sum(impressions + clicks), 0)::bigint FROM pg_temp.rollup_stage"
+# The planner knows nothing of a table that was just filled.
+LOOK_AT_STAGE = "ANALYZE pg_temp.rollup_stage"
+FORGET_UNTRUE = """
+    DELETE FROM banner_stats AS it
+     WHERE it.stat_date = $1 AND NOT EXISTS (
+         SELECT FROM pg_temp.rollup_stage AS staged
+          WHERE staged.banner_id = it.banner_id AND staged.placement_id = it.placement_id
+            AND staged.campaign_id IS NOT DISTINCT FROM it.campaign_id
+     )
+"""
+# What is spent is not of the rollup's making, so it stays.
+OVERWRITE = """
+    INSERT INTO banner_stats AS it (
+        banner_id, placement_id, campaign_id, stat_date, impressions, clicks,
+        invalid_impressions, invalid_clicks, created_at, updated_at
+    )
+    SELECT banner_id, placement_id, campaign_id, $1, sum(impressions), sum(clicks),
+           sum(invalid_impressions), sum(invalid_clicks), $2, $2
+      FROM pg_temp.rollup_stage
+     GROUP BY banner_id, placement_id, campaign_id
+    ON CONFLICT (banner_id, placement_id, campaign_id, stat_date) DO UPDATE
+       SET impressions = EXCLUDED.impressions, clicks = EXCLUDED.clicks,
+           invalid_impressions = EXCLUDED.invalid_impressions, invalid_clicks = EXCLUDED.invalid_clicks,
+           updated_at = EXCLUDED.updated_at
+     WHERE (it.impressions, it.clicks, it.invalid_impressions, it.invalid_clicks)
+           <> (EXCLUDED.impressions, EXCLUDED.clicks, EXCLUDED.invalid_impressions, EXCLUDED.invalid_clicks)
+"""
+ROWS = "SELECT count(*) FROM banner_stats WHERE stat_date = $1"
+NOTE = """
+    INSERT INTO rollup_days (day, events, corrections, rolled_at) VALUES ($1, $2, $3, $4)
+    ON CONFLICT (day) DO UPDATE
+       SET events = EXCLUDED.events, corrections = EXCLUDED.corrections, rolled_at = EXCLUDED.rolled_at
+"""
+STALE = """
+    SELECT day, it.events + it.corrections AS version,
+           coalesce(rolled.rolled_at <= $2, true) AS is_due
+      FROM events.event_days AS it LEFT JOIN rollup_days AS rolled USING (day)
+     WHERE day < $1
+       AND (rolled.events, rolled.corrections) IS DISTINCT FROM (it.events, it.corrections)
+       AND {has_rows}
+     ORDER BY day
+     LIMIT $3
+""".format(has_rows=_HAS_ROWS.format(day="day"))  # noqa: S608 - our own words
+DROPPED = """
+    SELECT day FROM events.event_days
+     WHERE day BETWEEN $1 AND $2 AND events > 0
+       AND NOT {has_rows}
+     ORDER BY day
+""".format(has_rows=_HAS_ROWS.format(day="day"))  # noqa: S608 - our own words
+
+
+class DayFound(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is of a day: how many events, and how many blocks of rows to read."""
+
+    events: int
+    corrections: int
+    has_rows: bool
+    has_statistics: bool
+    is_fresh: bool
+    impression_blocks: int
+    click_blocks: int
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether the day's rows were there once, and are gone."""
+        return not self.has_rows and (self.events > 0 or self.has_statistics)
+
+
+class StaleDay(msgspec.Struct, frozen=True, kw_only=True):
+    """A day whose statistics are not of all its events; one that was rolled up just now is not due yet."""
+
+    day: date
+    version: int
+    is_due: bool
+
+
+@asynccontextmanager
+async def one_snapshot(pool: Pool, day: date) -> AsyncGenerator[Connection]:
+    """Open the transaction of a rollup, after all other rollups of the day."""
+    async with pool.acquire() as connection:
+        # Before the transaction: within it, the snapshot would be as old as the wait.
+        await connection.execute(TAKE_TURN, LOCK, day, timeout=STATEMENT_SECONDS_MAX)
+        try:
+            async with connection.transaction(isolation="repeatable_read"):
+                await connection.execute(BOUND_IDLING)
+                yield connection
+        finally:
+            # A connection that is gone has given its turn already.
+            if not connection.is_closed():
+                await connection.execute(GIVE_TURN, LOCK, day)
+
+
+async def find_day(connection: Connection, day: date) -> DayFound:
+    """Look at a day; the first statement of its transaction, so that its snapshot is that of all."""
+    row = await connection.fetchrow(DAY, day)
+    assert row is not None
+    return DayFound(
+        events=row["events"],
+        corrections=row["corrections"],
+        has_rows=row["has_rows"],
+        has_statistics=row["has_statistics"],
+        is_fresh=bool(row["is_fresh"]),
+        impression_blocks=row["impression_blocks"] or 0,
+        click_blocks=row["click_blocks"] or 0,
+    )
+
+
+async def make_stage(connection: Connection) -> None:
+    """Make the table that batches are counted into."""
+    await connection.execute(MAKE_STAGE)
+
+
+async def stage(connection: Connection, day: date, kind: str, blocks: range) -> None:
+    """Count the rows of some blocks."""
+    begins, ends = bounds_of(day)
+    await connection.execute(
+        STAGE[kind], begins, ends, (blocks.start, 0), (blocks.stop, 0), timeout=STATEMENT_SECONDS_MAX
+    )
+
+
+async def staged_events(connection: Connection) -> int:
+    """Tell how many rows were counted in all."""
+    return await connection.fetchval(STAGED_EVENTS, timeout=STATEMENT_SECONDS_MAX)
+
+
+async def overwrite(connection: Connection, day: date, found: DayFound, *, now: datetime) -> int:
+    """Make the day's statistics say what was staged and nothing else, and tell how many rows they are."""
+    await connection.execute(LOOK_AT_STAGE)
+    await connection.execute(FORGET_UNTRUE, day, timeout=STATEMENT_SECONDS_MAX)
+    await connection.execute(OVERWRITE, day, now, timeout=STATEMENT_SECONDS_MAX)
+    await connection.execute(NOTE, day, found.events, found.corrections, now)
+    return await connection.fetchval(ROWS, day)
+
+
+async def stale_days(pool: Pool, *, before: date, quiet_since: datetime) -> Sequence[StaleDay]:
+    """Find the days before one whose statistics are not of all their events, and whose rows are still there."""
+    rows = await pool.fetch(STALE, before, quiet_since, STALE_DAYS_MAX)
+    return [StaleDay(day=row["day"], version=row["version"], is_due=row["is_due"]) for row in rows]
+
+
+async def dropped_days(pool: Pool, first: date, last: date) -> Sequence[date]:
+    """Find the days whose rows were dropped; both bounds are included."""
+    return [row["day"] for row in await pool.fetch(DROPPED, first, last)]
+
+
+def bounds_of(day: date) -> tuple[datetime, datetime]:
+    """Tell when a day of UTC begins, and when it has ended."""
+    begins = datetime.combine(day, time(), UTC)
+    return begins, begins + timedelta(days=1)
