@@ -2,16 +2,26 @@
 
 from typing import Final
 
+import msgspec
+
 from adloom.core.ids import BannerId, CampaignId, IdSource, PlacementId
 from adloom.delivery.compile import compiled
 from adloom.delivery.index import Index
 from adloom.delivery.rows import AssignmentRow, PlacementRow, Snapshot
+from adloom.simulation.tables import CatalogKeys
 
 SLUG: Final = "home"
 BANNERS: Final = 3
 
 
-def an_index(ids: IdSource) -> Index:
+class Catalog(msgspec.Struct, frozen=True):
+    """The index that delivery has, and the keys that the tables have."""
+
+    index: Index
+    keys: CatalogKeys
+
+
+def a_catalog(ids: IdSource) -> Catalog:
     """Compile the catalog of the simulation."""
     placement = PlacementRow(
         key=1,
@@ -28,15 +38,19 @@ def an_index(ids: IdSource) -> Index:
     assignments = [
         _assignment(number, campaign_ids[number % 2], BannerId(ids.new())) for number in range(BANNERS)
     ]
-    return compiled(
-        Snapshot(
-            version=1,
-            placements=[placement],
-            assignments=assignments,
-            banner_ids=[one.banner_id for one in assignments],
-            campaign_ids=list(campaign_ids),
-        )
+    snapshot = Snapshot(
+        version=1,
+        placements=[placement],
+        assignments=assignments,
+        banner_ids=[one.banner_id for one in assignments],
+        campaign_ids=list(campaign_ids),
     )
+    keys = CatalogKeys(
+        banners={one.banner_id: number for number, one in enumerate(assignments)},
+        placements={placement.id: placement.key},
+        campaigns={campaign_id: number for number, campaign_id in enumerate(campaign_ids)},
+    )
+    return Catalog(compiled(snapshot), keys)
 
 
 def _assignment(number: int, campaign_id: CampaignId, banner_id: BannerId) -> AssignmentRow:

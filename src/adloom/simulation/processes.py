@@ -1,48 +1,123 @@
-"""The processes of the house: the real routes, appender, projection and upkeep over simulated servers."""
+"""The processes of the house: the real routes, appender, spool, projections and upkeep over simulated servers."""
 
 import asyncio
+import contextlib
+import functools
 from datetime import timedelta
 from typing import Final
 
+import msgspec
+
 from adloom.core.clock import Clock
-from adloom.core.errors import AdloomError
+from adloom.core.errors import AdloomError, UnavailableError
 from adloom.core.ids import IdSource
 from adloom.delivery.api import ServeRoutes
+from adloom.delivery.context import ContextReader
 from adloom.delivery.index import Index
+from adloom.delivery.served import ServedTeller
 from adloom.ledger.api import EventRoutes
 from adloom.ledger.append import LedgerAppender
-from adloom.ledger.projection import Projection
+from adloom.ledger.projection import Projection, ProjectionStore
+from adloom.ledger.spool.drain import Spool, SpoolLimits
 from adloom.ledger.token import TokenKeys
 from adloom.ledger.upkeep import Upkeep
 from adloom.runtime.http.hot import Answer, HotRequest, HotRoutes, problem_answer
-from adloom.simulation.faults import Host
-from adloom.simulation.servers import LedgerConnection, LedgerServer, TablesConnection, TablesServer
+from adloom.simulation.disk import Disk, DiskConnection
+from adloom.simulation.faults import Host, waited
+from adloom.simulation.ledger import GroupConnection, LedgerConnection, LedgerServer
+from adloom.simulation.tables import TablesConnection, TablesServer
+from adloom.simulation.topic import TopicConnection, TopicServer
 
 SECRET: Final = "a secret that only the simulation knows"  # noqa: S105 - as it says
-# Nobody sleeps here, so waiting long costs nothing, and looking often would cost much.
-WAIT_SECONDS: Final = 600.0
-LOOK_SECONDS: Final = 300.0
-RETENTION: Final = timedelta()  # Only the cursor keeps an entry from being trimmed.
+RETENTION: Final = timedelta()  # Only the cursors keep an entry from being trimmed.
+BATCH_MAX: Final = 50
+COUNTING: Final = "event_tables"
+TELLING: Final = "topics"
+SEGMENT_BYTES_MAX: Final = 8_000  # So small that there are several.
+
+
+class Pace(msgspec.Struct, frozen=True, kw_only=True):
+    """How often things are looked at; nobody sleeps here, so over days looking often is what costs."""
+
+    lease_seconds: float = 5.0
+    renew_seconds: float = 1.5
+    standby_seconds: float = 1.0
+    wait_seconds: float = 4.0
+    upkeep_seconds: float = 30.0
+    rollup_seconds: float = 20.0
+    spool_look_seconds: float = 30.0
+    settle_seconds_max: float = 300.0  # Until everything has gone through when nothing goes wrong any more.
+
+
+BRISK: Final = Pace()
+CALM: Final = Pace(
+    lease_seconds=600.0,
+    renew_seconds=200.0,
+    standby_seconds=60.0,
+    wait_seconds=600.0,
+    upkeep_seconds=600.0,
+    rollup_seconds=900.0,
+    spool_look_seconds=300.0,
+    settle_seconds_max=7_200.0,
+)
 
 
 class ConnectionLostError(Exception):
     """A reader's connection broke; what became of the request is not known."""
 
 
-class DeliveryProcess:
-    """The public routes over one index."""
+class Servers(msgspec.Struct, frozen=True, kw_only=True):
+    """What outlives the processes."""
 
-    def __init__(self, ledger: LedgerServer, index: Index, clock: Clock, ids: IdSource) -> None:
+    ledger: LedgerServer
+    tables: TablesServer
+    topic: TopicServer
+    disk: Disk
+
+
+class DeliveryProcess:
+    """The public routes over one index, with a spool on the machine's disk, or without one."""
+
+    def __init__(  # noqa: PLR0913 - all that it is composed of
+        self,
+        name: str,
+        servers: Servers,
+        index: Index,
+        *,
+        clock: Clock,
+        ids: IdSource,
+        spool_bytes_max: int,
+        pace: Pace,
+    ) -> None:
         self.host = Host()
-        self._appender = LedgerAppender(LedgerConnection(ledger, self.host))
+        connection = LedgerConnection(servers.ledger, self.host)
+        self._spool = None
+        if spool_bytes_max:
+            limits = SpoolLimits(
+                bytes_max=spool_bytes_max,
+                segment_bytes_max=SEGMENT_BYTES_MAX,
+                batch_max=BATCH_MAX,
+                look_seconds=pace.spool_look_seconds,
+            )
+            disk = DiskConnection(servers.disk, self.host)
+            self._spool = Spool(disk, connection, process=name, ids=ids, limits=limits)
+        self._appender = LedgerAppender(connection, self._spool)
         keys = TokenKeys(SECRET)
-        serve = ServeRoutes(lambda: index, keys.signer, clock, ids, public_url="")
-        self._events = EventRoutes(lambda: index, self._appender, keys, clock)
-        self._table = HotRoutes([*serve.routes(), *self._events.routes()])
+        serve = ServeRoutes(
+            lambda: index,
+            keys.signer,
+            clock,
+            ids,
+            public_url="",
+            contexts=_contexts(),
+            teller=ServedTeller(self._appender.tell),
+        )
+        events = EventRoutes(lambda: index, self._appender, keys, clock)
+        self._table = HotRoutes([*serve.routes(), *events.routes()])
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Serve; a clean stop appends what has been taken in."""
-        async with self._appender:
+        """Serve; a clean stop appends or spools what has been taken in."""
+        async with self._spool or contextlib.nullcontext(), self._appender:
             await stop.wait()
 
     async def ask(self, request: HotRequest) -> Answer:
@@ -64,21 +139,66 @@ class DeliveryProcess:
 
 
 class WorkerProcess:
-    """The projection and the upkeep of the ledger."""
+    """The projections, the upkeep of the ledger, and the rollup of days that are over."""
 
-    def __init__(self, ledger: LedgerServer, tables: TablesServer, clock: Clock) -> None:
+    def __init__(self, name: str, servers: Servers, *, clock: Clock, pace: Pace) -> None:
         self.host = Host()
-        reader, writer = LedgerConnection(ledger, self.host), TablesConnection(tables, self.host)
-        self._projection = Projection("simulated", reader, writer, batch_max=50, wait_seconds=WAIT_SECONDS)
+        self._name = name
+        self._ledger = servers.ledger
+        self._clock = clock
+        self._pace = pace
+        self._tables = TablesConnection(servers.tables, self.host)
+        self._topic = TopicConnection(servers.topic, self._tables, self.host)
+        counting = self._projection(COUNTING, self._tables)
+        self._projections = (counting, self._projection(TELLING, self._topic, follows=counting))
         self._upkeep = Upkeep(
-            reader, writer.cursors, clock=clock, retention=RETENTION, look_seconds=LOOK_SECONDS
+            LedgerConnection(servers.ledger, self.host),
+            self._cursors,
+            clock=clock,
+            retention=RETENTION,
+            look_seconds=pace.upkeep_seconds,
         )
 
     async def run(self, stop: asyncio.Event) -> None:
         """Follow the ledger; a clean stop finishes the batch."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._projection.run(stop))
+            for projection in self._projections:
+                group.create_task(projection.run(stop))
             group.create_task(self._upkeep.run(stop))
+            group.create_task(self._roll_up(stop))
+
+    def _projection(
+        self, name: str, store: ProjectionStore, *, follows: Projection | None = None
+    ) -> Projection:
+        pace = self._pace
+        place = GroupConnection(
+            self._ledger, self.host, name, consumer=self._name, lease_seconds=pace.lease_seconds
+        )
+        return Projection(
+            name,
+            place,
+            store,
+            follows=follows,
+            batch_max=BATCH_MAX,
+            wait_seconds=pace.wait_seconds,
+            renew_seconds=pace.renew_seconds,
+            standby_seconds=pace.standby_seconds,
+        )
+
+    async def _cursors(self) -> dict[str, str]:
+        return {COUNTING: await self._tables.cursor(), TELLING: await self._topic.cursor()}
+
+    async def _roll_up(self, stop: asyncio.Event) -> None:
+        """Roll up what is over and was not, or has had events since."""
+        while await waited(stop, self._pace.rollup_seconds):
+            with contextlib.suppress(UnavailableError):
+                await self._tables.roll_up_stale(before=self._clock.now().date())
+
+
+@functools.cache
+def _contexts() -> ContextReader:
+    """Give the one reader of contexts: to make one takes as long as a thousand events."""
+    return ContextReader()
 
 
 def _allow_to_be_overlooked(answer: asyncio.Future[Answer]) -> None:

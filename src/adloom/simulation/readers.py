@@ -1,10 +1,11 @@
 """Readers: they look at pages, their browsers report what they see and click, try again, and repeat themselves."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, timedelta
 from random import Random  # noqa: TID251 - for its type
-from typing import Final
+from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -15,10 +16,17 @@ from adloom.simulation.faults import Faults
 from adloom.simulation.laws import EventKey, Witness
 from adloom.simulation.processes import ConnectionLostError
 
-CLICK_RATE: Final = 0.1
+CLICK_RATE: Final = 0.15
+CLICKS_BEFORE: Final = 0.3  # How often a click is told before what was clicked was seen.
+TWICE: Final = 0.1  # How often an offer is reported under a second name, as two programs on one page do.
+LATE: Final = 0.05
+LATE_SECONDS_MAX: Final = 90.0
+IN_A_BATCH: Final = 0.2
 TRIES_MAX: Final = 4
 PATIENCE_SECONDS: Final = 10.0
 WRONG_CLOCK: Final = 0.05
+RIGHT_CLOCK: Final = 0.3
+ZONES: Final = tuple(map(ZoneInfo, ("Europe/Berlin", "America/New_York", "Asia/Kolkata", "UTC")))
 
 Ask = Callable[[HotRequest], Awaitable[Answer]]
 
@@ -47,6 +55,14 @@ class Served(msgspec.Struct, frozen=True, rename="camel"):
     request_id: str
 
 
+class Report(msgspec.Struct, frozen=True):
+    """A request that tells of events; a link that is followed promises nothing, it only leads on."""
+
+    request: HotRequest
+    keys: Sequence[EventKey]
+    is_promise: bool = True
+
+
 _decode_served = msgspec.json.Decoder(Served).decode
 
 
@@ -57,59 +73,93 @@ class Readers:
         self.witness = Witness()
         self.requests = 0
         self.unserved = 0
+        self.refused = 0
         self._ask = ask
         self._faults = faults
         self._clock = clock
         self._ids = ids
         self._chance = chance
+        self._are_clocks_right = faults.rates.clock_seconds_between == float("inf")
 
     async def view_page(self, slug: str) -> None:
-        """Look at a page: report what is seen, and now and then click."""
+        """Look at a page: report what is seen, and now and then click; not always in this order."""
         self.requests += 1
         answer = await self._tried(HotRequest(b"GET", b"/banners/serve/" + slug.encode()))
         if answer is None:
             self.unserved += 1
             return
         served = _decode_served(answer.body)
+        if self._happens(IN_A_BATCH):
+            await self._send(self._a_batch(served))
+            return
         for slot, offer in enumerate(served.banners):
-            await self._report("impression", offer, served, slot)
-            if self._chance.random() < CLICK_RATE:
-                await asyncio.sleep(self._chance.uniform(0.5, 60))
-                await self._report("click", offer, served, slot)
+            reports = [self._a_report("impression", offer, served, slot)]
+            if self._happens(CLICK_RATE):
+                reports.insert(
+                    0 if self._happens(CLICKS_BEFORE) else 1, self._a_report("click", offer, served, slot)
+                )
+            if self._happens(TWICE):
+                reports.append(self._a_report(self._a_kind(), offer, served, slot))
+            for report in reports:
+                await asyncio.sleep(self._chance.uniform(0, LATE_SECONDS_MAX if self._happens(LATE) else 1))
+                await self._send(report)
 
-    async def _report(self, kind: str, offer: Offer, served: Served, slot: int) -> None:
+    def _happens(self, rate: float) -> bool:
+        return self._chance.random() < rate
+
+    def _a_kind(self) -> str:
+        return self._chance.choice(["impression", "click"])
+
+    def _a_report(self, kind: str, offer: Offer, served: Served, slot: int) -> Report:
         """Report by the address of the offer, or by a post with its token, or without."""
-        is_by_address = self._chance.random() < 0.5  # noqa: PLR2004 - a coin
-        if is_by_address:
+        if self._happens(0.5):
             url = offer.impression_url if kind == "impression" else offer.click_url
             key = EventKey(kind, f"offer:{served.request_id}:{slot}")
-            request = HotRequest(b"GET", url.encode())
-        else:
-            key = EventKey(kind, str(self._ids.new()))
-            request = self._post(key, offer, served)
-        self.witness.sent.add(key)
-        for _ in range(2):
-            answer = await self._tried(request)
-            # A link that is followed promises nothing: it leads on even if it could not be counted.
-            if answer is not None and not (kind == "click" and is_by_address):
-                self.witness.accepted.add(key)
-            if not self._faults.strikes("report repeated", self._faults.rates.repeated):
-                return
+            return Report(HotRequest(b"GET", url.encode()), [key], is_promise=kind == "impression")
+        key, event = self._an_event(kind, offer, served)
+        path = f"/banners/events/{kind}".encode()
+        return Report(HotRequest(b"POST", path, body=msgspec.json.encode(event)), [key])
 
-    def _post(self, key: EventKey, offer: Offer, served: Served) -> HotRequest:
-        report = {
+    def _a_batch(self, served: Served) -> Report:
+        """Report what is on a page together, as programs do that collect; some of it twice."""
+        events = [
+            self._an_event(kind, offer, served)
+            for offer in served.banners
+            for kind in ("impression", self._a_kind())
+        ]
+        events += self._chance.choices(events, k=2)
+        body = {"events": [{"type": key.kind, **event} for key, event in events]}
+        request = HotRequest(b"POST", b"/banners/events/batch", body=msgspec.json.encode(body))
+        return Report(request, [key for key, _ in events])
+
+    def _an_event(self, kind: str, offer: Offer, served: Served) -> tuple[EventKey, dict[str, Any]]:
+        key = EventKey(kind, str(self._ids.new()))
+        event = {
             "correlationId": key.correlation_id,
             "bannerId": offer.id,
             "placementId": served.placement.id,
-            "campaignId": offer.campaign_id if self._chance.random() < 0.5 else None,  # noqa: PLR2004 - a coin
-            "trackingToken": offer.tracking_token if self._chance.random() < 0.5 else None,  # noqa: PLR2004 - a coin
+            "campaignId": offer.campaign_id if self._happens(0.5) else None,
+            "trackingToken": offer.tracking_token if self._happens(0.5) else None,
         }
-        if self._chance.random() < WRONG_CLOCK:
-            report["occurredAt"] = (
-                self._clock.now() - timedelta(days=self._chance.uniform(-3, 3))
-            ).isoformat()
-        path = f"/banners/events/{key.kind}".encode()
-        return HotRequest(b"POST", path, body=msgspec.json.encode(report))
+        now = self._clock.now()
+        if self._happens(WRONG_CLOCK):
+            event["occurredAt"] = (now - timedelta(days=self._chance.uniform(-3, 3))).isoformat()
+        elif self._happens(RIGHT_CLOCK):
+            moment = now - timedelta(seconds=self._chance.uniform(0, LATE_SECONDS_MAX))
+            event["occurredAt"] = moment.astimezone(self._chance.choice(ZONES)).isoformat()
+            if self._are_clocks_right:
+                self.witness.days[key] = moment.astimezone(UTC).date()
+        return key, event
+
+    async def _send(self, report: Report) -> None:
+        self.witness.sent.update(report.keys)
+        for _ in range(2):
+            answer = await self._tried(report.request)
+            if answer is not None and report.is_promise:
+                assert answer.body.endswith((b"true}", b'"rejected":[]}', b";")), answer
+                self.witness.accepted.update(report.keys)
+            if not self._faults.strikes("report repeated", self._faults.rates.repeated):
+                return
 
     async def _tried(self, request: HotRequest) -> Answer | None:
         """Ask until it is answered well, a few times."""
@@ -134,5 +184,6 @@ class Readers:
         if faults.strikes("response lost", faults.rates.response_lost):
             return None
         is_good = answer.head.startswith((b"HTTP/1.1 2", b"HTTP/1.1 3"))
-        assert is_good or answer.head.startswith(b"HTTP/1.1 503"), answer.head
+        assert is_good or answer.head.startswith(b"HTTP/1.1 503"), answer
+        self.refused += not is_good
         return answer if is_good else None

@@ -1,9 +1,9 @@
-"""The whole house on virtual time: readers, delivery processes, workers, servers, and the faults of all."""
+"""The whole house on virtual time: readers, delivery processes, workers, servers, a disk, and the faults of all."""
 
 import asyncio
 import math
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import Final, TypeVar
 
 import msgspec
@@ -12,20 +12,31 @@ from adloom.core.ids import BannerId, PlacementId
 from adloom.ledger.event import Impression, encoded
 from adloom.runtime.http.hot import Answer, HotRequest
 from adloom.simulation import loop as virtual
-from adloom.simulation.catalog import SLUG, an_index
+from adloom.simulation.catalog import SLUG, a_catalog
 from adloom.simulation.chance import SeededIds, seeded
-from adloom.simulation.faults import FaultRates, Faults, waited
-from adloom.simulation.laws import burial_violations, counting_violations
-from adloom.simulation.processes import ConnectionLostError, DeliveryProcess, WorkerProcess
+from adloom.simulation.clocks import VirtualClock, WallClock
+from adloom.simulation.disk import Disk
+from adloom.simulation.faults import LATE_SECONDS_MAX, FaultRates, Faults, waited
+from adloom.simulation.laws import Books, burial_violations, violations
+from adloom.simulation.ledger import LedgerServer
+from adloom.simulation.processes import (
+    BRISK,
+    ConnectionLostError,
+    DeliveryProcess,
+    Pace,
+    Servers,
+    WorkerProcess,
+)
 from adloom.simulation.readers import Readers
-from adloom.simulation.servers import UNFOLDABLE, LedgerServer, TablesServer
+from adloom.simulation.tables import SURPRISING, UNFOLDABLE, TablesServer
+from adloom.simulation.topic import TopicServer
 from adloom.simulation.trace import Trace
 
 START: Final = datetime(2026, 11, 15, tzinfo=UTC)
 DAY_SECONDS: Final = 86_400.0
-CATCH_UP_SECONDS_MAX: Final = 3_600.0
 KILLED: Final = 0.8  # The share of lives that end by a kill; the others are asked to stop.
 RESTART_SECONDS_MEAN: Final = 1.0
+SPOOL_BYTES_MAX: Final = 2**20
 
 ProcessT = TypeVar("ProcessT", DeliveryProcess, WorkerProcess)
 
@@ -37,10 +48,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     views_per_second: float
     faults: FaultRates
+    starts_at: datetime = START
+    pace: Pace = BRISK
     delivery_processes: int = 2
     workers: int = 2
+    spool_bytes_max: int = SPOOL_BYTES_MAX
     ledger: type[LedgerServer] = LedgerServer
     tables: type[TablesServer] = TablesServer
+    topic: type[TopicServer] = TopicServer
+    disk: type[Disk] = Disk
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,23 +65,19 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     requests: int
     unserved: int
+    refused: int
     sent: int
     accepted: int
     impressions: int
     clicks: int
+    invalid: int
+    spooled: int
     buried: int
+    trimmed: int
     faults: Mapping[str, int]
     violations: tuple[str, ...]
     steps: int
     digest: str
-
-
-class VirtualClock:
-    """Tells the loop's moment as a time of day."""
-
-    def now(self) -> datetime:
-        """Tell the virtual moment."""
-        return START + timedelta(seconds=asyncio.get_running_loop().time())
 
 
 class World:
@@ -76,11 +88,17 @@ class World:
         self._trace = Trace()
         self._faults = Faults(plan.faults, seeded(plan.seed, "faults"), self._trace)
         self._chance = seeded(plan.seed, "traffic")
-        self._clock = VirtualClock()
+        self._clock = VirtualClock(plan.starts_at)
         self._ids = SeededIds(plan.seed, "ids")
-        self._index = an_index(self._ids)
-        self._ledger = plan.ledger(self._faults, self._clock)
-        self._tables = plan.tables(self._faults)
+        catalog = a_catalog(self._ids)
+        self._index = catalog.index
+        ledger = plan.ledger(self._faults, self._clock)
+        self._servers = Servers(
+            ledger=ledger,
+            tables=plan.tables(self._faults, catalog.keys),
+            topic=plan.topic(self._faults, ledger.outages),
+            disk=plan.disk(self._faults),
+        )
         self._delivery: list[DeliveryProcess | None] = [None] * plan.delivery_processes
         self._readers = Readers(self._ask, self._faults, self._clock, self._ids, seeded(plan.seed, "readers"))
         self._spoiled: list[bytes] = []
@@ -92,16 +110,16 @@ class World:
         async with asyncio.TaskGroup() as house:
             for number in range(self._plan.delivery_processes):
                 house.create_task(self._keep_delivery(number, house))
-            for _ in range(self._plan.workers):
-                house.create_task(self._keep_worker(house))
-            house.create_task(self._ledger.outages.come_and_go(self._is_calm))
-            house.create_task(self._tables.outages.come_and_go(self._is_calm))
+            for number in range(self._plan.workers):
+                house.create_task(self._keep_worker(number, house))
+            house.create_task(self._servers.ledger.outages.come_and_go(self._is_calm))
+            house.create_task(self._servers.tables.outages.come_and_go(self._is_calm))
             await self._traffic()
             self._faults.end()
             self._is_calm.set()
-            is_caught_up = await self._caught_up()
+            unsettled = await self._settled()
             self._is_over.set()
-        return self._outcome([] if is_caught_up else ["the projection never caught up"])
+        return self._outcome(unsettled)
 
     async def _traffic(self) -> None:
         clock = asyncio.get_running_loop().time
@@ -114,12 +132,14 @@ class World:
                     self._spoil()
 
     def _spoil(self) -> None:
-        entry = b"no event %d" % len(self._spoiled)
-        if len(self._spoiled) % 2:
+        """Put into the ledger what cannot be read, what no table takes, or what the program fails over."""
+        number = len(self._spoiled)
+        entry = b"no event %d" % number
+        if name := ("", UNFOLDABLE, SURPRISING)[number % 3]:
             now = self._clock.now()
             entry = encoded(
                 Impression(
-                    correlation_id=UNFOLDABLE,
+                    correlation_id=f"{name} {number}",
                     banner_id=BannerId(self._ids.new()),
                     placement_id=PlacementId(self._ids.new()),
                     occurred_at=now,
@@ -127,18 +147,38 @@ class World:
                 )
             )
         self._spoiled.append(entry)
-        self._ledger.take(entry)
+        self._servers.ledger.take(entry)
 
     async def _keep_delivery(self, number: int, house: asyncio.TaskGroup) -> None:
+        clock = self._a_wall_clock(house)
+
         def start() -> DeliveryProcess:
-            process = DeliveryProcess(self._ledger, self._index, self._clock, self._ids)
+            process = DeliveryProcess(
+                f"delivery-{number}",
+                self._servers,
+                self._index,
+                clock=clock,
+                ids=self._ids,
+                spool_bytes_max=self._plan.spool_bytes_max,
+                pace=self._plan.pace,
+            )
             self._delivery[number] = process
             return process
 
         await self._keep("delivery", start, house)
 
-    async def _keep_worker(self, house: asyncio.TaskGroup) -> None:
-        await self._keep("worker", lambda: WorkerProcess(self._ledger, self._tables, self._clock), house)
+    async def _keep_worker(self, number: int, house: asyncio.TaskGroup) -> None:
+        clock = self._a_wall_clock(house)
+
+        def start() -> WorkerProcess:
+            return WorkerProcess(f"worker-{number}", self._servers, clock=clock, pace=self._plan.pace)
+
+        await self._keep("worker", start, house)
+
+    def _a_wall_clock(self, house: asyncio.TaskGroup) -> WallClock:
+        clock = WallClock(self._clock, self._faults)
+        house.create_task(clock.jump(self._is_calm))
+        return clock
 
     async def _keep(self, name: str, start: Callable[[], ProcessT], house: asyncio.TaskGroup) -> None:
         """Run a process, and start it again whenever chance has ended it."""
@@ -147,13 +187,17 @@ class World:
         while is_cut:
             stop = asyncio.Event()
             process = start()
-            house.create_task(process.run(stop))
+            running = house.create_task(process.run(stop))
             is_cut = await waited(self._is_calm, faults.seconds(faults.rates.life_seconds_mean))
             if not is_cut:
                 await self._is_over.wait()
-            elif faults.strikes(f"{name} killed", KILLED):
+            is_killed = is_cut and faults.strikes(f"{name} killed", KILLED)
+            if is_killed:
                 process.host.kill()
             stop.set()
+            if not is_killed:
+                await asyncio.wait([running])
+                process.host.kill()  # It has ended, and holds nothing any more.
             await asyncio.sleep(faults.seconds(RESTART_SECONDS_MEAN))
 
     async def _ask(self, request: HotRequest) -> Answer:
@@ -162,28 +206,60 @@ class World:
             raise ConnectionLostError
         return await process.ask(request)
 
-    async def _caught_up(self) -> bool:
-        for _ in range(int(CATCH_UP_SECONDS_MAX)):
-            if self._tables.cursor == self._ledger.last_id:
-                return True
+    async def _settled(self) -> list[str]:
+        """Wait until everything has gone through, and tell what has not."""
+        await asyncio.sleep(LATE_SECONDS_MAX)
+        unsettled: list[str] = []
+        for _ in range(int(self._plan.pace.settle_seconds_max)):
+            unsettled = self._unsettled()
+            if not unsettled:
+                break
             await asyncio.sleep(1)
-        return False
+        return unsettled
 
-    def _outcome(self, violations: list[str]) -> Outcome:
-        witness, rows, totals = self._readers.witness, self._tables.rows, self._tables.totals
-        violations += counting_violations(witness, rows, totals)
-        violations += burial_violations(self._spoiled, self._ledger.buried)
+    def _unsettled(self) -> list[str]:
+        today, servers = self._clock.now().date(), self._servers
+        said = {
+            "the tables never caught up": servers.tables.cursor != servers.ledger.last_id,
+            "the topic never caught up": servers.topic.cursor != servers.ledger.last_id,
+            "the spool was never drained": bool(servers.disk.files),
+            "a day that is over was not rolled up again": bool(servers.tables.stale_days(before=today)),
+        }
+        return [sentence for sentence, is_so in said.items() if is_so]
+
+    def _outcome(self, unsettled: list[str]) -> Outcome:
+        witness, servers, tables = self._readers.witness, self._servers, self._servers.tables
+        letters = servers.ledger.dead.values()
+        statistics = tables.statistics()
+        for day in tables.stale_days(before=date.max):
+            tables.roll_up(day)
+        books = Books(
+            rows=tables.said_rows(),
+            counts={
+                "the live counters": tables.counts,
+                "the statistics": statistics,
+                "the rollup": tables.rolled_up,
+                "the statistics from the rollup": tables.statistics(),
+            },
+            invalid_counts=tables.invalid_counts,
+            topic=servers.topic.told,
+        )
+        broken = [*unsettled, *violations(witness, books), *burial_violations(self._spoiled, letters)]
         return Outcome(
             seed=self._plan.seed,
             requests=self._readers.requests,
             unserved=self._readers.unserved,
+            refused=self._readers.refused,
             sent=len(witness.sent),
             accepted=len(witness.accepted),
-            impressions=sum(count for (_, kind), count in totals.items() if kind == "impression"),
-            clicks=sum(count for (_, kind), count in totals.items() if kind == "click"),
-            buried=len(self._spoiled),
+            impressions=sum(count for (_, kind), count in tables.counts.items() if kind == "impression"),
+            clicks=sum(count for (_, kind), count in tables.counts.items() if kind == "click"),
+            invalid=sum(tables.invalid_counts.values()),
+            spooled=servers.disk.writes,
+            buried=len(letters),
+            trimmed=servers.ledger.trimmed,
             faults=dict(sorted(self._faults.injected.items())),
-            violations=tuple(violations),
+            violations=tuple(broken),
             steps=self._trace.steps,
             digest=self._trace.digest,
         )

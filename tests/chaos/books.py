@@ -1,0 +1,184 @@
+"""What a real product says has happened: its tables, its counters, its statistics, its rollup and its topics."""
+
+import asyncio
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import asyncpg
+import httpx
+import msgspec
+
+from adloom.ledger.followers.fence import text_at
+from adloom.ledger.frequency.counts import cursor_key
+from adloom.ledger.frequency.windows import Window
+from adloom.ledger.stream import BEGINNING, DEAD_STREAM, STREAM, entry_order
+from adloom.ledger.topics.publish import CURSOR
+from adloom.runtime.valkey import Valkey, open_valkey
+from adloom.simulation.laws import KINDS, Books, Counts, EventKey, Row, Witness
+from tests.support.product import Product, adloom
+
+SETTLED_SECONDS_MAX = 90.0
+LOOK_SECONDS = 0.2
+
+ROWS = """
+    SELECT 'impression' AS kind, correlation_id, (occurred_at AT TIME ZONE 'UTC')::date AS day,
+           request_id, slot, marks
+      FROM events.banner_impressions
+    UNION ALL
+    SELECT 'click', correlation_id, (occurred_at AT TIME ZONE 'UTC')::date, request_id, slot, marks
+      FROM events.banner_clicks
+"""
+LIVE = """
+    SELECT (hour AT TIME ZONE 'UTC')::date AS day, sum({0}impressions)::bigint AS impressions,
+           sum({0}clicks)::bigint AS clicks
+      FROM events.event_counts GROUP BY 1
+"""
+ROLLED_UP = """
+    SELECT stat_date AS day, sum(impressions)::bigint AS impressions, sum(clicks)::bigint AS clicks
+      FROM banner_stats GROUP BY 1
+"""
+SEEN_BY_USERS = """
+    SELECT user_id, public_id, count(*) AS impressions
+      FROM events.banner_impressions JOIN banners ON banners.id = banner_id
+     WHERE is_valid AND user_id IS NOT NULL
+     GROUP BY 1, 2
+"""
+CURSORS = "SELECT entry_id FROM projection_cursors"
+FOLLOWERS = (CURSOR, cursor_key("0"))
+TOPICS = {"impression": "ads.impression.tracked.v1", "click": "ads.click.tracked.v1"}
+
+
+async def settled(product: Product, witness: Witness) -> None:
+    """Wait until everything that was accepted has gone through: spools drained, projections caught up."""
+    async with asyncio.timeout(SETTLED_SECONDS_MAX):
+        while True:
+            if await asyncio.to_thread(product.is_well) and await _is_settled(product, witness):
+                return
+            await asyncio.sleep(LOOK_SECONDS)
+
+
+async def books_of(product: Product, admin: httpx.Client, banner_ids: Iterable[str]) -> Books:
+    """Read everything that the product says; the rollup is made for it."""
+    statistics = _statistics(admin, banner_ids)
+    first, last = _days()
+    done = adloom("rollup", "--from", first, "--to", last, "--data-dir", str(product.data_dir))
+    assert done.code == 0, done.err
+    connection = await asyncpg.connect(product.database_url)
+    try:
+        rows = [_row(row) for row in await connection.fetch(ROWS)]
+        live = _counts(await connection.fetch(LIVE.format("")))
+        invalid = _counts(await connection.fetch(LIVE.format("invalid_")))
+        rolled_up = _counts(await connection.fetch(ROLLED_UP))
+    finally:
+        await connection.close()
+    return Books(
+        rows=rows,
+        counts={
+            "the live counters": live,
+            "the statistics": statistics,
+            "the rollup": rolled_up,
+            "the statistics from the rollup": _statistics(admin, banner_ids),
+        },
+        invalid_counts=invalid,
+        topic=await _told(product),
+    )
+
+
+async def frequency_violations(product: Product) -> list[str]:
+    """Compare how often each user has seen each banner: by the counts of frequency caps, and by the rows."""
+    connection = await asyncpg.connect(product.database_url)
+    try:
+        rows = {
+            (str(row["user_id"]), str(row["public_id"])): row["impressions"]
+            for row in await connection.fetch(SEEN_BY_USERS)
+        }
+    finally:
+        await connection.close()
+    counted: dict[tuple[str, str], int] = {}
+    async with open_valkey(product.redis_url) as valkey:
+        keys = cast("list[bytes]", await valkey.keys(f"adloom:frequency:0:*:{Window.LIFETIME}:all"))
+        for key in keys:
+            fields = cast("dict[bytes, bytes]", await valkey.hgetall(key.decode()))
+            user = key.decode().split(":")[3]
+            counted |= {(user, banner.decode()): int(count) for banner, count in fields.items()}
+    assert rows, "somebody has seen something"
+    return [
+        f"{pair} is {rows.get(pair, 0)} impressions, and {counted.get(pair, 0)} for its caps"
+        for pair in sorted(rows.keys() | counted.keys())
+        if rows.get(pair) != counted.get(pair)
+    ]
+
+
+async def dead_letters(product: Product) -> int:
+    async with open_valkey(product.redis_url) as valkey:
+        return await valkey.xlen(DEAD_STREAM)
+
+
+async def _is_settled(product: Product, witness: Witness) -> bool:
+    try:
+        connection = await asyncpg.connect(product.database_url)
+    except (OSError, asyncpg.PostgresError):
+        return False
+    try:
+        cursors = [row["entry_id"] for row in await connection.fetch(CURSORS)]
+        known = {_row(row).key for row in await connection.fetch(ROWS)}
+    finally:
+        await connection.close()
+    async with open_valkey(product.redis_url) as valkey:
+        newest = await _newest(valkey)
+        cursors += [await text_at(valkey, key) or BEGINNING for key in FOLLOWERS]
+    return (
+        all(entry_order(cursor) >= entry_order(newest) for cursor in cursors)
+        and witness.accepted <= known
+        and not any(_spooled(product.data_dir))
+    )
+
+
+async def _newest(valkey: Valkey) -> str:
+    rows = cast("list[tuple[bytes, Any]]", await valkey.xrevrange(STREAM, count=1))
+    return rows[0][0].decode() if rows else BEGINNING
+
+
+def _spooled(data_dir: Path) -> Iterable[Path]:
+    return (path for path in (data_dir / "spool").rglob("*") if path.is_file() and path.stat().st_size)
+
+
+async def _told(product: Product) -> list[EventKey]:
+    async with open_valkey(product.redis_url) as valkey:
+        return [
+            EventKey(kind, msgspec.json.decode(fields[b"event"])["correlationId"])
+            for kind, topic in TOPICS.items()
+            for _, fields in cast("list[tuple[bytes, dict[bytes, bytes]]]", await valkey.xrange(topic))
+        ]
+
+
+def _statistics(admin: httpx.Client, banner_ids: Iterable[str]) -> Counts:
+    """Ask for every banner by itself, by day, and add up."""
+    first, last = _days()
+    counts: dict[tuple[date, str], int] = {}
+    for banner_id in banner_ids:
+        query = {"from": first, "to": last, "bannerId": banner_id, "groupBy": "day"}
+        answer = admin.get("/admin/stats/banners", params=query)
+        assert answer.status_code == 200, answer.text
+        for item in answer.json()["items"]:
+            for kind in KINDS:
+                key = date.fromisoformat(item["date"]), kind
+                counts[key] = counts.get(key, 0) + item[f"{kind}s"]
+    return counts
+
+
+def _days() -> tuple[str, str]:
+    """Give the first and the last day of which there may be events."""
+    today = datetime.now(UTC).date()
+    return (today - timedelta(days=2)).isoformat(), (today + timedelta(days=1)).isoformat()
+
+
+def _row(row: asyncpg.Record) -> Row:
+    offer = None if row["request_id"] is None else (str(row["request_id"]), int(row["slot"]))
+    return Row(EventKey(row["kind"], row["correlation_id"]), row["day"], offer, frozenset(row["marks"] or ()))
+
+
+def _counts(rows: Iterable[asyncpg.Record]) -> Counts:
+    return {(row["day"], kind): row[f"{kind}s"] for row in rows for kind in KINDS if row[f"{kind}s"]}

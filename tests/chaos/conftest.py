@@ -1,0 +1,21 @@
+"""A real product for each test: what is done to it here is nothing to share."""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.support.product import Product, an_open_folder
+
+
+@pytest.fixture
+def product() -> Iterator[Product]:
+    with an_open_folder() as folder, Product(folder / "data", "--empty", "--workers", "2") as product:
+        yield product.wait_until_ready()
+
+
+@pytest.fixture
+def admin(product: Product) -> Iterator[httpx.Client]:
+    headers = {"Authorization": f"Bearer {product.token('admin')}"}
+    with httpx.Client(base_url=product.control_url, headers=headers, timeout=30) as client:
+        yield client

@@ -1,0 +1,50 @@
+"""Law 1 on real processes: they are killed one after another while clients report.
+
+`ADLOOM_CHAOS_SEEDS=20` attacks with 20 seeds instead of 3. The seed decides who is killed and what is
+sent; how far each was just then is the machine's, so the same seed is not quite the same run.
+"""
+
+import asyncio
+import os
+
+import httpx
+import pytest
+
+from adloom.simulation.laws import violations
+from tests.chaos.attack import Attack
+from tests.chaos.books import books_of, dead_letters, frequency_violations, settled
+from tests.chaos.catalog import some_ads
+from tests.chaos.clients import Traffic
+from tests.support.product import Product
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+
+SEEDS = range(int(os.environ.get("ADLOOM_CHAOS_SEEDS", "3")))
+CLIENTS = 8
+KILLS = 12
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_every_202_is_counted_exactly_once_whatever_is_killed(
+    product: Product, admin: httpx.Client, seed: int
+) -> None:
+    ads = some_ads(admin, product.delivery_url)
+    traffic = Traffic(ads, product.delivery_url, seed)
+    attack, ending = Attack(product, traffic.witness, seed), asyncio.Event()
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(traffic.run(clients=CLIENTS, ending=ending))
+        await attack.run(kills=KILLS)
+        ending.set()
+    await settled(product, traffic.witness)
+    books = await books_of(product, admin, {ids["bannerId"] for ids in ads.ids})
+
+    witness = traffic.witness
+    print(f"seed {seed}: {len(witness.sent)} sent, {len(witness.accepted)} accepted")  # noqa: T201 - the report
+    print(f"kills {dict(attack.kills)}; answers {dict(sorted(traffic.answers.items()))}")  # noqa: T201 - likewise
+    assert traffic.complaints == []
+    assert violations(witness, books) == []
+    assert await frequency_violations(product) == []
+    assert await dead_letters(product) == 0
+    assert all(attack.kills[victim] for victim in ("delivery", "worker", "valkey", "postgres"))
+    assert len(witness.accepted) > 100

@@ -1,0 +1,152 @@
+"""The same events again and again, late, and in the wrong order, over HTTP: counted once, and judged alike."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+import httpx
+import pytest
+
+from adloom.ledger.event import Mark
+from adloom.simulation.laws import Books, EventKey, Row, Witness, violations
+from tests.chaos.books import books_of, settled
+from tests.chaos.catalog import some_ads
+from tests.chaos.clients import Ads
+from tests.support.product import Product
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+
+EVENTS = 1_000
+TIMES = 20
+CLIENTS = 8
+BATCH_MAX = 100
+ONE_BY_ONE = 0.05
+CLICKS_ONE_IN = 4
+
+
+def some_events(ads: Ads, count: int) -> list[dict[str, Any]]:
+    """Make impressions and clicks of all ads, of today and yesterday."""
+    now = datetime.now(UTC)
+    return [
+        {
+            "type": "click" if number % CLICKS_ONE_IN == 0 else "impression",
+            "correlationId": f"storm-{number}",
+            "occurredAt": (now - timedelta(minutes=number % 1_200)).isoformat(),
+            **ads.ids[number % len(ads.ids)],
+        }
+        for number in range(count)
+    ]
+
+
+def key_of(event: dict[str, Any]) -> EventKey:
+    return EventKey(event["type"], event["correlationId"])
+
+
+async def send_all(url: str, events: list[dict[str, Any]], chance: Random) -> None:
+    """Send events as one client, in batches of any size, and some by themselves."""
+    async with httpx.AsyncClient(base_url=url, timeout=30) as http:
+        while events:
+            size = 1 if chance.random() < ONE_BY_ONE else chance.randint(2, BATCH_MAX)
+            batch, events = events[:size], events[size:]
+            if size == 1:
+                answer = await http.post(f"/banners/events/{batch[0]['type']}", json=batch[0])
+            else:
+                answer = await http.post("/banners/events/batch", json={"events": batch})
+            assert answer.status_code == 202, answer.text
+            assert answer.json() in ({"accepted": True}, {"accepted": len(batch), "rejected": []})
+
+
+async def books(product: Product, admin: httpx.Client, ads: Ads, witness: Witness) -> Books:
+    await settled(product, witness)
+    return await books_of(product, admin, {ids["bannerId"] for ids in ads.ids})
+
+
+async def test_a_thousand_events_sent_twenty_times_by_eight_clients_are_a_thousand(
+    product: Product, admin: httpx.Client
+) -> None:
+    ads = some_ads(admin, product.delivery_url)
+    events, chance = some_events(ads, EVENTS), Random(1)  # noqa: S311 - no secret is made of it
+    deck = chance.sample(events * TIMES, EVENTS * TIMES)
+
+    async with asyncio.TaskGroup() as clients:
+        for number in range(CLIENTS):
+            clients.create_task(send_all(product.delivery_url, deck[number::CLIENTS], Random(number)))  # noqa: S311 - likewise
+    witness = Witness()
+    witness.sent = witness.accepted = {key_of(event) for event in events}
+    said = await books(product, admin, ads, witness)
+
+    assert violations(witness, said) == []
+    assert len(said.rows) == EVENTS
+
+
+async def test_marks_and_figures_follow_in_whichever_order_the_events_of_an_offer_come(
+    product: Product, admin: httpx.Client
+) -> None:
+    ads = some_ads(admin, product.delivery_url)
+    witness = Witness()
+    async with httpx.AsyncClient(timeout=30) as http:
+
+        async def report(kind: str, name: str, **fields: str) -> None:
+            event = {"correlationId": name, **fields}
+            answer = await http.post(f"{product.delivery_url}/banners/events/{kind}", json=event)
+            assert answer.status_code == 202, answer.text
+            witness.sent.add(EventKey(kind, name))
+            witness.accepted.add(EventKey(kind, name))
+
+        served = (await http.get(f"{product.delivery_url}/banners/serve/home")).json()
+        seen_late, never_seen, *_ = (
+            {
+                "bannerId": banner["id"],
+                "placementId": served["placement"]["id"],
+                "trackingToken": banner["trackingToken"],
+            }
+            for banner in served["banners"]
+        )
+        await report("click", "early", **seen_late)
+        await report("click", "early again", **seen_late)
+        await report("click", "alone", **never_seen)
+        before = await books(product, admin, ads, witness)
+        assert violations(witness, before) == []
+        await report("impression", "late", **seen_late)
+        await report("impression", "later", **seen_late)
+        after = await books(product, admin, ads, witness)
+
+    assert marks_of(before.rows) == {
+        "early": {Mark.CLICK_WITHOUT_IMPRESSION},
+        "early again": {Mark.CLICK_WITHOUT_IMPRESSION, Mark.SECOND_CLICK},
+        "alone": {Mark.CLICK_WITHOUT_IMPRESSION},
+    }
+    assert violations(witness, after) == []
+    assert marks_of(after.rows) == {
+        "early": set(),
+        "early again": {Mark.SECOND_CLICK},
+        "alone": {Mark.CLICK_WITHOUT_IMPRESSION},
+        "late": set(),
+        "later": {Mark.SECOND_IMPRESSION},
+    }
+
+
+async def test_an_event_that_comes_after_its_day_was_rolled_up_is_in_every_figure(
+    product: Product, admin: httpx.Client
+) -> None:
+    ads = some_ads(admin, product.delivery_url)
+    # As late as is believed, less what this test may take: yesterday's, whatever the hour.
+    moment = datetime.now(UTC) - timedelta(hours=23, minutes=50)
+    event = {"type": "impression", "occurredAt": moment.isoformat(), **ads.ids[0]}
+    witness = Witness()
+
+    for name in ("in time", "late"):
+        await send_all(product.delivery_url, [{**event, "correlationId": name}], Random(1))  # noqa: S311 - no secret is made of it
+        witness.sent.add(EventKey("impression", name))
+        witness.accepted.add(EventKey("impression", name))
+        witness.days[EventKey("impression", name)] = moment.date()
+        said = await books(product, admin, ads, witness)
+
+        assert violations(witness, said) == []
+    assert len(said.rows) == 2
+
+
+def marks_of(rows: Any) -> dict[str, set[str]]:
+    found: dict[str, Row] = {row.key.correlation_id: row for row in rows}
+    return {name: set(row.marks) for name, row in found.items()}
