@@ -11,7 +11,7 @@ from adloom.entrypoints.doctor import database, ledger, machine, processes
 from adloom.entrypoints.doctor.examine import examine
 from adloom.entrypoints.doctor.finding import Finding, State
 from adloom.entrypoints.doctor.report import is_well
-from adloom.ledger.stream import Lag
+from adloom.ledger.stream import Lag, LedgerSize
 from adloom.runtime.installation import DataDirectory, made_secrets
 from adloom.runtime.ports import free_port
 
@@ -46,6 +46,15 @@ PORTS = {"delivery": 8080, "control": 8090}
         (ledger.judged_lag("events", Lag(entries=9, seconds=1)), State.OK),
         (ledger.judged_lag("events", Lag(entries=9, seconds=20)), State.WARN),
         (ledger.judged_lag("events", Lag(entries=9, seconds=2_000)), State.FAIL),
+        (ledger.judged_owners({"events": "worker@host", "topics": "worker@host"}), State.OK),
+        (ledger.judged_owners({"events": "worker@host", "topics": None}), State.WARN),
+        (ledger.judged_dead(0), State.OK),
+        (ledger.judged_dead(3), State.WARN),
+        (ledger.judged_dead(10_000), State.FAIL),
+        (ledger.judged_memory(LedgerSize(9, 900), {"used_memory": 1_000, "maxmemory": 0}), State.OK),
+        (ledger.judged_memory(LedgerSize(9, 900), {"used_memory": 1_000, "maxmemory": 9_000}), State.OK),
+        (ledger.judged_memory(LedgerSize(9, 900), {"used_memory": 8_000, "maxmemory": 9_000}), State.WARN),
+        (ledger.judged_memory(LedgerSize(9, 900), {"used_memory": 8_900, "maxmemory": 9_000}), State.FAIL),
         (processes.judged_index(IndexCheck("ok", 7, 0.2), catalog_version=7), State.OK),
         (processes.judged_index(IndexCheck("ok", 7, 9.0), catalog_version=8), State.WARN),
         (processes.judged_index(IndexCheck("ok", 7, 99.0), catalog_version=8), State.FAIL),
@@ -96,6 +105,10 @@ async def test_servers_that_are_not_ours_are_examined_while_we_are_stopped(
     assert by_name["Migrations"].state is State.OK
     assert by_name["Clock"].state is State.OK
     assert by_name["Valkey"].state is State.OK
+    assert by_name["Queue lag, event_tables"].state is State.OK
+    assert by_name["Dead letters"].state is State.OK
+    assert by_name["Ledger memory"].state is State.OK
+    assert by_name["Owners"].detail.startswith("nobody folds event_tables")
     assert by_name["Delivery"].detail == "not running"
 
 

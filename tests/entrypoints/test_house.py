@@ -71,6 +71,16 @@ def test_variables_of_the_environment_reach_the_children(
     assert all(child.program.environment["RATE_LIMIT_PERMITS_PER_MINUTE"] == "7" for child in house.children)
 
 
+def test_the_spool_is_in_the_data_directory_unless_another_place_is_given(
+    tmp_path: Path, closing: contextlib.ExitStack
+) -> None:
+    by_default = named(a_house(tmp_path / "data", closing), "delivery-1").program.environment
+    given = named(a_house(tmp_path, closing, {"ADLOOM_SPOOL_DIR": f"{tmp_path}/given"}), "delivery-1")
+
+    assert by_default["ADLOOM_SPOOL_DIR"] == f"{tmp_path}/data/spool"
+    assert given.program.environment["ADLOOM_SPOOL_DIR"] == f"{tmp_path}/given"
+
+
 def test_a_secret_that_was_given_wins_over_the_one_that_was_made(
     tmp_path: Path, closing: contextlib.ExitStack
 ) -> None:

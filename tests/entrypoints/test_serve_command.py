@@ -25,6 +25,7 @@ async def test_delivery_alone_is_kept_alive_and_stops_clean(
         "DATABASE_URL": database_url,
         "REDIS_URL": redis_url,
         "ADLOOM_TOKEN_SECRET": "s" * 40,
+        "ADLOOM_SPOOL_DIR": str(tmp_path / "spool"),
     }
     command = [sys.executable, "-m", "adloom", "serve", "--workers", "2", "--port", str(port)]
     serve = started(command, variables, output)

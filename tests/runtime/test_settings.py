@@ -27,6 +27,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
     assert delivery.host == control.host == worker.host == "127.0.0.1"
     assert delivery.public_url == "http://127.0.0.1:8080"
     assert delivery.rate_limit_permits_per_minute is None
+    assert (delivery.events_per_address_per_minute, delivery.data_centers) == (600, ())
     assert control.rate_limit_permits_per_minute == 60
 
 
@@ -57,6 +58,11 @@ def test_the_defaults_are_those_of_the_contract() -> None:
             "ADLOOM_TRUSTED_PROXIES",
             "10.0.0.0/8, proxy",
             "ADLOOM_TRUSTED_PROXIES is 'proxy': expected addresses or networks like 10.0.0.0/8, separated by commas.",
+        ),
+        (
+            "ADLOOM_EVENTS_PER_ADDRESS_PER_MINUTE",
+            "-1",
+            "ADLOOM_EVENTS_PER_ADDRESS_PER_MINUTE is '-1': expected a whole number from 0 to 1000000000.",
         ),
         ("DATABASE_URL", "", "DATABASE_URL is not set."),
         ("DATABASE_URL", "mysql://x/y", "DATABASE_URL must be an address like postgres://host/…."),

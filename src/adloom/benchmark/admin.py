@@ -4,6 +4,7 @@ import json
 import time
 import urllib.error
 import urllib.request
+from datetime import date
 from typing import Any, Final
 
 import msgspec
@@ -50,11 +51,17 @@ class Admin:
         """Change something."""
         return self._sent("PATCH", path, body)
 
-    def _sent(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    def impressions(self, day: date) -> int:
+        """Tell how many impressions the statistics of a day have."""
+        found = self._sent("GET", f"/admin/stats/banners?from={day}&to={day}", None)
+        return found["totals"]["impressions"]
+
+    def _sent(self, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
         return answer_of(
             urllib.request.Request(  # noqa: S310 - our own product, on loopback
-                self._url + path, data=json.dumps(body).encode(), headers=headers, method=method
+                self._url + path, data=data, headers=headers, method=method
             )
         )
 

@@ -67,7 +67,7 @@ class Requests:
     def __init__(self, target: Target, serial_prefix: str) -> None:
         lines = [f"{target.method} {target.path} HTTP/1.1", f"Host: 127.0.0.1:{target.port}"]
         lines += [f"{name}: {value}" for name, value in BROWSER_HEADERS.items()]
-        self._body = None if target.body is None else target.body.partition(SERIAL)
+        self._body = None if target.body is None else target.body.split(SERIAL)
         if self._body is not None:
             lines.append("Content-Type: application/json")
         self._head = "\r\n".join(lines).encode()
@@ -79,8 +79,7 @@ class Requests:
         if self._body is None:
             return self._head + HEAD_END
         self._serial += 1
-        before, _, after = self._body
-        body = f"{before}{self._prefix}{self._serial}{after}".encode()
+        body = f"{self._prefix}{self._serial}".join(self._body).encode()
         return b"%b\r\nContent-Length: %d\r\n\r\n%b" % (self._head, len(body), body)
 
 

@@ -28,7 +28,9 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
     """A running product: where delivery listens, who answers there, and what to ask for."""
 
     port: int
+    pid: int
     delivery_pids: list[int]
+    admin: Admin
     serve_path: str
     impression: str
 
@@ -48,6 +50,8 @@ def running_product(*, workers: int) -> Generator[Product]:
             delivered = seeded(admin, f"http://127.0.0.1:{delivery_port}")
             yield Product(
                 port=delivery_port,
+                pid=pid,
+                admin=admin,
                 delivery_pids=_delivery_pids(pid, workers),
                 serve_path=delivered.serve_path,
                 impression=delivered.impression,

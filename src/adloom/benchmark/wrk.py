@@ -30,10 +30,10 @@ POSTS = """
 wrk.method = "POST"
 wrk.headers["Content-Type"] = "application/json"
 local serial = 0
-local before, after, prefix = %s, %s, %s
+local parts, prefix = {%s}, %s
 request = function()
   serial = serial + 1
-  return wrk.format(nil, nil, nil, before .. prefix .. serial .. after)
+  return wrk.format(nil, nil, nil, table.concat(parts, prefix .. serial))
 end
 """
 
@@ -62,8 +62,8 @@ def script_for(target: Target, effort: Effort) -> str:
     """Write what wrk needs to know beyond its command line."""
     if target.body is None:
         return REPORT
-    before, _, after = target.body.partition(SERIAL)
-    return POSTS % (_quoted(before), _quoted(after), _quoted(effort.serial_prefix)) + REPORT
+    parts = ", ".join(map(_quoted, target.body.split(SERIAL)))
+    return POSTS % (parts, _quoted(effort.serial_prefix)) + REPORT
 
 
 def command(program: str, target: Target, effort: Effort, script: Path) -> list[str]:

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import UUID
@@ -16,6 +16,8 @@ from uuid import UUID
 import typer
 
 from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
+from adloom.entrypoints import jobs_cli, ledger_cli
+from adloom.entrypoints.data_dir import DataDir, data_directory
 
 app = typer.Typer(
     name="adloom",
@@ -24,11 +26,12 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(ledger_cli.app)
+app.add_typer(jobs_cli.app)
 
 PORT_MAX = 65_535
 WORKERS_MAX = 64
 HOURS_MAX = 24 * 366
-DAYS_MAX = 366
 SUBJECT = "adloom-cli"
 PASSED_ON: dict[str, Any] = {
     "allow_extra_args": True,
@@ -36,14 +39,7 @@ PASSED_ON: dict[str, Any] = {
     "help_option_names": list[str](),
 }
 
-DataDir = Annotated[
-    Path | None,
-    typer.Option(
-        # Not in square brackets, which are taken for a colour.
-        help="Where everything is kept: by default /var/lib/adloom for root, else ~/.local/share/adloom.",
-        show_default=False,
-    ),
-]
+ISO_DAY = ["%Y-%m-%d"]
 Host = Annotated[str, typer.Option(help="The address to listen on.")]
 
 
@@ -87,7 +83,7 @@ def up(  # noqa: PLR0913 - one for each option
     from adloom.entrypoints import up as command
 
     options = house.UpOptions(
-        data_directory=_data_directory(data_dir),
+        data_directory=data_directory(data_dir).path,
         host=host,
         delivery_port=delivery_port,
         control_port=control_port,
@@ -142,11 +138,28 @@ def migrate(*, data_dir: DataDir = None) -> None:
     """Bring the database to the newest schema: DATABASE_URL's, or that of an installation that runs."""
     from adloom.entrypoints.schema import bring_up_to_date
     from adloom.entrypoints.servers import database_url_of
-    from adloom.runtime.installation import DataDirectory
 
-    database_url = database_url_of(os.environ, DataDirectory(_data_directory(data_dir)))
+    database_url = database_url_of(os.environ, data_directory(data_dir))
     revision = asyncio.run(bring_up_to_date(database_url))
     typer.echo(f"The schema is at revision {revision}.")
+
+
+@app.command()
+def rollup(
+    *,
+    first: Annotated[datetime, typer.Option("--from", formats=ISO_DAY, metavar="DAY", help="The first day.")],
+    last: Annotated[datetime, typer.Option("--to", formats=ISO_DAY, metavar="DAY", help="The last day.")],
+    data_dir: DataDir = None,
+) -> None:
+    """Make the daily statistics of some days anew, both included (UTC); the worker does so every night."""
+    from rich.console import Console
+
+    from adloom.core.clock import SystemClock
+    from adloom.entrypoints import rollup as command
+    from adloom.entrypoints.servers import database_url_of
+
+    database_url = database_url_of(os.environ, data_directory(data_dir))
+    asyncio.run(command.run(database_url, first.date(), last.date(), SystemClock(), Console(soft_wrap=True)))
 
 
 @app.command()
@@ -161,7 +174,6 @@ def token(
     from adloom.core.clock import SystemClock
     from adloom.core.ids import SystemIds
     from adloom.entrypoints.access import access_token
-    from adloom.runtime.installation import DataDirectory
 
     if role not in ACCOUNT_ROLES and account is not None:
         raise typer.BadParameter(f"The role {role.value} acts for no account.", param_hint="--account")
@@ -170,7 +182,7 @@ def token(
         typer.echo(f"The token is for a new {role.value}, account {account}.", err=True)
     signed = access_token(
         os.environ,
-        DataDirectory(_data_directory(data_dir)),
+        data_directory(data_dir),
         Actor(subject=SUBJECT, role=role, account_id=account),
         now=SystemClock().now(),
         lifetime=timedelta(hours=hours),
@@ -194,9 +206,8 @@ def doctor(*, data_dir: DataDir = None) -> None:
     from adloom.core.clock import SystemClock
     from adloom.entrypoints.doctor.examine import examine
     from adloom.entrypoints.doctor.report import is_well, show
-    from adloom.runtime.installation import DataDirectory
 
-    directory = DataDirectory(_data_directory(data_dir))
+    directory = data_directory(data_dir)
     findings = asyncio.run(examine(os.environ, directory, SystemClock()))
     show(findings, Console())
     raise typer.Exit(0 if is_well(findings) else 1)
@@ -210,16 +221,12 @@ def bench(context: typer.Context) -> None:
     _pass_on(run, context)
 
 
-@app.command()
-def simulate(
-    *,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 1,
-    days: Annotated[int, typer.Option(min=1, max=DAYS_MAX, help="Days to simulate.")] = 3,
-) -> None:
+@app.command(context_settings=PASSED_ON)
+def simulate(context: typer.Context) -> None:
     """Run days of traffic in seconds, on virtual time and with crashes, and check the laws."""
     from adloom.entrypoints.simulate import run
 
-    run(seed, days)
+    _pass_on(run, context)
 
 
 def _pass_on(command: Callable[..., None], context: typer.Context) -> None:
@@ -227,14 +234,6 @@ def _pass_on(command: Callable[..., None], context: typer.Context) -> None:
     inner = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     inner.command()(command)
     inner(context.args, prog_name=context.command_path)
-
-
-def _data_directory(given: Path | None) -> Path:
-    from adloom.runtime.installation import default_data_directory
-
-    if given is None:
-        return default_data_directory(os.environ, is_root=os.geteuid() == 0)
-    return given.absolute()
 
 
 def _open_standard_streams() -> None:

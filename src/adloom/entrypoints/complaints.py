@@ -1,7 +1,12 @@
 """Which errors are the user's to mend: these are told in a line, all others with a traceback."""
 
+from adloom.entrypoints.jobs import JobsError
+from adloom.entrypoints.ledger_report import LedgerCommandError
 from adloom.entrypoints.listeners import ListenError
+from adloom.entrypoints.replay import ReplayError
 from adloom.entrypoints.schema import DatabaseError
+from adloom.entrypoints.topics import TopicsError
+from adloom.reporting.rollup import RollupRefusedError
 from adloom.runtime.embedded.identity import UnreachableError
 from adloom.runtime.installation import InstallationError
 from adloom.runtime.processes.child import StartError
@@ -11,10 +16,15 @@ from adloom.runtime.settings import SettingsError
 USERS_OWN = (
     DatabaseError,
     InstallationError,
+    JobsError,
+    LedgerCommandError,
     ListenError,
     ProgramFailedError,
+    ReplayError,
+    RollupRefusedError,
     SettingsError,
     StartError,
+    TopicsError,
     UnreachableError,
 )
 

@@ -22,6 +22,8 @@ import adloom.catalog.transfer.api
 import adloom.delivery.explain.api
 import adloom.identity.api
 import adloom.reporting.api
+import adloom.reporting.privacy.api
+import adloom.reporting.rejected.api
 from adloom import VERSION
 from adloom.catalog.account.store import AccountRegister
 from adloom.catalog.changes import Catalog
@@ -64,6 +66,8 @@ ROUTERS = (
     adloom.catalog.transfer.api.router,
     adloom.catalog.targeting_rule.api.router,
     adloom.reporting.api.router,
+    adloom.reporting.rejected.api.router,
+    adloom.reporting.privacy.api.router,
     adloom.delivery.explain.api.router,
 )
 

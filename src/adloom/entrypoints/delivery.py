@@ -17,13 +17,18 @@ from adloom.delivery.context import ContextReader
 from adloom.delivery.health import DeliveryHealth
 from adloom.delivery.limit import limited
 from adloom.delivery.publish import IndexKeeper
+from adloom.delivery.served import ServedTeller
 from adloom.delivery.shelves import Shelves
 from adloom.entrypoints.listeners import inherited_socket
 from adloom.entrypoints.process import run_process
+from adloom.entrypoints.spool import opened_spool
 from adloom.ledger.api import EventRoutes
 from adloom.ledger.append import LedgerAppender
+from adloom.ledger.networks import Networks
+from adloom.ledger.spool.drain import Spool
 from adloom.ledger.stream import ValkeyLedger
 from adloom.ledger.token import TokenKeys
+from adloom.ledger.watch import Watch
 from adloom.runtime.geoip import opened_countries
 from adloom.runtime.http.hot import Answer, HotRoute, HotRoutes, answer_head
 from adloom.runtime.http.plain import PlainApp
@@ -64,11 +69,13 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         lifetime=timedelta(seconds=settings.token_seconds),
     )
     contexts = ContextReader(opened_countries(settings.geoip_file), trusted=settings.trusted_proxies)
+    watch = _watch(settings, contexts)
     shelves = Shelves(keep_seconds=settings.serve_cache_seconds)
     async with (
         open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
         open_valkey(settings.services.redis_url) as valkey,
-        LedgerAppender(ValkeyLedger(valkey)) as appender,
+        opened_spool(settings, ValkeyLedger(valkey)) as spool,
+        LedgerAppender(ValkeyLedger(valkey), spool) as appender,
         _kept(IndexKeeper(pool, valkey, clock, shelves=shelves)) as keeper,
     ):
         offers = ServeRoutes(
@@ -80,12 +87,18 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
             contexts=contexts,
             shelves=shelves,
             cap_book=keeper.cap_book,
+            teller=ServedTeller(appender.tell) if settings.has_served_events else None,
         )
-        events = EventRoutes(lambda: keeper.current, appender, keys, clock)
+        read = contexts.circumstances_of
+        events = EventRoutes(
+            lambda: keeper.current, appender, keys, clock, suspicion=watch, circumstances=read
+        )
         _register_index(metrics, keeper, clock)
         _register_answers(metrics, shelves)
+        _register_reports(metrics, events, watch)
         _register_requests(metrics, offers, events, appender)
-        health = DeliveryHealth(keeper, pool, valkey, clock)
+        _register_spool(metrics, spool)
+        health = DeliveryHealth(keeper, pool, valkey, clock, spool=spool)
         routes = _behind_limit([*_traced(offers.routes()), *events.routes()], settings, clock)
         if settings.has_sample_pages:
             routes += sample_routes()
@@ -106,6 +119,15 @@ async def _kept(keeper: IndexKeeper) -> AsyncGenerator[IndexKeeper]:
         await keeper.wait_until_there(seconds_max=FIRST_INDEX_SECONDS_MAX)
         yield keeper
         task.cancel()
+
+
+def _watch(settings: DeliverySettings, contexts: ContextReader) -> Watch:
+    return Watch(
+        contexts.is_crawler,
+        trusted=settings.trusted_proxies,
+        data_centers=Networks(settings.data_centers),
+        events_per_minute_max=settings.events_per_address_per_minute,
+    )
 
 
 def _alive(request: object) -> Answer:
@@ -145,6 +167,21 @@ def _register_answers(metrics: Metrics, shelves: Shelves) -> None:
     )
 
 
+def _register_reports(metrics: Metrics, events: EventRoutes, watch: Watch) -> None:
+    metrics.counters(
+        "adloom_batch_events",
+        "Events of batches by what became of them.",
+        "outcome",
+        lambda: {"accepted": events.batched, "rejected": events.batch_rejected},
+    )
+    metrics.counters(
+        "adloom_events_marked",
+        "Events that were accepted with a doubt, by the doubt.",
+        "mark",
+        lambda: {mark.value: count for mark, count in watch.marked.items()},
+    )
+
+
 def _register_requests(
     metrics: Metrics, offers: ServeRoutes, events: EventRoutes, appender: LedgerAppender
 ) -> None:
@@ -159,12 +196,35 @@ def _register_requests(
         "adloom_ledger_events",
         "Events by what the ledger did with them.",
         "outcome",
-        lambda: {"appended": appender.appended, "failed": appender.failed, "refused": appender.refused},
+        lambda: {
+            "appended": appender.appended,
+            "spooled": appender.spooled,
+            "failed": appender.failed,
+            "refused": appender.refused,
+            "dropped": appender.dropped,
+        },
     )
     metrics.counter(
         "adloom_clicks_lost", "Clicks led on without being in the ledger.", lambda: events.clicks_lost
     )
     metrics.gauge("adloom_ledger_pending", "Events that wait for the ledger.", lambda: appender.pending)
+
+
+def _register_spool(metrics: Metrics, spool: Spool | None) -> None:
+    if spool is None:
+        return
+    metrics.gauge("adloom_spool_bytes", "What waits on the disk for the ledger.", lambda: spool.waiting_bytes)
+    metrics.counters(
+        "adloom_spool_events",
+        "Events by what became of them in the spool; damaged are places that could not be read.",
+        "outcome",
+        lambda: {
+            "spooled": spool.spooled,
+            "drained": spool.drained,
+            "refused": spool.refused,
+            "damaged": spool.damaged,
+        },
+    )
 
 
 if __name__ == "__main__":

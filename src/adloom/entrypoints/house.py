@@ -13,6 +13,7 @@ from adloom.core.clock import Clock
 from adloom.entrypoints.children import control_child, delivery_children, worker_child
 from adloom.entrypoints.listeners import listening, port_of
 from adloom.entrypoints.servers import Servers, first_port, servers_of
+from adloom.entrypoints.spool import checked_spool, spool_folder
 from adloom.runtime.installation import DataDirectory, Installation, Secrets
 from adloom.runtime.ports import chosen_ports, is_taken
 from adloom.runtime.processes.child import Child
@@ -88,8 +89,10 @@ def planned_house(
     environment = {
         **_environment(variables, options.host, listeners, servers, secrets),
         "ADLOOM_SAMPLE_PAGES": "off" if options.is_empty else "on",
+        "ADLOOM_SPOOL_DIR": str(spool_folder(variables, directory)),
     }
     delivery, control = delivery_settings(environment), control_settings(environment)
+    checked_spool(delivery)
     worker_settings(environment)
     return House(
         servers=servers,

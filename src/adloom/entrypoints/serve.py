@@ -8,6 +8,7 @@ import msgspec
 from adloom.entrypoints.children import delivery_children
 from adloom.entrypoints.listeners import listening, port_of
 from adloom.entrypoints.progress import Progress
+from adloom.entrypoints.spool import checked_spool
 from adloom.runtime.logs import configure_logs
 from adloom.runtime.processes.supervisor import Supervisor, supervised
 from adloom.runtime.settings import delivery_settings
@@ -17,6 +18,8 @@ def run(variables: Mapping[str, str], *, host: str, port: int, workers: int) -> 
     """Run delivery processes until a signal asks to stop."""
     environment = {**variables, "ADLOOM_DELIVERY_HOST": host, "ADLOOM_DELIVERY_PORT": str(port)}
     settings = delivery_settings(environment)
+    checked_spool(settings)
+    environment["ADLOOM_SPOOL_DIR"] = str(settings.spool_directory)  # Whole: children run elsewhere.
     configure_logs(msgspec.structs.replace(settings.telemetry, process="serve"))
     with listening(host, port, count=workers, flag="--port") as listeners:
         environment["ADLOOM_DELIVERY_PORT"] = str(port_of(listeners[0]))

@@ -1,31 +1,35 @@
 """The worker: keeps the projections up with the ledger, runs the jobs, and says that it does."""
 
 import asyncio
+import gc
+import socket
+from datetime import timedelta
 from http import HTTPStatus
 
 import msgspec
 
 from adloom.catalog import schedule_sync
-from adloom.catalog.changes import Catalog
-from adloom.catalog.schedule_sync import SYNC_SCHEDULE_STATUS, ScheduleSync, sync_job
-from adloom.core.clock import SystemClock
+from adloom.core.clock import Clock, SystemClock
+from adloom.core.ids import SystemIds
 from adloom.entrypoints.listeners import inherited_socket
 from adloom.entrypoints.process import run_process
-from adloom.ledger.projection import Projection
-from adloom.ledger.store import EVENT_TABLES, EventTables, all_cursors
+from adloom.entrypoints.projections import cursors, places, projections
+from adloom.entrypoints.worker_jobs import Run, Surroundings, job_runs
+from adloom.entrypoints.worker_metrics import register_days, register_ledger, register_projections
+from adloom.ledger.partition_store import EventDays
+from adloom.ledger.partitions import DayUpkeep, Retention
 from adloom.ledger.stream import ValkeyLedger
 from adloom.ledger.upkeep import Upkeep
 from adloom.runtime.http.plain import PlainAnswer, PlainApp
 from adloom.runtime.http.server import serve
-from adloom.runtime.jobs.queue import JobQueue, open_queue
-from adloom.runtime.jobs.schedule import CronSchedule
-from adloom.runtime.jobs.worker import JobWorker
+from adloom.runtime.jobs.queue import open_queue
 from adloom.runtime.metrics import Metrics
-from adloom.runtime.postgres import open_pool
-from adloom.runtime.settings import WorkerSettings, worker_settings
-from adloom.runtime.valkey import open_valkey
+from adloom.runtime.postgres import Pool, open_pool
+from adloom.runtime.settings import Telemetry, WorkerSettings, worker_settings
+from adloom.runtime.valkey import Valkey, open_valkey
 
-POOL_SIZE_MAX = 4
+POOL_SIZE_MAX = 8  # One a projection, one each for looking after tables and ledger, the rest for jobs.
+GC_ALLOCATIONS = 100_000
 DRAIN_SECONDS_MAX = 1
 # For the batch under way; one that takes longer is cut off, and comes again at the next start.
 STOP_SECONDS_MAX = 2.0
@@ -46,29 +50,61 @@ def main() -> None:
 
 async def work(settings: WorkerSettings, metrics: Metrics) -> None:
     """Follow the ledger and run jobs until a signal asks to stop."""
-    clock = SystemClock()
+    # Batches are thousands of objects without cycles: the collector took a quarter of our time to find that out.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GC_ALLOCATIONS)
     async with (
         open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
         open_valkey(settings.services.redis_url) as valkey,
         open_queue(schedule_sync.QUEUE, settings.services.redis_url) as queue,
     ):
-        ledger = ValkeyLedger(valkey)
-        projection = Projection(EVENT_TABLES, ledger, EventTables(pool))
-        upkeep = Upkeep(ledger, lambda: all_cursors(pool), clock=clock)
-        _register(metrics, projection, upkeep)
-        sync = ScheduleSync(Catalog(pool, valkey, clock=clock), clock)
-        schedule = CronSchedule(sync_job(settings.schedule_sync_cron), queue, clock=clock)
-        jobs = JobWorker(queue.name, settings.services.redis_url, {SYNC_SCHEDULE_STATUS: sync.handle})
-        _register_jobs(metrics, queue, jobs, sync)
-        stop = asyncio.Event()
+        clock, stop = SystemClock(), asyncio.Event()
+        runs = [
+            *_ledger_runs(settings, metrics, pool, valkey, clock),
+            *job_runs(settings, metrics, Surroundings(pool, valkey, queue, clock)),
+        ]
         async with asyncio.TaskGroup() as group:
-            runs = [projection.run, upkeep.run, schedule.run, jobs.run]
             tasks = [group.create_task(run(stop)) for run in runs]
             await _answer_health(settings)
             stop.set()
             _, late = await asyncio.wait(tasks, timeout=STOP_SECONDS_MAX)
             for task in late:
                 task.cancel()
+
+
+def _ledger_runs(
+    settings: WorkerSettings, metrics: Metrics, pool: Pool, valkey: Valkey, clock: Clock
+) -> list[Run]:
+    """Make what follows the ledger and looks after it."""
+    listed = places(pool, valkey, topic_entries_max=settings.topic_entries_max)
+    folding = projections(
+        listed, valkey, consumer=_consumer(settings.telemetry), incarnation=SystemIds().new().hex
+    )
+    ledger = ValkeyLedger(valkey)
+    upkeep = Upkeep(
+        ledger,
+        lambda: cursors(listed, pool),
+        clock=clock,
+        retention=timedelta(days=settings.ledger_retention_days),
+    )
+    days = DayUpkeep(
+        EventDays(pool),
+        ledger,
+        clock=clock,
+        retention=Retention(
+            event_days=settings.event_retention_days, ledger_days=settings.ledger_retention_days
+        ),
+    )
+    register_projections(metrics, folding)
+    register_ledger(metrics, upkeep)
+    register_days(metrics, days)
+    return [*(one.run for one in folding), upkeep.run, days.run]
+
+
+def _consumer(telemetry: Telemetry) -> str:
+    """Name this worker, so that its next life knows what was its own."""
+    return f"{telemetry.process}@{socket.gethostname()}"
 
 
 async def _answer_health(settings: WorkerSettings) -> None:
@@ -86,44 +122,6 @@ async def _answer_health(settings: WorkerSettings) -> None:
     app = PlainApp({"/health": health, "/health/live": alive})
     listener = inherited_socket(settings.host, settings.port)
     await serve(app, listener, drain_seconds_max=DRAIN_SECONDS_MAX)
-
-
-def _register(metrics: Metrics, projection: Projection, upkeep: Upkeep) -> None:
-    metrics.counters(
-        "adloom_projection_events",
-        "Events by what the projection did with them.",
-        "outcome",
-        lambda: {
-            "counted": projection.counted,
-            "repeated": projection.repeated,
-            "dropped": projection.dropped,
-            "dead": projection.dead,
-        },
-    )
-    metrics.counter("adloom_projection_batches", "Batches folded.", lambda: projection.batches)
-    metrics.counter("adloom_projection_failures", "Tries that had to wait.", lambda: projection.failures)
-    metrics.gauge("adloom_ledger_lag_entries", "Entries not yet read.", lambda: upkeep.lag.entries)
-    metrics.gauge(
-        "adloom_ledger_lag_seconds", "Age of the oldest entry not yet read.", lambda: upkeep.lag.seconds
-    )
-    metrics.counter("adloom_ledger_trimmed", "Old entries forgotten.", lambda: upkeep.trimmed)
-
-
-def _register_jobs(metrics: Metrics, queue: JobQueue, jobs: JobWorker, sync: ScheduleSync) -> None:
-    metrics.counters(
-        "adloom_jobs",
-        "Jobs by how an attempt ended: done, failed, buried without attempts left, back from a lost process.",
-        "outcome",
-        lambda: {"done": jobs.done, "failed": jobs.failed, "dead": jobs.dead, "lost": jobs.lost},
-    )
-    metrics.counter("adloom_job_errors", "Times the queue could not be read.", lambda: jobs.errors)
-    metrics.gauges(
-        "adloom_job_queue_depth",
-        "Jobs in the queue by where they are, as of the last one that was put.",
-        "state",
-        lambda: msgspec.structs.asdict(queue.counts),
-    )
-    metrics.counter("adloom_schedule_moves", "Statuses moved by the clock.", lambda: sync.moved)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 A wrong value stops the process at start with the variable, the value and what was expected.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -11,7 +12,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from adloom.runtime.installation import default_data_directory
 from adloom.runtime.jobs.cron import Cron, CronError
+from adloom.runtime.network_file import NetworkFileError, networks_in
 
 T = TypeVar("T")
 Network = IPv4Network | IPv6Network
@@ -25,7 +28,18 @@ SECRET_CHARACTERS_MIN = 32
 LOGIN_PERMITS_PER_MINUTE = 60
 SERVE_CACHE_SECONDS = 60
 SERVE_CACHE_SECONDS_MAX = 86_400
+TOPIC_ENTRIES_MAX = 1_000_000
+LEDGER_RETENTION_DAYS = 7
+LEDGER_RETENTION_DAYS_MAX = 30
+EVENT_RETENTION_DAYS = 90
+# A repeated event is told by the rows of the days before, for a week; and may be a day old when it comes.
+EVENT_RETENTION_DAYS_MIN = 9
+EVENT_RETENTION_DAYS_MAX = 3650
+EVENTS_PER_ADDRESS_PER_MINUTE = 600
+SPOOL_BYTES_MAX = 2**30
+SPOOL_BYTES_MAX_MAX = 2**40
 EVERY_MINUTE = "* * * * *"
+EVERY_NIGHT = "0 1 * * *"
 TOKEN_SECONDS = 30 * 60
 SWITCH = frozenset({"on", "off"})
 LOG_LEVELS = frozenset({"debug", "info", "warning", "error"})
@@ -76,7 +90,12 @@ class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
     geoip_file: str | None
     rate_limit_permits_per_minute: int | None
     trusted_proxies: tuple[Network, ...]
+    data_centers: tuple[Network, ...]
+    events_per_address_per_minute: int
     serve_cache_seconds: int
+    spool_directory: Path
+    spool_bytes_max: int
+    has_served_events: bool
     has_sample_pages: bool
 
 
@@ -101,6 +120,10 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     port: int
     schedule_sync_cron: Cron
+    ledger_retention_days: int
+    event_retention_days: int
+    topic_entries_max: int
+    stats_rollup_cron: Cron
 
 
 class Environment:
@@ -147,6 +170,13 @@ class Environment:
             self._wrong(name, value, expected)
         return number
 
+    def path(self, name: str, *, in_data_directory: str) -> Path:
+        """Read a path; by default one in the data directory of this user."""
+        value = self._variables.get(name)
+        if value:
+            return Path(value).absolute()
+        return default_data_directory(self._variables, is_root=os.geteuid() == 0) / in_data_directory
+
     def choice(self, name: str, default: str, *, among: frozenset[str]) -> str:
         """Read one of a few words."""
         value = self.text(name, default)
@@ -189,6 +219,15 @@ class Environment:
             except ValueError:
                 self._wrong(name, word, "addresses or networks like 10.0.0.0/8, separated by commas")
         return tuple(networks)
+
+    def network_file(self, name: str) -> tuple[Network, ...]:
+        """Read the networks in a file, one a line; there may be no file."""
+        path = self._variables.get(name, "")
+        try:
+            return networks_in(Path(path)) if path else ()
+        except NetworkFileError as error:
+            self._wrong(name, path, f"a file with a network like 192.0.2.0/24 a line, but {error}")
+            return ()
 
     def cron(self, name: str, default: str) -> Cron:
         """Read a cron expression."""
@@ -246,9 +285,18 @@ def _delivery(environment: Environment) -> DeliverySettings:
         geoip_file=environment.optional("ADLOOM_GEOIP_FILE"),
         rate_limit_permits_per_minute=_permits(environment),
         trusted_proxies=environment.networks("ADLOOM_TRUSTED_PROXIES"),
+        data_centers=environment.network_file("ADLOOM_DATA_CENTERS_FILE"),
+        events_per_address_per_minute=environment.integer(
+            "ADLOOM_EVENTS_PER_ADDRESS_PER_MINUTE", EVENTS_PER_ADDRESS_PER_MINUTE, least=0, most=1_000_000_000
+        ),
         serve_cache_seconds=environment.integer(
             "BANNER_SERVE_CACHE_TTL_SECONDS", SERVE_CACHE_SECONDS, least=0, most=SERVE_CACHE_SECONDS_MAX
         ),
+        spool_directory=environment.path("ADLOOM_SPOOL_DIR", in_data_directory="spool"),
+        spool_bytes_max=environment.integer(
+            "ADLOOM_SPOOL_BYTES_MAX", SPOOL_BYTES_MAX, least=0, most=SPOOL_BYTES_MAX_MAX
+        ),
+        has_served_events=environment.choice("ADLOOM_SERVED_EVENTS", "off", among=SWITCH) == "on",
         has_sample_pages=environment.choice("ADLOOM_SAMPLE_PAGES", "off", among=SWITCH) == "on",
     )
 
@@ -274,6 +322,22 @@ def _worker(environment: Environment) -> WorkerSettings:
         host=environment.text("ADLOOM_WORKER_HOST", "127.0.0.1"),
         port=_port(environment, "WORKER_PORT", WORKER_PORT),
         schedule_sync_cron=environment.cron("BANNER_SCHEDULE_SYNC_CRON", EVERY_MINUTE),
+        ledger_retention_days=environment.integer(
+            "ADLOOM_LEDGER_RETENTION_DAYS",
+            LEDGER_RETENTION_DAYS,
+            least=1,
+            most=LEDGER_RETENTION_DAYS_MAX,
+        ),
+        event_retention_days=environment.integer(
+            "ADLOOM_EVENT_RETENTION_DAYS",
+            EVENT_RETENTION_DAYS,
+            least=EVENT_RETENTION_DAYS_MIN,
+            most=EVENT_RETENTION_DAYS_MAX,
+        ),
+        topic_entries_max=environment.integer(
+            "ADLOOM_TOPIC_ENTRIES_MAX", TOPIC_ENTRIES_MAX, least=0, most=1_000_000_000
+        ),
+        stats_rollup_cron=environment.cron("BANNER_STATS_ROLLUP_CRON", EVERY_NIGHT),
     )
 
 

@@ -4,9 +4,10 @@ import contextlib
 from collections.abc import Mapping
 
 from adloom.core.clock import Clock
-from adloom.entrypoints.doctor import database, ledger, machine, processes
+from adloom.entrypoints.doctor import database, ledger, machine, processes, spool
 from adloom.entrypoints.doctor.finding import Finding, fail, not_running
 from adloom.entrypoints.servers import database_url_of, redis_url_of
+from adloom.entrypoints.spool import spool_folder
 from adloom.runtime.installation import DataDirectory, Installation, InstallationError
 from adloom.runtime.ports import is_taken
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection
@@ -36,8 +37,11 @@ async def examine(variables: Mapping[str, str], directory: DataDirectory, clock:
         valkey = await _valkey(variables, directory, closing, is_running=is_running)
         findings += [connection] if isinstance(connection, Finding) else await _schema(connection, clock)
         findings += [valkey] if isinstance(valkey, Finding) else await ledger.server(valkey)
+        has_ledger = not isinstance(valkey, Finding)
+        folder = spool_folder(variables, directory)
+        findings.append(spool.spool(folder, has_ledger=has_ledger, now=clock.now()))
         if not isinstance(connection, Finding) and not isinstance(valkey, Finding):
-            findings += await ledger.queue_lag(connection, valkey)
+            findings += await ledger.projections(database_url_of(variables, directory), valkey)
         version = None if isinstance(connection, Finding) else await database.catalog_version(connection)
     return [*findings, *await _processes(last if is_running else None, version)]
 

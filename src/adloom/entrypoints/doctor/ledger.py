@@ -1,20 +1,22 @@
-"""Valkey: whether it answers, its version, whether it keeps what it accepts, how far its readers are."""
+"""Valkey: whether it answers, its version, whether it keeps what it accepts, how well the projections are."""
 
 from collections.abc import Mapping
 
-import asyncpg
-
 from adloom.core.errors import UnavailableError
 from adloom.entrypoints.doctor.finding import Finding, fail, ok, warn
-from adloom.ledger.stream import Lag, ValkeyLedger
-from adloom.runtime.postgres import Connection
-from adloom.runtime.valkey import Valkey
+from adloom.entrypoints.projections import cursors, places
+from adloom.ledger.dead_letters import LETTERS_MAX
+from adloom.ledger.status import StatusReader
+from adloom.ledger.stream import Lag, LedgerSize
+from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
 VERSION_MIN = 7
 LAG_SECONDS_GOOD = 10.0
 LAG_SECONDS_MAX = 300.0
-
-CURSORS = "SELECT projection, entry_id FROM projection_cursors ORDER BY projection"
+MEMORY_SHARE_GOOD = 0.75
+MEMORY_SHARE_MAX = 0.95  # Beyond the limit events are refused.
+MEGABYTE = 1_000_000
 
 
 def unreachable(error: Exception) -> Finding:
@@ -58,14 +60,58 @@ def judged_durability(facts: Mapping[str, object]) -> Finding:
     return ok("Durability", "append-only file, nothing is evicted")
 
 
-async def queue_lag(connection: Connection, valkey: Valkey) -> list[Finding]:
-    """Look at how far each projection is behind the ledger."""
+async def projections(database_url: str, valkey: Valkey) -> list[Finding]:
+    """Look at how far each projection is behind the ledger, whether somebody folds, and what was given up."""
     try:
-        cursors = await connection.fetch(CURSORS)
-        ledger = ValkeyLedger(valkey)
-        return [judged_lag(row["projection"], await ledger.lag(row["entry_id"])) for row in cursors]
-    except (asyncpg.PostgresError, UnavailableError) as error:
-        return [fail("Queue lag", str(error), "mend the finding above first")]
+        async with open_pool(database_url, size_max=1) as pool:
+            status = await StatusReader(valkey).read(await cursors(places(pool, valkey), pool))
+        memory: Mapping[str, object] = await valkey.info("memory")
+    except (*POSTGRES_AWAY, *VALKEY_AWAY, UnavailableError) as error:
+        return [fail("Queue lag", str(error) or type(error).__name__, "mend the finding above first")]
+    return [
+        *(judged_lag(one.name, one.lag) for one in status.projections),
+        judged_owners({one.name: one.owner for one in status.projections}),
+        judged_dead(status.size.dead),
+        judged_memory(status.size, memory),
+    ]
+
+
+def judged_owners(owners: Mapping[str, str | None]) -> Finding:
+    """Judge whether every projection has a worker that folds it."""
+    without = [name for name, owner in owners.items() if owner is None]
+    if without:
+        return warn(
+            "Owners", f"nobody folds {', '.join(without)}", "start `adloom worker`, or see what it logs"
+        )
+    return ok("Owners", ", ".join(sorted({owner for owner in owners.values() if owner is not None})))
+
+
+def judged_dead(dead: int) -> Finding:
+    """Judge how many entries were given up."""
+    if dead >= LETTERS_MAX:
+        return fail(
+            "Dead letters",
+            f"{dead:,}: no room for more, counting stands still",
+            "see `adloom ledger dead list`",
+        )
+    if dead:
+        return warn("Dead letters", f"{dead:,} entries were given up", "see `adloom ledger dead list`")
+    return ok("Dead letters", "none")
+
+
+def judged_memory(size: LedgerSize, memory: Mapping[str, object]) -> Finding:
+    """Judge how much room is left for the ledger."""
+    used, limit = int(str(memory.get("used_memory", 0))), int(str(memory.get("maxmemory", 0)))
+    detail = f"{size.entries:,} entries in about {size.memory_bytes / MEGABYTE:,.0f} MB"
+    if not limit:
+        return ok("Ledger memory", f"{detail}; Valkey has no limit")
+    detail += f"; Valkey uses {used / MEGABYTE:,.0f} of {limit / MEGABYTE:,.0f} MB"
+    remedy = "raise `maxmemory`, or lower ADLOOM_LEDGER_RETENTION_DAYS"
+    if used >= limit * MEMORY_SHARE_MAX:
+        return fail("Ledger memory", detail, remedy)
+    if used >= limit * MEMORY_SHARE_GOOD:
+        return warn("Ledger memory", detail, remedy)
+    return ok("Ledger memory", detail)
 
 
 def judged_lag(projection: str, lag: Lag) -> Finding:
