@@ -22,9 +22,13 @@ check:
 test *arguments:
     uv run pytest {{arguments}}
 
-# Run the seeded simulations; arguments go to pytest
+# Check the laws in many short simulated runs, on all cores; arguments go to `adloom simulate`
 simulate *arguments:
-    HYPOTHESIS_PROFILE=thorough uv run pytest tests/simulation {{arguments}}
+    uv run adloom simulate --runs 2000 {{arguments}}
+
+# Check them on real processes that are killed, with 20 seeds; arguments go to pytest
+chaos *arguments:
+    ADLOOM_CHAOS_SEEDS=20 uv run pytest -n 1 -rP tests/chaos {{arguments}}
 
 # Fuzz the control plane by its own description; arguments go to Schemathesis
 fuzz *arguments:
