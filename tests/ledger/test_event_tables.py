@@ -267,6 +267,36 @@ async def test_the_second_impression_and_click_of_an_offer_are_marked(ledger: Le
     assert await ledger.counts() == (3, 2, 2, 1)
 
 
+@pytest.mark.parametrize("is_one_batch", [True, False])
+async def test_a_crawler_or_a_prefetch_does_not_take_the_readers_place(
+    ledger: Ledger, *, is_one_batch: bool
+) -> None:
+    first = [
+        an_impression("a", **OFFER, marks=(Mark.PREFETCH,)),
+        a_click("a", **OFFER, marks=(Mark.CRAWLER,)),
+    ]
+    then = [
+        an_impression("b", **OFFER),
+        an_impression("c", **OFFER),
+        a_click("b", **OFFER),
+        a_click("c", **OFFER, marks=(Mark.CRAWLER,)),
+    ]
+
+    for batch in [[*first, *then]] if is_one_batch else [first, then]:
+        await ledger.fold(*batch)
+
+    assert await ledger.marks("banner_impressions") == {
+        "a": [Mark.PREFETCH],
+        "b": [],
+        "c": [Mark.SECOND_IMPRESSION],
+    }
+    assert await ledger.marks("banner_clicks") == {
+        "a": [Mark.CRAWLER],
+        "b": [],
+        "c": [Mark.CRAWLER, Mark.SECOND_CLICK],
+    }
+
+
 async def test_slots_of_a_request_are_different_offers(ledger: Ledger) -> None:
     await ledger.fold(a_click("a", request_id=REQUEST, slot=1))
     await ledger.fold(an_impression("a", **OFFER), an_impression("b", request_id=REQUEST, slot=2))

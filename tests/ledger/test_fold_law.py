@@ -131,8 +131,11 @@ def expected_row(entry_id: str, event: Impression | Click, keys: dict[UUID, int]
 def mark_offers(tables: dict[str, list[dict[str, Any]]]) -> None:
     impressions, clicks = tables["banner_impressions"], tables["banner_clicks"]
     for rows, second in ((impressions, Mark.SECOND_IMPRESSION), (clicks, Mark.SECOND_CLICK)):
+        good = [row["marks"] <= {Mark.OCCURRED_AT_REPLACED} for row in rows]
         for place, row in enumerate(rows):
-            if row["request_id"] and any(offer(row) == offer(earlier) for earlier in rows[:place]):
+            earlier = [at for at in range(place) if row["request_id"] and offer(rows[at]) == offer(row)]
+            # A good one is a second one only behind a good one.
+            if any(good[at] or not good[place] for at in earlier):
                 row["marks"].add(second)
     for row in clicks:
         if row["request_id"] and all(offer(row) != offer(impression) for impression in impressions):

@@ -24,6 +24,9 @@ KINDS: Final = (IMPRESSIONS, CLICKS)
 COUNTED_DEVICES: Final = frozenset({"mobile", "tablet", "desktop"})
 
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
+# What a row may be marked with and be good by itself, whatever the other events of its offer tell.
+GOOD: Final = HARMLESS | {Mark.CLICK_WITHOUT_IMPRESSION}
+
 E = TypeVar("E", bound=Event)
 # Hours are numbered here, because moments are slow to tell apart.
 _CountedBy: TypeAlias = tuple[int, int, int, int | None, str | None, str | None, bool]
@@ -48,11 +51,18 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
         return min(firsts, key=entry_order)
 
 
+class Reported(msgspec.Struct, frozen=True, kw_only=True):
+    """Offers of which an event of a kind is known, and those of them of which a good one is."""
+
+    offers: Set[Offer] = frozenset()
+    well: Set[Offer] = frozenset()
+
+
 class KnownOffers(msgspec.Struct, frozen=True, kw_only=True):
     """Offers that have an impression, that have a click, and the clicks that were marked for want of an impression."""
 
-    seen: Set[Offer] = frozenset()
-    clicked: Set[Offer] = frozenset()
+    seen: Reported = Reported()
+    clicked: Reported = Reported()
     unseen: Mapping[Offer, Sequence[str]] = {}
 
 
@@ -172,26 +182,19 @@ def fold(batch: Batch, known: Known) -> Additions:
     """Choose what is new, in the ledger's order, and mark what the other events of its offer tell."""
     impressions = _new(batch.impressions, known, set(known.impressions))
     clicks = _new(batch.clicks, known, set(known.clicks))
-    seen, clicked = set(known.offers.seen), set(known.offers.clicked)
+    seen, clicked = _Seconds(known.offers.seen), _Seconds(known.offers.clicked)
     impression_rows: list[EventRow] = []
     for kept in impressions.kept:
         event = kept.event
-        offer = offer_of(event)
-        marks = [*event.marks, Mark.SECOND_IMPRESSION] if offer in seen else event.marks
-        if offer is not None:
-            seen.add(offer)
+        marks = [*event.marks, Mark.SECOND_IMPRESSION] if seen.has_before(event) else event.marks
         impression_rows.append(_row(kept, event.referrer_url, marks, known))
     click_rows: list[EventRow] = []
     for kept in clicks.kept:
         event = kept.event
+        marks = [*event.marks, Mark.SECOND_CLICK] if clicked.has_before(event) else list(event.marks)
         offer = offer_of(event)
-        marks = list(event.marks)
-        if offer is not None:
-            if offer in clicked:
-                marks.append(Mark.SECOND_CLICK)
-            clicked.add(offer)
-            if offer not in seen:
-                marks.append(Mark.CLICK_WITHOUT_IMPRESSION)
+        if offer is not None and offer not in seen.offers:
+            marks.append(Mark.CLICK_WITHOUT_IMPRESSION)
         click_rows.append(_row(kept, event.destination_url, marks, known))
     return Additions(
         impressions=impression_rows,
@@ -199,9 +202,32 @@ def fold(batch: Batch, known: Known) -> Additions:
         repeated=impressions.repeated + clicks.repeated,
         dropped=impressions.dropped + clicks.dropped,
         now_seen=[
-            click for offer, clicks in known.offers.unseen.items() if offer in seen for click in clicks
+            click for offer, clicks in known.offers.unseen.items() if offer in seen.offers for click in clicks
         ],
     )
+
+
+class _Seconds:
+    """Tells the first event of an offer from the others of its kind, in the ledger's order."""
+
+    def __init__(self, known: Reported) -> None:
+        self.offers = set(known.offers)
+        self._well = set(known.well)
+
+    def has_before(self, event: Event) -> bool:
+        """Tell whether an event is not the first of its offer, and note it.
+
+        A browser that prefetches, or a crawler, must not take the place of the reader who comes
+        after it: what is good is a second one only behind what is good.
+        """
+        offer = offer_of(event)
+        if offer is None:
+            return False
+        is_second = offer in (self._well if event.is_valid else self.offers)
+        self.offers.add(offer)
+        if event.is_valid:
+            self._well.add(offer)
+        return is_second
 
 
 def _new(events: Sequence[tuple[str, E]], known: Known, taken: set[str]) -> _New[E]:

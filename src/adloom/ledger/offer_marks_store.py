@@ -1,28 +1,29 @@
 """What the events of the same offer tell of each other, looked up in the tables, and taken back there."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
 from typing import Final
 
 from adloom.ledger.event import HARMLESS, Event
-from adloom.ledger.fold import COUNTED_DEVICES, Batch, CountKey, KnownOffers, Offer, offer_of
+from adloom.ledger.fold import COUNTED_DEVICES, GOOD, Batch, CountKey, KnownOffers, Offer, Reported, offer_of
 from adloom.runtime.postgres import Connection, Record
 
-# An offer has one event of a kind that is not a second one: however often somebody repeats theirs,
-# the answer is no longer than the question. The conditions are those of the indexes, word for word.
+# An offer has at most one good event of a kind and a bad one before it that are not second ones: however
+# often somebody repeats theirs, the answer is not longer. The conditions are those of the indexes, word
+# for word. Whether an event was good is by what came with it, not by the other events of its offer.
 _SEEN: Final = """
-    SELECT request_id, slot, NULL AS unseen_click FROM {schema}.banner_impressions
+    SELECT request_id, slot, coalesce(marks <@ $3::text[], true) AS is_good, NULL AS unseen_click FROM {schema}.banner_impressions
      WHERE request_id = ANY ($1::uuid[]) AND occurred_at >= $2
        AND (marks && '{{second_impression,second_click}}') IS NOT TRUE
     UNION ALL
-    SELECT request_id, slot, correlation_id FROM {schema}.banner_clicks
+    SELECT request_id, slot, NULL, correlation_id FROM {schema}.banner_clicks
      WHERE request_id = ANY ($1::uuid[]) AND occurred_at >= $2
        AND marks @> '{{click_without_impression}}'
 """
 _CLICKED: Final = """
-    SELECT request_id, slot FROM {schema}.banner_clicks
+    SELECT request_id, slot, coalesce(marks <@ $3::text[], true) AS is_good FROM {schema}.banner_clicks
      WHERE request_id = ANY ($1::uuid[]) AND occurred_at >= $2
        AND (marks && '{{second_impression,second_click}}') IS NOT TRUE
 """
@@ -47,18 +48,21 @@ class OfferMarks:
 
     async def known(self, connection: Connection, batch: Batch, since: datetime) -> KnownOffers:
         """Tell which offers of a batch have an impression, which have clicks, and which only those."""
-        seen: set[Offer] = set()
+        seen: dict[Offer, bool] = {}
         unseen: dict[Offer, list[str]] = {}
-        for request_id, slot, unseen_click in await _of_requests(connection, self._seen, batch.events, since):
+        for request_id, slot, is_good, unseen_click in await _of_requests(
+            connection, self._seen, batch.events, since
+        ):
+            offer = (request_id, slot)
             if unseen_click is None:
-                seen.add((request_id, slot))
+                seen[offer] = is_good or seen.get(offer, False)
             else:
-                unseen.setdefault((request_id, slot), []).append(unseen_click)
+                unseen.setdefault(offer, []).append(unseen_click)
+        clicked: dict[Offer, bool] = {}
         clicks = [click for _, click in batch.clicks]
-        clicked = await _of_requests(connection, self._clicked, clicks, since)
-        return KnownOffers(
-            seen=seen, clicked={(request_id, slot) for request_id, slot in clicked}, unseen=unseen
-        )
+        for request_id, slot, is_good in await _of_requests(connection, self._clicked, clicks, since):
+            clicked[request_id, slot] = is_good or clicked.get((request_id, slot), False)
+        return KnownOffers(seen=_reported(seen), clicked=_reported(clicked), unseen=unseen)
 
     async def take_back(
         self, connection: Connection, unseen_clicks: Collection[str], since: datetime
@@ -76,4 +80,8 @@ async def _of_requests(
     requests = {offer[0] for event in events if (offer := offer_of(event))}
     if not requests:
         return []
-    return await connection.fetch(statement, sorted(requests, key=attrgetter("int")), since)
+    return await connection.fetch(statement, sorted(requests, key=attrgetter("int")), since, GOOD)
+
+
+def _reported(is_good: Mapping[Offer, bool]) -> Reported:
+    return Reported(offers=is_good.keys(), well={offer for offer, good in is_good.items() if good})

@@ -17,6 +17,8 @@ SHOWN_MAX: Final = 5  # Of one kind of violation: a house on fire need not be de
 ENTRY_BYTES_SHOWN_MAX: Final = 40
 TRIES_MIN: Final = 5  # Before an entry is given up.
 _SECOND: Final = {"impression": Mark.SECOND_IMPRESSION, "click": Mark.SECOND_CLICK}
+# What a good event may be marked with, for what other events of its offer there are.
+_TOLD_BY_OTHERS: Final = HARMLESS | {*_SECOND.values(), Mark.CLICK_WITHOUT_IMPRESSION}
 
 
 class EventKey(NamedTuple):
@@ -152,9 +154,14 @@ def _marking(rows: Iterable[Row]) -> list[str]:
     for offer, events in of_offers.items():
         for kind in KINDS:
             of_kind = [row for row in events if row.key.kind == kind]
+            good = [row for row in of_kind if row.marks <= _TOLD_BY_OTHERS]
             firsts = sum(_SECOND[kind] not in row.marks for row in of_kind)
-            if of_kind and firsts != 1:
-                found.append(f"offer {offer} has {firsts} first {kind}s of {len(of_kind)}")
+            good_firsts = sum(_SECOND[kind] not in row.marks for row in good)
+            # A bad one before the first good one is no second one either.
+            if good_firsts != bool(good) or not bool(of_kind) <= firsts <= good_firsts + 1:
+                found.append(
+                    f"offer {offer} has {firsts} first {kind}s of {len(of_kind)}, {good_firsts} good"
+                )
         is_seen = any(row.key.kind == "impression" for row in events)
         found += [
             f"{row.key} is {'' if is_seen else 'not '}marked as a click without its impression"

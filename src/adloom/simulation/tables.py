@@ -6,7 +6,7 @@ either end of any await.
 
 import contextlib
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from datetime import date
 from typing import Final
 from uuid import UUID
@@ -16,12 +16,14 @@ import msgspec
 from adloom.core.errors import UnavailableError
 from adloom.ledger.event import HARMLESS, Click, Event, Impression, Mark, Served
 from adloom.ledger.fold import (
+    GOOD,
     Additions,
     Batch,
     EventRow,
     Known,
     KnownOffers,
     Offer,
+    Reported,
     counts,
     days,
     fold,
@@ -97,10 +99,21 @@ class TablesServer:
             impressions=self.taken("impression", batch.impressions),
             clicks=self.taken("click", batch.clicks),
             offers=KnownOffers(
-                seen={offer for offer in offers if self._of_offer.get(("impression", offer))},
-                clicked={offer for offer in offers if self._of_offer.get(("click", offer))},
+                seen=self.reported("impression", offers),
+                clicked=self.reported("click", offers),
                 unseen=unseen,
             ),
+        )
+
+    def reported(self, kind: str, offers: Set[Offer]) -> Reported:
+        """Tell of which offers an event of a kind is known, and of which a good one."""
+        known = {offer: self._of_offer.get((kind, offer), ()) for offer in offers}
+        is_good = {
+            key for keys in known.values() for key in keys if GOOD.issuperset(self.rows[key].marks or ())
+        }
+        return Reported(
+            offers={offer for offer, keys in known.items() if keys},
+            well={offer for offer, keys in known.items() if not is_good.isdisjoint(keys)},
         )
 
     def taken(self, kind: str, events: Sequence[tuple[str, Event]]) -> frozenset[str]:
