@@ -122,7 +122,7 @@ def test_the_guide_works_as_printed(product: Product, tmp_path: Path) -> None:
     totals = json.loads(answer_to("groupBy=banner&campaignId", said))["totals"]
     assert (totals["impressions"], totals["clicks"]) == (1, 1)
     assert '"hour":"' in answer_to("stats 'groupBy=hour", said)
-    assert answer_to("format=csv", said).startswith("date,bannerId,impressions,clicks,")
+    assert answer_to("groupBy=day,banner&format=csv", said).startswith("date,bannerId,impressions,clicks,")
     assert " events " in answer_to("adloom rollup", said)
     assert "0 dead, " in answer_to("adloom jobs list", said)
     assert " valid\n" in answer_to("consumer.py ads.impression", said)

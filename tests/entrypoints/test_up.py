@@ -9,7 +9,7 @@ from tests.support.product import Product, adloom, an_open_folder, status_of, wa
 
 pytestmark = pytest.mark.process
 
-HEALED_SECONDS_MAX = 5.0
+HEALED_SECONDS_MAX = 30.0  # It takes two or three; a machine that is busy takes longer.
 
 
 @pytest.fixture(scope="module")
