@@ -3,6 +3,7 @@
 import contextlib
 import ipaddress
 import os
+import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -28,6 +29,9 @@ CLOSING = pytest.StashKey[contextlib.ExitStack]()
 
 def pytest_configure(config: pytest.Config) -> None:
     refuse_outside_sockets()
+    # A shell starts what runs in the background deaf to SIGINT, and our children would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     worker_input: dict[str, Any] | None = getattr(config, "workerinput", None)
     if worker_input is not None:
         config.stash[SERVICES] = msgspec.json.decode(worker_input["services"], type=Services)
