@@ -1,7 +1,9 @@
 """Group commit: events that arrive while one append is under way go into the next one, together.
 
 One append is in flight at a time, so a batch grows by itself as the ledger gets slower, and an
-idle appender waits for its first event without a timer.
+idle appender waits for its first event without a timer. A ledger that is fast would get small
+batches, whose cost is in their number: so an append begins no sooner than some milliseconds after
+the one before it, and what comes meanwhile goes along.
 
 When an append fails, its events may be in the ledger all the same: the answer may have been
 lost on the way. They are put into the spool, if there is one that takes them. Else the client is
@@ -22,6 +24,7 @@ from adloom.core.errors import UnavailableError
 
 PENDING_MAX: Final = 10_000  # Beyond this we answer 503: losing requests is cheaper than losing memory.
 BATCH_MAX: Final = 500  # The server does nothing else while it takes a batch: this is about a millisecond.
+APART_SECONDS: Final = 0.002  # From the beginning of an append to that of the next.
 APPEND_SECONDS_MAX: Final = 3.0
 CLOSE_SECONDS_MAX: Final = 2.0
 CLOSE_LEDGER_SECONDS_MAX: Final = 1.0  # Of them; what is left is for the spool.
@@ -87,6 +90,7 @@ class LedgerAppender:
         self._arrived = asyncio.Event()
         self._is_closing = False
         self._ledger_until = math.inf
+        self._next_at = -math.inf
         self._in_flight: asyncio.Timeout | None = None
         self._task: asyncio.Task[None] | None = None
         # Plain counters: a collector reads them when it is asked.
@@ -168,11 +172,20 @@ class LedgerAppender:
     async def _run(self) -> None:
         while True:
             while self._pending:
+                await self._gather()
                 await self._append_batch()
             if self._is_closing:
                 return
             self._arrived.clear()
             await self._arrived.wait()
+
+    async def _gather(self) -> None:
+        """Let more events come, unless there are enough, or the last append was long ago."""
+        now = asyncio.get_running_loop().time()
+        if now < self._next_at and len(self._pending) < self._batch_max and not self._is_closing:
+            await asyncio.sleep(self._next_at - now)
+            now = self._next_at
+        self._next_at = now + APART_SECONDS
 
     async def _append_batch(self) -> None:
         take = self._pending.popleft
