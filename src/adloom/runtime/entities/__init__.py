@@ -1,0 +1,1 @@
+"""Runs any pure step: mailboxes, shards, states in PostgreSQL, timers. No domain."""

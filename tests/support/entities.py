@@ -1,0 +1,250 @@
+"""Entities to try their runtime on: a tally that does as it is told, and states kept in memory."""
+
+import asyncio
+import functools
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any, ParamSpec
+
+import msgspec
+
+from adloom.core.chance import Chance
+from adloom.core.errors import UnavailableError
+from adloom.runtime.entities.entity import (
+    Address,
+    Effect,
+    Persist,
+    Publish,
+    Record,
+    Reply,
+    Stepped,
+    Tell,
+    Wake,
+)
+from adloom.runtime.entities.host import EntityHost
+from adloom.runtime.entities.kind import AnyKind, Kind
+from adloom.runtime.entities.ports import FencedOutError, RefusedError, Stored, Write
+from adloom.simulation import loop as virtual
+from adloom.simulation.chance import seeded
+from adloom.simulation.clocks import VirtualClock
+
+P = ParamSpec("P")
+
+START = datetime(2026, 11, 15, 12, tzinfo=UTC)
+
+
+def on_virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Run a test without ever sleeping."""
+
+    @functools.wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        virtual.run(1, test(*args, **kwargs))
+
+    return run
+
+
+class Row(msgspec.Struct, frozen=True):
+    key: str
+    number: int
+
+
+class Add(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a step can do, by request."""
+
+    amount: int = 1
+    is_kept: bool = True
+    says: str | None = None
+    wakes_at: datetime | None = None
+    tells: tuple[tuple[Address, "Add"], ...] = ()
+    records: tuple[int, ...] = ()
+    replies: bool = True
+    fails: bool = False
+
+
+class Nap(msgspec.Struct, frozen=True):
+    """Set an alarm, and do nothing else."""
+
+    until: datetime
+
+
+class Woken(msgspec.Struct, frozen=True):
+    pass
+
+
+class Tally(msgspec.Struct, frozen=True):
+    key: str
+    count: int = 0
+    woken_at: tuple[datetime, ...] = ()
+    heard: tuple[int, ...] = ()
+
+
+class Count(msgspec.Struct, frozen=True):
+    count: int
+
+
+def tally_step(state: Tally, message: Add | Nap | Woken, now: datetime, chance: Chance) -> Stepped[Tally]:
+    del chance
+    if isinstance(message, Nap):
+        return Stepped(state, (Wake(message.until),))
+    if isinstance(message, Woken):
+        woken = msgspec.structs.replace(state, woken_at=(*state.woken_at, now))
+        return Stepped(woken, (Persist(),))
+    if message.fails:
+        raise RuntimeError("as asked")
+    after = msgspec.structs.replace(
+        state, count=state.count + message.amount, heard=(*state.heard, message.amount)
+    )
+    effects: list[Effect] = [Record(Row(state.key, number)) for number in message.records]
+    effects += [Tell(to, told) for to, told in message.tells]
+    if message.is_kept:
+        effects.append(Persist())
+    if message.says is not None:
+        effects.append(Publish(message.says, Count(after.count)))
+    if message.wakes_at is not None:
+        effects.append(Wake(message.wakes_at))
+    if message.replies:
+        effects.append(Reply(Count(after.count)))
+    return Stepped(after, tuple(effects))
+
+
+TALLY = Kind("tally", Tally, tally_step, lambda key, _: Tally(key), on_waking=Woken())
+
+
+def a_tally(key: str = "a") -> Address:
+    return Address("tally", key)
+
+
+class MemoryStates:
+    """States in memory, which are away or refuse something when a test says so."""
+
+    def __init__(self) -> None:
+        self.states: dict[Address, Stored] = {}
+        self.records: list[msgspec.Struct] = []
+        self.commits: list[list[Address]] = []
+        self.loads: list[list[Address]] = []
+        self.refused: set[msgspec.Struct] = set()  # Records that no table takes.
+        self.is_away = False
+        self.is_kept_unheard = False  # The commit is done, and the answer gets lost.
+
+    async def load(self, addresses: Sequence[Address]) -> Mapping[Address, Stored]:
+        await self._answer()
+        self.loads.append(list(addresses))
+        return {address: self.states[address] for address in addresses if address in self.states}
+
+    async def timers(self, *, until: datetime | None = None) -> Sequence[tuple[Address, datetime]]:
+        await self._answer()
+        timers = [(address, one.wake_at) for address, one in self.states.items() if one.wake_at is not None]
+        return [(address, at) for address, at in timers if until is None or at <= until]
+
+    async def commit(self, writes: Sequence[Write], records: Sequence[msgspec.Struct]) -> None:
+        await self._answer()
+        self.apply(writes, records)
+        if self.is_kept_unheard:
+            raise UnavailableError("It broke off.")
+
+    def apply(self, writes: Sequence[Write], records: Sequence[msgspec.Struct]) -> None:
+        if self.refused.intersection(records):
+            raise RefusedError("No table takes this.")
+        self.fence(writes)
+        for write in writes:
+            self.states[write.address] = Stored(
+                write.was_version + 1, write.format, write.state, write.wake_at
+            )
+        self.records += records
+        self.commits.append([write.address for write in writes])
+
+    def fence(self, writes: Sequence[Write]) -> None:
+        if any(self.version(write.address) != write.was_version for write in writes):
+            raise FencedOutError("Somebody else's.")
+
+    def version(self, address: Address) -> int:
+        return self.states[address].version if address in self.states else 0
+
+    def tally(self, key: str = "a") -> Tally | None:
+        stored = self.states.get(a_tally(key))
+        return None if stored is None else TALLY.decoded(stored.state, format_number=stored.format)
+
+    def keep(self, tally: Tally, *, wake_at: datetime | None = None, format_number: int = 1) -> None:
+        """Put a state there, as another owner would."""
+        address = a_tally(tally.key)
+        version = self.version(address) + 1
+        self.states[address] = Stored(version, format_number, TALLY.encoded(tally), wake_at)
+
+    async def _answer(self) -> None:
+        await asyncio.sleep(0.001)
+        if self.is_away:
+            raise UnavailableError("Away.")
+
+
+class Catalog:
+    """What entities are told before anything else."""
+
+    def __init__(self) -> None:
+        self.introductions: dict[Address, list[msgspec.Struct]] = {}
+        self.is_away = False
+
+    async def introduce(self, addresses: Sequence[Address]) -> Mapping[Address, Sequence[msgspec.Struct]]:
+        if self.is_away:
+            raise UnavailableError("Away.")
+        return {whose: self.introductions[whose] for whose in addresses if whose in self.introductions}
+
+
+class Listeners:
+    """Hear everything, unless they cannot."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, msgspec.Struct]] = []
+        self.failure: Exception | None = None
+
+    async def publish(self, said: Sequence[tuple[str, msgspec.Struct]]) -> None:
+        await asyncio.sleep(0.001)
+        if self.failure is not None:
+            raise self.failure
+        self.heard += said
+
+
+class Stage:
+    """A host and the world around it."""
+
+    def __init__(
+        self,
+        *,
+        states: MemoryStates | None = None,
+        clock: VirtualClock | None = None,
+        kind: AnyKind = TALLY,
+        **options: Any,
+    ) -> None:
+        self.states = states or MemoryStates()
+        self.catalog = Catalog()
+        self.listeners = Listeners()
+        self.clock = clock or VirtualClock(START)
+        self.host = EntityHost(
+            [kind],
+            self.states,
+            introduction=self.catalog,
+            audience=self.listeners,
+            clock=self.clock,
+            chance=seeded(1, "entities"),
+            **options,
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[EntityHost]:
+        stop = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.host.run(stop))
+            await self.opened()
+            try:
+                yield self.host
+            finally:
+                stop.set()
+
+    async def opened(self) -> None:
+        while not self.host.is_open:  # noqa: ASYNC110 - it opens when its task has begun, whenever that is
+            await asyncio.sleep(0)
+
+    async def told(self, message: Add, key: str = "a") -> int:
+        """Ask a tally, and give its count."""
+        answer: Count = await self.host.ask(a_tally(key), message, seconds_max=60)
+        return answer.count
