@@ -6,9 +6,10 @@ from typing import Any
 from uuid import UUID
 
 from adloom.catalog.campaign.lifecycle import CampaignStatus
-from adloom.catalog.campaign.model import BidType, Campaign, PacingStrategy
+from adloom.catalog.campaign.model import BidType, Campaign
 from adloom.catalog.source import Source
 from adloom.core.ids import CampaignId
+from adloom.pacing.budget_line import PacingStrategy
 
 Json = dict[str, Any]
 

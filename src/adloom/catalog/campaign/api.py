@@ -12,12 +12,13 @@ from adloom.catalog.access import Scope, new_owner
 from adloom.catalog.api import AdvertiserReads, AdvertiserWrites, CatalogOfTheApp, catalog_router
 from adloom.catalog.campaign import store
 from adloom.catalog.campaign.lifecycle import CampaignStatus
-from adloom.catalog.campaign.model import BidType, Campaign, PacingStrategy
+from adloom.catalog.campaign.model import BidType, Campaign
 from adloom.catalog.changes import Catalog
 from adloom.catalog.created_by import user_behind
 from adloom.catalog.shapes import Paisa, Price, PriceShown, TimeZone
 from adloom.catalog.source import Source
 from adloom.core.ids import AdvertiserId, CampaignId
+from adloom.pacing.budget_line import PacingStrategy
 from adloom.runtime.http.dependencies import Ids, Now
 from adloom.runtime.http.pages import ListQuery, Page, page_of
 from adloom.runtime.http.shapes import Answer, Body, Moment, Name, Natural, Patch, Text, Text255

@@ -11,6 +11,7 @@ from adloom.catalog.source import Source
 from adloom.core.errors import BadRequestError
 from adloom.core.ids import AdvertiserId, CampaignId, UserId
 from adloom.core.money import Micros
+from adloom.pacing.budget_line import PacingStrategy
 
 
 class CampaignAlreadyDeletedError(BadRequestError):
@@ -36,13 +37,6 @@ class BidType(StrEnum):
 
     CPM = "cpm"
     CPC = "cpc"
-
-
-class PacingStrategy(StrEnum):
-    """How a campaign spreads its budget over a day."""
-
-    SMOOTH = "Smooth"
-    ACCELERATED = "Accelerated"
 
 
 class Campaign(SoftDeletable, frozen=True, kw_only=True):
