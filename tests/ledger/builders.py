@@ -7,8 +7,9 @@ from uuid import UUID
 import msgspec
 
 from adloom.core.ids import BannerId, CampaignId, PlacementId
-from adloom.ledger.event import Click, Impression
-from adloom.ledger.token import TokenKeys, offer_ids
+from adloom.core.money import Micros
+from adloom.ledger.event import ChargedBy, Click, Impression
+from adloom.ledger.token import TokenKeys, offer_terms, packed_charge
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 SECRET = "a-secret-of-the-tests-that-is-long-enough"
@@ -48,12 +49,21 @@ def a_click(correlation_id: str = "one", **fields: Any) -> Click:
     )
 
 
-def a_token(
-    *, keys: TokenKeys | None = None, issued_at: datetime = NOW, slot: int = 0, banner: BannerId = BANNER
+def a_token(  # noqa: PLR0913 - all that a token says
+    *,
+    keys: TokenKeys | None = None,
+    issued_at: datetime = NOW,
+    slot: int = 0,
+    banner: BannerId = BANNER,
+    lease: int = 0,
+    charge: int = 0,
+    charged_by: ChargedBy = ChargedBy.IMPRESSION,
 ) -> bytes:
     signer = (keys or TokenKeys(SECRET)).signer
-    ids = offer_ids(banner, PLACEMENT, CAMPAIGN)
-    return signer.sign(ids, request_id=REQUEST.bytes, issued_at=int(issued_at.timestamp()), slot=slot)
+    terms = offer_terms(banner, PLACEMENT, CAMPAIGN, charge=packed_charge(Micros(charge), charged_by))
+    return signer.sign(
+        terms, request_id=REQUEST.bytes, issued_at=int(issued_at.timestamp()), slot=slot, lease=lease
+    )
 
 
 class FakeIndex:

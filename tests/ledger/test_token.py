@@ -8,10 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.ids import BannerId, CampaignId, PlacementId
-from adloom.ledger.token import SLOT_MAX, TOKEN_CHARACTERS, OfferToken, Rejection, TokenKeys, offer_ids
+from adloom.core.money import Micros
+from adloom.ledger.event import ChargedBy
+from adloom.ledger.token import (
+    SLOT_MAX,
+    TOKEN_CHARACTERS,
+    OfferToken,
+    Rejection,
+    TokenKeys,
+    offer_terms,
+    packed_charge,
+)
 from tests.ledger.builders import BANNER, CAMPAIGN, NOW, PLACEMENT, REQUEST, SECRET, a_token
 
 KEYS = TokenKeys(SECRET)
+# Made by the version before this one, with the secret of the tests.
+TOKEN_OF_VERSION_1 = b"AWBq-Z7AAYkAAAAAcACAAAAAAAAA4QMBiQAAAABwAIAAAAAAAAALAYkAAAAAcACAAAAAAAAAoQGJAAAAAHAAgAAAAAAAAMEvvNGMWOjnBb_cMHKAixZT"
 URL_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
@@ -24,11 +36,19 @@ def raw(token: bytes) -> bytes:
     request_id=st.uuids(),
     seconds=st.integers(0, 2**32 - 1),
     slot=st.integers(0, SLOT_MAX),
+    lease=st.integers(0, 2**32 - 1),
+    charge=st.tuples(st.integers(0, 2**63 - 1).map(Micros), st.sampled_from(ChargedBy)),
 )
-def test_a_token_says_what_was_signed(
-    ids: tuple[BannerId, PlacementId, CampaignId], request_id: BannerId, seconds: int, slot: int
+def test_a_token_says_what_was_signed(  # noqa: PLR0913, PLR0917 - all that a token says
+    ids: tuple[BannerId, PlacementId, CampaignId],
+    request_id: BannerId,
+    seconds: int,
+    slot: int,
+    lease: int,
+    charge: tuple[Micros, ChargedBy],
 ) -> None:
-    token = KEYS.signer.sign(offer_ids(*ids), request_id=request_id.bytes, issued_at=seconds, slot=slot)
+    terms = offer_terms(*ids, charge=packed_charge(*charge))
+    token = KEYS.signer.sign(terms, request_id=request_id.bytes, issued_at=seconds, slot=slot, lease=lease)
 
     offer = KEYS.verify(token, now=NOW)
 
@@ -36,9 +56,27 @@ def test_a_token_says_what_was_signed(
     assert isinstance(offer, OfferToken)
     assert (offer.banner_id, offer.placement_id, offer.campaign_id) == ids
     assert (offer.request_id, offer.slot, offer.issued_at.timestamp()) == (request_id, slot, seconds)
+    assert (offer.lease, (offer.charge, offer.charged_by)) == (lease, charge)
 
 
-@given(bit=st.integers(0, 87 * 8 - 1))
+def test_a_token_of_the_version_before_is_believed_and_costs_nothing() -> None:
+    offer = KEYS.verify(TOKEN_OF_VERSION_1, now=NOW)
+
+    assert isinstance(offer, OfferToken)
+    assert (offer.banner_id, offer.placement_id, offer.campaign_id) == (BANNER, PLACEMENT, CAMPAIGN)
+    assert (offer.request_id, offer.slot, offer.issued_at) == (REQUEST, 3, NOW)
+    assert (offer.lease, offer.charge) == (0, 0)
+
+
+@given(place=st.integers(0, 115), character=st.sampled_from(URL_CHARACTERS))
+def test_any_other_character_of_one_of_the_version_before_is_refused(place: int, character: str) -> None:
+    token = TOKEN_OF_VERSION_1
+    changed = token[:place] + character.encode() + token[place + 1 :]
+
+    assert changed == token or isinstance(KEYS.verify(changed, now=NOW), Rejection)
+
+
+@given(bit=st.integers(0, 99 * 8 - 1))
 def test_any_flipped_bit_is_refused(bit: int) -> None:
     changed = bytearray(raw(a_token()))
     changed[bit // 8] ^= 1 << bit % 8
@@ -64,7 +102,12 @@ def test_a_token_has_only_one_spelling() -> None:
     assert KEYS.verify(token + b"\n", now=NOW) is Rejection.MALFORMED
 
 
-@given(text=st.binary(max_size=200) | st.text(URL_CHARACTERS, min_size=116, max_size=116).map(str.encode))
+@given(
+    text=st.binary(max_size=200)
+    | st.sampled_from((116, 132)).flatmap(
+        lambda length: st.text(URL_CHARACTERS, min_size=length, max_size=length).map(str.encode)
+    )
+)
 def test_what_we_did_not_make_is_refused(text: bytes) -> None:
     assert isinstance(KEYS.verify(text, now=NOW), Rejection)
 

@@ -83,9 +83,9 @@ def ids_of(pair: bytes) -> bytes:
     return _IDS.format(*[digits[start:end] for start, end in _GROUPS]).encode()
 
 
-def token_ids_of(pair: bytes, placement_id: bytes) -> bytes:
-    """Pack the ids that a tracking token signs, as `ledger.token.offer_ids` does."""
-    return b"%b%b%b" % (pair[:_ID_BYTES], placement_id, pair[_ID_BYTES:])
+def token_terms_of(pair: bytes, placement_id: bytes, charge: bytes) -> bytes:
+    """Pack the price and the ids that a tracking token signs, as `ledger.token.offer_terms` does."""
+    return b"%b%b%b%b" % (charge, pair[:_ID_BYTES], placement_id, pair[_ID_BYTES:])
 
 
 def destination_in(creative: bytes) -> str | None:

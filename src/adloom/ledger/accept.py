@@ -7,8 +7,9 @@ import msgspec
 
 from adloom.core.errors import BannerNotFoundError, CampaignNotFoundError, PlacementNotFoundError
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
+from adloom.core.money import Micros
 from adloom.ledger.circumstances import Circumstances
-from adloom.ledger.event import Click, Impression, Mark, believed_time
+from adloom.ledger.event import ChargedBy, Click, Impression, Mark, believed_time
 from adloom.ledger.request import ClickRequest, ImpressionRequest, TrackedRequest
 from adloom.ledger.suspicion import Suspicion
 from adloom.ledger.token import OfferToken, Rejection, TokenKeys, TrackingTokenInvalidError
@@ -48,6 +49,10 @@ class Binding(msgspec.Struct, frozen=True, gc=False):
     request_id: RequestId | None = None
     slot: int | None = None
     marks: tuple[Mark, ...] = ()
+    offered_at: int = 0
+    lease: int = 0
+    charge: Micros = Micros(0)
+    charged_by: ChargedBy = ChargedBy.IMPRESSION
 
 
 def bound(report: TrackedRequest, *, known: KnownIds, tokens: TokenKeys, now: datetime) -> Binding:
@@ -59,7 +64,18 @@ def bound(report: TrackedRequest, *, known: KnownIds, tokens: TokenKeys, now: da
     offer = genuine(report.tracking_token.encode(), tokens=tokens, now=now)
     if not _fits(offer, report):
         raise TrackingTokenInvalidError("The tracking token belongs to another offer than the event.")
-    return Binding(occurred_at, now, offer.campaign_id, offer.request_id, offer.slot, marks + _marks(offer))
+    return Binding(
+        occurred_at,
+        now,
+        offer.campaign_id,
+        request_id=offer.request_id,
+        slot=offer.slot,
+        marks=marks + _marks(offer),
+        offered_at=_second(offer),
+        lease=offer.lease,
+        charge=offer.charge,
+        charged_by=offer.charged_by,
+    )
 
 
 def reported_impression(
@@ -75,6 +91,10 @@ def reported_impression(
         received_at=binding.received_at,
         request_id=binding.request_id,
         slot=binding.slot,
+        offered_at=binding.offered_at,
+        lease=binding.lease,
+        charge=binding.charge,
+        charged_by=binding.charged_by,
         session_id=report.session_id,
         user_id=report.user_id,
         device_type=report.device_type or circumstances.device_type,
@@ -99,6 +119,10 @@ def reported_click(
         received_at=binding.received_at,
         request_id=binding.request_id,
         slot=binding.slot,
+        offered_at=binding.offered_at,
+        lease=binding.lease,
+        charge=binding.charge,
+        charged_by=binding.charged_by,
         session_id=report.session_id,
         user_id=report.user_id,
         device_type=report.device_type or circumstances.device_type,
@@ -123,6 +147,10 @@ def offered_impression(
         received_at=now,
         request_id=offer.request_id,
         slot=offer.slot,
+        offered_at=_second(offer),
+        lease=offer.lease,
+        charge=offer.charge,
+        charged_by=offer.charged_by,
         device_type=circumstances.device_type,
         country_code=circumstances.country_code,
         client_network=suspicion.client_network,
@@ -148,6 +176,10 @@ def offered_click(
         received_at=now,
         request_id=offer.request_id,
         slot=offer.slot,
+        offered_at=_second(offer),
+        lease=offer.lease,
+        charge=offer.charge,
+        charged_by=offer.charged_by,
         device_type=circumstances.device_type,
         country_code=circumstances.country_code,
         client_network=suspicion.client_network,
@@ -183,6 +215,10 @@ def _fits(offer: OfferToken, report: TrackedRequest) -> bool:
 
 def _marks(offer: OfferToken) -> tuple[Mark, ...]:
     return (Mark.TOKEN_EXPIRED,) if offer.is_expired else ()
+
+
+def _second(offer: OfferToken) -> int:
+    return int(offer.issued_at.timestamp())
 
 
 def _correlation_id(offer: OfferToken) -> str:

@@ -28,6 +28,10 @@ _SHORT_NAMES: Final = {
     "received_at": "in",
     "request_id": "rq",
     "slot": "sl",
+    "offered_at": "of",
+    "lease": "l",
+    "charge": "ch",
+    "charged_by": "by",
     "session_id": "s",
     "user_id": "u",
     "device_type": "d",
@@ -65,6 +69,13 @@ HARMLESS: Final = frozenset({Mark.OCCURRED_AT_REPLACED})
 REASONS: Final = tuple(mark for mark in Mark if mark not in HARMLESS)
 
 
+class ChargedBy(StrEnum):
+    """What an offer is paid for."""
+
+    IMPRESSION = "impression"
+    CLICK = "click"
+
+
 class Tracked(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=_SHORT_NAMES, tag_field="k"
 ):
@@ -79,6 +90,11 @@ class Tracked(
     # The offer, from a genuine token only: its request, and which of the request's slots.
     request_id: RequestId | None = None
     slot: int | None = None
+    # From the token too: the second of the offer, the lease it was given out of, what it costs and when that falls due.
+    offered_at: int = 0
+    lease: int = 0
+    charge: Micros = Micros(0)
+    charged_by: ChargedBy = ChargedBy.IMPRESSION
     session_id: str | None = None
     user_id: UUID | None = None
     device_type: str | None = None
