@@ -43,7 +43,7 @@ async def test_deleting_an_advertiser_touches_all_that_it_owns(admin: Client, po
     after_deletion = await touched(pool)
     assert (await admin.post(f"{path}/restore")).status_code == 200
 
-    assert after_deletion == await touched(pool) == {"campaign", "banner"}
+    assert after_deletion == await touched(pool) == {"advertiser", "campaign", "banner"}
     assert await version_of(pool) == before + 2
 
 

@@ -37,11 +37,12 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class Noun(StrEnum):
-    """What the index is made of; links and assignments count as changes of their placement."""
+    """What the index is made of, and what brains follow; links and assignments count as changes of their placement."""
 
     PLACEMENT = "placement"
     BANNER = "banner"
     CAMPAIGN = "campaign"
+    ADVERTISER = "advertiser"  # Its budget; where more changes, its campaigns have changed too.
 
 
 class CatalogWrite:

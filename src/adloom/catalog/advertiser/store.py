@@ -9,6 +9,11 @@ from adloom.core.actor import Role
 from adloom.runtime.listing import Filters
 
 SORTABLE = frozenset({"created_at", "updated_at", "name", "daily_budget_paisa"})
+# One without campaigns spends nothing.
+KEY = """
+    SELECT it.id FROM advertisers AS it
+     WHERE it.public_id = $1 AND EXISTS (SELECT FROM campaigns WHERE advertiser_id = it.id)
+"""
 CAMPAIGN_KEYS = """
     SELECT it.id FROM campaigns AS it JOIN advertisers AS owner ON owner.id = it.advertiser_id
      WHERE owner.public_id = $1
@@ -33,12 +38,30 @@ def matching(*, search: str | None, includes_deleted: bool) -> Filters:
 async def update(write: CatalogWrite, before: Advertiser, after: Advertiser) -> Advertiser:
     """Write an advertiser; what it owns stops with its deletion, and goes on when it is restored."""
     updated = await advertisers.update(write, before, after)
+    if _budget(before) != _budget(after):
+        await _touch(write, Noun.ADVERTISER, KEY, after.id)
+    if _rule_of_campaigns(before) != _rule_of_campaigns(after):
+        await _touch(write, Noun.CAMPAIGN, CAMPAIGN_KEYS, after.id)
     if before.deleted_at != after.deleted_at:
-        await _touch_belongings(write, after.id)
+        await _touch(write, Noun.BANNER, BANNER_KEYS, after.id)
     return updated
 
 
-async def _touch_belongings(write: CatalogWrite, advertiser_id: UUID) -> None:
-    for noun, statement in ((Noun.CAMPAIGN, CAMPAIGN_KEYS), (Noun.BANNER, BANNER_KEYS)):
-        for row in await write.connection.fetch(statement, advertiser_id):
-            write.touch(noun, row["id"])
+def _budget(advertiser: Advertiser) -> tuple[object, ...]:
+    """Give what its own brain has to know."""
+    return (
+        advertiser.deleted_at,
+        advertiser.daily_budget_paisa,
+        advertiser.timezone,
+        advertiser.blocked_sites,
+    )
+
+
+def _rule_of_campaigns(advertiser: Advertiser) -> tuple[object, ...]:
+    """Give what each of its campaigns has to know: whether there is a budget, and not how much it is."""
+    return (advertiser.deleted_at, advertiser.timezone, advertiser.daily_budget_paisa is None)
+
+
+async def _touch(write: CatalogWrite, noun: Noun, keys: str, advertiser_id: UUID) -> None:
+    for row in await write.connection.fetch(keys, advertiser_id):
+        write.touch(noun, row["id"])

@@ -1,0 +1,1 @@
+"""Brains: entities that own money, one step at a time. Steps are pure; who runs them is not known here."""

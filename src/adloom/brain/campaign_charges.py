@@ -1,0 +1,132 @@
+"""A campaign's charges: holds that were confirmed, and how they become durable."""
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+
+from adloom.brain.addresses import CAMPAIGN
+from adloom.brain.campaign import CampaignState
+from adloom.brain.campaign_news import said
+from adloom.brain.campaign_reports import reported
+from adloom.brain.lease import Lease
+from adloom.brain.messages import Confirm, DayTotal, MoneyKind, MoneyRow
+from adloom.brain.room import line, room
+from adloom.core.money import Micros
+from adloom.runtime.entities.entity import Effect, Persist, Record
+
+FLUSH_EVENTS_MAX: Final = 20
+FLUSH_AFTER: Final = timedelta(milliseconds=500)
+
+_changed = msgspec.structs.replace
+
+
+def confirmed(state: CampaignState, confirm: Confirm, now: datetime, effects: list[Effect]) -> CampaignState:
+    """Turn a hold into a charge; one that came too late is charged only where something is left."""
+    if _is_buffered(state, confirm):
+        return state
+    lease = _covering(state, confirm)
+    kind = MoneyKind.CHARGE
+    if lease is None and not _is_affordable(state, confirm.amount, now):
+        kind = MoneyKind.UNBILLED
+    row = _charge(state, kind, confirm, lease, now)
+    state = _changed(
+        state,
+        buffer=(*state.buffer, row),
+        flush_at=state.flush_at or now + FLUSH_AFTER,
+        **(_spent(state, row, lease) if kind is MoneyKind.CHARGE else {}),
+    )
+    return flushed_when_due(state, now, effects)
+
+
+def flushed_when_due(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
+    """Make charges durable once there are enough, or the first has waited for long enough."""
+    # Further ahead than that it cannot be, unless the clock was set back: then nobody waits for it.
+    is_due = state.flush_at is not None and not state.flush_at - FLUSH_AFTER <= now < state.flush_at
+    if not is_due and len(state.buffer) < FLUSH_EVENTS_MAX:
+        return state
+    return flushed_and_said(state, now, effects)
+
+
+def flushed_and_said(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
+    """Make charges durable, and let everybody know."""
+    state = flushed(state, effects)
+    effects.append(said(state, now))
+    return reported(state, now, effects)
+
+
+def flushed(state: CampaignState, effects: list[Effect]) -> CampaignState:
+    """Make charges durable."""
+    if not state.buffer:
+        return state
+    assert state.config is not None
+    campaign_id = state.config.campaign_id
+    effects += [Record(row) for row in state.buffer]
+    days = {row.day for row in state.buffer if row.kind is MoneyKind.CHARGE}
+    effects += [
+        Record(DayTotal(kind=CAMPAIGN, id=campaign_id, day=day, spent=Micros(state.spent_by_day[day])))
+        for day in sorted(days)
+    ]
+    effects.append(Persist())
+    return _changed(state, buffer=(), flush_at=None)
+
+
+def _is_buffered(state: CampaignState, confirm: Confirm) -> bool:
+    """Tell whether the offer is charged and nobody can see that yet: who sends a confirm may send it again."""
+    number = confirm.request_id.int
+    for row in state.buffer:
+        assert row.request_id is not None, "only offers are buffered"
+        if row.request_id.int == number and row.slot == confirm.slot:
+            return True
+    return False
+
+
+def _covering(state: CampaignState, confirm: Confirm) -> Lease | None:
+    """Find the lease in which the offer is still held."""
+    lease = state.leases.get(confirm.lease)
+    if lease is None or lease.is_over(confirm.second, released_until=state.released_until):
+        return None
+    return lease if lease.covers(confirm.second, confirm.amount) else None
+
+
+def _is_affordable(state: CampaignState, amount: Micros, now: datetime) -> bool:
+    """Tell whether something is left for an offer whose hold has come back."""
+    assert state.config is not None
+    if not room(state, now).fits(amount):
+        return False
+    return state.config.daily_budget is None or state.spent_window + amount <= line(state, now)
+
+
+def _spent(state: CampaignState, row: MoneyRow, lease: Lease | None) -> dict[str, Any]:
+    amount = row.amount
+    changes: dict[str, Any] = {
+        "spent_total": state.spent_total + amount,
+        "spent_by_day": {**state.spent_by_day, row.day: state.spent_by_day.get(row.day, 0) + amount},
+    }
+    if row.window == state.window:
+        changes["spent_window"] = state.spent_window + amount
+    if lease is not None:
+        changes["leases"] = {**state.leases, lease.number: lease.charged_at(row.second, amount)}
+    return changes
+
+
+def _charge(
+    state: CampaignState, kind: MoneyKind, confirm: Confirm, lease: Lease | None, now: datetime
+) -> MoneyRow:
+    assert state.config is not None
+    return MoneyRow(
+        kind=kind,
+        campaign_id=state.config.campaign_id,
+        advertiser_id=state.config.advertiser_id,
+        day=state.day if lease is None else lease.day,
+        window=state.window if lease is None else lease.window,
+        amount=confirm.amount,
+        at=now,
+        lease=0 if lease is None else lease.number,
+        second=confirm.second,
+        request_id=confirm.request_id,
+        slot=confirm.slot,
+        confirmed_by=confirm.kind,
+        banner_id=confirm.banner_id,
+        placement_id=confirm.placement_id,
+    )

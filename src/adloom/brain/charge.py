@@ -1,0 +1,59 @@
+"""Which events cost something, and what they confirm: pure."""
+
+from typing import TypeAlias
+
+from adloom.brain.messages import ChargeKind, Confirm
+from adloom.ledger.event import Click, Event, Happening, Impression
+from adloom.ledger.followers.counted import Counted
+
+# An offer: its request, as the number that its id is, and which of the request's slots.
+Offer: TypeAlias = tuple[int, int]
+
+
+def may_cost(happening: Happening) -> bool:
+    """Tell whether an event is of an offer that costs something; what confirms it is another question."""
+    return (
+        isinstance(happening, Impression | Click)
+        and happening.charge > 0
+        and happening.request_id is not None
+        and happening.slot is not None
+        and happening.campaign_id is not None
+    )
+
+
+def confirm_of(counted: Counted) -> Confirm | None:
+    """Tell what an event confirms that counted: nothing where it is not valid, or the offer waits for the other kind."""
+    event = counted.happening
+    if not isinstance(event, Impression | Click) or not counted.is_valid:
+        return None
+    kind = ChargeKind.IMPRESSION if isinstance(event, Impression) else ChargeKind.CLICK
+    return _confirm(event) if event.charged_by == kind else None
+
+
+def awaited_click(counted: Counted) -> Confirm | None:
+    """Tell what a click would confirm that came before this impression, and was not valid without it."""
+    event = counted.happening
+    if not isinstance(event, Impression) or event.charged_by != ChargeKind.CLICK:
+        return None
+    return _confirm(event)
+
+
+def _confirm(event: Event) -> Confirm:
+    assert event.request_id is not None
+    assert event.slot is not None
+    return Confirm(
+        request_id=event.request_id,
+        slot=event.slot,
+        kind=ChargeKind(event.charged_by),
+        lease=event.lease,
+        second=event.offered_at,
+        amount=event.charge,
+        banner_id=event.banner_id,
+        placement_id=event.placement_id,
+        occurred_at=event.occurred_at,
+    )
+
+
+def offer_of(confirm: Confirm) -> Offer:
+    """Give the exact key of what is confirmed; ids are told apart much faster as numbers."""
+    return confirm.request_id.int, confirm.slot

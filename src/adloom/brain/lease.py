@@ -1,0 +1,165 @@
+"""A lease: a piece of a campaign's budget that one delivery process gives out as holds without asking.
+
+    granted = unassigned + holding + charged + expired
+
+What is granted and neither charged nor expired is outstanding: it may still be spent, so nobody else
+gets it. Holds are kept by the second in which their offers were made, which is in the offers' tokens,
+so that a hold that is not confirmed comes back to the second.
+
+An offer may be confirmed before its process has reported it. Such charges are `ahead` of the reports,
+and their seconds are below zero until the report comes. They are covered by what is unassigned: so
+whatever is said here, and in whichever order, nothing is spent that was not granted.
+"""
+
+from datetime import date
+
+import msgspec
+
+from adloom.core.money import Micros
+
+_changed = msgspec.structs.replace
+
+
+class Lease(msgspec.Struct, frozen=True, kw_only=True):
+    """One process's lease of one campaign, for one window of its daily budget."""
+
+    number: int
+    session: int
+    window: int
+    day: date
+    granted: Micros = Micros(0)
+    given: Micros = Micros(0)  # As far as the process has reported.
+    charged: Micros = Micros(0)
+    expired: Micros = Micros(0)
+    ahead: Micros = Micros(0)  # Charged, and not reported as given yet.
+    reported: int = 0  # The last report of the process that was taken.
+    active_second: int = 0  # In which it was last granted or reported something.
+    closed_second: int | None = None  # Its process is gone: what it may have given counts as given then.
+    # By second, what was given and is neither charged nor expired.
+    held: dict[int, int] = {}
+    # Seconds that lay ahead of our clock when we heard of them, and when that was.
+    heard: dict[int, int] = {}
+
+    @property
+    def unassigned(self) -> Micros:
+        """What the process can still give, as far as it has reported."""
+        return Micros(self.granted - self.given)
+
+    @property
+    def holding(self) -> Micros:
+        """What is given and may still be charged."""
+        return Micros(self.given - self.charged - self.expired)
+
+    @property
+    def outstanding(self) -> Micros:
+        """What may still be spent out of this lease."""
+        return Micros(self.granted - self.charged - self.expired)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing can come of it any more."""
+        return self.outstanding == 0 and not self.held
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether its process can have given what it says; if not, one of us has lost its memory."""
+        return self.unassigned >= self.ahead
+
+    def held_since(self) -> int | None:
+        """Tell of which second the oldest hold is; one that lay ahead when we heard of it is of that moment."""
+        held, heard = self.held, self.heard
+        if held and not heard and held[oldest := min(held)] > 0:
+            return oldest
+        return min((heard.get(at, at) for at, amount in held.items() if amount > 0), default=None)
+
+    def is_over(self, second: int, *, released_until: int) -> bool:
+        """Tell whether an offer's hold has come back, when all until a second have."""
+        return self.heard.get(second, second) <= released_until
+
+    def covers(self, second: int, amount: Micros) -> bool:
+        """Tell whether a charge for an offer of a second is covered by what was granted for it."""
+        held = max(0, self.held.get(second, 0))
+        if self.closed_second is None:
+            return amount - held <= self.unassigned - self.ahead
+        return amount <= held + (self.held.get(self.closed_second, 0) if second != self.closed_second else 0)
+
+    def reported_given(self, given: tuple[tuple[int, int], ...], *, report: int, second: int) -> "Lease":
+        """Take what a process says that it has given since its last report, and when we heard it."""
+        assert report > self.reported, "reports are taken once, in order"
+        if not given:
+            return _changed(self, reported=report)
+        held, heard = dict(self.held), self.heard
+        total = ahead = 0
+        for at, amount in given:
+            assert amount > 0, "nothing is given for nothing"
+            before = held.get(at, 0)
+            held[at] = before + amount
+            total += amount
+            ahead += min(amount, max(0, -before))
+            if at > second and at not in heard:
+                heard = {**heard, at: second}
+            if not held[at]:
+                del held[at]
+        return _changed(
+            self,
+            given=Micros(self.given + total),
+            ahead=Micros(self.ahead - ahead),
+            reported=report,
+            active_second=max(self.active_second, second),
+            held=held,
+            heard=heard,
+        )
+
+    def granted_up_to(self, unassigned: Micros, *, second: int) -> "Lease":
+        """Leave the process with so much to give; more than before is a grant, less is a return."""
+        left = max(unassigned, self.ahead)
+        if left == self.unassigned:
+            return self
+        active = max(self.active_second, second) if left > self.unassigned else self.active_second
+        return _changed(self, granted=Micros(self.given + left), active_second=active)
+
+    def charged_at(self, second: int, amount: Micros) -> "Lease":
+        """Turn a hold into a charge."""
+        assert self.covers(second, amount), "only what was granted is charged"
+        held = dict(self.held)
+        taken = min(amount, max(0, held.get(second, 0)))
+        if taken:
+            _add(held, second, -taken)
+        ahead = self.ahead
+        if taken < amount and self.closed_second is None:
+            _add(held, second, taken - amount)
+            ahead = Micros(ahead + amount - taken)
+        elif taken < amount:
+            assert self.closed_second is not None
+            _add(held, self.closed_second, taken - amount)
+        return _changed(self, held=held, ahead=ahead, charged=Micros(self.charged + amount))
+
+    def expired_until(self, second: int) -> "Lease":
+        """Let holds come back whose offers were made at a second or before it."""
+        heard = self.heard
+        if heard:
+            heard = {at: told for at, told in heard.items() if at > second}
+            due = [at for at, amount in self.held.items() if amount > 0 and self.heard.get(at, at) <= second]
+        else:
+            due = [at for at in self.held if at <= second and self.held[at] > 0]
+        if not due:
+            return self if len(heard) == len(self.heard) else _changed(self, heard=heard)
+        held = dict(self.held)
+        back = sum(held.pop(at) for at in due)
+        return _changed(self, held=held, heard=heard, expired=Micros(self.expired + back))
+
+    def closed_at(self, second: int) -> "Lease":
+        """Count what its process may have given besides as given just now: it will never report again."""
+        held = {at: amount for at, amount in self.held.items() if amount > 0}
+        if unknown := self.unassigned - self.ahead:
+            held[second] = held.get(second, 0) + unknown
+        return _changed(self, given=self.granted, ahead=Micros(0), closed_second=second, held=held)
+
+
+def _add(held: dict[int, int], second: int, amount: int) -> None:
+    """Add to a second; one at which nothing is left is forgotten."""
+    after = held.get(second, 0) + amount
+    if after:
+        held[second] = after
+    else:
+        held.pop(second, None)

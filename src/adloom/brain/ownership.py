@@ -1,0 +1,65 @@
+"""The lease that gives brains one owner at a time.
+
+It keeps two workers from doing the same work. It is not what keeps a budget whole: the versions of the
+states are, which fence out a worker that was thought dead.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Final
+
+from adloom.core.errors import UnavailableError
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey, again_if_cut_off
+
+OWNER_KEY: Final = "adloom:brain:owner"
+LEASE: Final = timedelta(seconds=5)
+
+# Whoever starts anew under the same name takes back what its last life had, once: two that live under
+# one name would otherwise take it from each other for ever.
+TAKE: Final = """
+local key, consumer, holder, millis, may_take_back = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local has = redis.call('GET', key)
+if has == holder then
+    redis.call('PEXPIRE', key, millis)
+    return 1
+end
+local is_own = may_take_back == '1' and has and string.sub(has, 1, #consumer + 1) == consumer .. ' '
+if has and not is_own then return 0 end
+redis.call('SET', key, holder, 'PX', millis)
+return 1
+"""
+GIVE_BACK: Final = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end return 1"
+
+
+class Ownership:
+    """One worker's claim to the brains; UnavailableError when Valkey is away."""
+
+    def __init__(self, valkey: Valkey, *, consumer: str, incarnation: str, lease: timedelta = LEASE) -> None:
+        self._consumer = consumer
+        self._holder = f"{consumer} {incarnation}"
+        self._lease_millis = int(lease.total_seconds() * 1000)
+        self._may_take_back = True
+        self._take = valkey.register_script(TAKE)
+        self._give_back = valkey.register_script(GIVE_BACK)
+
+    async def take(self) -> bool:
+        """Take the lease, or keep it; tell whether it is ours."""
+        arguments = [self._consumer, self._holder, self._lease_millis, int(self._may_take_back)]
+        with _unavailable_when_away():
+            is_ours = await again_if_cut_off(lambda: self._take([OWNER_KEY], arguments))
+        self._may_take_back = False
+        return bool(is_ours)
+
+    async def give_back(self) -> None:
+        """Give the lease back if it is ours."""
+        with _unavailable_when_away():
+            await self._give_back([OWNER_KEY], [self._holder])
+
+
+@contextmanager
+def _unavailable_when_away() -> Generator[None]:
+    try:
+        yield
+    except VALKEY_AWAY as error:
+        raise UnavailableError(f"It is not known who owns the brains: {error!r}") from error

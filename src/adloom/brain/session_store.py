@@ -1,0 +1,113 @@
+"""Which sessions there are, and on which campaigns each has leases, in PostgreSQL.
+
+A lease is noted before it is granted: whoever takes over from a worker that died knows all campaigns in
+which a process that is gone may have left something.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from adloom.core.errors import UnavailableError
+from adloom.runtime.postgres import POSTGRES_AWAY, Pool
+
+KEPT_AFTER_END: Final = timedelta(days=1)
+
+OPEN: Final = "SELECT session FROM brain_sessions WHERE ended_at IS NULL"
+OVER: Final = """
+    SELECT session, EXISTS (SELECT FROM brain_leases AS lease WHERE lease.session = it.session) AS has_leases
+      FROM brain_sessions AS it WHERE ended_at IS NOT NULL
+"""
+NOTE_SESSIONS: Final = """
+    INSERT INTO brain_sessions (session, process, opened_at)
+    SELECT session, process, $3 FROM unnest($1::bigint[], $2::text[]) AS noted (session, process)
+    ON CONFLICT (session) DO NOTHING
+"""
+NOTE_LEASES: Final = """
+    INSERT INTO brain_leases (session, key) SELECT * FROM unnest($1::bigint[], $2::text[]) ON CONFLICT DO NOTHING
+"""
+END: Final = """
+    INSERT INTO brain_sessions (session, process, opened_at, ended_at) VALUES ($1, $2, $3, $3)
+    ON CONFLICT (session) DO UPDATE SET ended_at = EXCLUDED.ended_at
+"""
+LEASES: Final = "SELECT key FROM brain_leases WHERE session = $1 ORDER BY key LIMIT $2"
+FORGET_LEASES: Final = "DELETE FROM brain_leases WHERE session = $1 AND key = ANY ($2::text[])"
+FORGET_OVER: Final = """
+    DELETE FROM brain_sessions AS it
+     WHERE ended_at < $1 AND NOT EXISTS (SELECT FROM brain_leases AS lease WHERE lease.session = it.session)
+"""
+COUNT_LEASES: Final = "SELECT count(*) FROM brain_leases"
+
+
+class KnownSessions(msgspec.Struct, frozen=True, kw_only=True):
+    """The sessions that are open, those that are over, those of the latter with leases, and how many there are of these."""
+
+    open: list[int]
+    over: list[int]
+    unsettled: list[int]
+    leases: int
+
+
+class SessionStore:
+    """The sessions; UnavailableError when they are away."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def read(self) -> KnownSessions:
+        """Read all sessions that are remembered."""
+        with _unavailable_when_away():
+            open_ones = await self._pool.fetch(OPEN)
+            over = await self._pool.fetch(OVER)
+            leases = await self._pool.fetchval(COUNT_LEASES)
+        return KnownSessions(
+            open=[row["session"] for row in open_ones],
+            over=[row["session"] for row in over],
+            unsettled=[row["session"] for row in over if row["has_leases"]],
+            leases=leases,
+        )
+
+    async def note(
+        self, sessions: Mapping[int, str], leases: Sequence[tuple[int, str]], *, now: datetime
+    ) -> int:
+        """Note which sessions are about to have leases, and of which campaigns; tell how many are new."""
+        ordered = sorted(set(leases))
+        with _unavailable_when_away():
+            async with self._pool.acquire() as connection, connection.transaction():
+                await connection.execute(NOTE_SESSIONS, list(sessions), list(sessions.values()), now)
+                status = await connection.execute(
+                    NOTE_LEASES, [session for session, _ in ordered], [key for _, key in ordered]
+                )
+        return rows_of(status)
+
+    async def end(self, session: int, process: str, *, now: datetime) -> None:
+        """Note that a session is over, and forget those of long ago."""
+        with _unavailable_when_away():
+            await self._pool.execute(END, session, process, now)
+            await self._pool.execute(FORGET_OVER, now - KEPT_AFTER_END)
+
+    async def leases(self, session: int, *, count_max: int) -> list[str]:
+        """Tell the keys of campaigns in which a session has leases."""
+        with _unavailable_when_away():
+            return [row["key"] for row in await self._pool.fetch(LEASES, session, count_max)]
+
+    async def forget_leases(self, session: int, keys: Sequence[str]) -> None:
+        """Forget the leases of a session that their campaigns have closed."""
+        with _unavailable_when_away():
+            await self._pool.execute(FORGET_LEASES, session, keys)
+
+
+def rows_of(status: str) -> int:
+    """Read how many rows a statement has written out of what the server says of it."""
+    return int(status.rpartition(" ")[2])
+
+
+@contextmanager
+def _unavailable_when_away() -> Generator[None]:
+    try:
+        yield
+    except POSTGRES_AWAY as error:
+        raise UnavailableError(f"The sessions are not known: {error!r}") from error

@@ -1,0 +1,85 @@
+"""Reading how budgets stand, as brains have kept them."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Final
+
+import structlog
+
+from adloom.brain.addresses import CAMPAIGN, advertiser_address, campaign_address
+from adloom.brain.catalog_store import read_rows
+from adloom.brain.configuration import advertiser_configuration, campaign_configuration
+from adloom.brain.kinds import all_kinds
+from adloom.brain.standing import AdvertiserSpend, CampaignStanding, advertiser_spend, campaign_standing
+from adloom.core.errors import UnavailableError
+from adloom.core.ids import AdvertiserId, CampaignId
+from adloom.runtime.entities.entity import Address
+from adloom.runtime.entities.kind import UnreadableStateError
+from adloom.runtime.postgres import Connection, Record
+
+STATES: Final = """
+    SELECT kind, key, format, state FROM brain_states
+      JOIN unnest($1::text[], $2::text[]) AS asked (kind, key) USING (kind, key)
+"""
+# A campaign's key begins with its advertiser's; the key is ordered by its bytes, in which `}` follows `|`.
+OF_AN_ADVERTISER: Final = """
+    SELECT kind, key, format, state FROM brain_states
+     WHERE kind = $1 AND key >= $2 || '|' AND key < $2 || '}'
+"""
+HOLDS_NOTHING: Final = 0  # For how long holds last, where there are none.
+
+_KINDS: Final = {kind.name: kind for kind in all_kinds()}
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+async def kept_states(connection: Connection, addresses: Iterable[Address]) -> dict[Address, Any]:
+    """Read states; who has none is left out, and None is one that this version cannot read."""
+    asked = sorted(set(addresses))
+    if not asked:
+        return {}
+    kinds, keys = [address.kind for address in asked], [address.key for address in asked]
+    return _decoded(await connection.fetch(STATES, kinds, keys))
+
+
+async def read_campaign(
+    connection: Connection, campaign_id: CampaignId, *, now: datetime
+) -> CampaignStanding:
+    """Read how the budgets of a campaign stand that is in the catalog."""
+    [row] = (await read_rows(connection, [campaign_id], [])).campaigns
+    config = campaign_configuration(row, version=0, hold_seconds=HOLDS_NOTHING, now=now)
+    address = campaign_address(campaign_id, config.advertiser_id)
+    states = _readable(await kept_states(connection, [address]))
+    return campaign_standing(states.get(address), config, now=now)
+
+
+async def read_advertiser(
+    connection: Connection, advertiser_id: AdvertiserId, *, now: datetime
+) -> AdvertiserSpend:
+    """Read how the day of an advertiser stands that is in the catalog."""
+    [row] = (await read_rows(connection, [], [advertiser_id])).advertisers
+    config = advertiser_configuration(row, version=0)
+    address = advertiser_address(advertiser_id)
+    own = _readable(await kept_states(connection, [address]))
+    campaigns = _readable(_decoded(await connection.fetch(OF_AN_ADVERTISER, CAMPAIGN, str(advertiser_id))))
+    return advertiser_spend(own.get(address), campaigns.values(), config, now=now)
+
+
+def _decoded(rows: Iterable[Record]) -> dict[Address, Any]:
+    states: dict[Address, Any] = {}
+    for kind, key, number, state in rows:
+        try:
+            states[Address(kind, key)] = _KINDS[kind].decoded(state, format_number=number)
+        except UnreadableStateError as error:
+            log.warning("budget_state_unreadable", kind=kind, key=key, error=str(error))
+            states[Address(kind, key)] = None
+    return states
+
+
+def _readable(states: dict[Address, Any]) -> dict[Address, Any]:
+    """Give the states, if all of them can be read: to leave one out would be to say that nothing was spent."""
+    if any(state is None for state in states.values()):
+        raise UnavailableError(
+            "The budget is kept by another version of Adloom than this one. Try again later."
+        )
+    return states

@@ -1,0 +1,96 @@
+"""Runs the brains while it is this worker's turn: one worker at a time."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final, Protocol, TypeAlias
+
+import structlog
+
+from adloom.core.errors import UnavailableError
+
+RENEW_SECONDS: Final = 1.5  # Thrice while a lease lasts.
+STANDBY_SECONDS: Final = 1.0
+
+Run: TypeAlias = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class Claim(Protocol):
+    """Who may run the brains."""
+
+    async def take(self) -> bool:
+        """Take the lease, or keep it; tell whether it is ours."""
+        ...
+
+    async def give_back(self) -> None:
+        """Give the lease back if it is ours."""
+        ...
+
+
+class Turn:
+    """Takes turns with other workers; `parts` run from the begin of a turn until they are told to stop."""
+
+    def __init__(
+        self,
+        claim: Claim,
+        parts: Sequence[Run],
+        *,
+        renew_seconds: float = RENEW_SECONDS,
+        standby_seconds: float = STANDBY_SECONDS,
+    ) -> None:
+        self._claim = claim
+        self._parts = parts
+        self._renew_seconds = renew_seconds
+        self._standby_seconds = standby_seconds
+        self.is_ours = False
+        # A plain counter, read by a collector.
+        self.turns = 0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Run the brains whenever it is our turn, until told to stop."""
+        while not stop.is_set():
+            try:
+                if await self._claim.take():
+                    await self._own(stop)
+            except UnavailableError as error:
+                log.warning("brains_wait", reason=error.detail)
+            except Exception:
+                # The outermost loop: whatever a part died of, all of them begin anew from what is kept.
+                log.exception("brains_failed")
+            if not stop.is_set():
+                await _pause(self._standby_seconds, stop)
+
+    async def _own(self, stop: asyncio.Event) -> None:
+        log.info("brains_begin")
+        self.turns += 1
+        self.is_ours = True
+        over = asyncio.Event()
+        try:
+            async with asyncio.TaskGroup() as group:
+                for part in self._parts:
+                    group.create_task(part(over))
+                await self._keep_claim(stop)
+                self.is_ours = False
+                over.set()
+        finally:
+            self.is_ours = False
+            with contextlib.suppress(UnavailableError):
+                await self._claim.give_back()
+            log.info("brains_end")
+
+    async def _keep_claim(self, stop: asyncio.Event) -> None:
+        """Say that we live, until we are told to stop or another owns the brains."""
+        is_ours = True
+        while is_ours and not stop.is_set():
+            await _pause(self._renew_seconds, stop)
+            # Who cannot be asked has given it to nobody: we go on, and the versions of states would tell.
+            with contextlib.suppress(UnavailableError):
+                is_ours = await self._claim.take()
+
+
+async def _pause(seconds: float, stop: asyncio.Event) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await stop.wait()
