@@ -142,7 +142,6 @@ def test_who_is_excluded_is_not_shown_not_even_as_an_evergreen() -> None:
     rows = [a_row("capped", 3, campaign_key=7, is_evergreen_fallback=True), a_row("other", 4, campaign_key=8)]
 
     assert titles(placement_of(*rows), exclusions=Exclusions(campaigns={"a": frozenset({7})})) == ["other"]
-    assert titles(placement_of(*rows), exclusions=Exclusions(banners={"b": frozenset({4})})) == ["capped"]
     assert titles(placement_of(rows[0]), exclusions=Exclusions(campaigns={"a": frozenset({7})})) == []
 
 

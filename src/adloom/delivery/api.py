@@ -14,9 +14,10 @@ from adloom.core.ids import IdSource
 from adloom.delivery.caps import CapBook
 from adloom.delivery.context import ContextReader
 from adloom.delivery.decide import may_serve
-from adloom.delivery.encode import AnswerEncoder
-from adloom.delivery.exclusions import Exclusions
+from adloom.delivery.encode import NO_LEASES, AnswerEncoder
+from adloom.delivery.holding import Held, Holder
 from adloom.delivery.index import Index, Placement
+from adloom.delivery.leases import LeaseBook
 from adloom.delivery.overrides import overrides_of
 from adloom.delivery.page import Choice, each_banner_once, is_without_repeats, page_of
 from adloom.delivery.rows import Delivery
@@ -78,6 +79,7 @@ class ServeRoutes:
         contexts: ContextReader | None = None,
         shelves: Shelves | None = None,
         cap_book: CapBook | None = None,
+        lease_book: LeaseBook | None = None,
         teller: ServedTeller | None = None,
     ) -> None:
         self._index = index
@@ -87,7 +89,7 @@ class ServeRoutes:
         self._contexts = contexts or ContextReader()
         self._context_of = self._contexts.context_of
         self._shelves = shelves or Shelves()
-        self._cap_book = cap_book or CapBook()
+        self._hold = Holder(self._shelves, cap_book or CapBook(), lease_book or LeaseBook()).held
         self._teller = teller
         self.served = 0
         self.empty = 0
@@ -109,9 +111,10 @@ class ServeRoutes:
         context = self._context_of(request, placement.zone, now)
         shelf = self._shelves.of(placement, now)
         offers = self._shelves.offers(shelf, context, second)
-        if placement.caps and request.method != b"HEAD":
-            offers = self._within_caps(offers, second)
-        return Answer(SERVED_HEAD, self._answer(request, placement, offers, now, second))
+        held = offers, NO_LEASES
+        if (placement.terms or placement.caps) and request.method != b"HEAD":
+            held = self._hold(offers, second)
+        return Answer(SERVED_HEAD, self._answer(request, placement, held, now, second))
 
     def serve_page(self, request: HotRequest) -> Answer:
         """Answer `POST /banners/serve`; a slug that is there twice is answered once."""
@@ -133,7 +136,7 @@ class ServeRoutes:
             asked.append((self._shelves.of(placement, now), context))
         answers = {
             shelf.placement.slug: self._answer(
-                request, shelf.placement, self._within_caps(offers, second), now, second, user_id
+                request, shelf.placement, self._hold(offers, second), now, second, user_id
             )
             for (shelf, _), offers in zip(asked, self._page_offers(asked, second), strict=True)
         }
@@ -163,11 +166,12 @@ class ServeRoutes:
         self,
         request: HotRequest,
         placement: Placement,
-        offers: Sequence[Offer],
+        held: Held,
         now: datetime,
         second: int,
         user_id: UUID | None = None,
     ) -> bytes:
+        offers, leases = held
         if offers:
             self.served += 1
         else:
@@ -175,19 +179,7 @@ class ServeRoutes:
         request_id = self._new_id()
         if self._teller is not None:
             self._teller.tell(request, placement, offers, request_id=request_id, now=now, user_id=user_id)
-        return self._encoder.answer(placement, offers, request_id, now, second)
-
-    def _within_caps(self, offers: Sequence[Offer], second: int) -> Sequence[Offer]:
-        """Leave out what is over a cap by now; who has reached it is out from the next request on."""
-        book = self._cap_book
-        kept = [
-            offer
-            for offer in offers
-            if not offer.candidate.is_capped or book.take(offer.candidate.campaign_key, second=second)
-        ]
-        if book.has_news:
-            self._shelves.exclude(Exclusions(campaigns=book.excluded()))
-        return kept
+        return self._encoder.answer(placement, offers, request_id, now, second, leases)
 
 
 def _refusal_of(placement: Placement | None) -> Answer:

@@ -74,6 +74,13 @@ class CapBook:
         self.has_news |= left <= 1
         return left > 0
 
+    def put_back(self, campaign_key: int) -> None:
+        """Put an offer back that was taken just now, and is not made after all."""
+        held = self._held.get(campaign_key)
+        if held:
+            held.pop()
+            self.has_news = True
+
     def excluded(self) -> dict[str, frozenset[int]]:
         """Tell who has reached a cap, by its name."""
         self.has_news = False

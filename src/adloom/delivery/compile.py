@@ -20,6 +20,7 @@ from adloom.delivery.rows import (
     Snapshot,
     Standing,
 )
+from adloom.delivery.terms import Terms
 from adloom.ledger.token import SLOT_MAX
 from adloom.pacing.schedule import ScheduleStatus, zone_named
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
@@ -85,6 +86,7 @@ def compiling(rows: PlacementRows, shared: Shared) -> Steps[Placement]:
     evergreens: list[Candidate] = []
     creatives: dict[bytes, bytes] = {}
     caps: dict[int, Caps] = {}
+    terms: dict[int, Terms] = {}
     for number, one in enumerate(ordered):
         if number % ROWS_A_STEP == 0:
             yield
@@ -101,6 +103,8 @@ def compiling(rows: PlacementRows, shared: Shared) -> Steps[Placement]:
             evergreens.append(candidate)
         if one.caps is not None:
             caps[one.campaign_key] = one.caps
+        if candidate.is_leased and one.campaign_key not in terms:
+            terms[one.campaign_key] = Terms(one.campaign_id, one.advertiser_id, one.price.cost)
     primary_blocks = yield from _in_blocks(primaries)
     fallback_blocks = yield from _in_blocks(fallbacks)
     evergreen_blocks = yield from _in_blocks(evergreens, is_for_everybody=True)
@@ -120,6 +124,7 @@ def compiling(rows: PlacementRows, shared: Shared) -> Steps[Placement]:
         fallback_blocks=len(fallback_blocks),
         creatives=creatives,
         caps=caps,
+        terms=terms,
     )
 
 
@@ -165,6 +170,8 @@ def _candidate(row: AssignmentRow, pair: bytes, creative: bytes, shared: Shared)
         timing=shared.one(timing) if (timing := _timing(row)) else None,
         rules=shared.one(row.rules),
         is_capped=row.caps is not None,
+        price=shared.one(row.price),
+        is_leased=row.is_limited and row.price.cost > 0,
     )
 
 

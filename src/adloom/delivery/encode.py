@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
 from adloom.core.ids import IdSource, WrittenId
 from adloom.delivery.index import Placement
 from adloom.delivery.shelves import Offer
-from adloom.ledger.token import TokenSigner
+from adloom.ledger.token import SLOT_MAX, TokenSigner
 
+NO_LEASES: Final = (0,) * (SLOT_MAX + 1)
 _MILLISECONDS = tuple(b".%03dZ" % millisecond for millisecond in range(1000))
 
 
@@ -24,16 +26,24 @@ class AnswerEncoder:
         self._click_prefix = b'","clickUrl":"%b/c/' % origin
         self._stamp = MillisecondStamp()
 
-    def answer(
-        self, placement: Placement, offers: Sequence[Offer], request_id: WrittenId, now: datetime, second: int
+    def answer(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
+        self,
+        placement: Placement,
+        offers: Sequence[Offer],
+        request_id: WrittenId,
+        now: datetime,
+        second: int,
+        leases: Sequence[int] = NO_LEASES,
     ) -> bytes:
-        """Encode what fills one placement, as a request of its own."""
+        """Encode what fills one placement, as a request of its own; each offer has its lease."""
         issued = request_id.bytes
         sign, impression, click = self._sign, self._impression_prefix, self._click_prefix
         # One join of many parts: formatting them would read the format, and copy twice.
         parts = [placement.head]
         for slot, offer in enumerate(offers):
-            token = sign(offer.token_ids, request_id=issued, issued_at=second, slot=slot)
+            token = sign(
+                offer.token_terms, request_id=issued, issued_at=second, slot=slot, lease=leases[slot]
+            )
             candidate = offer.candidate
             parts += (
                 b"," if slot else b"",

@@ -14,6 +14,7 @@ import msgspec
 from adloom.core.ids import PlacementId
 from adloom.delivery.creative import destination_in, pair_of
 from adloom.delivery.rows import Caps, Delivery
+from adloom.delivery.terms import FREE, Price, Terms
 from adloom.pacing.schedule import Schedule
 from adloom.targeting.bitmaps import TargetingBlock
 from adloom.targeting.rules import Rule
@@ -44,6 +45,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     timing: Timing | None  # None is always.
     rules: tuple[Rule, ...]
     is_capped: bool
+    price: Price = FREE
+    is_leased: bool = False  # Offers of it are made only out of a lease of its campaign's budget.
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +85,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     fallback_blocks: int
     creatives: Mapping[bytes, bytes]  # Of everything that was ever assigned here and still is, by `pair_of`.
     caps: Mapping[int, Caps]  # Of the candidates' campaigns, by key.
+    terms: Mapping[int, Terms]  # Of those that need leases.
 
 
 class KnownIds(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ everything anew, which would mend whatever an incremental update ever got wrong.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -43,13 +43,14 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 class IndexKeeper:
     """Holds the current index; readers take it once per request, so that they never see two."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that it is composed of
         self,
         pool: Pool,
         valkey: Valkey,
         clock: Clock,
         *,
         shelves: Shelves | None = None,
+        swapped: Callable[[Index], None] | None = None,
         quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
         self._pool = pool
@@ -57,6 +58,7 @@ class IndexKeeper:
         self._clock = clock
         self._quiet_seconds = quiet_seconds
         self.shelves = shelves or Shelves()
+        self._swapped = swapped
         self.cap_book = CapBook()
         self._cap_counts = CapCounts()
         self._caps: dict[int, Caps] = {}
@@ -178,6 +180,8 @@ class IndexKeeper:
         self._caps = {
             key: caps for placement in index.by_key.values() for key, caps in placement.caps.items()
         }
+        if self._swapped is not None:
+            self._swapped(index)
 
     async def _learn_caps(self, connection: Connection, now: datetime) -> None:
         counts = await self._cap_counts.look(connection, self._caps, now)

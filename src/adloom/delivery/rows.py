@@ -6,7 +6,8 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.ids import BannerId, CampaignId, PlacementId
+from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId
+from adloom.delivery.terms import FREE, Price
 from adloom.pacing.schedule import Schedule, ScheduleStatus
 from adloom.targeting.rules import Rule
 
@@ -77,6 +78,9 @@ class AssignmentRow(msgspec.Struct, frozen=True, kw_only=True):
     schedule: Schedule = EVERGREEN
     rules: tuple[Rule, ...] = ()
     caps: Caps | None = None
+    advertiser_id: AdvertiserId | None = None
+    price: Price = FREE
+    is_limited: bool = False  # By a budget of the campaign, or of who pays for it.
     display_order: int
     weight: int
     campaign_priority: int

@@ -1,58 +1,127 @@
 """What each placement has to offer at the moment, and the answers made from it: all that changes here.
 
 The index is immutable; what changes under it is who is in time and who is excluded. A shelf keeps both
-as bitmaps, and with them the answers by context. They go when the bitmaps change, at once and only
-those of this placement.
+as bitmaps, and with them the answers by context. They go when the bitmaps change, at once, only those
+of this placement, and only where an answer may be another one.
 """
 
 from collections import deque
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
 from adloom.delivery.compile import finished
-from adloom.delivery.creative import ids_of, token_ids_of
+from adloom.delivery.creative import ids_of, token_terms_of
 from adloom.delivery.decide import decide
-from adloom.delivery.exclusions import NOBODY, Exclusions, remaining
+from adloom.delivery.exclusions import Excluded, Exclusions, Ranks, excluded_masks, ranking
 from adloom.delivery.index import Candidate, Index, Placement
 from adloom.delivery.openings import Openings, advanced, opening
+from adloom.ledger.token import packed_charge
+from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 from adloom.targeting.context import Context
 
 ANSWERS_KEPT_SECONDS = 60
 ANSWERS_MAX = 10_000  # Beyond this the oldest go: all of them would, within `keep_seconds`.
+CAMPAIGNS_A_STEP = 64
+CAPS: Final = "caps"
+BUDGETS: Final = "budgets"
+
+_NOBODY_YET: Final = -1
+_EVERYBODY: Final = 1 << 62  # Behind every rank.
 
 
 class Offer(msgspec.Struct, frozen=True, gc=False):
     """A candidate that fills a slot, as far as it is the same for every request."""
 
     candidate: Candidate
-    token_ids: bytes
+    token_terms: bytes
     ids: bytes
 
 
 class Shelf:
     """One placement's candidates at the moment."""
 
-    __slots__ = ("_offers", "answers", "available", "exclusions", "openings", "placement", "since", "until")
+    __slots__ = (
+        "_chosen",
+        "_excluded",
+        "_last_rank",
+        "_offers",
+        "answers",
+        "as_of",
+        "available",
+        "is_asked",
+        "openings",
+        "placement",
+        "ranks",
+        "since",
+        "until",
+    )
 
-    def __init__(self, placement: Placement, openings: Openings, exclusions: Exclusions) -> None:
+    def __init__(self, placement: Placement, openings: Openings, ranks: Ranks, excluded: Excluded) -> None:
         self.placement = placement
+        self.ranks = ranks
+        self.is_asked = False  # Since somebody last wanted to know.
         self._offers: dict[bytes, Offer] = {}  # Made when a candidate is first chosen; answers share them.
         self.answers: dict[Context, tuple[int, tuple[Offer, ...]]] = {}
-        self.available: tuple[int, ...] = ()
-        self.stock(openings, exclusions)
-
-    def stock(self, openings: Openings, exclusions: Exclusions) -> None:
-        """Put out what may serve now; answers made from the same stay."""
-        available = remaining(openings.masks, self.placement, exclusions)
-        if available != self.available:
-            self.answers.clear()
+        self._chosen: set[int] = set()  # Campaigns that are in an answer.
+        self._last_rank = _NOBODY_YET  # Who stands behind it changes no answer by being there.
+        self.available: list[int] = []
+        self._excluded: list[int] = []
         self.openings = openings
         self.since = openings.since
         self.until = openings.until
-        self.exclusions = exclusions
-        self.available = available
+        self.exclude(excluded)
+
+    def open(self, openings: Openings) -> None:
+        """Put out whose time it is now; answers made from the same stay."""
+        self.openings = openings
+        self.since = openings.since
+        self.until = openings.until
+        self._restock()
+
+    def exclude(self, excluded: Excluded) -> None:
+        """Take those away who are excluded, and no others."""
+        # Whichever are fewer are looked up among the others.
+        among = excluded if len(excluded) < len(self.ranks) else filter(excluded.__contains__, self.ranks)
+        self._excluded = excluded_masks(self.placement, self.ranks, among)
+        self.as_of = excluded.changes
+        self._restock()
+
+    def mark(self, campaign_key: int, *, is_out: bool) -> None:
+        """Take a campaign away, or put it back."""
+        ranks = self.ranks.get(campaign_key)
+        if ranks is None:
+            return
+        masks, excluded, available = self.openings.masks, self._excluded, self.available
+        is_changed = False
+        for rank in ranks:
+            number, position = rank // BLOCK_CANDIDATES_MAX, rank % BLOCK_CANDIDATES_MAX
+            bit = 1 << position
+            if is_out:
+                excluded[number] |= bit
+                is_flipped = available[number] & bit
+            else:
+                excluded[number] &= ~bit
+                is_flipped = masks[number] & ~available[number] & bit
+            if is_flipped:
+                available[number] ^= bit
+                is_changed = True
+        # Who leaves changes the answers that he is in, who comes those that he would be in.
+        if is_changed and (campaign_key in self._chosen if is_out else ranks[0] <= self._last_rank):
+            self._forget()
+
+    def remember(self, context: Context, until: int, offers: tuple[Offer, ...]) -> None:
+        """Keep an answer, and what could change it: who is in it, and who stands before its last."""
+        self.answers[context] = (until, offers)
+        last = _EVERYBODY
+        for offer in offers:
+            self._chosen.add(offer.candidate.campaign_key)
+        if len(offers) >= self.placement.slots_max:
+            # The last that the campaign has here: one of its candidates was chosen, and none stands behind it.
+            last = self.ranks[offers[-1].candidate.campaign_key][-1]
+        self._last_rank = max(self._last_rank, last)
 
     def offers_of(self, candidates: Iterable[Candidate]) -> tuple[Offer, ...]:
         """Prepare what every answer with these candidates has in common."""
@@ -61,10 +130,24 @@ class Shelf:
         for one in candidates:
             offer = made.get(one.pair)
             if offer is None:
-                token_ids = token_ids_of(one.pair, self.placement.id.bytes)
-                offer = made[one.pair] = Offer(one, token_ids, ids_of(one.pair))
+                charge = packed_charge(one.price.cost, one.price.charged_by)
+                terms = token_terms_of(one.pair, self.placement.id.bytes, charge)
+                offer = made[one.pair] = Offer(one, terms, ids_of(one.pair))
             offers.append(offer)
         return tuple(offers)
+
+    def _restock(self) -> None:
+        available = [
+            mask & ~excluded for mask, excluded in zip(self.openings.masks, self._excluded, strict=True)
+        ]
+        if available != self.available:
+            self._forget()
+            self.available = available
+
+    def _forget(self) -> None:
+        self.answers.clear()
+        self._chosen.clear()
+        self._last_rank = _NOBODY_YET
 
 
 class Shelves:
@@ -74,27 +157,55 @@ class Shelves:
         self._keep_seconds = keep_seconds
         self._answers_max = answers_max
         self._by_key: dict[int, Shelf] = {}
+        self._placements: dict[int, set[int]] = {}  # By campaign, the placements that have a shelf with it.
         self._kept: deque[tuple[dict[Context, tuple[int, tuple[Offer, ...]]], Context]] = deque()
-        self._exclusions = NOBODY
+        self._excluded = Excluded()
+        self._asked: list[Shelf] = []
         self.hits = 0
         self.misses = 0
 
-    def exclude(self, exclusions: Exclusions) -> None:
-        """Say who may not serve from now on."""
-        if exclusions != self._exclusions:
-            self._exclusions = exclusions
+    def exclude(self, exclusions: Exclusions, *, source: str = CAPS) -> None:
+        """Say who may not serve from now on, as far as one source knows."""
+        self._mark(self._excluded.replace(source, exclusions))
+
+    def change(self, changes: Mapping[int, str | None], *, source: str = BUDGETS) -> None:
+        """Say of some campaigns why they may not serve from now on, or with None that they may."""
+        self._mark(self._excluded.change(source, changes))
+
+    def excluded_by(self, source: str) -> dict[str, frozenset[int]]:
+        """Tell who may not serve, as far as one source knows, by the name of the reason."""
+        return self._excluded.by(source)
+
+    def asked(self) -> list[int]:
+        """Tell which placements were asked for since this was last asked."""
+        asked, self._asked = self._asked, []
+        for shelf in asked:
+            shelf.is_asked = False
+        return [shelf.placement.key for shelf in asked]
 
     def preparing(self, placement: Placement, *, now: datetime) -> Generator[None, None, Shelf]:
         """Make a shelf ahead of the first request for it, with pauses."""
         openings = yield from opening(placement, now=now)
-        return Shelf(placement, openings, self._exclusions)
+        ranks = yield from ranking(placement)
+        for number, campaign_key in enumerate(ranks):
+            if number % CAMPAIGNS_A_STEP == 0:
+                yield
+            self._placements.setdefault(campaign_key, set()).add(placement.key)
+        return Shelf(placement, openings, ranks, self._excluded)
 
     def put_up(self, index: Index, shelves: Iterable[Shelf]) -> None:
         """Take shelves that were prepared, in the moment in which their index becomes the current one."""
         for shelf in shelves:
+            if (
+                shelf.as_of != self._excluded.changes
+            ):  # Who was excluded since it was prepared is not out yet.
+                shelf.exclude(self._excluded)
+            before = self._by_key.get(shelf.placement.key)
             self._by_key[shelf.placement.key] = shelf
+            if before is not None:
+                self._without(before, keeping=shelf.ranks)
         for key in self._by_key.keys() - index.by_key.keys():
-            del self._by_key[key]
+            self._without(self._by_key.pop(key), keeping={})
 
     def of(self, placement: Placement, now: datetime) -> Shelf:
         """Give the shelf of a placement as it is now."""
@@ -102,36 +213,46 @@ class Shelves:
         if shelf is None or shelf.placement is not placement:
             shelf = self._by_key[placement.key] = finished(self.preparing(placement, now=now))
         elif not shelf.since <= now < shelf.until:
-            shelf.stock(_reopened(shelf, now), self._exclusions)
-        elif shelf.exclusions is not self._exclusions:
-            shelf.stock(shelf.openings, self._exclusions)
+            shelf.open(_reopened(shelf, now))
+        if not shelf.is_asked:
+            shelf.is_asked = True
+            self._asked.append(shelf)
         return shelf
 
     def offers(self, shelf: Shelf, context: Context, second: int) -> tuple[Offer, ...]:
         """Decide, or remember what was decided for the same context a moment ago."""
-        answers = shelf.answers
-        answer = answers.get(context)
+        answer = shelf.answers.get(context)
         if answer is not None and second < answer[0]:
             self.hits += 1
             return answer[1]
         self.misses += 1
         offers = shelf.offers_of(decide(shelf.placement, context, shelf.available))
         if self._keep_seconds:
-            self._keep(answers, context, second + self._keep_seconds, offers)
+            self._keep(shelf, context, second + self._keep_seconds, offers)
         return offers
 
-    def _keep(
-        self,
-        answers: dict[Context, tuple[int, tuple[Offer, ...]]],
-        context: Context,
-        until: int,
-        offers: tuple[Offer, ...],
-    ) -> None:
-        answers[context] = (until, offers)
-        self._kept.append((answers, context))
+    def _keep(self, shelf: Shelf, context: Context, until: int, offers: tuple[Offer, ...]) -> None:
+        shelf.remember(context, until, offers)
+        self._kept.append((shelf.answers, context))
         if len(self._kept) > self._answers_max:
             oldest, its_context = self._kept.popleft()
             oldest.pop(its_context, None)
+
+    def _mark(self, campaign_keys: Iterable[int]) -> None:
+        for campaign_key in campaign_keys:
+            is_out = campaign_key in self._excluded
+            for placement_key in self._placements.get(campaign_key, ()):
+                shelf = self._by_key.get(placement_key)
+                if shelf is not None:
+                    shelf.mark(campaign_key, is_out=is_out)
+
+    def _without(self, shelf: Shelf, *, keeping: Ranks) -> None:
+        """Forget that campaigns have candidates on a shelf that was taken down."""
+        for campaign_key in shelf.ranks.keys() - keeping.keys():
+            placements = self._placements.get(campaign_key, set())
+            placements.discard(shelf.placement.key)
+            if not placements:
+                self._placements.pop(campaign_key, None)
 
 
 def _reopened(shelf: Shelf, now: datetime) -> Openings:

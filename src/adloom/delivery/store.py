@@ -13,6 +13,7 @@ import msgspec
 from adloom.catalog.version import current_version
 from adloom.core.errors import AdloomError
 from adloom.delivery.rows import AssignmentRow, Caps, PlacementRow, PlacementRows, Standing
+from adloom.delivery.terms import price_of
 from adloom.pacing.schedule import Schedule, ScheduleStatus
 from adloom.runtime.postgres import Connection, Record
 from adloom.targeting.rules import Rule, rule_of
@@ -79,6 +80,9 @@ ASSIGNMENTS = _query(
                 WHEN NOT banner.is_active THEN 'banner_inactive'
                 ELSE 'live' END AS standing,
            campaign.starts_at, campaign.ends_at, campaign.impression_cap, campaign.click_cap,
+           payer.public_id AS advertiser_id, campaign.bid_type::text AS bid_type, campaign.bid_amount_micros,
+           campaign.budget_daily_paisa IS NOT NULL OR campaign.budget_total_paisa IS NOT NULL
+               OR payer.daily_budget_paisa IS NOT NULL AS is_limited,
            assignment.display_order, assignment.weight, campaign.priority AS campaign_priority,
            banner.priority AS banner_priority, assignment.is_fallback, assignment.fallback_priority,
            banner.is_evergreen_fallback,
@@ -129,7 +133,8 @@ async def touched(connection: Connection, *, since: int) -> Touched | None:
     """Read what changed after a version, None where that is too long ago to know."""
     if await connection.fetchval(OLDEST_CHANGE) > since + 1:
         return None
-    keys: dict[str, list[int]] = {"placement": [], "banner": [], "campaign": []}
+    # An advertiser's budget is no part of the index; where it is more than that, its campaigns are named too.
+    keys: dict[str, list[int]] = {"placement": [], "banner": [], "campaign": [], "advertiser": []}
     for noun, key in await connection.fetch(CHANGED_KEYS, since):
         keys[noun].append(key)
     affected = await connection.fetch(AFFECTED_PLACEMENTS, keys["banner"], keys["campaign"])
@@ -264,6 +269,7 @@ def _assignments(
             None if recurrence_rule is None else created_at,
         )
         impressions, clicks = fields.pop("impression_cap"), fields.pop("click_cap")
+        price = price_of(fields.pop("bid_type"), fields.pop("bid_amount_micros"))
         standing = Standing(fields.pop("standing"))
         own_rules = rules.get(fields["campaign_key"], ())
         if own_rules is None and standing is Standing.LIVE:
@@ -275,4 +281,5 @@ def _assignments(
             schedule=schedule,
             rules=own_rules or (),
             caps=None if impressions is None and clicks is None else Caps(impressions, clicks),
+            price=price,
         )

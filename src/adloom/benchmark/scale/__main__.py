@@ -31,7 +31,7 @@ def main() -> None:
     table = Table(title="CPU µs per request, the best of many turns", title_justify="left", title_style="dim")
     for heading in ("campaigns", "placements", "assignments", "compile s", "step ms", "MiB", "filled"):
         table.add_column(heading, justify="right")
-    for heading in ("decide µs", "hit µs", "miss µs"):
+    for heading in ("decide µs", "hit µs", "leased µs", "miss µs"):
         table.add_column(heading, justify="right")
     for size in SIZES:
         table.add_row(*_cells(_measured(size)))
@@ -52,7 +52,10 @@ def _cells(cost: Cost) -> list[str]:
         f"{cost.longest_step_millis:.1f}",
         f"{cost.resident_mebibytes:.0f}",
         f"{cost.filled_share:.0%}",
-        *(f"{micros:.1f}" for micros in (cost.decide_micros, cost.hit_micros, cost.miss_micros)),
+        *(
+            f"{micros:.1f}"
+            for micros in (cost.decide_micros, cost.hit_micros, cost.leased_micros, cost.miss_micros)
+        ),
     ]
 
 

@@ -8,7 +8,9 @@ from uuid import UUID
 import msgspec
 
 from adloom.core.ids import BannerId, CampaignId, PlacementId
+from adloom.core.money import Micros
 from adloom.delivery.rows import AssignmentRow, PlacementRow, Snapshot
+from adloom.delivery.terms import Price
 from adloom.targeting.context import Context
 from adloom.targeting.rules import Rule, rule_of
 
@@ -19,6 +21,7 @@ DEVICES: Final = ["mobile", "tablet", "desktop"]
 SITES: Final = 100
 SEGMENTS: Final = 50
 SLOTS: Final = 1  # As many banners in every answer, whatever the size of the catalog.
+COST: Final = Micros(1_000)
 SOON: Final = datetime(2030, 1, 1, tzinfo=UTC)
 
 
@@ -48,6 +51,14 @@ def a_catalog(size: Size) -> Snapshot:
         banner_ids=[banner_id for _, banner_id, _ in campaigns],
         campaign_ids=[campaign_id for campaign_id, _, _ in campaigns],
     )
+
+
+def with_budgets(snapshot: Snapshot) -> Snapshot:
+    """Let every offer of a catalog cost something that somebody limits."""
+    priced = [
+        msgspec.structs.replace(row, price=Price(COST), is_limited=True) for row in snapshot.assignments
+    ]
+    return msgspec.structs.replace(snapshot, assignments=priced)
 
 
 def some_contexts(count: int) -> list[Context]:

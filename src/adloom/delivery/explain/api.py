@@ -85,13 +85,16 @@ async def explain(
     """
     async with pool.acquire() as connection:
         found = await read(
-            connection, slug, publisher_id=actor.account_id if actor.role is Role.PUBLISHER else None
+            connection,
+            slug,
+            publisher_id=actor.account_id if actor.role is Role.PUBLISHER else None,
+            now=now,
         )
     if found is None:
         raise PlacementNotFoundError("There is no placement with this slug.")
     zone = zone_named(found.rows.placement.timezone) or UTC_ZONE
     context = _contexts.context_of(_as_reader(request), zone, now)
-    verdicts = explained(found.rows, context, counts=found.counts, now=now)
+    verdicts = explained(found.rows, context, counts=found.counts, budgets=found.budgets, now=now)
     if actor.role is Role.ADVERTISER:
         verdicts = [one for one in verdicts if found.owners.get(one.campaign_id) == actor.account_id]
     return _explanation(verdicts, context)

@@ -1,6 +1,7 @@
 """Reading one placement as the index would, with what an explanation needs besides."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from uuid import UUID
 
 import msgspec
@@ -8,6 +9,7 @@ import msgspec
 from adloom.delivery import store
 from adloom.delivery.cap_counts import counts_of
 from adloom.delivery.caps import Counts
+from adloom.delivery.explain.budget_store import lacking_budgets
 from adloom.delivery.rows import PlacementRows
 from adloom.runtime.postgres import Connection
 
@@ -24,14 +26,17 @@ OWNERS = """
 
 
 class Explainable(msgspec.Struct, frozen=True, kw_only=True):
-    """A placement with its candidates, whose their campaigns are, and what those have had."""
+    """A placement with its candidates, whose their campaigns are, what those have had, and which budget they lack."""
 
     rows: PlacementRows
     owners: Mapping[UUID, UUID]
     counts: Mapping[int, Counts]
+    budgets: Mapping[int, str]
 
 
-async def read(connection: Connection, slug: str, *, publisher_id: UUID | None) -> Explainable | None:
+async def read(
+    connection: Connection, slug: str, *, publisher_id: UUID | None, now: datetime
+) -> Explainable | None:
     """Read a placement; with a publisher, only one of its own."""
     async with store.one_version(connection):
         key = await connection.fetchval(PLACEMENT_KEY, slug, publisher_id)
@@ -44,4 +49,5 @@ async def read(connection: Connection, slug: str, *, publisher_id: UUID | None) 
             rows=rows,
             owners={row[0]: row[1] for row in await connection.fetch(OWNERS, campaigns)},
             counts=await counts_of(connection, capped) if capped else {},
+            budgets=await lacking_budgets(connection, rows.assignments, now=now),
         )

@@ -1,7 +1,7 @@
 """What becomes of every candidate of a placement for one request, and what would have to change.
 
 The decision itself is asked who fills the slots, so that an explanation cannot disagree with what is
-served; every rule, date and cap is then looked at one by one, in the order in which they decide.
+served; every rule, date, cap and budget is then looked at one by one, in the order in which they decide.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from enum import StrEnum
 import msgspec
 
 from adloom.core.ids import BannerId, CampaignId
-from adloom.delivery.caps import CLICK_CAP, IMPRESSION_CAP, NONE_YET, Counts, cap_reached
+from adloom.delivery.caps import NONE_YET, Counts, cap_reached
 from adloom.delivery.compile import Shared, compiling, fill_order, finished
 from adloom.delivery.creative import pair_of
 from adloom.delivery.decide import decide
@@ -39,6 +39,15 @@ class Outcome(StrEnum):
     REMOVED = "removed"
 
 
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known beside the rows: who asks, what campaigns have had, which budget they lack, and when that is."""
+
+    context: Context
+    counts: Mapping[int, Counts]
+    budgets: Mapping[int, str]
+    now: datetime
+
+
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """What became of one candidate, and why."""
 
@@ -52,15 +61,21 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explained(
-    rows: PlacementRows, context: Context, *, counts: Mapping[int, Counts], now: datetime
+    rows: PlacementRows,
+    context: Context,
+    *,
+    counts: Mapping[int, Counts],
+    now: datetime,
+    budgets: Mapping[int, str] | None = None,
 ) -> list[Verdict]:
     """Judge all candidates, those who come first in filling slots first."""
     ordered = sorted(rows.assignments, key=fill_order)
     whole = _placement_reason(rows.placement)
     if whole is not None:
         return [_judged(row, Outcome.REMOVED, whole) for row in ordered]
-    winners = _winners(rows, context, counts, now)
-    return [_verdict(row, rows.placement, winners, context, counts, now) for row in ordered]
+    facts = Facts(context=context, counts=counts, budgets=budgets or {}, now=now)
+    winners = _winners(rows, facts)
+    return [_verdict(row, rows.placement, winners, facts) for row in ordered]
 
 
 def _placement_reason(placement: PlacementRow) -> Reason | None:
@@ -69,30 +84,23 @@ def _placement_reason(placement: PlacementRow) -> Reason | None:
     return None if placement.delivery is Delivery.DIRECT else REASONS["placement_not_direct"]
 
 
-def _winners(
-    rows: PlacementRows, context: Context, counts: Mapping[int, Counts], now: datetime
-) -> Sequence[bytes]:
+def _winners(rows: PlacementRows, facts: Facts) -> Sequence[bytes]:
     placement = finished(compiling(rows, Shared()))
-    masks = finished(opening(placement, now=now)).masks
-    reached: dict[str, set[int]] = {IMPRESSION_CAP: set(), CLICK_CAP: set()}
+    masks = finished(opening(placement, now=facts.now)).masks
+    out: dict[str, set[int]] = {}
     for key, caps in placement.caps.items():
-        name = cap_reached(caps, counts.get(key, NONE_YET))
+        name = cap_reached(caps, facts.counts.get(key, NONE_YET))
         if name is not None:
-            reached[name].add(key)
-    exclusions = Exclusions(campaigns={name: frozenset(keys) for name, keys in reached.items()})
+            out.setdefault(name, set()).add(key)
+    for key, name in facts.budgets.items():
+        out.setdefault(name, set()).add(key)
+    exclusions = Exclusions(campaigns={name: frozenset(keys) for name, keys in out.items()})
     available = remaining(masks, placement, exclusions)
-    return [one.pair for one in decide(placement, context, available)]
+    return [one.pair for one in decide(placement, facts.context, available)]
 
 
-def _verdict(  # noqa: PLR0913, PLR0917 - the facts of a case
-    row: AssignmentRow,
-    placement: PlacementRow,
-    winners: Sequence[bytes],
-    context: Context,
-    counts: Mapping[int, Counts],
-    now: datetime,
-) -> Verdict:
-    removal = _removal(row, context, counts, now)
+def _verdict(row: AssignmentRow, placement: PlacementRow, winners: Sequence[bytes], facts: Facts) -> Verdict:
+    removal = _removal(row, facts)
     if pair_of(row.banner_id, row.campaign_id) in winners:
         return _judged(row, Outcome.WON, _won(row, placement, removal))
     if removal is not None:
@@ -109,27 +117,27 @@ def _won(row: AssignmentRow, placement: PlacementRow, removal: Reason | None) ->
     return REASONS["won_as_fallback" if row.is_fallback else "won"]
 
 
-def _removal(
-    row: AssignmentRow, context: Context, counts: Mapping[int, Counts], now: datetime
-) -> Reason | None:
-    """Name the first step that removes a candidate: status, dates, rules, schedule, caps."""
+def _removal(row: AssignmentRow, facts: Facts) -> Reason | None:
+    """Name the first step that removes a candidate: status, dates, rules, schedule, caps, budgets."""
+    now = facts.now
     if row.standing is not Standing.LIVE:
         return REASONS[row.standing]
     if (row.starts_at is not None and now < row.starts_at) or (
         row.ends_at is not None and row.ends_at <= now
     ):
         return campaign_dates_reason(row, now)
-    rule = first_failing(row.rules, context)
+    rule = first_failing(row.rules, facts.context)
     if rule is not None:
-        return rule_reason(rule, context)
+        return rule_reason(rule, facts.context)
     closed = why_closed(row.schedule, now=now)
     if closed is not None:
         return schedule_reason(closed, row.schedule)
     if row.caps is not None:
-        name = cap_reached(row.caps, counts.get(row.campaign_key, NONE_YET))
+        name = cap_reached(row.caps, facts.counts.get(row.campaign_key, NONE_YET))
         if name is not None:
             return cap_reason(name, row.caps)
-    return None
+    lacking = facts.budgets.get(row.campaign_key)
+    return None if lacking is None else REASONS[lacking]
 
 
 def _judged(row: AssignmentRow, outcome: Outcome, reason: Reason) -> Verdict:

@@ -97,6 +97,30 @@ REASONS: Final = {
             "The banner's assignment to this placement is switched off.",
             "Set isActive of the assignment.",
         ),
+        Reason(
+            "daily_budget",
+            "What is left of the campaign's daily budget does not pay for one more offer; "
+            "offers that are out and may still be charged count as spent.",
+            "Raise budgetDailyPaisa of the campaign, or wait for its next day.",
+        ),
+        Reason(
+            "total_budget",
+            "What is left of the campaign's total budget does not pay for one more offer; "
+            "offers that are out and may still be charged count as spent.",
+            "Raise budgetTotalPaisa of the campaign.",
+        ),
+        Reason(
+            "advertiser_budget",
+            "What is left of the advertiser's daily budget does not pay for one more offer; "
+            "offers of all its campaigns that are out and may still be charged count as spent.",
+            "Raise dailyBudgetPaisa of the advertiser, or wait for its next day.",
+        ),
+        Reason(
+            "pacing",
+            "The campaign spreads its daily budget over the day, and has spent what it may have spent by now.",
+            "Nothing is wrong: it goes on bit by bit. To spend faster, raise budgetDailyPaisa of the campaign, "
+            "or set its pacingStrategy to Accelerated.",
+        ),
         Reason(Standing.BANNER_DELETED, "The banner is deleted.", "Restore the banner."),
         Reason(Standing.BANNER_INACTIVE, "The banner is switched off.", "Activate the banner."),
     )
