@@ -4,6 +4,8 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+import msgspec
+
 from adloom.entrypoints.listeners import LISTEN_FD, port_of
 from adloom.entrypoints.probe import wait_until_ok
 from adloom.runtime.processes.child import Child
@@ -13,6 +15,10 @@ from adloom.runtime.processes.program import Program
 PROBES_PER_CHILD = 8
 # A little longer than a delivery process gives the requests that it has begun.
 STOP_SECONDS_MAX = 5.2
+WORKER = "worker"
+# It hears what delivery processes return as they end, and then stops itself; all that takes no longer than theirs may.
+WORKER_OUTLIVES_SECONDS_MAX = 2.0
+WORKER_STOP_SECONDS_MAX = 3.2
 
 
 def delivery_children(
@@ -29,7 +35,9 @@ def delivery_children(
         await wait_until_ok(host, port_of(listeners[0]), "/health/ready", connections=probes)
 
     return [
-        _child(f"delivery-{number}", listener, wait_until_ready, environment, metrics_port)
+        msgspec.structs.replace(
+            _child(f"delivery-{number}", listener, wait_until_ready, environment, metrics_port), tells=WORKER
+        )
         for number, (listener, metrics_port) in enumerate(zip(listeners, metrics_ports, strict=True), start=1)
     ]
 
@@ -53,7 +61,10 @@ def worker_child(
     async def wait_until_ready() -> None:
         await wait_until_ok(host, port_of(listener), "/health")
 
-    return _child("worker", listener, wait_until_ready, environment, metrics_port)
+    child = _child(WORKER, listener, wait_until_ready, environment, metrics_port)
+    return msgspec.structs.replace(
+        child, stop_seconds_max=WORKER_STOP_SECONDS_MAX, outlives_seconds_max=WORKER_OUTLIVES_SECONDS_MAX
+    )
 
 
 def _child(

@@ -42,6 +42,10 @@ class Child(msgspec.Struct, frozen=True, kw_only=True):
     # None is our own standard error.
     log_file: Path | None = None
     stop_seconds_max: float = 5.0
+    # The name of one of its stage who has to hear what it says as it ends,
+    tells: str | None = None
+    # and for how long one whom others tell something goes on until they have ended.
+    outlives_seconds_max: float = 0.0
 
 
 class KeptChild:

@@ -1,7 +1,7 @@
 """Keeps child processes alive, and stops them in order.
 
 Children are started in stages, each when the one before it is ready, and stopped in the
-opposite order.
+opposite order. Of a stage one may go on for a while until others have ended who tell it something.
 """
 
 import asyncio
@@ -46,15 +46,20 @@ class Supervisor:
         for stage in reversed(self._stages):
             async with asyncio.TaskGroup() as group:
                 for kept, keeper in stage.items():
-                    group.create_task(self._stop(kept, keeper))
+                    sooner = [other for one, other in stage.items() if one.child.tells == kept.name]
+                    group.create_task(self._stop(kept, keeper, sooner))
 
     def hurry(self) -> None:
         """Have a stop that is under way, or is to come, not wait for what does not obey at once."""
         if not self._hurried.done():
             self._hurried.set_result(None)
 
-    async def _stop(self, kept: KeptChild, keeper: asyncio.Task[None]) -> None:
+    async def _stop(
+        self, kept: KeptChild, keeper: asyncio.Task[None], sooner: Sequence[asyncio.Task[None]]
+    ) -> None:
         kept.give_up()
+        if kept.is_running and sooner:
+            await self._outlive(sooner, seconds_max=kept.child.outlives_seconds_max)
         if not kept.is_running:
             keeper.cancel()
         program = kept.child.program
@@ -71,6 +76,12 @@ class Supervisor:
             kept.send(number)
             await asyncio.wait({keeper}, timeout=DEATH_SIGNAL_SECONDS_MAX)
         await asyncio.wait({keeper})
+
+    async def _outlive(self, others: Sequence[asyncio.Task[None]], *, seconds_max: float) -> None:
+        """Wait until others have ended; not for long, and not in a hurry."""
+        ended = self._tasks.create_task(_all_done(others))
+        await asyncio.wait({ended, self._hurried}, timeout=seconds_max, return_when=asyncio.FIRST_COMPLETED)
+        ended.cancel()
 
 
 async def supervised(work: Callable[[Supervisor], Awaitable[None]]) -> None:
@@ -91,6 +102,10 @@ async def _failure_of(work: Awaitable[None]) -> Exception | None:
     except Exception as error:  # noqa: BLE001 - raised again when the children are stopped
         return error
     return None
+
+
+async def _all_done(tasks: Sequence[asyncio.Task[None]]) -> None:
+    await asyncio.wait(tasks)
 
 
 def _raise_first(done: set[asyncio.Future[StartError | None]]) -> None:
