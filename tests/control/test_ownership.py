@@ -54,14 +54,21 @@ STOLEN: dict[str, dict[str, Any]] = {
     "/admin/campaigns/{campaign_id}/placements/{placement_id}/banners/{banner_id}": {"weight": 1},
 }
 
+PATHS: dict[str, Any] = openapi_document()["paths"]
 OPERATIONS = [
     (method.upper(), path)
-    for path, operations in openapi_document()["paths"].items()
+    for path, operations in PATHS.items()
     for method in operations
     if path.startswith("/admin")
 ]
 ON_ONE_THING = [(method, path) for method, path in OPERATIONS if "{" in path and (method, path) not in SHARED]
-LISTS = [path for method, path in OPERATIONS if method == "GET" and "{" not in path]
+# An answer without an end: `tests/reporting/test_spend_stream.py` reads it.
+STREAMS = {
+    path
+    for method, path in OPERATIONS
+    if method == "GET" and "text/event-stream" in PATHS[path]["get"]["responses"]["200"].get("content", {})
+}
+LISTS = [path for method, path in OPERATIONS if method == "GET" and "{" not in path and path not in STREAMS]
 
 
 async def make_everything(control: ControlPlane) -> dict[str, str]:

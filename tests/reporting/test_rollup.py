@@ -88,10 +88,14 @@ async def test_rolling_up_again_changes_nothing(pool: Pool, rollup: Rollup, cloc
     assert await pool.fetch("SELECT * FROM banner_stats ORDER BY id") == before
 
 
-async def test_what_is_no_longer_true_goes_and_what_was_spent_stays(
+async def test_what_is_no_longer_true_goes_and_what_was_charged_is_made_anew(
     pool: Pool, rollup: Rollup, clock: ManualClock
 ) -> None:
     await insert_events(pool, an_event())
+    await pool.execute(
+        "INSERT INTO spend_hours VALUES ($1, 1, 1, 3, 2, 25_000), ($2, 1, 1, 3, 2, 4_999), ($3, 1, 1, 3, 1, 9)",
+        *(datetime(2026, 11, day, hour, tzinfo=UTC) for day, hour in ((14, 0), (14, 23), (15, 0))),
+    )
     await pool.execute(
         "INSERT INTO banner_stats (banner_id, placement_id, campaign_id, stat_date, impressions, clicks, spend_paisa)"
         " VALUES (1, 1, NULL, $1, 70, 7, 42), (2, 2, 2, $1, 5, 0, 1), (2, 2, 2, $2, 5, 0, 1)",
@@ -101,10 +105,12 @@ async def test_what_is_no_longer_true_goes_and_what_was_spent_stays(
 
     await rollup.roll_up(DAY)
 
-    assert await statistics(pool) == [(1, 1, None, 1, 0, 0, 0)]
-    kept = await pool.fetchrow("SELECT spend_paisa, updated_at FROM banner_stats WHERE stat_date = $1", DAY)
-    assert kept is not None
-    assert tuple(kept) == (42, clock.now())
+    assert await statistics(pool) == [(1, 1, 3, 0, 0, 0, 0), (1, 1, None, 1, 0, 0, 0)]
+    kept = await pool.fetch(
+        "SELECT spend_paisa, spend_micros, updated_at FROM banner_stats WHERE stat_date = $1 ORDER BY campaign_id",
+        DAY,
+    )
+    assert [tuple(row) for row in kept] == [(2, 29_999, clock.now()), (0, 0, clock.now())]
     assert len(await statistics(pool, DAY - ONE_DAY)) == 1
 
 

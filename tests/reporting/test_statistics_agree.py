@@ -2,8 +2,9 @@
 
 import itertools
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -11,7 +12,17 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from adloom.core.clock import ManualClock
-from adloom.reporting.model import ONLY_LIVE, Counts, Grouping, Key, StatsQuestion, StatsRow, total
+from adloom.core.money import Micros
+from adloom.reporting.model import (
+    OF_READERS,
+    ONLY_LIVE,
+    Counts,
+    Grouping,
+    Key,
+    StatsQuestion,
+    StatsRow,
+    total,
+)
 from adloom.reporting.rollup import Rollup
 from adloom.reporting.sources import Sources, Span, sources
 from adloom.reporting.store import statistics
@@ -24,6 +35,19 @@ TODAY = date(2026, 11, 13)
 MIDNIGHT = datetime(2026, 11, 10, tzinfo=UTC)
 ONE_DAY = timedelta(days=1)
 WHOLE = Span(FIRST, LAST)
+
+
+class Spend(NamedTuple):
+    """What was charged in an hour."""
+
+    banner: int
+    placement: int
+    campaign: int
+    at: datetime
+    micros: int
+    country: None = None
+    device: None = None
+
 
 moments = st.one_of(
     st.integers(0, 4 * 24 * 3600 - 1).map(lambda seconds: MIDNIGHT + timedelta(seconds=seconds)),
@@ -41,6 +65,14 @@ events = st.builds(
     at=moments,
     is_valid=st.booleans(),
 )
+spends = st.builds(
+    Spend,
+    banner=st.integers(1, 3),
+    placement=st.integers(1, 3),
+    campaign=st.integers(1, 3),
+    at=moments.map(lambda moment: moment.replace(minute=0, second=0, microsecond=0)),
+    micros=st.integers(1, 20_000),
+)
 groupings = st.lists(st.sampled_from(Grouping), min_size=1, max_size=4, unique=True).map(tuple)
 # Each example empties the tables itself. Making a failure smaller would take minutes of database time.
 against_the_database = settings(
@@ -49,7 +81,7 @@ against_the_database = settings(
 )
 EMPTY = (
     "TRUNCATE events.banner_impressions, events.banner_clicks, events.event_counts, events.event_days,"
-    " rollup_days, banner_stats"
+    " rollup_days, banner_stats, spend_hours"
 )
 
 
@@ -63,13 +95,15 @@ async def ask(pool: Pool, chosen: tuple[Grouping, ...], **fields: Any) -> list[S
 @given(
     happened=st.lists(events, max_size=30),
     late=st.lists(events, max_size=5),
+    spent=st.lists(spends, max_size=10),
     chosen=groupings,
     rolled=st.sets(st.integers(0, 3)),
 )
-async def test_every_grouping_adds_up_from_either_source(
+async def test_every_grouping_adds_up_from_either_source(  # noqa: PLR0913, PLR0917 - all that happens
     pool: Pool,
     happened: list[EventRow],
     late: list[EventRow],
+    spent: list[Spend],
     chosen: tuple[Grouping, ...],
     rolled: set[int],
 ) -> None:
@@ -78,6 +112,7 @@ async def test_every_grouping_adds_up_from_either_source(
         await insert_catalog(pool, 3)
     names = await public_ids(pool)
     await insert_events(pool, *happened) if happened else None
+    await insert_spends(pool, spent)
 
     live = await ask(pool, chosen)
     for number in rolled:
@@ -87,9 +122,10 @@ async def test_every_grouping_adds_up_from_either_source(
     stale = await ask(pool, chosen)
 
     assert live == mixed
-    assert as_mapping(live) == expected(happened, chosen, names)
-    assert as_mapping(stale) == expected([*happened, *late], chosen, names)
-    assert total(stale) == total(await ask(pool, (Grouping.DAY,))) == counts_of([*happened, *late])
+    assert as_mapping(live) == expected(happened, chosen, names, spent)
+    assert as_mapping(stale) == expected([*happened, *late], chosen, names, spent)
+    assert total(await ask(pool, (Grouping.DAY,))) == counts_of([*happened, *late], spent)
+    assert without_spend(total(stale)) == without_spend(counts_of([*happened, *late]))
 
 
 @against_the_database
@@ -182,8 +218,20 @@ async def public_ids(pool: Pool) -> dict[tuple[str, int | None], UUID | None]:
     return names
 
 
+async def insert_spends(pool: Pool, spent: list[Spend]) -> None:
+    await pool.executemany(
+        "INSERT INTO spend_hours AS it VALUES ($1, $2, $3, $4, 1, $5) ON CONFLICT "
+        "(hour, banner_id, placement_id, campaign_id) DO UPDATE SET spent_micros = it.spent_micros + $5",
+        [(one.at, one.banner, one.placement, one.campaign, one.micros) for one in spent],
+    )
+
+
+def without_spend(counts: Counts) -> Counts:
+    return msgspec.structs.replace(counts, spend=None)
+
+
 def key_of(
-    event: EventRow, chosen: tuple[Grouping, ...], names: dict[tuple[str, int | None], UUID | None]
+    event: EventRow | Spend, chosen: tuple[Grouping, ...], names: dict[tuple[str, int | None], UUID | None]
 ) -> tuple[Key, ...]:
     parts: dict[Grouping, Key] = {
         Grouping.DAY: event.at.date(),
@@ -201,21 +249,27 @@ def expected(
     happened: list[EventRow],
     chosen: tuple[Grouping, ...],
     names: dict[tuple[str, int | None], UUID | None],
+    spent: Sequence[Spend] = (),
 ) -> dict[tuple[Key, ...], Counts]:
-    """Count by hand."""
-    by_key: dict[tuple[Key, ...], list[EventRow]] = {}
+    """Count by hand; where readers are told apart nobody knows what they cost."""
+    is_of_readers = not OF_READERS.isdisjoint(chosen)
+    by_key: dict[tuple[Key, ...], tuple[list[EventRow], list[Spend]]] = {}
     for event in happened:
-        by_key.setdefault(key_of(event, chosen, names), []).append(event)
-    return {key: counts_of(of_key) for key, of_key in by_key.items()}
+        by_key.setdefault(key_of(event, chosen, names), ([], []))[0].append(event)
+    for spend in () if is_of_readers else spent:
+        by_key.setdefault(key_of(spend, chosen, names), ([], []))[1].append(spend)
+    counted = {key: counts_of(*of_key) for key, of_key in by_key.items()}
+    return {key: without_spend(counts) if is_of_readers else counts for key, counts in counted.items()}
 
 
-def counts_of(happened: list[EventRow]) -> Counts:
+def counts_of(happened: list[EventRow], spent: Sequence[Spend] = ()) -> Counts:
     counted = Counter((event.kind, event.is_valid) for event in happened)
     return Counts(
         impressions=counted["impressions", True] + counted["impressions", False],
         clicks=counted["clicks", True] + counted["clicks", False],
         invalid_impressions=counted["impressions", False],
         invalid_clicks=counted["clicks", False],
+        spend=Micros(sum(one.micros for one in spent)),
     )
 
 

@@ -38,8 +38,8 @@ async def test_a_sheet_has_the_names_and_figures_of_the_json(admin: Client, book
     assert answer.content.decode() == (
         "date,hour,bannerId,placementId,campaignId,country,device,"
         "impressions,clicks,ctr,spendPaisa,invalidImpressions,invalidClicks\r\n"
-        f"{place},DE,mobile,4,1,0.25,0,0,1\r\n"
-        f"{place},,,1,0,0.0,0,0,0\r\n"
+        f"{place},DE,mobile,4,1,0.25,,0,1\r\n"
+        f"{place},,,1,0,0.0,,0,0\r\n"
     )
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
     assert answer.headers["content-disposition"] == (

@@ -24,6 +24,7 @@ import adloom.identity.api
 import adloom.reporting.api
 import adloom.reporting.privacy.api
 import adloom.reporting.rejected.api
+import adloom.reporting.spend.api
 from adloom import VERSION
 from adloom.catalog.account.store import AccountRegister
 from adloom.catalog.changes import Catalog
@@ -35,6 +36,7 @@ from adloom.entrypoints.listeners import inherited_socket
 from adloom.entrypoints.process import run_process
 from adloom.identity.authenticate import HeaderAuthenticator
 from adloom.identity.sessions import Sessions
+from adloom.reporting.spend.feed import SpendFeed
 from adloom.runtime.auth import Passwords
 from adloom.runtime.http.failures import install_problem_handlers
 from adloom.runtime.http.middleware import RequestPipeline
@@ -68,6 +70,7 @@ ROUTERS = (
     adloom.reporting.api.router,
     adloom.reporting.rejected.api.router,
     adloom.reporting.privacy.api.router,
+    adloom.reporting.spend.api.router,
     adloom.delivery.explain.api.router,
 )
 
@@ -83,20 +86,34 @@ async def control(settings: ControlSettings, metrics: Metrics) -> None:
     metrics.counters(
         "adloom_control_requests", "Requests by their status.", "status", lambda: app.state.answered
     )
+    feed: SpendFeed = app.state.spend_feed
+    metrics.gauge("adloom_spend_listeners", "Who follows what is spent.", lambda: feed.listeners)
+    metrics.counter(
+        "adloom_spend_listeners_cut_off", "Those that did not keep up with it.", lambda: feed.cut_off
+    )
     listener = inherited_socket(settings.host, settings.port)
-    await serve(app, listener, drain_seconds_max=DRAIN_SECONDS_MAX, has_lifespan=True)
+    await serve(
+        app,
+        listener,
+        drain_seconds_max=DRAIN_SECONDS_MAX,
+        has_lifespan=True,
+        # Their answers would have no end.
+        before_drain=feed.close,
+    )
 
 
 def build_control(
     settings: ControlSettings, *, clock: Clock, ids: IdSource, passwords: Passwords | None = None
 ) -> FastAPI:
     """Put the control plane together; it connects when it is started."""
+    feed = SpendFeed()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         async with (
             open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
             open_valkey(settings.services.redis_url) as valkey,
+            feed.running(valkey),
         ):
             app.state.pool = pool
             app.state.valkey = valkey
@@ -110,6 +127,7 @@ def build_control(
             yield
 
     app = _routed_app(lifespan)
+    app.state.spend_feed = feed
     app.state.clock = clock
     app.state.ids = ids
     app.state.public_url = settings.public_url

@@ -95,7 +95,10 @@ class StatsTotals(Answer):
     impressions: int
     clicks: int
     ctr: Annotated[float, Field(description="Clicks by impressions, a fraction.")]
-    spend_paisa: int
+    spend_paisa: Annotated[
+        int | None,
+        Field(description="Charges, by their own moment; null by country or device: they tell no reader."),
+    ]
     invalid_impressions: int
     invalid_clicks: int
 

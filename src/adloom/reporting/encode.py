@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from adloom.core.money import paisa_from_micros
 from adloom.reporting.model import Counts, Grouping, Key, StatsRow, total
 
 # What the parts of a key are called.
@@ -50,8 +51,8 @@ def _figures(counts: Counts) -> dict[str, Any]:
         "impressions": counts.impressions,
         "clicks": counts.clicks,
         "ctr": counts.ctr,
-        # Nothing costs anything yet: prices come with budgets.
-        "spendPaisa": 0,
+        # Rounded down in every row, so that the total may be more than the rows together.
+        "spendPaisa": None if counts.spend is None else paisa_from_micros(counts.spend),
         "invalidImpressions": counts.invalid_impressions,
         "invalidClicks": counts.invalid_clicks,
     }

@@ -8,6 +8,8 @@ from uuid import UUID
 
 import msgspec
 
+from adloom.core.money import Micros
+
 CTR_PLACES: Final = 6
 
 
@@ -23,8 +25,9 @@ class Grouping(StrEnum):
     DEVICE = "device"
 
 
-# Days that are rolled up know nothing finer than a day, and nothing of readers.
-ONLY_LIVE: Final = frozenset({Grouping.HOUR, Grouping.COUNTRY, Grouping.DEVICE})
+# Days that are rolled up know nothing finer than a day, and nothing of readers; money knows nothing of readers at all.
+OF_READERS: Final = frozenset({Grouping.COUNTRY, Grouping.DEVICE})
+ONLY_LIVE: Final = OF_READERS | {Grouping.HOUR}
 
 Key: TypeAlias = date | datetime | UUID | str | None
 
@@ -50,16 +53,24 @@ class StatsQuestion(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def needs_live_counts(self) -> bool:
         """Whether days that are rolled up cannot answer this."""
-        return not ONLY_LIVE.isdisjoint(self.groupings) or self.country is not None or self.device is not None
+        return self.is_of_readers or not ONLY_LIVE.isdisjoint(self.groupings)
+
+    @property
+    def is_of_readers(self) -> bool:
+        """Whether readers are told apart, so that what they have cost is not known."""
+        return (
+            not OF_READERS.isdisjoint(self.groupings) or self.country is not None or self.device is not None
+        )
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """Impressions and clicks together; those that are not valid are among them."""
+    """Impressions and clicks together, those that are not valid among them, and what was charged; None is not known."""
 
     impressions: int = 0
     clicks: int = 0
     invalid_impressions: int = 0
     invalid_clicks: int = 0
+    spend: Micros | None = Micros(0)
 
     @property
     def ctr(self) -> float:
@@ -75,10 +86,12 @@ class StatsRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def total(rows: Sequence[StatsRow]) -> Counts:
-    """Add rows up."""
+    """Add rows up; what is not known of one of them is not known of all."""
+    spends = [row.counts.spend for row in rows]
     return Counts(
         impressions=sum(row.counts.impressions for row in rows),
         clicks=sum(row.counts.clicks for row in rows),
         invalid_impressions=sum(row.counts.invalid_impressions for row in rows),
         invalid_clicks=sum(row.counts.invalid_clicks for row in rows),
+        spend=None if None in spends else Micros(sum(spend for spend in spends if spend is not None)),
     )

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from adloom.core.money import MICROS_PER_PAISA
 from adloom.runtime.postgres import Connection, Pool
 
 # The first half of the lock's name; the other is the day.
@@ -52,7 +53,8 @@ MAKE_STAGE = """
         impressions         bigint NOT NULL DEFAULT 0,
         clicks              bigint NOT NULL DEFAULT 0,
         invalid_impressions bigint NOT NULL DEFAULT 0,
-        invalid_clicks      bigint NOT NULL DEFAULT 0
+        invalid_clicks      bigint NOT NULL DEFAULT 0,
+        spend_micros        bigint NOT NULL DEFAULT 0
     ) ON COMMIT DROP
 """
 # By where rows lie and not by their hour: every block is read once, and no index is needed.
@@ -66,6 +68,13 @@ STAGE: Final = {
     """  # noqa: S608 - our own names
     for kind in (IMPRESSIONS, CLICKS)
 }
+# By the moment of the charge: when the day is over nothing is added any more.
+STAGE_SPEND = """
+    INSERT INTO pg_temp.rollup_stage (banner_id, placement_id, campaign_id, spend_micros)
+    SELECT banner_id, placement_id, campaign_id, sum(spent_micros)
+      FROM spend_hours WHERE hour >= $1 AND hour < $2
+     GROUP BY banner_id, placement_id, campaign_id
+"""
 STAGED_EVENTS = "SELECT coalesce(sum(impressions + clicks), 0)::bigint FROM pg_temp.rollup_stage"
 # The planner knows nothing of a table that was just filled.
 LOOK_AT_STAGE = "ANALYZE pg_temp.rollup_stage"
@@ -77,22 +86,26 @@ FORGET_UNTRUE = """
             AND staged.campaign_id IS NOT DISTINCT FROM it.campaign_id
      )
 """
-# What is spent is not of the rollup's making, so it stays.
+# Micros are what statistics add up; the hundredths are for whoever reads the table.
 OVERWRITE = """
     INSERT INTO banner_stats AS it (
         banner_id, placement_id, campaign_id, stat_date, impressions, clicks,
-        invalid_impressions, invalid_clicks, created_at, updated_at
+        invalid_impressions, invalid_clicks, spend_micros, spend_paisa, created_at, updated_at
     )
     SELECT banner_id, placement_id, campaign_id, $1, sum(impressions), sum(clicks),
-           sum(invalid_impressions), sum(invalid_clicks), $2, $2
+           sum(invalid_impressions), sum(invalid_clicks), sum(spend_micros),
+           div(sum(spend_micros), $3), $2, $2
       FROM pg_temp.rollup_stage
      GROUP BY banner_id, placement_id, campaign_id
     ON CONFLICT (banner_id, placement_id, campaign_id, stat_date) DO UPDATE
        SET impressions = EXCLUDED.impressions, clicks = EXCLUDED.clicks,
            invalid_impressions = EXCLUDED.invalid_impressions, invalid_clicks = EXCLUDED.invalid_clicks,
+           spend_micros = EXCLUDED.spend_micros, spend_paisa = EXCLUDED.spend_paisa,
            updated_at = EXCLUDED.updated_at
-     WHERE (it.impressions, it.clicks, it.invalid_impressions, it.invalid_clicks)
-           <> (EXCLUDED.impressions, EXCLUDED.clicks, EXCLUDED.invalid_impressions, EXCLUDED.invalid_clicks)
+     WHERE (it.impressions, it.clicks, it.invalid_impressions, it.invalid_clicks, it.spend_micros, it.spend_paisa)
+           IS DISTINCT FROM
+           (EXCLUDED.impressions, EXCLUDED.clicks, EXCLUDED.invalid_impressions, EXCLUDED.invalid_clicks,
+            EXCLUDED.spend_micros, EXCLUDED.spend_paisa)
 """
 ROWS = "SELECT count(*) FROM banner_stats WHERE stat_date = $1"
 NOTE = """
@@ -194,9 +207,10 @@ async def staged_events(connection: Connection) -> int:
 
 async def overwrite(connection: Connection, day: date, found: DayFound, *, now: datetime) -> int:
     """Make the day's statistics say what was staged and nothing else, and tell how many rows they are."""
+    await connection.execute(STAGE_SPEND, *bounds_of(day), timeout=STATEMENT_SECONDS_MAX)
     await connection.execute(LOOK_AT_STAGE)
     await connection.execute(FORGET_UNTRUE, day, timeout=STATEMENT_SECONDS_MAX)
-    await connection.execute(OVERWRITE, day, now, timeout=STATEMENT_SECONDS_MAX)
+    await connection.execute(OVERWRITE, day, now, MICROS_PER_PAISA, timeout=STATEMENT_SECONDS_MAX)
     await connection.execute(NOTE, day, found.events, found.corrections, now)
     return await connection.fetchval(ROWS, day)
 

@@ -1,9 +1,10 @@
-"""Counts of events out of the database."""
+"""Counts of events, and what they cost, out of the database."""
 
 from datetime import UTC, date, datetime, time
 from typing import Final
 from uuid import UUID
 
+from adloom.core.money import Micros
 from adloom.reporting.model import Counts, Grouping, StatsQuestion, StatsRow
 from adloom.reporting.sources import Sources, Span, sources
 from adloom.runtime.listing import Filters
@@ -19,23 +20,31 @@ ROLLED_UP_DAYS: Final = """
 ROLLED_UP: Final = """
     SELECT stat_date AS day, NULL::timestamptz AS hour, banner_id, placement_id, campaign_id,
            NULL::varchar(2) AS country_code, NULL::varchar(20) AS device_type,
-           impressions::bigint, clicks::bigint, invalid_impressions::bigint, invalid_clicks::bigint
+           impressions::bigint, clicks::bigint, invalid_impressions::bigint, invalid_clicks::bigint, spend_micros
       FROM banner_stats
      WHERE {spans}
 """
 LIVE: Final = """
     SELECT (hour AT TIME ZONE 'UTC')::date AS day, hour, banner_id, placement_id, campaign_id,
-           country_code, device_type, impressions, clicks, invalid_impressions, invalid_clicks
+           country_code, device_type, impressions, clicks, invalid_impressions, invalid_clicks, 0 AS spend_micros
       FROM events.event_counts
+     WHERE {spans}
+"""
+# A charge counts when it is made, which may be an hour, or a day, after the event that it is for.
+SPEND: Final = """
+    SELECT (hour AT TIME ZONE 'UTC')::date, hour, banner_id, placement_id, campaign_id,
+           NULL, NULL, 0, 0, 0, 0, spent_micros
+      FROM spend_hours
      WHERE {spans}
 """
 # Public ids are looked up for the few sums, not for the many counts.
 STATISTICS: Final = """
-    SELECT {names}, impressions, clicks, invalid_impressions, invalid_clicks
+    SELECT {names}, impressions, clicks, invalid_impressions, invalid_clicks, spend_micros
       FROM (
           SELECT {columns}, sum(impressions)::bigint AS impressions, sum(clicks)::bigint AS clicks,
                  sum(invalid_impressions)::bigint AS invalid_impressions,
-                 sum(invalid_clicks)::bigint AS invalid_clicks
+                 sum(invalid_clicks)::bigint AS invalid_clicks,
+                 sum(spend_micros)::bigint AS spend_micros
             FROM ({sources}) AS it
            WHERE {filters}
            GROUP BY {columns}
@@ -91,7 +100,7 @@ async def statistics(pool: Pool, question: StatsQuestion, *, today: date, rows_m
     ):
         where = await _sources(connection, question, today)
         filters = Filters()
-        read = _read(where, filters)
+        read = _read(where, filters, has_spend=not question.is_of_readers)
         _narrow(filters, question)
         await _narrow_to_account(connection, filters, question)
         chosen = [COLUMNS[grouping] for grouping in question.groupings]
@@ -104,7 +113,7 @@ async def statistics(pool: Pool, question: StatsQuestion, *, today: date, rows_m
             rows_max=filters.bound(rows_max),
         )
         rows = await connection.fetch(statement, *filters.values)
-    return [_row(row, len(chosen)) for row in rows]
+    return [_row(row, len(chosen), has_spend=not question.is_of_readers) for row in rows]
 
 
 async def _sources(connection: Connection, question: StatsQuestion, today: date) -> Sources:
@@ -115,13 +124,14 @@ async def _sources(connection: Connection, question: StatsQuestion, today: date)
     return sources(whole, [row["day"] for row in rows])
 
 
-def _read(where: Sources, filters: Filters) -> str:
-    """Word where the counts come from; the values are bound by the filters."""
+def _read(where: Sources, filters: Filters, *, has_spend: bool) -> str:
+    """Word where the figures come from; the values are bound by the filters."""
     parts = [
         statement.format(spans=" OR ".join(bounds(filters, span) for span in spans))
         for statement, spans, bounds in (
             (ROLLED_UP, where.rolled_up, _in_days),
             (LIVE, where.live, _in_hours),
+            (SPEND, where.live if has_spend else (), _in_hours),
         )
         if spans
     ]
@@ -161,8 +171,8 @@ async def _narrow_to_account(connection: Connection, filters: Filters, question:
         filters.add(OF_PUBLISHER, await owned("placements", owner_id))
 
 
-def _row(row: Record, key_length: int) -> StatsRow:
-    *_, impressions, clicks, invalid_impressions, invalid_clicks = row
+def _row(row: Record, key_length: int, *, has_spend: bool) -> StatsRow:
+    *_, impressions, clicks, invalid_impressions, invalid_clicks, spend = row
     return StatsRow(
         key=tuple(row)[:key_length],
         counts=Counts(
@@ -170,5 +180,6 @@ def _row(row: Record, key_length: int) -> StatsRow:
             clicks=clicks,
             invalid_impressions=invalid_impressions,
             invalid_clicks=invalid_clicks,
+            spend=Micros(spend) if has_spend else None,
         ),
     )

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import signal
 import socket
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from types import FrameType
 
 import uvicorn
@@ -19,8 +19,13 @@ KEEP_ALIVE_SECONDS_MAX = 30
 class GracefulServer(uvicorn.Server):
     """Stops on a signal and returns, where uvicorn would send itself the signal again.
 
-    What surrounds the server (the appender, the pools) has to be closed after it, in order.
+    What surrounds the server (the appender, the pools) has to be closed after it, in order. What would
+    never end by itself is ended by `before_drain`.
     """
+
+    def __init__(self, config: uvicorn.Config, *, before_drain: Callable[[], None] | None = None) -> None:
+        super().__init__(config)
+        self._before_drain = before_drain
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -40,14 +45,21 @@ class GracefulServer(uvicorn.Server):
         self.force_exit = self.should_exit
         self.should_exit = True
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Finish what was begun."""
+        if self._before_drain is not None:
+            self._before_drain()
+        await super().shutdown(sockets)
 
-async def serve(
+
+async def serve(  # noqa: PLR0913 - what servers differ in
     app: ASGIApp,
     listener: socket.socket,
     *,
     drain_seconds_max: int,
     protocol: type[asyncio.Protocol] = PatientProtocol,
     has_lifespan: bool = False,
+    before_drain: Callable[[], None] | None = None,
 ) -> None:
     """Serve an app on a listening socket until told to stop."""
     config = uvicorn.Config(
@@ -64,4 +76,4 @@ async def serve(
         timeout_keep_alive=KEEP_ALIVE_SECONDS_MAX,
         timeout_graceful_shutdown=drain_seconds_max,
     )
-    await GracefulServer(config).serve(sockets=[listener])
+    await GracefulServer(config, before_drain=before_drain).serve(sockets=[listener])

@@ -1,0 +1,1 @@
+"""What budgets have left: read at any moment, or followed as it changes."""
