@@ -9,7 +9,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 
@@ -90,7 +90,13 @@ def status_of(address: str) -> int | None:
 class Product:
     """An `adloom up` of our own on a data directory."""
 
-    def __init__(self, data_dir: Path, *flags: str, as_user: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        *flags: str,
+        as_user: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
         self.data_dir = data_dir
         self._mark = f"{data_dir}:{time.monotonic_ns()}"
         self._output = data_dir.with_name(f"{data_dir.name}.output")
@@ -109,7 +115,7 @@ class Product:
             self.process = subprocess.Popen(
                 command,
                 cwd="/",
-                env={**clean_environment(), MARK: self._mark},
+                env={**clean_environment(), **(variables or {}), MARK: self._mark},
                 stdin=subprocess.DEVNULL,
                 stdout=writing,
                 stderr=subprocess.STDOUT,

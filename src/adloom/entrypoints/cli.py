@@ -199,11 +199,31 @@ def openapi() -> None:
 
 
 @app.command()
-def doctor(*, data_dir: DataDir = None) -> None:
+def doctor(
+    *,
+    data_dir: DataDir = None,
+    money: Annotated[
+        bool, typer.Option("--money", help="Prove that the bill of a day is what was charged.")
+    ] = False,
+    day: Annotated[
+        datetime | None,
+        typer.Option(formats=ISO_DAY, metavar="DAY", help="Which day, with --money; today, if not given."),
+    ] = None,
+) -> None:
     """Check an installation, and say for each failure what to do."""
     from rich.console import Console
 
     from adloom.core.clock import SystemClock
+
+    if money:
+        from adloom.entrypoints.doctor.money import prove
+        from adloom.entrypoints.servers import database_url_of
+
+        database_url = database_url_of(os.environ, data_directory(data_dir))
+        of_day = SystemClock().now().date() if day is None else day.date()
+        raise typer.Exit(0 if asyncio.run(prove(database_url, of_day, Console())) else 1)
+    if day is not None:
+        raise typer.BadParameter("The day is that of --money.", param_hint="--day")
     from adloom.entrypoints.doctor.examine import examine
     from adloom.entrypoints.doctor.report import is_well, show
 

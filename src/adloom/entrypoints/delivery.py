@@ -15,6 +15,7 @@ from adloom.core.ids import SystemIds
 from adloom.delivery.api import ServeRoutes
 from adloom.delivery.context import ContextReader
 from adloom.delivery.health import DeliveryHealth
+from adloom.delivery.lease_keeper import LeaseKeeper
 from adloom.delivery.limit import limited
 from adloom.delivery.publish import IndexKeeper
 from adloom.delivery.served import ServedTeller
@@ -71,12 +72,14 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
     contexts = ContextReader(opened_countries(settings.geoip_file), trusted=settings.trusted_proxies)
     watch = _watch(settings, contexts)
     shelves = Shelves(keep_seconds=settings.serve_cache_seconds)
+    process = settings.telemetry.process
     async with (
         open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
         open_valkey(settings.services.redis_url) as valkey,
         opened_spool(settings, ValkeyLedger(valkey)) as spool,
         LedgerAppender(ValkeyLedger(valkey), spool) as appender,
-        _kept(IndexKeeper(pool, valkey, clock, shelves=shelves)) as keeper,
+        _leasing(LeaseKeeper(valkey, shelves, clock, process=process)) as leases,
+        _kept(IndexKeeper(pool, valkey, clock, shelves=shelves, swapped=leases.learn)) as keeper,
     ):
         offers = ServeRoutes(
             lambda: keeper.current,
@@ -87,6 +90,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
             contexts=contexts,
             shelves=shelves,
             cap_book=keeper.cap_book,
+            lease_book=leases.book,
             teller=ServedTeller(appender.tell) if settings.has_served_events else None,
         )
         read = contexts.circumstances_of
@@ -98,6 +102,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         _register_reports(metrics, events, watch)
         _register_requests(metrics, offers, events, appender)
         _register_spool(metrics, spool)
+        _register_leases(metrics, leases)
         health = DeliveryHealth(keeper, pool, valkey, clock, spool=spool)
         routes = _behind_limit([*_traced(offers.routes()), *events.routes()], settings, clock)
         if settings.has_sample_pages:
@@ -119,6 +124,18 @@ async def _kept(keeper: IndexKeeper) -> AsyncGenerator[IndexKeeper]:
         await keeper.wait_until_there(seconds_max=FIRST_INDEX_SECONDS_MAX)
         yield keeper
         task.cancel()
+
+
+@asynccontextmanager
+async def _leasing(leases: LeaseKeeper) -> AsyncGenerator[LeaseKeeper]:
+    """Keep leases of budgets; they are returned when nothing is offered any more."""
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(leases.run(stop))
+        try:
+            yield leases
+        finally:
+            stop.set()
 
 
 def _watch(settings: DeliverySettings, contexts: ContextReader) -> Watch:
@@ -225,6 +242,30 @@ def _register_spool(metrics: Metrics, spool: Spool | None) -> None:
             "damaged": spool.damaged,
         },
     )
+
+
+def _register_leases(metrics: Metrics, leases: LeaseKeeper) -> None:
+    book = leases.book
+    metrics.gauge("adloom_leases", "Campaigns with a budget that can be offered here.", lambda: book.leases)
+    metrics.counters(
+        "adloom_lease_reports",
+        "Reports about leases by what became of them; late are answers that nobody waited for.",
+        "outcome",
+        lambda: {
+            "asked": book.asked,
+            "repeated": book.repeated,
+            "granted": book.granted,
+            "voided": book.voided,
+            "late": book.late,
+        },
+    )
+    metrics.counters(
+        "adloom_lease_refusals",
+        "Leases that were refused, by what stands in the way.",
+        "reason",
+        lambda: {verdict.value: count for verdict, count in book.refused.items()},
+    )
+    metrics.counter("adloom_lease_sessions", "Sessions that were begun.", lambda: leases.sessions)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,13 @@
 """Every projection of the ledger, in one list: the worker runs it, `adloom ledger status` and the doctor show it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import msgspec
 
+from adloom.brain import charges
+from adloom.core.clock import SystemClock
+from adloom.entrypoints.brains import Brains, charging
 from adloom.ledger.followers.store import CountedEvents
 from adloom.ledger.frequency import projection as frequency
 from adloom.ledger.group import ValkeyGroup
@@ -16,16 +20,26 @@ from adloom.runtime.valkey import Valkey
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a projection keeps what it folds, and the name of the one that it may not pass."""
+    """Where a projection keeps what it folds, and the name of the one that it may not pass.
+
+    `is_its_turn` tells whether this worker may fold it, where not any may.
+    """
 
     name: str
     store: ProjectionStore
     follows: str | None = None
     batch_max: int = BATCH_MAX
+    is_its_turn: Callable[[], bool] | None = None
 
 
-def places(pool: Pool, valkey: Valkey, *, topic_entries_max: int = publish.ENTRIES_MAX) -> list[Place]:
-    """List the projections; whom one follows comes before it."""
+def places(
+    pool: Pool,
+    valkey: Valkey,
+    *,
+    topic_entries_max: int = publish.ENTRIES_MAX,
+    brains: Brains | None = None,
+) -> list[Place]:
+    """List the projections; whom one follows comes before it. Without brains charges stand still."""
     lookup = CountedEvents(pool)
     return [
         Place(EVENT_TABLES, EventTables(pool, names=KnownNames())),
@@ -41,6 +55,13 @@ def places(pool: Pool, valkey: Valkey, *, topic_entries_max: int = publish.ENTRI
             EVENT_TABLES,
             frequency.BATCH_MAX,
         ),
+        Place(
+            charges.CHARGES,
+            charging(pool, charges.Nowhere(), SystemClock()) if brains is None else brains.charges,
+            EVENT_TABLES,
+            charges.BATCH_MAX,
+            None if brains is None else brains.is_ours,
+        ),
     ]
 
 
@@ -50,7 +71,7 @@ def projections(
     """Make the projections that one worker runs."""
     made: dict[str, Projection] = {}
     for place in listed:
-        group = ValkeyGroup(valkey, place.name, consumer=consumer, incarnation=incarnation)
+        group = _TurnGroup(place, valkey, consumer=consumer, incarnation=incarnation)
         follows = made[place.follows] if place.follows is not None else None
         made[place.name] = Projection(
             place.name, group, place.store, follows=follows, batch_max=place.batch_max
@@ -61,3 +82,18 @@ def projections(
 async def cursors(listed: Sequence[Place], pool: Pool) -> dict[str, str]:
     """Tell how far each projection is, one that is being rebuilt in the database included."""
     return {place.name: await place.store.cursor() for place in listed} | await all_cursors(pool)
+
+
+class _TurnGroup(ValkeyGroup):
+    """A place in a group that is given up while it is another worker's turn."""
+
+    def __init__(self, place: Place, valkey: Valkey, **names: Any) -> None:  # noqa: ANN401 - as the group has them
+        super().__init__(valkey, place.name, **names)
+        self._is_its_turn = place.is_its_turn
+
+    async def own(self) -> bool:
+        """Take the lease, or keep it; tell whether it is ours."""
+        if self._is_its_turn is None or self._is_its_turn():
+            return await super().own()
+        await self.disown()
+        return False

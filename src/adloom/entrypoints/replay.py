@@ -18,6 +18,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from adloom.brain.charges import CHARGES
 from adloom.core.clock import SystemClock
 from adloom.core.errors import UnavailableError
 from adloom.ledger.frequency.projection import FREQUENCY
@@ -151,5 +152,9 @@ IMPOSSIBLE: Final = {
     "topics": (
         "The topics cannot be replayed: others have read them, and would get everything twice."
         " What the ledger has can be read from a topic as far back as it reaches."
-    )
+    ),
+    CHARGES: (
+        "Charges cannot be replayed: what was charged stays charged, and each offer is charged once."
+        " `adloom doctor --money` proves the books of a day."
+    ),
 }

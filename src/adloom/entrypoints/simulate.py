@@ -1,9 +1,10 @@
-"""`adloom simulate`: days of traffic in seconds on virtual time, with crashes, and a report of the laws."""
+"""`adloom simulate`: days of traffic, or evenings of budgets, in seconds on virtual time, with crashes; the laws are checked."""
 
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from enum import StrEnum
 from typing import Annotated
 
 import msgspec
@@ -12,9 +13,11 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from adloom.simulation.budgets.plans import simulated_money
+from adloom.simulation.budgets.world import MoneyOutcome
 from adloom.simulation.faults import ORDINARY
 from adloom.simulation.processes import CALM
-from adloom.simulation.swarm import outcomes, quieted
+from adloom.simulation.swarm import each_seed, outcomes, quieted
 from adloom.simulation.world import DAY_SECONDS, Outcome, Plan, simulated
 
 VIEWS_PER_DAY = 1_000
@@ -37,10 +40,57 @@ FIGURES = {
 }
 
 
+MONEY_FIGURES = {
+    "views": "page views",
+    "offers": "offers made",
+    "confirmed": "offers seen or clicked",
+    "charges": "charges",
+    "unbilled": "seen too late to be charged",
+    "changes": "changes of budgets and campaigns",
+    "commits": "states kept",
+}
+
+
+class What(StrEnum):
+    """What is simulated."""
+
+    LEDGER = "ledger"
+    BUDGETS = "budgets"
+
+
+class Swarm(msgspec.Struct, frozen=True):
+    """Many runs of one kind: how they are made, what is told of them, and the law that they are about."""
+
+    outcomes: Callable[[range], Generator[Outcome | MoneyOutcome]]
+    figures: Mapping[str, str]
+    law: str
+    command: str
+
+
+def _money_outcomes(seeds: range) -> Generator[MoneyOutcome]:
+    return each_seed(simulated_money, seeds)
+
+
+LEDGERS = Swarm(
+    outcomes, FIGURES, "law 1: what is accepted is counted exactly once", "adloom simulate --runs 1 --seed"
+)
+BUDGETS = Swarm(
+    _money_outcomes,
+    MONEY_FIGURES,
+    "law 2: no budget is overspent, and what can be spent is",
+    "adloom simulate budgets --seed",
+)
+
+
 def run(
+    what: Annotated[
+        What, typer.Argument(help="The ledger with its readers, or budgets with their brains.")
+    ] = What.LEDGER,
     *,
     seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 1,
-    days: Annotated[int, typer.Option(min=1, max=DAYS_MAX, help="Days to simulate.")] = 3,
+    days: Annotated[
+        int, typer.Option(min=1, max=DAYS_MAX, help="Days to simulate; an evening of budgets is always one.")
+    ] = 3,
     runs: Annotated[
         int,
         typer.Option(
@@ -50,8 +100,11 @@ def run(
 ) -> None:
     """Run days of traffic in seconds, on virtual time and with crashes, and check the laws."""
     quieted()
-    if runs:
-        _run_many(range(seed, seed + runs))
+    seeds = range(seed, seed + runs)
+    if what is What.BUDGETS:
+        _run_many(BUDGETS, seeds or range(seed, seed + 1))
+    elif runs:
+        _run_many(LEDGERS, seeds)
     else:
         _run_days(seed, days)
 
@@ -69,9 +122,11 @@ def _run_days(seed: int, days: int) -> None:
     with console.status(f"Simulating {days} days with seed {seed} …"):
         outcome = simulated(plan)
     seconds = time.perf_counter() - started_at
-    table = _report(f"{days} days in {seconds:.1f} s, seed {seed}", _figures(outcome), outcome.faults)
+    table = _report(
+        f"{days} days in {seconds:.1f} s, seed {seed}", LEDGERS, _figures(outcome), outcome.faults
+    )
     verdict = "[red]broken" if outcome.violations else "[green]holds"
-    table.add_row("law 1: what is accepted is counted exactly once", verdict)
+    table.add_row(LEDGERS.law, verdict)
     table.add_row("law 6: digest of this run, the same for the same seed", outcome.digest)
     console.print(table)
     if outcome.violations:
@@ -82,17 +137,22 @@ def _run_days(seed: int, days: int) -> None:
         raise SystemExit(1)
 
 
-def _run_many(seeds: range) -> None:
+def _run_many(swarm: Swarm, seeds: range) -> None:
     console = Console()
     figures, faults = Counter[str](), Counter[str]()
-    broken: list[Outcome] = []
+    broken: list[Outcome | MoneyOutcome] = []
+    digest = ""
     started_at = time.perf_counter()
     ended = 0
-    with Progress(console=console, transient=True) as progress, contextlib.closing(outcomes(seeds)) as runs:
+    with (
+        Progress(console=console, transient=True) as progress,
+        contextlib.closing(swarm.outcomes(seeds)) as runs,
+    ):
         for outcome in progress.track(runs, total=len(seeds), description="Simulating"):
             ended += 1
             figures.update(_figures(outcome))
             faults.update(outcome.faults)
+            digest = outcome.digest
             if outcome.violations:
                 broken.append(outcome)
                 console.print(f"Seed {outcome.seed} broke a law:", style="red")
@@ -100,27 +160,25 @@ def _run_many(seeds: range) -> None:
             if len(broken) == BROKEN_MAX:
                 break
     seconds = time.perf_counter() - started_at
-    table = _report(f"{ended:,} runs in {seconds:.1f} s", figures, faults)
-    verdict = f"[red]broken by {len(broken):,}" if broken else "[green]holds"
-    table.add_row("law 1: what is accepted is counted exactly once", verdict)
+    table = _report(f"{ended:,} runs in {seconds:.1f} s", swarm, figures, faults)
+    table.add_row(swarm.law, f"[red]broken by {len(broken):,}" if broken else "[green]holds")
+    table.add_row("law 6: digest of the last run, the same for the same seed", digest)
     console.print(table)
     if broken:
-        console.print(
-            f"[red]A law was broken. The same run again: adloom simulate --runs 1 --seed {broken[0].seed}"
-        )
+        console.print(f"[red]A law was broken. The same run again: {swarm.command} {broken[0].seed}")
         raise SystemExit(1)
 
 
-def _figures(outcome: Outcome) -> dict[str, int]:
+def _figures(outcome: Outcome | MoneyOutcome) -> dict[str, int]:
     said = msgspec.structs.asdict(outcome)
-    return {name: said[name] for name in FIGURES}
+    return {name: figure for name, figure in said.items() if name in FIGURES or name in MONEY_FIGURES}
 
 
-def _report(title: str, figures: Mapping[str, int], faults: Mapping[str, int]) -> Table:
+def _report(title: str, swarm: Swarm, figures: Mapping[str, int], faults: Mapping[str, int]) -> Table:
     table = Table(title=title, show_header=False)
     table.add_column()
     table.add_column(justify="right")
-    for name, words in FIGURES.items():
+    for name, words in swarm.figures.items():
         table.add_row(words, f"{figures[name]:,}")
     table.add_section()
     for name, figure in sorted(faults.items()):

@@ -11,6 +11,8 @@ import msgspec
 from adloom.catalog import schedule_sync
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
+from adloom.entrypoints.brain_metrics import register_brains
+from adloom.entrypoints.brains import Worker, make_brains
 from adloom.entrypoints.listeners import inherited_socket
 from adloom.entrypoints.process import run_process
 from adloom.entrypoints.projections import cursors, places, projections
@@ -28,7 +30,8 @@ from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.settings import Telemetry, WorkerSettings, worker_settings
 from adloom.runtime.valkey import Valkey, open_valkey
 
-POOL_SIZE_MAX = 8  # One a projection, one each for looking after tables and ledger, the rest for jobs.
+# One a projection, one each for looking after tables and ledger, three for brains, the rest for jobs.
+POOL_SIZE_MAX = 12
 GC_ALLOCATIONS = 100_000
 DRAIN_SECONDS_MAX = 1
 # For the batch under way; one that takes longer is cut off, and comes again at the next start.
@@ -76,11 +79,11 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
 def _ledger_runs(
     settings: WorkerSettings, metrics: Metrics, pool: Pool, valkey: Valkey, clock: Clock
 ) -> list[Run]:
-    """Make what follows the ledger and looks after it."""
-    listed = places(pool, valkey, topic_entries_max=settings.topic_entries_max)
-    folding = projections(
-        listed, valkey, consumer=_consumer(settings.telemetry), incarnation=SystemIds().new().hex
-    )
+    """Make what follows the ledger and looks after it, and the brains that charge for it."""
+    worker = Worker(_consumer(settings.telemetry), SystemIds().new().hex)
+    brains = make_brains(pool, valkey, clock, worker=worker, hold_seconds=settings.hold_seconds)
+    listed = places(pool, valkey, topic_entries_max=settings.topic_entries_max, brains=brains)
+    folding = projections(listed, valkey, consumer=worker.consumer, incarnation=worker.incarnation)
     ledger = ValkeyLedger(valkey)
     upkeep = Upkeep(
         ledger,
@@ -99,7 +102,8 @@ def _ledger_runs(
     register_projections(metrics, folding)
     register_ledger(metrics, upkeep)
     register_days(metrics, days)
-    return [*(one.run for one in folding), upkeep.run, days.run]
+    register_brains(metrics, brains)
+    return [*(one.run for one in folding), upkeep.run, days.run, brains.turn.run]
 
 
 def _consumer(telemetry: Telemetry) -> str:

@@ -41,6 +41,7 @@ SPOOL_BYTES_MAX_MAX = 2**40
 EVERY_MINUTE = "* * * * *"
 EVERY_NIGHT = "0 1 * * *"
 TOKEN_SECONDS = 30 * 60
+HOLD_SECONDS = 300
 SWITCH = frozenset({"on", "off"})
 LOG_LEVELS = frozenset({"debug", "info", "warning", "error"})
 LOG_FORMATS = frozenset({"auto", "json", "console"})
@@ -124,6 +125,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     event_retention_days: int
     topic_entries_max: int
     stats_rollup_cron: Cron
+    hold_seconds: int
 
 
 class Environment:
@@ -338,6 +340,7 @@ def _worker(environment: Environment) -> WorkerSettings:
             "ADLOOM_TOPIC_ENTRIES_MAX", TOPIC_ENTRIES_MAX, least=0, most=1_000_000_000
         ),
         stats_rollup_cron=environment.cron("BANNER_STATS_ROLLUP_CRON", EVERY_NIGHT),
+        hold_seconds=environment.integer("ADLOOM_HOLD_SECONDS", HOLD_SECONDS, least=1, most=86_400),
     )
 
 
