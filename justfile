@@ -24,11 +24,12 @@ test *arguments:
 
 # Check the laws in many short simulated runs, on all cores; arguments go to `adloom simulate`
 simulate *arguments:
-    uv run adloom simulate --runs 2000 {{arguments}}
+    uv run adloom simulate ledger --runs 2000 {{arguments}}
+    uv run adloom simulate budgets --runs 2000 {{arguments}}
 
 # Check them on real processes that are killed, with 20 seeds; arguments go to pytest
 chaos *arguments:
-    ADLOOM_CHAOS_SEEDS=20 uv run pytest -n 1 -rP tests/chaos {{arguments}}
+    ADLOOM_CHAOS_SEEDS=20 uv run pytest -n 1 -rP tests/chaos tests/budgets/test_budgets_under_attack.py {{arguments}}
 
 # Fuzz the control plane by its own description; arguments go to Schemathesis
 fuzz *arguments:

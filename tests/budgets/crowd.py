@@ -1,0 +1,53 @@
+"""Readers who ask for ads all at once, each over a connection of its own, so that every process is met."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+
+ANSWER_SECONDS_MAX = 10.0
+
+
+class Offer(NamedTuple):
+    """One banner of an answer: its exact key, and where it is reported."""
+
+    request_id: str
+    slot: int
+    impression_url: str
+    click_url: str
+
+
+async def asked(url: str, slugs: Sequence[str]) -> list[Offer]:
+    """Ask once for each slug: nobody asks before everybody is connected, and nobody waits for anybody."""
+    place = urlsplit(url)
+    async with asyncio.timeout(ANSWER_SECONDS_MAX):
+        async with asyncio.TaskGroup() as group:
+            opening = [group.create_task(asyncio.open_connection(place.hostname, place.port)) for _ in slugs]
+        connections = [task.result() for task in opening]
+        for slug, (_, writer) in zip(slugs, connections, strict=True):
+            request = (
+                f"GET /banners/serve/{slug} HTTP/1.1\r\nHost: {place.netloc}\r\nConnection: close\r\n\r\n"
+            )
+            writer.write(request.encode())
+        async with asyncio.TaskGroup() as group:
+            answers = [group.create_task(_answer(reader, writer)) for reader, writer in connections]
+    return [offer for task in answers for offer in offers_of(task.result())]
+
+
+async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> dict[str, Any]:
+    said = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    head, _, body = said.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 "), said
+    return msgspec.json.decode(body)
+
+
+def offers_of(served: dict[str, Any]) -> list[Offer]:
+    """List what was offered in an answer."""
+    return [
+        Offer(served["requestId"], slot, banner["impressionUrl"], banner["clickUrl"])
+        for slot, banner in enumerate(served["banners"])
+    ]
