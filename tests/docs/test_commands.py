@@ -29,6 +29,7 @@ GUIDE = (
     "docs/guide/schedules.md",
     "docs/guide/serving.md",
     "docs/guide/events-and-statistics.md",
+    "docs/guide/budgets.md",
     "docs/guide/statistics.md",
     "docs/guide/topics.md",
     "docs/guide/privacy.md",
@@ -121,6 +122,12 @@ def test_the_guide_works_as_printed(product: Product, tmp_path: Path) -> None:
     assert answer_to("events/impression", said).count('{"accepted":true}') == 2
     totals = json.loads(answer_to("groupBy=banner&campaignId", said))["totals"]
     assert (totals["impressions"], totals["clicks"]) == (1, 1)
+    budget, spend = map(json.loads, answer_to("campaigns/$LAMPS/budget", said).splitlines())
+    assert (budget["spentTodayPaisa"], budget["heldPaisa"], budget["remainingTodayPaisa"]) == (100, 100, 200)
+    assert (spend["spentPaisa"], spend["heldPaisa"], spend["remainingPaisa"]) == (100, 100, 300)
+    followed = answer_to("spend/stream", said)
+    assert followed.index("event: listening\n") < followed.index("event: spend\n")
+    assert '"spentTotalPaisa":200,' in followed
     assert '"hour":"' in answer_to("stats 'groupBy=hour", said)
     assert answer_to("groupBy=day,banner&format=csv", said).startswith("date,bannerId,impressions,clicks,")
     assert " events " in answer_to("adloom rollup", said)
@@ -137,7 +144,8 @@ def test_the_guide_works_as_printed(product: Product, tmp_path: Path) -> None:
     assert '"key":"adk_' in answer_to("api-keys", said)
     assert answer_to("/health/ready", said).count('"status":"ok"') >= 3
     assert 'adloom_build_info{process="delivery-1"' in answer_to("metrics_ports", said)
-    assert "Migrations" in answer_to("adloom doctor", said)
+    assert "Migrations" in answer_to("adloom doctor\n", said)
+    assert "The books agree." in answer_to("adloom doctor --money", said)
     assert "frequency" in answer_to("ledger status", said)
     assert "1 dead letters" in answer_to("no event", said)
     assert answer_to("dead forget", said).endswith("There are no dead letters.\n")
