@@ -103,7 +103,7 @@ def answer_of(request: urllib.request.Request) -> dict[str, Any]:
             return json.loads(answer.read())
     except urllib.error.HTTPError as error:
         said = error.read().decode(errors="replace")
-        raise LoadError(f"{request.method} {request.full_url} answered {error.code}: {said}") from error
+        raise LoadError(f"{request.get_method()} {request.full_url} answered {error.code}: {said}") from error
 
 
 def _wait_until_served(url: str) -> dict[str, Any]:

@@ -172,7 +172,7 @@ class ChargesProjection:
                         if not future.done():
                             await asyncio.wait([future])
             waiting = [one for one in waiting if not one[0].done()]
-            for address in {address for _, address in waiting}:
+            for address in sorted({address for _, address in waiting}):
                 self._host.tell(address, Look())
 
     async def _sent(self, address: Address, confirm: Confirm) -> asyncio.Future[None]:

@@ -1,0 +1,44 @@
+"""What the parts of the bench have in common: figures as text, and goals that were met or not."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+Say = Callable[[str], None]
+
+
+class Judged(msgspec.Struct, frozen=True, kw_only=True):
+    """A goal, what was measured, and whether it is met."""
+
+    claim: str
+    found: str
+    is_met: bool
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What one part has found, for a terminal."""
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    judged: Sequence[Judged]
+
+
+def drawn(outcome: Outcome) -> RenderableType:
+    """Draw a table, which fits into 80 columns, and a line for each goal."""
+    table = Table(title=outcome.title, title_justify="left", title_style="dim")
+    first, *others = outcome.headings
+    table.add_column(first, no_wrap=True)
+    for heading in others:
+        table.add_column(heading, justify="right")
+    for row in outcome.rows:
+        table.add_row(*row)
+    return Group(table, *map(_line, outcome.judged))
+
+
+def _line(judged: Judged) -> Text:
+    mark, style = ("met", "green") if judged.is_met else ("NOT MET", "bold red")
+    return Text.assemble(f"goal: {judged.claim}: ", (f"{judged.found}, {mark}", style))
