@@ -62,9 +62,8 @@ class Sessions:
         """Tell who was not heard of for too long."""
         silent: list[int] = []
         for session, heard_at in self._heard_at.items():
-            if (
-                at < heard_at + self._silence_max
-            ):  # As `next_at` adds, so that who was waited for is silent then.
+            # Added up as `next_at` does, so that who was waited for is silent then.
+            if at < heard_at + self._silence_max:
                 break
             silent.append(session)
         return silent

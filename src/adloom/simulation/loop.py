@@ -9,7 +9,7 @@ import selectors
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context
-from typing import Any, TypeVar, TypeVarTuple, Unpack, cast
+from typing import Any, Final, TypeVar, TypeVarTuple, Unpack, cast
 
 from adloom.simulation.chance import seeded
 
@@ -17,8 +17,11 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
+ROUNDS_AT_ONCE_MAX: Final = 200_000  # Without time passing: somebody goes round in circles.
+
+
 class StuckError(Exception):
-    """Everybody waits for somebody, and no timer will wake anyone."""
+    """Everybody waits for somebody and no timer will wake anyone, or somebody never waits at all."""
 
 
 class _NeverSleeping(selectors.SelectSelector):
@@ -27,10 +30,13 @@ class _NeverSleeping(selectors.SelectSelector):
     def __init__(self, skip: Callable[[float], None]) -> None:
         super().__init__()
         self._skip = skip
+        self._rounds = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Let the time pass at once."""
-        if timeout is None:
+        self._rounds = 0 if timeout else self._rounds + 1
+        if timeout is None or self._rounds > ROUNDS_AT_ONCE_MAX:
+            self._rounds = 0  # Whoever clears up afterwards begins anew.
             raise StuckError
         if timeout > 0:
             self._skip(timeout)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from random import Random  # noqa: TID251 - for its type
-from typing import Final
+from typing import Final, TypeVar
 
 import structlog
 
@@ -31,6 +31,8 @@ MOMENTS: Final = (
 )
 SPOOLS_BYTES: Final = (SPOOL_BYTES_MAX, SPOOL_BYTES_MAX, 4_000, 0)  # Ample, soon full, and none.
 RUNS_A_TASK: Final = 4
+
+OutcomeT = TypeVar("OutcomeT")
 
 
 def a_short_plan(seed: int) -> Plan:
@@ -52,11 +54,18 @@ def outcomes(
     seeds: Iterable[int], plan_of: Callable[[int], Plan] = a_short_plan, *, processes: int | None = None
 ) -> Generator[Outcome]:
     """Run every seed's plan, over all cores; give what came of them as they end, in the order of the seeds."""
+    return each_seed(_Run(plan_of), seeds, processes=processes)
+
+
+def each_seed(
+    run: Callable[[int], OutcomeT], seeds: Iterable[int], *, processes: int | None = None
+) -> Generator[OutcomeT]:
+    """Run something for every seed, over all cores; give what came of it in the order of the seeds."""
     # A process of its own, not a copy of this one: nothing of one run is left for the next.
     context = multiprocessing.get_context("spawn")
     executor = ProcessPoolExecutor(processes or os.cpu_count(), mp_context=context, initializer=quieted)
     try:
-        yield from executor.map(_Run(plan_of), seeds, chunksize=RUNS_A_TASK)
+        yield from executor.map(run, seeds, chunksize=RUNS_A_TASK)
     finally:
         executor.shutdown(cancel_futures=True)  # Whoever has seen enough does not wait for the rest.
 

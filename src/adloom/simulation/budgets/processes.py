@@ -1,0 +1,173 @@
+"""The processes of the house: the real brains with their host, and the real leases, over simulated servers."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from random import Random  # noqa: TID251 - for its type
+from typing import Final
+
+import msgspec
+
+from adloom.brain.audience import ValkeyAudience
+from adloom.brain.catalog_follower import CatalogFollower
+from adloom.brain.charges import CHARGES, ChargesProjection
+from adloom.brain.introductions import Introductions
+from adloom.brain.mail_room import MailRoom
+from adloom.brain.turn import Turn
+from adloom.brain.whereabouts import CatalogWhereabouts
+from adloom.core.clock import Clock
+from adloom.delivery.caps import CapBook
+from adloom.delivery.compile import finished
+from adloom.delivery.holding import Holder
+from adloom.delivery.index import EMPTY, Index
+from adloom.delivery.lease_keeper import SESSION_BITS, LeaseKeeper
+from adloom.delivery.shelves import Offer, Shelves
+from adloom.ledger.projection import Projection
+from adloom.runtime.entities.host import EntityHost
+from adloom.runtime.entities.kind import AnyKind
+from adloom.simulation.budgets.catalog import PLACEMENT_KEY
+from adloom.simulation.budgets.database import MoneyDatabase
+from adloom.simulation.budgets.stores import (
+    SimulatedCatalog,
+    SimulatedCharges,
+    SimulatedCounts,
+    SimulatedSessions,
+    SimulatedStates,
+)
+from adloom.simulation.budgets.valkey import BrainsClaim, ValkeyServer, valkey_of
+from adloom.simulation.faults import Host
+from adloom.simulation.ledger import GroupConnection, LedgerServer
+from adloom.targeting.context import Context
+
+LEASE_SECONDS: Final = 5.0
+# One context for all: whom a request is for is another's law.
+SOMEBODY: Final = Context(
+    device=None,
+    country=None,
+    language=None,
+    is_logged_in=False,
+    is_new_visitor=False,
+    referrer_domain=None,
+    segment=None,
+    hour=0,
+    day=0,
+)
+
+Kinds = Callable[[], Sequence[AnyKind]]
+
+
+class MoneyServers(msgspec.Struct, frozen=True, kw_only=True):
+    """What outlives the processes."""
+
+    database: MoneyDatabase
+    valkey: ValkeyServer
+    ledger: LedgerServer
+
+
+class BrainProcess:
+    """A worker: brains while it is its turn, and the charges that follow the ledger."""
+
+    def __init__(  # noqa: PLR0913 - all that it is composed of
+        self,
+        name: str,
+        servers: MoneyServers,
+        *,
+        clock: Clock,
+        chance: Random,
+        kinds: Kinds,
+        hold_seconds: int,
+    ) -> None:
+        self.host = Host()
+        database, valkey = servers.database, valkey_of(servers.valkey, self.host)
+        catalog, audience = SimulatedCatalog(database, self.host), ValkeyAudience(valkey)
+        introductions = Introductions(catalog, clock, hold_seconds=hold_seconds)
+        entities = EntityHost(
+            kinds(),
+            SimulatedStates(database, self.host),
+            introduction=introductions,
+            audience=audience,
+            clock=clock,
+            chance=chance,
+            batch_max=chance.choice([1, 10, 2_000]),
+        )
+        room = MailRoom(valkey, SimulatedSessions(database, self.host), entities, audience, clock)
+        follower = CatalogFollower(valkey, catalog, introductions, entities)
+        self._turn = Turn(
+            BrainsClaim(servers.valkey, self.host, name=name), [entities.run, room.run, follower.run]
+        )
+        charges = ChargesProjection(
+            SimulatedCharges(database, self.host),
+            SimulatedCounts(database, self.host),
+            CatalogWhereabouts(catalog),
+            entities,
+            clock,
+            turn=lambda: self._turn.turns,
+        )
+        group = _TurnGroup(servers.ledger, self.host, name, self._turn)
+        self._charging = Projection(CHARGES, group, charges)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until told to stop."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._turn.run(stop))
+            group.create_task(self._charging.run(stop))
+
+
+class _TurnGroup(GroupConnection):
+    """A place in the group of charges that is given up while it is another worker's turn."""
+
+    def __init__(self, server: LedgerServer, host: Host, consumer: str, turn: Turn) -> None:
+        super().__init__(server, host, CHARGES, consumer=consumer, lease_seconds=LEASE_SECONDS)
+        self._turn = turn
+
+    async def own(self) -> bool:
+        """Take the lease, or keep it; tell whether it is ours."""
+        if self._turn.is_ours:
+            return await super().own()
+        await self.disown()
+        return False
+
+
+class SellingProcess:
+    """A delivery process, as far as it gives offers: shelves, leases and their keeper."""
+
+    def __init__(self, name: str, servers: MoneyServers, *, clock: Clock, chance: Random) -> None:
+        self.host = Host()
+        self._clock = clock
+        self._shelves = Shelves()
+        self._keeper = LeaseKeeper(
+            valkey_of(servers.valkey, self.host),
+            self._shelves,
+            clock,
+            process=name,
+            new_session=lambda: chance.getrandbits(SESSION_BITS) or 1,
+        )
+        self._index = EMPTY
+        self._hold = Holder(self._shelves, CapBook(), self._keeper.book).held
+
+    @property
+    def session(self) -> int:
+        """The session in which it gives."""
+        return self._keeper.book.session
+
+    def learn(self, index: Index) -> None:
+        """Take a new index, as its keeper does."""
+        now = self._clock.now()
+        prepared = [finished(self._shelves.preparing(one, now=now)) for one in index.by_key.values()]
+        self._shelves.put_up(index, prepared)
+        self._index = index
+        self._keeper.learn(index)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Keep leases until told to stop."""
+        await self._keeper.run(stop)
+
+    def offers(self) -> list[tuple[Offer, int, int]]:
+        """Answer a request: what is offered, out of which lease, in which second."""
+        placement = self._index.by_key.get(PLACEMENT_KEY)
+        if placement is None:
+            return []
+        now = self._clock.now()
+        second = int(now.timestamp())
+        shelf = self._shelves.of(placement, now)
+        offers, leases = self._hold(self._shelves.offers(shelf, SOMEBODY, second), second)
+        return [(offer, lease, second) for offer, lease in zip(offers, leases, strict=True)]

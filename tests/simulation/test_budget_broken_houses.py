@@ -1,0 +1,181 @@
+"""The laws of budgets know when they are broken: each of these houses has one fault too many, and a few runs show it."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from adloom.brain import campaign_step
+from adloom.brain.addresses import CAMPAIGN
+from adloom.brain.campaign import CampaignState, new_campaign
+from adloom.brain.charge import Offer
+from adloom.brain.kinds import advertisers, all_kinds
+from adloom.brain.messages import CampaignMessage, ConfigureCampaign, Look, Usage
+from adloom.core.chance import Chance
+from adloom.delivery import shelves
+from adloom.runtime.entities.entity import Stepped
+from adloom.runtime.entities.kind import AnyKind, Kind
+from adloom.runtime.entities.ports import Write
+from adloom.simulation.budgets.database import MoneyDatabase
+from adloom.simulation.budgets.faults import ROUGH_MONEY
+from adloom.simulation.budgets.plans import MIDNIGHTS
+from adloom.simulation.budgets.processes import SellingProcess
+from adloom.simulation.budgets.world import MoneyPlan, simulated
+
+SEEDS = range(6)
+# Workers come and go, and there are often two of them.
+HARSH = msgspec.structs.replace(
+    ROUGH_MONEY, life_seconds_mean=8, owned_twice=0.5, answer_lost=0.05, unseen=0.1, clock_hours_max=0.01
+)
+
+# Around a midnight of UTC, with clocks that are wrong by minutes.
+JUMPING = {
+    "zone": "UTC",
+    "starts_at": MIDNIGHTS[0][1] - timedelta(seconds=10),
+    "faults": msgspec.structs.replace(HARSH, clock_seconds_between=5, clock_hours_max=0.2),
+}
+# Nobody changes anything: who has no budget, or another one, on the same day may spend more.
+UNCHANGED = {"faults": msgspec.structs.replace(HARSH, change_seconds_between=float("inf"))}
+
+_changed = msgspec.structs.replace
+
+
+def harsh(seed: int) -> MoneyPlan:
+    zone, midnight = MIDNIGHTS[seed % len(MIDNIGHTS)]
+    return MoneyPlan(
+        seed=seed,
+        seconds=30,
+        views_per_second=6,
+        faults=HARSH,
+        starts_at=midnight.replace(minute=midnight.minute + 1),
+        zone=zone,
+        campaigns=4,
+        hold_seconds=5,
+    )
+
+
+class DatabaseWithoutFence(MoneyDatabase):
+    """Lets anybody write what is somebody else's by now."""
+
+    def fence(self, writes: Sequence[Write]) -> None:
+        assert writes is not None
+
+
+class DatabaseThatIsToldTooLate(MoneyDatabase):
+    """Lets the world see what comes of some batches before they are kept, and then they never are."""
+
+    _commits = 0
+
+    def commit(self, writes: Sequence[Write], records: Sequence[msgspec.Struct]) -> None:
+        self._commits += 1
+        if self._commits % 10:
+            super().commit(writes, records)
+
+
+class DatabaseWithoutKey(MoneyDatabase):
+    """Takes an offer as often as it comes, and does not remember it."""
+
+    def refuse(self, offers: Sequence[Offer]) -> None:
+        assert offers is not None
+
+    def charged(self, offers: Sequence[Offer]) -> set[Offer]:
+        assert offers is not None
+        return set()
+
+
+class DatabaseWithoutAlarms(MoneyDatabase):
+    """Forgets when entities want to be woken."""
+
+    def commit(self, writes: Sequence[Write], records: Sequence[msgspec.Struct]) -> None:
+        super().commit([_changed(write, wake_at=None) for write in writes], records)
+
+
+class ProcessThatGivesTwice(SellingProcess):
+    """Makes two offers where it holds one."""
+
+    def offers(self) -> list[tuple[shelves.Offer, int, int]]:
+        return [offer for offer in super().offers() for _ in range(2)]
+
+
+def kinds_that_count_no_leases() -> Sequence[AnyKind]:
+    """Campaigns that grant as if nothing were out."""
+
+    def step(state: CampaignState, message: CampaignMessage, now: datetime, chance: Chance) -> Stepped[Any]:
+        config = state.config
+        if config is None or not isinstance(message, Usage):
+            return campaign_step.step(state, message, now, chance)
+        raised = _changed(
+            config,
+            daily_budget=config.daily_budget and config.daily_budget + state.outstanding,
+            total_budget=config.total_budget and config.total_budget + state.outstanding,
+        )
+        after, effects = campaign_step.step(_changed(state, config=raised), message, now, chance)
+        return Stepped(_changed(after, config=config), effects)
+
+    return [_campaigns(step), advertisers()]
+
+
+def kinds_that_ask_nobody() -> Sequence[AnyKind]:
+    """Campaigns that do not care for what their advertiser has allotted to them."""
+
+    def step(state: CampaignState, message: CampaignMessage, now: datetime, chance: Chance) -> Stepped[Any]:
+        if isinstance(message, ConfigureCampaign):
+            message = _changed(message, is_allotted=False)
+        return campaign_step.step(state, message, now, chance)
+
+    return [_campaigns(step), advertisers()]
+
+
+def kinds_that_live_in_the_past() -> Sequence[AnyKind]:
+    """Campaigns that begin a day again when their clock is set back."""
+
+    def step(state: CampaignState, message: CampaignMessage, now: datetime, chance: Chance) -> Stepped[Any]:
+        if isinstance(message, Usage) and state.config is not None and state.day > now.date():
+            state = _changed(state, day=now.date())
+        return campaign_step.step(state, message, now, chance)
+
+    return [_campaigns(step), advertisers()]
+
+
+def _campaigns(step: Any) -> AnyKind:
+    return Kind(
+        CAMPAIGN,
+        CampaignState,
+        step,
+        new_campaign,
+        on_waking=Look(),
+        before_keeping=campaign_step.before_keeping,
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"database": DatabaseWithoutFence}, "is charged"),
+        ({"database": DatabaseThatIsToldTooLate}, "was granted"),
+        ({"database": DatabaseWithoutKey}, "is charged twice"),
+        ({"database": DatabaseWithoutAlarms}, "outstanding"),
+        ({"selling": ProcessThatGivesTwice}, "is given"),
+        ({"kinds": kinds_that_count_no_leases}, "has committed"),
+        ({"kinds": kinds_that_ask_nobody, **UNCHANGED}, "were charged"),
+        ({"kinds": kinds_that_live_in_the_past, **JUMPING}, "went back"),
+    ],
+    ids=["fence", "too late", "key", "alarms", "twice", "leases", "advertiser", "days"],
+)
+def test_a_house_that_breaks_a_law_of_budgets_is_found_out_within_a_few_runs(
+    change: dict[str, Any], complaint: str
+) -> None:
+    found: list[str] = []
+    for seed in SEEDS:
+        found += simulated(_changed(harsh(seed), **change)).violations
+        if any(complaint in violation for violation in found):
+            return
+
+    pytest.fail(f"not found out by {len(SEEDS)} seeds: {found}")
+
+
+@pytest.mark.parametrize("seed", SEEDS[:3])
+def test_a_sound_house_of_budgets_comes_through_the_same_runs(seed: int) -> None:
+    assert simulated(_changed(harsh(seed), kinds=all_kinds)).violations == ()

@@ -1,0 +1,132 @@
+"""Law 2 through crashes, lost and repeated messages, two owners at once, wrong clocks, midnight and clock changes.
+
+A run that breaks a law prints its seed: `adloom simulate budgets --seed SEED` gives the same run again.
+"""
+
+import os
+import subprocess
+import sys
+from datetime import datetime, timedelta
+
+import msgspec
+import pytest
+
+from adloom.entrypoints import simulate
+from adloom.pacing.budget_day import budget_day
+from adloom.simulation.budgets.faults import NO_MONEY_FAULTS, ROUGH_MONEY, MoneyFaultRates
+from adloom.simulation.budgets.plans import MIDNIGHTS, a_money_plan, simulated_money
+from adloom.simulation.budgets.world import MoneyOutcome, MoneyPlan, simulated
+
+SEEDS = range(int(os.environ.get("ADLOOM_SIMULATION_SEEDS", "40")) // 5)
+
+
+def rough(seed: int, faults: MoneyFaultRates = ROUGH_MONEY, evening: int = 0) -> MoneyPlan:
+    zone, midnight = MIDNIGHTS[evening]
+    return MoneyPlan(
+        seed=seed,
+        seconds=40,
+        views_per_second=5,
+        faults=faults,
+        starts_at=midnight - timedelta(seconds=20),
+        zone=zone,
+        campaigns=5,
+    )
+
+
+def checked(plan: MoneyPlan) -> MoneyOutcome:
+    outcome = simulated(plan)
+    assert outcome.violations == (), f"seed {plan.seed}: {outcome.violations}"
+    return outcome
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_budget_is_overspent_and_what_can_be_spent_is_whatever_goes_wrong(seed: int) -> None:
+    checked(a_money_plan(seed))
+
+
+def test_everything_that_can_go_wrong_with_budgets_does_in_rough_runs() -> None:
+    rates = msgspec.structs.replace(ROUGH_MONEY, died=0.01, late=0.03, answer_lost=0.03)
+    happened = {fault for seed in range(2) for fault in checked(rough(seed, rates)).faults}
+
+    assert happened >= {
+        "brains owned twice",
+        "clock jumped",
+        "commit late",
+        "commit unanswered",
+        "database away",
+        "delivery killed",
+        "died after commit",
+        "died before commit",
+        "died between news",
+        "fenced out",
+        "mail delayed",
+        "mail lost",
+        "mail repeated",
+        "offer never seen",
+        "offer seen late",
+        "report repeated",
+        "valkey away",
+        "worker killed",
+    }
+
+
+def test_on_a_good_evening_every_offer_is_charged() -> None:
+    outcome = checked(rough(1, NO_MONEY_FAULTS))
+
+    assert outcome.offers == outcome.confirmed == outcome.charges > 100
+    assert outcome.unbilled == 0
+
+
+@pytest.mark.parametrize("evening", range(len(MIDNIGHTS)), ids=[f"{zone} {at}" for zone, at in MIDNIGHTS])
+def test_what_is_offered_on_a_day_is_charged_on_that_day_however_long_it_is(evening: int) -> None:
+    """The laws look at the day of every charge where all clocks are right; both days have some here."""
+    faults = MoneyFaultRates(mail_lost=0.1, mail_repeated=0.1, mail_delayed=0.05, died=0.002)
+
+    assert checked(rough(3, faults, evening)).charges > 50
+
+
+def test_clocks_that_jump_by_a_day_overspend_nothing() -> None:
+    faults = MoneyFaultRates(clock_seconds_between=5, clock_hours_max=26, died=0.002, mail_lost=0.05)
+
+    outcome = checked(rough(5, faults))
+
+    assert outcome.faults["clock jumped"] > 10
+    assert outcome.charges > 50
+
+
+def test_the_same_seed_gives_the_same_evening() -> None:
+    first, second, other = simulated(rough(7)), simulated(rough(7)), simulated(rough(8))
+
+    assert first == second
+    assert first.digest != other.digest
+
+
+def test_the_same_seed_gives_the_same_evening_in_another_process() -> None:
+    script = (
+        "from adloom.simulation.budgets.plans import simulated_money;"
+        "from adloom.simulation.swarm import quieted; quieted();"
+        "print(simulated_money(9).digest)"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "4711"}
+    printed = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=True)
+
+    assert printed.stdout.decode().strip() == simulated_money(9).digest
+
+
+def test_the_command_reports_on_budgets_and_ends_well(capsys: pytest.CaptureFixture[str]) -> None:
+    simulate.run(simulate.What.BUDGETS, seed=1)
+
+    printed = capsys.readouterr().out
+    assert "law 2" in printed
+    assert "holds" in printed
+
+
+def test_starts_are_in_the_zones_whose_clocks_change() -> None:
+    lengths = {_day_hours(zone, at) for zone, at in MIDNIGHTS}
+
+    assert lengths >= {23, 24, 25}
+
+
+def _day_hours(zone: str, midnight: datetime) -> float:
+    day = budget_day(midnight, zone)
+    return (day.ends_at - day.starts_at).total_seconds() / 3600
