@@ -47,20 +47,27 @@ def test_a_day_that_is_spent_is_marked_until_midnight_and_not_longer() -> None:
     assert all(world.offer(process, 7) for process in world.processes)
 
 
-def test_an_advertisers_day_that_is_spent_is_marked_until_there_are_readers_on_the_next() -> None:
+def test_an_advertisers_day_that_is_spent_is_marked_until_midnight_and_not_longer() -> None:
     world = LeaseWorld(daily={7: None}, advertiser_daily=OFFERS, processes=3, start=EVENING)
     spend_all(world, offers=OFFERS)
 
     wait_until(world, MIDNIGHT - timedelta(seconds=1))
     until = marks(world)
-    wait_until(world, MIDNIGHT + timedelta(minutes=10))
-    for process in world.processes:
-        process.has_readers = True
-        process.book.wanted(7, at=world.at)
-    world.wait(1)
+    wait_until(world, MIDNIGHT + timedelta(seconds=3))
 
     assert until == [{"advertiser_budget": frozenset({7})}] * 3
     assert marks(world) == [{}] * 3
+    assert all(world.offer(process, 7) for process in world.processes)
+
+
+def test_the_first_reader_of_a_campaign_whose_advertiser_has_a_budget_is_shown_it() -> None:
+    world = LeaseWorld(daily={7: None}, advertiser_daily=OFFERS, processes=3)
+    for process in world.processes:
+        process.has_readers = False
+
+    world.wait(3)
+
+    assert all(world.offer(process, 7) for process in world.processes)
 
 
 def test_a_total_that_is_spent_stays_marked() -> None:

@@ -283,7 +283,7 @@ def test_one_whose_budget_is_spent_asks_less_and_less_often() -> None:
 def test_good_news_are_followed_at_once() -> None:
     desk = Desk(KEY, OTHER)
     for usage, key in zip(desk.due(), (KEY, OTHER), strict=True):
-        desk.answer(usage, key=key, granted=Micros(0), verdict=Verdict.ADVERTISER_BUDGET)
+        desk.answer(usage, key=key, granted=Micros(0), verdict=Verdict.DAILY_BUDGET)
     desk.is_wanted = False
     desk.due(after=10)
 

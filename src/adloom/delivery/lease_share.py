@@ -19,6 +19,7 @@ RATE_WEIGHT: Final = 0.3
 PACED_SECONDS: Final = 1.0  # A paced budget is there bit by bit.
 WAIT_SECONDS_MIN: Final = 0.25  # So long it takes others to return what they do not need.
 WAIT_SECONDS_MAX: Final = 60.0
+EARLY_SECONDS_MAX: Final = 1.0  # Each of four processes gets its turn until then.
 PENDING: Final = "budget_pending"
 NOTHING: Final = Micros(0)
 
@@ -158,10 +159,12 @@ class Share:
 
     def turned_away(self, pending: Usage) -> float:
         """Tell after how long to ask again, if somebody asks for the campaign."""
-        self.is_gated = True
+        wait_seconds = self.wait_seconds
+        # At first it may only have come too early: the advertiser allots a campaign something because it is asked for.
+        is_too_early = self.verdict is Verdict.ADVERTISER_BUDGET and wait_seconds <= EARLY_SECONDS_MAX
+        self.is_gated = not is_too_early
         if pending.want == 0 or self.verdict is Verdict.PACING:
             return PACED_SECONDS
-        wait_seconds = self.wait_seconds
         self.wait_seconds = min(2 * wait_seconds, WAIT_SECONDS_MAX)
         return wait_seconds
 

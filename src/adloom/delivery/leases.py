@@ -297,6 +297,7 @@ class LeaseBook:
             if share is not None and share.ends_second == ends_second:
                 self._judge(key, share, second)
                 share.is_gated = False
+                share.wait_seconds = WAIT_SECONDS_MIN
                 self._put(key, share, at if share.rate else self._agenda.in_turn(at))
 
     def _said(self, key: int, share: Share, second: int, at: float, is_wanted: IsWanted) -> Usage | None:
