@@ -132,9 +132,12 @@ class LeaseWorld:
         for key in self.keys:
             self._post(self._campaign(key), over, after=timedelta(seconds=seconds))
 
-    def configure(self, *, daily: Mapping[int, int | None] | None = None) -> None:
+    def configure(
+        self, *, daily: Mapping[int, int | None] | None = None, advertiser_daily: int | None = None
+    ) -> None:
         self._version += 1
         self._daily |= daily or {}
+        self._advertiser_daily = advertiser_daily or self._advertiser_daily
         advertiser = ConfigureAdvertiser(
             version=self._version,
             advertiser_id=ADVERTISER_ID,

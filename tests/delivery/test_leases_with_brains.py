@@ -65,6 +65,25 @@ def test_a_raised_budget_is_given_within_a_second() -> None:
     assert made[0] - raised_at < 1
 
 
+@pytest.mark.parametrize("after", [0.02, 0.3, 0.6, 0.9, 3])
+def test_an_advertisers_raised_budget_is_given_within_a_second(after: float) -> None:
+    world = LeaseWorld(daily={7: None}, advertiser_daily=1)
+    for _ in world.run(5):
+        if any(world.offer(process, 7) for process in world.processes):
+            break
+    for process in world.processes:
+        world.offer(process, 7)
+    world.wait(after)
+
+    world.configure(advertiser_daily=2)
+    raised_at, made = world.at, list[float]()
+    for _ in world.run(3):
+        made += [world.at for process in world.processes if world.offer(process, 7)]
+
+    assert len(made) == 1
+    assert made[0] - raised_at < 1
+
+
 def test_a_budget_that_is_lowered_below_what_is_spent_stops_within_a_second() -> None:
     world = LeaseWorld(daily={7: 1_000_000})
     for _ in world.run(5):

@@ -189,10 +189,14 @@ def _provided(
     if not config.is_running or lease.window != state.window:
         return state
     second = int(now.timestamp())
-    if usage.is_needed and lease.unassigned < usage.cost:
+    is_turned_away = usage.is_needed and lease.unassigned < usage.cost
+    is_urgent = is_turned_away and not is_needed(state, now)
+    if is_turned_away:
         state = _changed(state, needed_second=max(state.needed_second, second))
         recalled(state, effects, idle_until=second - IDLE_SECONDS)
-    return asked_for_more(state, usage.want, now, effects) if config.is_allotted else state
+    if not config.is_allotted:
+        return state
+    return asked_for_more(state, usage.want, now, effects, is_urgent=is_urgent)
 
 
 def _with_closed(state: CampaignState, lease: Lease, second: int) -> CampaignState:

@@ -60,13 +60,18 @@ def reported_again(state: CampaignState, now: datetime, effects: list[Effect]) -
     return _said(state, now, effects, attempts=pending.attempts + 1)
 
 
-def asked_for_more(state: CampaignState, want: Micros, now: datetime, effects: list[Effect]) -> CampaignState:
-    """Have so much allotted ahead of need, if our own budgets leave us that: asked once a second while there is none."""
+def asked_for_more(
+    state: CampaignState, want: Micros, now: datetime, effects: list[Effect], *, is_urgent: bool = False
+) -> CampaignState:
+    """Have so much allotted ahead of need, if our own budgets leave us that.
+
+    While there is none it is asked for once a second; at once, where it was not known before that a reader waits.
+    """
     want = _own_room(state, want, now)
     if spare(state) >= want:
         return _changed(state, wanted=NOTHING) if state.wanted else state
     second = int(now.timestamp())
-    is_asked = state.wanted and second <= state.asked_second
+    is_asked = state.wanted and second <= state.asked_second and not is_urgent
     state = _changed(
         state,
         wanted=want,

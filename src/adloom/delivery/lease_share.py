@@ -61,6 +61,7 @@ class Share:
         "unreported",
         "verdict",
         "wait_seconds",
+        "was_turned_away",
     )
 
     def __init__(self, terms: Terms) -> None:
@@ -88,7 +89,8 @@ class Share:
         self.offers = 0  # Since the rate was last looked at.
         self.due_at: float | None = None
         self.is_gated = False  # It asks again only if somebody asks for the campaign.
-        self.is_needed = False  # Somebody was turned away.
+        self.was_turned_away = False  # With its last report.
+        self.is_needed = False  # A reader was not shown it.
         self.is_ending = False  # All that is left is to be returned.
         self.is_recalled = False  # All that is not needed at once is.
         self.is_touched = False
@@ -155,6 +157,7 @@ class Share:
         """Note that offers can be made again."""
         self.is_needed = False
         self.is_gated = False
+        self.was_turned_away = False
         self.wait_seconds = WAIT_SECONDS_MIN
 
     def turned_away(self, pending: Usage) -> float:
@@ -163,6 +166,7 @@ class Share:
         # At first it may only have come too early: the advertiser allots a campaign something because it is asked for.
         is_too_early = self.verdict is Verdict.ADVERTISER_BUDGET and wait_seconds <= EARLY_SECONDS_MAX
         self.is_gated = not is_too_early
+        self.was_turned_away = True
         if pending.want == 0 or self.verdict is Verdict.PACING:
             return PACED_SECONDS
         self.wait_seconds = min(2 * wait_seconds, WAIT_SECONDS_MAX)
