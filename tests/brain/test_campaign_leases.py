@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from adloom.brain.campaign import new_campaign
 from adloom.brain.messages import (
     CampaignRestored,
@@ -74,7 +76,18 @@ def test_a_report_that_was_not_answered_is_answered_again_and_changes_nothing() 
 
     assert again == first
     assert bench.state == before
-    assert not bench.is_persisted
+
+
+@pytest.mark.parametrize("report", [1, 2])
+def test_nobody_is_told_that_it_may_give_by_a_brain_that_another_has_followed(report: int) -> None:
+    """The other may have heard that it was given already; writing it down is what finds out."""
+    bench = CampaignBench()
+    lease = bench.answered(want=units(3)).lease
+
+    answer = bench.answered(report=report, lease=lease if report == 2 else 0, want=units(3))
+
+    assert answer.granted == units(3)
+    assert bench.is_persisted
 
 
 def test_who_was_turned_away_and_asks_again_hears_why_again() -> None:

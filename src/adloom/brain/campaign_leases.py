@@ -32,7 +32,7 @@ def used(state: CampaignState, usage: Usage, now: datetime, effects: list[Effect
         return state  # Overtaken by a later one.
     if usage.report == known.reported:
         # The answer was lost.
-        effects.append(_answer(state, usage, known, _verdict(state, known, usage, now)))
+        effects += [*_owned(known), _answer(state, usage, known, _verdict(state, known, usage, now))]
         return state
     second = int(now.timestamp())
     lease = known.reported_given(usage.given, report=usage.report, second=second)
@@ -51,7 +51,7 @@ def used(state: CampaignState, usage: Usage, now: datetime, effects: list[Effect
     if usage.given or lease.granted != known.granted or usage.lease != lease.number:
         # Otherwise nothing has changed but the number of the report, which may be forgotten.
         effects.append(Persist())
-    effects.append(_answer(state, usage, lease, _verdict(state, lease, usage, now)))
+    effects += [*_owned(lease), _answer(state, usage, lease, _verdict(state, lease, usage, now))]
     return state
 
 
@@ -227,6 +227,14 @@ def _answer(state: CampaignState, usage: Usage, lease: Lease, verdict: Verdict) 
         verdict=verdict,
     )
     return Publish(session_topic(usage.session), answer)
+
+
+def _owned(lease: Lease) -> list[Effect]:
+    """Make sure that the campaign is still ours before a process hears that it may give something.
+
+    Who owns it by now may have heard that the process has given, or returned, what we still believe it to have.
+    """
+    return [Persist()] if lease.unassigned else []
 
 
 def _void(state: CampaignState, usage: Usage, now: datetime) -> Publish:
