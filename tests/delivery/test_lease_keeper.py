@@ -31,6 +31,7 @@ from adloom.core.money import Micros
 from adloom.delivery.compile import compiled
 from adloom.delivery.index import Index
 from adloom.delivery.lease_keeper import BATCH_MAX, LeaseKeeper
+from adloom.delivery.lease_share import OFFERS_MIN
 from adloom.delivery.leases import UNDER_WAY_MAX
 from adloom.delivery.rows import AssignmentRow
 from adloom.delivery.shelves import Shelves
@@ -202,14 +203,14 @@ async def test_a_lease_that_runs_low_is_asked_for_within_moments(desk: Desk, bra
     await eventually(lambda: desk.shown() == [7], seconds=2)
 
     took_at = asyncio.get_running_loop().time()
-    desk.take(7)
-    desk.take(7)
+    for _ in range(OFFERS_MIN):
+        desk.take(7)
     out = desk.shown()
     await eventually(lambda: desk.shown() == [7], seconds=2)
 
     assert out == []
     assert asyncio.get_running_loop().time() - took_at < 0.5
-    assert [sum(amount for _, amount in usage.given) for usage in brain.usages] == [0, 2 * COST]
+    assert [sum(amount for _, amount in usage.given) for usage in brain.usages] == [0, OFFERS_MIN * COST]
 
 
 async def test_many_ask_in_batches(desk: Desk, brain: Brain) -> None:
@@ -346,10 +347,10 @@ async def test_leases_go_on_while_valkey_is_away_and_end_when_they_are_used_up(
             asked = len(brain.usages)
             relay.silence()
 
-            taken = [desk.take(7) for _ in range(3)]
+            taken = [desk.take(7) for _ in range(OFFERS_MIN + 1)]
             await asyncio.sleep(0.5)
             out, unheard = desk.shown(), len(brain.usages) - asked
             await eventually(lambda: desk.shown() == [7], seconds=15)
 
-    assert taken == [9, 9, None]
+    assert taken == [9] * OFFERS_MIN + [None]
     assert (out, unheard) == ([], 0)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from adloom.brain.messages import LeaseAnswer, Recall, Usage, Verdict
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
+from adloom.delivery.lease_share import OFFERS_MIN
 from adloom.delivery.leases import REPORT_SECONDS, UNDER_WAY_MAX, LeaseBook
 from adloom.delivery.terms import Terms
 
@@ -89,10 +90,10 @@ def test_a_campaign_of_the_index_asks_for_a_lease_ahead_of_need_and_is_not_shown
     assert usage.want >= 8 * COST
 
 
-def test_one_that_nobody_asks_for_wants_two_offers() -> None:
+def test_one_that_nobody_asks_for_wants_enough_for_a_burst() -> None:
     [usage] = Desk().due()
 
-    assert usage.want == 2 * COST
+    assert usage.want == OFFERS_MIN * COST
 
 
 def test_offers_are_taken_out_of_the_lease_until_nothing_is_left() -> None:
@@ -377,7 +378,7 @@ def test_a_void_lease_ends_the_session() -> None:
     mine, others = desk.due()
     desk.answer(mine)
     desk.answer(others, key=OTHER)
-    for _ in range(4):
+    for _ in range(OFFERS_MIN):
         desk.take()
     [usage] = desk.due()
 

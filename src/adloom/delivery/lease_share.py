@@ -8,8 +8,8 @@ from adloom.core.money import Micros
 from adloom.delivery.terms import Terms
 
 LEASE_SECONDS: Final = 2.0  # A lease is for about so long,
-OFFERS_IDLE_MIN: Final = 2  # or for so many offers of a campaign that waits for its first,
-OFFERS_MIN: Final = 8  # or of one that is being shown: to ask for each offer would cost more than the offer.
+# or for so many offers: readers come in bursts, and to ask for each offer would cost more than the offer.
+OFFERS_MIN: Final = 16
 RECALLED_SECONDS: Final = 0.25  # Who is being shown keeps so much when it is asked back,
 SHOWN_SECONDS: Final = 1  # which is who was offered as lately as that.
 # What a burst comes to in a second is not known from less.
@@ -142,7 +142,8 @@ class Share:
         self.left = max(0, answer.granted - answer.given - sum(self.unreported.values()))
         self.ends_second = int(answer.ends_at.timestamp())
         self.verdict = answer.verdict
-        self.low = self.left // 2
+        # An auction may charge less than the bid: who cannot pay its bid any more is out, whatever is left.
+        self.low = max(self.left // 2, self.terms.cost - 1)
 
     def recall(self, second: int) -> None:
         """Return what is not needed here, where there is something: others have readers for it."""
@@ -189,5 +190,4 @@ class Share:
         if self.is_recalled:
             needed = max(1, math.ceil(self.rate * RECALLED_SECONDS))
             return min(needed, self.left // self.terms.cost)
-        is_shown = bool(self.unreported) or self.is_needed
-        return max(OFFERS_MIN if is_shown else OFFERS_IDLE_MIN, int(self.rate * LEASE_SECONDS))
+        return max(OFFERS_MIN, int(self.rate * LEASE_SECONDS))
