@@ -17,6 +17,9 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
+# To do something takes time. Without it, whom asyncio calls a nanosecond early, as it may, would find for ever that it
+# is not time yet.
+ROUND_SECONDS: Final = 1e-9
 ROUNDS_AT_ONCE_MAX: Final = 200_000  # Without time passing: somebody goes round in circles.
 
 
@@ -38,8 +41,7 @@ class _NeverSleeping(selectors.SelectSelector):
         if timeout is None or self._rounds > ROUNDS_AT_ONCE_MAX:
             self._rounds = 0  # Whoever clears up afterwards begins anew.
             raise StuckError
-        if timeout > 0:
-            self._skip(timeout)
+        self._skip(timeout + ROUND_SECONDS)
         return []
 
 

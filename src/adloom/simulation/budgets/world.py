@@ -179,7 +179,7 @@ class MoneyWorld:
             while asyncio.get_running_loop().time() < ends_at and self.laws.unspent(self._clock.now()):
                 await self._traffic(2.0, VIEWS_AT_THE_END * self._plan.delivery_processes)
             stop.set()
-        await self._until(self._is_charged, seconds_max=REST_SECONDS_MAX)
+        await self._until(lambda: self._is_charged() and self._is_told(), seconds_max=REST_SECONDS_MAX)
 
     async def _with_worker(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Do something while one worker runs."""
@@ -299,7 +299,11 @@ class MoneyWorld:
         return self._servers.database.charges_cursor == self._servers.ledger.last_id
 
     def _is_at_rest(self) -> bool:
-        return not any(state.outstanding for state in self.laws.campaigns)
+        return self._is_told() and not any(state.outstanding for state in self.laws.campaigns)
+
+    def _is_told(self) -> bool:
+        """Tell whether advertisers have answered all reports; one that was given up is said again after minutes."""
+        return not any(state.report for state in self.laws.campaigns)
 
     async def _until(self, is_so: Callable[[], bool], *, seconds_max: float) -> None:
         """Wait until something is so, but not for ever."""
