@@ -1,0 +1,65 @@
+"""The words of an auction. All its numbers are whole, so that what is recorded explains what happened."""
+
+from enum import StrEnum
+from typing import Final, NewType
+
+import msgspec
+
+from adloom.core.money import Micros
+
+Ctr = NewType("Ctr", int)  # In billionths: 0.02 is 20,000,000.
+Quality = NewType("Quality", int)  # In ten-thousandths: 1.1 is 11,000.
+
+CTR_ONE: Final = 1_000_000_000
+QUALITY_ONE: Final = 10_000
+
+
+class BidType(StrEnum):
+    """What a bid is for: a thousand impressions, or one click."""
+
+    CPM = "cpm"
+    CPC = "cpc"
+
+
+class OwnBids(StrEnum):
+    """Whether bids of one advertiser raise each other's price."""
+
+    IGNORE = "ignore"
+    COUNT = "count"
+
+
+class Outcome(StrEnum):
+    """What became of a bid."""
+
+    WON = "won"
+    LOST = "lost"
+    UNDER_FLOOR = "under_floor"
+
+
+class Bid(msgspec.Struct, frozen=True, kw_only=True):
+    """What one ad on one placement is bid for one request; the three keys together tell bids apart."""
+
+    campaign_key: int
+    banner_key: int
+    placement_key: int = 0
+    advertiser_key: int | None = None  # None is a campaign of nobody: it is an advertiser of its own.
+    bid_type: BidType
+    bid: Micros
+    ctr: Ctr
+    quality: Quality
+    floor: Micros = Micros(0)  # Of its placement, per thousand impressions.
+
+    @property
+    def seniority(self) -> tuple[int, int, int]:
+        """What decides between equals: the older campaign comes first."""
+        return self.campaign_key, self.banner_key, self.placement_key
+
+    @property
+    def payer(self) -> int:
+        """Who pays, as a key: no advertiser's key is negative."""
+        return payer_of(self.advertiser_key, self.campaign_key)
+
+
+def payer_of(advertiser_key: int | None, campaign_key: int) -> int:
+    """Tell who pays for a campaign, as a key of its own where it has no advertiser."""
+    return ~campaign_key if advertiser_key is None else advertiser_key

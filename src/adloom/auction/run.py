@@ -1,0 +1,84 @@
+"""An auction over given bids, done in the plainest way: what everything faster is measured against."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from adloom.auction.bid import Bid, Outcome, OwnBids
+from adloom.auction.price import charge_of, ecpm_of, final_price, least_ecpm, lowest_bid, worth_of
+from adloom.core.money import Micros
+
+
+class Placed(msgspec.Struct, frozen=True, kw_only=True):
+    """A bid, and what became of it."""
+
+    bid: Bid
+    ecpm: Micros
+    outcome: Outcome
+    would_have_to_bid: Micros | None = None  # Of who did not win; None where no bid would have helped.
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What an auction came to; those who took part come first, the highest of them first of all."""
+
+    placed: tuple[Placed, ...]
+    winner: Bid | None = None
+    ecpm: Micros = Micros(0)
+    second: Micros | None = None  # The eCPM of the bid that the winner had to exceed.
+    final: Micros = Micros(0)
+    charge: Micros = Micros(0)
+
+
+def run(bids: Iterable[Bid], *, own_bids: OwnBids = OwnBids.IGNORE) -> Result:
+    """Find the highest bid, and what it pays."""
+    ranked = sorted(bids, key=_rank)
+    taking_part = [bid for bid in ranked if takes_part(bid)]
+    if not taking_part:
+        return Result(placed=tuple(_placed(bid, ranked, winner=None) for bid in ranked))
+    winner = taking_part[0]
+    ecpm = ecpm_of_bid(winner)
+    rivals = [bid for bid in taking_part[1:] if own_bids is OwnBids.COUNT or bid.payer != winner.payer]
+    second = ecpm_of_bid(rivals[0]) if rivals else None
+    final = final_price(ecpm, second=second, floor=winner.floor)
+    in_order = [*taking_part, *(bid for bid in ranked if not takes_part(bid))]
+    return Result(
+        placed=tuple(_placed(bid, taking_part, winner=winner) for bid in in_order),
+        winner=winner,
+        ecpm=ecpm,
+        second=second,
+        final=final,
+        charge=charge_of(winner.bid, ecpm=ecpm, final=final),
+    )
+
+
+def ecpm_of_bid(bid: Bid) -> Micros:
+    """Tell what a bid is worth here."""
+    return ecpm_of(bid.bid_type, worth_of(bid.bid, bid.quality), bid.ctr)
+
+
+def takes_part(bid: Bid) -> bool:
+    """Tell whether a bid reaches the floor of its placement."""
+    return ecpm_of_bid(bid) >= least_ecpm(bid.floor)
+
+
+def bid_to_win(bid: Bid, rivals: Sequence[Bid]) -> Micros | None:
+    """Tell the lowest own bid that would have won against those who take part, the highest of them first."""
+    needed = least_ecpm(bid.floor)
+    highest = next((one for one in rivals if one is not bid and takes_part(one)), None)
+    if highest is not None:
+        # A tie is enough for the older of the two.
+        to_beat = ecpm_of_bid(highest) + (highest.seniority < bid.seniority)
+        needed = Micros(max(needed, to_beat))
+    return lowest_bid(bid.bid_type, needed, ctr=bid.ctr, quality=bid.quality)
+
+
+def _placed(bid: Bid, ranked: Sequence[Bid], *, winner: Bid | None) -> Placed:
+    ecpm = ecpm_of_bid(bid)
+    if bid is winner:
+        return Placed(bid=bid, ecpm=ecpm, outcome=Outcome.WON)
+    outcome = Outcome.LOST if takes_part(bid) else Outcome.UNDER_FLOOR
+    return Placed(bid=bid, ecpm=ecpm, outcome=outcome, would_have_to_bid=bid_to_win(bid, ranked))
+
+
+def _rank(bid: Bid) -> tuple[int, tuple[int, int, int]]:
+    return -ecpm_of_bid(bid), bid.seniority

@@ -1,0 +1,200 @@
+"""Learning from what was seen and clicked: follow-the-regularized-leader, one example after the other.
+
+Each weight has a rate of its own, which falls with what it has seen, down to a least rate: readers
+change, and what was learned a month ago must give way. (McMahan et al., «Ad Click Prediction: a View
+from the Trenches», 2013, has the method.)
+"""
+
+import zlib
+from array import array
+from math import exp, log, sqrt
+from typing import Final
+
+import msgspec
+
+from adloom.auction.bid import CTR_ONE, Ctr
+from adloom.auction.features import SLOTS, ad_slots, banner_slots, placement_slots, request_slots
+from adloom.auction.model import CALIBRATION_MAX, CALIBRATION_MIN, LOGIT_MAX, Model, odds
+from adloom.auction.score import Heuristic, Signals
+
+FORMAT: Final = 1
+
+RATE: Final = 0.1
+RATE_DELAY: Final = 1.0
+L1: Final = 0.05  # Less than this much evidence is no evidence: the weight stays 0.
+L2: Final = 1.0
+EVIDENCE_MAX: Final = 4_000.0  # Where rates stop falling: about 200,000 impressions with 2 clicks in 100.
+# Old examples count less and less for the ratio of clicks: half after so many, and so many clicks of nobody in it.
+CALIBRATION_HALF: Final = 20_000
+CALIBRATION_PRIOR: Final = 20.0
+LOSS_HALF: Final = 20_000
+HIGHEST_FALLS: Final = 1e-5  # By example: what an ad came to is forgotten where none comes near it.
+
+_CALIBRATION_KEPT: Final = 0.5 ** (1 / CALIBRATION_HALF)
+_LOSS_KEPT: Final = 0.5 ** (1 / LOSS_HALF)
+_PROBABILITY_MIN: Final = 1e-9
+
+
+class UnreadableStateError(Exception):
+    """A state that is not ours, or of another format."""
+
+
+class Example(msgspec.Struct, frozen=True, gc=False):
+    """An ad that was seen, in which request, and whether it was clicked."""
+
+    placement_key: int
+    banner_key: int
+    campaign_key: int
+    signals: Signals
+    is_clicked: bool = False
+
+
+class Progress(msgspec.Struct, kw_only=True):
+    """What can be told of a learner in some numbers; losses are of predictions made before the answer was seen."""
+
+    examples: int = 0
+    clicks: int = 0
+    expected: float = 0.0  # Clicks, of those that are remembered for the calibration.
+    observed: float = 0.0
+    highest: float = 0.0
+    loss: float = 0.0
+    heuristic_loss: float = 0.0
+    loss_weight: float = 0.0
+
+
+class _State(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    format: int
+    progress: Progress
+    gradients: memoryview
+    evidence: memoryview
+
+
+class Learner:
+    """A model that changes with every example."""
+
+    def __init__(self) -> None:
+        self.progress = Progress()
+        self._heuristic = Heuristic()
+        empty = bytes(SLOTS * 4)
+        self._gradients, self._evidence, self._weights = (
+            array("f", empty),
+            array("f", empty),
+            array("f", empty),
+        )
+
+    @property
+    def calibration(self) -> float:
+        """Clicks that came for each that was predicted; within bounds, and 1 while there is little to tell."""
+        progress = self.progress
+        ratio = (progress.observed + CALIBRATION_PRIOR) / (progress.expected + CALIBRATION_PRIOR)
+        return min(CALIBRATION_MAX, max(CALIBRATION_MIN, ratio))
+
+    @property
+    def loss(self) -> float:
+        """The mean log loss of what was predicted lately."""
+        return self.progress.loss / self.progress.loss_weight if self.progress.examples else 0.0
+
+    @property
+    def heuristic_loss(self) -> float:
+        """The same of the heuristic."""
+        return self.progress.heuristic_loss / self.progress.loss_weight if self.progress.examples else 0.0
+
+    def learn(self, example: Example) -> None:
+        """Predict, look at the answer, and move the weights that were involved."""
+        signals, placement, banner = example.signals, example.placement_key, example.banner_key
+        device, segment, hour = signals.device, signals.segment, signals.hour
+        shared = request_slots(device, signals.country, hour, segment)
+        own = (
+            *ad_slots(placement, banner, example.campaign_key),
+            *banner_slots(banner, device, segment),
+            *placement_slots(placement, device, hour),
+        )
+        weights = self._weights
+        of_ad = sum([weights[slot] for slot in own])
+        logits = of_ad + sum([weights[slot] for slot in shared])
+        heuristic = self._heuristic.scorer(signals).ctr_max
+        raw = odds(heuristic) * exp(max(-LOGIT_MAX, min(LOGIT_MAX, logits)))
+        predicted = raw / (1.0 + raw)
+        self._note(example, heuristic, predicted, of_ad)
+        self._move((*shared, *own), predicted - example.is_clicked)
+
+    def model(self, *, version: int, at: float) -> Model:
+        """Give the weights of this moment, to predict with."""
+        return Model(
+            version=version,
+            weights=self._weights[:],
+            highest=self.progress.highest,
+            calibration=self.calibration,
+            examples=self.progress.examples,
+            learned_at=at,
+        )
+
+    def _note(self, example: Example, heuristic: Ctr, predicted: float, of_ad: float) -> None:
+        progress, is_clicked = self.progress, example.is_clicked
+        calibrated = min(1.0, predicted * self.calibration)
+        progress.examples += 1
+        progress.clicks += is_clicked
+        progress.highest = max(of_ad, progress.highest - HIGHEST_FALLS)
+        progress.loss = progress.loss * _LOSS_KEPT + log_loss(calibrated, is_clicked=is_clicked)
+        progress.heuristic_loss = progress.heuristic_loss * _LOSS_KEPT + log_loss(
+            heuristic / CTR_ONE, is_clicked=is_clicked
+        )
+        progress.loss_weight = progress.loss_weight * _LOSS_KEPT + 1.0
+        progress.expected = progress.expected * _CALIBRATION_KEPT + predicted
+        progress.observed = progress.observed * _CALIBRATION_KEPT + is_clicked
+
+    def _move(self, slots: tuple[int, ...], error: float) -> None:
+        gradients, evidence, weights = self._gradients, self._evidence, self._weights
+        square = error * error
+        for slot in slots:
+            before = evidence[slot]
+            after = min(before + square, EVIDENCE_MAX)
+            rooted = sqrt(after)
+            gradients[slot] += error - (rooted - sqrt(before)) / RATE * weights[slot]
+            evidence[slot] = after
+            # Of what is kept, with its few digits: so one that reads the state has the same weights.
+            weights[slot] = _weight(gradients[slot], evidence[slot])
+
+    def encoded(self) -> bytes:
+        """Write all of it down: a learner that reads it goes on as this one would have."""
+        return msgspec.msgpack.encode(
+            _State(
+                format=FORMAT,
+                progress=self.progress,
+                gradients=memoryview(zlib.compress(self._gradients.tobytes(), level=1)),
+                evidence=memoryview(zlib.compress(self._evidence.tobytes(), level=1)),
+            )
+        )
+
+    @classmethod
+    def decoded(cls, data: bytes) -> "Learner":
+        """Read what was written down."""
+        try:
+            state = msgspec.msgpack.decode(data, type=_State)
+            gradients, evidence = zlib.decompress(state.gradients), zlib.decompress(state.evidence)
+        except (msgspec.DecodeError, zlib.error) as error:
+            raise UnreadableStateError(str(error)) from error
+        if state.format != FORMAT or not len(gradients) == len(evidence) == SLOTS * 4:
+            raise UnreadableStateError(f"A state of format {state.format} with {len(gradients)} bytes.")
+        learner = cls()
+        learner.progress = state.progress
+        learner._gradients, learner._evidence = array("f", gradients), array("f", evidence)
+        if min(learner._evidence) < 0:
+            raise UnreadableStateError("A state with less than no evidence.")
+        for slot, gradient in enumerate(learner._gradients):
+            if gradient:
+                learner._weights[slot] = _weight(gradient, learner._evidence[slot])
+        return learner
+
+
+def log_loss(predicted: float, *, is_clicked: bool) -> float:
+    """Tell how surprising an answer is, in nats."""
+    probability = predicted if is_clicked else 1.0 - predicted
+    return -log(max(_PROBABILITY_MIN, probability))
+
+
+def _weight(gradient: float, evidence: float) -> float:
+    if abs(gradient) <= L1:
+        return 0.0
+    pull = gradient - L1 if gradient > 0 else gradient + L1
+    return -pull / ((RATE_DELAY + sqrt(evidence)) / RATE + L2)

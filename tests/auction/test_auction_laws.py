@@ -1,0 +1,135 @@
+"""Law 4: the winner pays at least the floor and never more than its bid, and bidding the truth is best.
+
+What exactly holds of the last. Let a bid's eCPM be `k * bid`, before it is rounded. An advertiser has
+one bid in the auction, and a value `v` of what it bids for; it gains `v - charge` where it wins, else
+nothing. Whoever bids something else than `v`
+ - above it gains no more than with `v` and one micro of the bid and one of the eCPM: their roundings;
+ - below it gains no more than that and a cent of the eCPM, and the cent only where it comes closer
+   to the second bid than a cent, since nobody pays more than the own bid (a price of «second and a
+   cent» would be the truth's own price otherwise).
+A bid below `v` that loses what `v` wins gains nothing, and `v` never loses by winning.
+"""
+
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.auction.bid import CTR_ONE, Bid, BidType, Outcome, OwnBids
+from adloom.auction.price import CENT, PER_CLICK, PER_IMPRESSION
+from adloom.auction.run import Result, ecpm_of_bid, run, takes_part
+from adloom.core.money import Micros
+
+# Small and large, and many alike: ties, cents and roundings matter.
+AMOUNTS = st.integers(1, 30) | st.integers(1, 100).map(lambda cents: cents * 5_000) | st.integers(1, 10**9)
+FLOORS = st.just(0) | AMOUNTS
+CTRS = st.sampled_from([12_000_000, 20_000_000, 27_500_000]) | st.integers(1, CTR_ONE)
+QUALITIES = st.sampled_from([9_500, 10_000, 11_000])
+PAYERS = st.none() | st.integers(1, 4)
+FEW = st.integers(1, 4)
+
+
+@st.composite
+def bids(draw: st.DrawFn, *, advertisers: st.SearchStrategy[int | None] = PAYERS) -> Bid:
+    fields: dict[str, Any] = {
+        "campaign_key": draw(FEW),
+        "banner_key": draw(FEW),
+        "placement_key": draw(FEW),
+        "advertiser_key": draw(advertisers),
+        "bid": draw(AMOUNTS),
+        "ctr": draw(CTRS),
+        "quality": draw(QUALITIES),
+        "floor": draw(FLOORS),
+    }
+    return Bid(bid_type=draw(st.sampled_from(BidType)), **fields)
+
+
+MARKETS = st.lists(bids(), max_size=8, unique_by=lambda bid: bid.seniority)
+# Its own placement, so that nobody is the same bid; its own advertiser, so that it has one bid.
+SOMEBODY = bids(advertisers=st.just(99)).map(lambda bid: msgspec.structs.replace(bid, placement_key=9))
+
+
+def gain(bid: Bid, market: list[Bid], *, value: int) -> tuple[int, Result]:
+    result = run([*market, bid])
+    return (value - result.charge if result.winner is bid else 0), result
+
+
+def factor(bid: Bid) -> tuple[int, int]:
+    """Tell what the eCPM of a bid is before it is rounded: so many, of so many, times the bid."""
+    if bid.bid_type is BidType.CPM:
+        return bid.quality, PER_IMPRESSION
+    return bid.quality * bid.ctr, PER_CLICK
+
+
+@given(MARKETS, st.sampled_from(OwnBids))
+def test_the_winner_pays_between_the_floor_and_its_own(market: list[Bid], own_bids: OwnBids) -> None:
+    result = run(market, own_bids=own_bids)
+
+    winner = result.winner
+    if winner is None:
+        assert not any(map(takes_part, market))
+        return
+    assert winner.floor <= result.final <= result.ecpm == ecpm_of_bid(winner)
+    assert 0 <= result.charge <= winner.bid
+    # The charge is the final price in what was bid, to half a micro.
+    assert 2 * abs(result.charge * result.ecpm - winner.bid * result.final) <= result.ecpm
+    assert result.ecpm == max(ecpm_of_bid(bid) for bid in market if takes_part(bid))
+
+
+@given(MARKETS, st.sampled_from(OwnBids), st.randoms(use_true_random=False))
+def test_the_order_of_bids_does_not_matter(market: list[Bid], own_bids: OwnBids, chance: Any) -> None:
+    shuffled = market.copy()
+    chance.shuffle(shuffled)
+
+    assert run(shuffled, own_bids=own_bids) == run(market, own_bids=own_bids)
+
+
+@given(MARKETS)
+def test_own_bids_that_count_never_lower_a_price(market: list[Bid]) -> None:
+    ignoring, counting = run(market), run(market, own_bids=OwnBids.COUNT)
+
+    assert ignoring.winner == counting.winner
+    assert ignoring.final <= counting.final
+
+
+@given(MARKETS)
+def test_what_a_loser_would_have_had_to_bid_wins_and_nothing_less_does(market: list[Bid]) -> None:
+    for placed in run(market).placed:
+        if placed.outcome is Outcome.WON:
+            continue
+        needed = placed.would_have_to_bid
+        assert needed is not None
+        assert needed > placed.bid.bid
+        others = [bid for bid in market if bid is not placed.bid]
+        winning, losing = (
+            msgspec.structs.replace(placed.bid, bid=Micros(amount)) for amount in (needed, needed - 1)
+        )
+        assert run([*others, winning]).winner is winning
+        assert run([*others, losing]).winner is not losing
+
+
+@given(SOMEBODY, MARKETS, st.integers(1, 10**9) | st.integers(1, 30))
+def test_over_bidding_never_pays(truth: Bid, market: list[Bid], more: int) -> None:
+    lie = msgspec.structs.replace(truth, bid=Micros(truth.bid + more))
+
+    by_truth, _ = gain(truth, market, value=truth.bid)
+    by_lie, _ = gain(lie, market, value=truth.bid)
+
+    k, scale = factor(truth)
+    assert by_truth >= 0
+    assert (by_lie - by_truth) * k <= k + scale
+
+
+@given(SOMEBODY, MARKETS, st.integers(1, 10**9) | st.floats(0, 0.02))
+def test_under_bidding_never_pays(truth: Bid, market: list[Bid], less: float) -> None:
+    lower = truth.bid - less if isinstance(less, int) else int(truth.bid * (1 - less))
+    lie = msgspec.structs.replace(truth, bid=Micros(max(1, lower)))
+
+    by_truth, _ = gain(truth, market, value=truth.bid)
+    by_lie, result = gain(lie, market, value=truth.bid)
+
+    k, scale = factor(truth)
+    is_within_a_cent = result.winner is lie and result.final == result.ecpm
+    assert by_truth >= 0
+    assert (by_lie - by_truth) * k <= k + scale + (CENT * scale if is_within_a_cent else 0)

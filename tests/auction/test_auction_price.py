@@ -1,0 +1,42 @@
+"""Rounding is half up, once, at the end."""
+
+import pytest
+
+from adloom.auction.bid import CTR_ONE, BidType, Ctr, Quality
+from adloom.auction.price import charge_of, ecpm_of, lowest_bid, per_thousand_clicks, worth_of
+from adloom.core.money import Micros
+
+
+@pytest.mark.parametrize(
+    ("bid_type", "bid", "ctr", "quality", "ecpm"),
+    [
+        (BidType.CPM, 2_000_000, 12_000_000, 11_000, 2_200_000),
+        (BidType.CPM, 1, 12_000_000, 4_999, 0),
+        (BidType.CPM, 1, 12_000_000, 5_000, 1),
+        (BidType.CPM, 3, 12_000_000, 5_000, 2),
+        (BidType.CPC, 250_000, 18_000_000, 10_000, 4_500_000),
+        (BidType.CPC, 250_000, 24_750_000, 9_500, 5_878_125),
+        (BidType.CPC, 1, 499_999, 10_000, 0),
+        (BidType.CPC, 1, 500_000, 10_000, 1),
+    ],
+)
+def test_an_ecpm_is(bid_type: BidType, bid: int, ctr: int, quality: int, ecpm: int) -> None:
+    assert ecpm_of(bid_type, worth_of(Micros(bid), Quality(quality)), Ctr(ctr)) == ecpm
+
+
+@pytest.mark.parametrize(("final", "charge"), [(1, 0), (2, 1), (3, 1), (4, 1), (5, 2), (8, 3), (9, 3)])
+def test_a_charge_is_in_what_was_bid(final: int, charge: int) -> None:
+    assert charge_of(Micros(3), ecpm=Micros(9), final=Micros(final)) == charge
+
+
+def test_no_bid_reaches_anything_with_an_ad_that_nobody_clicks() -> None:
+    assert lowest_bid(BidType.CPC, Micros(1), ctr=Ctr(0), quality=Quality(10_000)) is None
+    assert lowest_bid(BidType.CPM, Micros(1), ctr=Ctr(0), quality=Quality(10_000)) == 1
+
+
+def test_bids_are_shown_per_thousand_clicks() -> None:
+    two_per_cent = Ctr(CTR_ONE // 50)
+
+    assert per_thousand_clicks(BidType.CPC, Micros(500_000), two_per_cent) == 500_000_000
+    assert per_thousand_clicks(BidType.CPM, Micros(10_000_000), two_per_cent) == 500_000_000
+    assert per_thousand_clicks(BidType.CPM, Micros(10_000_000), Ctr(0)) is None

@@ -1,0 +1,183 @@
+"""The policy `learned`: what it predicts, what it promises, and how it is written down."""
+
+from array import array
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adloom.auction import model as learned
+from adloom.auction.bid import CTR_ONE
+from adloom.auction.features import SLOTS, ad_slots, banner_slots, placement_slots, request_slots, slot_of
+from adloom.auction.model import (
+    LearnedScoring,
+    Model,
+    UnreadableModelError,
+    bound_over,
+    decoded,
+    encoded,
+)
+from adloom.auction.score import HIGH_INTENT, Heuristic, Signals
+
+
+class SomeAd(msgspec.Struct, frozen=True):
+    placement_key: int = 1
+    banner_key: int = 2
+    campaign_key: int = 3
+    format: str = "single_image"
+
+
+def weights(**of: float) -> "array[float]":
+    """Weights by the names of features, with `_` for a blank."""
+    made = array("f", bytes(SLOTS * 4))
+    for name, weight in of.items():
+        made[slot_of(name.replace("_", " "))] = weight
+    return made
+
+
+def a_model(**fields: Any) -> Model:
+    return msgspec.structs.replace(Model(version=7, weights=weights(), highest=2.0), **fields)
+
+
+signals = st.builds(
+    Signals,
+    placement_type=st.sampled_from(["story", "banner", "feed"]),
+    segment=st.sampled_from([None, HIGH_INTENT, "bargain"]),
+    last_purchase_days=st.sampled_from([None, 3, 14, 15]),
+    device=st.sampled_from([None, "mobile", "desktop"]),
+    country=st.sampled_from([None, "FR", "IN"]),
+    hour=st.none() | st.integers(0, 23),
+)
+ads = st.builds(SomeAd, st.integers(1, 3), st.integers(1, 3), st.integers(1, 3))
+
+
+@given(signals, ads)
+def test_a_model_that_has_learned_nothing_is_the_heuristic(request: Signals, ad: SomeAd) -> None:
+    heuristic = Heuristic().scorer(request).ctr(ad)
+
+    assert LearnedScoring(a_model(highest=0.0)).scorer(request).ctr(ad) == heuristic
+    assert LearnedScoring().scorer(request).ctr(ad) == heuristic
+
+
+def test_without_a_model_every_ad_has_the_same_ctr_and_the_version_is_none() -> None:
+    policy = LearnedScoring()
+
+    assert policy.version == 0
+    assert policy.scorer(Signals(placement_type="feed")).is_uniform
+
+
+@pytest.mark.parametrize(
+    "feature",
+    [
+        "all",
+        "device_mobile",
+        "country_FR",
+        "hour_9",
+        "segment_None",
+        "placement_1",
+        "banner_2",
+        "campaign_3",
+        "placement_1_banner_2",
+        "banner_2_device_mobile",
+        "banner_2_segment_None",
+        "placement_1_device_mobile",
+        "placement_1_hour_9",
+    ],
+)
+def test_every_feature_changes_the_odds(feature: str) -> None:
+    request = Signals(placement_type="feed", device="mobile", country="FR", hour=9)
+    policy = LearnedScoring(a_model(weights=weights(**{feature: 0.6931472})))
+
+    # Twice the odds of 2 in 100.
+    assert policy.scorer(request).ctr(SomeAd()) == pytest.approx(CTR_ONE * 4 / 102, rel=1e-6)
+
+
+def test_calibration_is_a_factor_of_every_ctr() -> None:
+    request = Signals(placement_type="feed")
+
+    assert LearnedScoring(a_model(calibration=0.5)).scorer(request).ctr(SomeAd()) == CTR_ONE // 100
+
+
+def test_no_ctr_is_nothing_and_none_is_more_than_certain() -> None:
+    request = Signals(placement_type="feed")
+    hopeless = LearnedScoring(a_model(weights=weights(banner_2=-1_000.0)))
+    certain = LearnedScoring(a_model(weights=weights(banner_2=1_000.0), highest=1_000.0, calibration=2.0))
+
+    assert hopeless.scorer(request).ctr(SomeAd()) == 1
+    assert certain.scorer(request).ctr(SomeAd()) == CTR_ONE
+
+
+def test_a_prediction_beyond_what_ads_have_had_is_cut_at_the_bound() -> None:
+    scorer = LearnedScoring(a_model(weights=weights(banner_2=5.0), highest=0.5)).scorer(
+        Signals(placement_type="feed")
+    )
+
+    assert scorer.ctr(SomeAd()) == scorer.ctr_max < CTR_ONE // 10
+
+
+@settings(deadline=None)
+@given(
+    request=signals,
+    ad=ads,
+    highest=st.floats(-3, 40),
+    calibration=st.floats(0.5, 2.0),
+    filler=st.lists(st.floats(-3, 3), min_size=13, max_size=13),
+)
+def test_no_ad_exceeds_the_bound(
+    request: Signals, ad: SomeAd, highest: float, calibration: float, filler: list[float]
+) -> None:
+    made = weights()
+    slots = (
+        *request_slots(request.device, request.country, request.hour, request.segment),
+        *ad_slots(ad.placement_key, ad.banner_key, ad.campaign_key),
+        *banner_slots(ad.banner_key, request.device, request.segment),
+        *placement_slots(ad.placement_key, request.device, request.hour),
+    )
+    for slot, weight in zip(slots, filler, strict=True):
+        made[slot] = weight
+    scorer = LearnedScoring(a_model(weights=made, highest=highest, calibration=calibration)).scorer(request)
+
+    assert 1 <= scorer.ctr(ad) <= scorer.ctr_max <= CTR_ONE
+
+
+@given(st.integers(1, CTR_ONE))
+def test_bounds_are_few_and_close(ctr: int) -> None:
+    bound = bound_over(learned.Ctr(ctr))
+
+    assert ctr <= bound
+    assert bound <= max(ctr * 1.26, 2_000)
+
+
+def test_what_is_forgotten_is_predicted_again() -> None:
+    policy = LearnedScoring(a_model(weights=weights(banner_2=0.3)))
+    request = Signals(placement_type="feed")
+    first = policy.scorer(request).ctr(SomeAd())
+    for number in range(learned.SCORERS_MAX + 1):
+        policy.scorer(Signals(placement_type="feed", segment=f"{number}")).ctr(SomeAd())
+
+    assert policy.scorer(request).ctr(SomeAd()) == first
+
+
+def test_a_model_is_read_as_it_was_written() -> None:
+    written = a_model(weights=weights(banner_2=0.25), calibration=1.5, examples=12, learned_at=1e9)
+
+    assert decoded(encoded(written)) == written
+
+
+def test_places_without_weights_take_no_room() -> None:
+    assert len(encoded(a_model())) < 6_000
+
+
+@pytest.mark.parametrize(
+    "blob",
+    [b"", b"nonsense", encoded(a_model())[:-10], msgspec.msgpack.encode([9, 1, 0.0, 1.0, 0, 0.0, b""])],
+)
+def test_what_is_no_model_is_refused(blob: bytes) -> None:
+    with pytest.raises(UnreadableModelError):
+        decoded(blob)
+
+
+def test_features_have_the_same_places_for_ever() -> None:
+    assert [slot_of(feature) for feature in ("all", "banner 2", "hour 9")] == [71_884, 180_642, 174_930]
