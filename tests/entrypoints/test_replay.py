@@ -118,6 +118,7 @@ async def test_a_replay_tells_what_it_has_corrected(installation: Installation) 
     [
         (("--projection", "topics"), "The topics cannot be replayed"),
         (("--projection", "charges"), "Charges cannot be replayed"),
+        (("--projection", "auctions"), "Auctions cannot be replayed"),
         (("--projection", "weather"), "There is no projection 'weather'"),
         (("--projection", "event_tables", "--from", "tomorrow"), "'tomorrow' is no place in the ledger"),
     ],

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from adloom.core.errors import UnavailableError
-from adloom.ledger.event import Event, Served, encoded
+from adloom.ledger.event import Auctioned, Event, Served, encoded
 from adloom.ledger.projection import CursorMovedError, Folded, Projection, Record, UnfoldableError
 from adloom.ledger.stream import BEGINNING
 
@@ -50,6 +50,8 @@ class Book:
 
 def name_of(record: Record) -> str:
     happening = record.happening
+    if isinstance(happening, Auctioned):
+        return str(happening.auction_id)
     return str(happening.request_id) if isinstance(happening, Served) else happening.correlation_id
 
 

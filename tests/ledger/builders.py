@@ -6,9 +6,10 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.ids import BannerId, CampaignId, PlacementId
+from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
-from adloom.ledger.event import ChargedBy, Click, Impression
+from adloom.ledger.auction_bids import LOST, REMOVED, WON, packed_bid, packed_terms
+from adloom.ledger.event import Auctioned, ChargedBy, Click, Impression, Removed, Win
 from adloom.ledger.token import TokenKeys, offer_terms, packed_charge
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
@@ -19,6 +20,9 @@ PLACEMENT = PlacementId(UUID("01890000-0000-7000-8000-0000000000a1"))
 CAMPAIGN = CampaignId(UUID("01890000-0000-7000-8000-0000000000c1"))
 NOBODY = UUID("01890000-0000-7000-8000-000000000000")
 REQUEST = UUID("01890000-0000-7000-8000-0000000000e1")
+USER = UUID("01890000-0000-7000-8000-0000000000f1")
+OTHER_BANNER = BannerId(UUID("01890000-0000-7000-8000-0000000000b2"))
+THIRD_BANNER = BannerId(UUID("01890000-0000-7000-8000-0000000000b3"))
 
 
 def an_impression(correlation_id: str = "one", **fields: Any) -> Impression:
@@ -44,6 +48,57 @@ def a_click(correlation_id: str = "one", **fields: Any) -> Click:
             campaign_id=CAMPAIGN,
             occurred_at=NOW,
             received_at=NOW,
+        ),
+        **fields,
+    )
+
+
+def a_bid(  # noqa: PLR0913 - all that a bid says
+    *,
+    banner: BannerId = BANNER,
+    campaign: CampaignId = CAMPAIGN,
+    bid: int = 9_000_000,
+    is_per_click: bool = False,
+    ctr: int = 20_000_000,
+    quality: int = 10_000,
+    ecpm: int = 9_000_000,
+    outcome: int = WON,
+) -> bytes:
+    """A bid of 9.00 per thousand impressions that won."""
+    terms = packed_terms(banner, campaign, bid=Micros(bid), quality=quality, is_per_click=is_per_click)
+    return packed_bid(terms, ctr, ecpm, outcome)
+
+
+def a_win(**fields: Any) -> Win:
+    return msgspec.structs.replace(
+        Win(
+            banner_id=BANNER,
+            campaign_id=CAMPAIGN,
+            placement_id=PLACEMENT,
+            final_price=Micros(7_010_000),
+            ecpm=Micros(9_000_000),
+            charge=Micros(7_010_000),
+        ),
+        **fields,
+    )
+
+
+def an_auction(auction_id: UUID = REQUEST, **fields: Any) -> Auctioned:
+    """An auction in which 9.00 won over 7.00, and a third was not asked for here."""
+    return msgspec.structs.replace(
+        Auctioned(
+            auction_id=RequestId(auction_id),
+            user_id=USER,
+            placement_type="feed",
+            held_at=NOW,
+            context={"country": "FR"},
+            scoring="heuristic",
+            winner=a_win(),
+            bid_count=2,
+            bids=a_bid()
+            + a_bid(banner=OTHER_BANNER, bid=7_000_000, ecpm=7_000_000, outcome=LOST)
+            + a_bid(banner=THIRD_BANNER, bid=5_000_000, ecpm=5_000_000, outcome=REMOVED),
+            removed=(Removed("targeting:country", 1),),
         ),
         **fields,
     )

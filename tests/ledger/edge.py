@@ -12,7 +12,7 @@ from adloom.core.errors import UnavailableError
 from adloom.ledger.api import EventRoutes
 from adloom.ledger.append import PENDING_MAX, LedgerAppender
 from adloom.ledger.circumstances import UNKNOWN, Circumstances
-from adloom.ledger.event import Event, Served, decoded
+from adloom.ledger.event import Click, Event, Impression, decoded
 from adloom.ledger.token import TokenKeys
 from adloom.ledger.watch import Judge
 from adloom.runtime.http.hot import Answer, HotRequest, HotRoutes
@@ -29,7 +29,7 @@ class MemoryStore:
     @property
     def events(self) -> list[Event]:
         happenings = [decoded(entry) for entry in self.entries]
-        return [happening for happening in happenings if not isinstance(happening, Served)]
+        return [happening for happening in happenings if isinstance(happening, Impression | Click)]
 
     async def append(self, entries: Sequence[bytes]) -> None:
         await asyncio.sleep(0)

@@ -591,7 +591,7 @@ async def test_who_is_erased_during_a_replay_is_in_no_row_after_it(house: House)
 
     async def erase() -> None:
         async with house.pool.acquire() as connection, connection.transaction():
-            await erase_user(connection, READER, projection=EVENT_TABLES, now=NOW + timedelta(hours=1))
+            await erase_user(connection, READER, projections=[EVENT_TABLES], now=NOW + timedelta(hours=1))
 
     await EventTablesRebuild(house.pool, AtLast(house.valkey, erase)).run()
 
@@ -609,7 +609,7 @@ async def test_who_is_erased_during_a_replay_is_in_no_row_after_it(house: House)
 async def test_who_was_erased_before_does_not_come_back_and_may_come_again(house: House) -> None:
     await house.fold(an_impression("before", user_id=READER, session_id="s"))
     async with house.pool.acquire() as connection, connection.transaction():
-        await erase_user(connection, READER, projection=EVENT_TABLES, now=NOW - timedelta(hours=1))
+        await erase_user(connection, READER, projections=[EVENT_TABLES], now=NOW - timedelta(hours=1))
     await house.fold(an_impression("after", user_id=READER, received_at=NOW + timedelta(seconds=1)))
     before = await house.books()
 

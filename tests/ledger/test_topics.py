@@ -18,7 +18,16 @@ from adloom.ledger.topics.publish import TopicsProjection
 from adloom.ledger.topics.schemas import schema_of
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
-from tests.ledger.builders import BANNER, CAMPAIGN, NOW, PLACEMENT, REQUEST, a_click, an_impression
+from tests.ledger.builders import (
+    BANNER,
+    CAMPAIGN,
+    NOW,
+    PLACEMENT,
+    REQUEST,
+    a_click,
+    an_auction,
+    an_impression,
+)
 from tests.ledger.catalog import insert_catalog
 from tests.ledger.followed import USER, Followed, a_served, ids_of
 from tests.ledger.json_schema import problems
@@ -65,6 +74,7 @@ HAPPENINGS = [
     a_click(),
     a_served(),
     a_served(user_id=USER, slot=255, final_price=Micros(1_234_567), winning_ecpm=Micros(99_999_950)),
+    an_auction(),
 ]
 
 
@@ -75,7 +85,10 @@ def test_what_is_published_is_as_the_schema_says_with_no_field_left_out(
 ) -> None:
     counted = Counted("1784203200000-3", happening, happening.user_id, marks, not marks)
 
-    topic, payload = message_of(counted)
+    message = message_of(counted)
+
+    assert message is not None
+    topic, payload = message
 
     schema = json.loads(schema_of(topic))
     assert list(problems(json.loads(payload), schema)) == []
@@ -98,7 +111,9 @@ def test_what_is_published_is_as_the_schema_says_with_no_field_left_out(
     ],
 )
 def test_what_is_against_the_schema_is_noticed(name: str, wrong: object) -> None:
-    payload = json.loads(message_of(Counted("1-1", an_impression(), None)).payload)
+    message = message_of(Counted("1-1", an_impression(), None))
+    assert message is not None
+    payload = json.loads(message.payload)
 
     found = list(problems({**payload, name: wrong}, json.loads(schema_of(IMPRESSION_TRACKED))))
 

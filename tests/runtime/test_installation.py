@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from adloom.runtime.environment import SECRET_CHARACTERS_MIN
 from adloom.runtime.installation import (
     DataDirectory,
     Installation,
@@ -16,7 +17,6 @@ from adloom.runtime.installation import (
     default_data_directory,
     made_secrets,
 )
-from adloom.runtime.settings import SECRET_CHARACTERS_MIN
 
 HOLDS_IT = """
 import sys

@@ -86,6 +86,10 @@ class Client(httpx.AsyncClient):
             "/admin/targeting-rules", rule_body(**{"campaignId": campaign["id"], **fields})
         )
 
+    async def make_cap(self, banner: Json, **fields: object) -> Json:
+        body = {"adId": banner["id"], "maxImpressionsPerUser": 3, **fields}
+        return await self.made("/api/v1/admin/frequency/caps", body)
+
     async def link(self, campaign: Json, placement: Json) -> Json:
         path = f"/admin/campaigns/{campaign['id']}/placements"
         return await self.made(path, {"placementId": placement["id"]})

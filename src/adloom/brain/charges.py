@@ -22,6 +22,7 @@ from adloom.brain.ports import Host
 from adloom.brain.seen import Novelty, SeenOffers
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
+from adloom.ledger.event import Click, Impression
 from adloom.ledger.followers.counted import CountedLookup
 from adloom.ledger.ports import CursorMovedError, Folded, Record
 from adloom.runtime.entities.entity import Address
@@ -102,7 +103,8 @@ class ChargesProjection:
         found: Confirms = {}
         awaited: Confirms = {}
         for counted in await self._lookup.counted(records):
-            if (campaign_id := counted.happening.campaign_id) is None:
+            event = counted.happening
+            if not isinstance(event, Impression | Click) or (campaign_id := event.campaign_id) is None:
                 continue
             if (confirm := confirm_of(counted)) is not None:
                 found.setdefault(offer_of(confirm), (campaign_id, confirm))

@@ -30,12 +30,16 @@ _changed = msgspec.structs.replace
 
 
 class CampaignStanding(msgspec.Struct, frozen=True, kw_only=True):
-    """How a campaign's budgets stand; None is no limit, or no pace."""
+    """How a campaign's budgets stand; None is no limit, or no pace.
+
+    What was spent of the window is that of today, or since somebody has opened a new one.
+    """
 
     day: date
     daily_budget: Micros | None
     total_budget: Micros | None
     spent_today: Micros
+    spent_window: Micros
     spent_total: Micros
     held: Micros
     leased: Micros
@@ -64,6 +68,7 @@ def campaign_standing(
         daily_budget=config.daily_budget,
         total_budget=config.total_budget,
         spent_today=state.spent_today,
+        spent_window=state.spent_window,
         spent_total=state.spent_total,
         held=state.held,
         leased=state.leased,

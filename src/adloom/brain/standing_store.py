@@ -1,6 +1,6 @@
 """Reading how budgets stand, as brains have kept them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -51,6 +51,26 @@ async def read_campaign(
     address = campaign_address(campaign_id, config.advertiser_id)
     states = _readable(await kept_states(connection, [address]))
     return campaign_standing(states.get(address), config, now=now)
+
+
+async def read_campaigns(
+    connection: Connection, campaign_ids: Sequence[CampaignId], *, now: datetime
+) -> dict[CampaignId, CampaignStanding]:
+    """Read how the budgets of some campaigns stand; those that are not in the catalog are left out."""
+    rows = (await read_rows(connection, campaign_ids, [])).campaigns
+    configs = [campaign_configuration(row, version=0, hold_seconds=HOLDS_NOTHING, now=now) for row in rows]
+    addresses = {one.campaign_id: campaign_address(one.campaign_id, one.advertiser_id) for one in configs}
+    states = _readable(await kept_states(connection, addresses.values()))
+    return {
+        one.campaign_id: campaign_standing(states.get(addresses[one.campaign_id]), one, now=now)
+        for one in configs
+    }
+
+
+async def kept_window(connection: Connection, address: Address) -> int | None:
+    """Tell which daily window a campaign was in when it was last kept; None of one that never was."""
+    state = _readable(await kept_states(connection, [address])).get(address)
+    return None if state is None else state.window
 
 
 async def read_advertiser(

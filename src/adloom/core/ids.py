@@ -9,6 +9,7 @@ import uuid_utils.compat
 AdvertiserId = NewType("AdvertiserId", UUID)
 BannerId = NewType("BannerId", UUID)
 CampaignId = NewType("CampaignId", UUID)
+FrequencyCapId = NewType("FrequencyCapId", UUID)
 PlacementId = NewType("PlacementId", UUID)
 PublisherId = NewType("PublisherId", UUID)
 RequestId = NewType("RequestId", UUID)

@@ -1,6 +1,7 @@
 """Every projection of the ledger, in one list: the worker runs it, `adloom ledger status` and the doctor show it."""
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -8,14 +9,18 @@ import msgspec
 from adloom.brain import charges
 from adloom.core.clock import SystemClock
 from adloom.entrypoints.brains import Brains, charging
+from adloom.ledger.auctions import store as auctions
 from adloom.ledger.followers.store import CountedEvents
 from adloom.ledger.frequency import projection as frequency
 from adloom.ledger.group import ValkeyGroup
 from adloom.ledger.known_names import KnownNames
+from adloom.ledger.learning import projection as learning
+from adloom.ledger.learning.store import LEARNING, LearningStore
 from adloom.ledger.projection import BATCH_MAX, Projection, ProjectionStore
 from adloom.ledger.store import EVENT_TABLES, EventTables, all_cursors
 from adloom.ledger.topics import publish
 from adloom.runtime.postgres import Pool
+from adloom.runtime.settings import AUCTION_RETENTION_DAYS, LEARNING_WAIT_SECONDS
 from adloom.runtime.valkey import Valkey
 
 
@@ -32,11 +37,13 @@ class Place(msgspec.Struct, frozen=True):
     is_its_turn: Callable[[], bool] | None = None
 
 
-def places(
+def places(  # noqa: PLR0913 - settings, each with its default
     pool: Pool,
     valkey: Valkey,
     *,
     topic_entries_max: int = publish.ENTRIES_MAX,
+    auction_days: int = AUCTION_RETENTION_DAYS,
+    learning_wait_seconds: int = LEARNING_WAIT_SECONDS,
     brains: Brains | None = None,
 ) -> list[Place]:
     """List the projections; whom one follows comes before it. Without brains charges stand still."""
@@ -61,6 +68,18 @@ def places(
             EVENT_TABLES,
             charges.BATCH_MAX,
             None if brains is None else brains.is_ours,
+        ),
+        Place(
+            auctions.AUCTIONS,
+            auctions.AuctionTables(pool, clock=SystemClock(), kept_days=auction_days),
+            EVENT_TABLES,
+            auctions.BATCH_MAX,
+        ),
+        Place(
+            LEARNING,
+            learning.LearningProjection(LearningStore(pool), wait=timedelta(seconds=learning_wait_seconds)),
+            auctions.AUCTIONS,
+            learning.BATCH_MAX,
         ),
     ]
 

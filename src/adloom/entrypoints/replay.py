@@ -21,8 +21,10 @@ from rich.progress import (
 from adloom.brain.charges import CHARGES
 from adloom.core.clock import SystemClock
 from adloom.core.errors import UnavailableError
+from adloom.ledger.auctions.store import AUCTIONS
 from adloom.ledger.frequency.projection import FREQUENCY
 from adloom.ledger.frequency.rebuild import FrequencyRebuild
+from adloom.ledger.learning.store import LEARNING
 from adloom.ledger.rebuild import EventTablesRebuild, RebuildRefusedError, Rebuilt
 from adloom.ledger.rebuild_ledger import RebuildLedger
 from adloom.ledger.rebuild_start import UnknownStartError, first_entry
@@ -156,5 +158,13 @@ IMPOSSIBLE: Final = {
     CHARGES: (
         "Charges cannot be replayed: what was charged stays charged, and each offer is charged once."
         " `adloom doctor --money` proves the books of a day."
+    ),
+    AUCTIONS: (
+        "Auctions cannot be replayed: each is recorded once and never corrected,"
+        " so reading the ledger again would change nothing."
+    ),
+    LEARNING: (
+        "Learning cannot be replayed: an example that was learned twice would weigh twice."
+        " To begin anew, delete the row of learning_states; what was learned is replaced by what follows."
     ),
 }

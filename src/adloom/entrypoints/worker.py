@@ -13,11 +13,18 @@ from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
 from adloom.entrypoints.brain_metrics import register_brains
 from adloom.entrypoints.brains import Worker, make_brains
+from adloom.entrypoints.learning import make_trainer, register_learning
 from adloom.entrypoints.listeners import inherited_socket
 from adloom.entrypoints.process import run_process
 from adloom.entrypoints.projections import cursors, places, projections
 from adloom.entrypoints.worker_jobs import Run, Surroundings, job_runs
-from adloom.entrypoints.worker_metrics import register_days, register_ledger, register_projections
+from adloom.entrypoints.worker_metrics import (
+    register_auction_days,
+    register_days,
+    register_ledger,
+    register_projections,
+)
+from adloom.ledger.auctions.day_store import AuctionDays
 from adloom.ledger.partition_store import EventDays
 from adloom.ledger.partitions import DayUpkeep, Retention
 from adloom.ledger.stream import ValkeyLedger
@@ -30,8 +37,8 @@ from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.settings import Telemetry, WorkerSettings, worker_settings
 from adloom.runtime.valkey import Valkey, open_valkey
 
-# One a projection, one each for looking after tables and ledger, three for brains, the rest for jobs.
-POOL_SIZE_MAX = 12
+# One a projection, one each for learning and for looking after tables and ledger, three for brains, the rest for jobs.
+POOL_SIZE_MAX = 16
 GC_ALLOCATIONS = 100_000
 DRAIN_SECONDS_MAX = 1
 # For the batch under way; one that takes longer is cut off, and comes again at the next start.
@@ -82,7 +89,14 @@ def _ledger_runs(
     """Make what follows the ledger and looks after it, and the brains that charge for it."""
     worker = Worker(_consumer(settings.telemetry), SystemIds().new().hex)
     brains = make_brains(pool, valkey, clock, worker=worker, hold_seconds=settings.hold_seconds)
-    listed = places(pool, valkey, topic_entries_max=settings.topic_entries_max, brains=brains)
+    listed = places(
+        pool,
+        valkey,
+        topic_entries_max=settings.topic_entries_max,
+        auction_days=settings.auction_retention_days,
+        learning_wait_seconds=settings.learning_wait_seconds,
+        brains=brains,
+    )
     folding = projections(listed, valkey, consumer=worker.consumer, incarnation=worker.incarnation)
     ledger = ValkeyLedger(valkey)
     upkeep = Upkeep(
@@ -91,19 +105,31 @@ def _ledger_runs(
         clock=clock,
         retention=timedelta(days=settings.ledger_retention_days),
     )
-    days = DayUpkeep(
-        EventDays(pool),
+    retention = Retention(
+        event_days=settings.event_retention_days, ledger_days=settings.ledger_retention_days
+    )
+    days = DayUpkeep(EventDays(pool), ledger, clock=clock, retention=retention)
+    auction_days = DayUpkeep(
+        AuctionDays(pool),
         ledger,
         clock=clock,
-        retention=Retention(
-            event_days=settings.event_retention_days, ledger_days=settings.ledger_retention_days
-        ),
+        retention=msgspec.structs.replace(retention, event_days=settings.auction_retention_days),
     )
     register_projections(metrics, folding)
     register_ledger(metrics, upkeep)
     register_days(metrics, days)
+    register_auction_days(metrics, auction_days)
     register_brains(metrics, brains)
-    return [*(one.run for one in folding), upkeep.run, days.run, brains.turn.run]
+    trainer = make_trainer(pool, valkey, clock, folding=folding, wait_seconds=settings.learning_wait_seconds)
+    register_learning(metrics, trainer)
+    return [
+        *(one.run for one in folding),
+        upkeep.run,
+        days.run,
+        auction_days.run,
+        brains.turn.run,
+        trainer.run,
+    ]
 
 
 def _consumer(telemetry: Telemetry) -> str:

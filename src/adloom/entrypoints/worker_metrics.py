@@ -75,6 +75,19 @@ def register_days(metrics: Metrics, days: DayUpkeep) -> None:
     )
 
 
+def register_auction_days(metrics: Metrics, days: DayUpkeep) -> None:
+    """Show what was done to the days of the auctions."""
+    metrics.counters(
+        "adloom_auction_days",
+        "Days of recorded auctions that were made ahead of time, and that were dropped.",
+        "outcome",
+        lambda: {"made": days.made, "dropped": days.dropped},
+    )
+    metrics.counter(
+        "adloom_auction_days_failures", "Looks at those days that have to be repeated.", lambda: days.failures
+    )
+
+
 def register_jobs(metrics: Metrics, queue: JobQueue, jobs: JobWorker, sync: ScheduleSync) -> None:
     """Show what became of the jobs."""
     metrics.counters(

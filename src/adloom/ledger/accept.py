@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from typing import Protocol
+from uuid import UUID
 
 import msgspec
 
@@ -135,11 +136,16 @@ def reported_click(
 
 
 def offered_impression(
-    offer: OfferToken, circumstances: Circumstances, suspicion: Suspicion, *, now: datetime
+    offer: OfferToken,
+    circumstances: Circumstances,
+    suspicion: Suspicion,
+    *,
+    now: datetime,
+    user_id: UUID | None = None,
 ) -> Impression:
-    """Make the event of a pixel that was fetched; all that it says itself is its token."""
+    """Make the event of a pixel that was fetched; all that it says itself is its token, and maybe its reader."""
     return Impression(
-        correlation_id=_correlation_id(offer),
+        correlation_id=offer_correlation(offer),
         banner_id=offer.banner_id,
         placement_id=offer.placement_id,
         campaign_id=offer.campaign_id,
@@ -151,6 +157,7 @@ def offered_impression(
         lease=offer.lease,
         charge=offer.charge,
         charged_by=offer.charged_by,
+        user_id=user_id,
         device_type=circumstances.device_type,
         country_code=circumstances.country_code,
         client_network=suspicion.client_network,
@@ -168,7 +175,7 @@ def offered_click(
 ) -> Click:
     """Make the event of a click link that was followed."""
     return Click(
-        correlation_id=_correlation_id(offer),
+        correlation_id=offer_correlation(offer),
         banner_id=offer.banner_id,
         placement_id=offer.placement_id,
         campaign_id=offer.campaign_id,
@@ -221,7 +228,7 @@ def _second(offer: OfferToken) -> int:
     return int(offer.issued_at.timestamp())
 
 
-def _correlation_id(offer: OfferToken) -> str:
+def offer_correlation(offer: OfferToken) -> str:
     """Name the event by its offer, so that fetching an address again counts once."""
     return f"offer:{offer.request_id}:{offer.slot}"
 

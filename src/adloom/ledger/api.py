@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
+from uuid import UUID
 
 from adloom.core.clock import Clock
 from adloom.core.errors import BannerNotFoundError, UnavailableError
@@ -37,6 +38,7 @@ REDIRECT_PREFIX: Final = b"/c/"
 REDIRECT_SECONDS_MAX: Final = 1.0  # A reader who clicked does not wait longer for our books.
 
 _GIF: Final = base64.b64decode(b"R0lGODlhAQABAPAAAAAAAAAAACH5BAEAAAAALAAAAAABAAEAAAICRAEAOw==")
+_USER: Final = b"userId="
 _NO_STORE: Final = (b"cache-control", b"no-store")
 ACCEPTED: Final = Answer(answer_head(HTTPStatus.ACCEPTED, b"application/json"), b'{"accepted":true}')
 PIXEL: Final = Answer(answer_head(HTTPStatus.OK, b"image/gif", _NO_STORE), _GIF)
@@ -91,21 +93,24 @@ class EventRoutes:
 
     def impression(self, request: HotRequest) -> asyncio.Future[Answer]:
         """Take the report of an impression."""
-        report, now = _impressions.decode(request.body), self._now()
-        binding = bound(report, known=self._index(), tokens=self._tokens, now=now)
-        # Afterwards, because this counts: what is not accepted is no flood.
-        suspicion = self._suspicion_of(self._sender_of(request), now)
-        event = reported_impression(report, binding, self._circumstances_of(request), suspicion)
-        return self._append(encoded(event), ACCEPTED)
+        return self.taken(_impressions.decode(request.body), request)
 
     def click(self, request: HotRequest) -> asyncio.Future[Answer]:
         """Take the report of a click."""
-        report, now = _clicks.decode(request.body), self._now()
+        return self.taken(_clicks.decode(request.body), request)
+
+    def taken(self, report: Report, request: HotRequest) -> asyncio.Future[Answer]:
+        """Take a report that a request brought, whichever way it is written."""
+        now = self._now()
         binding = bound(report, known=self._index(), tokens=self._tokens, now=now)
         # Afterwards, because this counts: what is not accepted is no flood.
         suspicion = self._suspicion_of(self._sender_of(request), now)
-        event = reported_click(report, binding, self._circumstances_of(request), suspicion)
-        return self._append(encoded(event), ACCEPTED)
+        circumstances = self._circumstances_of(request)
+        if isinstance(report, ImpressionRequest):
+            return self._append(
+                encoded(reported_impression(report, binding, circumstances, suspicion)), ACCEPTED
+            )
+        return self._append(encoded(reported_click(report, binding, circumstances, suspicion)), ACCEPTED)
 
     def batch(self, request: HotRequest) -> Answer | asyncio.Future[Answer]:
         """Take many reports at once; those that are refused are named, and the others go on."""
@@ -123,7 +128,9 @@ class EventRoutes:
         if request.method == b"HEAD":
             return PIXEL  # Somebody looks at the address; nobody looks at the banner.
         suspicion = self._suspicion_of(self._sender_of(request), now)
-        event = offered_impression(offer, self._circumstances_of(request), suspicion, now=now)
+        event = offered_impression(
+            offer, self._circumstances_of(request), suspicion, now=now, user_id=_user_of(request.query)
+        )
         return self._append(encoded(event), PIXEL)
 
     def redirect(self, request: HotRequest) -> Answer | asyncio.Future[Answer]:
@@ -193,6 +200,16 @@ class EventRoutes:
         timer = loop.call_later(REDIRECT_SECONDS_MAX, lead_on)
         appended.add_done_callback(settle)
         return led_on
+
+
+def _user_of(query: bytes) -> UUID | None:
+    """Read who has seen an offer, where its address tells; what makes no sense is nobody, since a pixel has no errors."""
+    if not query.startswith(_USER):
+        return None
+    try:
+        return UUID(query[len(_USER) :].decode("ascii"))
+    except ValueError:
+        return None
 
 
 def _redirect_to(destination: str) -> Answer:

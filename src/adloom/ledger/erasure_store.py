@@ -1,9 +1,10 @@
-"""SQL that takes a person out of the event tables; what was counted stays counted.
+"""SQL that takes a person out of the event tables and the auctions; what was counted stays counted.
 
 `erased_users` remembers who it was and when. Events of theirs that were received before and are still on
 their way, in the ledger or in a spool, are folded without them; what they report later is theirs to give.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -42,6 +43,13 @@ ERASE_CLICKS: Final = """
     )
     SELECT count(*) AS rows, max(received_at) AS received_until FROM emptied
 """
+# What was bid for them stays; what they were known by does not.
+ERASE_AUCTIONS: Final = """
+    WITH emptied AS (
+        UPDATE auction.auctions SET user_id = NULL, context = NULL WHERE user_id = $1 RETURNING auction_time
+    )
+    SELECT count(*) AS rows, max(auction_time) AS received_until FROM emptied
+"""
 ERASE_AGAIN: Final = (
     """
     UPDATE {schema}.banner_impressions AS it
@@ -64,19 +72,32 @@ class Erased(msgspec.Struct, frozen=True, kw_only=True):
     erased_at: datetime
     impressions: int
     clicks: int
+    auctions: int = 0
 
 
-async def erase_user(connection: Connection, user_id: UUID, *, projection: str, now: datetime) -> Erased:
-    """Take a person out of all rows, and remember to do so with what is on its way; in the caller's transaction."""
-    await connection.execute(ENSURE_CURSOR, projection, BEGINNING)
-    await connection.execute(WAIT_FOR_THE_BATCH, projection)
-    impressions = await connection.fetchrow(ERASE_IMPRESSIONS, user_id)
-    clicks = await connection.fetchrow(ERASE_CLICKS, user_id)
-    assert impressions is not None
-    assert clicks is not None
-    received = [row["received_until"] for row in (impressions, clicks) if row["received_until"] is not None]
+async def erase_user(
+    connection: Connection, user_id: UUID, *, projections: Sequence[str], now: datetime
+) -> Erased:
+    """Take a person out of all rows, and remember to do so with what is on its way; in the caller's transaction.
+
+    `projections` are those that write the rows, always in the same order.
+    """
+    for projection in projections:
+        await connection.execute(ENSURE_CURSOR, projection, BEGINNING)
+        await connection.execute(WAIT_FOR_THE_BATCH, projection)
+    found = [
+        await connection.fetchrow(statement, user_id)
+        for statement in (ERASE_IMPRESSIONS, ERASE_CLICKS, ERASE_AUCTIONS)
+    ]
+    impressions, clicks, auctions = (row for row in found if row is not None)
+    received = [row["received_until"] for row in (impressions, clicks, auctions) if row["rows"]]
     erased_at: datetime = await connection.fetchval(NOTE_ERASURE, user_id, max([now, *received]))
-    return Erased(erased_at=erased_at, impressions=impressions["rows"], clicks=clicks["rows"])
+    return Erased(
+        erased_at=erased_at,
+        impressions=impressions["rows"],
+        clicks=clicks["rows"],
+        auctions=auctions["rows"],
+    )
 
 
 async def erase_again(connection: Connection, schema: str, *, since: datetime) -> None:

@@ -1,4 +1,4 @@
-"""What happened, as the ledger keeps it: an offer was served, a reader's browser reported an impression or a click.
+"""What happened, as the ledger keeps it: an auction was held, an offer was served, a browser reported an event.
 
 The tag of a kind carries its version. Fields may be added with a default, and older entries
 are read as before; any other change is a new tag beside the old one, because the ledger is
@@ -7,16 +7,21 @@ read again from its beginning.
 
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 from uuid import UUID
 
 import msgspec
 
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
+from adloom.ledger.auction_bids import BID_BYTES, BIDS_MAX, REASONS_MAX
 
 OCCURRED_AGE_MAX: Final = timedelta(hours=24)
 OCCURRED_AHEAD_MAX: Final = timedelta(minutes=5)
+# What an auction's entry keeps of a request's context; whoever writes one cuts it to this.
+CONTEXT_MAX: Final = 16
+CONTEXT_KEY_MAX: Final = 50
+CONTEXT_VALUE_MAX: Final = 200
 
 # Millions of entries are kept in memory, so their field names are short.
 _SHORT_NAMES: Final = {
@@ -45,6 +50,16 @@ _SHORT_NAMES: Final = {
     "placement_type": "t",
     "final_price": "fp",
     "winning_ecpm": "we",
+    "auction_id": "rq",
+    "held_at": "at",
+    "context": "x",
+    "scoring": "sc",
+    "scoring_version": "sv",
+    "floor": "f",
+    "winner": "w",
+    "bid_count": "n",
+    "bids": "bs",
+    "removed": "rm",
 }
 
 
@@ -150,8 +165,61 @@ class Served(
     winning_ecpm: Micros = Micros(0)
 
 
+class Win(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """Who won an auction, and at which price; the charge is per click or per thousand impressions, as was bid."""
+
+    banner_id: BannerId
+    campaign_id: CampaignId
+    placement_id: PlacementId
+    final_price: Micros
+    ecpm: Micros
+    charge: Micros
+
+
+class Removed(msgspec.Struct, frozen=True, array_like=True):
+    """How many candidates one step has taken out of an auction before it was held."""
+
+    reason: Annotated[str, msgspec.Meta(max_length=50)]
+    count: int
+
+
+class Auctioned(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    rename=_SHORT_NAMES,
+    tag_field="k",
+    tag="auction.v1",
+):
+    """An auction was held, and won or not; who follows what is served takes it for that too. Prices as in `Served`."""
+
+    auction_id: RequestId  # The request that its offer is of; the offer's slot is 0.
+    user_id: UUID
+    # Where the request named one.
+    placement_id: PlacementId | None = None
+    placement_type: Annotated[str, msgspec.Meta(max_length=50)]
+    held_at: datetime
+    context: Annotated[
+        dict[
+            Annotated[str, msgspec.Meta(max_length=CONTEXT_KEY_MAX)],
+            Annotated[str, msgspec.Meta(max_length=CONTEXT_VALUE_MAX)],
+        ],
+        msgspec.Meta(max_length=CONTEXT_MAX),
+    ] = {}
+    scoring: Annotated[str, msgspec.Meta(max_length=30)]
+    scoring_version: int = 0
+    floor: Micros = Micros(0)  # Of the winner's placement, or of the one that the request named.
+    winner: Win | None = None
+    # How many took part; `bids` has at most so many of them, and behind them of those who were removed.
+    bid_count: int
+    bids: Annotated[bytes, msgspec.Meta(max_length=BIDS_MAX * BID_BYTES)] = b""
+    # All who were removed, whether or not `bids` has them; an outcome in there is the place of a reason here.
+    removed: Annotated[tuple[Removed, ...], msgspec.Meta(max_length=REASONS_MAX)] = ()
+
+
 Event: TypeAlias = Impression | Click
-Happening: TypeAlias = Event | Served
+Happening: TypeAlias = Event | Served | Auctioned
 
 _encoder: Final = msgspec.msgpack.Encoder(uuid_format="bytes")
 _decoder: Final = msgspec.msgpack.Decoder[Happening](Happening)
@@ -172,6 +240,17 @@ def decoded(entry: bytes) -> Happening:
         return _decoder.decode(entry)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UnreadableEntryError(str(error)) from error
+
+
+def happened_at(happening: Happening) -> datetime:
+    """Tell when we heard of something, or did it."""
+    match happening:
+        case Impression() | Click():
+            return happening.received_at
+        case Served():
+            return happening.served_at
+        case Auctioned():
+            return happening.held_at
 
 
 def believed_time(reported: datetime | None, *, now: datetime) -> tuple[datetime, tuple[Mark, ...]]:

@@ -1,6 +1,6 @@
 """The days of the tables of events, each a partition of both: which there are, making and dropping them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import UTC, date, datetime, time
 from typing import Final
 
@@ -57,14 +57,35 @@ def day_start(day: date) -> datetime:
     return datetime.combine(day, time(), UTC)
 
 
-async def ensure_days(connection: Connection, schema: str, days: Collection[date]) -> int:
-    """Make the days that are not there yet, and tell how many."""
-    absent = await connection.fetch(NOT_ATTACHED, schema, list(days), KINDS)
+async def missing_days(
+    connection: Connection, schema: str, days: Collection[date], kinds: Sequence[str]
+) -> list[date]:
+    """Tell which days are not there; UnavailableError where one is just being dropped."""
+    absent = await connection.fetch(NOT_ATTACHED, schema, list(days), kinds)
     missing = [row["day"] for row in absent if row["is_missing"]]
     if len(missing) < len(absent):
         raise UnavailableError(
             f"A day is just being dropped: {', '.join(str(row['day']) for row in absent)}."
         )
+    return missing
+
+
+async def drop_day(connection: Connection, schema: str, kind: str, day: date) -> None:
+    """Drop a day of a table, detached before while others read and write."""
+    parent, partition = f"{schema}.{kind}", f"{schema}.{kind}_{day:%Y%m%d}"
+    state = await connection.fetchrow(STATE, partition)
+    if state is None:
+        return
+    if state["inhdetachpending"] is not None:
+        how = "FINALIZE" if state["inhdetachpending"] else "CONCURRENTLY"
+        detach = f"ALTER TABLE {parent} DETACH PARTITION {partition} {how}"
+        await connection.execute(detach, timeout=DETACH_SECONDS_MAX)
+    await connection.execute(f"DROP TABLE {partition}", timeout=DETACH_SECONDS_MAX)
+
+
+async def ensure_days(connection: Connection, schema: str, days: Collection[date]) -> int:
+    """Make the days that are not there yet, and tell how many."""
+    missing = await missing_days(connection, schema, days, KINDS)
     if missing:
         await connection.execute(ENSURE_DAY, schema, missing)
     return len(missing)
@@ -99,20 +120,9 @@ class EventDays:
             )
             for row in rows:
                 for kind in KINDS:
-                    await self._drop(connection, kind, f"{kind}_{row['day']:%Y%m%d}")
+                    await drop_day(connection, self._schema, kind, row["day"])
         return [row["day"] for row in rows]
 
     async def forget_erased(self, before: datetime) -> int:
         """Forget who was erased before a moment from which on nothing of theirs is on its way."""
         return int((await self._pool.execute(FORGET_ERASED, before)).rpartition(" ")[2])
-
-    async def _drop(self, connection: Connection, kind: str, name: str) -> None:
-        parent, partition = f"{self._schema}.{kind}", f"{self._schema}.{name}"
-        state = await connection.fetchrow(STATE, partition)
-        if state is None:
-            return
-        if state["inhdetachpending"] is not None:
-            how = "FINALIZE" if state["inhdetachpending"] else "CONCURRENTLY"
-            detach = f"ALTER TABLE {parent} DETACH PARTITION {partition} {how}"
-            await connection.execute(detach, timeout=DETACH_SECONDS_MAX)
-        await connection.execute(f"DROP TABLE {partition}", timeout=DETACH_SECONDS_MAX)

@@ -3,28 +3,38 @@
 A wrong value stops the process at start with the variable, the value and what was expected.
 """
 
-import os
 from collections.abc import Callable, Mapping
-from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import urlsplit
 
 import msgspec
 
-from adloom.runtime.installation import default_data_directory
-from adloom.runtime.jobs.cron import Cron, CronError
-from adloom.runtime.network_file import NetworkFileError, networks_in
+from adloom.runtime.environment import Environment, Network, Secret, SettingsError
+from adloom.runtime.jobs.cron import Cron
+
+# The words of settings are found here, wherever they had to be put.
+__all__ = (
+    "ControlSettings",
+    "DeliverySettings",
+    "Network",
+    "Secret",
+    "Services",
+    "SettingsError",
+    "Telemetry",
+    "WorkerSettings",
+    "control_settings",
+    "delivery_settings",
+    "with_dotenv",
+    "worker_settings",
+)
 
 T = TypeVar("T")
-Network = IPv4Network | IPv6Network
 
 DELIVERY_PORT = 8080
 CONTROL_PORT = 8090
 WORKER_PORT = 3001
 POSTGRES_SCHEMES = frozenset({"postgres", "postgresql"})
 VALKEY_SCHEMES = frozenset({"redis", "rediss", "valkey", "valkeys"})
-SECRET_CHARACTERS_MIN = 32
 LOGIN_PERMITS_PER_MINUTE = 60
 SERVE_CACHE_SECONDS = 60
 SERVE_CACHE_SECONDS_MAX = 86_400
@@ -35,6 +45,8 @@ EVENT_RETENTION_DAYS = 90
 # A repeated event is told by the rows of the days before, for a week; and may be a day old when it comes.
 EVENT_RETENTION_DAYS_MIN = 9
 EVENT_RETENTION_DAYS_MAX = 3650
+AUCTION_RETENTION_DAYS = 7
+AUCTION_RETENTION_DAYS_MAX = 365
 EVENTS_PER_ADDRESS_PER_MINUTE = 600
 SPOOL_BYTES_MAX = 2**30
 SPOOL_BYTES_MAX_MAX = 2**40
@@ -42,22 +54,13 @@ EVERY_MINUTE = "* * * * *"
 EVERY_NIGHT = "0 1 * * *"
 TOKEN_SECONDS = 30 * 60
 HOLD_SECONDS = 300
+LEARNING_WAIT_SECONDS = 30 * 60
+AUCTION_RECORD_BYTES_PER_SECOND = 4 * 2**20
 SWITCH = frozenset({"on", "off"})
+OWN_BIDS = frozenset({"ignore", "count"})
+CAPPED = frozenset({"offer", "withhold"})
 LOG_LEVELS = frozenset({"debug", "info", "warning", "error"})
 LOG_FORMATS = frozenset({"auto", "json", "console"})
-
-
-class Secret(str):
-    """A text that does not show itself when the struct around it is printed or logged."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "'…'"
-
-
-class SettingsError(Exception):
-    """The environment is not usable; the message names every variable that is wrong."""
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +78,16 @@ class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
     log_format: str
     metrics_port: int | None
     otlp_endpoint: str | None
+
+
+class AuctionSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How auctions are held, and what is kept of them."""
+
+    own_bids: str = "ignore"
+    sample_rate: float = 1.0
+    record_bytes_per_second: int = AUCTION_RECORD_BYTES_PER_SECOND
+    frequency_when_away: str = "withhold"
+    frequency_without_user: str = "withhold"
 
 
 class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,6 +111,7 @@ class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
     spool_bytes_max: int
     has_served_events: bool
     has_sample_pages: bool
+    auctions: AuctionSettings
 
 
 class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +125,7 @@ class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     jwt_secret: Secret
     rate_limit_permits_per_minute: int
     trusted_proxies: tuple[Network, ...]
+    auctions: AuctionSettings = AuctionSettings()  # As delivery has them, to explain what it does.
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,125 +138,11 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     schedule_sync_cron: Cron
     ledger_retention_days: int
     event_retention_days: int
+    auction_retention_days: int
     topic_entries_max: int
     stats_rollup_cron: Cron
     hold_seconds: int
-
-
-class Environment:
-    """Reads variables, and collects what is wrong with them instead of stopping at the first."""
-
-    def __init__(self, variables: Mapping[str, str]) -> None:
-        self._variables = variables
-        self._problems: list[str] = []
-
-    def checked(self) -> None:
-        """Raise if anything that was read is wrong."""
-        if self._problems:
-            raise SettingsError("\n".join(self._problems))
-
-    def text(self, name: str, default: str | None = None) -> str:
-        """Read a text that must be there, unless it has a default."""
-        value = self._variables.get(name, "") or default
-        if value is None:
-            self._problems.append(f"{name} is not set.")
-            return ""
-        return value
-
-    def optional(self, name: str) -> str | None:
-        """Read a text that may be absent."""
-        return self._variables.get(name) or None
-
-    def integer(self, name: str, default: int, *, least: int, most: int) -> int:
-        """Read a whole number between two bounds."""
-        value = self.optional_integer(name, least=least, most=most)
-        return default if value is None else value
-
-    def optional_integer(self, name: str, *, least: int, most: int) -> int | None:
-        """Read a whole number between two bounds that may be absent."""
-        value = self._variables.get(name)
-        if not value:
-            return None
-        expected = f"a whole number from {least} to {most}"
-        try:
-            number = int(value)
-        except ValueError:
-            self._wrong(name, value, expected)
-            return least
-        if not least <= number <= most:
-            self._wrong(name, value, expected)
-        return number
-
-    def path(self, name: str, *, in_data_directory: str) -> Path:
-        """Read a path; by default one in the data directory of this user."""
-        value = self._variables.get(name)
-        if value:
-            return Path(value).absolute()
-        return default_data_directory(self._variables, is_root=os.geteuid() == 0) / in_data_directory
-
-    def choice(self, name: str, default: str, *, among: frozenset[str]) -> str:
-        """Read one of a few words."""
-        value = self.text(name, default)
-        if value not in among:
-            self._wrong(name, value, f"one of {', '.join(sorted(among))}")
-        return value
-
-    def url(self, name: str, default: str | None = None, *, schemes: frozenset[str]) -> str:
-        """Read an address with one of some schemes and a host."""
-        value = self.text(name, default)
-        if value and not _is_url(value, schemes):
-            # An address may carry a password, so the value is not repeated here.
-            self._problems.append(f"{name} must be an address like {min(schemes)}://host/….")
-        return value
-
-    def secret(self, name: str) -> Secret:
-        """Read a secret; its value is never repeated in a message."""
-        value = Secret(self.text(name))
-        if value and len(value) < SECRET_CHARACTERS_MIN:
-            self._problems.append(
-                f"{name} is too short: it needs at least {SECRET_CHARACTERS_MIN} characters."
-            )
-        return value
-
-    def secrets(self, name: str) -> tuple[Secret, ...]:
-        """Read secrets separated by commas; none of them is repeated in a message."""
-        values = tuple(Secret(word.strip()) for word in self.text(name, " ").split(",") if word.strip())
-        if any(len(value) < SECRET_CHARACTERS_MIN for value in values):
-            self._problems.append(
-                f"{name} needs at least {SECRET_CHARACTERS_MIN} characters for each secret."
-            )
-        return values
-
-    def networks(self, name: str) -> tuple[Network, ...]:
-        """Read addresses and networks, separated by commas; there may be none."""
-        networks: list[Network] = []
-        for word in self._variables.get(name, "").replace(",", " ").split():
-            try:
-                networks.append(ip_network(word, strict=False))
-            except ValueError:
-                self._wrong(name, word, "addresses or networks like 10.0.0.0/8, separated by commas")
-        return tuple(networks)
-
-    def network_file(self, name: str) -> tuple[Network, ...]:
-        """Read the networks in a file, one a line; there may be no file."""
-        path = self._variables.get(name, "")
-        try:
-            return networks_in(Path(path)) if path else ()
-        except NetworkFileError as error:
-            self._wrong(name, path, f"a file with a network like 192.0.2.0/24 a line, but {error}")
-            return ()
-
-    def cron(self, name: str, default: str) -> Cron:
-        """Read a cron expression."""
-        value = self.text(name, default)
-        try:
-            return Cron(value)
-        except CronError as error:
-            self._wrong(name, value, f"a cron expression of five fields like '*/5 * * * *', but {error}")
-            return Cron(default)
-
-    def _wrong(self, name: str, value: str, expected: str) -> None:
-        self._problems.append(f"{name} is {value!r}: expected {expected}.")
+    learning_wait_seconds: int
 
 
 def delivery_settings(variables: Mapping[str, str]) -> DeliverySettings:
@@ -300,6 +201,19 @@ def _delivery(environment: Environment) -> DeliverySettings:
         ),
         has_served_events=environment.choice("ADLOOM_SERVED_EVENTS", "off", among=SWITCH) == "on",
         has_sample_pages=environment.choice("ADLOOM_SAMPLE_PAGES", "off", among=SWITCH) == "on",
+        auctions=_auctions(environment),
+    )
+
+
+def _auctions(environment: Environment) -> AuctionSettings:
+    return AuctionSettings(
+        own_bids=environment.choice("ADLOOM_AUCTION_OWN_BIDS", "ignore", among=OWN_BIDS),
+        sample_rate=environment.share("ADLOOM_AUCTION_SAMPLE_RATE", 1.0),
+        record_bytes_per_second=environment.integer(
+            "ADLOOM_AUCTION_RECORD_BYTES_PER_SECOND", AUCTION_RECORD_BYTES_PER_SECOND, least=1, most=2**40
+        ),
+        frequency_when_away=environment.choice("ADLOOM_FREQUENCY_WHEN_AWAY", "withhold", among=CAPPED),
+        frequency_without_user=environment.choice("ADLOOM_FREQUENCY_WITHOUT_USER", "withhold", among=CAPPED),
     )
 
 
@@ -314,6 +228,7 @@ def _control(environment: Environment) -> ControlSettings:
         jwt_secret=environment.secret("JWT_SECRET"),
         rate_limit_permits_per_minute=_permits(environment) or LOGIN_PERMITS_PER_MINUTE,
         trusted_proxies=environment.networks("ADLOOM_TRUSTED_PROXIES"),
+        auctions=_auctions(environment),
     )
 
 
@@ -336,11 +251,17 @@ def _worker(environment: Environment) -> WorkerSettings:
             least=EVENT_RETENTION_DAYS_MIN,
             most=EVENT_RETENTION_DAYS_MAX,
         ),
+        auction_retention_days=environment.integer(
+            "ADLOOM_AUCTION_RETENTION_DAYS", AUCTION_RETENTION_DAYS, least=1, most=AUCTION_RETENTION_DAYS_MAX
+        ),
         topic_entries_max=environment.integer(
             "ADLOOM_TOPIC_ENTRIES_MAX", TOPIC_ENTRIES_MAX, least=0, most=1_000_000_000
         ),
         stats_rollup_cron=environment.cron("BANNER_STATS_ROLLUP_CRON", EVERY_NIGHT),
         hold_seconds=environment.integer("ADLOOM_HOLD_SECONDS", HOLD_SECONDS, least=1, most=86_400),
+        learning_wait_seconds=environment.integer(
+            "ADLOOM_LEARNING_WAIT_SECONDS", LEARNING_WAIT_SECONDS, least=1, most=86_400
+        ),
     )
 
 
@@ -372,14 +293,6 @@ def _public_url(environment: Environment, name: str, port: int) -> str:
 
 def _permits(environment: Environment) -> int | None:
     return environment.optional_integer("RATE_LIMIT_PERMITS_PER_MINUTE", least=1, most=1_000_000_000)
-
-
-def _is_url(value: str, schemes: frozenset[str]) -> bool:
-    try:
-        parts = urlsplit(value)
-    except ValueError:
-        return False
-    return parts.scheme in schemes and bool(parts.netloc)
 
 
 def _dotenv(text: str) -> dict[str, str]:

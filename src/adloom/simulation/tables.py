@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.core.errors import UnavailableError
-from adloom.ledger.event import HARMLESS, Click, Event, Impression, Mark, Served
+from adloom.ledger.event import HARMLESS, Click, Event, Impression, Mark
 from adloom.ledger.fold import (
     GOOD,
     Additions,
@@ -69,9 +69,9 @@ class TablesServer:
         if self.cursor != after:
             raise CursorMovedError
         for _, event in records:
-            if not isinstance(event, Served) and event.correlation_id.startswith(UNFOLDABLE):
+            if isinstance(event, Impression | Click) and event.correlation_id.startswith(UNFOLDABLE):
                 raise UnfoldableError("No column takes this.")
-            if not isinstance(event, Served) and event.correlation_id.startswith(SURPRISING):
+            if isinstance(event, Impression | Click) and event.correlation_id.startswith(SURPRISING):
                 raise RuntimeError("Nobody has thought of this.")
         batch = sorted_out(records)
         added = fold(batch, self.known(batch))
@@ -154,7 +154,7 @@ class TablesServer:
         """Tell which entries are the ones that the rows were made from; an offer counts as it is."""
         found: list[Counted] = []
         for entry_id, happening in records:
-            if isinstance(happening, Served):
+            if not isinstance(happening, Impression | Click):
                 found.append(Counted(entry_id, happening, happening.user_id))
                 continue
             row = self.rows.get(key_of(happening))

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Sequence
 
 from adloom.core.errors import UnavailableError
-from adloom.ledger.event import Served
+from adloom.ledger.event import Click, Impression
 from adloom.ledger.projection import CursorMovedError, Folded, Record
 from adloom.ledger.stream import BEGINNING
 from adloom.simulation.faults import Faults, Host, Outages
@@ -49,7 +49,7 @@ class TopicConnection:
         """Tell what counted of a batch; the answer may be lost."""
         counted = await self._tables.counted(records)
         happenings = [one.happening for one in counted]
-        keys = [key_of(one) for one in happenings if not isinstance(one, Served)]
+        keys = [key_of(one) for one in happenings if isinstance(one, Impression | Click)]
 
         def publish_unheard() -> None:
             with contextlib.suppress(CursorMovedError):

@@ -9,7 +9,7 @@ from uuid import UUID
 import asyncpg
 
 from adloom.core.errors import UnavailableError
-from adloom.ledger.event import Click, Impression, Served
+from adloom.ledger.event import Auctioned, Click, Impression, Served, happened_at
 from adloom.ledger.followers.counted import Counted
 from adloom.ledger.ports import Record, UnfoldableError
 from adloom.ledger.stream import entry_order
@@ -29,6 +29,7 @@ CLICKS: Final = _ROWS.format(table="banner_clicks")
 ERASED: Final = "SELECT user_id, erased_at FROM erased_users WHERE user_id = ANY ($1::uuid[])"
 
 E = TypeVar("E", Impression, Click)
+Offered: TypeAlias = Served | Auctioned
 Rows: TypeAlias = dict[tuple[int, int], Row]
 
 
@@ -39,7 +40,7 @@ class CountedEvents:
         self._pool = pool
 
     async def counted(self, records: Sequence[Record]) -> list[Counted]:
-        """Give the entries that counted, in their order; offers that were served all do."""
+        """Give the entries that counted, in their order; offers and auctions all do."""
         happenings = [record.happening for record in records]
         async with _connection(self._pool) as connection:
             impressions = await _rows(connection, IMPRESSIONS, happenings, Impression)
@@ -47,7 +48,7 @@ class CountedEvents:
             erased = await _erased(connection, happenings)
         found: list[Counted] = []
         for entry_id, happening in records:
-            if isinstance(happening, Served):
+            if isinstance(happening, Offered):
                 found.append(Counted(entry_id, happening, _still_given(happening, erased)))
                 continue
             rows = impressions if isinstance(happening, Impression) else clicks
@@ -69,18 +70,18 @@ async def _rows(connection: Connection, query: str, happenings: Sequence[object]
 
 
 async def _erased(connection: Connection, happenings: Sequence[object]) -> Mapping[UUID, datetime]:
-    users = {one.user_id for one in happenings if isinstance(one, Served) and one.user_id}
+    users = {one.user_id for one in happenings if isinstance(one, Offered) and one.user_id}
     if not users:
         return {}
     return {row["user_id"]: row["erased_at"] for row in await connection.fetch(ERASED, list(users))}
 
 
-def _still_given(offer: Served, erased: Mapping[UUID, datetime]) -> UUID | None:
+def _still_given(offer: Offered, erased: Mapping[UUID, datetime]) -> UUID | None:
     """Tell for whom an offer was made, unless that was before the user was erased."""
     if offer.user_id is None:
         return None
     erased_at = erased.get(offer.user_id)
-    return offer.user_id if erased_at is None or offer.served_at > erased_at else None
+    return offer.user_id if erased_at is None or happened_at(offer) > erased_at else None
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.ledger.event import Served, UnreadableEntryError, decoded
+from adloom.ledger.event import UnreadableEntryError, decoded, happened_at
 from adloom.ledger.spool.names import DAMAGED, FileName, parsed
 from adloom.ledger.spool.records import (
     HEADER_BYTES,
@@ -101,4 +101,4 @@ def _received_at(entry: bytes) -> datetime | None:
         event = decoded(entry)
     except UnreadableEntryError:
         return None
-    return event.served_at if isinstance(event, Served) else event.received_at
+    return happened_at(event)

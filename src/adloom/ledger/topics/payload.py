@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.core.money import decimal_from_micros
-from adloom.ledger.event import Click, Impression, Served
+from adloom.ledger.event import Auctioned, Click, Impression, Served, Win
 from adloom.ledger.followers.counted import Counted
 
 IMPRESSION_TRACKED: Final = "ads.impression.tracked.v1"
@@ -67,8 +67,8 @@ class Message(NamedTuple):
 _encode: Final = msgspec.json.Encoder(decimal_format="number").encode
 
 
-def message_of(counted: Counted) -> Message:
-    """Write an entry that counted as an event of its topic."""
+def message_of(counted: Counted) -> Message | None:
+    """Write an entry that counted as an event of its topic; an auction that nobody won is of none."""
     match counted.happening:
         case Impression():
             return Message(IMPRESSION_TRACKED, _encode(_tracked(counted, counted.happening)))
@@ -76,6 +76,10 @@ def message_of(counted: Counted) -> Message:
             return Message(CLICK_TRACKED, _encode(_tracked(counted, counted.happening)))
         case Served():
             return Message(AD_SERVED, _encode(_served(counted, counted.happening)))
+        case Auctioned(winner=winner):
+            if winner is None:
+                return None
+            return Message(AD_SERVED, _encode(_won(counted, counted.happening, winner)))
 
 
 def _tracked(counted: Counted, event: Impression | Click) -> Tracked:
@@ -111,4 +115,20 @@ def _served(counted: Counted, event: Served) -> AdServed:
         final_price=decimal_from_micros(event.final_price),
         winning_ecpm=decimal_from_micros(event.winning_ecpm),
         served_at=event.served_at,
+    )
+
+
+def _won(counted: Counted, auction: Auctioned, winner: Win) -> AdServed:
+    return AdServed(
+        event_id=counted.entry_id,
+        auction_id=auction.auction_id,
+        slot=0,
+        ad_id=winner.banner_id,
+        campaign_id=winner.campaign_id,
+        placement_id=winner.placement_id,
+        placement_type=auction.placement_type,
+        user_id=counted.user_id,
+        final_price=decimal_from_micros(winner.final_price),
+        winning_ecpm=decimal_from_micros(winner.ecpm),
+        served_at=auction.held_at,
     )

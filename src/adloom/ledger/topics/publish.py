@@ -57,8 +57,8 @@ class TopicsProjection:
     def _arguments(self, counted: Sequence[Counted]) -> list[Argument]:
         payloads: dict[str, list[bytes]] = {topic: [] for topic in TOPICS}
         for one in counted:
-            topic, payload = message_of(one)
-            payloads[topic].append(payload)
+            if message := message_of(one):
+                payloads[message.topic].append(message.payload)
         arguments: list[Argument] = [self._entries_max]
         for topic, several in payloads.items():
             if several:

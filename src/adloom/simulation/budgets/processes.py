@@ -16,11 +16,11 @@ from adloom.brain.turn import Turn
 from adloom.brain.whereabouts import CatalogWhereabouts
 from adloom.core.clock import Clock
 from adloom.delivery.caps import CapBook
-from adloom.delivery.compile import finished
 from adloom.delivery.holding import Holder
 from adloom.delivery.index import EMPTY, Index
 from adloom.delivery.lease_keeper import SESSION_BITS, LeaseKeeper
 from adloom.delivery.shelves import Offer, Shelves
+from adloom.delivery.steps import finished
 from adloom.ledger.projection import Projection
 from adloom.runtime.entities.host import EntityHost
 from adloom.runtime.entities.kind import AnyKind

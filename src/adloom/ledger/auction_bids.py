@@ -1,0 +1,75 @@
+"""The bids of an auction as the ledger keeps them: records of one size, end to end, as one piece of bytes.
+
+There may be hundreds of them in an entry that most projections have no use for: to them they are a
+copy of some bytes. What of a record is known before a request comes first, so that it can be packed
+when an index is built.
+"""
+
+import struct
+from collections.abc import Generator
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from adloom.core.ids import BannerId, CampaignId
+from adloom.core.money import Micros
+
+BIDS_MAX: Final = 256  # Of an entry; how many there were is told beside them.
+REASONS_MAX: Final = 250  # An outcome is one byte.
+
+WON: Final = 0
+LOST: Final = 1
+REMOVED: Final = 2  # By the first of the entry's reasons, and so on.
+
+_CPC: Final = 1
+# Banner and campaign, the campaign's own bid, the ad's quality, what the bid is for.
+_TERMS: Final = struct.Struct(">16s16sQIB")
+# The predicted CTR, the eCPM, the outcome.
+_SCORE: Final = struct.Struct(">IQB")
+_WHOLE: Final = struct.Struct(">16s16sQIBIQB")
+BID_BYTES: Final = _WHOLE.size
+
+assert _TERMS.size + _SCORE.size == BID_BYTES
+
+
+class RecordedBid(msgspec.Struct, frozen=True, gc=False):
+    """One bid: CTR in billionths, quality in ten-thousandths, prices in micros, the eCPM per thousand impressions."""
+
+    banner_id: BannerId
+    campaign_id: CampaignId
+    bid: Micros
+    is_per_click: bool
+    ctr: int
+    quality: int
+    ecpm: Micros
+    outcome: int
+
+
+def packed_terms(
+    banner_id: BannerId, campaign_id: CampaignId, *, bid: Micros, quality: int, is_per_click: bool
+) -> bytes:
+    """Pack what of a bid is known before a request."""
+    return _TERMS.pack(banner_id.bytes, campaign_id.bytes, bid, quality, _CPC if is_per_click else 0)
+
+
+def packed_bid(terms: bytes, ctr: int, ecpm: int, outcome: int) -> bytes:
+    """Finish a bid that was packed as far as it was known."""
+    return terms + _SCORE.pack(ctr, ecpm, outcome)
+
+
+def unpacked(bids: bytes) -> Generator[RecordedBid]:
+    """Read the bids, in the order in which they were recorded; ValueError where one is cut."""
+    if len(bids) % BID_BYTES:
+        raise ValueError("The last bid of an auction is cut.")
+    for banner, campaign, bid, quality, kind, ctr, ecpm, outcome in _WHOLE.iter_unpack(bids):
+        yield RecordedBid(
+            BannerId(UUID(bytes=banner)),
+            CampaignId(UUID(bytes=campaign)),
+            Micros(bid),
+            kind == _CPC,
+            ctr,
+            quality,
+            Micros(ecpm),
+            outcome,
+        )

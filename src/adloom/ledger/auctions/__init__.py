@@ -1,0 +1,1 @@
+"""The auctions that were held, as rows that people read."""

@@ -1,0 +1,19 @@
+"""Recorded auctions, folded as the worker does."""
+
+from adloom.core.clock import ManualClock
+from adloom.ledger.auctions.store import AuctionTables
+from adloom.ledger.event import Auctioned
+from adloom.ledger.ports import Folded, Record
+from adloom.runtime.postgres import Pool
+from tests.support.builders import NOON
+
+KEPT_DAYS = 7
+
+
+async def fold_auctions(pool: Pool, *auctions: Auctioned) -> Folded:
+    """Fold auctions as the next batch of the ledger."""
+    tables = AuctionTables(pool, clock=ManualClock(NOON), kept_days=KEPT_DAYS)
+    after = await tables.cursor()
+    millis = int(after.partition("-")[0]) + 1
+    records = [Record(f"{millis}-{number}", auction) for number, auction in enumerate(auctions)]
+    return await tables.commit(records, after=after, cursor=records[-1].entry_id)
