@@ -48,8 +48,8 @@ class CatalogRoute(GuardedRoute):
 
         async def tagged(request: Request) -> Response:
             response = await handle(request)
-            is_json = response.media_type == "application/json" and bool(response.body)
-            updated_at = _decode_stamp(response.body).updated_at if is_json else None
+            is_thing = response.media_type == "application/json" and bytes(response.body[:1]) == b"{"
+            updated_at = _decode_stamp(response.body).updated_at if is_thing else None
             if updated_at is not None:
                 response.headers["ETag"] = entity_tag(updated_at)
             return response

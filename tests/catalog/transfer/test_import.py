@@ -285,6 +285,52 @@ async def test_a_campaign_gets_no_more_rules_than_the_api_would_give_it(importer
     assert set(problems) == {"targetingRules[100]"}
 
 
+async def test_frequency_caps_are_made_and_changed_one_for_each_window(importer: Importer) -> None:
+    cap = {"adId": "b", "maxImpressionsPerUser": 3}
+    await importer.imported(a_document(frequencyCaps=[cap, {**cap, "window": "Week"}]))
+    day, week = (await importer.exported())["frequencyCaps"]
+    assert (day["window"], week["window"]) == ("Day", "Week")
+
+    report = await importer.imported({"frequencyCaps": [{"id": day["id"], "maxImpressionsPerUser": 5}, week]})
+    moved = await importer.imported({"frequencyCaps": [{"id": day["id"], "window": "Hour"}]})
+    problems = await importer.problems(
+        {
+            "frequencyCaps": [
+                {"adId": day["adId"], "maxImpressionsPerUser": 1, "window": "Week"},
+                {"adId": day["adId"], "maxImpressionsPerUser": 1, "window": "Month"},
+                {"adId": day["adId"], "maxImpressionsPerUser": 1, "window": "Month"},
+                {"id": week["id"], "adId": str(NOBODY)},
+                {"id": week["id"], "window": "Hour"},
+            ]
+        }
+    )
+
+    assert (report["updated"], report["unchanged"], moved["updated"]) == (1, 1, 1)
+    assert (await importer.exported())["frequencyCaps"] == [
+        {**day, "maxImpressionsPerUser": 5, "window": "Hour"},
+        week,
+    ]
+    assert sorted(problems) == [
+        "frequencyCaps[0].window",
+        "frequencyCaps[2].window",
+        "frequencyCaps[3].adId",
+        "frequencyCaps[4].window",
+    ]
+
+
+async def test_an_advertiser_imports_caps_of_its_own_banners(tea: Importer, importer: Importer) -> None:
+    theirs = await importer.client.make_cap(await importer.client.make_banner())
+    cap = {"adId": "b", "maxImpressionsPerUser": 3}
+
+    await tea.imported({"banners": a_document()["banners"], "frequencyCaps": [cap]})
+    problems = await tea.problems(
+        {"frequencyCaps": [{**cap, "adId": theirs["adId"]}, {"id": theirs["id"], "maxImpressionsPerUser": 1}]}
+    )
+
+    assert sorted(problems) == ["frequencyCaps[0].adId", "frequencyCaps[1].id"]
+    assert len((await tea.exported())["frequencyCaps"]) == 1
+
+
 async def test_an_advertiser_imports_its_own_and_nothing_else(tea: Importer, importer: Importer) -> None:
     house, other = await importer.client.make_campaign(), await importer.client.make_campaign()
     hidden = await importer.client.make_placement(slug="hidden", isActive=False)
@@ -324,6 +370,7 @@ async def test_an_advertiser_imports_its_own_and_nothing_else(tea: Importer, imp
         "links": 1,
         "assignments": 1,
         "targetingRules": 0,
+        "frequencyCaps": 0,
     }
 
 

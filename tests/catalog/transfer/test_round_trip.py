@@ -11,7 +11,7 @@ from tests.support.builders import Json
 from tests.support.control import Client, ControlPlane
 
 TABLES = (
-    "banner_assignments, campaign_placements, campaign_targeting_rules, campaigns, banners, placements, sites, "
+    "frequency_caps, banner_assignments, campaign_placements, campaign_targeting_rules, campaigns, banners, placements, sites, "
     "advertisers, publishers, brands, categories, products, seo_records"
 )
 FORMATS = {"json": "application/json", "csv": "text/csv"}
@@ -49,6 +49,7 @@ async def a_whole_catalog(admin: Client) -> None:
         notes="=1+1",
         recommendedWidth=300,
         delivery="auction",
+        auctionScoring="learned",
         timezone="Asia/Kolkata",
     )
     plain = await admin.make_placement(slug="plain")
@@ -98,6 +99,9 @@ async def a_whole_catalog(admin: Client) -> None:
             "/admin/targeting-rules",
             {"campaignId": campaign["id"], "ruleType": rule_type, "operator": operator, "value": value},
         )
+    await admin.make_cap(banner, window="Week", maxImpressionsPerUser=7)
+    await admin.make_cap(banner, window="Hour")
+    await admin.make_cap(other, window="Lifetime")
 
 
 async def a_deleted_catalog(admin: Client) -> None:
@@ -108,6 +112,7 @@ async def a_deleted_catalog(admin: Client) -> None:
     )
     await admin.link(campaign, placement)
     await admin.assign(campaign, placement, banner)
+    await admin.make_cap(banner)
     await admin.delete(f"/admin/banners/{banner['id']}")
     await admin.delete(f"/admin/campaigns/{campaign['id']}")
 
@@ -139,6 +144,7 @@ async def test_an_export_imported_into_an_empty_house_gives_an_equal_export(
         "links": 2,
         "assignments": 2,
         "targetingRules": 3,
+        "frequencyCaps": 3,
     }
 
 
@@ -151,7 +157,7 @@ async def test_an_export_imported_again_changes_nothing(kind: str, admin: Client
     report = await imported(admin, document, kind)
 
     assert (report["created"], report["updated"], report["changes"]) == (0, 0, [])
-    assert report["unchanged"] == 20
+    assert report["unchanged"] == 23
     assert await everything(pool) == before
 
 

@@ -18,7 +18,16 @@ ENTRIES = RowSource(
 # Positive lists: an id may be that of an advertiser and of a publisher at once, and a noun that somebody
 # forgets here is shown to too few, not to too many.
 NOUNS_OF: Final = {
-    Role.ADVERTISER: ("advertiser", "campaign", "banner", "link", "assignment", "targeting_rule"),
+    Role.ADVERTISER: (
+        "advertiser",
+        "campaign",
+        "banner",
+        "link",
+        "assignment",
+        "targeting_rule",
+        "frequency_cap",
+        "budget",
+    ),
     Role.PUBLISHER: ("publisher", "site", "placement"),
 }
 

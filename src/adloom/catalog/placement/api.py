@@ -14,6 +14,7 @@ from adloom.catalog.placement.model import (
     PLACEMENT_TYPE_DEFAULT,
     SLUG_LENGTH_MAX,
     SLUG_PATTERN,
+    AuctionScoring,
     Delivery,
     Layout,
     Placement,
@@ -71,6 +72,7 @@ class PlacementFields(Body):
     delivery: Delivery = Delivery.DIRECT
     placement_type: PlacementType = PLACEMENT_TYPE_DEFAULT
     floor_cpm_micros: Annotated[Price, Field(alias="floorCpm")] = Micros(0)
+    auction_scoring: AuctionScoring = AuctionScoring.HEURISTIC
     timezone: TimeZone = "UTC"
     site_id: UUID | None = None
 
@@ -106,6 +108,7 @@ class PlacementAnswer(Answer):
     delivery: Delivery
     placement_type: str
     floor_cpm_micros: Annotated[PriceShown, Field(alias="floorCpm")]
+    auction_scoring: AuctionScoring
     timezone: str
     site_id: UUID | None
     created_at: datetime

@@ -50,6 +50,13 @@ class Delivery(StrEnum):
     CONTEXTUAL = "contextual"
 
 
+class AuctionScoring(StrEnum):
+    """How likely a click is thought to be in a placement's auctions."""
+
+    HEURISTIC = "heuristic"
+    LEARNED = "learned"
+
+
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
     """A slot on a page."""
 
@@ -71,6 +78,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     delivery: Delivery
     placement_type: str
     floor_cpm_micros: Micros
+    auction_scoring: AuctionScoring
     timezone: str
     site_id: SiteId | None
     created_at: datetime

@@ -20,7 +20,7 @@ from adloom.catalog.transfer import table
 from adloom.catalog.transfer.document import RawItem
 from adloom.catalog.transfer.head import Head, heads_of, identity_value, nature_of
 from adloom.catalog.transfer.kind import KIND_NAMED, KINDS, Kind
-from adloom.catalog.transfer.plan import Change, Planner, Situation, owner_of
+from adloom.catalog.transfer.plan import CapPlace, Change, Planner, Situation, owner_of
 from adloom.catalog.transfer.table import Identity
 from adloom.core.actor import Actor
 from adloom.core.errors import ConflictError, FieldProblem, ValidationFailedError
@@ -38,6 +38,16 @@ RULE_COUNTS = """
     SELECT campaign.public_id, count(*)
       FROM campaign_targeting_rules AS it JOIN campaigns AS campaign ON campaign.id = it.campaign_id
      WHERE campaign.public_id = ANY ($1::uuid[]) GROUP BY campaign.public_id
+"""
+BANNERS_OF_CAPS = """
+    SELECT DISTINCT banner.public_id
+      FROM frequency_caps AS it JOIN banners AS banner ON banner.id = it.banner_id
+     WHERE it.public_id = ANY ($1::uuid[])
+"""
+CAP_WINDOWS = """
+    SELECT banner.public_id AS banner_id, it."window", it.public_id AS id
+      FROM frequency_caps AS it JOIN banners AS banner ON banner.id = it.banner_id
+     WHERE banner.public_id = ANY ($1::uuid[])
 """
 # Campaigns first and what hangs on them last, as the API's own writes do: so no two wait for each other.
 LOCKED_FIRST: Final = ("campaigns", "placements", "banners")
@@ -92,6 +102,8 @@ async def _situation(write: CatalogWrite, wanted: Import, heads: Sequence[Head])
     ids, natures = await asyncio.to_thread(_named, heads)
     rule_ids = [identity[0] for identity in ids["targetingRules"]]
     ids["campaigns"] |= {(row[0],) for row in await connection.fetch(CAMPAIGNS_OF_RULES, rule_ids)}
+    cap_ids = [identity[0] for identity in ids["frequencyCaps"]]
+    ids["banners"] |= {(row[0],) for row in await connection.fetch(BANNERS_OF_CAPS, cap_ids)}
     simple = [kind for kind in KINDS if kind.name not in HANGING]
     for kind in sorted(simple, key=lambda kind: kind.name not in LOCKED_FIRST):
         found = await table.load(connection, kind.table, list(ids[kind.name]))
@@ -114,6 +126,7 @@ async def _situation(write: CatalogWrite, wanted: Import, heads: Sequence[Head])
         there=there,
         by_nature=by_nature,
         rule_counts=dict(await _rule_counts(connection, campaign_ids)),
+        cap_windows=await _cap_windows(connection, [identity[0] for identity in there["banners"]]),
     )
 
 
@@ -169,6 +182,11 @@ async def _rule_counts(connection: Connection, campaign_ids: Sequence[UUID]) -> 
     return [(row[0], row[1]) for row in await connection.fetch(RULE_COUNTS, campaign_ids)]
 
 
+async def _cap_windows(connection: Connection, banner_ids: Sequence[UUID]) -> dict[CapPlace, UUID]:
+    rows = await connection.fetch(CAP_WINDOWS, banner_ids)
+    return {(row["banner_id"], row["window"]): row["id"] for row in rows}
+
+
 async def _write(write: CatalogWrite, planner: Planner) -> None:
     try:
         for kind in KINDS:
@@ -218,7 +236,7 @@ def _entries(planner: Planner, changes: Iterable[Change]) -> list[Entry]:
 def _about(planner: Planner, change: Change) -> About:
     kind = change.kind
     noun_id = "/".join(str(getattr(change.after, field)) for field in kind.table.identity)
-    return About(kind.noun, noun_id, owner_of(kind, change.after, planner.campaign))
+    return About(kind.noun, noun_id, owner_of(kind, change.after, planner.parent))
 
 
 def _invalid(problems: Sequence[FieldProblem]) -> ValidationFailedError:

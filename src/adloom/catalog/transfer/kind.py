@@ -15,6 +15,7 @@ import adloom.catalog.advertiser.api as advertiser
 import adloom.catalog.assignment.api as assignment
 import adloom.catalog.banner.api as banner
 import adloom.catalog.campaign.api as campaign
+import adloom.catalog.frequency.api as frequency
 import adloom.catalog.placement.api as placement
 import adloom.catalog.publisher.api as publisher
 import adloom.catalog.site.api as site
@@ -57,7 +58,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
 
     `owner` is the role whose accounts have such things; what only admins keep has none. `references`
     are the fields that name things of other kinds; `natural` is a field by which one is found without its
-    id; `finished` is the rule that a thing has to pass, new or changed.
+    id; `finished` is the rule that a thing has to pass, new or changed. What does not say itself whose it is
+    is its owner's whom it hangs on, by the field `hangs_on`.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
     owner: Role | None = None
     references: Mapping[str, str] = {}
     natural: str | None = None
+    hangs_on: str = "campaign_id"
     finished: Finish = lambda _said, thing, _now: thing
 
     @cached_property
@@ -286,6 +289,26 @@ KINDS: Final = (
             live=_CAMPAIGN_IS_LIVE,
             owner="advertiser.public_id",
             touched=(Noun.CAMPAIGN, "campaign_id"),
+        ),
+    ),
+    Kind(
+        name="frequencyCaps",
+        singular="frequencyCap",
+        noun="frequency_cap",
+        body=frequency.FrequencyCapBody,
+        patch=frequency.FrequencyCapPatch,
+        answer=frequency.FrequencyCapAnswer,
+        owner=Role.ADVERTISER,
+        references={"banner_id": "banners"},
+        hangs_on="banner_id",
+        table=Table(
+            name="frequency_caps",
+            struct=frequency.FrequencyCap,
+            foreign={"banner_id": "banners"},
+            joins="LEFT JOIN advertisers AS banner_owner ON banner_owner.id = banner_id_row.advertiser_id",
+            live="banner_id_row.deleted_at IS NULL AND banner_owner.deleted_at IS NULL",
+            owner="banner_owner.public_id",
+            touched=(Noun.BANNER, "banner_id"),
         ),
     ),
 )

@@ -16,6 +16,7 @@ from adloom.catalog.audit.difference import changed_fields
 from adloom.catalog.campaign.lifecycle import CampaignStatus
 from adloom.catalog.campaign.model import Campaign
 from adloom.catalog.concurrency import moved_forward
+from adloom.catalog.frequency.model import FrequencyCap
 from adloom.catalog.soft_delete import SoftDeletable
 from adloom.catalog.targeting_rule.model import RULES_A_CAMPAIGN_MAX
 from adloom.catalog.transfer.head import KEY, Head, identity_value, nature_of
@@ -26,6 +27,7 @@ from adloom.core.errors import AdloomError, FieldProblem
 from adloom.core.ids import IdSource, UserId
 from adloom.runtime.http.failures import field_problems
 
+CapPlace: TypeAlias = tuple[UUID, str]  # A banner, and the window of one of its frequency caps.
 Thing: TypeAlias = Any  # A struct of some kind: which fields it has, the kind's own rules know.
 
 
@@ -69,6 +71,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     there: Mapping[str, dict[Identity, Any]]
     by_nature: Mapping[str, dict[str, Any]]
     rule_counts: Mapping[UUID, int]
+    cap_windows: Mapping[CapPlace, UUID]  # Which cap of a banner a window has.
 
 
 class Planner:
@@ -83,6 +86,7 @@ class Planner:
         self._by_nature: dict[str, dict[str, Any]] = {kind.name: {} for kind in KINDS}
         self._failed: set[tuple[str, str]] = set()
         self._rule_counts = dict(situation.rule_counts)
+        self._cap_windows = dict(situation.cap_windows)
 
     def plan(self, heads: Sequence[Head]) -> None:
         """Plan a whole document, in the order in which its kinds depend on each other."""
@@ -211,11 +215,11 @@ class Planner:
         return account_id is None or self._owner(kind, thing) == account_id
 
     def _owner(self, kind: Kind, thing: Thing) -> UUID | None:
-        return owner_of(kind, thing, self.campaign)
+        return owner_of(kind, thing, self.parent)
 
-    def campaign(self, campaign_id: UUID) -> Campaign:
-        """Give a campaign that something hangs on, as it will be."""
-        return self._thing(KIND_NAMED["campaigns"], (campaign_id,))
+    def parent(self, kind: Kind, thing: Thing) -> Thing:
+        """Give the campaign or the banner that something hangs on, as it will be."""
+        return self._thing(KIND_NAMED[kind.references[kind.hangs_on]], (getattr(thing, kind.hangs_on),))
 
     def _status(self, kind: Kind, said: dict[str, Any]) -> CampaignStatus | None:
         if not kind.beside or (status := said.pop("status", None)) is None:
@@ -273,8 +277,8 @@ class Planner:
             is_new = before is None or getattr(before, field) != value
             if value is not None and is_new:
                 self._check_named(kind, field, self._thing(KIND_NAMED[other], (value,)), after)
-        if kind.name in {"links", "assignments", "targetingRules"}:
-            self.campaign(after.campaign_id).present()
+        if kind.name in {"links", "assignments", "targetingRules", "frequencyCaps"}:
+            self.parent(kind, after).present()
         if (
             kind.name == "assignments"
             and self._thing(KIND_NAMED["links"], (after.campaign_id, after.placement_id)) is None
@@ -285,6 +289,16 @@ class Planner:
             if count > RULES_A_CAMPAIGN_MAX:
                 raise ItemProblemError(f"is one rule too many: a campaign has at most {RULES_A_CAMPAIGN_MAX}")
             self._rule_counts[after.campaign_id] = count
+        if kind.name == "frequencyCaps":
+            self._take_window(before, after)
+
+    def _take_window(self, before: FrequencyCap | None, after: FrequencyCap) -> None:
+        """Give a cap its window, if no other cap of the banner has it."""
+        if before is not None and before.window != after.window:
+            self._cap_windows.pop((before.banner_id, before.window), None)
+        place = (after.banner_id, after.window)
+        if self._cap_windows.setdefault(place, after.id) != after.id:
+            raise ItemProblemError(f"is {after.window}, for which the ad has a cap already", "window")
 
     def _check_nature(self, kind: Kind, after: Thing) -> None:
         if kind.natural is None:
@@ -317,12 +331,12 @@ class Planner:
         self.changes.append(change)
 
 
-def owner_of(kind: Kind, thing: Thing, campaign: Callable[[UUID], Campaign]) -> UUID | None:
-    """Tell whose a thing is: it says so itself, its campaign does, or it is an account."""
+def owner_of(kind: Kind, thing: Thing, parent: Callable[[Kind, Thing], Thing]) -> UUID | None:
+    """Tell whose a thing is: it says so itself, what it hangs on does, or it is an account."""
     if kind.owner_field is not None:
         return getattr(thing, kind.owner_field)
     if kind.owner is Role.ADVERTISER:
-        return campaign(thing.campaign_id).advertiser_id
+        return parent(kind, thing).advertiser_id
     return thing.id if kind.name in {"advertisers", "publishers"} else None
 
 

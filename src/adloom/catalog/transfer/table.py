@@ -119,7 +119,7 @@ async def insert(
     connection: Connection, table: Table, types: Mapping[str, str], things: Sequence[msgspec.Struct]
 ) -> list[int]:
     """Add things, in their order; give the keys of what they touch."""
-    columns = ", ".join(table.column(field) for field in table.fields)
+    columns = ", ".join(_quoted(table.column(field)) for field in table.fields)
     values = ", ".join(_inside(table, field) for field in table.fields)
     return await _keys(
         connection,
@@ -135,7 +135,7 @@ async def update(
 ) -> list[int]:
     """Write things that are there; give the keys of what they touch."""
     settings = ", ".join(
-        f"{field} = {_inside(table, field)}"
+        f"{_quoted(field)} = {_inside(table, field)}"
         for field in table.fields
         if field not in {*table.identity, "created_at"}
     )
@@ -158,8 +158,8 @@ async def _keys(
 
 
 def _items(table: Table, types: Mapping[str, str]) -> str:
-    columns = ", ".join(f"{field} {types[field]}" for field in table.fields)
-    names = ", ".join(table.fields)
+    columns = ", ".join(f"{_quoted(field)} {types[field]}" for field in table.fields)
+    names = ", ".join(map(_quoted, table.fields))
     joined = [
         f"LEFT JOIN {foreign} AS {field}_row ON {field}_row.public_id = item.{field}"
         for field, foreign in table.foreign.items()
@@ -168,6 +168,11 @@ def _items(table: Table, types: Mapping[str, str]) -> str:
         f"ROWS FROM (json_to_recordset($1::json) AS ({columns})) WITH ORDINALITY AS item ({names}, place) "
         + " ".join(joined)
     )
+
+
+def _quoted(name: str) -> str:
+    """Write a name that may be a word of SQL's own."""
+    return f'"{name}"'
 
 
 def _inside(table: Table, field: str) -> str:

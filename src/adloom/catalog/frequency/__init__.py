@@ -1,0 +1,1 @@
+"""Frequency caps: how often a banner may be shown to one reader."""
