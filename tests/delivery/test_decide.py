@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.ids import BannerId
-from adloom.delivery.compile import compiled, finished
+from adloom.delivery.compile import compiled
 from adloom.delivery.decide import decide
 from adloom.delivery.exclusions import NOBODY, Exclusions, remaining
 from adloom.delivery.index import Placement
 from adloom.delivery.openings import opening
 from adloom.delivery.rows import AssignmentRow, Standing
+from adloom.delivery.steps import finished
 from adloom.pacing.schedule_window import is_open
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 from adloom.targeting.context import Context

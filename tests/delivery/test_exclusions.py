@@ -6,12 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.ids import BannerId, CampaignId
-from adloom.delivery.compile import compiled, finished
+from adloom.delivery.compile import compiled
 from adloom.delivery.decide import decide
 from adloom.delivery.exclusions import Excluded, Exclusions, remaining
 from adloom.delivery.openings import opening
 from adloom.delivery.rows import AssignmentRow
 from adloom.delivery.shelves import BUDGETS, Shelves
+from adloom.delivery.steps import finished
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 from adloom.targeting.context import Context
 from tests.support.catalogs import NOON, some_assignments

@@ -5,11 +5,12 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.delivery.compile import compiled, finished
+from adloom.delivery.compile import compiled
 from adloom.delivery.index import Candidate
 from adloom.delivery.openings import NEVER, advanced, opening
 from adloom.delivery.rows import AssignmentRow
 from adloom.delivery.shelves import Shelves
+from adloom.delivery.steps import finished
 from adloom.pacing.schedule_window import is_open
 from tests.support.catalogs import NOON, some_assignments
 from tests.support.rows import a_snapshot, an_assignment_row

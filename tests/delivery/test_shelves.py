@@ -6,11 +6,12 @@ from typing import Any
 import msgspec
 
 from adloom.core.ids import BannerId
-from adloom.delivery.compile import compiled, finished
+from adloom.delivery.compile import compiled
 from adloom.delivery.exclusions import Exclusions
 from adloom.delivery.index import Index
 from adloom.delivery.rows import AssignmentRow
 from adloom.delivery.shelves import Shelves
+from adloom.delivery.steps import finished
 from adloom.targeting.context import Context
 from tests.support.contexts import a_context
 from tests.support.rows import a_snapshot, an_assignment_row, an_id

@@ -1,13 +1,14 @@
 """From rows to an index: sorted, cut into blocks, encoded, with equal parts shared.
 
-Compiling is a generator that pauses after each small piece of work, so that who compiles can serve
-requests in between; `finished` runs one to its end.
+Compiling pauses after each small piece of work, so that who compiles can serve requests in between.
 """
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
+from adloom.delivery.auction.book import Bidder, bidder_of, booking, is_bidding
+from adloom.delivery.auction.creative import ad_of
 from adloom.delivery.creative import creative_of, pair_of, placement_head, placing_of
 from adloom.delivery.index import EMPTY, Block, Candidate, Index, KnownIds, Placement, Timing, changed
 from adloom.delivery.rows import (
@@ -20,6 +21,7 @@ from adloom.delivery.rows import (
     Snapshot,
     Standing,
 )
+from adloom.delivery.steps import Steps, finished
 from adloom.delivery.terms import Terms
 from adloom.ledger.token import SLOT_MAX
 from adloom.pacing.schedule import ScheduleStatus, zone_named
@@ -27,7 +29,6 @@ from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 from adloom.targeting.bitmaps import compiling as compiling_rules
 
 T = TypeVar("T")
-Steps = Generator[None, None, T]
 FillOrder = tuple[bool, float, int, int, int, int, bytes, bytes]
 
 ROWS_A_STEP = 64
@@ -60,15 +61,6 @@ def compiled(snapshot: Snapshot) -> Index:
     )
 
 
-def finished(steps: Steps[T]) -> T:
-    """Do all steps at once."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
-
-
 def grouped(placements: Iterable[PlacementRow], assignments: Iterable[AssignmentRow]) -> list[PlacementRows]:
     """Put to each placement what is assigned to it."""
     by_placement: dict[int, list[AssignmentRow]] = {}
@@ -79,52 +71,101 @@ def grouped(placements: Iterable[PlacementRow], assignments: Iterable[Assignment
 
 def compiling(rows: PlacementRows, shared: Shared) -> Steps[Placement]:
     """Compile one placement."""
+    if rows.placement.delivery is Delivery.AUCTION:
+        return (yield from _compiling_bids(rows, shared))
+    return (yield from _compiling_slots(rows, shared))
+
+
+def _compiling_slots(rows: PlacementRows, shared: Shared) -> Steps[Placement]:
     row = rows.placement
     ordered = yield from _in_order(rows.assignments)
     primaries: list[Candidate] = []
     fallbacks: list[Candidate] = []
     evergreens: list[Candidate] = []
-    creatives: dict[bytes, bytes] = {}
-    caps: dict[int, Caps] = {}
-    terms: dict[int, Terms] = {}
+    known = _Known()
     for number, one in enumerate(ordered):
         if number % ROWS_A_STEP == 0:
             yield
-        pair, creative = pair_of(one.banner_id, one.campaign_id), shared.one(creative_of(one))
-        creatives[pair] = creative
+        creative = shared.one(creative_of(one))
+        pair = known.creative(one, creative)
         if not is_candidate(one):
             continue
-        candidate = _candidate(one, pair, creative, shared)
+        candidate = _candidate(one, pair, creative, shared.one(placing_of(one)), shared)
         if not one.is_fallback:
             primaries.append(candidate)
         elif row.allow_partial_render:
             fallbacks.append(candidate)
         if one.is_evergreen_fallback:
             evergreens.append(candidate)
-        if one.caps is not None:
-            caps[one.campaign_key] = one.caps
-        if candidate.is_leased and one.campaign_key not in terms:
-            terms[one.campaign_key] = Terms(one.campaign_id, one.advertiser_id, one.price.cost)
+        known.limits(one, candidate)
     primary_blocks = yield from _in_blocks(primaries)
     fallback_blocks = yield from _in_blocks(fallbacks)
     evergreen_blocks = yield from _in_blocks(evergreens, is_for_everybody=True)
+    blocks = (*primary_blocks, *fallback_blocks, *evergreen_blocks)
+    return _placement(row, blocks, (len(primary_blocks), len(fallback_blocks)), known)
+
+
+def _compiling_bids(rows: PlacementRows, shared: Shared) -> Steps[Placement]:
+    """Compile a placement that is auctioned: who bids nothing is no candidate, and nobody is a fallback."""
+    bidders: list[Bidder] = []
+    known = _Known()
+    for number, one in enumerate(rows.assignments):
+        if number % ROWS_A_STEP == 0:
+            yield
+        creative = shared.one(ad_of(one))
+        pair = known.creative(one, creative)
+        if is_candidate(one) and is_bidding(one):
+            candidate = _candidate(one, pair, creative, b"", shared)
+            bidders.append(bidder_of(candidate, one, rows.placement))
+            known.limits(one, candidate)
+    blocks = yield from booking(bidders)
+    return _placement(rows.placement, tuple(blocks), (len(blocks), 0), known)
+
+
+class _Known:
+    """What is known of the campaigns of a placement in the making."""
+
+    def __init__(self) -> None:
+        self.creatives: dict[bytes, bytes] = {}
+        self.caps: dict[int, Caps] = {}
+        self.terms: dict[int, Terms] = {}
+
+    def creative(self, row: AssignmentRow, creative: bytes) -> bytes:
+        """Note what is shown, by the pair of ids that it gives."""
+        pair = pair_of(row.banner_id, row.campaign_id)
+        self.creatives[pair] = creative
+        return pair
+
+    def limits(self, row: AssignmentRow, candidate: Candidate) -> None:
+        """Note what limits a candidate's campaign."""
+        if row.caps is not None:
+            self.caps[row.campaign_key] = row.caps
+        if candidate.is_leased and row.campaign_key not in self.terms:
+            self.terms[row.campaign_key] = Terms(row.campaign_id, row.advertiser_id, row.price.cost)
+
+
+def _placement(
+    row: PlacementRow, blocks: tuple[Block, ...], primary_and_fallback: tuple[int, int], known: _Known
+) -> Placement:
     return Placement(
         key=row.key,
         id=row.id,
         slug=row.slug.encode(),
         is_served=row.is_active and row.delivery is Delivery.DIRECT,
+        is_auctioned=row.is_active and row.delivery is Delivery.AUCTION,
         delivery=row.delivery,
         type=row.placement_type,
         zone=zone_named(row.timezone) or UTC_ZONE,
         # A token has room for so many slots; a placement may ask for more, and gets no more.
         slots_max=min(row.max_banners, SLOT_MAX + 1),
         head=placement_head(row),
-        blocks=(*primary_blocks, *fallback_blocks, *evergreen_blocks),
-        primary_blocks=len(primary_blocks),
-        fallback_blocks=len(fallback_blocks),
-        creatives=creatives,
-        caps=caps,
-        terms=terms,
+        blocks=blocks,
+        primary_blocks=primary_and_fallback[0],
+        fallback_blocks=primary_and_fallback[1],
+        creatives=known.creatives,
+        caps=known.caps,
+        terms=known.terms,
+        scoring=row.scoring,
     )
 
 
@@ -160,13 +201,13 @@ def _in_order(rows: Sequence[AssignmentRow]) -> Steps[list[AssignmentRow]]:
     return [rows[number] for _, number in ranks]
 
 
-def _candidate(row: AssignmentRow, pair: bytes, creative: bytes, shared: Shared) -> Candidate:
+def _candidate(row: AssignmentRow, pair: bytes, creative: bytes, placing: bytes, shared: Shared) -> Candidate:
     return Candidate(
         pair=pair,
         campaign_key=row.campaign_key,
         banner_key=row.banner_key,
         creative=creative,
-        placing=shared.one(placing_of(row)),
+        placing=placing,
         timing=shared.one(timing) if (timing := _timing(row)) else None,
         rules=shared.one(row.rules),
         is_capped=row.caps is not None,

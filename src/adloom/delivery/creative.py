@@ -21,7 +21,10 @@ _GROUPS = tuple(
 
 
 class _Destination(msgspec.Struct, frozen=True, rename="camel"):
-    cta_url: str | None
+    """Direct delivery and auctions say it by different names."""
+
+    cta_url: str | None = None
+    destination_url: str | None = None
 
 
 _decode_destination = msgspec.json.Decoder(_Destination).decode
@@ -42,7 +45,7 @@ def placement_head(row: PlacementRow) -> bytes:
 
 def creative_of(row: AssignmentRow) -> bytes:
     """Encode what an offer says of its banner, the overrides of its assignment applied."""
-    return _members(
+    return members_of(
         {
             "title": row.title,
             "headline": row.headline,
@@ -54,7 +57,7 @@ def creative_of(row: AssignmentRow) -> bytes:
             "videoUrl": row.video_url,
             "mediaVariants": row.media_variants,
             "ctaLabel": row.cta_label,
-            "ctaUrl": _destination(row),
+            "ctaUrl": destination_of(row),
             "ctaOpenNewTab": row.cta_open_new_tab,
             "bgColor": row.bg_color,
         }
@@ -63,7 +66,7 @@ def creative_of(row: AssignmentRow) -> bytes:
 
 def placing_of(row: AssignmentRow) -> bytes:
     """Encode what an offer says of its place."""
-    return _members(
+    return members_of(
         {
             "displayOrder": row.display_order,
             "isFallback": row.is_fallback,
@@ -90,14 +93,17 @@ def token_terms_of(pair: bytes, placement_id: bytes, charge: bytes) -> bytes:
 
 def destination_in(creative: bytes) -> str | None:
     """Read where a click leads; clicks are rare enough not to keep it a second time."""
-    return _decode_destination(b"{%b}" % creative).cta_url
+    destination = _decode_destination(b"{%b}" % creative)
+    return destination.cta_url or destination.destination_url
 
 
-def _members(thing: dict[str, object]) -> bytes:
+def members_of(thing: dict[str, object]) -> bytes:
+    """Encode an object without its braces."""
     return msgspec.json.encode(thing)[1:-1]
 
 
-def _destination(row: AssignmentRow) -> str | None:
+def destination_of(row: AssignmentRow) -> str | None:
+    """Tell where a click leads, with what is to be counted there."""
     if row.cta_url is None:
         return None
     return with_parameters(

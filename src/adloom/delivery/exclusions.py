@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterable, Mapping
 
 import msgspec
 
-from adloom.delivery.index import Candidate, Placement
+from adloom.delivery.index import Candidate, InBlocks
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 
 Keys = frozenset[int]
@@ -59,6 +59,14 @@ class Excluded:
             found.setdefault(reason, set()).add(campaign_key)
         return {reason: frozenset(keys) for reason, keys in found.items()}
 
+    def reason_of(self, campaign_key: int, sources: Iterable[str]) -> str | None:
+        """Tell why a campaign is excluded, as the first of some sources says that knows; None where it is not."""
+        for source in sources:
+            reason = self._said.get(source, {}).get(campaign_key)
+            if reason is not None:
+                return reason
+        return None
+
     def replace(self, source: str, exclusions: Exclusions) -> list[int]:
         """Take all that somebody says, and tell for whom the answer is another now."""
         said: dict[int, str | None] = {}
@@ -94,7 +102,7 @@ class Excluded:
         return flipped
 
 
-def ranking(placement: Placement) -> Generator[None, None, Ranks]:
+def ranking(placement: InBlocks) -> Generator[None, None, Ranks]:
     """Note where each campaign's candidates stand, with pauses."""
     ranks: dict[int, tuple[int, ...]] = {}
     for number, block in enumerate(placement.blocks):
@@ -106,7 +114,7 @@ def ranking(placement: Placement) -> Generator[None, None, Ranks]:
     return ranks
 
 
-def excluded_masks(placement: Placement, ranks: Ranks, campaigns: Iterable[int]) -> list[int]:
+def excluded_masks(placement: InBlocks, ranks: Ranks, campaigns: Iterable[int]) -> list[int]:
     """Make the bitmaps of some campaigns' candidates, one for each block."""
     positions: list[list[int]] = [[] for _ in placement.blocks]
     for key in campaigns:
@@ -116,7 +124,7 @@ def excluded_masks(placement: Placement, ranks: Ranks, campaigns: Iterable[int])
     return [_mask(of_block) for of_block in positions]
 
 
-def remaining(masks: tuple[int, ...], placement: Placement, exclusions: Exclusions) -> tuple[int, ...]:
+def remaining(masks: tuple[int, ...], placement: InBlocks, exclusions: Exclusions) -> tuple[int, ...]:
     """Take those who are excluded out of a placement's bitmaps, by looking at every candidate."""
     if not exclusions:
         return masks

@@ -4,13 +4,16 @@ An index is immutable and of one version. A newer one shares with it whatever di
 change, and replaces it whole, by one reference.
 """
 
+import operator
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import Final, Protocol
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import msgspec
 
+from adloom.auction.score import HEURISTIC
 from adloom.core.ids import PlacementId
 from adloom.delivery.creative import destination_in, pair_of
 from adloom.delivery.rows import Caps, Delivery
@@ -65,6 +68,15 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
         return hash(self.candidates)
 
 
+class InBlocks(Protocol):
+    """Whatever has candidates."""
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """Its candidates."""
+        ...
+
+
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
     """A slot with its candidates, in blocks: first the primaries', then the fallbacks', then the evergreens'.
 
@@ -86,6 +98,12 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     creatives: Mapping[bytes, bytes]  # Of everything that was ever assigned here and still is, by `pair_of`.
     caps: Mapping[int, Caps]  # Of the candidates' campaigns, by key.
     terms: Mapping[int, Terms]  # Of those that need leases.
+    is_auctioned: bool = False  # Active, and filled by auction.
+    scoring: str = HEURISTIC  # By which policy its candidates are scored, where they bid.
+
+
+Market = tuple[Placement, ...]
+NO_MARKETS: Final[Mapping[str, Market]] = {}
 
 
 class KnownIds(msgspec.Struct, frozen=True):
@@ -120,6 +138,7 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
     by_id: Mapping[UUID, Placement]
     banner_ids: KnownIds
     campaign_ids: KnownIds
+    markets: Mapping[str, Market] = NO_MARKETS  # The placements that are auctioned, by their type.
 
     def has_banner(self, banner_id: UUID) -> bool:
         """Tell whether there is such a banner, served or not, deleted or not."""
@@ -170,4 +189,20 @@ def changed(  # noqa: PLR0913 - the parts of an index
         by_id=by_id,
         banner_ids=banner_ids,
         campaign_ids=campaign_ids,
+        markets=_markets(by_key.values(), index.markets),
     )
+
+
+def _markets(placements: Iterable[Placement], before: Mapping[str, Market]) -> Mapping[str, Market]:
+    """Put the placements together that one request may be for; what is as it was stays the same object."""
+    by_type: dict[str, list[Placement]] = {}
+    for placement in placements:
+        if placement.is_auctioned:
+            by_type.setdefault(placement.type, []).append(placement)
+    markets: dict[str, Market] = {}
+    for kind, members in by_type.items():
+        members.sort(key=operator.attrgetter("key"))
+        market = before.get(kind, ())
+        is_as_it_was = len(market) == len(members) and all(map(operator.is_, market, members))
+        markets[kind] = market if is_as_it_was else tuple(members)
+    return markets

@@ -98,7 +98,11 @@ class LeaseKeeper:
 
     def learn(self, index: Index) -> None:
         """Take a new index; who needs a lease and has none is not shown from here on."""
-        placed = {key: one.terms for key, one in index.by_key.items() if one.terms and one.is_served}
+        placed = {
+            key: one.terms
+            for key, one in index.by_key.items()
+            if one.terms and (one.is_served or one.is_auctioned)
+        }
         self.book.learn(placed, at=_seconds())
         self._tell_shelves()
         self._has_work.set()

@@ -33,6 +33,9 @@ def delivery_paths() -> dict[str, Json]:
         "/banners/events/batch": {"post": _batch()},
         "/i/{token}": {"get": _pixel()},
         "/c/{token}": {"get": _redirect()},
+        "/api/v1/ads/serve": {"post": _serve_ad()},
+        "/api/v1/ads/events/impression": {"post": _ad_event("impression")},
+        "/api/v1/ads/events/click": {"post": _ad_event("click")},
     }
 
 
@@ -76,6 +79,60 @@ def _serve_page() -> Json:
         responses={
             "200": _json("An answer or a problem for each slug.", page),
             **_problems("400", "413", "429", "503"),
+        },
+    )
+
+
+def _serve_ad() -> Json:
+    known = "device, country, language, loginState, newVisitor, referrerDomain, segment, lastPurchaseDays"
+    body = _object(
+        {
+            "userId": {
+                **UUID,
+                "description": "All zeros where nobody knows; then ads with caps are withheld.",
+            },
+            "placementType": _or_null({"type": "string", "maxLength": 50, "default": "feed"}),
+            "placement": _or_null({**SLUG, "description": "One placement, instead of all of a type."}),
+            "userContext": _or_null(
+                {
+                    "type": "object",
+                    "additionalProperties": TEXT,
+                    "maxProperties": 64,
+                    "description": f"Instead of what headers say: {known}.",
+                }
+            ),
+        },
+        required=["userId"],
+    )
+    return _operation(
+        "Which ad wins the auction for this user? The winner pays a cent more than the second bid.",
+        requestBody={"required": True, "content": {"application/json": {"schema": body}}},
+        responses={
+            "200": _json("The ad, with its signed token and its price.", AD),
+            "204": {"description": "Nobody may be shown, or bids as much as the floor."},
+            **_problems("400", "404", "413", "429", "503"),
+        },
+    )
+
+
+def _ad_event(kind: str) -> Json:
+    body = _object(
+        {
+            "adId": UUID,
+            "userId": UUID,
+            "timestamp": MOMENT,
+            "correlationId": {"type": "string", "minLength": 1, "maxLength": 128},
+            "trackingToken": {"type": "string", "description": "Of the offer; without it nothing is billed."},
+        },
+        required=["adId", "userId"],
+    )
+    accepted = _object({"accepted": TRUTH}, required=["accepted"])
+    return _operation(
+        f"Report one {kind} of an ad; one of the same offer again is accepted and counts once.",
+        requestBody={"required": True, "content": {"application/json": {"schema": body}}},
+        responses={
+            "202": _json("It is in the ledger.", accepted),
+            **_problems("400", "403", "404", "413", "429", "503"),
         },
     )
 
@@ -224,5 +281,24 @@ SERVED = _all_of(
         },
         "requestId": UUID,
         "servedAt": MOMENT,
+    }
+)
+
+AD = _all_of(
+    {
+        "adId": UUID,
+        "campaignId": UUID,
+        "adFormat": {"type": "string", "enum": ["single_image", "video"]},
+        "headline": TEXT,
+        "primaryText": _or_null(TEXT),
+        "callToAction": _or_null(TEXT),
+        "creativeUrl": ADDRESS,
+        "destinationUrl": _or_null(ADDRESS),
+        "finalPrice": {"type": "number", "description": "Per thousand impressions."},
+        "servedAt": MOMENT,
+        "auctionId": UUID,
+        "trackingToken": TEXT,
+        "impressionUrl": ADDRESS,
+        "clickUrl": ADDRESS,
     }
 )

@@ -10,7 +10,7 @@ from heapq import heapify, heappop, heappush
 
 import msgspec
 
-from adloom.delivery.index import Placement, Timing
+from adloom.delivery.index import InBlocks, Timing
 from adloom.pacing.schedule_window import is_open, next_change
 
 NEVER = datetime.max.replace(tzinfo=UTC)
@@ -28,7 +28,7 @@ class Openings(msgspec.Struct, frozen=True, kw_only=True):
     changes: list[tuple[datetime, int, int]]  # A heap of (when, block, position); copied, never changed.
 
 
-def opening(placement: Placement, *, now: datetime) -> Generator[None, None, Openings]:
+def opening(placement: InBlocks, *, now: datetime) -> Generator[None, None, Openings]:
     """Look at every candidate, with pauses."""
     known: dict[int, State] = {}
     masks: list[int] = []
@@ -48,7 +48,7 @@ def opening(placement: Placement, *, now: datetime) -> Generator[None, None, Ope
     return _openings(masks, changes, now)
 
 
-def advanced(openings: Openings, placement: Placement, *, now: datetime) -> Openings:
+def advanced(openings: Openings, placement: InBlocks, *, now: datetime) -> Openings:
     """Look only at those whose moment has come; time does not run back here."""
     assert openings.since <= now, "earlier openings are made anew"
     known: dict[int, State] = {}

@@ -42,7 +42,7 @@ class Overrides(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(context, **self.fields) if self.fields else context
 
 
-class _Parameter(msgspec.Struct, frozen=True):
+class Parameter(msgspec.Struct, frozen=True):
     """A name that a request may give: the field it fills, who reads it, what it takes."""
 
     field: str
@@ -56,11 +56,13 @@ def overrides_of_query(query: bytes) -> Overrides:
     return overrides_of(dict(reversed(pairs)))
 
 
-def overrides_of(given: Mapping[str, object], *, within: str = "") -> Overrides:
+def overrides_of(
+    given: Mapping[str, object], *, within: str = "", parameters: Mapping[str, Parameter] | None = None
+) -> Overrides:
     """Read what was given by name; `within` is what stands before the name in an error: `context.`."""
     fields: dict[str, Given] = {}
     problems: list[FieldProblem] = []
-    for name, parameter in PARAMETERS.items():
+    for name, parameter in (PARAMETERS if parameters is None else parameters).items():
         if name not in given:
             continue
         try:
@@ -110,16 +112,14 @@ def _uuid(text: str) -> str:
 
 
 PARAMETERS: Final = {
-    "device": _Parameter("device", _text(device_of), f"one of {', '.join(DEVICES)}"),
-    "country": _Parameter("country", _country, "the two letters of a country, such as DE"),
-    "language": _Parameter("language", _text(language_of), "a language tag, such as de or de-AT"),
-    "loggedIn": _Parameter("is_logged_in", _boolean, "true or false"),
-    "newVisitor": _Parameter("is_new_visitor", _boolean, "true or false"),
-    "referrer": _Parameter("referrer_domain", _text(_referrer), "an address or a domain"),
-    "segment": _Parameter(
-        "segment", _text(segment_of), f"a text of 1 to {SEGMENT_CHARACTERS_MAX} characters"
-    ),
-    "userId": _Parameter("user_id", _text(_uuid), "a UUID"),
+    "device": Parameter("device", _text(device_of), f"one of {', '.join(DEVICES)}"),
+    "country": Parameter("country", _country, "the two letters of a country, such as DE"),
+    "language": Parameter("language", _text(language_of), "a language tag, such as de or de-AT"),
+    "loggedIn": Parameter("is_logged_in", _boolean, "true or false"),
+    "newVisitor": Parameter("is_new_visitor", _boolean, "true or false"),
+    "referrer": Parameter("referrer_domain", _text(_referrer), "an address or a domain"),
+    "segment": Parameter("segment", _text(segment_of), f"a text of 1 to {SEGMENT_CHARACTERS_MAX} characters"),
+    "userId": Parameter("user_id", _text(_uuid), "a UUID"),
 }
 
 

@@ -19,6 +19,7 @@ from adloom.catalog.version import current_version
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.delivery import store
+from adloom.delivery.auction.stand import Stands
 from adloom.delivery.cap_counts import CapCounts
 from adloom.delivery.caps import CapBook
 from adloom.delivery.compile import Shared, compiling
@@ -50,6 +51,7 @@ class IndexKeeper:
         clock: Clock,
         *,
         shelves: Shelves | None = None,
+        stands: Stands | None = None,
         swapped: Callable[[Index], None] | None = None,
         quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
@@ -58,6 +60,7 @@ class IndexKeeper:
         self._clock = clock
         self._quiet_seconds = quiet_seconds
         self.shelves = shelves or Shelves()
+        self.stands = stands or Stands(self.shelves)
         self._swapped = swapped
         self.cap_book = CapBook()
         self._cap_counts = CapCounts()
@@ -134,7 +137,7 @@ class IndexKeeper:
                     banner_ids=await _known(KnownIds(), store.banner_ids(connection, None)),
                     campaign_ids=await _known(KnownIds(), store.campaign_ids(connection, None)),
                 )
-        self._swap(index, shelves)
+            await self._swap(index, shelves, now)
         self._rebuilt_at = now
         self._cap_counts.doubt()
 
@@ -154,7 +157,7 @@ class IndexKeeper:
                     index.campaign_ids, store.campaign_ids(connection, touched.campaign_keys)
                 ),
             )
-        self._swap(newer, shelves)
+        await self._swap(newer, shelves, now)
         return True
 
     async def _compiled(
@@ -174,8 +177,11 @@ class IndexKeeper:
             placements.append(placement)
         return placements, shelves
 
-    def _swap(self, index: Index, shelves: list[Shelf]) -> None:
+    async def _swap(self, index: Index, shelves: list[Shelf], now: datetime) -> None:
+        heads = await Slices().done(self.stands.preparing(index, now=now))
+        # From here on without a pause: a request sees all of it, or nothing.
         self.shelves.put_up(index, shelves)
+        self.stands.put_up(heads)
         self._index = index
         self._caps = {
             key: caps for placement in index.by_key.values() for key, caps in placement.caps.items()

@@ -6,8 +6,12 @@ from uuid import UUID
 
 import msgspec
 
+from adloom.auction.bid import BidType
+from adloom.auction.score import HEURISTIC
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId
+from adloom.core.money import Micros
 from adloom.delivery.terms import FREE, Price
+from adloom.ledger.frequency.windows import Window
 from adloom.pacing.schedule import Schedule, ScheduleStatus
 from adloom.targeting.rules import Rule
 
@@ -47,6 +51,13 @@ class Caps(msgspec.Struct, frozen=True):
     clicks: int | None
 
 
+class FrequencyCap(msgspec.Struct, frozen=True):
+    """How often one reader may see a banner in a window of the calendar."""
+
+    window: Window
+    impressions_max: int
+
+
 class PlacementRow(msgspec.Struct, frozen=True, kw_only=True):
     """A placement, and the key by which the catalog reports that it changed."""
 
@@ -62,6 +73,8 @@ class PlacementRow(msgspec.Struct, frozen=True, kw_only=True):
     delivery: Delivery = Delivery.DIRECT
     placement_type: str = "banner"
     timezone: str = "UTC"
+    floor: Micros = Micros(0)  # Under which eCPM nobody takes part in its auctions.
+    scoring: str = HEURISTIC
 
 
 class AssignmentRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +92,10 @@ class AssignmentRow(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[Rule, ...] = ()
     caps: Caps | None = None
     advertiser_id: AdvertiserId | None = None
+    advertiser_key: int | None = None
+    bid_type: BidType = BidType.CPM
+    bid: Micros | None = None  # None takes part in no auction.
+    frequency: tuple[FrequencyCap, ...] = ()
     price: Price = FREE
     is_limited: bool = False  # By a budget of the campaign, or of who pays for it.
     display_order: int

@@ -6,20 +6,20 @@ of this placement, and only where an answer may be another one.
 """
 
 from collections import deque
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
 import msgspec
 
-from adloom.delivery.compile import finished
 from adloom.delivery.creative import ids_of, token_terms_of
 from adloom.delivery.decide import decide
-from adloom.delivery.exclusions import Excluded, Exclusions, Ranks, excluded_masks, ranking
-from adloom.delivery.index import Candidate, Index, Placement
-from adloom.delivery.openings import Openings, advanced, opening
+from adloom.delivery.exclusions import Excluded, Exclusions, Ranks, ranking
+from adloom.delivery.index import Candidate, InBlocks, Index, Placement
+from adloom.delivery.openings import Openings, opening
+from adloom.delivery.steps import finished
+from adloom.delivery.stock import Stock
 from adloom.ledger.token import packed_charge
-from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 from adloom.targeting.context import Context
 
 ANSWERS_KEPT_SECONDS = 60
@@ -40,77 +40,19 @@ class Offer(msgspec.Struct, frozen=True, gc=False):
     ids: bytes
 
 
-class Shelf:
-    """One placement's candidates at the moment."""
+class Shelf(Stock):
+    """One placement's candidates at the moment, and the answers made from them."""
 
-    __slots__ = (
-        "_chosen",
-        "_excluded",
-        "_last_rank",
-        "_offers",
-        "answers",
-        "as_of",
-        "available",
-        "is_asked",
-        "openings",
-        "placement",
-        "ranks",
-        "since",
-        "until",
-    )
+    __slots__ = ("_chosen", "_last_rank", "_offers", "answers", "is_asked", "placement")
 
     def __init__(self, placement: Placement, openings: Openings, ranks: Ranks, excluded: Excluded) -> None:
         self.placement = placement
-        self.ranks = ranks
         self.is_asked = False  # Since somebody last wanted to know.
         self._offers: dict[bytes, Offer] = {}  # Made when a candidate is first chosen; answers share them.
         self.answers: dict[Context, tuple[int, tuple[Offer, ...]]] = {}
         self._chosen: set[int] = set()  # Campaigns that are in an answer.
         self._last_rank = _NOBODY_YET  # Who stands behind it changes no answer by being there.
-        self.available: list[int] = []
-        self._excluded: list[int] = []
-        self.openings = openings
-        self.since = openings.since
-        self.until = openings.until
-        self.exclude(excluded)
-
-    def open(self, openings: Openings) -> None:
-        """Put out whose time it is now; answers made from the same stay."""
-        self.openings = openings
-        self.since = openings.since
-        self.until = openings.until
-        self._restock()
-
-    def exclude(self, excluded: Excluded) -> None:
-        """Take those away who are excluded, and no others."""
-        # Whichever are fewer are looked up among the others.
-        among = excluded if len(excluded) < len(self.ranks) else filter(excluded.__contains__, self.ranks)
-        self._excluded = excluded_masks(self.placement, self.ranks, among)
-        self.as_of = excluded.changes
-        self._restock()
-
-    def mark(self, campaign_key: int, *, is_out: bool) -> None:
-        """Take a campaign away, or put it back."""
-        ranks = self.ranks.get(campaign_key)
-        if ranks is None:
-            return
-        masks, excluded, available = self.openings.masks, self._excluded, self.available
-        is_changed = False
-        for rank in ranks:
-            number, position = rank // BLOCK_CANDIDATES_MAX, rank % BLOCK_CANDIDATES_MAX
-            bit = 1 << position
-            if is_out:
-                excluded[number] |= bit
-                is_flipped = available[number] & bit
-            else:
-                excluded[number] &= ~bit
-                is_flipped = masks[number] & ~available[number] & bit
-            if is_flipped:
-                available[number] ^= bit
-                is_changed = True
-        # Who leaves changes the answers that he is in, who comes those that he would be in.
-        if is_changed and (campaign_key in self._chosen if is_out else ranks[0] <= self._last_rank):
-            self._forget()
+        super().__init__(placement, openings, ranks, excluded)
 
     def remember(self, context: Context, until: int, offers: tuple[Offer, ...]) -> None:
         """Keep an answer, and what could change it: who is in it, and who stands before its last."""
@@ -136,13 +78,13 @@ class Shelf:
             offers.append(offer)
         return tuple(offers)
 
-    def _restock(self) -> None:
-        available = [
-            mask & ~excluded for mask, excluded in zip(self.openings.masks, self._excluded, strict=True)
-        ]
-        if available != self.available:
+    def _marked(self, campaign_key: int, first_rank: int, *, is_out: bool) -> None:
+        # Who leaves changes the answers that he is in, who comes those that he would be in.
+        if campaign_key in self._chosen if is_out else first_rank <= self._last_rank:
             self._forget()
-            self.available = available
+
+    def _restocked(self) -> None:
+        self._forget()
 
     def _forget(self) -> None:
         self.answers.clear()
@@ -161,6 +103,7 @@ class Shelves:
         self._kept: deque[tuple[dict[Context, tuple[int, tuple[Offer, ...]]], Context]] = deque()
         self._excluded = Excluded()
         self._asked: list[Shelf] = []
+        self._watching: list[Stock] = []
         self.hits = 0
         self.misses = 0
 
@@ -175,6 +118,10 @@ class Shelves:
     def excluded_by(self, source: str) -> dict[str, frozenset[int]]:
         """Tell who may not serve, as far as one source knows, by the name of the reason."""
         return self._excluded.by(source)
+
+    def reason_of(self, campaign_key: int) -> str | None:
+        """Tell why a campaign may not serve, or None."""
+        return self._excluded.reason_of(campaign_key, (CAPS, BUDGETS))
 
     def asked(self) -> list[int]:
         """Tell which placements were asked for since this was last asked."""
@@ -192,6 +139,19 @@ class Shelves:
                 yield
             self._placements.setdefault(campaign_key, set()).add(placement.key)
         return Shelf(placement, openings, ranks, self._excluded)
+
+    def stocking(self, candidates: InBlocks, *, now: datetime) -> Generator[None, None, Stock]:
+        """Make the stock of candidates that are on shelves too, with pauses; once it is watched it is kept."""
+        openings = yield from opening(candidates, now=now)
+        ranks = yield from ranking(candidates)
+        return Stock(candidates, openings, ranks, self._excluded)
+
+    def watch(self, stocks: Sequence[Stock]) -> None:
+        """Keep these stocks up to date from now on, and no others."""
+        self._watching = list(stocks)
+        for stock in stocks:
+            if stock.as_of != self._excluded.changes:
+                stock.exclude(self._excluded)
 
     def put_up(self, index: Index, shelves: Iterable[Shelf]) -> None:
         """Take shelves that were prepared, in the moment in which their index becomes the current one."""
@@ -213,7 +173,7 @@ class Shelves:
         if shelf is None or shelf.placement is not placement:
             shelf = self._by_key[placement.key] = finished(self.preparing(placement, now=now))
         elif not shelf.since <= now < shelf.until:
-            shelf.open(_reopened(shelf, now))
+            shelf.open(now)
         if not shelf.is_asked:
             shelf.is_asked = True
             self._asked.append(shelf)
@@ -245,6 +205,8 @@ class Shelves:
                 shelf = self._by_key.get(placement_key)
                 if shelf is not None:
                     shelf.mark(campaign_key, is_out=is_out)
+            for stock in self._watching:
+                stock.mark(campaign_key, is_out=is_out)
 
     def _without(self, shelf: Shelf, *, keeping: Ranks) -> None:
         """Forget that campaigns have candidates on a shelf that was taken down."""
@@ -253,9 +215,3 @@ class Shelves:
             placements.discard(shelf.placement.key)
             if not placements:
                 self._placements.pop(campaign_key, None)
-
-
-def _reopened(shelf: Shelf, now: datetime) -> Openings:
-    if now < shelf.since:  # The machine's clock was set back.
-        return finished(opening(shelf.placement, now=now))
-    return advanced(shelf.openings, shelf.placement, now=now)

@@ -10,10 +10,12 @@ from uuid import UUID
 
 import msgspec
 
+from adloom.auction.bid import BidType
 from adloom.catalog.version import current_version
 from adloom.core.errors import AdloomError
-from adloom.delivery.rows import AssignmentRow, Caps, PlacementRow, PlacementRows, Standing
+from adloom.delivery.rows import AssignmentRow, Caps, FrequencyCap, PlacementRow, PlacementRows, Standing
 from adloom.delivery.terms import price_of
+from adloom.ledger.frequency.windows import Window
 from adloom.pacing.schedule import Schedule, ScheduleStatus
 from adloom.runtime.postgres import Connection, Record
 from adloom.targeting.rules import Rule, rule_of
@@ -23,6 +25,7 @@ IDS_A_BATCH: Final = 2_000
 
 Keys = Sequence[int] | None  # None is all of them.
 Rules = tuple[Rule, ...] | None  # None stands for rules that cannot be read.
+Frequency = tuple[FrequencyCap, ...]
 
 
 class _Query(msgspec.Struct, frozen=True):
@@ -47,7 +50,7 @@ PLACEMENTS = _query(
     SELECT placement.id AS key, placement.public_id AS id, slug, label, layout_type::text AS layout_type, max_banners,
            is_active AND publisher.deleted_at IS NULL AS is_active,
            fallback_placeholder_url, allow_partial_render, delivery::text AS delivery,
-           placement_type, timezone
+           placement_type, timezone, floor_cpm_micros AS floor, auction_scoring AS scoring
       FROM placements AS placement
       LEFT JOIN publishers AS publisher ON publisher.id = placement.publisher_id
      WHERE {among}
@@ -62,6 +65,15 @@ RULES = _query(
      ORDER BY campaign_id, id
     """,
     among="campaign_id = ANY (ARRAY(SELECT campaign_id FROM campaign_placements WHERE placement_id = ANY ($1::integer[])))",
+)
+FREQUENCY = _query(
+    """
+    SELECT banner_id, lower("window"), max_impressions_per_user
+      FROM frequency_caps
+     WHERE {among}
+     ORDER BY banner_id, id
+    """,
+    among="banner_id = ANY (ARRAY(SELECT banner_id FROM banner_assignments WHERE placement_id = ANY ($1::integer[])))",
 )
 # Placement by placement, nearly in the order of `compile.fill_order`: what is sorted is sorted again in no time.
 # A scheduled campaign is live: when its time has come it serves, whether or not its status was changed yet.
@@ -80,7 +92,8 @@ ASSIGNMENTS = _query(
                 WHEN NOT banner.is_active THEN 'banner_inactive'
                 ELSE 'live' END AS standing,
            campaign.starts_at, campaign.ends_at, campaign.impression_cap, campaign.click_cap,
-           payer.public_id AS advertiser_id, campaign.bid_type::text AS bid_type, campaign.bid_amount_micros,
+           payer.id AS advertiser_key, payer.public_id AS advertiser_id,
+           campaign.bid_type::text AS bid_type, campaign.bid_amount_micros AS bid,
            campaign.budget_daily_paisa IS NOT NULL OR campaign.budget_total_paisa IS NOT NULL
                OR payer.daily_budget_paisa IS NOT NULL AS is_limited,
            assignment.display_order, assignment.weight, campaign.priority AS campaign_priority,
@@ -150,10 +163,11 @@ async def placements(connection: Connection, keys: Keys) -> AsyncGenerator[Place
     async for records in _batches(connection, PLACEMENTS, keys, size=ROWS_A_BATCH):
         waiting |= {record["key"]: msgspec.convert(dict(record), PlacementRow) for record in records}
     rules = await _rules(connection, keys)
+    frequency = await _frequency(connection, keys)
     schedules = _Schedules()
     group: list[AssignmentRow] = []
     async for records in _batches(connection, ASSIGNMENTS, keys, size=ROWS_A_BATCH):
-        for row in _assignments(records, rules, schedules):
+        for row in _assignments(records, rules, frequency, schedules):
             if group and group[0].placement_key != row.placement_key:
                 yield PlacementRows(waiting.pop(group[0].placement_key), group)
                 group = []
@@ -207,6 +221,17 @@ async def _rules(connection: Connection, keys: Keys) -> dict[int, Rules]:
     return found
 
 
+async def _frequency(connection: Connection, keys: Keys) -> dict[int, Frequency]:
+    """Read how often one reader may see banners; equal caps are one."""
+    shared: dict[FrequencyCap, FrequencyCap] = {}
+    found: dict[int, Frequency] = {}
+    async for records in _batches(connection, FREQUENCY, keys, size=ROWS_A_BATCH):
+        for key, window, impressions_max in records:
+            cap = FrequencyCap(Window(window), impressions_max)
+            found[key] = (*found.get(key, ()), shared.setdefault(cap, cap))
+    return found
+
+
 def _together(rules: tuple[Rule | None, ...], shared: dict[tuple[Rule | None, ...], Rules]) -> Rules:
     if rules not in shared:
         readable = tuple(rule for rule in rules if rule is not None)
@@ -251,7 +276,7 @@ class _Schedules:
 
 
 def _assignments(
-    records: list[Record], rules: dict[int, Rules], schedules: _Schedules
+    records: list[Record], rules: dict[int, Rules], frequency: dict[int, Frequency], schedules: _Schedules
 ) -> Iterator[AssignmentRow]:
     for record in records:
         fields: dict[str, Any] = dict(record)
@@ -269,7 +294,7 @@ def _assignments(
             None if recurrence_rule is None else created_at,
         )
         impressions, clicks = fields.pop("impression_cap"), fields.pop("click_cap")
-        price = price_of(fields.pop("bid_type"), fields.pop("bid_amount_micros"))
+        bid_type = BidType(fields.pop("bid_type"))
         standing = Standing(fields.pop("standing"))
         own_rules = rules.get(fields["campaign_key"], ())
         if own_rules is None and standing is Standing.LIVE:
@@ -281,5 +306,7 @@ def _assignments(
             schedule=schedule,
             rules=own_rules or (),
             caps=None if impressions is None and clicks is None else Caps(impressions, clicks),
-            price=price,
+            bid_type=bid_type,
+            price=price_of(bid_type, fields["bid"]),
+            frequency=frequency.get(fields["banner_key"], ()),
         )

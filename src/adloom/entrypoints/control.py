@@ -12,6 +12,7 @@ import adloom.catalog.advertiser.api
 import adloom.catalog.assignment.api
 import adloom.catalog.banner.api
 import adloom.catalog.campaign.api
+import adloom.catalog.frequency.api
 import adloom.catalog.history.api
 import adloom.catalog.placement.api
 import adloom.catalog.publisher.api
@@ -20,8 +21,11 @@ import adloom.catalog.site.api
 import adloom.catalog.targeting_rule.api
 import adloom.catalog.transfer.api
 import adloom.delivery.explain.api
+import adloom.delivery.explain.auction.api
 import adloom.identity.api
 import adloom.reporting.api
+import adloom.reporting.auctions.api
+import adloom.reporting.budget.api
 import adloom.reporting.privacy.api
 import adloom.reporting.rejected.api
 import adloom.reporting.spend.api
@@ -67,11 +71,15 @@ ROUTERS = (
     adloom.catalog.history.api.router,
     adloom.catalog.transfer.api.router,
     adloom.catalog.targeting_rule.api.router,
+    adloom.catalog.frequency.api.router,
     adloom.reporting.api.router,
     adloom.reporting.rejected.api.router,
     adloom.reporting.privacy.api.router,
     adloom.reporting.spend.api.router,
+    adloom.reporting.auctions.api.router,
+    adloom.reporting.budget.api.router,
     adloom.delivery.explain.api.router,
+    adloom.delivery.explain.auction.api.router,
 )
 
 
@@ -133,6 +141,7 @@ def build_control(
     app.state.public_url = settings.public_url
     app.state.rate_limiter = RateLimiter(settings.rate_limit_permits_per_minute)
     app.state.trusted_proxies = settings.trusted_proxies
+    app.state.auctions = settings.auctions
     answered: dict[str, int] = {}
     app.state.answered = answered
     app.add_middleware(

@@ -7,12 +7,16 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from http import HTTPStatus
+from typing import NamedTuple
 
 import msgspec
 
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
 from adloom.delivery.api import ServeRoutes
+from adloom.delivery.auction.events import AdEventRoutes
+from adloom.delivery.auction.model_keeper import ModelKeeper
+from adloom.delivery.auction.telling import GatheringTeller
 from adloom.delivery.context import ContextReader
 from adloom.delivery.health import DeliveryHealth
 from adloom.delivery.lease_keeper import LeaseKeeper
@@ -20,7 +24,9 @@ from adloom.delivery.limit import limited
 from adloom.delivery.publish import IndexKeeper
 from adloom.delivery.served import ServedTeller
 from adloom.delivery.shelves import Shelves
+from adloom.entrypoints.auctions import make_auctions, make_stands, register_auctions
 from adloom.entrypoints.listeners import inherited_socket
+from adloom.entrypoints.model_metrics import register_model
 from adloom.entrypoints.process import run_process
 from adloom.entrypoints.spool import opened_spool
 from adloom.ledger.api import EventRoutes
@@ -40,7 +46,7 @@ from adloom.runtime.metrics import Metrics
 from adloom.runtime.postgres import open_pool
 from adloom.runtime.settings import DeliverySettings, delivery_settings
 from adloom.runtime.tracing import sampled
-from adloom.runtime.valkey import open_valkey
+from adloom.runtime.valkey import Valkey, open_valkey
 from adloom.sample.pages import sample_routes
 
 POOL_SIZE_MAX = 3  # The keeper of the index, and health checks: requests never use the database.
@@ -58,19 +64,24 @@ def main() -> None:
     run_process(delivery_settings, deliver)
 
 
+class Running(NamedTuple):
+    """What runs beside the requests of a process, and what they all need."""
+
+    clock: Clock
+    valkey: Valkey
+    spool: Spool | None
+    appender: LedgerAppender
+    leases: LeaseKeeper
+    models: ModelKeeper
+    keeper: IndexKeeper
+
+
 async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
     """Serve the public routes; what has been accepted is in the ledger before the process ends."""
     # What is here by now stays: the collector need not walk over it again, which takes it 50 ms.
     gc.collect()
     gc.freeze()
     clock = SystemClock()
-    keys = TokenKeys(
-        settings.token_secret,
-        older=settings.older_token_secrets,
-        lifetime=timedelta(seconds=settings.token_seconds),
-    )
-    contexts = ContextReader(opened_countries(settings.geoip_file), trusted=settings.trusted_proxies)
-    watch = _watch(settings, contexts)
     shelves = Shelves(keep_seconds=settings.serve_cache_seconds)
     process = settings.telemetry.process
     async with (
@@ -79,32 +90,22 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         opened_spool(settings, ValkeyLedger(valkey)) as spool,
         LedgerAppender(ValkeyLedger(valkey), spool) as appender,
         _leasing(LeaseKeeper(valkey, shelves, clock, process=process)) as leases,
-        _kept(IndexKeeper(pool, valkey, clock, shelves=shelves, swapped=leases.learn)) as keeper,
+        _learning(ModelKeeper(valkey, clock)) as models,
+        _kept(
+            IndexKeeper(
+                pool,
+                valkey,
+                clock,
+                shelves=shelves,
+                stands=make_stands(settings, shelves, models),
+                swapped=leases.learn,
+            )
+        ) as keeper,
     ):
-        offers = ServeRoutes(
-            lambda: keeper.current,
-            keys.signer,
-            clock,
-            SystemIds(),
-            public_url=settings.public_url,
-            contexts=contexts,
-            shelves=shelves,
-            cap_book=keeper.cap_book,
-            lease_book=leases.book,
-            teller=ServedTeller(appender.tell) if settings.has_served_events else None,
-        )
-        read = contexts.circumstances_of
-        events = EventRoutes(
-            lambda: keeper.current, appender, keys, clock, suspicion=watch, circumstances=read
-        )
-        _register_index(metrics, keeper, clock)
-        _register_answers(metrics, shelves)
-        _register_reports(metrics, events, watch)
-        _register_requests(metrics, offers, events, appender)
-        _register_spool(metrics, spool)
-        _register_leases(metrics, leases)
         health = DeliveryHealth(keeper, pool, valkey, clock, spool=spool)
-        routes = _behind_limit([*_traced(offers.routes()), *events.routes()], settings, clock)
+        running = Running(clock, valkey, spool, appender, leases, models, keeper)
+        public, teller = _public_routes(settings, metrics, running)
+        routes = _behind_limit(public, settings, clock)
         if settings.has_sample_pages:
             routes += sample_routes()
         routes.append(HotRoute(b"GET", b"/health/live", is_prefix=False, handler=_alive))
@@ -114,6 +115,62 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
             protocol=make_protocol(HotRoutes(routes)),
             drain_seconds_max=DRAIN_SECONDS_MAX,
         )
+        teller.flush()
+
+
+def _public_routes(
+    settings: DeliverySettings, metrics: Metrics, running: Running
+) -> tuple[list[HotRoute], GatheringTeller]:
+    """Make what readers and their servers ask for, and show what becomes of it; tell who has to be flushed at the end."""
+    clock, keeper, appender, leases = running.clock, running.keeper, running.appender, running.leases
+    keys = TokenKeys(
+        settings.token_secret,
+        older=settings.older_token_secrets,
+        lifetime=timedelta(seconds=settings.token_seconds),
+    )
+    contexts = ContextReader(opened_countries(settings.geoip_file), trusted=settings.trusted_proxies)
+    watch = _watch(settings, contexts)
+    offers = ServeRoutes(
+        lambda: keeper.current,
+        keys.signer,
+        clock,
+        SystemIds(),
+        public_url=settings.public_url,
+        contexts=contexts,
+        shelves=keeper.shelves,
+        cap_book=keeper.cap_book,
+        lease_book=leases.book,
+        teller=ServedTeller(appender.tell) if settings.has_served_events else None,
+    )
+    read = contexts.circumstances_of
+    events = EventRoutes(lambda: keeper.current, appender, keys, clock, suspicion=watch, circumstances=read)
+    auctions = make_auctions(
+        settings,
+        keeper,
+        running.valkey,
+        clock,
+        keys=keys,
+        contexts=contexts,
+        models=running.models,
+        lease_book=leases.book,
+        appender=appender,
+    )
+    ad_events = AdEventRoutes(lambda: keeper.current, keys, clock, events)
+    _register_index(metrics, keeper, clock)
+    _register_answers(metrics, keeper.shelves)
+    _register_reports(metrics, events, watch)
+    _register_requests(metrics, offers, events, appender)
+    _register_spool(metrics, running.spool)
+    _register_leases(metrics, leases)
+    register_auctions(metrics, auctions)
+    register_model(metrics, running.models)
+    routes = [
+        *_traced(offers.routes(), "banners.serve"),
+        *_traced(auctions.routes.routes(), "ads.serve"),
+        *events.routes(),
+        *ad_events.routes(),
+    ]
+    return routes, auctions.teller
 
 
 @asynccontextmanager
@@ -138,6 +195,18 @@ async def _leasing(leases: LeaseKeeper) -> AsyncGenerator[LeaseKeeper]:
             stop.set()
 
 
+@asynccontextmanager
+async def _learning(models: ModelKeeper) -> AsyncGenerator[ModelKeeper]:
+    """Keep the learned model up to date; without one nobody is turned away."""
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(models.run(stop))
+        try:
+            yield models
+        finally:
+            stop.set()
+
+
 def _watch(settings: DeliverySettings, contexts: ContextReader) -> Watch:
     return Watch(
         contexts.is_crawler,
@@ -152,9 +221,9 @@ def _alive(request: object) -> Answer:
     return ALIVE
 
 
-def _traced(routes: list[HotRoute]) -> list[HotRoute]:
+def _traced(routes: list[HotRoute], name: str) -> list[HotRoute]:
     return [
-        msgspec.structs.replace(route, handler=sampled(route.handler, "banners.serve", one_in=TRACED_ONE_IN))
+        msgspec.structs.replace(route, handler=sampled(route.handler, name, one_in=TRACED_ONE_IN))
         for route in routes
     ]
 

@@ -38,11 +38,12 @@ def a_catalog(size: Size) -> Snapshot:
     chance = Random(SEED)  # noqa: S311 - not a secret
     pools = _rule_pools(chance)
     campaigns = [
-        (CampaignId(_id(chance)), BannerId(_id(chance)), _rules(chance, pools)) for _ in range(size.campaigns)
+        (CampaignId(some_id(chance)), BannerId(some_id(chance)), _rules(chance, pools))
+        for _ in range(size.campaigns)
     ]
     return Snapshot(
         version=1,
-        placements=[_placement(number, _id(chance)) for number in range(size.placements)],
+        placements=[_placement(number, some_id(chance)) for number in range(size.placements)],
         assignments=[
             _assignment(number, chance.randrange(size.placements), campaigns[banner], banner)
             for number in range(size.assignments)
@@ -80,8 +81,14 @@ def some_contexts(count: int) -> list[Context]:
     ]
 
 
-def _id(chance: Random) -> UUID:
+def some_id(chance: Random) -> UUID:
+    """Make an id like those that the product makes."""
     return UUID(int=(chance.getrandbits(48) << 80) | (0x7 << 76) | (0b10 << 62) | chance.getrandbits(62))
+
+
+def an_assignment(chance: Random, number: int) -> AssignmentRow:
+    """Make an assignment of a campaign without rules."""
+    return _assignment(0, 0, (CampaignId(some_id(chance)), BannerId(some_id(chance)), ()), number)
 
 
 def _rule_pools(chance: Random) -> list[list[Rule]]:

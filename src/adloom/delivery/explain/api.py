@@ -93,14 +93,15 @@ async def explain(
     if found is None:
         raise PlacementNotFoundError("There is no placement with this slug.")
     zone = zone_named(found.rows.placement.timezone) or UTC_ZONE
-    context = _contexts.context_of(_as_reader(request), zone, now)
+    context = _contexts.context_of(as_reader(request), zone, now)
     verdicts = explained(found.rows, context, counts=found.counts, budgets=found.budgets, now=now)
     if actor.role is Role.ADVERTISER:
         verdicts = [one for one in verdicts if found.owners.get(one.campaign_id) == actor.account_id]
     return _explanation(verdicts, context)
 
 
-def _as_reader(request: Request) -> HotRequest:
+def as_reader(request: Request) -> HotRequest:
+    """Take a question to the control plane for a reader's request, without what says who asks."""
     return HotRequest(
         method=b"GET",
         path=request.url.path.encode(),

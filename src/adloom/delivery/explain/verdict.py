@@ -12,7 +12,7 @@ import msgspec
 
 from adloom.core.ids import BannerId, CampaignId
 from adloom.delivery.caps import NONE_YET, Counts, cap_reached
-from adloom.delivery.compile import Shared, compiling, fill_order, finished
+from adloom.delivery.compile import Shared, compiling, fill_order
 from adloom.delivery.creative import pair_of
 from adloom.delivery.decide import decide
 from adloom.delivery.exclusions import Exclusions, remaining
@@ -26,6 +26,7 @@ from adloom.delivery.explain.words import (
 )
 from adloom.delivery.openings import opening
 from adloom.delivery.rows import AssignmentRow, Delivery, PlacementRow, PlacementRows, Standing
+from adloom.delivery.steps import finished
 from adloom.pacing.schedule_window import why_closed
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import first_failing
@@ -100,7 +101,7 @@ def _winners(rows: PlacementRows, facts: Facts) -> Sequence[bytes]:
 
 
 def _verdict(row: AssignmentRow, placement: PlacementRow, winners: Sequence[bytes], facts: Facts) -> Verdict:
-    removal = _removal(row, facts)
+    removal = removal_of(row, facts)
     if pair_of(row.banner_id, row.campaign_id) in winners:
         return _judged(row, Outcome.WON, _won(row, placement, removal))
     if removal is not None:
@@ -117,7 +118,7 @@ def _won(row: AssignmentRow, placement: PlacementRow, removal: Reason | None) ->
     return REASONS["won_as_fallback" if row.is_fallback else "won"]
 
 
-def _removal(row: AssignmentRow, facts: Facts) -> Reason | None:
+def removal_of(row: AssignmentRow, facts: Facts) -> Reason | None:
     """Name the first step that removes a candidate: status, dates, rules, schedule, caps, budgets."""
     now = facts.now
     if row.standing is not Standing.LIVE:

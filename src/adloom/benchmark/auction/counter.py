@@ -1,0 +1,141 @@
+"""A delivery process with a made-up catalog: `python -m adloom.benchmark.auction.counter PORT REDIS_URL CAMPAIGNS`.
+
+Routes, index, leases, look-ups and ledger are the product's; only what the worker would grant is granted here.
+"""
+
+import asyncio
+import gc
+import socket
+import sys
+from collections.abc import Iterable
+from datetime import timedelta
+from http import HTTPStatus
+from random import SystemRandom  # noqa: TID251 - of the bench alone
+from typing import Final
+
+from adloom.auction.score import HEURISTIC, Heuristic
+from adloom.benchmark.auction.catalog import an_auction_catalog, half_of_them
+from adloom.brain.messages import LeaseAnswer, Verdict
+from adloom.core.clock import SystemClock
+from adloom.core.ids import SystemIds
+from adloom.core.money import Micros
+from adloom.delivery.auction.api import AuctionRoutes
+from adloom.delivery.auction.auctioneer import Auctioneer
+from adloom.delivery.auction.encode import AdEncoder
+from adloom.delivery.auction.frequency import FrequencyLook
+from adloom.delivery.auction.holding import WinHolder
+from adloom.delivery.auction.record import AuctionRecorder
+from adloom.delivery.auction.stand import Stands
+from adloom.delivery.auction.telling import GatheringTeller
+from adloom.delivery.caps import CapBook
+from adloom.delivery.compile import compiled
+from adloom.delivery.context import ContextReader
+from adloom.delivery.exclusions import Exclusions
+from adloom.delivery.index import Index, Placement
+from adloom.delivery.leases import LeaseBook
+from adloom.delivery.shelves import Shelves
+from adloom.delivery.steps import finished
+from adloom.ledger.append import LedgerAppender
+from adloom.ledger.frequency.many import FrequencyOfMany
+from adloom.ledger.stream import ValkeyLedger
+from adloom.ledger.token import TokenKeys
+from adloom.runtime.http.hot import Answer, HotRoute, HotRoutes, answer_head
+from adloom.runtime.http.plain import PlainApp
+from adloom.runtime.http.protocol import make_protocol
+from adloom.runtime.http.server import serve
+from adloom.runtime.settings import AUCTION_RECORD_BYTES_PER_SECOND
+from adloom.runtime.valkey import Valkey, open_valkey
+
+NO_OP: Final = Answer(answer_head(HTTPStatus.OK, b"application/json"), b'{"status":"ok"}')
+NO_OP_PATH: Final = "/health/live"
+SESSION: Final = 1
+LEASE_MICROS: Final = Micros(10**15)
+SECRET: Final = "a secret of the bench, long enough to be one"  # noqa: S105 - of nothing
+
+
+async def main(port: int, redis_url: str, campaigns: int) -> None:
+    """Serve until told to stop."""
+    clock = SystemClock()
+    index = compiled(an_auction_catalog(campaigns))
+    shelves, caps, leases = Shelves(), CapBook(), LeaseBook(SESSION)
+    _grant(leases, index.by_key.values(), clock)
+    caps.learn(
+        {key: one for placement in index.by_key.values() for key, one in placement.caps.items()},
+        {},
+        second=int(clock.now().timestamp()),
+    )
+    shelves.change(leases.changes())
+    shelves.exclude(Exclusions(campaigns=half_of_them(campaigns)), source="bench")
+    shelves.put_up(
+        index, [finished(shelves.preparing(one, now=clock.now())) for one in index.by_key.values()]
+    )
+    stands = Stands(shelves)
+    stands.put_up(finished(stands.preparing(index, now=clock.now())))
+    gc.collect()
+    gc.freeze()
+    async with open_valkey(redis_url) as valkey, LedgerAppender(ValkeyLedger(valkey)) as appender:
+        auctions = _routes(index, stands, WinHolder(shelves, caps, leases), shelves, valkey, appender)
+        no_op = HotRoute(b"GET", NO_OP_PATH.encode(), is_prefix=False, handler=lambda _: NO_OP)
+        with socket.create_server(("127.0.0.1", port)) as listener:
+            await serve(
+                PlainApp({}),
+                listener,
+                protocol=make_protocol(HotRoutes([*auctions.routes(), no_op])),
+                drain_seconds_max=1,
+            )
+
+
+def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
+    index: Index,
+    stands: Stands,
+    holder: WinHolder,
+    shelves: Shelves,
+    valkey: Valkey,
+    appender: LedgerAppender,
+) -> AuctionRoutes:
+    clock = SystemClock()
+    return AuctionRoutes(
+        lambda: index,
+        clock,
+        SystemIds(),
+        stands=stands,
+        policies={HEURISTIC: Heuristic()},
+        auctioneer=Auctioneer(stands, ContextReader(), holder, shelves.reason_of),
+        encoder=AdEncoder(TokenKeys(SECRET).signer, public_url="https://ads.example"),
+        frequency=FrequencyLook(FrequencyOfMany(valkey), clock),
+        recorder=AuctionRecorder(
+            GatheringTeller(appender.tell).tell,
+            SystemRandom(),
+            sample_rate=1.0,
+            bytes_per_second=AUCTION_RECORD_BYTES_PER_SECOND,
+        ),
+    )
+
+
+def _grant(leases: LeaseBook, placements: Iterable[Placement], clock: SystemClock) -> None:
+    """Give every campaign more than a bench can spend."""
+    now = clock.now()
+    second, at = int(now.timestamp()), 0.0
+    leases.learn({one.key: one.terms for one in placements}, at=at)
+    while True:
+        at += 1.0
+        said = leases.due(second=second, at=at, most=1_000, is_wanted=lambda _: True)
+        for terms, usage in said:
+            answer = LeaseAnswer(
+                campaign_id=terms.campaign_id,
+                session=SESSION,
+                report=usage.report,
+                lease=1,
+                granted=LEASE_MICROS,
+                given=Micros(0),
+                ends_at=now + timedelta(hours=1),
+                verdict=Verdict.GRANTED,
+            )
+            leases.answered(answer, second=second, at=at)
+        if not leases.excluded():
+            return
+
+
+if __name__ == "__main__":
+    _, port, redis_url, campaigns = sys.argv
+    asyncio.run(main(int(port), redis_url, int(campaigns)))

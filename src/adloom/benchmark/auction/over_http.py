@@ -1,0 +1,113 @@
+"""What auctions cost over HTTP: `python -m adloom.benchmark.auction.over_http [CAMPAIGNS]`, as ratios to a no-op."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from rich.console import Console
+
+from adloom.benchmark.auction.counter import NO_OP_PATH
+from adloom.benchmark.figures import NO_OP, Goal, figures_of, verdicts_of
+from adloom.benchmark.load import SERIAL, LoadError, Target
+from adloom.benchmark.product import clean_environment
+from adloom.benchmark.report import rendered, report_of
+from adloom.benchmark.rounds import Plan, Subject, load_generator, samples_of
+from adloom.benchmark.stopping import stop
+from adloom.core.clock import SystemClock
+from adloom.runtime.embedded.valkey import EmbeddedValkey
+from adloom.runtime.ports import free_port
+from adloom.runtime.processes.program import tethered
+
+CAMPAIGNS: Final = 100_000
+START_SECONDS_MAX: Final = 120.0
+PASSWORD: Final = "a-password-of-the-bench"  # noqa: S105 - of a server that is gone in a minute
+USER: Final = "0192e4a0-0000-7000-8000-000000000001"
+BY_TYPE: Final = "auction, 25 placements"
+BY_SLUG: Final = "auction, 1 placement"
+ANY_READER: Final = "auction, any reader"
+CPU_MAX: Final = 4.0
+THROUGHPUT_MIN: Final = 0.3
+PLAN: Final = Plan(seconds=3.0, rounds=3, connections=128, workers=1)
+
+
+def main() -> None:
+    """Start servers of our own, measure, and print a table."""
+    campaigns = int(sys.argv[1]) if len(sys.argv) > 1 else CAMPAIGNS
+    console = Console(width=110)
+    with tempfile.TemporaryDirectory(prefix="adloom-bench-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        valkey = EmbeddedValkey(folder / "valkey", port=free_port(), password=PASSWORD)
+        asyncio.run(valkey.prepare())
+        with (folder / "valkey.log").open("wb") as log:
+            server = subprocess.Popen(  # noqa: S603 - our own
+                tethered(valkey.program), env=valkey.program.environment, cwd="/", stdout=log, stderr=log
+            )
+        try:
+            asyncio.run(valkey.wait_until_ready())
+            _measure(console, valkey.url, campaigns)
+        finally:
+            stop(server, seconds_max=10.0)
+
+
+def _measure(console: Console, redis_url: str, campaigns: int) -> None:
+    port = free_port()
+    command = [sys.executable, "-m", "adloom.benchmark.auction.counter", str(port), redis_url, str(campaigns)]
+    counter = subprocess.Popen(command, env=clean_environment(os.environ))  # noqa: S603 - ourselves
+    try:
+        _wait_until_there(counter, port)
+        subjects = [Subject(target=target, pids=[counter.pid]) for target in _targets(port)]
+        name, load_by = load_generator()
+        samples = samples_of(subjects, PLAN, load_by, console.print)
+    finally:
+        stop(counter, seconds_max=10.0)
+    figures = figures_of(samples)
+    goals = [Goal(target=each, of=NO_OP, at_most=CPU_MAX) for each in (BY_TYPE, BY_SLUG)]
+    report = report_of(PLAN, name, figures, verdicts_of(figures, goals), now=SystemClock().now())
+    console.print(rendered(report))
+    rates = {each.target: each.requests_per_second for each in figures}
+    for target in (BY_TYPE, BY_SLUG):
+        share = rates[target] / rates[NO_OP]
+        console.print(
+            f"goal: {target} has at least {THROUGHPUT_MIN:.0%} of the no-op's throughput: {share:.0%}"
+        )
+
+
+def _targets(port: int) -> list[Target]:
+    """Ask for a type, for one placement, and for a type with another reader each time."""
+    path = "/api/v1/ads/serve"
+    context = {"country": "DE", "segment": "high-intent"}
+    bodies = {
+        BY_TYPE: {"userId": USER, "placementType": "feed", "userContext": context},
+        BY_SLUG: {"userId": USER, "placement": "slot-0", "userContext": context},
+        ANY_READER: {"userId": USER, "placementType": "feed", "userContext": {"segment": f"s-{SERIAL}"}},
+    }
+    return [
+        Target(name=NO_OP, port=port, path=NO_OP_PATH),
+        *(
+            Target(name=name, port=port, path=path, body=msgspec.json.encode(body).decode())
+            for name, body in bodies.items()
+        ),
+    ]
+
+
+def _wait_until_there(counter: subprocess.Popen[bytes], port: int) -> None:
+    ends_at = time.monotonic() + START_SECONDS_MAX
+    while counter.poll() is None and time.monotonic() < ends_at:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{NO_OP_PATH}"):
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise LoadError("The counter did not open.")
+
+
+if __name__ == "__main__":
+    main()

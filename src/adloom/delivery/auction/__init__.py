@@ -1,0 +1,1 @@
+"""Placements that are filled by auction, on the public path."""

@@ -1,0 +1,159 @@
+"""Who wins an auction, and against whom: a pure function of the index, the request and the moment.
+
+Blocks of bids are looked at in the order of the most that a bid in them can be worth for this request.
+As soon as the next block can change neither who wins nor what the second bid is, nobody looks further.
+The answer is that of `auction.run`, over all bids one by one.
+"""
+
+from bisect import bisect_right
+from collections.abc import Collection, Sequence
+from operator import neg
+from typing import Final
+
+import msgspec
+
+from adloom.auction.bid import OwnBids
+from adloom.auction.price import (
+    HALF_PER_CLICK,
+    HALF_PER_IMPRESSION,
+    PER_CLICK,
+    PER_IMPRESSION,
+    charge_of,
+    final_price,
+)
+from adloom.auction.score import Scorer
+from adloom.core.money import Micros
+from adloom.delivery.auction.book import BidBlock, Bidder
+from adloom.delivery.auction.order import Look
+from adloom.targeting.context import Context
+
+NOBODY: Final = -1
+NO_KEYS: Final[frozenset[int]] = frozenset()
+
+
+class Win(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Who wins, and what it pays."""
+
+    bidder: Bidder
+    ecpm: Micros
+    runner_up: Bidder | None  # The best bid that counts against it.
+    second: Micros | None
+    final: Micros
+    charge: Micros  # Per click, or per thousand impressions.
+
+    @property
+    def hangs_on_frequency(self) -> bool:
+        """Whether it matters how often the reader has seen somebody: nobody else's absence changes anything."""
+        runner_up = self.runner_up
+        return bool(self.bidder.frequency or (runner_up is not None and runner_up.frequency))
+
+
+def decide(  # noqa: PLR0913 - all that a request is
+    looks: Sequence[Look],
+    contexts: Sequence[Context],
+    scorers: Sequence[Scorer],
+    *,
+    own_bids: OwnBids = OwnBids.IGNORE,
+    seen_enough: Collection[int] = NO_KEYS,
+    without: Collection[int] = NO_KEYS,
+) -> Win | None:
+    """Find the winner; banners that the reader has seen often enough and some campaigns take no part."""
+    lead = _Lead(own_bids, seen_enough, without)
+    for bound, oldest, stock, number, block, looked_at, which, where in looks:
+        if not bound:
+            break  # Nobody who is left can reach a floor.
+        best = lead.best
+        if best is not None and bound <= lead.second and (bound < lead.ecpm or oldest > best.campaign_key):
+            break
+        eligible = stock.available[number] & looked_at
+        if eligible:
+            eligible = block.targeting.eligible(contexts[where], eligible)
+        if eligible:
+            lead.hear(block, eligible, scorers[which])
+    if lead.best is None:
+        return None
+    return _won(lead.best, lead.ecpm, lead.runner_up, lead.second)
+
+
+class _Lead:
+    """Who leads so far, and the best bid of somebody else."""
+
+    __slots__ = (
+        "_is_counting_own",
+        "_payer",
+        "_seen_enough",
+        "_without",
+        "best",
+        "ecpm",
+        "runner_up",
+        "second",
+    )
+
+    def __init__(self, own_bids: OwnBids, seen_enough: Collection[int], without: Collection[int]) -> None:
+        self._is_counting_own = own_bids is OwnBids.COUNT
+        self._seen_enough = seen_enough
+        self._without = without
+        self.best: Bidder | None = None
+        self.ecpm = NOBODY
+        self.runner_up: Bidder | None = None
+        self.second = NOBODY
+        self._payer: int | None = None  # Whose bids do not count as the second.
+
+    def hear(self, block: BidBlock, eligible: int, scorer: Scorer) -> None:  # noqa: C901, PLR0912 - a call for each bid would cost more than the bid
+        """Hear the bids of a block, as long as they can change anything."""
+        best, best_ecpm, payer = self.best, self.ecpm, self._payer
+        runner_up, second = self.runner_up, self.second
+        seen_enough, without = self._seen_enough, self._without
+        ctr_max, bidders, worths = scorer.ctr_max, block.bidders, block.worths
+        for is_per_click, members, _, end in block.lanes:
+            is_uniform = scorer.is_uniform or not is_per_click
+            mask = eligible & members
+            while mask:
+                lowest = mask & -mask
+                position = lowest.bit_length() - 1
+                mask ^= lowest
+                worth = worths[position]
+                if is_per_click:
+                    most = ecpm = (worth * ctr_max + HALF_PER_CLICK) // PER_CLICK
+                else:
+                    most = ecpm = (worth + HALF_PER_IMPRESSION) // PER_IMPRESSION
+                if most < block.floor_min or not most or (most <= second and most < best_ecpm):
+                    break  # The others of the lane have no more.
+                one = bidders[position]
+                if one.banner_key in seen_enough or one.campaign_key in without:
+                    continue
+                if not is_uniform:
+                    ecpm = (worth * scorer.ctr(one) + HALF_PER_CLICK) // PER_CLICK
+                if ecpm < one.floor or not ecpm:
+                    continue
+                if best is None or ecpm > best_ecpm or (ecpm == best_ecpm and one.seniority < best.seniority):
+                    if best is not None and one.payer != payer:
+                        second, runner_up = best_ecpm, best
+                    best, best_ecpm = one, ecpm
+                    payer = None if self._is_counting_own else one.payer
+                elif one.payer != payer:
+                    if ecpm > second:
+                        second, runner_up = ecpm, one
+                elif most < best_ecpm:
+                    # None of the others that the winner's advertiser has here can win, and they do not count.
+                    mask &= ~block.own.get(one.payer, 0)
+                if is_uniform and ecpm <= second and position + 1 < end and worths[position + 1] == worth:
+                    # Those of the lane who bid the same are younger: they change nothing any more.
+                    next_lower = bisect_right(worths, -worth, lo=position, hi=end, key=neg)
+                    mask = mask >> next_lower << next_lower
+        self.best, self.ecpm, self._payer = best, best_ecpm, payer
+        self.runner_up, self.second = runner_up, second
+
+
+def _won(best: Bidder, best_ecpm: int, runner_up: Bidder | None, second: int) -> Win:
+    ecpm = Micros(best_ecpm)
+    to_exceed = None if runner_up is None else Micros(second)
+    final = final_price(ecpm, second=to_exceed, floor=best.floor)
+    return Win(
+        bidder=best,
+        ecpm=ecpm,
+        runner_up=runner_up,
+        second=to_exceed,
+        final=final,
+        charge=charge_of(best.bid, ecpm=ecpm, final=final),
+    )

@@ -1,0 +1,188 @@
+"""Who took part in an auction, and how many did not: for its record and its explanation, not for its outcome."""
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Sequence
+from operator import itemgetter
+from typing import Final
+
+import msgspec
+
+from adloom.auction.bid import BidType, Ctr
+from adloom.auction.price import (
+    HALF_PER_CLICK,
+    HALF_PER_IMPRESSION,
+    PER_CLICK,
+    PER_IMPRESSION,
+    ecpm_of,
+    least_ecpm,
+)
+from adloom.auction.score import Scorer
+from adloom.delivery.auction.book import BidBlock, Bidder, Lane
+from adloom.delivery.auction.decide import NO_KEYS
+from adloom.delivery.auction.order import Order
+from adloom.delivery.stock import Stock
+from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
+from adloom.targeting.context import Context
+
+BIDS_MAX: Final = 256
+MORE: Final = 1.25  # So many times what is wanted is gathered before it is sorted.
+
+_rank = itemgetter(0)
+
+
+# The eCPM, negative; who bid; the CTR. Plain, since there may be hundreds in each auction.
+Entered = tuple[int, Bidder, Ctr]
+
+
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """All candidates of a market for one request, by what kept them from taking part."""
+
+    bids: list[Entered]  # Of those who took part, the highest, in the order of the auction.
+    bid_count: int
+    not_in_time: int
+    excluded: int  # By a cap or a budget of their campaign.
+    not_targeted: int
+    seen_enough: int
+    under_floor: int
+
+
+def field_of(  # noqa: PLR0913 - all that a request is
+    order: Order,
+    contexts: Sequence[Context],
+    scorers: Sequence[Scorer],
+    *,
+    seen_enough: Collection[int] = NO_KEYS,
+    without: Collection[int] = NO_KEYS,
+    bids_max: int = BIDS_MAX,
+) -> Field:
+    """Look at everybody; before an offer is held, since that may take its campaign away.
+
+    Those who are not among the highest are counted by their bitmaps. `seen_enough` has banners with a cap only.
+    """
+    highest = _Highest(bids_max)
+    everybody = in_time = available = targeted = seen = under_floor = bid_count = 0
+    for turn, look in enumerate(order.looks):
+        stock, number, block, members = look.stock, look.number, look.block, look.members
+        everybody += members.bit_count()
+        in_time += (stock.openings.masks[number] & members).bit_count()
+        mask = stock.available[number] & members
+        if without:
+            mask &= ~_of_campaigns(without, stock, number)
+        available += mask.bit_count()
+        mask = block.targeting.eligible(contexts[look.context], mask)
+        targeted += mask.bit_count()
+        if seen_enough:
+            absent = _of_banners(seen_enough, block, mask)
+            seen += absent.bit_count()
+            mask ^= absent
+        if not mask:
+            continue
+        scorer = scorers[look.scorer]
+        over_floor = mask & order.over_floor(turn, scorer.ctr_max)
+        refused = highest.enter(block, over_floor, scorer)
+        under_floor += mask.bit_count() - over_floor.bit_count() + refused
+        bid_count += over_floor.bit_count() - refused
+    return Field(
+        bids=highest.in_order(),
+        bid_count=bid_count,
+        not_in_time=everybody - in_time,
+        excluded=in_time - available,
+        not_targeted=available - targeted,
+        seen_enough=seen,
+        under_floor=under_floor,
+    )
+
+
+class _Highest:
+    """The highest bids so far, and some more."""
+
+    def __init__(self, bids_max: int) -> None:
+        self._bids_max = bids_max
+        self._bids: list[Entered] = []
+        self._lowest_rank = 0  # Who has less is certainly not among them.
+
+    def enter(self, block: BidBlock, among: int, scorer: Scorer) -> int:
+        """Add those of a block who may be among them; tell how many were found to be under the floor."""
+        if len(self._bids) > self._bids_max * MORE:
+            self._cut()
+        lowest_rank = self._lowest_rank
+        refused = 0
+        for lane in block.lanes:
+            if scorer.is_uniform or not lane.is_per_click:
+                self._enter_lane(block, lane, among, scorer, lowest_rank)
+                continue
+            for position in _positions(among & lane.members):
+                one = block.bidders[position]
+                ctr = scorer.ctr(one)
+                ecpm = ecpm_of(BidType.CPC, block.worths[position], ctr)
+                if ecpm < least_ecpm(one.floor):
+                    refused += 1
+                elif -ecpm <= lowest_rank:
+                    self._bids.append((-ecpm, one, ctr))
+        return refused
+
+    def in_order(self) -> list[Entered]:
+        """Give them in the order of the auction; only among equals it matters who is older."""
+        self._cut()
+        bids, start = self._bids, 0
+        for end in range(1, len(bids) + 1):
+            if end == len(bids) or bids[end][0] != bids[start][0]:
+                if end - start > 1:
+                    bids[start:end] = sorted(bids[start:end], key=_seniority)
+                start = end
+        return bids[: self._bids_max]
+
+    def _enter_lane(self, block: BidBlock, lane: Lane, among: int, scorer: Scorer, lowest_rank: int) -> None:
+        """Add those of a lane in which the highest comes first."""
+        bids, bidders, worths = self._bids, block.bidders, block.worths
+        uniform_ctr = scorer.ctr_max if scorer.is_uniform else None
+        # As `ecpm_of`, which would be called hundreds of times.
+        factor, half, scale = 1, HALF_PER_IMPRESSION, PER_IMPRESSION
+        if lane.is_per_click:
+            factor, half, scale = scorer.ctr_max, HALF_PER_CLICK, PER_CLICK
+        if -((worths[lane.start] * factor + half) // scale) > lowest_rank:
+            return
+        for entered, position in enumerate(_positions(among & lane.members), 1):
+            rank = -((worths[position] * factor + half) // scale)
+            if rank > lowest_rank:
+                break  # The others of the lane have no more.
+            one = bidders[position]
+            bids.append((rank, one, uniform_ctr or scorer.ctr(one)))
+            if entered == self._bids_max:
+                lowest_rank = rank
+
+    def _cut(self) -> None:
+        """Forget who is not among the highest, nor as high as the last of them."""
+        bids, most = self._bids, self._bids_max
+        bids.sort(key=_rank)
+        if len(bids) > most:
+            self._lowest_rank = bids[most - 1][0]
+            del bids[bisect_right(bids, self._lowest_rank, lo=most, key=_rank) :]
+
+
+def _positions(mask: int) -> Iterator[int]:
+    """List the bits that are set, the lowest first: by far the fastest way where there are many."""
+    digits = bin(mask)[:1:-1]
+    position = digits.find("1")
+    while position >= 0:
+        yield position
+        position = digits.find("1", position + 1)
+
+
+def _seniority(bid: Entered) -> tuple[int, int, int]:
+    return bid[1].seniority
+
+
+def _of_campaigns(campaign_keys: Collection[int], stock: Stock, number: int) -> int:
+    ranks = [rank for key in campaign_keys for rank in stock.ranks.get(key, ())]
+    return sum(1 << rank % BLOCK_CANDIDATES_MAX for rank in ranks if rank // BLOCK_CANDIDATES_MAX == number)
+
+
+def _of_banners(banner_keys: Collection[int], block: BidBlock, among: int) -> int:
+    mask, found = among & block.counted, 0
+    while mask:
+        lowest = mask & -mask
+        if block.bidders[lowest.bit_length() - 1].banner_key in banner_keys:
+            found |= lowest
+        mask ^= lowest
+    return found

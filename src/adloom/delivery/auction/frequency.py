@@ -1,0 +1,192 @@
+"""Whom a reader has seen often enough: looked up only where it matters, for all who ask at the same time at once.
+
+While one look-up is under way, those who come wait for the next, which is for all of them: so there are
+few of them however many ask. One that fails or takes too long is not repeated for a while; until then the
+answer is what the operator has decided for that.
+"""
+
+import asyncio
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, NamedTuple, Protocol
+from uuid import UUID
+
+import msgspec
+import structlog
+
+from adloom.core.clock import Clock
+from adloom.delivery.auction.book import BidBlock
+from adloom.delivery.auction.request import NOBODY
+from adloom.delivery.index import Market, Placement
+from adloom.delivery.rows import FrequencyCap
+from adloom.ledger.frequency.many import USERS_MAX, Shown
+from adloom.ledger.frequency.windows import Window
+
+LOOK_SECONDS_MAX: Final = 0.25
+AWAY_SECONDS: Final = 1.0  # After a look-up that failed, before the next is tried.
+
+Keys = frozenset[int]
+Then = Callable[[Keys], None]
+NONE_SEEN: Final[Keys] = frozenset()
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class Capped(StrEnum):
+    """What becomes of ads with a cap when it is not known how often they were seen."""
+
+    OFFER = "offer"
+    WITHHOLD = "withhold"
+
+
+class CountsOfMany(Protocol):
+    """Where it is counted what users have seen."""
+
+    async def of(
+        self, user_ids: Sequence[UUID], windows: Sequence[Window], now: datetime, /
+    ) -> list[list[Shown]]:
+        """Tell what is counted of each user, in some windows; UnavailableError where that is not known."""
+        ...
+
+
+class CappedBanners(msgspec.Struct, frozen=True, eq=False):
+    """The banners of a market that one reader may see only so often."""
+
+    caps: Mapping[bytes, tuple[int, Sequence[FrequencyCap]]]  # By the bytes of their ids, with their keys.
+    windows: tuple[Window, ...]
+    keys: Keys
+
+    def seen_enough(self, shown: Sequence[Shown]) -> Keys:
+        """Tell which of them a reader has seen often enough."""
+        found: set[int] = set()
+        for window, banner, times in shown:
+            capped = self.caps.get(bytes.fromhex(banner.replace("-", "")))
+            if capped is not None and any(
+                cap.window is window and times >= cap.impressions_max for cap in capped[1]
+            ):
+                found.add(capped[0])
+        return frozenset(found)
+
+
+class CappedBook:
+    """The capped banners of markets; what a placement has is found out once."""
+
+    def __init__(self) -> None:
+        self._placements: dict[int, tuple[Placement, dict[bytes, tuple[int, Sequence[FrequencyCap]]]]] = {}
+        self._markets: dict[int, tuple[Market, CappedBanners]] = {}  # By the first placement of each.
+
+    def of(self, market: Market) -> CappedBanners:
+        """Give those of a market."""
+        key = ~market[0].key if len(market) == 1 else market[0].key
+        known = self._markets.get(key)
+        if known is not None and (known[0] is market or _is_same(known[0], market)):
+            return known[1]
+        caps: dict[bytes, tuple[int, Sequence[FrequencyCap]]] = {}
+        for placement in market:
+            caps |= self._of_placement(placement)
+        windows = {cap.window for _, of_banner in caps.values() for cap in of_banner}
+        banners = CappedBanners(
+            caps,
+            tuple(window for window in Window if window in windows),
+            frozenset(key for key, _ in caps.values()),
+        )
+        self._markets[key] = market, banners
+        return banners
+
+    def _of_placement(self, placement: Placement) -> dict[bytes, tuple[int, Sequence[FrequencyCap]]]:
+        known = self._placements.get(placement.key)
+        if known is None or known[0] is not placement:
+            caps: dict[bytes, tuple[int, Sequence[FrequencyCap]]] = {}
+            for block in placement.blocks:
+                if isinstance(block, BidBlock) and block.counted:
+                    caps |= {
+                        one.pair[:16]: (one.banner_key, one.frequency)
+                        for one in block.bidders
+                        if one.frequency
+                    }
+            known = self._placements[placement.key] = placement, caps
+        return known[1]
+
+
+class _Waiting(NamedTuple):
+    user_id: UUID
+    banners: CappedBanners
+    then: Then  # Must not raise.
+
+
+class FrequencyLook:
+    """Looks up who has been seen often enough; what is counted is known to the last second."""
+
+    def __init__(
+        self,
+        counts: CountsOfMany,
+        clock: Clock,
+        *,
+        when_away: Capped = Capped.WITHHOLD,
+        without_user: Capped = Capped.WITHHOLD,
+    ) -> None:
+        self._counts = counts
+        self._now = clock.now
+        self._when_away = when_away
+        self._without_user = without_user
+        self._waiting: list[_Waiting] = []
+        self._task: asyncio.Task[None] | None = None
+        self._away_until = 0.0
+        # Plain counters, read by a collector.
+        self.asked = 0
+        self.looked_up = 0  # Round trips, each for many.
+        self.failures = 0
+        self.offered_unknown = 0  # What was seen was not known, and capped ads took part.
+        self.withheld_unknown = 0
+
+    def seen_enough(self, user_id: UUID, banners: CappedBanners, then: Then) -> Keys | None:
+        """Tell which banners take no part; None where it has to be looked up: then it is told as soon as it is known."""
+        if user_id == NOBODY:
+            return self._unknown(self._without_user, banners)
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._away_until:
+            return self._unknown(self._when_away, banners)
+        self.asked += 1
+        self._waiting.append(_Waiting(user_id, banners, then))
+        if self._task is None:
+            self._task = loop.create_task(self._look_on(), name="frequency-look")
+        return None
+
+    async def _look_on(self) -> None:
+        """Answer all who wait, until nobody does."""
+        try:
+            while self._waiting:
+                asking, self._waiting = self._waiting[:USERS_MAX], self._waiting[USERS_MAX:]
+                await self._look(asking)
+        finally:
+            self._task = None
+
+    async def _look(self, asking: Sequence[_Waiting]) -> None:
+        wanted = {window for one in asking for window in one.banners.windows}
+        windows = [window for window in Window if window in wanted]
+        self.looked_up += 1
+        try:
+            async with asyncio.timeout(LOOK_SECONDS_MAX):
+                found = await self._counts.of([one.user_id for one in asking], windows, self._now())
+        except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for ever
+            self.failures += 1
+            self._away_until = asyncio.get_running_loop().time() + AWAY_SECONDS
+            log.warning("frequency_away", requests=len(asking), error=repr(error))
+            for one in asking:
+                one.then(self._unknown(self._when_away, one.banners))
+            return
+        for one, shown in zip(asking, found, strict=True):
+            one.then(one.banners.seen_enough(shown) if shown else NONE_SEEN)
+
+    def _unknown(self, decided: Capped, banners: CappedBanners) -> Keys:
+        if decided is Capped.OFFER:
+            self.offered_unknown += 1
+            return NONE_SEEN
+        self.withheld_unknown += 1
+        return banners.keys
+
+
+def _is_same(one: Market, other: Market) -> bool:
+    return len(one) == len(other) and all(map(operator.is_, one, other))

@@ -1,0 +1,161 @@
+"""Telling the ledger of auctions; no answer waits for that.
+
+Whole auctions are recorded by chance, if the operator wants that, and only so many bytes a second: a
+market of thousands has kilobytes of bids. Of those that are not recorded it is told what was served.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import lru_cache
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from adloom.core.chance import Chance
+from adloom.core.ids import BannerId, CampaignId, RequestId, WrittenId
+from adloom.core.money import Micros
+from adloom.delivery.auction import decide
+from adloom.delivery.auction.noting import Note
+from adloom.delivery.auction.request import LAST_PURCHASE_DAYS, Reader
+from adloom.delivery.index import Placement
+from adloom.ledger.event import CONTEXT_VALUE_MAX, Auctioned, Served, Win, encoded
+from adloom.targeting.context import Context
+
+PAIRS_REMEMBERED_MAX: Final = 4_096
+CONTEXTS_REMEMBERED_MAX: Final = 1_024
+ROOM_SECONDS: Final = 2  # Of the bytes a second: how much more than them may come at once.
+ENTRY_BYTES: Final = 300  # Of an auction without its bids.
+
+Tell = Callable[[bytes], object]
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """An auction that was held."""
+
+    auction_id: WrittenId
+    user_id: UUID
+    placement_type: str
+    named: Placement | None  # The placement that the request named.
+    won_on: Placement | None
+    win: decide.Win | None
+    floor: Micros
+    context: Context
+    reader: Reader
+    scoring: str
+    scoring_version: int
+    now: datetime
+    note: Note | None  # None where it is not recorded.
+
+
+class AuctionRecorder:
+    """Decides which auctions are recorded, and tells of them; `tell` takes an entry of the ledger, and does not wait."""
+
+    def __init__(self, tell: Tell, chance: Chance, *, sample_rate: float, bytes_per_second: int) -> None:
+        self._tell = tell
+        self._chance = chance
+        self._sample_rate = sample_rate
+        self._bytes_per_second = bytes_per_second
+        self._room = bytes_per_second * ROOM_SECONDS
+        self._second = 0
+        # Plain counters, read by a collector.
+        self.recorded = 0
+        self.left_out = 0  # Since there were too many.
+        self.sampled_out = 0
+
+    def is_wanted(self, second: int) -> bool:
+        """Tell whether the next auction is recorded whole."""
+        if self._sample_rate < 1 and self._chance.random() >= self._sample_rate:
+            self.sampled_out += 1
+            return False
+        if second != self._second:
+            gained = max(0, second - self._second) * self._bytes_per_second
+            self._room = min(self._room + gained, self._bytes_per_second * ROOM_SECONDS)
+            self._second = second
+        if self._room <= 0:
+            self.left_out += 1
+            return False
+        return True
+
+    def tell(self, held: Held) -> None:
+        """Tell of an auction."""
+        note, win = held.note, held.win
+        if note is not None:
+            # To look at a candidate costs about as much as to tell a byte.
+            self._room -= ENTRY_BYTES + len(note.bids) + note.looked_at
+            self.recorded += 1
+            self._tell(encoded(_auctioned(held, note)))
+        elif win is not None:
+            self._tell(encoded(_served(held, win)))
+
+
+def _auctioned(held: Held, note: Note) -> Auctioned:
+    win = held.win
+    return Auctioned(
+        auction_id=RequestId(UUID(bytes=held.auction_id.bytes)),
+        user_id=held.user_id,
+        placement_id=None if held.named is None else held.named.id,
+        placement_type=held.placement_type,
+        held_at=held.now,
+        context=_context_of(held.context, held.reader.last_purchase_days),
+        scoring=held.scoring,
+        scoring_version=held.scoring_version,
+        floor=held.floor,
+        winner=None if win is None else _winner(win, held),
+        bid_count=note.bid_count,
+        bids=note.bids if win is None else note.won(),
+        removed=note.removed,
+    )
+
+
+def _winner(win: decide.Win, held: Held) -> Win:
+    assert held.won_on is not None, "who wins does so somewhere"
+    banner_id, campaign_id = _ids_of(win.bidder.pair)
+    return Win(
+        banner_id=banner_id,
+        campaign_id=campaign_id,
+        placement_id=held.won_on.id,
+        final_price=win.final,
+        ecpm=win.ecpm,
+        charge=win.charge,
+    )
+
+
+def _served(held: Held, win: decide.Win) -> Served:
+    assert held.won_on is not None, "who wins does so somewhere"
+    banner_id, campaign_id = _ids_of(win.bidder.pair)
+    return Served(
+        request_id=RequestId(UUID(bytes=held.auction_id.bytes)),
+        slot=0,
+        banner_id=banner_id,
+        placement_id=held.won_on.id,
+        campaign_id=campaign_id,
+        placement_type=held.placement_type,
+        served_at=held.now,
+        user_id=held.user_id,
+        final_price=win.final,
+        winning_ecpm=win.ecpm,
+    )
+
+
+@lru_cache(PAIRS_REMEMBERED_MAX)
+def _ids_of(pair: bytes) -> tuple[BannerId, CampaignId]:
+    return BannerId(UUID(bytes=pair[:16])), CampaignId(UUID(bytes=pair[16:]))
+
+
+@lru_cache(CONTEXTS_REMEMBERED_MAX)
+def _context_of(context: Context, last_purchase_days: int | None) -> dict[str, str]:
+    """Write down what was known of the request, by the names of the API; nobody changes it."""
+    known = {
+        "device": context.device,
+        "country": context.country,
+        "language": context.language,
+        "loginState": "true" if context.is_logged_in else "false",
+        "newVisitor": "true" if context.is_new_visitor else "false",
+        "referrerDomain": context.referrer_domain,
+        "segment": context.segment,
+        "hour": str(context.hour),
+        "day": str(context.day),
+        LAST_PURCHASE_DAYS: None if last_purchase_days is None else str(last_purchase_days),
+    }
+    return {name: value[:CONTEXT_VALUE_MAX] for name, value in known.items() if value is not None}

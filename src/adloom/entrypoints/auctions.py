@@ -1,0 +1,134 @@
+"""The auctions of a delivery process, and what they show to Prometheus."""
+
+from random import SystemRandom  # noqa: TID251 - chance begins here
+from typing import NamedTuple
+
+from adloom.auction.bid import OwnBids
+from adloom.auction.score import HEURISTIC, Heuristic, Scoring
+from adloom.core.clock import Clock
+from adloom.core.ids import SystemIds
+from adloom.delivery.auction.api import AuctionRoutes
+from adloom.delivery.auction.auctioneer import Auctioneer
+from adloom.delivery.auction.encode import AdEncoder
+from adloom.delivery.auction.frequency import Capped, FrequencyLook
+from adloom.delivery.auction.holding import WinHolder
+from adloom.delivery.auction.model_keeper import ModelKeeper
+from adloom.delivery.auction.record import AuctionRecorder
+from adloom.delivery.auction.stand import Stands
+from adloom.delivery.auction.telling import GatheringTeller
+from adloom.delivery.context import ContextReader
+from adloom.delivery.leases import LeaseBook
+from adloom.delivery.publish import IndexKeeper
+from adloom.delivery.shelves import Shelves
+from adloom.ledger.append import LedgerAppender
+from adloom.ledger.frequency.many import FrequencyOfMany
+from adloom.ledger.token import TokenKeys
+from adloom.runtime.metrics import Metrics
+from adloom.runtime.settings import DeliverySettings
+from adloom.runtime.valkey import Valkey
+
+
+class Auctions(NamedTuple):
+    """What serves by auction, and what counts there."""
+
+    routes: AuctionRoutes
+    frequency: FrequencyLook
+    recorder: AuctionRecorder
+    teller: GatheringTeller
+
+
+def make_stands(settings: DeliverySettings, shelves: Shelves, models: ModelKeeper) -> Stands:
+    """Put together what markets have to auction off."""
+    own_bids = OwnBids(settings.auctions.own_bids)
+    return Stands(shelves, policies=_policies(models), own_bids=own_bids)
+
+
+def make_auctions(  # noqa: PLR0913 - a composition root names them all
+    settings: DeliverySettings,
+    keeper: IndexKeeper,
+    valkey: Valkey,
+    clock: Clock,
+    *,
+    keys: TokenKeys,
+    contexts: ContextReader,
+    models: ModelKeeper,
+    lease_book: LeaseBook,
+    appender: LedgerAppender,
+) -> Auctions:
+    """Put the auctions of a process together."""
+    wanted = settings.auctions
+    frequency = FrequencyLook(
+        FrequencyOfMany(valkey),
+        clock,
+        when_away=Capped(wanted.frequency_when_away),
+        without_user=Capped(wanted.frequency_without_user),
+    )
+    teller = GatheringTeller(appender.tell)
+    recorder = AuctionRecorder(
+        teller.tell,
+        SystemRandom(),
+        sample_rate=wanted.sample_rate,
+        bytes_per_second=wanted.record_bytes_per_second,
+    )
+    holder = WinHolder(keeper.shelves, keeper.cap_book, lease_book)
+    routes = AuctionRoutes(
+        lambda: keeper.current,
+        clock,
+        SystemIds(),
+        stands=keeper.stands,
+        policies=_policies(models),
+        auctioneer=Auctioneer(keeper.stands, contexts, holder, keeper.shelves.reason_of),
+        encoder=AdEncoder(keys.signer, public_url=settings.public_url),
+        frequency=frequency,
+        recorder=recorder,
+    )
+    return Auctions(routes, frequency, recorder, teller)
+
+
+def _policies(models: ModelKeeper) -> dict[str, Scoring]:
+    return {HEURISTIC: Heuristic(), models.name: models}
+
+
+def register_auctions(metrics: Metrics, auctions: Auctions) -> None:
+    """Show what became of auctions, and how often it was not known what a reader has seen."""
+    routes, frequency, recorder, _ = auctions
+    metrics.counters(
+        "adloom_auctions",
+        "Auctions by outcome; all but won are answered 204, by what was in the way.",
+        "outcome",
+        lambda: {"won": routes.won, **routes.unfilled},
+    )
+    metrics.counter(
+        "adloom_auction_revenue_micros",
+        "Final prices of all that was won, as if each was seen once.",
+        lambda: routes.revenue_micros,
+    )
+    metrics.counters(
+        "adloom_auction_records",
+        "Auctions by whether the ledger was told of all their bids.",
+        "outcome",
+        lambda: {
+            "recorded": recorder.recorded,
+            "sampled_out": recorder.sampled_out,
+            "left_out": recorder.left_out,
+        },
+    )
+    metrics.counters(
+        "adloom_frequency_looks",
+        "Requests that depended on what the reader has seen, and round trips for that.",
+        "what",
+        lambda: {
+            "requests": frequency.asked,
+            "round_trips": frequency.looked_up,
+            "failures": frequency.failures,
+        },
+    )
+    metrics.counters(
+        "adloom_frequency_unknown",
+        "Requests whose reader's impressions were not known, by what became of capped ads.",
+        "capped_ads",
+        lambda: {
+            "offered": frequency.offered_unknown,
+            "withheld": frequency.withheld_unknown,
+        },
+    )

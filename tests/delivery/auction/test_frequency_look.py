@@ -1,0 +1,128 @@
+"""Frequency caps are looked up where they matter, for many at once, and never hold up an answer for long."""
+
+import asyncio
+
+import pytest
+
+from adloom.delivery.auction.frequency import Capped
+from adloom.delivery.rows import AssignmentRow, FrequencyCap
+from adloom.ledger.event import Auctioned, Removed
+from adloom.ledger.frequency.many import Shown
+from adloom.ledger.frequency.windows import Window
+from tests.delivery.auction.counter import USER, Counter, ad_in
+from tests.delivery.auction.marketplace import a_row
+from tests.support.rows import an_id
+
+pytestmark = pytest.mark.anyio
+
+TWICE_A_DAY = (FrequencyCap(Window.DAY, 2), FrequencyCap(Window.LIFETIME, 5))
+NOBODY = "00000000-0000-0000-0000-000000000000"
+
+
+def capped(number: int, bid: str) -> AssignmentRow:
+    return a_row(number, bid, frequency=TWICE_A_DAY)
+
+
+def name_of(number: int) -> str:
+    return str(a_row(number, "1").banner_id)
+
+
+def seen(number: int, times: int, window: Window = Window.DAY) -> Shown:
+    return Shown(window, name_of(number), times)
+
+
+async def test_without_a_cap_nobody_is_asked() -> None:
+    counter = Counter(a_row(1, "2.00"), a_row(2, "1.00"), capped(3, "0.50"))
+
+    assert counter.served() is not None
+    assert counter.counts.asked == []
+
+
+async def test_who_has_seen_an_ad_often_enough_gets_the_next() -> None:
+    counter = Counter(capped(1, "3.00"), a_row(2, "2.00"), a_row(3, "1.00"))
+    counter.counts.shown[USER] = [seen(1, 2)]
+
+    ad = await counter.served_later()
+
+    assert ad is not None
+    assert (ad["adId"], ad["finalPrice"]) == (name_of(2), 1.01)
+    [auction] = counter.entries()
+    assert isinstance(auction, Auctioned)
+    assert auction.removed == (Removed("frequency_cap", 1),)
+
+
+async def test_who_has_not_gets_it() -> None:
+    counter = Counter(capped(1, "3.00"), a_row(2, "2.00"))
+    counter.counts.shown[USER] = [seen(1, 1), seen(1, 4, Window.LIFETIME)]
+
+    ad = await counter.served_later()
+
+    assert ad is not None
+    assert ad["adId"] == name_of(1)
+
+
+async def test_every_cap_of_a_banner_holds() -> None:
+    counter = Counter(capped(1, "3.00"), a_row(2, "2.00"))
+    counter.counts.shown[USER] = [seen(1, 1), seen(1, 5, Window.LIFETIME)]
+
+    ad = await counter.served_later()
+
+    assert ad is not None
+    assert ad["adId"] == name_of(2)
+    assert counter.counts.windows == [[Window.DAY, Window.LIFETIME]]
+
+
+async def test_the_second_bid_does_not_count_where_it_was_seen_often_enough() -> None:
+    counter = Counter(a_row(1, "3.00"), capped(2, "2.00"), a_row(3, "1.00"))
+    counter.counts.shown[USER] = [seen(2, 2)]
+
+    ad = await counter.served_later()
+
+    assert ad is not None
+    assert (ad["adId"], ad["finalPrice"]) == (name_of(1), 1.01)
+
+
+async def test_those_who_ask_at_the_same_time_share_a_look_up() -> None:
+    counter = Counter(capped(1, "3.00"), a_row(2, "2.00"))
+    users = [an_id(100 + number) for number in range(20)]
+    counter.counts.shown = {user: [seen(1, 2)] for user in users[::2]}
+
+    answers = [counter.ask(userId=str(user)) for user in users]
+    ads = [ad_in(await answer) for answer in answers if isinstance(answer, asyncio.Future)]
+
+    assert [ad and ad["adId"] for ad in ads] == [name_of(2), name_of(1)] * 10
+    assert counter.counts.asked == [users]
+
+
+@pytest.mark.parametrize(("when_away", "expected"), [(Capped.WITHHOLD, 2), (Capped.OFFER, 1)])
+async def test_when_it_is_not_known_the_operator_has_decided(when_away: Capped, expected: int) -> None:
+    counter = Counter(capped(1, "3.00"), a_row(2, "2.00"), when_away=when_away)
+    counter.counts.is_away = True
+
+    first = await counter.served_later()
+    second = counter.served()  # For a while nobody asks again.
+
+    assert [one and one["adId"] for one in (first, second)] == [name_of(expected)] * 2
+    assert len(counter.counts.asked) == 1
+    look = counter.frequency
+    assert (look.failures, look.withheld_unknown + look.offered_unknown) == (1, 2)
+
+
+@pytest.mark.parametrize(("without_user", "expected"), [(Capped.WITHHOLD, 2), (Capped.OFFER, 1)])
+async def test_of_a_user_whom_nobody_knows_nothing_is_asked(without_user: Capped, expected: int) -> None:
+    counter = Counter(capped(1, "3.00"), a_row(2, "2.00"), without_user=without_user)
+
+    ad = counter.served(userId=NOBODY)
+
+    assert ad is not None
+    assert ad["adId"] == name_of(expected)
+    assert "?" not in ad["impressionUrl"]
+    assert counter.counts.asked == []
+
+
+async def test_nobody_is_left_when_all_were_seen_often_enough() -> None:
+    counter = Counter(capped(1, "3.00"))
+    counter.counts.shown[USER] = [seen(1, 2)]
+
+    assert await counter.served_later() is None
+    assert counter.routes.unfilled == {"nobody": 0, "frequency_cap": 1, "not_held": 0}

@@ -1,0 +1,92 @@
+"""A delivery process has the newest model that can be read, without asking for it."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from adloom.auction.model import Model
+from adloom.auction.score import Scoring, Signals
+from adloom.auction.training import Example, Learner
+from adloom.core.clock import ManualClock
+from adloom.delivery.auction.model_keeper import ModelKeeper
+from adloom.ledger.learning.publish import MODEL, MODEL_NOTICES, ModelPublisher
+from adloom.runtime.valkey import Valkey
+from tests.auction.test_learned_scoring import SomeAd
+from tests.support.eventually import eventually
+
+NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
+FEED = Signals(placement_type="feed")
+HEURISTIC = 20_000_000
+
+
+def a_model(version: int) -> Model:
+    learner = Learner()
+    for _ in range(200):
+        learner.learn(Example(1, 2, 3, FEED, is_clicked=True))
+    return learner.model(version=version, at=NOW.timestamp())
+
+
+@contextlib.asynccontextmanager
+async def kept(valkey: Valkey) -> AsyncGenerator[ModelKeeper]:
+    keeper, stop = ModelKeeper(valkey, ManualClock(NOW + timedelta(minutes=1))), asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(keeper.run(stop))
+        yield keeper
+        stop.set()
+
+
+def test_a_keeper_is_a_policy(valkey: Valkey) -> None:
+    policy: Scoring = ModelKeeper(valkey, ManualClock(NOW))
+
+    assert policy.name == "learned"
+
+
+async def test_without_a_model_learned_is_the_heuristic(valkey: Valkey) -> None:
+    keeper = ModelKeeper(valkey, ManualClock(NOW))
+    await keeper.load()
+
+    assert (keeper.version, keeper.age_seconds()) == (0, 0.0)
+    assert keeper.scorer(FEED).ctr(SomeAd()) == HEURISTIC
+
+
+async def test_a_model_that_was_there_before_is_used(valkey: Valkey) -> None:
+    await ModelPublisher(valkey).publish(a_model(3))
+    async with kept(valkey) as keeper:
+        await eventually(lambda: keeper.version == 3, seconds=5)
+
+    assert keeper.scorer(FEED).ctr(SomeAd()) > HEURISTIC
+    assert (keeper.examples, keeper.age_seconds(), keeper.loads) == (200, 60.0, 1)
+
+
+async def test_a_model_is_used_as_soon_as_it_is_published(valkey: Valkey) -> None:
+    async with kept(valkey) as keeper:
+        for version in (1, 2):
+            await ModelPublisher(valkey).publish(a_model(version))
+            await eventually(lambda version=version: keeper.version == version, seconds=5)
+
+
+async def test_a_keeper_that_is_cancelled_ends_whatever_it_is_at(valkey: Valkey) -> None:
+    model = a_model(1)
+    for step in range(10):
+        running = asyncio.ensure_future(ModelKeeper(valkey, ManualClock(NOW)).run(asyncio.Event()))
+        await ModelPublisher(valkey).publish(model)
+        await asyncio.sleep(0.0005 * step)
+        running.cancel()
+        done, _ = await asyncio.wait([running], timeout=5)
+
+        assert done
+
+
+@pytest.mark.parametrize("blob", [b"", b"nonsense"])
+async def test_a_model_that_cannot_be_read_leaves_the_last_one_in_use(valkey: Valkey, blob: bytes) -> None:
+    await ModelPublisher(valkey).publish(a_model(3))
+    async with kept(valkey) as keeper:
+        await eventually(lambda: keeper.version == 3, seconds=5)
+        await valkey.set(MODEL, blob)
+        await valkey.publish(MODEL_NOTICES, "4")
+        await eventually(lambda: keeper.failures == 1, seconds=5)
+
+    assert keeper.version == 3

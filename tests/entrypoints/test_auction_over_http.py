@@ -1,0 +1,383 @@
+"""Auctions on the real product: who wins, at which price, what is charged, recorded and explained, over HTTP."""
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx
+import pytest
+
+from tests.support.product import Product, adloom, an_open_folder, wait_until
+
+pytestmark = pytest.mark.process
+
+SERVED_SECONDS_MAX = 10.0
+CHARGED_SECONDS_MAX = 20.0
+RECORDED_SECONDS_MAX = 5.0
+
+
+class Market:
+    """Somebody who auctions placements off, and asks for ads as a page would."""
+
+    def __init__(self, product: Product, admin: httpx.Client, page: httpx.Client) -> None:
+        self.product = product
+        self.admin = admin
+        self.page = page
+        self._made = 0
+
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        answer = self.admin.post(path, json=body)
+        assert answer.status_code == 201, answer.text
+        return answer.json()
+
+    def a_placement(self, **fields: Any) -> dict[str, Any]:
+        """Make a placement of a type of its own."""
+        self._made += 1
+        name = f"market-{self._made}"
+        kind = {"slug": name, "label": "M", "layoutType": "full_static", "placementType": name}
+        return self.post("/admin/placements", {**kind, "delivery": "auction", **fields})
+
+    def an_ad(self, placement: dict[str, Any], title: str, **parts: dict[str, Any]) -> dict[str, str]:
+        banner = self.post(
+            "/admin/banners",
+            {
+                "title": title,
+                "primaryImageUrl": "https://cdn.example.com/a.png",
+                "ctaUrl": "https://shop.example.com/",
+                **parts.get("banner", {}),
+            },
+        )
+        for cap in parts.get("caps", {}).items():
+            window, most = cap
+            body = {"adId": banner["id"], "maxImpressionsPerUser": most, "window": window}
+            self.post("/api/v1/admin/frequency/caps", body)
+        campaign = self.post(
+            "/admin/campaigns", {"name": title, "pacingStrategy": "Accelerated", **parts.get("campaign", {})}
+        )
+        links = f"/admin/campaigns/{campaign['id']}/placements"
+        self.post(links, {"placementId": placement["id"]})
+        self.post(f"{links}/{placement['id']}/banners", {"bannerId": banner["id"]})
+        if "rule" in parts:
+            self.post("/admin/targeting-rules", {"campaignId": campaign["id"], **parts["rule"]})
+        assert self.admin.patch(f"/admin/campaigns/{campaign['id']}/activate").status_code == 200
+        return {"adId": banner["id"], "campaignId": campaign["id"]}
+
+    def asked(self, placement: dict[str, Any], **body: Any) -> httpx.Response:
+        given = {"userId": str(uuid4()), "placementType": placement["placementType"], **body}
+        return self.page.post("/api/v1/ads/serve", json=given)
+
+    def won(self, placement: dict[str, Any], **body: Any) -> dict[str, Any] | None:
+        answer = self.asked(placement, **body)
+        assert answer.status_code in {200, 204}, answer.text
+        return answer.json() if answer.status_code == 200 else None
+
+    def winner(self, placement: dict[str, Any], **body: Any) -> str | None:
+        won = self.won(placement, **body)
+        return None if won is None else won["headline"]
+
+    def settled(self, placement: dict[str, Any], title: str, **body: Any) -> dict[str, Any]:
+        """Wait until an ad wins, which was the last to be made."""
+        found: list[dict[str, Any]] = []
+
+        def has_won() -> bool:
+            answer = self.asked(placement, **body)
+            if answer.status_code == 200:
+                found[:] = [answer.json()]
+            return bool(found) and found[0]["headline"] == title
+
+        wait_until(has_won, seconds=SERVED_SECONDS_MAX, what=f"{title} wins")
+        return found[0]
+
+    def explained(self, placement: dict[str, Any], **body: Any) -> dict[str, Any]:
+        given = {"userId": str(uuid4()), "placementType": placement["placementType"], **body}
+        answer = self.admin.post("/api/v1/ads/explain", json=given)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def spent(self, campaign_id: str) -> int:
+        today = datetime.now(UTC).date().isoformat()
+        query = {"from": today, "to": today, "campaignId": campaign_id}
+        return self.admin.get("/admin/stats/banners", params=query).json()["totals"]["spendPaisa"]
+
+
+@pytest.fixture(scope="module")
+def market() -> Iterator[Market]:
+    with an_open_folder() as folder, Product(folder / "data", "--empty") as product:
+        product.wait_until_ready()
+        headers = {"Authorization": f"Bearer {product.token('admin')}"}
+        with (
+            httpx.Client(base_url=product.control_url, headers=headers, timeout=30) as admin,
+            httpx.Client(base_url=product.delivery_url, timeout=30) as page,
+        ):
+            yield Market(product, admin, page)
+
+
+def cpm(bid: float, **fields: Any) -> dict[str, Any]:
+    return {"bidType": "cpm", "bidAmount": bid, **fields}
+
+
+def cpc(bid: float, **fields: Any) -> dict[str, Any]:
+    return {"bidType": "cpc", "bidAmount": bid, **fields}
+
+
+def test_impressions_beat_clicks_and_the_other_way_round_as_clicks_are_likely(market: Market) -> None:
+    placement = market.a_placement()
+    market.an_ad(placement, "impressions", campaign=cpm(5.5))
+    market.an_ad(placement, "clicks", campaign=cpc(0.25))
+    high_intent = {"segment": "high-intent"}
+
+    # A click is worth 5.00 a thousand impressions at 2 %, and 6.25 where it is a quarter more likely.
+    eager = market.settled(placement, "clicks", userContext=high_intent)
+    others = market.won(placement)
+
+    assert (eager["finalPrice"], eager["adFormat"]) == (5.51, "single_image")
+    assert others is not None
+    assert (others["headline"], others["finalPrice"]) == ("impressions", 5.01)
+
+
+def test_a_floor_is_paid_by_who_is_alone_over_it(market: Market) -> None:
+    placement = market.a_placement(floorCpm=2)
+    market.an_ad(placement, "under", campaign=cpm(1.99))
+    assert market.won(placement) is None
+    market.an_ad(placement, "over", campaign=cpm(3))
+
+    assert market.settled(placement, "over")["finalPrice"] == 2
+
+
+def test_the_older_campaign_wins_a_tie(market: Market) -> None:
+    placement = market.a_placement()
+    market.an_ad(placement, "lower", campaign=cpm(1))
+    market.an_ad(placement, "older", campaign=cpm(2))
+    market.settled(placement, "older")
+    market.an_ad(placement, "younger", campaign=cpm(2))
+    # Once the price is known to be the tie's, the younger takes part.
+    wait_until(
+        lambda: (market.won(placement) or {}).get("finalPrice") == 2,
+        seconds=SERVED_SECONDS_MAX,
+        what="the younger takes part",
+    )
+
+    assert {market.winner(placement) for _ in range(10)} == {"older"}
+
+
+def test_bids_of_one_advertiser_do_not_raise_its_price(market: Market) -> None:
+    payer = market.post("/admin/advertisers", {"name": "One"})
+    placement = market.a_placement()
+    market.an_ad(placement, "other", campaign=cpm(1))
+    market.an_ad(placement, "second", campaign=cpm(4, advertiserId=payer["id"]))
+    market.an_ad(placement, "first", campaign=cpm(5, advertiserId=payer["id"]))
+
+    assert market.settled(placement, "first")["finalPrice"] == 1.01
+
+
+def test_the_second_price_is_what_is_charged(market: Market) -> None:
+    placement = market.a_placement()
+    market.an_ad(placement, "second", campaign=cpm(399.99))
+    ad = market.an_ad(placement, "first", campaign=cpm(1_000, budgetDailyPaisa=1_000))
+
+    offer = market.settled(placement, "first")
+    assert offer["finalPrice"] == 400
+    assert market.page.get(offer["impressionUrl"]).status_code == 200
+
+    # 400 a thousand are 0.40 an impression.
+    wait_until(lambda: market.spent(ad["campaignId"]) == 40, seconds=CHARGED_SECONDS_MAX, what="a charge")
+
+
+def test_a_click_is_charged_at_its_share_of_the_bid(market: Market) -> None:
+    placement = market.a_placement()
+    market.an_ad(placement, "second", campaign=cpm(9.99))
+    # 1.00 a click is 20.00 a thousand impressions; 10.00 is half of it.
+    ad = market.an_ad(placement, "first", campaign=cpc(1, budgetDailyPaisa=1_000))
+
+    offer = market.settled(placement, "first")
+    report = {"adId": ad["adId"], "userId": str(uuid4()), "trackingToken": offer["trackingToken"]}
+    for _ in range(2):
+        assert market.page.post("/api/v1/ads/events/impression", json=report).status_code == 202
+        assert market.page.post("/api/v1/ads/events/click", json=report).status_code == 202
+
+    wait_until(lambda: market.spent(ad["campaignId"]) == 50, seconds=CHARGED_SECONDS_MAX, what="a charge")
+
+
+def test_a_budget_of_one_impression_buys_exactly_one(market: Market) -> None:
+    placement = market.a_placement(floorCpm=500)
+    market.an_ad(placement, "once", campaign=cpm(500, budgetDailyPaisa=50))
+
+    market.settled(placement, "once")
+
+    assert [market.won(placement) for _ in range(20)] == [None] * 20
+
+
+def test_a_frequency_cap_stops_at_its_last_impression_within_a_second(market: Market) -> None:
+    placement = market.a_placement()
+    market.an_ad(placement, "often", campaign=cpm(1))
+    ad = market.an_ad(placement, "twice", campaign=cpm(2), caps={"Day": 2, "Lifetime": 5})
+    user = str(uuid4())
+    market.settled(placement, "twice")
+
+    for number in range(2):
+        offer = market.won(placement, userId=user)
+        assert offer is not None
+        assert offer["headline"] == "twice", number
+        if number:
+            assert market.page.get(offer["impressionUrl"]).status_code == 200
+        else:
+            report = {"adId": ad["adId"], "userId": user, "trackingToken": offer["trackingToken"]}
+            assert market.page.post("/api/v1/ads/events/impression", json=report).status_code == 202
+
+    wait_until(lambda: market.winner(placement, userId=user) == "often", seconds=1.0, what="the cap")
+    assert market.winner(placement) == "twice"
+    removed = {
+        one["adId"]: one["removedBy"] for one in market.explained(placement, userId=user)["candidates"]
+    }
+    assert removed[ad["adId"]] == "frequency_cap"
+
+
+def test_an_explanation_agrees_with_what_is_served_and_recorded(market: Market) -> None:
+    placement = market.a_placement(floorCpm=0.5)
+    ads = {
+        "mobile": market.an_ad(
+            placement,
+            "mobile",
+            campaign=cpm(9),
+            rule={"ruleType": "device", "operator": "in", "value": ["mobile"]},
+        ),
+        "under": market.an_ad(placement, "under", campaign=cpm(0.4)),
+        "second": market.an_ad(placement, "second", campaign=cpc(0.1)),
+        "first": market.an_ad(placement, "first", campaign=cpm(4), banner={"videoUrl": "https://cdn/a.mp4"}),
+    }
+    context = {"device": "desktop", "country": "DE"}
+
+    offer = market.settled(placement, "first", userContext=context)
+    told = market.explained(placement, userContext=context)
+
+    assert (told["winner"], told["finalPrice"]) == (offer["adId"], offer["finalPrice"])
+    assert (offer["finalPrice"], offer["adFormat"]) == (2.01, "video")
+    # Its quality is 1.1, so 2.01 of 4.40 are 1.8273 of the 4.00 that were bid.
+    assert told["charge"] == 1.8273
+    by_ad = {one["adId"]: one for one in told["candidates"]}
+    outcomes = {
+        name: (by_ad[ad["adId"]]["outcome"], by_ad[ad["adId"]]["removedBy"]) for name, ad in ads.items()
+    }
+    assert outcomes == {
+        "first": ("won", None),
+        "second": ("lost", None),
+        "under": ("removed", "floor"),
+        "mobile": ("removed", "targeting:device"),
+    }
+    second = by_ad[ads["second"]["adId"]]
+    assert (second["bidAmount"], second["predictedCtr"], second["ecpm"]) == (100, 0.02, 2)
+    # The winner's campaign is the younger one, so as much as it has is enough.
+    assert second["wouldHaveToBid"] == 0.22
+
+    auction = recorded(market, offer["auctionId"])
+    assert auction["winningAdId"] == offer["adId"]
+    assert (auction["finalPrice"], auction["winningeCPM"], auction["bidCount"]) == (2.01, 4.4, 2)
+    assert {one["adId"]: (one["outcome"], one["removedBy"]) for one in auction["bids"]} == {
+        one["adId"]: (one["outcome"], one["removedBy"]) for one in told["candidates"]
+    }
+
+
+def recorded(market: Market, auction_id: str) -> dict[str, Any]:
+    path = f"/api/v1/admin/auctions/{auction_id}"
+    wait_until(
+        lambda: market.admin.get(path).status_code == 200, seconds=RECORDED_SECONDS_MAX, what="the auction"
+    )
+    return market.admin.get(path).json()
+
+
+def test_an_advertiser_is_told_of_its_own_candidates_only(market: Market) -> None:
+    payer = market.post("/admin/advertisers", {"name": "Two"})
+    placement = market.a_placement()
+    own = market.an_ad(placement, "own", campaign=cpm(1, advertiserId=payer["id"]))
+    market.an_ad(placement, "other", campaign=cpm(2))
+    market.settled(placement, "other")
+    token = market.product.token("advertiser", "--account", payer["id"])
+
+    answer = market.admin.post(
+        "/api/v1/ads/explain",
+        json={"userId": str(uuid4()), "placement": placement["slug"]},
+        headers={"Authorization": f"Bearer {token}"},
+    )
+
+    told = answer.json()
+    assert (told["winner"], told["finalPrice"], told["charge"]) == (None, None, None)
+    assert [(one["adId"], one["outcome"]) for one in told["candidates"]] == [
+        (None, "won"),
+        (own["adId"], "lost"),
+    ]
+    assert told["candidates"][1]["wouldHaveToBid"] == 2
+
+
+def test_a_publisher_is_told_nothing(market: Market) -> None:
+    token = market.product.token("publisher")
+
+    answer = market.admin.post(
+        "/api/v1/ads/explain",
+        json={"userId": str(uuid4())},
+        headers={"Authorization": f"Bearer {token}"},
+    )
+
+    assert answer.status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "field"),
+    [
+        ({"userId": "x"}, 400, "userId"),
+        ({}, 400, "userId"),
+        ({"userId": str(UUID(int=1)), "userContext": {"device": 1}}, 400, "userContext.device"),
+        ({"userId": str(UUID(int=1)), "userContext": {str(n): "" for n in range(4_000)}}, 400, "userContext"),
+        ({"userId": str(UUID(int=1)), "placementType": "nowhere"}, 404, None),
+        ({"userId": str(UUID(int=1)), "placement": "nowhere"}, 404, None),
+        ({"userId": str(UUID(int=1)), "userContext": {f"key-{n}": "" for n in range(10_000)}}, 413, None),
+        ({"userId": str(UUID(int=1)), "userContext": {"a": "b" * 10_000_000}}, 413, None),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_what_makes_no_sense_is_refused_quickly(
+    market: Market, body: dict[str, Any], status: int, field: str | None
+) -> None:
+    started_at = time.monotonic()
+    answer = market.page.post("/api/v1/ads/serve", json=body)
+
+    assert time.monotonic() - started_at < 5
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    if field is not None:
+        assert [one["field"] for one in answer.json()["errors"]] == [field]
+
+
+def test_a_report_without_a_token_counts_for_the_one_placement_of_its_ad(market: Market) -> None:
+    placement, elsewhere = market.a_placement(), market.a_placement()
+    ad = market.an_ad(placement, "one", campaign=cpm(1))
+    market.settled(placement, "one")
+    report = {"adId": ad["adId"], "userId": str(uuid4()), "timestamp": datetime.now(UTC).isoformat()}
+
+    for _ in range(3):
+        assert market.page.post("/api/v1/ads/events/impression", json=report).status_code == 202
+    today = datetime.now(UTC).date().isoformat()
+    query = {"from": today, "to": today, "placementId": placement["id"]}
+
+    def counted() -> int:
+        return market.admin.get("/admin/stats/banners", params=query).json()["totals"]["impressions"]
+
+    wait_until(lambda: counted() == 1, seconds=CHARGED_SECONDS_MAX, what="an impression")
+    links = f"/admin/campaigns/{ad['campaignId']}/placements"
+    market.post(links, {"placementId": elsewhere["id"]})
+    market.post(f"{links}/{elsewhere['id']}/banners", {"bannerId": ad["adId"]})
+    market.settled(elsewhere, "one")
+    refused = market.page.post("/api/v1/ads/events/impression", json=report)
+    unknown = market.page.post("/api/v1/ads/events/click", json={**report, "adId": str(uuid4())})
+
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "trackingToken")
+    assert (unknown.status_code, unknown.json()["errorCode"]) == (404, "BANNER_NOT_FOUND")
+
+
+def test_the_doctor_proves_the_bill(market: Market) -> None:
+    today = datetime.now(UTC).date().isoformat()
+
+    proof = adloom("doctor", "--money", "--day", today, "--data-dir", str(market.product.data_dir))
+
+    assert (proof.code, "The books agree." in proof.out) == (0, True), proof
