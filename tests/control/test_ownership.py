@@ -10,10 +10,12 @@ from uuid import UUID
 import pytest
 
 from adloom.core.actor import Role
-from adloom.core.ids import SystemIds
+from adloom.core.ids import BannerId, CampaignId, SystemIds
 from adloom.entrypoints.control import openapi_document
 from adloom.ledger.event import Mark
 from adloom.runtime.postgres import Pool
+from tests.ledger.builders import a_bid, an_auction
+from tests.support.auctions import fold_auctions
 from tests.support.control import Client, ControlPlane, problem
 from tests.support.event_rows import EventRows
 
@@ -29,6 +31,8 @@ TABLES = (
     "campaign_placements",
     "banner_assignments",
     "campaign_targeting_rules",
+    "frequency_caps",
+    "auction.auctions",
     "api_keys",
     "erased_users",
 )
@@ -43,6 +47,8 @@ STOLEN: dict[str, dict[str, Any]] = {
     "/admin/sites/{site_id}": {"name": "Stolen"},
     "/admin/references/{kind}": {"id": 8, "label": "Made up"},
     "/admin/targeting-rules/{rule_id}": {"value": ["AT"]},
+    "/api/v1/admin/frequency/caps": {"adId": "{banner_id}", "maxImpressionsPerUser": 1},
+    "/api/v1/admin/budget/campaigns/{campaign_id}/reset": {"reason": "Mine now"},
     "/admin/banners/{banner_id}/schedule": {"expiresAt": "2026-11-01T00:00:00Z"},
     "/admin/placements/{placement_id}": {"label": "Stolen", "isActive": False},
     "/admin/banners/{banner_id}": {"title": "Stolen", "isActive": False},
@@ -59,7 +65,7 @@ OPERATIONS = [
     (method.upper(), path)
     for path, operations in PATHS.items()
     for method in operations
-    if path.startswith("/admin")
+    if path.startswith(("/admin", "/api/v1/admin"))
 ]
 ON_ONE_THING = [(method, path) for method, path in OPERATIONS if "{" in path and (method, path) not in SHARED]
 # An answer without an end: `tests/reporting/test_spend_stream.py` reads it.
@@ -80,8 +86,14 @@ async def make_everything(control: ControlPlane) -> dict[str, str]:
     async with control.acting_as(Role.ADVERTISER, advertiser_id) as advertiser:
         banner, campaign = await advertiser.make_banner(), await advertiser.make_campaign()
         rule = await advertiser.make_rule(campaign)
+        cap = await advertiser.make_cap(banner)
         await advertiser.link(campaign, placement)
         await advertiser.assign(campaign, placement, banner)
+    auction = an_auction(
+        SystemIds().new(),
+        bids=a_bid(banner=BannerId(UUID(banner["id"])), campaign=CampaignId(UUID(campaign["id"]))),
+    )
+    await fold_auctions(control.app.state.pool, auction)
     async with control.acting_as(Role.ADMIN) as admin:
         key = await admin.made("/admin/api-keys", {"name": "shop", "role": "viewer"})
         await admin.make_reference("brand", id=7)
@@ -90,6 +102,8 @@ async def make_everything(control: ControlPlane) -> dict[str, str]:
         "publisher_id": str(publisher_id),
         "site_id": site["id"],
         "rule_id": rule["id"],
+        "cap_id": cap["id"],
+        "auction_id": str(auction.auction_id),
         "kind": "brand",
         "reference_id": "7",
         "placement_id": placement["id"],
@@ -169,6 +183,7 @@ async def test_a_list_shows_nothing_of_another_account(
     banner, placement, campaign = ({"id": ids[f"{noun}_id"]} for noun in ("banner", "placement", "campaign"))
     await EventRows(pool, banner, placement, campaign).click(Mark.CRAWLER, correlation_id="4711")
     query = {"from": "2026-11-15", "to": "2026-11-15", "groupBy": "banner"} if "stats" in path else {}
+    query = {"groupBy": "campaign"} if path.endswith("/breakdown") else query
 
     async with control.acting_as(role) as intruder:
         answer = await intruder.get(path, params=query)

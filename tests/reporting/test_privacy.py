@@ -68,6 +68,8 @@ async def test_of_somebody_unknown_nothing_is_kept(admin: Client) -> None:
         "frequency": [],
         "items": [],
         "totalCount": 0,
+        "auctions": [],
+        "auctionCount": 0,
         "page": 1,
         "pageSize": EVENTS_A_PAGE,
         "totalPages": 0,
@@ -180,7 +182,12 @@ async def test_an_erased_reader_is_in_no_row_and_their_events_stay_counted(
     other = {"user_id": SOMEBODY_ELSE, "session_id": "theirs", "page_url": "https://pub.example/other"}
     await rows.impression(**other)
 
-    assert await erased(admin) == {"erasedAt": "2026-11-15T12:00:00Z", "impressions": 3, "clicks": 1}
+    assert await erased(admin) == {
+        "erasedAt": "2026-11-15T12:00:00Z",
+        "impressions": 3,
+        "clicks": 1,
+        "auctions": 0,
+    }
 
     answer = await kept(admin)
     assert (answer["totalCount"], answer["erasedAt"]) == (0, "2026-11-15T12:00:00Z")
@@ -222,7 +229,11 @@ async def test_an_erasure_is_in_the_trail_under_a_digest(
 
     [entry] = (await admin.get("/admin/audit", params={"noun": "reader"})).json()["items"]
     assert (entry["action"], entry["nounId"], entry["ownerId"]) == ("erase", digest_of(READER), None)
-    assert entry["changes"] == {"impressions": {"from": 1, "to": 0}, "clicks": {"from": 0, "to": 0}}
+    assert entry["changes"] == {
+        "impressions": {"from": 1, "to": 0},
+        "clicks": {"from": 0, "to": 0},
+        "auctions": {"from": 0, "to": 0},
+    }
     assert entry["at"] == NOON.isoformat().replace("+00:00", "Z")
     async with control.acting_as(Role.ADVERTISER) as account:
         assert (await account.get("/admin/audit", params={"noun": "reader"})).json()["items"] == []

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import date, datetime
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -11,6 +11,7 @@ from pydantic import Field
 from adloom.catalog.api import CatalogOfTheApp
 from adloom.core.actor import Role
 from adloom.core.errors import ForbiddenError
+from adloom.ledger.auctions.store import AUCTIONS
 from adloom.ledger.erasure_store import erase_user
 from adloom.ledger.event import Mark
 from adloom.ledger.frequency.counts import Counts, FrequencyCounts
@@ -53,6 +54,17 @@ class KeptEventAnswer(Answer):
     marks: Sequence[Mark]
 
 
+class KeptAuctionAnswer(Answer):
+    """An auction that was held for the reader, with what was known of them."""
+
+    id: UUID
+    placement_type: str
+    placement_id: UUID | None
+    auction_time: datetime
+    context: dict[str, Any]
+    winning_ad_id: UUID | None
+
+
 class FrequencyAnswer(Answer):
     """How often the reader was shown a banner in the hour, day, week or month that it is, or ever."""
 
@@ -62,7 +74,7 @@ class FrequencyAnswer(Answer):
 
 
 class KeptAnswer(Answer):
-    """What is kept of a reader: events, the oldest first, in pages; and how often banners were shown."""
+    """What is kept of a reader: events and auctions, the oldest first, in pages; how often banners were shown."""
 
     user_id: UUID
     exported_at: datetime
@@ -73,17 +85,20 @@ class KeptAnswer(Answer):
     frequency: Sequence[FrequencyAnswer]
     items: Sequence[KeptEventAnswer]
     total_count: int
+    auctions: Sequence[KeptAuctionAnswer]
+    auction_count: int
     page: int
     page_size: int
     total_pages: int
 
 
 class ErasedAnswer(Answer):
-    """How many events were the reader's, and are nobody's now."""
+    """How many events and auctions were the reader's, and are nobody's now."""
 
     erased_at: datetime
     impressions: int
     clicks: int
+    auctions: int
 
 
 def _admin_alone(actor: CurrentActor) -> None:
@@ -114,7 +129,7 @@ async def export_reader(
     frequency: Frequency,
     now: Now,
 ) -> KeptAnswer:
-    """Give everything that is kept of the reader with this `userId`, 5,000 events a page."""
+    """Give everything that is kept of the reader with this `userId`, 5,000 events and auctions a page."""
     async with catalog.read() as connection:
         kept = await store.kept_of(connection, user_id, page=query.page)
     return KeptAnswer(
@@ -125,9 +140,11 @@ async def export_reader(
         frequency=_shown(await frequency.all_of(user_id, now)),
         items=[KeptEventAnswer.model_validate(event) for event in kept.events],
         total_count=kept.total_count,
+        auctions=[KeptAuctionAnswer.model_validate(auction) for auction in kept.auctions],
+        auction_count=kept.auction_count,
         page=query.page,
         page_size=EVENTS_A_PAGE,
-        total_pages=-(-kept.total_count // EVENTS_A_PAGE),
+        total_pages=-(-max(kept.total_count, kept.auction_count) // EVENTS_A_PAGE),
     )
 
 
@@ -135,9 +152,9 @@ async def export_reader(
 async def erase_reader(
     user_id: UUID, catalog: CatalogOfTheApp, frequency: Frequency, now: Now
 ) -> ErasedAnswer:
-    """Take the reader out of all events, those still on their way included; the counts stay as they are."""
+    """Take the reader out of all events and auctions, those still on their way included; the counts stay as they are."""
     async with catalog.write() as write:
-        erased = await erase_user(write.connection, user_id, projection=EVENT_TABLES, now=now)
+        erased = await erase_user(write.connection, user_id, projections=[EVENT_TABLES, AUCTIONS], now=now)
         write.entries.append(erasure_entry(user_id, erased))
     # Only now: whoever counts asks the tables, and could still find the reader there before.
     await frequency.forget(user_id, now)

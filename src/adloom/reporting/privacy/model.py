@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from datetime import date, datetime
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
@@ -41,11 +41,24 @@ class KeptEvent(msgspec.Struct, frozen=True, kw_only=True):
     marks: tuple[Mark, ...]
 
 
+class KeptAuction(msgspec.Struct, frozen=True, kw_only=True):
+    """An auction that was held for a reader, with what was known of them; what was bid is not about them."""
+
+    id: UUID
+    placement_type: str
+    placement_id: UUID | None
+    auction_time: datetime
+    context: dict[str, Any]
+    winning_ad_id: UUID | None
+
+
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
     """One page of what is kept of a reader, the oldest first; `kept_since` is the first day that is kept of anybody."""
 
     events: Sequence[KeptEvent]
     total_count: int
+    auctions: Sequence[KeptAuction]
+    auction_count: int
     kept_since: date | None
     erased_at: datetime | None
 
@@ -60,5 +73,6 @@ def erasure_entry(user_id: UUID, erased: Erased) -> Entry:
     changes = {
         "impressions": {"from": erased.impressions, "to": 0},
         "clicks": {"from": erased.clicks, "to": 0},
+        "auctions": {"from": erased.auctions, "to": 0},
     }
     return Entry(About(NOUN, digest_of(user_id), None), "erase", changes)

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.reporting.privacy.model import EVENTS_A_PAGE, Kept, KeptEvent
+from adloom.reporting.privacy.model import EVENTS_A_PAGE, Kept, KeptAuction, KeptEvent
 from adloom.reporting.rejected.model import Kind
 from adloom.runtime.listing import Filters, PageRequest, RowSource, page_of_rows
 from adloom.runtime.postgres import Connection
@@ -40,6 +40,14 @@ EVENTS: Final = RowSource(
     """,
     tiebreak="(it.kind, it.correlation_id)",
 )
+AUCTIONS: Final = RowSource(
+    columns="""
+        it.id, it.placement_type, it.placement_id, it.auction_time, coalesce(it.context, '{}') AS context,
+        it.winning_ad_id
+    """,
+    tables="auction.auctions AS it",
+    tiebreak="it.id",
+)
 ERASED_AT: Final = "SELECT erased_at FROM erased_users WHERE user_id = $1"
 # Days are whole partitions, named by their day.
 KEPT_SINCE: Final = """
@@ -55,9 +63,14 @@ async def kept_of(connection: Connection, user_id: UUID, *, page: int) -> Kept:
     filters.add("it.user_id = {}", user_id)
     request = PageRequest(number=page, size=EVENTS_A_PAGE, sort="occurred_at")
     rows = await page_of_rows(connection, EVENTS, filters, request)
+    auctions = await page_of_rows(
+        connection, AUCTIONS, filters, msgspec.structs.replace(request, sort="auction_time")
+    )
     return Kept(
         events=[msgspec.convert(dict(row), KeptEvent) for row in rows.items],
         total_count=rows.total_count,
+        auctions=[msgspec.convert(dict(row), KeptAuction) for row in auctions.items],
+        auction_count=auctions.total_count,
         kept_since=await connection.fetchval(KEPT_SINCE),
         erased_at=await connection.fetchval(ERASED_AT, user_id),
     )

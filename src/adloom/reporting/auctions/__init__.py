@@ -1,0 +1,1 @@
+"""Auctions that were held: each with its bids, and what they come to."""

@@ -1,0 +1,137 @@
+"""Recorded auctions as people look for them, and what an advertiser may know of one. Pure."""
+
+from collections.abc import Mapping, Sequence, Set
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from adloom.core.errors import NotFoundError
+
+REMOVED: Final = "removed"
+
+
+class AuctionNotFoundError(NotFoundError):
+    """No such auction, none any more, or none that one took part in."""
+
+    code = "AUCTION_NOT_FOUND"
+
+
+class Grouping(StrEnum):
+    """By what statistics may be parted."""
+
+    PLACEMENT_TYPE = "placementType"
+    CAMPAIGN = "campaign"
+    HOUR = "hour"
+
+
+class AuctionQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """The auctions that someone asks for, from a moment on and before another.
+
+    `campaign_ids` are those of an advertiser who asks: it sees what one of them took part in.
+    """
+
+    user_id: UUID | None = None
+    placement_type: str | None = None
+    since: datetime | None = None
+    before: datetime | None = None
+    campaign_ids: Sequence[UUID] | None = None
+
+
+class Bid(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A bid, as it was recorded; one that is somebody else's has an outcome and nothing more."""
+
+    ad_id: UUID | None = None
+    campaign_id: UUID | None = None
+    bid: float | None = None
+    bid_type: str | None = None
+    bid_amount: float | None = None
+    predicted_ctr: float | None = None
+    quality_score: float | None = None
+    ecpm: float | None = None
+    outcome: str
+    removed_by: str | None = None
+
+
+class Auction(msgspec.Struct, frozen=True, kw_only=True):
+    """An auction, without its bids."""
+
+    id: UUID
+    user_id: UUID | None
+    placement_type: str
+    placement_id: UUID | None
+    auction_time: datetime
+    scoring: str
+    bid_count: int
+    winning_ad_id: UUID | None
+    winning_campaign_id: UUID | None
+    final_price: Decimal | None
+    winning_ecpm: Decimal | None
+    charge: Decimal | None
+
+
+class WholeAuction(Auction, frozen=True, kw_only=True):
+    """An auction, with all that was recorded of it."""
+
+    scoring_version: int
+    floor_cpm: Decimal
+    context: Mapping[str, Any] | None
+    bids: Sequence[Bid]
+    removed: Mapping[str, int]
+
+
+class Statistics(msgspec.Struct, frozen=True, kw_only=True):
+    """What auctions come to; sums, so that those of parts can be added up."""
+
+    auctions: int = 0
+    wins: int = 0
+    ecpm_sum: Decimal = Decimal(0)  # Of those who won.
+    bids: int = 0
+
+    @property
+    def win_rate(self) -> float:
+        """How many of a hundred auctions were won."""
+        return round(100 * self.wins / self.auctions, 4) if self.auctions else 0.0
+
+    @property
+    def average_ecpm(self) -> float:
+        """What those who won were worth."""
+        return float(round(self.ecpm_sum / self.wins, 4)) if self.wins else 0.0
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """The statistics of one value of what they are parted by."""
+
+    key: str | UUID | datetime
+    statistics: Statistics
+
+
+def hidden(auction: Auction, own: Set[UUID]) -> Auction:
+    """Leave out whom it was for, and who won at which price, unless one did so oneself."""
+    is_own = auction.winning_campaign_id in own
+    changes: dict[str, Any] = {"user_id": None}
+    if not is_own:
+        changes |= {
+            "winning_ad_id": None,
+            "winning_campaign_id": None,
+            "final_price": None,
+            "winning_ecpm": None,
+            "charge": None,
+        }
+    return msgspec.structs.replace(auction, **changes)
+
+
+def whole_hidden(auction: WholeAuction, own: Set[UUID]) -> WholeAuction:
+    """Show of an auction's bids one's own; of others that there were some, and which of them won."""
+    bids = [
+        bid if bid.campaign_id in own else Bid(outcome=bid.outcome)
+        for bid in auction.bids
+        if bid.campaign_id in own or bid.outcome != REMOVED
+    ]
+    shown = hidden(auction, own)
+    assert isinstance(shown, WholeAuction)
+    # What was known of the reader, and who else was kept out, is nobody's business here.
+    return msgspec.structs.replace(shown, bids=bids, removed={}, context=None)
