@@ -30,6 +30,7 @@ GUIDE = (
     "docs/guide/serving.md",
     "docs/guide/events-and-statistics.md",
     "docs/guide/budgets.md",
+    "docs/guide/auctions.md",
     "docs/guide/statistics.md",
     "docs/guide/topics.md",
     "docs/guide/privacy.md",
