@@ -6,6 +6,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from adloom.runtime.environment import SECRET_CHARACTERS_MIN
@@ -117,6 +118,18 @@ def test_secrets_are_found_again_and_are_their_owners_alone(tmp_path: Path) -> N
 
     assert directory.secrets() == secrets
     assert directory.secrets_path.stat().st_mode & 0o777 == 0o600
+
+
+def test_secrets_of_an_older_installation_are_read_without_what_it_had_not(tmp_path: Path) -> None:
+    directory = DataDirectory(tmp_path)
+    secrets = msgspec.to_builtins(made_secrets())
+    del secrets["sealing_secret"]
+    directory.secrets_path.write_bytes(msgspec.json.encode(secrets))
+
+    kept = directory.secrets()
+
+    assert kept is not None
+    assert kept.sealing_secret == ""
 
 
 def test_secrets_differ_and_are_long_enough_to_sign_with() -> None:

@@ -122,6 +122,7 @@ def _environment(
     return {
         "JWT_SECRET": secrets.jwt_secret,
         "ADLOOM_TOKEN_SECRET": secrets.token_secret,
+        "ADLOOM_SECRET": secrets.sealing_secret,
         # What the user has set wins over what we would choose, but not over where things really are.
         **variables,
         "DATABASE_URL": servers.database_url,

@@ -5,6 +5,8 @@ import contextlib
 import sys
 from collections.abc import Mapping
 
+import msgspec
+
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
 from adloom.entrypoints.house import House, UpOptions, opened_listeners, planned_house
@@ -89,6 +91,9 @@ def _kept_secrets(directory: DataDirectory) -> Secrets:
     secrets = directory.secrets()
     if secrets is None:
         secrets = made_secrets()
+        directory.keep_secrets(secrets)
+    elif not secrets.sealing_secret:
+        secrets = msgspec.structs.replace(secrets, sealing_secret=made_secrets().sealing_secret)
         directory.keep_secrets(secrets)
     return secrets
 

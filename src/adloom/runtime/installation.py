@@ -40,6 +40,8 @@ class Secrets(msgspec.Struct, frozen=True, kw_only=True):
     postgres_password: str
     valkey_password: str
     admin_password: str
+    # Installations that are older than it get one at their next start.
+    sealing_secret: str = ""
 
 
 class Installation(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +78,7 @@ def made_secrets() -> Secrets:
         postgres_password=secrets.token_urlsafe(SECRET_BYTES),
         valkey_password=secrets.token_urlsafe(SECRET_BYTES),
         admin_password=secrets.token_urlsafe(PASSWORD_BYTES),
+        sealing_secret=secrets.token_urlsafe(SECRET_BYTES),
     )
 
 

@@ -123,6 +123,7 @@ class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     port: int
     public_url: str
     jwt_secret: Secret
+    sealing_secrets: tuple[Secret, ...] = ()
     rate_limit_permits_per_minute: int
     trusted_proxies: tuple[Network, ...]
     auctions: AuctionSettings = AuctionSettings()  # As delivery has them, to explain what it does.
@@ -143,6 +144,10 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     stats_rollup_cron: Cron
     hold_seconds: int
     learning_wait_seconds: int
+    sync_cron: Cron
+    sync_lookback_days: int
+    sealing_secrets: tuple[Secret, ...] = ()
+    meta_url: str | None
 
 
 def delivery_settings(variables: Mapping[str, str]) -> DeliverySettings:
@@ -226,6 +231,7 @@ def _control(environment: Environment) -> ControlSettings:
         port=port,
         public_url=_public_url(environment, "ADLOOM_CONTROL_URL", port),
         jwt_secret=environment.secret("JWT_SECRET"),
+        sealing_secrets=environment.secrets("ADLOOM_SECRET"),
         rate_limit_permits_per_minute=_permits(environment) or LOGIN_PERMITS_PER_MINUTE,
         trusted_proxies=environment.networks("ADLOOM_TRUSTED_PROXIES"),
         auctions=_auctions(environment),
@@ -240,10 +246,7 @@ def _worker(environment: Environment) -> WorkerSettings:
         port=_port(environment, "WORKER_PORT", WORKER_PORT),
         schedule_sync_cron=environment.cron("BANNER_SCHEDULE_SYNC_CRON", EVERY_MINUTE),
         ledger_retention_days=environment.integer(
-            "ADLOOM_LEDGER_RETENTION_DAYS",
-            LEDGER_RETENTION_DAYS,
-            least=1,
-            most=LEDGER_RETENTION_DAYS_MAX,
+            "ADLOOM_LEDGER_RETENTION_DAYS", LEDGER_RETENTION_DAYS, least=1, most=LEDGER_RETENTION_DAYS_MAX
         ),
         event_retention_days=environment.integer(
             "ADLOOM_EVENT_RETENTION_DAYS",
@@ -262,6 +265,10 @@ def _worker(environment: Environment) -> WorkerSettings:
         learning_wait_seconds=environment.integer(
             "ADLOOM_LEARNING_WAIT_SECONDS", LEARNING_WAIT_SECONDS, least=1, most=86_400
         ),
+        sync_cron=environment.cron("ADLOOM_SYNC_CRON", "*/5 * * * *"),
+        sync_lookback_days=environment.integer("ADLOOM_SYNC_LOOKBACK_DAYS", 3, least=0, most=90),
+        sealing_secrets=environment.secrets("ADLOOM_SECRET"),
+        meta_url=environment.optional("ADLOOM_META_URL"),
     )
 
 
