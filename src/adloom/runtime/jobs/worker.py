@@ -8,6 +8,7 @@ able to run twice.
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
 from typing import Final, cast
 
 import bullmq
@@ -29,22 +30,28 @@ STOP_SECONDS_MAX: Final = 1.5
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
+class HopelessJobError(UnrecoverableError):
+    """No other attempt at the job would help."""
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt at a job."""
+    """One attempt at a job; who runs it may tell which share of it is done."""
 
     name: str
     id: str
     data: dict[str, str]
     attempt: int
+    tell_progress: Callable[[float], Awaitable[None]] | None = None
 
 
 Handler = Callable[[Job], Awaitable[None]]
+Backoff = Callable[[int, Exception], timedelta]
 
 
 class JobWorker:
     """Takes the jobs of a queue and gives each to the handler of its name."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - how a queue is worked off
         self,
         queue: str,
         redis_url: str,
@@ -52,12 +59,14 @@ class JobWorker:
         *,
         concurrency: int = CONCURRENCY,
         lock_seconds: float = LOCK_SECONDS,
+        backoff: Backoff | None = None,
     ) -> None:
         self._queue = queue
         self._redis_url = redis_url
         self._handlers = dict(handlers)
         self._concurrency = concurrency
         self._lock_seconds = lock_seconds
+        self._backoff = backoff
         # Plain counters, read by a collector.
         self.done = 0
         self.failed = 0
@@ -86,6 +95,8 @@ class JobWorker:
             "maxStalledCount": LOST_MAX,
             "runRetryDelay": int(RECONNECT_SECONDS * 1000),
         }
+        if self._backoff is not None:
+            options["settings"] = {"backoffStrategy": self._milliseconds_after}
         # The library's types lack an option, and ask for a Future where it awaits.
         worker = bullmq.Worker(self._queue, self._process, options)  # pyright: ignore[reportArgumentType] - see above
         worker.on("completed", self._on_completed)
@@ -109,7 +120,23 @@ class JobWorker:
         if handler is None:
             raise UnrecoverableError(f"There is no handler for {job.name}.")
         data = cast("dict[str, str]", job.data)
-        await handler(Job(name=job.name, id=str(job.id), data=data, attempt=job.attemptsMade + 1))
+
+        async def tell(share: float) -> None:
+            await job.updateProgress(share)
+
+        await handler(
+            Job(
+                name=job.name,
+                id=str(job.id),
+                data=data,
+                attempt=job.attemptsMade + 1,
+                tell_progress=tell,
+            )
+        )
+
+    def _milliseconds_after(self, attempt: int, _kind: str, error: Exception, _job: bullmq.Job) -> int:
+        assert self._backoff is not None
+        return int(self._backoff(attempt, error).total_seconds() * 1000)
 
     def _on_completed(self, _job: bullmq.Job, _result: object) -> None:
         self.done += 1
