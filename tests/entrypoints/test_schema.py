@@ -43,7 +43,7 @@ async def test_a_database_that_does_not_answer_is_named_without_its_password() -
 async def an_empty_database(database_url: str) -> str:
     """Empty the test's own database: the schema goes, the database stays."""
     connection = await asyncpg.connect(database_url)
-    await connection.execute("DROP SCHEMA public, events, auction CASCADE; CREATE SCHEMA public")
+    await connection.execute("DROP SCHEMA public, events, auction, sync CASCADE; CREATE SCHEMA public")
     await connection.close()
     assert urlsplit(database_url).path
     return database_url

@@ -53,7 +53,7 @@ async def upgrade_to(database_url: str, revision: str) -> None:
 async def old(database_url: str) -> AsyncIterator[Pool]:
     """A database as the version before the days of events left it."""
     connection = await asyncpg.connect(database_url)
-    await connection.execute("DROP SCHEMA public, events, auction CASCADE; CREATE SCHEMA public")
+    await connection.execute("DROP SCHEMA public, events, auction, sync CASCADE; CREATE SCHEMA public")
     await connection.close()
     await upgrade_to(database_url, "0004")
     async with open_pool(database_url, size_max=2) as pool:

@@ -1,0 +1,1 @@
+"""What an ad account consists of: sell pages, campaigns, ad sets, ads."""

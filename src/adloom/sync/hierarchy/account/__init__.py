@@ -1,0 +1,1 @@
+"""Ad accounts: connections to accounts on platforms."""

@@ -1,0 +1,207 @@
+"""Ad accounts over HTTP; credentials go in and never come out."""
+
+from datetime import datetime
+from typing import Annotated, ClassVar, Final
+from uuid import UUID
+
+import msgspec
+from fastapi import Depends, Query, Request, status
+from pydantic import Field
+
+from adloom.catalog.api import CatalogOfTheApp, catalog_router
+from adloom.catalog.shapes import TimeZone
+from adloom.runtime.http.dependencies import Ids, Now
+from adloom.runtime.http.pages import Page
+from adloom.runtime.http.shapes import Answer, Body, Flag, Name, Text, Text255
+from adloom.runtime.postgres import Connection
+from adloom.runtime.sealing import Sealer
+from adloom.sync.api import (
+    PREFIX,
+    Currency,
+    SellerActs,
+    SellerBody,
+    SellerListQuery,
+    SellerPatch,
+    SellerReads,
+    SellerWrites,
+)
+from adloom.sync.hierarchy.account import store
+from adloom.sync.hierarchy.model import AdAccount, AdAccountId, CredentialsNotTakenError
+from adloom.sync.words import Platform
+
+CREDENTIALS_LENGTH_MAX: Final = 4_096
+
+Credentials = Annotated[
+    Text,
+    Field(
+        min_length=1,
+        max_length=CREDENTIALS_LENGTH_MAX,
+        description="What the platform lets us in with; of Meta an access token. Never shown again.",
+        json_schema_extra={"writeOnly": True},
+    ),
+]
+
+
+class AccountFields(Body):
+    """What an ad account can be told."""
+
+    name: Name
+    platform: Platform = Platform.MOCK
+    external_id: Text255 | None = None
+    is_active: Flag = True
+    currency: Currency = "USD"
+    timezone: TimeZone = "UTC"
+
+
+class AccountBody(AccountFields, SellerBody):
+    """A new ad account."""
+
+    credentials: Credentials | None = None
+
+
+class AccountPatch(SellerPatch, AccountFields):
+    """Changes of an ad account; other credentials end what was wrong with those before."""
+
+    BESIDE: ClassVar = SellerPatch.BESIDE | {"credentials"}
+
+    credentials: Credentials | None
+
+
+class AccountAnswer(Answer):
+    """An ad account; `credentialsExpiredAt` says since when somebody must connect it again, and why."""
+
+    id: UUID
+    advertiser_id: Annotated[UUID, Field(alias="sellerId")]
+    name: str
+    platform: Platform
+    external_id: str | None
+    is_active: bool
+    currency: str
+    timezone: str
+    has_credentials: bool
+    credentials_expired_at: datetime | None
+    credentials_problem: str | None
+    created_at: datetime
+    updated_at: datetime
+    deleted_at: datetime | None
+
+
+class AccountQuery(SellerListQuery):
+    """What a list of ad accounts may be narrowed to."""
+
+    SORTABLE: ClassVar = store.SORTABLE
+
+    platform: Platform | None = None
+    is_active: bool | None = None
+    search: Text255 | None = None
+
+
+def _sealer(request: Request) -> Sealer | None:
+    return request.app.state.sealer
+
+
+SealerOfTheApp = Annotated[Sealer | None, Depends(_sealer)]
+
+router = catalog_router(f"{PREFIX}/accounts", tag="ads manager")
+
+
+@router.post("", status_code=status.HTTP_201_CREATED)
+async def create_account(  # noqa: PLR0913 - what a write needs, and the seal
+    body: AccountBody,
+    asker: SellerWrites,
+    catalog: CatalogOfTheApp,
+    sealer: SealerOfTheApp,
+    *,
+    ids: Ids,
+    now: Now,
+) -> AccountAnswer:
+    """Connect an ad account."""
+    account = AdAccount(
+        **{name: getattr(body, name) for name in AccountFields.model_fields},
+        id=AdAccountId(ids.new()),
+        advertiser_id=asker.seller_id(body.seller_id),
+        credentials_expired_at=None,
+        credentials_problem=None,
+        created_at=now,
+        updated_at=now,
+        deleted_at=None,
+    )
+    async with catalog.write() as write:
+        await store.accounts.insert(write, account)
+        if body.credentials is not None:
+            sealed = _sealed(sealer, account, body.credentials)
+            account = await store.set_credentials(write, account, sealed, now=now)
+    return _answer(account, has_credentials=body.credentials is not None)
+
+
+@router.get("")
+async def list_accounts(
+    query: Annotated[AccountQuery, Query()], scope: SellerReads, catalog: CatalogOfTheApp
+) -> Page[AccountAnswer]:
+    """List ad accounts."""
+    filters = store.matching(platform=query.platform, is_active=query.is_active, search=query.search)
+    async with catalog.read() as connection:
+        listed = await store.accounts.page(connection, scope, filters, query.page_request)
+        connected = await store.connected(connection, [account.id for account in listed.items])
+    return Page[AccountAnswer](
+        items=[_answer(account, has_credentials=account.id in connected) for account in listed.items],
+        total_count=listed.total_count,
+        page=query.page,
+        page_size=query.page_size,
+        total_pages=-(-listed.total_count // query.page_size),
+    )
+
+
+@router.get("/{account_id}")
+async def read_account(account_id: UUID, scope: SellerReads, catalog: CatalogOfTheApp) -> AccountAnswer:
+    """Read an ad account."""
+    async with catalog.read() as connection:
+        return await _shown(connection, await store.accounts.find(connection, scope, account_id))
+
+
+@router.patch("/{account_id}")
+async def change_account(  # noqa: PLR0913 - what a write needs, and the seal
+    account_id: UUID,
+    body: AccountPatch,
+    asker: SellerWrites,
+    catalog: CatalogOfTheApp,
+    sealer: SealerOfTheApp,
+    *,
+    now: Now,
+) -> AccountAnswer:
+    """Change an ad account, field by field."""
+    scope = asker.scope_of(body.named_seller)
+    async with catalog.write() as write:
+        before = await store.accounts.find_locked(write, scope, account_id)
+        after = await store.update(write, before, body.applied_to(before, updated_at=now))
+        if "credentials" in body.model_fields_set:
+            sealed = None if body.credentials is None else _sealed(sealer, after, body.credentials)
+            after = await store.set_credentials(write, after, sealed, now=now)
+        return await _shown(write.connection, after)
+
+
+@router.delete("/{account_id}", status_code=status.HTTP_204_NO_CONTENT)
+async def delete_account(account_id: UUID, scope: SellerActs, catalog: CatalogOfTheApp, now: Now) -> None:
+    """Delete an ad account that has no campaigns any more, and its credentials."""
+    async with catalog.write() as write:
+        account = await store.accounts.find_locked(write, scope, account_id)
+        await store.accounts.remove(write, account, now=now)
+        if await store.connected(write.connection, [account.id]):
+            await store.set_credentials(write, account, None, now=now)
+
+
+def _sealed(sealer: Sealer | None, account: AdAccount, credentials: str) -> bytes:
+    if sealer is None:
+        raise CredentialsNotTakenError(
+            "This installation keeps no credentials: its operator must set ADLOOM_SECRET first."
+        )
+    return sealer.seal(credentials, belongs_to=str(account.id))
+
+
+async def _shown(connection: Connection, account: AdAccount) -> AccountAnswer:
+    connected = await store.connected(connection, [account.id])
+    return _answer(account, has_credentials=account.id in connected)
+
+
+def _answer(account: AdAccount, *, has_credentials: bool) -> AccountAnswer:
+    return AccountAnswer(**msgspec.structs.asdict(account), has_credentials=has_credentials)

@@ -1,0 +1,1 @@
+"""Ads of ad sets."""

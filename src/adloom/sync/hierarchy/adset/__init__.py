@@ -1,0 +1,1 @@
+"""Ad sets of campaigns."""

@@ -1,0 +1,1 @@
+"""Sell pages: where campaigns lead to."""

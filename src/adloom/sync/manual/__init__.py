@@ -1,0 +1,1 @@
+"""Syncing by hand: asking for it, and following its jobs."""

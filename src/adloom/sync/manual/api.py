@@ -1,0 +1,163 @@
+"""Syncing by hand over HTTP: asking for it, following its jobs, trying again."""
+
+from datetime import date, datetime
+from typing import Annotated, ClassVar
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query, Request, status
+from pydantic import Field
+
+from adloom.catalog.access import Scope
+from adloom.runtime.http.dependencies import Database, GuardedRoute, Now
+from adloom.runtime.http.openapi import problems
+from adloom.runtime.http.pages import Page
+from adloom.runtime.http.shapes import Answer
+from adloom.sync.api import (
+    PREFIX,
+    Day,
+    SellerActs,
+    SellerBody,
+    SellerListQuery,
+    SellerReads,
+    SellerWrites,
+)
+from adloom.sync.jobs import Origin, belongs_to, jobs_of
+from adloom.sync.manual import store
+from adloom.sync.manual.model import DaysAsked, SyncJobNotFailedError, SyncJobNotFoundError
+from adloom.sync.queue import JobState, SeenJob, StatsQueue, job_ids
+from adloom.sync.seller import unknown_seller
+from adloom.sync.words import Level
+
+
+class SyncBody(SellerBody):
+    """What to sync: a day, a range of days, or today."""
+
+    day: Annotated[Day | None, Field(alias="date", description="Without it, today.")] = None
+    date_from: Annotated[Day | None, Field(description="The first day of a range, instead of `date`.")] = None
+    date_to: Annotated[Day | None, Field(description="The last day of a range, included.")] = None
+
+
+class SyncAnswer(Answer):
+    """The jobs of a sync; `enqueued` are those that did not wait or run already."""
+
+    enqueued: int
+    job_ids: list[str]
+
+
+class JobAnswer(Answer):
+    """A job; `progress` is the share that is done, `attempts` how often it was begun."""
+
+    id: str
+    seller_id: UUID
+    level: Level
+    date_from: date
+    date_to: date
+    origin: Origin
+    state: JobState
+    attempts: int
+    progress: float
+    error: str | None
+    created_at: datetime
+    ended_at: datetime | None
+
+
+class JobsQuery(SellerListQuery):
+    """What a list of jobs may be narrowed to."""
+
+    SORTABLE: ClassVar = frozenset({"created_at"})
+
+    state: JobState | None = None
+
+
+def _queue(request: Request) -> StatsQueue:
+    return request.app.state.stats_queue
+
+
+QueueOfTheApp = Annotated[StatsQueue, Depends(_queue)]
+
+router = APIRouter(
+    prefix=PREFIX,
+    tags=["ads manager"],
+    route_class=GuardedRoute,
+    responses=problems(400, 401, 403, 404, 409, 413, 503),
+)
+
+
+@router.post("/sync", status_code=status.HTTP_202_ACCEPTED)
+async def sync_by_hand(
+    asker: SellerWrites, pool: Database, queue: QueueOfTheApp, now: Now, body: SyncBody | None = None
+) -> SyncAnswer:
+    """Have the statistics of a seller fetched now, one job a level; a range of days is a backfill."""
+    body = body or SyncBody()
+    seller_id = asker.seller_id(body.seller_id)
+    asked = DaysAsked(day=body.day, first=body.date_from, last=body.date_to)
+    async with pool.acquire() as connection:
+        timezones = await store.timezones_of(connection, seller_id)
+    if timezones is None:
+        raise unknown_seller()
+    first, last = asked.checked(timezones, now=now)
+    jobs = jobs_of(seller_id, first, last, Origin.BACKFILL if asked.is_range else Origin.MANUAL)
+    return SyncAnswer(enqueued=await queue.put(jobs), job_ids=job_ids(jobs))
+
+
+@router.get("/jobs")
+async def list_sync_jobs(
+    query: Annotated[JobsQuery, Query()], scope: SellerReads, queue: QueueOfTheApp
+) -> Page[JobAnswer]:
+    """List the jobs of a seller: in one state, or in any."""
+    jobs: list[SeenJob] = []
+    for state in JobState if query.state is None else (query.state,):
+        jobs += await queue.listed(state, seller_id=scope.account_id)
+    # A job may have moved on between two looks.
+    jobs = list({job.id: job for job in jobs}.values())
+    jobs.sort(key=lambda job: (job.put_at, job.id), reverse=query.page_request.is_descending)
+    begin = (query.page - 1) * query.page_size
+    return Page[JobAnswer](
+        items=[_answer(job) for job in jobs[begin : begin + query.page_size]],
+        total_count=len(jobs),
+        page=query.page,
+        page_size=query.page_size,
+        total_pages=-(-len(jobs) // query.page_size),
+    )
+
+
+@router.get("/jobs/{job_id}")
+async def read_sync_job(job_id: str, scope: SellerReads, queue: QueueOfTheApp) -> JobAnswer:
+    """Look at a job."""
+    return _answer(await _found(queue, scope, job_id))
+
+
+@router.post("/jobs/{job_id}/retry", status_code=status.HTTP_202_ACCEPTED)
+async def retry_sync_job(job_id: str, scope: SellerActs, queue: QueueOfTheApp) -> JobAnswer:
+    """Try a job again that has failed, with all its attempts."""
+    job = await _found(queue, scope, job_id)
+    if job.state is not JobState.FAILED or not await queue.retry(job_id):
+        raise SyncJobNotFailedError(f"The job has not failed: it is {job.state}. There is nothing to retry.")
+    return _answer(await _found(queue, scope, job_id))
+
+
+async def _found(queue: StatsQueue, scope: Scope, job_id: str) -> SeenJob:
+    assert scope.account_id is not None, "a scope of a seller has its account"
+    job = await queue.find(job_id) if belongs_to(job_id, scope.account_id) else None
+    if job is None:
+        raise SyncJobNotFoundError(
+            "There is no job with this id; of those that are done the last 100 are kept."
+        )
+    return job
+
+
+def _answer(job: SeenJob) -> JobAnswer:
+    return JobAnswer(
+        id=job.id,
+        seller_id=job.job.seller_id,
+        level=job.job.level,
+        date_from=job.job.date_from,
+        date_to=job.job.date_to,
+        origin=job.job.origin,
+        state=job.state,
+        attempts=job.attempts,
+        progress=job.progress,
+        error=job.error,
+        created_at=job.put_at,
+        ended_at=job.ended_at,
+    )

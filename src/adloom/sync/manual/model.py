@@ -1,0 +1,77 @@
+"""Which days somebody may ask to be synced, and what can be wrong with that."""
+
+from collections.abc import Iterable
+from datetime import date, datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from adloom.core.errors import ConflictError, FieldProblem, NotFoundError, ValidationFailedError
+from adloom.sync.scheduler import days_to_sync
+
+UTC_NAME: Final = "UTC"
+# Somewhere it is tomorrow already.
+AHEAD_MAX: Final = timedelta(hours=14)
+# Each month has tables of its own, so nobody makes more of them than there can be statistics for.
+BACK_MAX: Final = timedelta(days=5 * 366)
+DAYS_MAX: Final = 400
+
+
+class SyncJobNotFoundError(NotFoundError):
+    """No such job, or it is somebody else's."""
+
+    code = "SYNC_JOB_NOT_FOUND"
+
+
+class SyncJobNotFailedError(ConflictError):
+    """Only a job that has failed can be tried again."""
+
+    code = "SYNC_JOB_NOT_FAILED"
+
+
+class DaysAsked(msgspec.Struct, frozen=True, kw_only=True):
+    """The days that a request names: one, a range, or none."""
+
+    day: date | None = None
+    first: date | None = None
+    last: date | None = None
+
+    @property
+    def is_range(self) -> bool:
+        """Whether a range is named."""
+        return self.first is not None or self.last is not None
+
+    def checked(self, timezones: Iterable[str], *, now: datetime) -> tuple[date, date]:
+        """Tell the first and the last day that are meant; without any it is today, wherever the accounts are."""
+        if self.is_range:
+            return self._checked_range(now)
+        if self.day is None:
+            return days_to_sync(now, list(timezones) or [UTC_NAME], 0)
+        _check_reach("date", self.day, now)
+        return self.day, self.day
+
+    def _checked_range(self, now: datetime) -> tuple[date, date]:
+        if self.day is not None:
+            raise _wrong("date", "cannot be given together with dateFrom and dateTo")
+        if self.first is None:
+            raise _wrong("dateFrom", "is required where dateTo is given")
+        if self.last is None:
+            raise _wrong("dateTo", "is required where dateFrom is given")
+        if self.last < self.first:
+            raise _wrong("dateTo", "must not be before dateFrom")
+        if (self.last - self.first).days >= DAYS_MAX:
+            raise _wrong("dateFrom", f"must be less than {DAYS_MAX} days before dateTo")
+        _check_reach("dateFrom", self.first, now)
+        _check_reach("dateTo", self.last, now)
+        return self.first, self.last
+
+
+def _check_reach(field: str, day: date, now: datetime) -> None:
+    if day > (now + AHEAD_MAX).date():
+        raise _wrong(field, "must not be in the future")
+    if day < (now - BACK_MAX).date():
+        raise _wrong(field, "must not be more than five years ago")
+
+
+def _wrong(field: str, message: str) -> ValidationFailedError:
+    return ValidationFailedError(f"{field} {message}.", errors=[FieldProblem(field, message)])

@@ -1,0 +1,19 @@
+"""SQL about the seller for whom somebody asks."""
+
+from typing import Final
+from uuid import UUID
+
+from adloom.runtime.postgres import Connection
+
+TIMEZONES: Final = """
+    SELECT ARRAY (
+        SELECT DISTINCT timezone::text FROM sync.ad_accounts
+         WHERE advertiser_id = seller.id AND is_active AND deleted_at IS NULL
+    ) FROM advertisers AS seller
+     WHERE seller.public_id = $1 AND seller.deleted_at IS NULL
+"""
+
+
+async def timezones_of(connection: Connection, seller_id: UUID) -> list[str] | None:
+    """Tell in which zones the accounts of a seller keep their days; None where there is no such seller."""
+    return await connection.fetchval(TIMEZONES, seller_id)

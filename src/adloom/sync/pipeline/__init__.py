@@ -1,0 +1,1 @@
+"""From what was fetched to what counts: raw rows, daily figures, figures of sell pages."""

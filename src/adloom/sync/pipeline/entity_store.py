@@ -1,0 +1,110 @@
+"""SQL about whom to fetch statistics for: the accounts of a seller, and what they consist of."""
+
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from adloom.runtime.postgres import Pool
+from adloom.sync.providers.protocol import Entity
+from adloom.sync.words import BudgetType, Level, Platform
+
+ACCOUNTS: Final = """
+    SELECT it.public_id AS id, it.platform, it.external_id, it.currency, it.timezone, it.credentials,
+           it.credentials_expired_at
+      FROM sync.ad_accounts AS it JOIN advertisers AS seller ON seller.id = it.advertiser_id
+     WHERE seller.public_id = $1 AND seller.deleted_at IS NULL AND it.is_active AND it.deleted_at IS NULL
+     ORDER BY it.id
+"""
+# Whatever their status: platforms restate the figures of what was paused or archived since.
+ENTITIES: Final = {
+    Level.CAMPAIGN: """
+        SELECT it.public_id AS id, it.external_campaign_id AS external_id, it.budget, it.budget_type,
+               1 AS shares, '{}'::text[] AS above
+          FROM sync.campaigns AS it JOIN sync.ad_accounts AS account ON account.id = it.ad_account_id
+         WHERE account.public_id = $1 AND it.deleted_at IS NULL
+         ORDER BY it.id
+    """,
+    Level.ADSET: """
+        SELECT it.public_id AS id, it.external_adset_id AS external_id, campaign.budget, campaign.budget_type,
+               1 AS shares, ARRAY[campaign.external_campaign_id]::text[] AS above
+          FROM sync.adsets AS it
+          JOIN sync.campaigns AS campaign ON campaign.id = it.campaign_id
+          JOIN sync.ad_accounts AS account ON account.id = campaign.ad_account_id
+         WHERE account.public_id = $1 AND it.deleted_at IS NULL AND campaign.deleted_at IS NULL
+         ORDER BY it.id
+    """,
+    Level.AD: """
+        SELECT it.public_id AS id, it.external_ad_id AS external_id, campaign.budget, campaign.budget_type,
+               count(*) OVER (PARTITION BY it.adset_id) AS shares,
+               ARRAY[campaign.external_campaign_id, adset.external_adset_id]::text[] AS above
+          FROM sync.ads AS it
+          JOIN sync.adsets AS adset ON adset.id = it.adset_id
+          JOIN sync.campaigns AS campaign ON campaign.id = adset.campaign_id
+          JOIN sync.ad_accounts AS account ON account.id = campaign.ad_account_id
+         WHERE account.public_id = $1 AND it.deleted_at IS NULL
+           AND adset.deleted_at IS NULL AND campaign.deleted_at IS NULL
+         ORDER BY it.id
+    """,
+}
+# Only of the credentials that were tried: somebody may have entered others meanwhile.
+MARK_EXPIRED: Final = """
+    UPDATE sync.ad_accounts
+       SET credentials_expired_at = coalesce(credentials_expired_at, $2), credentials_problem = $3, updated_at = $2
+     WHERE public_id = $1 AND credentials IS NOT DISTINCT FROM $4
+       AND (credentials_expired_at IS NULL OR credentials_problem IS DISTINCT FROM $3)
+"""
+UNMARK_EXPIRED: Final = """
+    UPDATE sync.ad_accounts
+       SET credentials_expired_at = NULL, credentials_problem = NULL, updated_at = $2
+     WHERE public_id = $1 AND credentials_expired_at IS NOT NULL
+"""
+
+
+class FoundAccount(msgspec.Struct, frozen=True, kw_only=True):
+    """An ad account that can be asked, its credentials still sealed."""
+
+    id: UUID
+    platform: Platform
+    external_id: str | None
+    currency: str
+    timezone: str
+    credentials: bytes | None
+    credentials_expired_at: datetime | None
+
+
+async def accounts_of(pool: Pool, seller_id: UUID) -> list[FoundAccount]:
+    """Find the active accounts of a seller."""
+    async with pool.acquire() as connection:
+        rows = await connection.fetch(ACCOUNTS, seller_id)
+    return [msgspec.convert(dict(row), FoundAccount) for row in rows]
+
+
+async def entities_of(pool: Pool, account_id: UUID, level: Level) -> list[Entity]:
+    """Find what an account consists of on a level."""
+    async with pool.acquire() as connection:
+        rows = await connection.fetch(ENTITIES[level], account_id)
+    return [
+        Entity(
+            id=row["id"],
+            external_id=row["external_id"],
+            budget=row["budget"],
+            budget_type=BudgetType(row["budget_type"]),
+            shares=row["shares"],
+            above=tuple(row["above"]),
+        )
+        for row in rows
+    ]
+
+
+async def mark_expired(pool: Pool, account: FoundAccount, problem: str, *, now: datetime) -> None:
+    """Note since when the credentials of an account are no longer taken, and what was said."""
+    async with pool.acquire() as connection:
+        await connection.execute(MARK_EXPIRED, account.id, now, problem, account.credentials)
+
+
+async def unmark_expired(pool: Pool, account: FoundAccount, *, now: datetime) -> None:
+    """Note that the credentials of an account are taken again."""
+    async with pool.acquire() as connection:
+        await connection.execute(UNMARK_EXPIRED, account.id, now)

@@ -1,0 +1,242 @@
+"""The SQL of the pipeline: what was fetched is appended, then added up by day, then by sell page.
+
+Each step is one statement over whole days, made anew from what is there, and writes only what differs. So any step
+may run twice, late, or after another one has failed: the tables end up the same.
+"""
+
+from collections.abc import AsyncGenerator, Collection, Sequence
+from contextlib import asynccontextmanager
+from datetime import date, datetime
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from adloom.runtime.postgres import Connection, Pool
+from adloom.sync.providers.protocol import StatRow
+from adloom.sync.words import AD_SOURCES, Level, Platform, Semantics
+
+STATEMENT_SECONDS_MAX: Final = 120.0
+
+COUNTED: Final = (
+    "spend",
+    "impressions",
+    "link_clicks",
+    "content_views",
+    "add_to_cart",
+    "checkout_initiated",
+    "purchases",
+    "purchase_value",
+)
+RATIOS: Final = ("cpm", "ctr", "cpc", "cost_per_purchase", "roas")
+RAW_COLUMNS: Final = (
+    *("seller_id", "entity_type", "entity_id", "external_entity_id", "provider", "semantics", "part"),
+    *("fetched_at", "date_start", "date_stop", *COUNTED, *RATIOS),
+)
+TABLES: Final = {Level.CAMPAIGN: "sync.campaigns", Level.ADSET: "sync.adsets", Level.AD: "sync.ads"}
+
+ENSURE_MONTHS: Final = "SELECT sync.ensure_month(day) FROM unnest($1::date[]) AS day"
+# One a day, always in the order of the days, so that nobody waits for somebody who waits for them.
+TAKE_TURN: Final = """
+    SELECT pg_advisory_xact_lock(hashtextextended(format('sync:%s:%s:%s', $1::uuid, $2::text, day::date), 0))
+      FROM generate_series($3::date, $4::date, interval '1 day') AS day
+"""
+
+
+def _ratio(of: str, to: str) -> str:
+    """Write a ratio: half up on the fourth place, of nothing 0. PostgreSQL rounds a half away from zero."""
+    return f"coalesce(round(({of})::numeric / nullif({to}, 0), 4), 0)"
+
+
+def _columns(names: Sequence[str], prefix: str = "") -> str:
+    return ", ".join(f"{prefix}{name}" for name in names)
+
+
+_DAILY_FIGURES: Final = (*COUNTED, *RATIOS)
+_DAILY_RATIOS: Final = ", ".join(
+    (
+        _ratio("spend * 1000", "impressions"),
+        _ratio("link_clicks", "impressions"),
+        _ratio("spend", "link_clicks"),
+        _ratio("spend", "purchases"),
+        _ratio("purchase_value", "spend"),
+    )
+)
+# The last row of an entity and a day says which kind counts: a snapshot alone, or of each part its last delta.
+# Entities come from their table, deleted ones too, so that an index is asked for each and no row is read in vain,
+# however many were appended. ids break ties of the clock.
+ADD_UP_DAYS: Final = {
+    level: f"""
+        INSERT INTO sync.ad_stats_daily AS it (
+            seller_id, entity_type, entity_id, stat_date, {_columns(_DAILY_FIGURES)}, created_at, updated_at
+        )
+        SELECT $1, $2, entity_id, stat_date, {_columns(COUNTED)}, {_DAILY_RATIOS}, $5, $5
+          FROM (
+            SELECT entity.public_id AS entity_id, day::date AS stat_date, figures.*
+              FROM {table} AS entity
+              JOIN advertisers AS seller ON seller.id = entity.advertiser_id AND seller.public_id = $1
+             CROSS JOIN generate_series($3::date, $4::date, interval '1 day') AS day
+             CROSS JOIN LATERAL (
+                SELECT semantics, {_columns(COUNTED)} FROM sync.ad_stats_raw
+                 WHERE seller_id = $1 AND entity_type = $2 AND entity_id = entity.public_id AND date_start = day::date
+                 ORDER BY fetched_at DESC, id DESC
+                 LIMIT 1
+             ) AS last
+             CROSS JOIN LATERAL (
+                SELECT {_columns(COUNTED, "last.")} WHERE last.semantics = 'snapshot'
+                UNION ALL
+                SELECT {", ".join(f"sum({name})" for name in COUNTED)}
+                  FROM (
+                    SELECT DISTINCT ON (part) {_columns(COUNTED)} FROM sync.ad_stats_raw
+                     WHERE seller_id = $1 AND entity_type = $2 AND entity_id = entity.public_id
+                       AND date_start = day::date AND semantics = 'delta'
+                     ORDER BY part, fetched_at DESC, id DESC
+                  ) AS parts
+                 WHERE last.semantics = 'delta'
+                HAVING last.semantics = 'delta'
+             ) AS figures
+          ) AS summed
+        ON CONFLICT (seller_id, entity_type, entity_id, stat_date) DO UPDATE
+           SET {", ".join(f"{name} = EXCLUDED.{name}" for name in _DAILY_FIGURES)}, updated_at = EXCLUDED.updated_at
+         WHERE ({_columns(_DAILY_FIGURES, "it.")}) IS DISTINCT FROM ({_columns(_DAILY_FIGURES, "EXCLUDED.")})
+    """  # noqa: S608 - our own names
+    for level, table in TABLES.items()
+}
+
+_PAGE_SUMS: Final = COUNTED[1:]
+_PAGE_FIGURES: Final = (
+    *("ad_spend", *_PAGE_SUMS, "orders_count", "revenue"),
+    *("cpm", "ctr", "cost_per_purchase", "roas", "cr1", "cr2", "cr3"),
+)
+_PAGE_RATIOS: Final = ", ".join(
+    (
+        _ratio("ad_spend * 1000", "impressions"),
+        _ratio("link_clicks", "impressions"),
+        _ratio("ad_spend", "purchases"),
+        _ratio("purchase_value", "ad_spend"),
+        _ratio("link_clicks", "impressions"),
+        _ratio("purchases", "link_clicks"),
+        _ratio("purchases", "content_views"),
+    )
+)
+# A campaign may move to another page: what no campaign has led to any more is removed.
+ADD_UP_SELLPAGES: Final = f"""
+    WITH summed AS (
+        SELECT page.public_id AS sellpage_id, daily.stat_date, source.ad_source,
+               sum(daily.spend) AS ad_spend, {", ".join(f"sum(daily.{name}) AS {name}" for name in _PAGE_SUMS)}
+          FROM sync.ad_stats_daily AS daily
+          JOIN sync.campaigns AS campaign ON campaign.public_id = daily.entity_id
+          JOIN sync.sellpages AS page ON page.id = campaign.sellpage_id
+          JOIN sync.ad_accounts AS account ON account.id = campaign.ad_account_id
+          JOIN unnest($5::text[], $6::text[]) AS source (platform, ad_source) ON source.platform = account.platform
+         WHERE daily.seller_id = $1 AND daily.entity_type = 'CAMPAIGN' AND daily.stat_date BETWEEN $2 AND $3
+         GROUP BY 1, 2, 3
+    ), forgotten AS (
+        DELETE FROM sync.sellpage_stats_daily AS it
+         WHERE it.seller_id = $1 AND it.stat_date BETWEEN $2 AND $3 AND NOT EXISTS (
+            SELECT FROM summed
+             WHERE summed.sellpage_id = it.sellpage_id AND summed.stat_date = it.stat_date
+               AND summed.ad_source = it.ad_source
+         )
+    )
+    INSERT INTO sync.sellpage_stats_daily AS it (
+        seller_id, sellpage_id, stat_date, ad_source, {_columns(_PAGE_FIGURES)}, created_at, updated_at
+    )
+    SELECT $1, sellpage_id, stat_date, ad_source, ad_spend, {_columns(_PAGE_SUMS)}, purchases, purchase_value,
+           {_PAGE_RATIOS}, $4, $4
+      FROM summed
+    ON CONFLICT (seller_id, sellpage_id, stat_date, ad_source) DO UPDATE
+       SET {", ".join(f"{name} = EXCLUDED.{name}" for name in _PAGE_FIGURES)}, updated_at = EXCLUDED.updated_at
+     WHERE ({_columns(_PAGE_FIGURES, "it.")}) IS DISTINCT FROM ({_columns(_PAGE_FIGURES, "EXCLUDED.")})
+"""  # noqa: S608 - our own names
+NOTE_FRESH: Final = """
+    INSERT INTO sync.freshness AS it (seller_id, level, newest_day, synced_at) VALUES ($1, $2, $3, $4)
+    ON CONFLICT (seller_id, level) DO UPDATE
+       SET newest_day = greatest(it.newest_day, EXCLUDED.newest_day),
+           synced_at = greatest(it.synced_at, EXCLUDED.synced_at)
+     WHERE EXCLUDED.newest_day >= it.newest_day
+"""
+
+
+class SyncKey(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose figures on which level and of which days, both included."""
+
+    seller_id: UUID
+    level: Level
+    first: date
+    last: date
+
+
+class Fetched(msgspec.Struct, frozen=True, kw_only=True):
+    """Where rows come from, what they say, and when they were asked for."""
+
+    provider: Platform
+    semantics: Semantics
+    at: datetime
+
+
+async def ensure_months(pool: Pool, days: Collection[date]) -> None:
+    """Make the months of some days, where they are not there yet."""
+    firsts = sorted({day.replace(day=1) for day in days})
+    async with pool.acquire() as connection:
+        await connection.execute(ENSURE_MONTHS, firsts)
+
+
+async def append_raw(pool: Pool, key: SyncKey, fetched: Fetched, rows: Sequence[StatRow]) -> int:
+    """Append rows as they were fetched, all or none, and tell how many."""
+    records = [
+        (
+            *(key.seller_id, key.level.value, row.entity_id, row.external_entity_id, fetched.provider.value),
+            *(fetched.semantics.value, row.part, fetched.at, row.date_start, row.date_stop),
+            *msgspec.structs.astuple(row.figures),
+            *msgspec.structs.astuple(row.ratios),
+        )
+        for row in rows
+    ]
+    async with _turn(pool, key) as connection:
+        await connection.copy_records_to_table(
+            "ad_stats_raw",
+            schema_name="sync",
+            columns=RAW_COLUMNS,
+            records=records,
+            timeout=STATEMENT_SECONDS_MAX,
+        )
+    return len(records)
+
+
+async def add_up_days(pool: Pool, key: SyncKey, *, now: datetime) -> int:
+    """Make the daily figures say what the raw rows say, and tell how many have changed."""
+    async with _turn(pool, key) as connection:
+        values = (key.seller_id, key.level.value, key.first, key.last, now)
+        done = await connection.execute(ADD_UP_DAYS[key.level], *values, timeout=STATEMENT_SECONDS_MAX)
+    return _count(done)
+
+
+async def add_up_sellpages(pool: Pool, key: SyncKey, *, now: datetime) -> int:
+    """Make the figures of sell pages say what those of campaigns say, and tell how many have changed."""
+    assert key.level is Level.CAMPAIGN, "campaigns lead to sell pages"
+    platforms = [platform.value for platform in AD_SOURCES]
+    sources = [source.value for source in AD_SOURCES.values()]
+    async with _turn(pool, key) as connection:
+        values = (key.seller_id, key.first, key.last, now, platforms, sources)
+        done = await connection.execute(ADD_UP_SELLPAGES, *values, timeout=STATEMENT_SECONDS_MAX)
+    return _count(done)
+
+
+async def note_fresh(pool: Pool, key: SyncKey, *, now: datetime) -> None:
+    """Note up to which day, and when, the figures of a seller were brought up to date."""
+    async with pool.acquire() as connection:
+        await connection.execute(NOTE_FRESH, key.seller_id, key.level.value, key.last, now)
+
+
+@asynccontextmanager
+async def _turn(pool: Pool, key: SyncKey) -> AsyncGenerator[Connection]:
+    """Open a transaction after all others about the same seller, level and days."""
+    async with pool.acquire() as connection, connection.transaction():
+        values = (key.seller_id, key.level.value, key.first, key.last)
+        await connection.execute(TAKE_TURN, *values, timeout=STATEMENT_SECONDS_MAX)
+        yield connection
+
+
+def _count(status: str) -> int:
+    return int(status.rpartition(" ")[2])

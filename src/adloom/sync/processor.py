@@ -1,0 +1,225 @@
+"""Does the jobs of stats sync: fetch what the platforms say, keep it, add it up.
+
+The accounts of a seller are asked one after another, and one that fails does not keep the others from being added
+up: what was fetched counts, and the job fails at the end, to be tried again if that can help. Nothing is left half
+done that the next run does not mend, because every step is made anew from what is there.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+import msgspec
+import structlog
+
+from adloom.core.clock import Clock
+from adloom.runtime.jobs.worker import HopelessJobError, Job
+from adloom.runtime.postgres import Pool
+from adloom.runtime.sealing import SealBrokenError, Sealer
+from adloom.runtime.settings import Secret
+from adloom.sync.jobs import Origin, SyncJob, backoff_after, days_of, job_from, stretches
+from adloom.sync.pipeline import entity_store, store
+from adloom.sync.pipeline.entity_store import FoundAccount
+from adloom.sync.pipeline.store import Fetched, SyncKey
+from adloom.sync.providers.protocol import (
+    REASON_LENGTH_MAX,
+    AccountLink,
+    CredentialsExpiredError,
+    ProviderError,
+    ProviderRefusedError,
+    StatProvider,
+    StatsRequest,
+    ThrottledError,
+)
+from adloom.sync.tally import SyncTally
+from adloom.sync.words import Level, Platform
+
+# Progress is told, and memory given back, after each of them.
+STRETCH_DAYS_MAX: Final = 7
+# Accounts lie in zones up to a day apart from ours: a range that ends yesterday is up to date somewhere.
+ONE_DAY: Final = timedelta(days=1)
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+TellShare = Callable[[float], Awaitable[None]]
+
+
+class SyncOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sync has written."""
+
+    raw_inserted: int = 0
+    daily_upserted: int = 0
+    sellpage_upserted: int = 0
+
+
+class SyncProcessor:
+    """Syncs sellers, as jobs say."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        providers: Mapping[Platform, StatProvider],
+        *,
+        clock: Clock,
+        sealer: Sealer | None = None,
+    ) -> None:
+        self._pool = pool
+        self._providers = providers
+        self._clock = clock
+        self._sealer = sealer
+        self.tally = SyncTally(providers)
+
+    async def handle(self, job: Job) -> None:
+        """Do a job, and leave one line about it in the log."""
+        sync = job_from(job.data)
+        started_at = self._clock.now()
+        try:
+            outcome = await self.sync(sync, tell=job.tell_progress)
+        except Exception as error:
+            told = _told(error)
+            log.error(  # noqa: TRY400 - one line; the worker leaves the trace of what is buried
+                "stats-sync-failed",
+                jobId=job.id,
+                sellerId=str(sync.seller_id),
+                attempt=job.attempt,
+                error=told,
+            )
+            if isinstance(error, ProviderError) and not error.is_worth_retrying:
+                raise HopelessJobError(told) from None
+            raise
+        log.info(
+            "stats-sync-complete",
+            jobId=job.id,
+            sellerId=str(sync.seller_id),
+            statLevel=sync.level.value,
+            date=_date_of(sync),
+            rawInserted=outcome.raw_inserted,
+            dailyUpserted=outcome.daily_upserted,
+            sellpageUpserted=outcome.sellpage_upserted,
+            durationMs=round((self._clock.now() - started_at).total_seconds() * 1000),
+        )
+
+    async def sync(self, job: SyncJob, *, tell: TellShare | None = None) -> SyncOutcome:
+        """Fetch and add up what a job names; raise at the end what kept an account from being fetched."""
+        accounts = await self._accounts(job)
+        await store.ensure_months(self._pool, list(days_of(job.date_from, job.date_to)))
+        errors: dict[UUID, ProviderError] = {}
+        raw = daily = sellpages = 0
+        for first, last in stretches(job.date_from, job.date_to, days_max=STRETCH_DAYS_MAX):
+            key = msgspec.structs.replace(key_of(job), first=first, last=last)
+            for account in accounts:
+                if account.id not in errors:
+                    try:
+                        raw += await self._fetch(key, account)
+                    except ProviderError as error:
+                        errors[account.id] = error
+            daily += await store.add_up_days(self._pool, key, now=self._clock.now())
+            if job.level is Level.CAMPAIGN:
+                sellpages += await store.add_up_sellpages(self._pool, key, now=self._clock.now())
+            if tell is not None:
+                await tell((last - job.date_from + ONE_DAY) / (job.date_to - job.date_from + ONE_DAY))
+        self.tally.daily_changed += daily
+        self.tally.sellpages_changed += sellpages
+        if errors:
+            raise _worst(list(errors.values()))
+        if job.date_to >= self._clock.now().date() - ONE_DAY:
+            await store.note_fresh(self._pool, key_of(job), now=self._clock.now())
+        return SyncOutcome(raw_inserted=raw, daily_upserted=daily, sellpage_upserted=sellpages)
+
+    async def _accounts(self, job: SyncJob) -> list[FoundAccount]:
+        """Find whom to ask; the clock does not ask again and again who has said that it is in vain."""
+        found = await entity_store.accounts_of(self._pool, job.seller_id)
+        if job.origin is Origin.SCHEDULE:
+            return [account for account in found if account.credentials_expired_at is None]
+        return found
+
+    async def _fetch(self, key: SyncKey, account: FoundAccount) -> int:
+        """Fetch the rows of an account and append them, page by page."""
+        entities = await entity_store.entities_of(self._pool, account.id, key.level)
+        if not entities:
+            return 0
+        provider = self._providers.get(account.platform)
+        if provider is None:
+            raise ProviderRefusedError(f"There is no provider for the platform {account.platform}.")
+        tally = self.tally.providers[account.platform]
+        fetched = Fetched(provider=provider.platform, semantics=provider.semantics, at=self._clock.now())
+        count, outcome = 0, "failed"
+        try:
+            request = StatsRequest(
+                seller_id=key.seller_id,
+                account=self._link(account),
+                level=key.level,
+                entities=entities,
+                first=key.first,
+                last=key.last,
+            )
+            async for rows in provider.fetch(request):
+                count += await store.append_raw(self._pool, key, fetched, rows)
+            outcome = "done"
+        except ProviderError as error:
+            outcome = error.outcome
+            if isinstance(error, CredentialsExpiredError):
+                await self._mark_expired(account, error)
+            raise
+        finally:
+            tally.rows += count
+            tally.outcomes[outcome] += 1
+            tally.took((self._clock.now() - fetched.at).total_seconds())
+        if account.credentials_expired_at is not None:
+            await entity_store.unmark_expired(self._pool, account, now=self._clock.now())
+        return count
+
+    async def _mark_expired(self, account: FoundAccount, error: CredentialsExpiredError) -> None:
+        log.warning(
+            "ad_account_credentials_expired", account=str(account.id), platform=account.platform.value
+        )
+        problem = str(error)[:REASON_LENGTH_MAX]
+        await entity_store.mark_expired(self._pool, account, problem, now=self._clock.now())
+
+    def _link(self, account: FoundAccount) -> AccountLink:
+        return AccountLink(
+            id=account.id,
+            platform=account.platform,
+            external_id=account.external_id,
+            currency=account.currency,
+            timezone=account.timezone,
+            credentials=self._unsealed(account),
+        )
+
+    def _unsealed(self, account: FoundAccount) -> Secret | None:
+        if account.credentials is None:
+            return None
+        if self._sealer is None:
+            raise ProviderRefusedError("ADLOOM_SECRET is not set, so the credentials cannot be read.")
+        try:
+            return Secret(self._sealer.unseal(account.credentials, belongs_to=str(account.id)))
+        except SealBrokenError as error:
+            raise ProviderRefusedError(str(error)) from None
+
+
+def key_of(job: SyncJob) -> SyncKey:
+    """Name what a job is about."""
+    return SyncKey(seller_id=job.seller_id, level=job.level, first=job.date_from, last=job.date_to)
+
+
+def backoff(attempt: int, error: Exception) -> timedelta:
+    """Tell how long to wait before the next attempt."""
+    return backoff_after(attempt, error.retry_after if isinstance(error, ThrottledError) else timedelta())
+
+
+def _worst(errors: list[ProviderError]) -> ProviderError:
+    """Choose what the job fails with: as long as one of the accounts may come right, it is tried again."""
+    throttled = [error for error in errors if isinstance(error, ThrottledError)]
+    if throttled:
+        return max(throttled, key=lambda error: error.retry_after)
+    return next((error for error in errors if error.is_worth_retrying), errors[0])
+
+
+def _told(error: Exception) -> str:
+    return (str(error) or type(error).__name__)[:REASON_LENGTH_MAX]
+
+
+def _date_of(job: SyncJob) -> str:
+    """Write the days of a job: one, or the first and the last as ISO 8601 parts them."""
+    return str(job.date_from) if job.date_from == job.date_to else f"{job.date_from}/{job.date_to}"

@@ -1,0 +1,1 @@
+"""Where statistics come from: one provider a platform, all behind one protocol."""

@@ -1,0 +1,163 @@
+"""Statistics from Meta's Insights API: one question an account and level, day by day, page by page."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Final, NamedTuple, Protocol
+
+import msgspec
+
+from adloom.runtime.settings import Secret
+from adloom.sync.providers.meta_errors import TooMuchDataError, error_of
+from adloom.sync.providers.meta_rows import LEVEL_NAMES, InsightPage, fields_of, stat_rows
+from adloom.sync.providers.meta_usage import usage_of
+from adloom.sync.providers.pace import Pace
+from adloom.sync.providers.protocol import (
+    AccountLink,
+    CredentialsExpiredError,
+    ProviderRefusedError,
+    ProviderUnavailableError,
+    StatRow,
+    StatsRequest,
+    ThrottledError,
+)
+from adloom.sync.words import Platform, Semantics
+
+META_URL: Final = "https://graph.facebook.com/v23.0"
+REQUESTS_PER_SECOND: Final = 5.0
+PAGE_ROWS: Final = 500
+PAGE_ROWS_MIN: Final = 25
+# A week of 50,000 ads; a platform that pages for ever must not keep a job for ever.
+PAGES_MAX: Final = 1_000
+ACCOUNT_PREFIX: Final = "act_"
+
+
+class Answer(NamedTuple):
+    """An answer of the platform, whatever it says; the names of headers are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class AsksOverHttp(Protocol):
+    """Who can ask a platform."""
+
+    async def get(self, url: str, parameters: Mapping[str, str], token: str) -> Answer:
+        """Ask; raises ProviderUnavailableError where there is no answer, or none in time, or too long a one."""
+        ...
+
+
+class MetaProvider:
+    """Fetches statistics from Meta."""
+
+    platform = Platform.META
+    semantics = Semantics.SNAPSHOT
+
+    def __init__(
+        self,
+        http: AsksOverHttp,
+        *,
+        url: str = META_URL,
+        requests_per_second: float = REQUESTS_PER_SECOND,
+        pages_max: int = PAGES_MAX,
+        pace: Callable[[float], Pace] = Pace,
+    ) -> None:
+        self.requests_per_second = requests_per_second
+        self._http = http
+        self._url = url.rstrip("/")
+        self._pages_max = pages_max
+        self._pace = pace(requests_per_second)
+
+    async def fetch(self, request: StatsRequest) -> AsyncIterator[Sequence[StatRow]]:
+        """Fetch the rows of an account, a page at a time."""
+        account, token = _connected(request)
+        entities = {entity.external_id: entity for entity in request.entities if entity.external_id}
+        if not entities:
+            return
+        asked = _Asked(request, account, token)
+        after: str | None = None
+        for _ in range(self._pages_max):
+            page = await self._page(asked, after)
+            _check_currency(page, request.account)
+            yield stat_rows(page.data, request.level, entities)
+            if page.after is None:
+                return
+            if page.after == after:
+                raise ProviderUnavailableError("Meta gives the same page again and again.")
+            after = page.after
+        raise ProviderRefusedError(f"Meta has more than {self._pages_max} pages; sync fewer days at once.")
+
+    async def _page(self, asked: "_Asked", after: str | None) -> InsightPage:
+        """Fetch a page, and a smaller one where Meta finds it too large."""
+        while True:
+            try:
+                return await self._ask(asked, after)
+            except TooMuchDataError:
+                if asked.page_rows <= PAGE_ROWS_MIN:
+                    raise
+                asked.page_rows = max(PAGE_ROWS_MIN, asked.page_rows // 2)
+
+    async def _ask(self, asked: "_Asked", after: str | None) -> InsightPage:
+        await self._pace.turn(asked.account)
+        url = f"{self._url}/{asked.account}/insights"
+        answer = await self._http.get(url, asked.parameters(after), asked.token)
+        usage = usage_of(answer.headers)
+        if answer.status != HTTPStatus.OK:
+            raise error_of(answer.status, answer.body, usage)
+        self._pace.rest(asked.account, usage.rest)
+        page = _decoded(answer.body)
+        if page.after is not None and usage.is_full:
+            raise ThrottledError(
+                f"{usage.percent:.0f} % of what Meta lets us ask is used up.", retry_after=usage.retry_after
+            )
+        return page
+
+
+class _Asked:
+    """One question, and how many rows a page of its answer may have."""
+
+    def __init__(self, request: StatsRequest, account: str, token: Secret) -> None:
+        self.account = account
+        self.token = token
+        self.page_rows = PAGE_ROWS
+        self._request = request
+
+    def parameters(self, after: str | None) -> dict[str, str]:
+        """Write the question."""
+        days = {"since": self._request.first.isoformat(), "until": self._request.last.isoformat()}
+        parameters = {
+            "level": LEVEL_NAMES[self._request.level],
+            "time_increment": "1",
+            "time_range": msgspec.json.encode(days).decode(),
+            "fields": fields_of(self._request.level),
+            "limit": str(self.page_rows),
+        }
+        return parameters if after is None else parameters | {"after": after}
+
+
+def _connected(request: StatsRequest) -> tuple[str, Secret]:
+    """Tell which account to ask, and with what."""
+    if request.account.credentials is None:
+        raise CredentialsExpiredError("The account has no access token yet. Connect it.")
+    if not request.account.external_id:
+        raise ProviderRefusedError("The account has no externalId, so Meta cannot be asked about it.")
+    return ACCOUNT_PREFIX + request.account.external_id.removeprefix(
+        ACCOUNT_PREFIX
+    ), request.account.credentials
+
+
+def _check_currency(page: InsightPage, account: AccountLink) -> None:
+    """Refuse figures of another currency than they would be reported in."""
+    told = {insight.account_currency for insight in page.data} - {None, account.currency}
+    if told:
+        raise ProviderRefusedError(
+            f"Meta reports in {min(str(one) for one in told)}, but the account here is in {account.currency}."
+            " Make one with the currency of Meta's."
+        )
+
+
+def _decoded(body: bytes) -> InsightPage:
+    try:
+        return msgspec.json.decode(body, type=InsightPage)
+    except msgspec.MsgspecError as error:
+        raise ProviderUnavailableError(f"Meta's answer cannot be read: {error}.") from None

@@ -1,0 +1,91 @@
+"""Our own delivery as one more ad platform, so that inside and outside spend stand in one report.
+
+An account of this platform needs no credentials. Its campaigns are linked by their external id to campaigns of the
+same advertiser here; its ad sets to placements, its ads to banners on them.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime, time, timedelta
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from adloom.runtime.postgres import POSTGRES_AWAY, Pool
+from adloom.sync.figures import Figures, ratios_of
+from adloom.sync.providers.own_store import Linked, OwnFigures, Span, own_figures
+from adloom.sync.providers.protocol import (
+    Entity,
+    ProviderRefusedError,
+    ProviderUnavailableError,
+    StatRow,
+    StatsRequest,
+)
+from adloom.sync.words import Platform, Semantics
+
+
+class OwnProvider:
+    """Reads what Adloom itself has delivered."""
+
+    platform = Platform.ADLOOM
+    semantics = Semantics.SNAPSHOT
+    requests_per_second = None
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def fetch(self, request: StatsRequest) -> AsyncIterator[Sequence[StatRow]]:
+        """Read the rows of all that is linked."""
+        linked = [one for entity in request.entities if (one := linked_to(entity)) is not None]
+        if not linked:
+            return
+        try:
+            found = await own_figures(self._pool, request.seller_id, linked, span_of(request))
+        except POSTGRES_AWAY as error:
+            raise ProviderUnavailableError(
+                f"The statistics cannot be read: {type(error).__name__}."
+            ) from error
+        names = {entity.id: entity.external_id or "" for entity in request.entities}
+        yield [_row(one, names[one.entity_id]) for one in found]
+
+
+def linked_to(entity: Entity) -> Linked | None:
+    """Tell what of ours an entity stands for; None where it, or what it belongs to, is not linked."""
+    path = [_uuid(text) for text in (*entity.above, entity.external_id)]
+    if None in path:
+        return None
+    campaign_id, placement_id, banner_id = (*path, None, None)[:3]
+    assert campaign_id is not None
+    return Linked(
+        entity_id=entity.id, campaign_id=campaign_id, placement_id=placement_id, banner_id=banner_id
+    )
+
+
+def span_of(request: StatsRequest) -> Span:
+    """Tell the moments that the days of an account lie between."""
+    try:
+        zone = ZoneInfo(request.account.timezone)
+    except (KeyError, ValueError, OSError):
+        raise ProviderRefusedError(f"There is no time zone {request.account.timezone!r}.") from None
+    begins = datetime.combine(request.first, time(), zone).astimezone(UTC)
+    ends = datetime.combine(request.last + timedelta(days=1), time(), zone).astimezone(UTC)
+    return Span(
+        first=request.first, last=request.last, timezone=request.account.timezone, begins=begins, ends=ends
+    )
+
+
+def _row(found: OwnFigures, external_id: str) -> StatRow:
+    figures = Figures(spend=found.spend, impressions=found.impressions, link_clicks=found.clicks)
+    return StatRow(
+        entity_id=found.entity_id,
+        external_entity_id=external_id,
+        date_start=found.day,
+        date_stop=found.day,
+        figures=figures,
+        ratios=ratios_of(figures),
+    )
+
+
+def _uuid(text: str | None) -> UUID | None:
+    try:
+        return UUID(text or "")
+    except ValueError:
+        return None

@@ -1,0 +1,337 @@
+"""Reports over HTTP."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from enum import StrEnum
+from typing import Annotated, ClassVar, Final
+from uuid import UUID
+
+from fastapi import APIRouter, Header, Query, Response
+from pydantic import Field, field_validator
+
+from adloom.catalog.access import Scope
+from adloom.core.errors import FieldProblem, ValidationFailedError
+from adloom.runtime.http.dependencies import Database, GuardedRoute
+from adloom.runtime.http.openapi import problems
+from adloom.runtime.http.shapes import Answer, Body, Text255
+from adloom.runtime.postgres import Pool
+from adloom.sync.api import PREFIX, Currency, Day, SellerId, SellerReads
+from adloom.sync.reports import sellpage_store, store
+from adloom.sync.reports.encode import csv_of, json_of
+from adloom.sync.reports.model import (
+    FIGURES,
+    PAGE_FIGURES,
+    PAGE_RATIOS,
+    RATIOS,
+    Order,
+    PageQuestion,
+    Report,
+    ReportQuestion,
+    entity_report,
+    page_report,
+)
+from adloom.sync.words import AdSource, BudgetType, EntityStatus, Level
+
+JSON: Final = "application/json"
+CSV: Final = "text/csv"
+ROWS_MAX: Final = 50_000  # Of an answer, which is made in memory: about 40 MB.
+DAYS_MAX: Final = 1_200  # Three years, and a quarter to compare with.
+SELLPAGE: Final = "SELLPAGE"
+PAGE_COLUMNS: Final = (*sellpage_store.COLUMNS, *PAGE_FIGURES, *PAGE_RATIOS)
+COLUMNS: Final = {level: (*store.columns_of(level), *FIGURES, *RATIOS) for level in Level}
+
+
+class Format(StrEnum):
+    """How a report is written."""
+
+    JSON = "json"
+    CSV = "csv"
+
+
+class RangeQuery(Body):
+    """Which days a report is about, both included: the days of the account's own zone."""
+
+    COLUMNS: ClassVar[Sequence[str]] = ()
+
+    date_from: Day
+    date_to: Day
+    sort: Annotated[Text255, Field(description="Any column; `-` before it for descending.")] = "-spend"
+    search: Text255 | None = None
+    format: Annotated[Format | None, Field(description="Without it, as `Accept` says.")] = None
+    seller_id: SellerId = None
+
+    @field_validator("sort")
+    @classmethod
+    def _names_a_column(cls, sort: str) -> str:
+        if sort.removeprefix("-") not in cls.COLUMNS:
+            raise ValueError(f"must be one of {', '.join(cls.COLUMNS)}, with or without a - before it")
+        return sort
+
+    @property
+    def order(self) -> Order:
+        """The order of the rows."""
+        return Order(self.sort.removeprefix("-"), self.sort.startswith("-"))
+
+
+class ReportQuery(RangeQuery):
+    """Which campaigns, ad sets or ads a report is about."""
+
+    LEVEL: ClassVar[Level]
+
+    campaign_id: UUID | None = None
+    adset_id: UUID | None = None
+    ad_account_id: UUID | None = None
+    sellpage_id: UUID | None = None
+    status: EntityStatus | None = None
+    currency: Currency | None = None
+
+
+class CampaignReportQuery(ReportQuery):
+    """Which campaigns a report is about."""
+
+    LEVEL: ClassVar = Level.CAMPAIGN
+    COLUMNS: ClassVar = COLUMNS[Level.CAMPAIGN]
+
+
+class AdsetReportQuery(ReportQuery):
+    """Which ad sets a report is about."""
+
+    LEVEL: ClassVar = Level.ADSET
+    COLUMNS: ClassVar = COLUMNS[Level.ADSET]
+
+
+class AdReportQuery(ReportQuery):
+    """Which ads a report is about."""
+
+    LEVEL: ClassVar = Level.AD
+    COLUMNS: ClassVar = COLUMNS[Level.AD]
+
+
+class SellpageReportQuery(RangeQuery):
+    """Which sell pages a report is about."""
+
+    COLUMNS: ClassVar = PAGE_COLUMNS
+
+    sort: Annotated[Text255, Field(description="Any column; `-` before it for descending.")] = "-adSpend"
+    ad_source: AdSource | None = None
+
+
+class ReportFigures(Answer):
+    """Sums over the days, and ratios of the sums; money is null where it is of several currencies."""
+
+    currency: str | None
+    spend: float | None
+    impressions: int
+    link_clicks: int
+    content_views: int
+    add_to_cart: int
+    checkout_initiated: int
+    purchases: int
+    purchase_value: float | None
+    cpm: float | None
+    ctr: Annotated[float, Field(description="Link clicks by impressions, a fraction.")]
+    cpc: float | None
+    cost_per_purchase: float | None
+    roas: float | None
+
+
+class ReportRowAnswer(ReportFigures):
+    """A campaign, an ad set or an ad, with its figures; of its fields those of its level are there."""
+
+    id: UUID
+    seller_id: UUID
+    name: str
+    status: EntityStatus
+    timezone: str
+    created_at: datetime
+    updated_at: datetime
+    deleted_at: datetime | None
+    ad_account_id: UUID | None = None
+    sellpage_id: UUID | None = None
+    budget: float | None = None
+    budget_type: BudgetType | None = None
+    external_campaign_id: str | None = None
+    campaign_id: UUID | None = None
+    external_adset_id: str | None = None
+    adset_id: UUID | None = None
+    external_ad_id: str | None = None
+
+
+class ReportMeta(Answer):
+    """What was asked, and how much came of it."""
+
+    date_from: date
+    date_to: date
+    level: str
+    total_rows: int
+
+
+class ReportAnswer(Answer):
+    """A report; `summaries` has the sums by currency."""
+
+    rows: list[ReportRowAnswer]
+    summary: ReportFigures
+    summaries: list[ReportFigures]
+    meta: ReportMeta
+
+
+class SellpageFigures(Answer):
+    """Sums over the days, and ratios of the sums; money is null where it is of several currencies."""
+
+    currency: str | None
+    ad_spend: float | None
+    impressions: int
+    link_clicks: int
+    content_views: int
+    add_to_cart: int
+    checkout_initiated: int
+    purchases: int
+    purchase_value: float | None
+    orders_count: int
+    revenue: float | None
+    cpm: float | None
+    ctr: float
+    cost_per_purchase: float | None
+    roas: float | None
+    cr1: Annotated[float, Field(description="Link clicks by impressions.")]
+    cr2: Annotated[float, Field(description="Purchases by link clicks.")]
+    cr3: Annotated[float, Field(description="Purchases by content views.")]
+
+
+class SellpageRowAnswer(SellpageFigures):
+    """A sell page and who brought readers to it; `adSource` is null where no campaign leads to it."""
+
+    id: UUID
+    name: str
+    url: str | None
+    ad_source: AdSource | None
+
+
+class SellpageReportAnswer(Answer):
+    """A report on sell pages; `summaries` has the sums by currency."""
+
+    rows: list[SellpageRowAnswer]
+    summary: SellpageFigures
+    summaries: list[SellpageFigures]
+    meta: ReportMeta
+
+
+AcceptHeader = Annotated[str, Header(include_in_schema=False)]
+AS_A_SHEET: Final[dict[int | str, dict[str, object]]] = {
+    200: {"content": {CSV: {"schema": {"type": "string"}}}}
+}
+
+router = APIRouter(
+    prefix=f"{PREFIX}/reports",
+    tags=["ads manager"],
+    route_class=GuardedRoute,
+    responses=problems(400, 401, 403, 404, 503),
+)
+
+
+@router.get("/campaigns", response_model=ReportAnswer, responses=AS_A_SHEET)
+async def report_campaigns(
+    query: Annotated[CampaignReportQuery, Query()],
+    scope: SellerReads,
+    pool: Database,
+    accept: AcceptHeader = "",
+) -> Response:
+    """Report what campaigns have cost and brought."""
+    return await _report_entities(query, scope, pool, accept)
+
+
+@router.get("/adsets", response_model=ReportAnswer, responses=AS_A_SHEET)
+async def report_adsets(
+    query: Annotated[AdsetReportQuery, Query()], scope: SellerReads, pool: Database, accept: AcceptHeader = ""
+) -> Response:
+    """Report what ad sets have cost and brought."""
+    return await _report_entities(query, scope, pool, accept)
+
+
+@router.get("/ads", response_model=ReportAnswer, responses=AS_A_SHEET)
+async def report_ads(
+    query: Annotated[AdReportQuery, Query()], scope: SellerReads, pool: Database, accept: AcceptHeader = ""
+) -> Response:
+    """Report what ads have cost and brought."""
+    return await _report_entities(query, scope, pool, accept)
+
+
+@router.get("/sellpages", response_model=SellpageReportAnswer, responses=AS_A_SHEET)
+async def report_sellpages(
+    query: Annotated[SellpageReportQuery, Query()],
+    scope: SellerReads,
+    pool: Database,
+    accept: AcceptHeader = "",
+) -> Response:
+    """Report what has led readers to sell pages, and what they have bought there."""
+    _check_range(query)
+    assert scope.account_id is not None, "a scope of a seller has its account"
+    question = PageQuestion(
+        seller_id=scope.account_id,
+        first=query.date_from,
+        last=query.date_to,
+        ad_source=query.ad_source,
+        search=query.search,
+    )
+    rows = await sellpage_store.page_rows(pool, question, rows_max=ROWS_MAX + 1)
+    _check_count(len(rows))
+    return await _written(query, accept, lambda: page_report(rows, query.order), level=SELLPAGE)
+
+
+async def _report_entities(query: ReportQuery, scope: Scope, pool: Pool, accept: str) -> Response:
+    _check_range(query)
+    assert scope.account_id is not None, "a scope of a seller has its account"
+    question = ReportQuestion(
+        seller_id=scope.account_id,
+        level=query.LEVEL,
+        first=query.date_from,
+        last=query.date_to,
+        campaign_id=query.campaign_id,
+        adset_id=query.adset_id,
+        ad_account_id=query.ad_account_id,
+        sellpage_id=query.sellpage_id,
+        status=query.status,
+        currency=query.currency,
+        search=query.search,
+    )
+    rows = await store.entity_rows(pool, question, rows_max=ROWS_MAX + 1)
+    _check_count(len(rows))
+    return await _written(query, accept, lambda: entity_report(rows, query.order), level=query.LEVEL)
+
+
+async def _written(query: RangeQuery, accept: str, made: Callable[[], Report], *, level: str) -> Response:
+    """Answer in the way that was asked for; much of it is made beside the loop."""
+    if (query.format or _accepted(accept)) is Format.JSON:
+        body = await asyncio.to_thread(
+            lambda: json_of(made(), level=level, first=query.date_from, last=query.date_to)
+        )
+        return Response(body, media_type=JSON)
+    name = f"adloom-{level.lower()}s-{query.date_from}-to-{query.date_to}.csv"
+    return Response(
+        await asyncio.to_thread(lambda: csv_of(made(), query.COLUMNS)),
+        media_type=CSV,
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+def _accepted(accept: str) -> Format:
+    """Read what a client would rather have: a sheet only where it names that and not JSON."""
+    kinds = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
+    return Format.CSV if CSV in kinds and JSON not in kinds else Format.JSON
+
+
+def _check_range(query: RangeQuery) -> None:
+    if query.date_to < query.date_from:
+        raise _wrong("dateTo", "must not be before dateFrom")
+    if (query.date_to - query.date_from).days >= DAYS_MAX:
+        raise _wrong("dateFrom", f"must be less than {DAYS_MAX} days before dateTo")
+
+
+def _check_count(rows: int) -> None:
+    if rows > ROWS_MAX:
+        raise _wrong("campaignId", f"is needed, or another filter: these are more than {ROWS_MAX:,} rows")
+
+
+def _wrong(field: str, message: str) -> ValidationFailedError:
+    return ValidationFailedError(f"{field} {message}.", errors=[FieldProblem(field, message)])

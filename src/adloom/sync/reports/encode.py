@@ -1,0 +1,54 @@
+"""Reports as JSON or CSV, with the same names in both; money keeps all its digits."""
+
+import csv
+import io
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from typing import Any, Final
+
+import msgspec
+
+from adloom.sync.reports.model import Cells, Report
+
+# A text that a spreadsheet would take for a formula gets an apostrophe before it.
+QUOTE: Final = "'"
+TAKEN_FOR_FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", QUOTE)
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def json_of(report: Report, *, level: str, first: date, last: date) -> bytes:
+    """Write rows, what they add up to, and what was asked."""
+    return _encode(
+        {
+            "rows": report.rows,
+            "summary": report.summary,
+            "summaries": report.summaries,
+            "meta": {"dateFrom": first, "dateTo": last, "level": level, "totalRows": len(report.rows)},
+        }
+    )
+
+
+def csv_of(report: Report, columns: Sequence[str]) -> bytes:
+    """Write the rows as a sheet (RFC 4180), without sums: a sheet adds up by itself."""
+    sheet = io.StringIO()
+    writer = csv.writer(sheet, lineterminator="\r\n")
+    writer.writerow(columns)
+    writer.writerows(_written(row, columns) for row in report.rows)
+    return sheet.getvalue().encode()
+
+
+def _written(row: Cells, columns: Sequence[str]) -> list[str]:
+    return [_cell(row[column]) for column in columns]
+
+
+def _cell(value: Any) -> str:  # noqa: ANN401 - whatever a report shows
+    match value:
+        case None:
+            return ""
+        case datetime():
+            return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        case str():
+            return QUOTE + value if value.startswith(TAKEN_FOR_FORMULAS) else str(value)
+        case _:
+            return str(value)

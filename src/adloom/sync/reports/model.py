@@ -1,0 +1,187 @@
+"""What a report is asked for and what it says; pure.
+
+Ratios come from sums, never from ratios. Money of several currencies is never added up: the summary of such rows
+has no money, and beside it stands one for each currency.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from adloom.sync.figures import ZERO, Figures, ratio, ratios_of
+from adloom.sync.words import AdSource, EntityStatus, Level
+
+# The names of the figures in a report, whose sums are exact, and of the ratios that follow from them.
+FIGURES: Final = (
+    *("spend", "impressions", "linkClicks", "contentViews", "addToCart", "checkoutInitiated"),
+    *("purchases", "purchaseValue"),
+)
+RATIOS: Final = ("cpm", "ctr", "cpc", "costPerPurchase", "roas")
+PAGE_FIGURES: Final = ("adSpend", *FIGURES[1:], "ordersCount", "revenue")
+PAGE_RATIOS: Final = ("cpm", "ctr", "costPerPurchase", "roas", "cr1", "cr2", "cr3")
+# What is in a currency, or follows from what is.
+MONEY: Final = frozenset(
+    {"spend", "adSpend", "purchaseValue", "revenue", "cpm", "cpc", "costPerPurchase", "roas"}
+)
+
+# What is shown, by its name.
+Cells = dict[str, Any]
+SumUp = Callable[[Sequence[Cells]], Cells]
+
+
+class ReportQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """Which entities of a seller a report is about, and over which days, both included."""
+
+    seller_id: UUID
+    level: Level
+    first: date
+    last: date
+    campaign_id: UUID | None = None
+    adset_id: UUID | None = None
+    ad_account_id: UUID | None = None
+    sellpage_id: UUID | None = None
+    status: EntityStatus | None = None
+    currency: str | None = None
+    search: str | None = None
+
+
+class PageQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """Which sell pages of a seller a report is about, and over which days, both included."""
+
+    seller_id: UUID
+    first: date
+    last: date
+    ad_source: AdSource | None = None
+    search: str | None = None
+
+
+class ReportRow(msgspec.Struct, frozen=True, kw_only=True):
+    """An entity, and its figures in the currency of its account."""
+
+    entity: Cells
+    currency: str
+    figures: Figures
+
+
+class PageRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A sell page, who has brought readers to it, and what they cost and brought, in which currencies."""
+
+    entity: Cells
+    currencies: tuple[str, ...]
+    figures: Figures
+    orders_count: int
+    revenue: Decimal
+
+
+class Order(msgspec.Struct, frozen=True):
+    """The column that rows are sorted by, under the name that it is shown with."""
+
+    column: str
+    is_descending: bool
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows as they are shown, their sums, and those by currency."""
+
+    rows: Sequence[Cells]
+    summary: Cells
+    summaries: Sequence[Cells]
+
+
+def entity_report(rows: Sequence[ReportRow], order: Order) -> Report:
+    """Report campaigns, ad sets or ads."""
+    return _report(
+        [((row.currency,), row.entity | entity_cells(row.figures)) for row in rows],
+        order,
+        lambda cells: entity_cells(_summed(cells, spend="spend")),
+    )
+
+
+def page_report(rows: Sequence[PageRow], order: Order) -> Report:
+    """Report sell pages."""
+    return _report(
+        [
+            (row.currencies, row.entity | page_cells(row.figures, row.orders_count, row.revenue))
+            for row in rows
+        ],
+        order,
+        lambda cells: page_cells(
+            _summed(cells, spend="adSpend"), _sum(cells, "ordersCount"), _sum(cells, "revenue")
+        ),
+    )
+
+
+def entity_cells(figures: Figures) -> Cells:
+    """Name the figures of an entity, and what follows from them."""
+    ratios = msgspec.structs.astuple(ratios_of(figures))
+    return dict(zip((*FIGURES, *RATIOS), (*msgspec.structs.astuple(figures), *ratios), strict=True))
+
+
+def page_cells(figures: Figures, orders_count: int, revenue: Decimal) -> Cells:
+    """Name the figures of a sell page, and what follows from them."""
+    ctr = ratio(figures.link_clicks, figures.impressions)
+    values = (
+        *(*msgspec.structs.astuple(figures), orders_count, revenue),
+        *(ratio(figures.spend * 1000, figures.impressions), ctr, ratio(figures.spend, figures.purchases)),
+        *(ratio(revenue, figures.spend), ctr, ratio(figures.purchases, figures.link_clicks)),
+        ratio(figures.purchases, figures.content_views),
+    )
+    return dict(zip((*PAGE_FIGURES, *PAGE_RATIOS), values, strict=True))
+
+
+def in_order(rows: Sequence[Cells], order: Order) -> list[Cells]:
+    """Sort rows; what is null comes last, whatever the direction, and ids decide between what is alike."""
+
+    def place(row: Cells) -> Any:  # noqa: ANN401 - whatever a column holds
+        value = row[order.column]
+        return value.casefold() if isinstance(value, str) else value
+
+    by_id = sorted(rows, key=lambda row: row["id"])
+    known = [row for row in by_id if row[order.column] is not None]
+    unknown = [row for row in by_id if row[order.column] is None]
+    return [*sorted(known, key=place, reverse=order.is_descending), *unknown]
+
+
+def _report(rows: Sequence[tuple[tuple[str, ...], Cells]], order: Order, sum_up: SumUp) -> Report:
+    known = sorted({currency for currencies, _ in rows for currency in currencies})
+    summary = sum_up([cells for _, cells in rows])
+    return Report(
+        rows=in_order(
+            [cells if len(currencies) <= 1 else _without_money(cells) for currencies, cells in rows], order
+        ),
+        summary={
+            "currency": known[0] if len(known) == 1 else None,
+            **(summary if len(known) <= 1 else _without_money(summary)),
+        },
+        summaries=[
+            {"currency": currency, **sum_up([cells for own, cells in rows if own == (currency,)])}
+            for currency in known
+            if any(own == (currency,) for own, _ in rows)
+        ],
+    )
+
+
+def _without_money(cells: Cells) -> Cells:
+    return {name: None if name in MONEY else value for name, value in cells.items()}
+
+
+def _summed(rows: Iterable[Cells], *, spend: str) -> Figures:
+    rows = list(rows)
+    return Figures(
+        spend=_sum(rows, spend),
+        impressions=_sum(rows, "impressions"),
+        link_clicks=_sum(rows, "linkClicks"),
+        content_views=_sum(rows, "contentViews"),
+        add_to_cart=_sum(rows, "addToCart"),
+        checkout_initiated=_sum(rows, "checkoutInitiated"),
+        purchases=_sum(rows, "purchases"),
+        purchase_value=_sum(rows, "purchaseValue"),
+    )
+
+
+def _sum(rows: Iterable[Cells], name: str) -> Any:  # noqa: ANN401 - counts are integers, money is decimal
+    return sum((row[name] for row in rows), ZERO if name in MONEY else 0)

@@ -1,0 +1,141 @@
+"""Our own delivery as an ad platform: what is linked by its external id, day by day, in the account's zone."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from adloom.runtime.postgres import Pool
+from adloom.sync.providers.own import OwnProvider, linked_to
+from adloom.sync.providers.protocol import ProviderRefusedError, StatRow
+from adloom.sync.words import Level, Platform
+from tests.sync.builders import DAY, a_request, an_account, an_entity
+from tests.sync.shop import insert
+
+NOON = datetime(2026, 2, 19, 12, tzinfo=UTC)
+
+
+class Delivered(msgspec.Struct, frozen=True):
+    """A campaign with two banners on two placements."""
+
+    seller_id: UUID
+    campaign: tuple[int, UUID]
+    placements: list[tuple[int, UUID]]
+    banners: list[tuple[int, UUID]]
+
+    @property
+    def campaign_id(self) -> str:
+        return str(self.campaign[1])
+
+
+@pytest.fixture
+async def delivered(pool: Pool) -> Delivered:
+    key, seller_id = await insert(pool, "advertisers", name="a seller")
+    campaign = await insert(pool, "campaigns", name="C", advertiser_id=key)
+    placements = [
+        await insert(pool, "placements", slug=slug, label=slug, layout_type="full_slider")
+        for slug in ("home", "side")
+    ]
+    image = {"primary_image_url": "https://cdn.example.com/a.png", "advertiser_id": key}
+    banners = [await insert(pool, "banners", title=title, **image) for title in ("one", "other")]
+    return Delivered(seller_id, campaign, placements, banners)
+
+
+async def counted(pool: Pool, it: Delivered, *, place: int = 0, hour: datetime = NOON, **given: Any) -> None:
+    """Let the ledger have counted events of an hour, and the brains have charged for them."""
+    keys = (hour, it.banners[place][0], it.placements[place][0], it.campaign[0])
+    spent = given.pop("spent_micros", 0)
+    fields = {"impressions": 0, "clicks": 0, "invalid_impressions": 0, "invalid_clicks": 0} | given
+    await pool.execute(
+        """
+        INSERT INTO events.event_counts (hour, banner_id, placement_id, campaign_id,
+            impressions, clicks, invalid_impressions, invalid_clicks) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+        """,
+        *keys,
+        *fields.values(),
+    )
+    await pool.execute(
+        """
+        INSERT INTO spend_hours (hour, banner_id, placement_id, campaign_id, charges, spent_micros)
+        VALUES ($1, $2, $3, $4, 1, $5)
+        """,
+        *keys,
+        spent,
+    )
+
+
+async def fetched(pool: Pool, it: Delivered, **given: Any) -> list[StatRow]:
+    account = an_account(platform=Platform.ADLOOM, credentials=None, timezone=given.pop("timezone", "UTC"))
+    request = a_request(**({"seller_id": it.seller_id, "account": account} | given))
+    return [row async for page in OwnProvider(pool).fetch(request) for row in page]
+
+
+async def test_a_linked_campaign_has_what_was_delivered_and_charged(pool: Pool, delivered: Delivered) -> None:
+    await counted(pool, delivered, impressions=1_000, invalid_impressions=100, clicks=30, invalid_clicks=5)
+    await counted(pool, delivered, place=1, impressions=100, spent_micros=12_345_000)
+    entity = an_entity(external_id=delivered.campaign_id)
+
+    (row,) = await fetched(pool, delivered, entities=[entity])
+
+    figures = row.figures
+    assert (row.entity_id, row.external_entity_id) == (entity.id, delivered.campaign_id)
+    assert (figures.impressions, figures.link_clicks, figures.spend) == (1_000, 25, Decimal("12.35"))
+    assert (figures.purchases, figures.purchase_value) == (0, 0)
+    assert row.ratios.ctr == Decimal("0.0250")
+
+
+async def test_ad_sets_are_placements_and_ads_are_banners(pool: Pool, delivered: Delivered) -> None:
+    await counted(pool, delivered, impressions=10)
+    await counted(pool, delivered, place=1, impressions=20)
+    home, side = (str(public_id) for _, public_id in delivered.placements)
+    one, other = (str(public_id) for _, public_id in delivered.banners)
+    adset = an_entity(external_id=side, above=(delivered.campaign_id,))
+    ads = [
+        an_entity(external_id=one, above=(delivered.campaign_id, home)),
+        an_entity(external_id=other, above=(delivered.campaign_id, home)),
+    ]
+
+    sets = await fetched(pool, delivered, entities=[adset], level=Level.ADSET)
+    shown = await fetched(pool, delivered, entities=ads, level=Level.AD)
+
+    assert [row.figures.impressions for row in sets] == [20]
+    assert {row.entity_id: row.figures.impressions for row in shown} == {ads[0].id: 10, ads[1].id: 0}
+
+
+async def test_days_are_those_of_the_accounts_zone(pool: Pool, delivered: Delivered) -> None:
+    await counted(pool, delivered, hour=datetime(2026, 2, 19, 16, tzinfo=UTC), impressions=1)
+    await counted(pool, delivered, hour=datetime(2026, 2, 18, 15, tzinfo=UTC), impressions=2)
+    entity = an_entity(external_id=delivered.campaign_id)
+    days = {"first": DAY, "last": DAY + timedelta(days=1)}
+
+    rows = await fetched(pool, delivered, entities=[entity], timezone="Asia/Tokyo", **days)
+
+    assert [(row.date_start, row.figures.impressions) for row in rows] == [
+        (DAY, 2),
+        (DAY + timedelta(days=1), 1),
+    ]
+
+
+async def test_a_campaign_of_somebody_else_is_not_told(pool: Pool, delivered: Delivered) -> None:
+    await counted(pool, delivered, impressions=10)
+    _, stranger = await insert(pool, "advertisers", name="a stranger")
+    entity = an_entity(external_id=delivered.campaign_id)
+
+    assert await fetched(pool, delivered, seller_id=stranger, entities=[entity]) == []
+
+
+async def test_a_zone_that_nobody_knows_is_refused(pool: Pool, delivered: Delivered) -> None:
+    with pytest.raises(ProviderRefusedError, match="No/Zone"):
+        await fetched(
+            pool, delivered, timezone="No/Zone", entities=[an_entity(external_id=delivered.campaign_id)]
+        )
+
+
+@pytest.mark.parametrize("path", [(None,), ("not an id",), (None, "0199a0b0-0000-7000-8000-000000000000")])
+def test_what_is_not_linked_all_the_way_stands_for_nothing(path: tuple[str | None, ...]) -> None:
+    *above, external_id = path
+
+    assert linked_to(an_entity(external_id=external_id, above=tuple(above))) is None

@@ -1,0 +1,205 @@
+"""The queue of stats sync: what waits or runs is not put again, what has ended makes room."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+
+from adloom.core.ids import SystemIds
+from adloom.runtime.jobs.worker import Handler, HopelessJobError, Job, JobWorker
+from adloom.sync.jobs import QUEUE, SYNC_STATS, Origin, SyncJob, job_from, jobs_of, stretches
+from adloom.sync.queue import JobState, StatsQueue, open_stats_queue
+from adloom.sync.words import Level
+from tests.support.eventually import eventually
+from tests.sync.shop import DAY
+
+SELLER = SystemIds().new()
+
+
+@pytest.fixture
+async def queue(redis_url: str) -> AsyncIterator[StatsQueue]:
+    async with open_stats_queue(redis_url) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def working(redis_url: str, handler: Handler, *, concurrency: int = 5) -> AsyncGenerator[JobWorker]:
+    stop = asyncio.Event()
+    worker = JobWorker(
+        QUEUE,
+        redis_url,
+        {SYNC_STATS: handler},
+        concurrency=concurrency,
+        backoff=lambda _attempt, _error: timedelta(),
+    )
+    async with asyncio.TaskGroup() as group:
+        group.create_task(worker.run(stop))
+        try:
+            yield worker
+        finally:
+            stop.set()
+
+
+def today(seller_id: UUID = SELLER) -> list[SyncJob]:
+    return jobs_of(seller_id, DAY, DAY, Origin.MANUAL)
+
+
+async def ids(queue: StatsQueue, state: JobState, seller_id: UUID | None = None) -> set[str]:
+    return {one.id for one in await queue.listed(state, seller_id=seller_id)}
+
+
+def test_an_id_has_the_parts_of_the_specification() -> None:
+    job = SyncJob(seller_id=SELLER, date_from=DAY, date_to=DAY, level=Level.ADSET)
+
+    assert job.id == f"sync_{SELLER}_2026-02-19_2026-02-19_ADSET"
+    assert ":" not in job.id
+    assert job_from(job.payload) == job
+
+
+def test_a_range_is_cut_into_stretches() -> None:
+    last = DAY + timedelta(days=8)
+
+    assert list(stretches(DAY, last, days_max=7)) == [
+        (DAY, DAY + timedelta(days=6)),
+        (DAY + timedelta(days=7), last),
+    ]
+
+
+async def test_a_job_that_waits_is_not_put_twice(queue: StatsQueue) -> None:
+    assert await queue.put(today()) == 3
+    assert await queue.put(today()) == 0
+
+    assert len(await ids(queue, JobState.WAITING)) == 3
+
+
+async def test_of_many_who_ask_at_once_one_puts_the_jobs(queue: StatsQueue) -> None:
+    async with asyncio.TaskGroup() as group:
+        asked = [group.create_task(queue.put(today())) for _ in range(10)]
+
+    assert sum(one.result() for one in asked) == 3
+
+
+async def test_a_job_that_runs_is_not_put_twice(queue: StatsQueue, redis_url: str) -> None:
+    go_on = asyncio.Event()
+
+    async def handler(_job: Job) -> None:
+        await go_on.wait()
+
+    await queue.put(today())
+    async with working(redis_url, handler):
+        async with asyncio.timeout(10):
+            while len(await ids(queue, JobState.ACTIVE)) < 3:  # noqa: ASYNC110 - Valkey tells nobody
+                await asyncio.sleep(0.01)
+        assert await queue.put(today()) == 0
+        go_on.set()
+
+
+async def test_a_job_that_is_done_makes_room_for_the_next(queue: StatsQueue, redis_url: str) -> None:
+    runs: list[str] = []
+
+    async def handler(job: Job) -> None:
+        runs.append(job.id)
+
+    async with working(redis_url, handler) as worker:
+        for turn in (1, 2):
+            assert await queue.put(today()) == 3
+            await eventually(lambda turn=turn: worker.done == 3 * turn, seconds=10)
+
+    assert sorted(runs) == sorted([job.id for job in today()] * 2)
+    assert await ids(queue, JobState.COMPLETED) == {job.id for job in today()}
+
+
+async def test_a_job_that_failed_makes_room_and_can_be_put_back(queue: StatsQueue, redis_url: str) -> None:
+    async def handler(_job: Job) -> None:
+        raise HopelessJobError("The token has expired.")
+
+    await queue.put(today())
+    async with working(redis_url, handler) as worker:
+        await eventually(lambda: worker.dead == 3, seconds=10)
+    (first, *_) = await queue.listed(JobState.FAILED)
+
+    assert (first.error, first.attempts) == ("The token has expired.", 1)
+    assert await queue.retry(first.id)
+    assert not await queue.retry(first.id)
+    assert not await queue.retry("nothing")
+    assert await queue.put(today()) == 2
+
+
+async def test_a_job_has_three_attempts(queue: StatsQueue, redis_url: str) -> None:
+    attempts: list[int] = []
+
+    async def handler(job: Job) -> None:
+        attempts.append(job.attempt)
+        raise RuntimeError("again")
+
+    await queue.put(today()[:1])
+    async with working(redis_url, handler) as worker:
+        await eventually(lambda: worker.dead == 1, seconds=10)
+
+    assert attempts == [1, 2, 3]
+
+
+async def test_a_job_that_waits_for_its_next_attempt_waits(queue: StatsQueue, redis_url: str) -> None:
+    async def handler(_job: Job) -> None:
+        raise RuntimeError("again")
+
+    await queue.put(today()[:1])
+    stop = asyncio.Event()
+    worker = JobWorker(
+        QUEUE, redis_url, {SYNC_STATS: handler}, backoff=lambda attempt, _error: timedelta(minutes=attempt)
+    )
+    async with asyncio.TaskGroup() as group:
+        group.create_task(worker.run(stop))
+        await eventually(lambda: worker.failed == 1, seconds=10)
+        stop.set()
+
+    assert await ids(queue, JobState.WAITING) == {today()[0].id}
+    assert await queue.put(today()[:1]) == 0
+    await queue.look()
+    assert queue.counts.delayed == 1
+
+
+async def test_who_waits_goes_before_the_clock_and_the_clock_before_a_backfill(
+    queue: StatsQueue, redis_url: str
+) -> None:
+    order = (Origin.BACKFILL, Origin.SCHEDULE, Origin.MANUAL)
+    days = {origin: DAY - timedelta(days=number) for number, origin in enumerate(order)}
+    for origin in order:
+        await queue.put(jobs_of(SELLER, days[origin], days[origin], origin)[:1])
+    done: list[Origin] = []
+
+    async def handler(job: Job) -> None:
+        done.append(job_from(job.data).origin)
+
+    assert len(await ids(queue, JobState.WAITING)) == 3
+    async with working(redis_url, handler, concurrency=1) as worker:
+        await eventually(lambda: worker.done == 3, seconds=10)
+
+    assert done == [Origin.MANUAL, Origin.SCHEDULE, Origin.BACKFILL]
+
+
+async def test_a_seller_sees_its_own_jobs(queue: StatsQueue) -> None:
+    other = SystemIds().new()
+    await queue.put([*today(), *today(other)])
+
+    assert await ids(queue, JobState.WAITING, SELLER) == {job.id for job in today()}
+    assert len(await ids(queue, JobState.WAITING)) == 6
+
+
+async def test_progress_can_be_seen(queue: StatsQueue, redis_url: str) -> None:
+    async def handler(job: Job) -> None:
+        assert job.tell_progress is not None
+        await job.tell_progress(0.25)
+
+    (job, *_) = today()
+    await queue.put([job])
+    async with working(redis_url, handler) as worker:
+        await eventually(lambda: worker.done == 1, seconds=10)
+
+    seen = await queue.find(job.id)
+    assert seen is not None
+    assert (seen.progress, seen.state, seen.job) == (0.25, JobState.COMPLETED, job)
+    assert await queue.find("nothing") is None

@@ -1,0 +1,316 @@
+"""Jobs of stats sync: what is fetched, what is kept when an account fails, and what is said about it."""
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+import structlog
+
+from adloom.core.clock import ManualClock
+from adloom.runtime.jobs.worker import HopelessJobError, Job
+from adloom.runtime.postgres import Pool
+from adloom.runtime.sealing import Sealer
+from adloom.sync.jobs import SYNC_STATS, Origin, SyncJob
+from adloom.sync.processor import backoff
+from adloom.sync.providers.mock import MockProvider
+from adloom.sync.providers.protocol import (
+    CredentialsExpiredError,
+    ProviderError,
+    ProviderRefusedError,
+    ProviderUnavailableError,
+    StatRow,
+    StatsRequest,
+    ThrottledError,
+)
+from adloom.sync.words import Level, Platform, Semantics
+from tests.sync.builders import a_row
+from tests.sync.shop import DAY, NOW, Seller, a_job, a_processor, a_seller, daily, insert, tables
+
+TOKEN = "a-token-that-nobody-may-see"
+
+
+class Failing:
+    """Gives a page, and then fails."""
+
+    platform = Platform.META
+    semantics = Semantics.SNAPSHOT
+    requests_per_second = None
+
+    def __init__(self, error: ProviderError | None) -> None:
+        self.error = error
+        self.asked: list[StatsRequest] = []
+
+    async def fetch(self, request: StatsRequest) -> AsyncIterator[Sequence[StatRow]]:
+        self.asked.append(request)
+        yield [a_row(entity, request.first, spend=Decimal(1)) for entity in request.entities]
+        if self.error is not None:
+            raise self.error
+
+
+class Hourly:
+    """Tells each part of a day once more, as a delta."""
+
+    platform = Platform.MOCK
+    semantics = Semantics.DELTA
+    requests_per_second = None
+
+    async def fetch(self, request: StatsRequest) -> AsyncIterator[Sequence[StatRow]]:
+        for hour in ("00", "01"):
+            yield [a_row(entity, request.first, part=hour, spend=Decimal(2)) for entity in request.entities]
+
+
+async def with_meta_account(pool: Pool, seller: Seller, **fields: Any) -> Any:
+    key = await pool.fetchval("SELECT id FROM advertisers WHERE public_id = $1", seller.id)
+    given = {"advertiser_id": key, "name": "meta", "platform": "meta"} | fields
+    account, account_id = await insert(pool, "sync.ad_accounts", **given)
+    page = await pool.fetchval("SELECT id FROM sync.sellpages WHERE advertiser_id = $1", key)
+    campaign = {"advertiser_id": key, "ad_account_id": account, "sellpage_id": page, "name": "m", "budget": 1}
+    _, campaign_id = await insert(pool, "sync.campaigns", **campaign)
+    return account_id, campaign_id
+
+
+def as_attempt(job: SyncJob, attempt: int = 1, **given: Any) -> Job:
+    return Job(name=SYNC_STATS, id=job.id, data=job.payload, attempt=attempt, **given)
+
+
+async def test_a_job_leaves_the_line_of_the_specification(pool: Pool) -> None:
+    seller = await a_seller(pool)
+    job = a_job(seller)
+
+    with structlog.testing.capture_logs() as said:
+        await a_processor(pool).handle(as_attempt(job))
+
+    assert said == [
+        {
+            "event": "stats-sync-complete",
+            "log_level": "info",
+            "jobId": f"sync_{seller.id}_2026-02-19_2026-02-19_CAMPAIGN",
+            "sellerId": str(seller.id),
+            "statLevel": "CAMPAIGN",
+            "date": "2026-02-19",
+            "rawInserted": 2,
+            "dailyUpserted": 2,
+            "sellpageUpserted": 1,
+            "durationMs": 0,
+        }
+    ]
+
+
+async def test_a_failure_leaves_its_line_and_is_tried_again(pool: Pool) -> None:
+    seller = await a_seller(pool, account={"platform": "meta"})
+    failing = Failing(ProviderUnavailableError("Connection timeout"))
+    processor = a_processor(pool, providers={Platform.META: failing})
+
+    with structlog.testing.capture_logs() as said, pytest.raises(ProviderUnavailableError):
+        await processor.handle(as_attempt(a_job(seller), attempt=2))
+
+    (line,) = said
+    assert line == {
+        "event": "stats-sync-failed",
+        "log_level": "error",
+        "jobId": f"sync_{seller.id}_2026-02-19_2026-02-19_CAMPAIGN",
+        "sellerId": str(seller.id),
+        "attempt": 2,
+        "error": "Connection timeout",
+    }
+    assert processor.tally.providers[Platform.META].outcomes["unavailable"] == 1
+
+
+async def test_what_was_fetched_before_a_failure_counts(pool: Pool) -> None:
+    seller = await a_seller(pool, campaigns=1, account={"platform": "meta"})
+    processor = a_processor(pool, providers={Platform.META: Failing(ProviderUnavailableError("away"))})
+
+    with pytest.raises(ProviderUnavailableError):
+        await processor.sync(a_job(seller))
+
+    row = await daily(pool, seller.campaigns[0])
+    assert row is not None
+    assert row["spend"] == 1
+
+
+async def test_an_account_that_fails_does_not_hold_up_the_others(pool: Pool) -> None:
+    seller = await a_seller(pool)
+    await with_meta_account(pool, seller)
+    providers = {Platform.MOCK: MockProvider(), Platform.META: Failing(ProviderUnavailableError("away"))}
+
+    with pytest.raises(ProviderUnavailableError):
+        await a_processor(pool, providers=providers).sync(a_job(seller))
+
+    assert await daily(pool, seller.campaigns[0]) is not None
+    assert await pool.fetchval("SELECT count(*) FROM sync.freshness") == 0
+
+
+async def test_expired_credentials_mark_the_account_and_are_not_retried(pool: Pool) -> None:
+    seller = await a_seller(pool, account={"platform": "meta"})
+    failing = Failing(CredentialsExpiredError("Meta no longer takes the access token."))
+    processor = a_processor(pool, providers={Platform.META: failing})
+
+    with pytest.raises(HopelessJobError):
+        await processor.handle(as_attempt(a_job(seller)))
+
+    row = await pool.fetchrow("SELECT * FROM sync.ad_accounts")
+    assert row is not None
+    assert row["credentials_expired_at"] == NOW
+    assert row["credentials_problem"] == "Meta no longer takes the access token."
+
+
+async def test_the_clock_does_not_ask_again_whose_credentials_have_expired(pool: Pool) -> None:
+    seller = await a_seller(pool)
+    await with_meta_account(pool, seller, credentials_expired_at=NOW, credentials_problem="expired")
+    failing = Failing(None)
+    providers = {Platform.MOCK: MockProvider(), Platform.META: failing}
+
+    outcome = await a_processor(pool, providers=providers).sync(a_job(seller, origin=Origin.SCHEDULE))
+
+    assert failing.asked == []
+    assert outcome.raw_inserted == 2
+
+
+async def test_somebody_who_asks_tries_it_and_the_mark_goes_where_it_works(pool: Pool) -> None:
+    expired = {"platform": "meta", "credentials_expired_at": NOW, "credentials_problem": "expired"}
+    seller = await a_seller(pool, account=expired)
+
+    await a_processor(pool, providers={Platform.META: Failing(None)}).sync(a_job(seller))
+
+    assert await pool.fetchval("SELECT credentials_expired_at FROM sync.ad_accounts") is None
+
+
+async def test_credentials_that_were_replaced_meanwhile_are_not_marked(pool: Pool) -> None:
+    seller = await a_seller(pool, account={"platform": "meta"})
+
+    class Replacing(Failing):
+        async def fetch(self, request: StatsRequest) -> AsyncIterator[Sequence[StatRow]]:
+            await pool.execute("UPDATE sync.ad_accounts SET credentials = 'others'")
+            async for page in super().fetch(request):
+                yield page
+
+    processor = a_processor(pool, providers={Platform.META: Replacing(CredentialsExpiredError("old"))})
+
+    with pytest.raises(CredentialsExpiredError):
+        await processor.sync(a_job(seller))
+
+    assert await pool.fetchval("SELECT credentials_expired_at FROM sync.ad_accounts") is None
+
+
+async def test_credentials_are_unsealed_for_the_provider_and_shown_to_nobody(pool: Pool) -> None:
+    sealer = Sealer(["a-secret-of-the-tests-that-is-long-enough"])
+    seller = await a_seller(pool, account={"platform": "meta"})
+    sealed = sealer.seal(TOKEN, belongs_to=str(seller.accounts[0]))
+    await pool.execute("UPDATE sync.ad_accounts SET credentials = $1", sealed)
+    failing = Failing(ProviderRefusedError("no"))
+    processor = a_processor(pool, providers={Platform.META: failing}, sealer=sealer)
+
+    with structlog.testing.capture_logs() as said, pytest.raises(HopelessJobError) as raised:
+        await processor.handle(as_attempt(a_job(seller)))
+
+    assert failing.asked[0].account.credentials == TOKEN
+    assert TOKEN not in repr(failing.asked) + repr(said) + repr(raised.value)
+    assert TOKEN.encode() not in sealed
+
+
+@pytest.mark.parametrize("sealer", [None, Sealer(["another-secret-of-the-tests-long-enough"])])
+async def test_credentials_that_cannot_be_read_are_no_reason_to_retry(
+    pool: Pool, sealer: Sealer | None
+) -> None:
+    seller = await a_seller(pool, account={"platform": "meta", "credentials": b"\x01" + bytes(80)})
+    processor = a_processor(pool, providers={Platform.META: Failing(None)}, sealer=sealer)
+
+    with pytest.raises(HopelessJobError, match="ADLOOM_SECRET"):
+        await processor.handle(as_attempt(a_job(seller)))
+
+
+async def test_a_seller_without_entities_is_done_at_once(pool: Pool) -> None:
+    seller = await a_seller(pool, campaigns=0)
+
+    outcomes = [await a_processor(pool).sync(a_job(seller, level)) for level in Level]
+
+    assert all(one.raw_inserted == 0 for one in outcomes)
+
+
+async def test_an_account_that_is_not_active_is_not_asked(pool: Pool) -> None:
+    seller = await a_seller(pool, account={"is_active": False})
+
+    assert (await a_processor(pool).sync(a_job(seller))).raw_inserted == 0
+
+
+async def test_one_seller_never_writes_the_figures_of_another(pool: Pool) -> None:
+    one, other = await a_seller(pool), await a_seller(pool)
+
+    await a_processor(pool).sync(a_job(one))
+
+    assert await daily(pool, other.campaigns[0]) is None
+    assert {row[0] for row in (await tables(pool))["raw"]} == {one.id}
+
+
+async def test_deltas_that_are_told_again_change_nothing(pool: Pool) -> None:
+    seller = await a_seller(pool, campaigns=1)
+    clock = ManualClock(NOW)
+    processor = a_processor(pool, clock=clock, mock=Hourly())
+
+    await processor.sync(a_job(seller))
+    clock.advance(timedelta(minutes=5))
+    again = await processor.sync(a_job(seller))
+
+    row = await daily(pool, seller.campaigns[0])
+    assert row is not None
+    assert row["spend"] == 4
+    assert (again.raw_inserted, again.daily_upserted) == (2, 0)
+
+
+async def test_a_long_range_tells_how_far_it_is(pool: Pool) -> None:
+    seller = await a_seller(pool, campaigns=1)
+    told: list[float] = []
+
+    async def tell(share: float) -> None:
+        told.append(share)
+
+    job = a_job(seller, date_from=DAY - timedelta(days=19))
+    await a_processor(pool).handle(as_attempt(job, tell_progress=tell))
+
+    assert told == [7 / 20, 14 / 20, 1.0]
+
+
+async def test_an_old_range_does_not_make_a_seller_fresh(pool: Pool) -> None:
+    seller = await a_seller(pool)
+    processor = a_processor(pool)
+
+    await processor.sync(a_job(seller, date_from=date(2025, 1, 1), date_to=date(2025, 1, 2)))
+    assert await pool.fetchval("SELECT count(*) FROM sync.freshness") == 0
+
+    await processor.sync(a_job(seller))
+    assert await pool.fetchval("SELECT newest_day FROM sync.freshness") == DAY
+
+
+def test_the_next_attempt_comes_after_one_and_five_minutes() -> None:
+    error = ProviderUnavailableError("away")
+
+    assert [backoff(attempt, error) for attempt in (1, 2, 3)] == [timedelta(minutes=n) for n in (1, 5, 15)]
+
+
+def test_a_platform_that_throttles_is_waited_for() -> None:
+    error = ThrottledError("patience", retry_after=timedelta(minutes=19))
+
+    assert backoff(1, error) == timedelta(minutes=19)
+
+
+@pytest.mark.parametrize(
+    ("errors", "expected"),
+    [
+        ((CredentialsExpiredError("e"), ProviderUnavailableError("u")), ProviderUnavailableError),
+        (
+            (ThrottledError("t", retry_after=timedelta(minutes=9)), ProviderUnavailableError("u")),
+            ThrottledError,
+        ),
+    ],
+)
+async def test_as_long_as_one_account_may_come_right_the_job_is_tried_again(
+    pool: Pool, errors: tuple[ProviderError, ProviderError], expected: type[ProviderError]
+) -> None:
+    seller = await a_seller(pool)
+    await with_meta_account(pool, seller)
+    providers = {Platform.MOCK: Failing(errors[0]), Platform.META: Failing(errors[1])}
+
+    with pytest.raises(expected):
+        await a_processor(pool, providers=providers).sync(a_job(seller))

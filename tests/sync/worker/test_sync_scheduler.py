@@ -1,0 +1,138 @@
+"""Who is synced by the clock, for which days, and how old their figures are."""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from adloom.core.clock import ManualClock
+from adloom.runtime.jobs.cron import Cron
+from adloom.runtime.jobs.worker import Job
+from adloom.runtime.postgres import Pool
+from adloom.sync.jobs import Origin, SyncJob
+from adloom.sync.scheduler import SCHEDULE_STATS, SyncScheduler, days_to_sync, schedule_job
+from adloom.sync.words import Level
+from tests.sync.shop import DAY, NOW, a_job, a_processor, a_seller
+
+TICK = Job(name=SCHEDULE_STATS, id="tick", data={}, attempt=1)
+
+
+class Pile:
+    """Takes every job."""
+
+    def __init__(self) -> None:
+        self.jobs: list[SyncJob] = []
+
+    async def put(self, jobs: Sequence[SyncJob]) -> int:
+        self.jobs += jobs
+        return len(jobs)
+
+    async def look(self) -> None:
+        pass
+
+
+def a_scheduler(pool: Pool, pile: Pile, **given: Any) -> SyncScheduler:
+    return SyncScheduler(pool, pile, given.pop("clock", ManualClock(NOW)), **({"lookback_days": 3} | given))
+
+
+async def test_an_eligible_seller_has_a_job_a_level_for_today_and_the_days_before(pool: Pool) -> None:
+    seller = await a_seller(pool)
+    pile = Pile()
+
+    await a_scheduler(pool, pile).handle(TICK)
+
+    first = DAY - timedelta(days=3)
+    assert pile.jobs == [
+        a_job(seller, level, date_from=first, date_to=DAY, origin=Origin.SCHEDULE) for level in Level
+    ]
+
+
+@pytest.mark.parametrize(
+    ("account", "campaign"),
+    [
+        ({"is_active": False}, {}),
+        ({"deleted_at": NOW}, {}),
+        ({"credentials_expired_at": NOW, "credentials_problem": "expired"}, {}),
+        ({}, {"status": "ARCHIVED"}),
+        ({}, {"deleted_at": NOW}),
+    ],
+)
+async def test_who_cannot_be_synced_is_left_out(
+    pool: Pool, account: dict[str, Any], campaign: dict[str, Any]
+) -> None:
+    await a_seller(pool, account=account, campaign=campaign)
+    pile = Pile()
+
+    await a_scheduler(pool, pile).handle(TICK)
+
+    assert pile.jobs == []
+
+
+async def test_a_seller_whose_campaigns_are_all_paused_is_synced(pool: Pool) -> None:
+    await a_seller(pool, campaign={"status": "PAUSED"})
+    pile = Pile()
+
+    await a_scheduler(pool, pile).handle(TICK)
+
+    assert len(pile.jobs) == 3
+
+
+async def test_an_advertiser_that_is_deleted_is_left_out(pool: Pool) -> None:
+    await a_seller(pool)
+    await pool.execute("UPDATE advertisers SET deleted_at = now()")
+    pile = Pile()
+
+    await a_scheduler(pool, pile).handle(TICK)
+
+    assert pile.jobs == []
+
+
+def test_the_days_are_those_of_the_accounts_own_zones() -> None:
+    now = datetime(2026, 2, 19, 23, 30, tzinfo=UTC)
+
+    assert days_to_sync(now, ["Asia/Tokyo"], 1) == (date(2026, 2, 19), date(2026, 2, 20))
+    assert days_to_sync(now, ["America/New_York", "Asia/Tokyo"], 0) == (date(2026, 2, 19), date(2026, 2, 20))
+    assert days_to_sync(now, ["No/Such_Zone"], 0) == (date(2026, 2, 19), date(2026, 2, 19))
+
+
+def test_the_job_of_the_clock_is_known_by_its_moment() -> None:
+    job = schedule_job(Cron("*/5 * * * *"))
+
+    assert job.job_id(datetime(2026, 2, 19, 12, 5, tzinfo=UTC)) == "stats-schedule-2026-02-19T12-05"
+
+
+async def test_the_months_to_come_are_made_ahead(pool: Pool) -> None:
+    await a_scheduler(pool, Pile()).handle(TICK)
+
+    rows = await pool.fetch(
+        "SELECT relname FROM pg_class WHERE relname ~ '^ad_stats_raw_2[0-9]{5}$' ORDER BY 1"
+    )
+    assert [row["relname"][-6:] for row in rows] == ["202602", "202603", "202604"]
+
+
+async def test_the_age_of_the_figures_is_that_of_the_seller_who_waits_longest(pool: Pool) -> None:
+    fresh, stale = await a_seller(pool), await a_seller(pool)
+    await pool.execute("UPDATE sync.ad_accounts SET created_at = $1", NOW - timedelta(days=9))
+    clock = ManualClock(NOW - timedelta(hours=2))
+    for level in Level:
+        await a_processor(pool, clock=clock).sync(a_job(stale, level))
+        await a_processor(pool).sync(a_job(fresh, level))
+    scheduler = a_scheduler(pool, Pile())
+
+    await scheduler.handle(TICK)
+
+    ages = scheduler.ages
+    assert (ages.sellers, ages.stale, ages.stalest) == (2, 1, (stale.id,))
+    assert (ages.oldest, ages.newest) == (NOW - timedelta(hours=2), NOW)
+
+
+async def test_who_was_never_synced_is_as_old_as_the_account(pool: Pool) -> None:
+    seller = await a_seller(pool)
+    await pool.execute("UPDATE sync.ad_accounts SET created_at = $1", NOW - timedelta(days=2))
+    scheduler = a_scheduler(pool, Pile())
+
+    await scheduler.handle(TICK)
+
+    assert scheduler.ages.oldest == NOW - timedelta(days=2)
+    assert scheduler.ages.stalest == (seller.id,)
