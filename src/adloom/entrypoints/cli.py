@@ -163,6 +163,35 @@ def rollup(
 
 
 @app.command()
+def sync(
+    *,
+    first: Annotated[datetime, typer.Option("--from", formats=ISO_DAY, metavar="DAY", help="The first day.")],
+    last: Annotated[datetime, typer.Option("--to", formats=ISO_DAY, metavar="DAY", help="The last day.")],
+    seller: Annotated[
+        UUID | None, typer.Option(help="The advertiser whose ad accounts; all, if not given.")
+    ] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Have the worker fetch the statistics of ad accounts for some days anew, both included."""
+    from rich.console import Console
+
+    from adloom.core.clock import SystemClock
+    from adloom.entrypoints import sync as command
+    from adloom.entrypoints.servers import database_url_of, redis_url_of
+    from adloom.runtime.settings import Secret, Services
+
+    directory = data_directory(data_dir)
+    services = Services(
+        database_url=Secret(database_url_of(os.environ, directory)),
+        redis_url=Secret(redis_url_of(os.environ, directory)),
+    )
+    console, clock = Console(soft_wrap=True), SystemClock()
+    asyncio.run(
+        command.run(services, first.date(), last.date(), clock=clock, console=console, seller_id=seller)
+    )
+
+
+@app.command()
 def token(
     *,
     role: Annotated[Role, typer.Option(help="What the token's holder may do.")],

@@ -5,6 +5,7 @@ from adloom.entrypoints.ledger_report import LedgerCommandError
 from adloom.entrypoints.listeners import ListenError
 from adloom.entrypoints.replay import ReplayError
 from adloom.entrypoints.schema import DatabaseError
+from adloom.entrypoints.sync import SyncCommandError
 from adloom.entrypoints.topics import TopicsError
 from adloom.reporting.rollup import RollupRefusedError
 from adloom.runtime.embedded.identity import UnreachableError
@@ -24,6 +25,7 @@ USERS_OWN = (
     RollupRefusedError,
     SettingsError,
     StartError,
+    SyncCommandError,
     TopicsError,
     UnreachableError,
 )

@@ -29,6 +29,13 @@ import adloom.reporting.budget.api
 import adloom.reporting.privacy.api
 import adloom.reporting.rejected.api
 import adloom.reporting.spend.api
+import adloom.sync.hierarchy.account.api
+import adloom.sync.hierarchy.ad.api
+import adloom.sync.hierarchy.adset.api
+import adloom.sync.hierarchy.campaign.api
+import adloom.sync.hierarchy.sellpage.api
+import adloom.sync.manual.api
+import adloom.sync.reports.api
 from adloom import VERSION
 from adloom.catalog.account.store import AccountRegister
 from adloom.catalog.changes import Catalog
@@ -49,8 +56,10 @@ from adloom.runtime.http.rate_limit import RateLimiter
 from adloom.runtime.http.server import serve
 from adloom.runtime.metrics import Metrics
 from adloom.runtime.postgres import open_pool
+from adloom.runtime.sealing import Sealer
 from adloom.runtime.settings import ControlSettings, control_settings
 from adloom.runtime.valkey import open_valkey
+from adloom.sync.queue import open_stats_queue
 
 POOL_SIZE_MAX = 10
 DRAIN_SECONDS_MAX = 5
@@ -80,6 +89,13 @@ ROUTERS = (
     adloom.reporting.budget.api.router,
     adloom.delivery.explain.api.router,
     adloom.delivery.explain.auction.api.router,
+    adloom.sync.hierarchy.account.api.router,
+    adloom.sync.hierarchy.sellpage.api.router,
+    adloom.sync.hierarchy.campaign.api.router,
+    adloom.sync.hierarchy.adset.api.router,
+    adloom.sync.hierarchy.ad.api.router,
+    adloom.sync.reports.api.router,
+    adloom.sync.manual.api.router,
 )
 
 
@@ -122,9 +138,11 @@ def build_control(
             open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
             open_valkey(settings.services.redis_url) as valkey,
             feed.running(valkey),
+            open_stats_queue(settings.services.redis_url) as stats_queue,
         ):
             app.state.pool = pool
             app.state.valkey = valkey
+            app.state.stats_queue = stats_queue
             app.state.catalog = Catalog(pool, valkey, clock=clock)
             app.state.sessions = Sessions(
                 pool, jwt_secret=settings.jwt_secret, passwords=passwords or Passwords(), ids=ids
@@ -138,6 +156,7 @@ def build_control(
     app.state.spend_feed = feed
     app.state.clock = clock
     app.state.ids = ids
+    app.state.sealer = Sealer(settings.sealing_secrets) if settings.sealing_secrets else None
     app.state.public_url = settings.public_url
     app.state.rate_limiter = RateLimiter(settings.rate_limit_permits_per_minute)
     app.state.trusted_proxies = settings.trusted_proxies

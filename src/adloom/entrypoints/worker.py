@@ -24,6 +24,7 @@ from adloom.entrypoints.worker_metrics import (
     register_ledger,
     register_projections,
 )
+from adloom.entrypoints.worker_sync import open_sync
 from adloom.ledger.auctions.day_store import AuctionDays
 from adloom.ledger.partition_store import EventDays
 from adloom.ledger.partitions import DayUpkeep, Retention
@@ -36,9 +37,11 @@ from adloom.runtime.metrics import Metrics
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.settings import Telemetry, WorkerSettings, worker_settings
 from adloom.runtime.valkey import Valkey, open_valkey
+from adloom.sync.jobs import QUEUE
 
-# One a projection, one each for learning and for looking after tables and ledger, three for brains, the rest for jobs.
-POOL_SIZE_MAX = 16
+# One a projection, one each for learning and for looking after tables and ledger, three for brains, five for syncs, the
+# rest for jobs.
+POOL_SIZE_MAX = 21
 GC_ALLOCATIONS = 100_000
 DRAIN_SECONDS_MAX = 1
 # For the batch under way; one that takes longer is cut off, and comes again at the next start.
@@ -68,11 +71,12 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
         open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
         open_valkey(settings.services.redis_url) as valkey,
         open_queue(schedule_sync.QUEUE, settings.services.redis_url) as queue,
+        open_sync(settings, metrics, pool, clock := SystemClock()) as stats,
     ):
-        clock, stop = SystemClock(), asyncio.Event()
+        stop = asyncio.Event()
         runs = [
             *_ledger_runs(settings, metrics, pool, valkey, clock),
-            *job_runs(settings, metrics, Surroundings(pool, valkey, queue, clock)),
+            *job_runs(settings, metrics, Surroundings(pool, valkey, queue, clock, stats)),
         ]
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(run(stop)) for run in runs]
@@ -144,7 +148,7 @@ async def _answer_health(settings: WorkerSettings) -> None:
 
     async def health() -> PlainAnswer:
         uptime = round(clock() - started_at, 3)
-        return PlainAnswer(HTTPStatus.OK, msgspec.json.encode(Health("ok", "stats-sync", uptime)))
+        return PlainAnswer(HTTPStatus.OK, msgspec.json.encode(Health("ok", QUEUE, uptime)))
 
     async def alive() -> PlainAnswer:
         return PlainAnswer(HTTPStatus.OK, b'{"status":"ok"}')

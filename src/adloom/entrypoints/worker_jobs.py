@@ -8,6 +8,7 @@ from adloom.catalog.changes import Catalog
 from adloom.catalog.schedule_sync import SYNC_SCHEDULE_STATUS, ScheduleSync, sync_job
 from adloom.core.clock import Clock
 from adloom.entrypoints.worker_metrics import register_jobs, register_rollup
+from adloom.entrypoints.worker_sync import SyncParts
 from adloom.reporting.rollup import ROLLUP_STATS, Rollup, StaleDays, rollup_job
 from adloom.runtime.jobs.queue import JobQueue
 from adloom.runtime.jobs.schedule import CronSchedule
@@ -27,23 +28,28 @@ class Surroundings(NamedTuple):
     valkey: Valkey
     queue: JobQueue
     clock: Clock
+    stats: SyncParts
 
 
 def job_runs(settings: WorkerSettings, metrics: Metrics, around: Surroundings) -> list[Run]:
     """Make what runs until told to stop."""
-    pool, valkey, queue, clock = around
+    pool, valkey, queue, clock, stats = around
     sync = ScheduleSync(Catalog(pool, valkey, clock=clock), clock)
     stale = StaleDays(pool, queue, settings.stats_rollup_cron, clock)
     rollup = Rollup(pool, clock, then=stale.look)
     jobs = JobWorker(
         queue.name,
         settings.services.redis_url,
-        {SYNC_SCHEDULE_STATUS: sync.handle, ROLLUP_STATS: rollup.handle},
+        {SYNC_SCHEDULE_STATUS: sync.handle, ROLLUP_STATS: rollup.handle, **stats.handlers},
     )
     register_jobs(metrics, queue, jobs, sync)
     register_rollup(metrics, rollup, stale)
     schedules = [
         CronSchedule(job, queue, clock=clock)
-        for job in (sync_job(settings.schedule_sync_cron), rollup_job(settings.stats_rollup_cron))
+        for job in (
+            sync_job(settings.schedule_sync_cron),
+            rollup_job(settings.stats_rollup_cron),
+            stats.cron_job,
+        )
     ]
-    return [*(schedule.run for schedule in schedules), stale.run, jobs.run]
+    return [*(schedule.run for schedule in schedules), stale.run, jobs.run, stats.worker.run]

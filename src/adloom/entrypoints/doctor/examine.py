@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Mapping
 
 from adloom.core.clock import Clock
-from adloom.entrypoints.doctor import database, ledger, machine, money, processes, spool
+from adloom.entrypoints.doctor import database, ledger, machine, money, processes, spool, sync
 from adloom.entrypoints.doctor.finding import Finding, fail, not_running
 from adloom.entrypoints.servers import database_url_of, redis_url_of
 from adloom.entrypoints.spool import spool_folder
@@ -46,6 +46,7 @@ async def examine(variables: Mapping[str, str], directory: DataDirectory, clock:
             findings.append(await money.owner(valkey))
         if not isinstance(connection, Finding):
             findings.append(await money.books(connection, clock))
+            findings += await sync.stats_sync(connection, clock)
         version = None if isinstance(connection, Finding) else await database.catalog_version(connection)
     return [*findings, *await _processes(last if is_running else None, version)]
 
