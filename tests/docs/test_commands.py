@@ -32,6 +32,7 @@ GUIDE = (
     "docs/guide/budgets.md",
     "docs/guide/auctions.md",
     "docs/guide/statistics.md",
+    "docs/guide/stats-sync.md",
     "docs/guide/topics.md",
     "docs/guide/privacy.md",
     "docs/guide/import-and-export.md",
@@ -131,6 +132,12 @@ def test_the_guide_works_as_printed(product: Product, tmp_path: Path) -> None:
     assert '"spentTotalPaisa":200,' in followed
     assert '"hour":"' in answer_to("stats 'groupBy=hour", said)
     assert answer_to("groupBy=day,banner&format=csv", said).startswith("date,bannerId,impressions,clicks,")
+    assert '"enqueued":3,' in answer_to("ads POST sync", said)
+    reports = [json.loads(line) for line in answer_to("report sellpages", said).splitlines()]
+    assert [body["meta"]["totalRows"] for body in reports] == [1, 1, 1, 1]
+    assert reports[0]["rows"][0]["spend"] == reports[3]["rows"][0]["adSpend"] > 2_000
+    assert answer_to("reports/campaigns?", said).startswith("id,sellerId,adAccountId,sellpageId,name,")
+    assert '"hasCredentials":true' in answer_to("EAAB", said)
     assert " events " in answer_to("adloom rollup", said)
     assert "0 dead, " in answer_to("adloom jobs list", said)
     assert " valid\n" in answer_to("consumer.py ads.impression", said)
