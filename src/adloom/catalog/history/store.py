@@ -19,7 +19,8 @@ ENTRIES = RowSource(
 # forgets here is shown to too few, not to too many.
 NOUNS_OF: Final = {
     Role.ADVERTISER: (
-        *("advertiser", "campaign", "banner", "link", "assignment", "targeting_rule", "frequency_cap", "budget"),
+        *("advertiser", "campaign", "banner", "link", "assignment", "targeting_rule"),
+        *("frequency_cap", "budget"),
         *("ad_account", "sellpage", "synced_campaign", "adset", "ad"),
     ),
     Role.PUBLISHER: ("publisher", "site", "placement"),
