@@ -81,7 +81,8 @@ class House:
         self.auctions = AuctionTables(pool, clock=ManualClock(NOW), kept_days=7)
         self.store = LearningStore(pool)
         self.projection = LearningProjection(self.store, wait=WAIT)
-        self.clock = ManualClock(NOW)
+        # Entries of the ledger have the time of Valkey, which has gone on since this file was read.
+        self.clock = ManualClock(datetime.now(UTC))
         self.lag = Lag(0, 0.0)
         self.publisher = ModelPublisher(valkey)
         self.trainer = self.a_trainer()

@@ -13,6 +13,8 @@ from http import HTTPStatus
 from random import SystemRandom  # noqa: TID251 - of the bench alone
 from typing import Final
 
+import uvloop
+
 from adloom.auction.score import HEURISTIC, Heuristic
 from adloom.benchmark.auction.catalog import an_auction_catalog, half_of_them
 from adloom.brain.messages import LeaseAnswer, Verdict
@@ -138,4 +140,5 @@ def _grant(leases: LeaseBook, placements: Iterable[Placement], clock: SystemCloc
 
 if __name__ == "__main__":
     _, port, redis_url, campaigns = sys.argv
-    asyncio.run(main(int(port), redis_url, int(campaigns)))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # As a delivery process has it.
+        runner.run(main(int(port), redis_url, int(campaigns)))
