@@ -329,7 +329,6 @@ def test_a_publisher_is_told_nothing(market: Market) -> None:
         ({}, 400, "userId"),
         ({"userId": str(UUID(int=1)), "userContext": {"device": 1}}, 400, "userContext.device"),
         ({"userId": str(UUID(int=1)), "userContext": {str(n): "" for n in range(4_000)}}, 400, "userContext"),
-        ({"userId": str(UUID(int=1)), "placementType": "nowhere"}, 404, None),
         ({"userId": str(UUID(int=1)), "placement": "nowhere"}, 404, None),
         ({"userId": str(UUID(int=1)), "userContext": {f"key-{n}": "" for n in range(10_000)}}, 413, None),
         ({"userId": str(UUID(int=1)), "userContext": {"a": "b" * 10_000_000}}, 413, None),

@@ -80,10 +80,16 @@ def test_nobody_eligible_is_no_content() -> None:
     assert Counter(a_row(1, "1.00"), slots=[a_slot(floor="2")]).served() is None
 
 
+def test_a_type_of_which_nothing_is_auctioned_has_nobody_who_bids() -> None:
+    answer = Counter(a_row(1, "1.00")).ask(placementType="story")
+
+    assert isinstance(answer, Answer)
+    assert answer.head.startswith(b"HTTP/1.1 204")
+
+
 @pytest.mark.parametrize(
     "body",
     [
-        {"placementType": "story"},
         {"placement": "nowhere"},
         {"placement": "direct"},
         {"placement": "slot-1", "placementType": "story"},

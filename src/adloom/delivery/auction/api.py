@@ -36,9 +36,6 @@ SERVED_HEAD: Final = answer_head(
 NO_AD: Final = Answer(answer_head(HTTPStatus.NO_CONTENT, None, _NO_STORE))
 
 # Made once: whoever guesses gets these answers as fast as a right one.
-NO_SUCH_TYPE: Final = problem_answer(
-    PlacementNotFoundError("No active placement of this placementType is filled by auction.")
-)
 NO_SUCH_PLACEMENT: Final = problem_answer(
     PlacementNotFoundError("No active placement has this slug and, where one is given, this placementType.")
 )
@@ -215,7 +212,7 @@ def _floor_of(placement: Placement | None) -> Micros:
 
 def _refusal_of(index: Index, body: ServeRequest) -> Answer:
     if body.placement is None:
-        return NO_SUCH_TYPE
+        return NO_AD  # A type is no address: where nothing of it is auctioned, nobody bids.
     placement = index.by_slug.get(body.placement.encode())
     if placement is None or placement.delivery is Delivery.AUCTION:
         return NO_SUCH_PLACEMENT
