@@ -4,7 +4,12 @@ import asyncio
 
 import pytest
 
-from adloom.runtime.postgres import ACQUIRE_SECONDS_MAX, Pool, open_pool
+from adloom.runtime.postgres import (
+    ACQUIRE_SECONDS_MAX,
+    IDLE_IN_TRANSACTION_SECONDS_MAX,
+    Pool,
+    open_pool,
+)
 
 
 async def test_json_comes_back_as_it_went_in(pool: Pool) -> None:
@@ -19,3 +24,9 @@ async def test_whoever_gets_no_connection_in_time_is_told_so(database_url: str) 
             await pool.fetchval("SELECT 1")
 
         assert asyncio.get_running_loop().time() - started_at == pytest.approx(ACQUIRE_SECONDS_MAX, abs=1)
+
+
+async def test_who_is_frozen_in_a_transaction_does_not_keep_its_locks_for_ever(pool: Pool) -> None:
+    bound = await pool.fetchval("SHOW idle_in_transaction_session_timeout")
+
+    assert bound == f"{IDLE_IN_TRANSACTION_SECONDS_MAX}s"

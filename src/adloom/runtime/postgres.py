@@ -12,6 +12,7 @@ from asyncpg.pool import PoolAcquireContext, PoolConnectionProxy
 CONNECT_SECONDS_MAX = 5.0
 ACQUIRE_SECONDS_MAX = 5.0  # For a connection that others use: beyond, it is an outage like any other.
 COMMAND_SECONDS_MAX = 30.0
+IDLE_IN_TRANSACTION_SECONDS_MAX = 20  # Less than a command waits for a lock: who waited goes on.
 # As the driver has them itself, in a function that knows only its own class.
 QUERIES_PER_CONNECTION_MAX = 50_000
 IDLE_SECONDS_MAX = 300.0
@@ -45,8 +46,12 @@ async def open_pool(database_url: str, *, size_max: int) -> AsyncGenerator[Pool]
         timeout=CONNECT_SECONDS_MAX,
         command_timeout=COMMAND_SECONDS_MAX,
         init=_set_codecs,
-        # A plan for any value is a bad plan for the searches of lists, and planning takes less than a millisecond.
-        server_settings={"plan_cache_mode": "force_custom_plan"},
+        server_settings={
+            # A plan for any value is a bad plan for the searches of lists, and planning takes less than a millisecond.
+            "plan_cache_mode": "force_custom_plan",
+            # A process that is frozen in a transaction would keep its locks, and all others waiting, for as long.
+            "idle_in_transaction_session_timeout": f"{IDLE_IN_TRANSACTION_SECONDS_MAX}s",
+        },
         loop=None,
         connection_class=asyncpg.Connection,
         record_class=asyncpg.Record,
