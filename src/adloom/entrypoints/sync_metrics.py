@@ -1,6 +1,6 @@
 """What a worker shows of stats sync to Prometheus."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
 
 import msgspec
@@ -48,20 +48,22 @@ def register_sync(  # noqa: PLR0913 - whatever there is to look at
 
 
 def _register_ages(metrics: Metrics, scheduler: SyncScheduler, clock: Clock) -> None:
-    """Show ages over all sellers: a label for each of them would be too many."""
+    """Show ages over all sellers, and of those that wait longest: a series for each of them would be too many."""
 
-    def age(read: Callable[[], datetime | None]) -> float:
-        moment = read()
+    def age(moment: datetime | None) -> float:
         return 0.0 if moment is None else max(0.0, (clock.now() - moment).total_seconds())
 
     metrics.gauges(
         "adloom_sync_age_seconds",
         "How long ago the seller that waits longest was synced, and the one that was synced last.",
         "seller",
-        lambda: {
-            "oldest": age(lambda: scheduler.ages.oldest),
-            "newest": age(lambda: scheduler.ages.newest),
-        },
+        lambda: {"oldest": age(scheduler.ages.oldest), "newest": age(scheduler.ages.newest)},
+    )
+    metrics.gauges(
+        "adloom_sync_seller_age_seconds",
+        "How long ago each of the sellers was synced that wait longest, 100 of them at most.",
+        "seller",
+        lambda: {str(seller_id): age(at) for seller_id, at in scheduler.ages.longest},
     )
     metrics.gauges(
         "adloom_sync_sellers",

@@ -32,14 +32,15 @@ AGES: Final = f"""
         SELECT seller_id, CASE WHEN count(synced_at) < 3 THEN since ELSE min(synced_at) END AS synced_at
           FROM eligible LEFT JOIN sync.freshness USING (seller_id)
          GROUP BY seller_id, since
+    ), longest AS (
+        SELECT seller_id, synced_at FROM fresh ORDER BY synced_at, seller_id LIMIT $2
     )
-    SELECT count(*) AS sellers, min(synced_at) AS oldest, max(synced_at) AS newest,
-           count(*) FILTER (WHERE synced_at < $1) AS stale,
-           (SELECT array_agg(seller_id) FROM (
-                SELECT seller_id FROM fresh WHERE synced_at < $1 ORDER BY synced_at LIMIT 5
-           ) AS worst) AS stalest
+    SELECT count(*) AS sellers, max(synced_at) AS newest, count(*) FILTER (WHERE synced_at < $1) AS stale,
+           (SELECT array_agg(seller_id ORDER BY synced_at, seller_id) FROM longest) AS seller_ids,
+           (SELECT array_agg(synced_at ORDER BY synced_at, seller_id) FROM longest) AS since
       FROM fresh
 """  # noqa: S608 - our own words
+SELLERS_NAMED_MAX: Final = 100  # Each is a series of a metric.
 EXPIRED: Final = """
     SELECT it.public_id AS account_id, it.name, it.platform, seller.public_id AS seller_id,
            it.credentials_expired_at AS expired_at, it.credentials_problem AS problem
@@ -59,13 +60,22 @@ class EligibleSeller(msgspec.Struct, frozen=True):
 
 
 class Ages(msgspec.Struct, frozen=True, kw_only=True):
-    """When the sellers that the clock syncs were last synced on all levels; the stalest by name."""
+    """When the sellers that the clock syncs were last synced on all levels; those that wait longest by name."""
 
     sellers: int = 0
-    oldest: datetime | None = None
     newest: datetime | None = None
     stale: int = 0
-    stalest: tuple[UUID, ...] = ()
+    longest: tuple[tuple[UUID, datetime], ...] = ()
+
+    @property
+    def oldest(self) -> datetime | None:
+        """When the seller that waits longest was synced."""
+        return self.longest[0][1] if self.longest else None
+
+    @property
+    def stalest(self) -> list[UUID]:
+        """Those that wait too long, the worst first."""
+        return [seller_id for seller_id, _ in self.longest[: self.stale]]
 
 
 class ExpiredAccount(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,14 +96,13 @@ async def eligible_sellers(pool: Pool) -> list[EligibleSeller]:
 
 async def ages(connection: "Connection | Pool", *, stale_before: datetime) -> Ages:
     """Tell how old the figures of the sellers are."""
-    row = await connection.fetchrow(AGES, stale_before)
+    row = await connection.fetchrow(AGES, stale_before, SELLERS_NAMED_MAX)
     assert row is not None
     return Ages(
         sellers=row["sellers"],
-        oldest=row["oldest"],
         newest=row["newest"],
         stale=row["stale"],
-        stalest=tuple(row["stalest"] or ()),
+        longest=tuple(zip(row["seller_ids"] or (), row["since"] or (), strict=True)),
     )
 
 

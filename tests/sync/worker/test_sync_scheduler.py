@@ -123,7 +123,8 @@ async def test_the_age_of_the_figures_is_that_of_the_seller_who_waits_longest(po
     await scheduler.handle(TICK)
 
     ages = scheduler.ages
-    assert (ages.sellers, ages.stale, ages.stalest) == (2, 1, (stale.id,))
+    assert (ages.sellers, ages.stale, ages.stalest) == (2, 1, [stale.id])
+    assert ages.longest == ((stale.id, NOW - timedelta(hours=2)), (fresh.id, NOW))
     assert (ages.oldest, ages.newest) == (NOW - timedelta(hours=2), NOW)
 
 
@@ -135,4 +136,4 @@ async def test_who_was_never_synced_is_as_old_as_the_account(pool: Pool) -> None
     await scheduler.handle(TICK)
 
     assert scheduler.ages.oldest == NOW - timedelta(days=2)
-    assert scheduler.ages.stalest == (seller.id,)
+    assert scheduler.ages.stalest == [seller.id]

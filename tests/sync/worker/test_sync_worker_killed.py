@@ -89,7 +89,7 @@ async def test_killed_in_the_middle_of_a_sync_the_next_worker_mends_it(
 async def test_a_worker_syncs_by_the_clock_and_says_so_in_its_figures(
     pool: Pool, database_url: str, redis_url: str
 ) -> None:
-    await a_seller(pool)
+    seller = await a_seller(pool)
     port = free_port()
     metrics_port = str(free_port())
     variables = {
@@ -115,3 +115,4 @@ async def test_a_worker_syncs_by_the_clock_and_says_so_in_its_figures(
     assert 'adloom_sync_fetch_seconds_count{provider="mock"} 3.0' in figures
     assert 'adloom_sync_sellers{state="eligible"}' in figures
     assert 'adloom_sync_age_seconds{seller="oldest"}' in figures
+    assert f'adloom_sync_seller_age_seconds{{seller="{seller.id}"}}' in figures
