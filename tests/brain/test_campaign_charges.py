@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from adloom.brain.messages import CampaignExhausted, DayTotal, Look, MoneyKind, SpendUpdate, Verdict
+from adloom.brain.messages import CampaignExhausted, Confirms, DayTotal, Look, MoneyKind, SpendUpdate, Verdict
 from adloom.core.money import Micros, impression_cost, micros_from_paisa
 from adloom.pacing.budget_line import PacingStrategy
 from adloom.runtime.entities.entity import Persist, Record
@@ -51,6 +51,22 @@ def test_charges_are_flushed_when_there_are_20() -> None:
     assert len(bench.rows) == 20
     assert [update.spent_today for update in bench.published(SpendUpdate)] == [20 * UNIT]
     assert bench.state.buffer == ()
+
+
+def test_confirms_at_one_touch_are_charged_as_those_of_many() -> None:
+    together, lease = a_bench(30)
+    apart, _ = a_bench(30)
+    confirms = tuple(together.offered(lease) for _ in range(25))
+
+    together.take(Confirms((*confirms, confirms[-1])))
+    for confirm in confirms:
+        apart.take(confirm)
+    for bench in (together, apart):
+        bench.wait(1)
+
+    assert together.rows == apart.rows
+    assert together.charged == 25 * UNIT
+    assert together.state == apart.state
 
 
 def test_charges_are_flushed_half_a_second_after_the_first() -> None:

@@ -11,7 +11,7 @@ import pytest
 from adloom.brain.catalog_store import BrainCatalog
 from adloom.brain.charge_store import ChargeStore
 from adloom.brain.charges import CHARGES, ChargesProjection
-from adloom.brain.messages import Confirm
+from adloom.brain.messages import Confirms
 from adloom.brain.whereabouts import CatalogWhereabouts
 from adloom.core.clock import Clock, ManualClock, SystemClock
 from adloom.core.errors import UnavailableError
@@ -260,10 +260,10 @@ async def test_many_charges_of_one_campaign_find_room_in_its_mailbox(house: Hous
 
 
 class Failing:
-    """A host that keeps every other charge, or has no room for a while."""
+    """A host that keeps every other group of charges, or has no room for a while."""
 
     def __init__(self, *, full_times: int = 0) -> None:
-        self.taken: list[Confirm] = []
+        self.taken: list[Confirms] = []
         self.fails = True
         self.full_times = full_times
 
@@ -298,14 +298,14 @@ def charging(
 
 
 async def test_where_one_charge_is_not_known_to_be_kept_the_whole_batch_comes_again(house: House) -> None:
-    await house.happened(seen(1), seen(2), seen(3))
+    await house.happened(*(seen(number) for number in range(1, 42)))
     host = Failing()
 
     with pytest.raises(UnavailableError, match="2 of 3"):
         await house.fold(charging(house, host))
 
     assert await house.charges.cursor() == "0-0"
-    assert len(host.taken) == 3
+    assert [len(together.confirms) for together in host.taken] == [20, 20, 1]
 
 
 async def test_a_full_mailbox_is_waited_for(house: House) -> None:
@@ -399,6 +399,7 @@ async def test_what_we_have_confirmed_ourselves_is_asked_about_when_it_comes_aga
     await house.happened(seen(1, offered_at=later))
 
     for _ in range(2):
+        host.taken.clear()
         with pytest.raises(UnavailableError):
             await house.fold(charges)
 

@@ -27,6 +27,7 @@ from adloom.brain.messages import (
     CampaignMessage,
     ConfigureCampaign,
     Confirm,
+    Confirms,
     GiveBack,
     Look,
     OpenWindow,
@@ -80,12 +81,16 @@ def as_of(state: CampaignState, now: datetime) -> CampaignState:
     return state if state.config is None else _looked(state, now, [])
 
 
-def _taken(  # noqa: PLR0911 - one a message
+def _taken(  # noqa: C901, PLR0911 - one a message
     state: CampaignState, message: CampaignMessage, now: datetime, effects: list[Effect]
 ) -> CampaignState:
     match message:
         case Confirm():
             return confirmed(state, message, now, effects)
+        case Confirms(confirms=confirms):
+            for confirm in confirms:
+                state = confirmed(state, confirm, now, effects)
+            return state
         case Usage():
             return used(state, message, now, effects)
         case SessionOver():

@@ -9,14 +9,15 @@ and that we have not confirmed ourselves.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, Protocol, TypeAlias
 from uuid import UUID
 
+from adloom.brain.campaign_charges import FLUSH_EVENTS_MAX
 from adloom.brain.charge import Offer, awaited_click, confirm_of, may_cost, offer_of
 from adloom.brain.charge_store import ChargeStore
-from adloom.brain.messages import Confirm, Look
+from adloom.brain.messages import Confirm, Confirms, Look
 from adloom.brain.offer_filter import OfferFilter
 from adloom.brain.ports import Host
 from adloom.brain.seen import Novelty, SeenOffers
@@ -35,7 +36,7 @@ ROOM_SECONDS: Final = 0.005  # Until a host has taken some of what waits.
 ROOM_SECONDS_MAX: Final = 10.0
 LOOK_SECONDS: Final = 2.0  # Charges are kept within half a second, unless a clock was set back meanwhile.
 
-Confirms: TypeAlias = dict[Offer, tuple[UUID, Confirm]]
+ByOffer: TypeAlias = dict[Offer, tuple[UUID, Confirm]]
 
 
 class Whereabouts(Protocol):
@@ -98,10 +99,10 @@ class ChargesProjection:
         await self._store.move(after, cursor)
         return folded
 
-    async def _confirms(self, records: Sequence[Record]) -> Confirms:
+    async def _confirms(self, records: Sequence[Record]) -> ByOffer:
         """Tell which offers these entries confirm; each once."""
-        found: Confirms = {}
-        awaited: Confirms = {}
+        found: ByOffer = {}
+        awaited: ByOffer = {}
         for counted in await self._lookup.counted(records):
             event = counted.happening
             if not isinstance(event, Impression | Click) or (campaign_id := event.campaign_id) is None:
@@ -117,7 +118,7 @@ class ChargesProjection:
                 found[offer] = awaited[offer]
         return found
 
-    async def _confirm(self, confirms: Confirms) -> Folded:
+    async def _confirm(self, confirms: ByOffer) -> Folded:
         charged = await self._store.charged(asked) if (asked := self._maybe_seen(confirms)) else set[Offer]()
         new = [one for offer, one in confirms.items() if offer not in charged]
         addresses = await self._whereabouts.addresses({campaign_id for campaign_id, _ in new})
@@ -125,7 +126,7 @@ class ChargesProjection:
         await self._make_durable(known)
         return Folded(counted=len(known), repeated=len(charged), dropped=len(new) - len(known))
 
-    def _maybe_seen(self, confirms: Confirms) -> set[Offer]:
+    def _maybe_seen(self, confirms: ByOffer) -> set[Offer]:
         """Tell which offers may be in the money ledger already."""
         seen, now = self._seen(), self._clock.now()
         maybe = {
@@ -145,14 +146,15 @@ class ChargesProjection:
 
     async def _make_durable(self, confirms: Iterable[tuple[Address, Confirm]]) -> None:
         kept: list[tuple[asyncio.Future[None], Address]] = []
-        seen, now, durable = self._seen(), self._clock.now(), self._host.durable
+        seen, now = self._seen(), self._clock.now()
         try:
-            for address, confirm in confirms:
-                seen.note(offer_of(confirm), now=now)
+            for address, together in _by_campaign(confirms):
+                for confirm in together.confirms:
+                    seen.note(offer_of(confirm), now=now)
                 try:
-                    future = durable(address, confirm)
+                    future = self._host.durable(address, together)
                 except MailboxFullError:
-                    future = await self._sent(address, confirm)
+                    future = await self._sent(address, together)
                 kept.append((future, address))
         finally:
             # Those that were sent are waited for in any case: what comes of them is seen before they are sent again.
@@ -160,7 +162,7 @@ class ChargesProjection:
         failures = [error for future, _ in kept if (error := future.exception()) is not None]
         if failures:
             raise UnavailableError(
-                f"{len(failures)} of {len(kept)} charges are not known to be kept: {failures[0]}"
+                f"{len(failures)} of {len(kept)} groups of charges are not known to be kept: {failures[0]}"
             )
 
     async def _all_done(self, kept: Sequence[tuple[asyncio.Future[None], Address]]) -> None:
@@ -177,14 +179,24 @@ class ChargesProjection:
             for address in sorted({address for _, address in waiting}):
                 self._host.tell(address, Look())
 
-    async def _sent(self, address: Address, confirm: Confirm) -> asyncio.Future[None]:
-        """Send a confirm, once there is room for it."""
+    async def _sent(self, address: Address, together: Confirms) -> asyncio.Future[None]:
+        """Send confirms, once there is room for them."""
         seconds = 0.0
         while True:
             await asyncio.sleep(ROOM_SECONDS)
             seconds += ROOM_SECONDS
             try:
-                return self._host.durable(address, confirm)
+                return self._host.durable(address, together)
             except MailboxFullError:
                 if seconds >= ROOM_SECONDS_MAX:
                     raise
+
+
+def _by_campaign(confirms: Iterable[tuple[Address, Confirm]]) -> Iterator[tuple[Address, Confirms]]:
+    """Put together what one campaign writes at once: a touch for each took a fifth of the worker's time."""
+    found: dict[Address, list[Confirm]] = {}
+    for address, confirm in confirms:
+        found.setdefault(address, []).append(confirm)
+    for address, its in found.items():
+        for start in range(0, len(its), FLUSH_EVENTS_MAX):
+            yield address, Confirms(tuple(its[start : start + FLUSH_EVENTS_MAX]))

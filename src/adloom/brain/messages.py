@@ -82,6 +82,12 @@ class Confirm(msgspec.Struct, frozen=True, kw_only=True, tag="confirm.v1"):
     occurred_at: datetime
 
 
+class Confirms(msgspec.Struct, frozen=True, tag="confirms.v1"):
+    """Several of them at one touch, as whoever folds events in batches has them."""
+
+    confirms: tuple[Confirm, ...]
+
+
 class SessionOver(msgspec.Struct, frozen=True, kw_only=True, tag="session_over.v1"):
     """A process is gone; what it may have given out counts as given at that second."""
 
@@ -122,7 +128,16 @@ class AskBudget(msgspec.Struct, frozen=True, tag="ask_budget.v1"):
 
 
 CampaignMessage = (
-    ConfigureCampaign | Usage | Confirm | SessionOver | Allotment | GiveBack | OpenWindow | Look | AskBudget
+    ConfigureCampaign
+    | Usage
+    | Confirm
+    | Confirms
+    | SessionOver
+    | Allotment
+    | GiveBack
+    | OpenWindow
+    | Look
+    | AskBudget
 )
 
 

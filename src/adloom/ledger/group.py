@@ -7,6 +7,7 @@ the cursor. Pending are only entries that were tried and failed. Kept for every 
 eight times of Valkey's CPU (4.0 and 0.5 µs an event) and as much of its file as the event itself.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final, TypeAlias, cast
@@ -213,10 +214,7 @@ def allowed(entries: Sequence[Entry], until: str | None, count_max: int) -> int:
     count = min(count_max, len(entries))
     if until is None:
         return count
-    limit = entry_order(until)
-    while count and entry_order(entries[count - 1].id) > limit:
-        count -= 1
-    return count
+    return bisect_right(entries, entry_order(until), hi=count, key=lambda entry: entry_order(entry.id))
 
 
 def lease_key(projection: str) -> str:

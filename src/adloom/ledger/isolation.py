@@ -21,6 +21,7 @@ from adloom.ledger.ports import (
     Record,
     UnfoldableError,
 )
+from adloom.ledger.readings import Readings
 from adloom.ledger.redelivery import Redelivery, redelivered, redelivery
 from adloom.ledger.stream import Entry
 
@@ -55,19 +56,21 @@ class Tally:
 class BatchFolder:
     """Folds the batches of one projection."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it stands between
         self,
         projection: str,
         ledger: LedgerReader,
         store: ProjectionStore,
         *,
         is_follower: bool,
+        readings: Readings | None = None,
         try_again_seconds: float = TRY_AGAIN_SECONDS,
     ) -> None:
         self._projection = projection
         self._ledger = ledger
         self._store = store
         self._is_follower = is_follower
+        self._readings = readings or Readings(kept_max=0)
         self._try_again_seconds = try_again_seconds
         self.tally = Tally()
 
@@ -75,7 +78,7 @@ class BatchFolder:
         """Fold entries that follow the cursor `after`, and tell where it is then."""
         cursor = entries[-1].id
         try:
-            records = [Record(entry.id, decoded(entry.data)) for entry in entries]
+            records = self._readings.records(entries)
         except Exception:  # noqa: BLE001 - whatever a reader may raise over what is no event
             await self._fold_readable(entries, after=after)
             return cursor

@@ -23,6 +23,7 @@ from adloom.ledger.ports import (
     Record,
     UnfoldableError,
 )
+from adloom.ledger.readings import Readings
 
 # The words of a projection are found here, wherever they had to be put.
 __all__ = (
@@ -77,6 +78,7 @@ class Projection:
         store: ProjectionStore,
         *,
         follows: "Projection | None" = None,
+        readings: Readings | None = None,
         batch_max: int = BATCH_MAX,
         pace_seconds: float = PACE_SECONDS,
         wait_seconds: float = WAIT_SECONDS,
@@ -94,8 +96,14 @@ class Projection:
         self._renew_seconds = renew_seconds
         self._standby_seconds = standby_seconds
         self._folder = BatchFolder(
-            name, ledger, store, is_follower=follows is not None, try_again_seconds=try_again_seconds
+            name,
+            ledger,
+            store,
+            is_follower=follows is not None,
+            readings=readings,
+            try_again_seconds=try_again_seconds,
         )
+        self._cursor: str | None = None  # As we have left it; None where somebody else may have moved it.
         self._nap: asyncio.Timeout | None = None
         self.tally = self._folder.tally
         self.moves = Moves()
@@ -103,7 +111,9 @@ class Projection:
         self.failures = 0
 
     async def cursor(self) -> str:
-        """Tell how far it is, whoever folds; UnavailableError when that cannot be told."""
+        """Tell how far it is at least, whoever folds; UnavailableError when that cannot be told."""
+        if self.is_owner and self._cursor is not None:
+            return self._cursor
         return await self._store.cursor()
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -125,26 +135,24 @@ class Projection:
             self._nap.reschedule(asyncio.get_running_loop().time())
 
     async def _keep_up(self, stop: asyncio.Event) -> None:
-        cursor: str | None = None
         failures_in_a_row = 0
         while not stop.is_set():
             try:
                 if not self.is_owner:
-                    cursor = None
+                    self._cursor = None
                     self.is_owner = await self._ledger.own()
                 if not self.is_owner:
                     await _pause(self._standby_seconds, stop)
                     continue
-                if cursor is None:
-                    cursor = await self._store.cursor()
-                cursor = await self._advance(cursor, stop)
+                cursor = self._cursor or await self._store.cursor()
+                self._cursor = await self._advance(cursor, stop)
                 failures_in_a_row = 0
             except CursorMovedError:
                 log.warning("projection_cursor_moved_by_another", projection=self.name)
-                cursor = None
+                self._cursor = None
             except Exception as error:  # noqa: BLE001 - the outermost loop: whatever it is may pass
                 # What we know of the cursor is void: the batch may be in, with its answer lost.
-                cursor = None
+                self._cursor = None
                 failures_in_a_row += 1
                 self.failures += 1
                 seconds = _backoff_seconds(failures_in_a_row)
@@ -167,6 +175,7 @@ class Projection:
             return cursor
         if entries:
             cursor = await self._folder.fold(entries, after=cursor)
+            self._cursor = cursor
             self.moves.tell()
             if len(entries) < self._batch_max:
                 await _pause(began_at + self._pace_seconds - loop.time(), stop)
@@ -188,6 +197,7 @@ class Projection:
 
     async def _disown(self) -> None:
         self.is_owner = False
+        self._cursor = None
         with contextlib.suppress(UnavailableError):
             await self._ledger.disown()
 
