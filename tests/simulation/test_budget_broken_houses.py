@@ -14,14 +14,14 @@ from adloom.brain.charge import Offer
 from adloom.brain.kinds import advertisers, all_kinds
 from adloom.brain.messages import CampaignMessage, ConfigureCampaign, Look, Usage
 from adloom.core.chance import Chance
-from adloom.delivery import shelves
+from adloom.core.money import Micros
 from adloom.runtime.entities.entity import Stepped
 from adloom.runtime.entities.kind import AnyKind, Kind
 from adloom.runtime.entities.ports import Write
 from adloom.simulation.budgets.database import MoneyDatabase
 from adloom.simulation.budgets.faults import ROUGH_MONEY
 from adloom.simulation.budgets.plans import MIDNIGHTS
-from adloom.simulation.budgets.processes import SellingProcess
+from adloom.simulation.budgets.selling import SellingProcess, Sold
 from adloom.simulation.budgets.world import MoneyPlan, simulated
 
 SEEDS = range(6)
@@ -95,8 +95,33 @@ class DatabaseWithoutAlarms(MoneyDatabase):
 class ProcessThatGivesTwice(SellingProcess):
     """Makes two offers where it holds one."""
 
-    def offers(self) -> list[tuple[shelves.Offer, int, int]]:
+    def offers(self) -> list[Sold]:
         return [offer for offer in super().offers() for _ in range(2)]
+
+
+class ProcessThatTakesTheFullBid(SellingProcess):
+    """Lets winners of auctions pay more than they have bid."""
+
+    def auctioned(self) -> list[Sold]:
+        return [_changed(sold, cost=Micros(sold.candidate.price.cost + 1)) for sold in super().auctioned()]
+
+
+class ProcessThatOverlooksTheHighest(SellingProcess):
+    """Auctions off as if somebody bid less than it does."""
+
+    def auctioned(self) -> list[Sold]:
+        return [
+            _changed(
+                sold,
+                rivals=tuple(
+                    one
+                    if one.campaign_key == sold.candidate.campaign_key
+                    else _changed(one, bid=Micros(1_000 * one.bid))
+                    for one in sold.rivals
+                ),
+            )
+            for sold in super().auctioned()
+        ]
 
 
 def kinds_that_count_no_leases() -> Sequence[AnyKind]:
@@ -158,11 +183,24 @@ def _campaigns(step: Any) -> AnyKind:
         ({"database": DatabaseWithoutKey}, "is charged twice"),
         ({"database": DatabaseWithoutAlarms}, "outstanding"),
         ({"selling": ProcessThatGivesTwice}, "is given"),
+        ({"selling": ProcessThatTakesTheFullBid, "auctioned": 1.0}, "and pays"),
+        ({"selling": ProcessThatOverlooksTheHighest, "auctioned": 1.0}, "should be"),
         ({"kinds": kinds_that_count_no_leases}, "has committed"),
         ({"kinds": kinds_that_ask_nobody, **UNCHANGED}, "were charged"),
         ({"kinds": kinds_that_live_in_the_past, **JUMPING}, "went back"),
     ],
-    ids=["fence", "too late", "key", "alarms", "twice", "leases", "advertiser", "days"],
+    ids=[
+        "fence",
+        "too late",
+        "key",
+        "alarms",
+        "twice",
+        "too dear",
+        "highest",
+        "leases",
+        "advertiser",
+        "days",
+    ],
 )
 def test_a_house_that_breaks_a_law_of_budgets_is_found_out_within_a_few_runs(
     change: dict[str, Any], complaint: str

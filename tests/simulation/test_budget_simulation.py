@@ -44,6 +44,14 @@ def test_no_budget_is_overspent_and_what_can_be_spent_is_whatever_goes_wrong(see
     checked(a_money_plan(seed))
 
 
+def test_what_is_auctioned_off_is_of_the_highest_who_can_pay_at_a_price_that_it_can() -> None:
+    outcomes = [
+        checked(msgspec.structs.replace(rough(seed), auctioned=1.0, has_payer=False)) for seed in range(3)
+    ]
+
+    assert sum(outcome.auctions for outcome in outcomes) > 50
+
+
 def test_everything_that_can_go_wrong_with_budgets_does_in_rough_runs() -> None:
     rates = msgspec.structs.replace(ROUGH_MONEY, died=0.01, late=0.03, answer_lost=0.03)
     happened = {fault for seed in range(4) for fault in checked(rough(seed, rates)).faults}
@@ -117,7 +125,7 @@ def test_the_command_reports_on_budgets_and_ends_well(capsys: pytest.CaptureFixt
     simulate.run(simulate.What.BUDGETS, seed=1)
 
     printed = capsys.readouterr().out
-    assert "law 2" in printed
+    assert "laws 2 and 4" in printed
     assert "holds" in printed
 
 

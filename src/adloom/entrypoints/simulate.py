@@ -43,6 +43,7 @@ FIGURES = {
 MONEY_FIGURES = {
     "views": "page views",
     "offers": "offers made",
+    "auctions": "of them auctioned off",
     "confirmed": "offers seen or clicked",
     "charges": "charges",
     "unbilled": "seen too late to be charged",
@@ -77,7 +78,7 @@ LEDGERS = Swarm(
 BUDGETS = Swarm(
     _money_outcomes,
     MONEY_FIGURES,
-    "law 2: no budget is overspent, and what can be spent is",
+    "laws 2 and 4: no budget is overspent, what can be spent is, and who wins pays no more than it bids",
     "adloom simulate budgets --seed",
 )
 

@@ -23,14 +23,16 @@ _FLOORS: Final = (0, 100_000, 500_000)
 _FREQUENCY: Final = (FrequencyCap(Window.DAY, 3), FrequencyCap(Window.LIFETIME, 20))
 
 
-def an_auction_catalog(campaigns: int) -> Snapshot:
-    """Make a catalog; a campaign has one banner on one placement."""
+def an_auction_catalog(campaigns: int, *, has_frequency_caps: bool = True) -> Snapshot:
+    """Make a catalog; a campaign has one banner on one placement, and half of the banners have frequency caps."""
     chance = Random(SEED)  # noqa: S311 - not a secret
     snapshot = a_catalog(Size(campaigns, PLACEMENTS, campaigns))
     return msgspec.structs.replace(
         snapshot,
         placements=[_auctioned(row) for row in snapshot.placements],
-        assignments=[_bidding(row, chance) for row in snapshot.assignments],
+        assignments=[
+            _bidding(row, chance, has_frequency_caps=has_frequency_caps) for row in snapshot.assignments
+        ],
     )
 
 
@@ -56,7 +58,7 @@ def _auctioned(row: PlacementRow) -> PlacementRow:
     )
 
 
-def _bidding(row: AssignmentRow, chance: Random) -> AssignmentRow:
+def _bidding(row: AssignmentRow, chance: Random, *, has_frequency_caps: bool) -> AssignmentRow:
     """Bid between 0.10 and some units a thousand impressions; most bid little, and in whole cents."""
     cents = 10 + int(chance.expovariate(1 / 150))
     bid_type = chance.choice(list(BidType))
@@ -70,7 +72,7 @@ def _bidding(row: AssignmentRow, chance: Random) -> AssignmentRow:
         price=price_of(bid_type, bid),
         is_limited=True,
         caps=Caps(1_000_000, None) if chance.random() < 1 / 2 else None,
-        frequency=_FREQUENCY if chance.random() < 1 / 2 else (),
+        frequency=_FREQUENCY if chance.random() < 1 / 2 and has_frequency_caps else (),
         video_url="https://cdn.example/a.mp4" if chance.random() < 1 / 3 else None,
     )
 

@@ -1,4 +1,4 @@
-"""A delivery process with a made-up catalog: `python -m adloom.benchmark.auction.counter PORT REDIS_URL CAMPAIGNS`.
+"""A delivery process with a made-up catalog: `… auction.counter PORT REDIS_URL CAMPAIGNS [no-frequency]`.
 
 Routes, index, leases, look-ups and ledger are the product's; only what the worker would grant is granted here.
 """
@@ -55,10 +55,10 @@ LEASE_MICROS: Final = Micros(10**15)
 SECRET: Final = "a secret of the bench, long enough to be one"  # noqa: S105 - of nothing
 
 
-async def main(port: int, redis_url: str, campaigns: int) -> None:
+async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps: bool) -> None:
     """Serve until told to stop."""
     clock = SystemClock()
-    index = compiled(an_auction_catalog(campaigns))
+    index = compiled(an_auction_catalog(campaigns, has_frequency_caps=has_frequency_caps))
     shelves, caps, leases = Shelves(), CapBook(), LeaseBook(SESSION)
     _grant(leases, index.by_key.values(), clock)
     caps.learn(
@@ -139,6 +139,6 @@ def _grant(leases: LeaseBook, placements: Iterable[Placement], clock: SystemCloc
 
 
 if __name__ == "__main__":
-    _, port, redis_url, campaigns = sys.argv
+    _, port, redis_url, campaigns, *without = sys.argv
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # As a delivery process has it.
-        runner.run(main(int(port), redis_url, int(campaigns)))
+        runner.run(main(int(port), redis_url, int(campaigns), has_frequency_caps=without != ["no-frequency"]))

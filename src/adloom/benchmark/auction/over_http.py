@@ -14,7 +14,7 @@ import msgspec
 from rich.console import Console
 
 from adloom.benchmark.auction.counter import NO_OP_PATH
-from adloom.benchmark.figures import NO_OP, Goal, figures_of, verdicts_of
+from adloom.benchmark.figures import NO_OP, Figures, Goal, figures_of, verdicts_of
 from adloom.benchmark.load import SERIAL, LoadError, Target
 from adloom.benchmark.product import clean_environment
 from adloom.benchmark.report import rendered, report_of
@@ -26,6 +26,7 @@ from adloom.runtime.ports import free_port
 from adloom.runtime.processes.program import tethered
 
 CAMPAIGNS: Final = 100_000
+FEW_CAMPAIGNS: Final = 1_000
 START_SECONDS_MAX: Final = 120.0
 PASSWORD: Final = "a-password-of-the-bench"  # noqa: S105 - of a server that is gone in a minute
 USER: Final = "0192e4a0-0000-7000-8000-000000000001"
@@ -33,6 +34,7 @@ BY_TYPE: Final = "auction, 25 placements"
 BY_SLUG: Final = "auction, 1 placement"
 ANY_READER: Final = "auction, any reader"
 CPU_MAX: Final = 4.0
+GROWTH_MAX: Final = 2.0
 THROUGHPUT_MIN: Final = 0.3
 PLAN: Final = Plan(seconds=3.0, rounds=3, connections=128, workers=1)
 
@@ -58,26 +60,46 @@ def main() -> None:
 
 
 def _measure(console: Console, redis_url: str, campaigns: int) -> None:
-    port = free_port()
-    command = [sys.executable, "-m", "adloom.benchmark.auction.counter", str(port), redis_url, str(campaigns)]
-    counter = subprocess.Popen(command, env=clean_environment(os.environ))  # noqa: S603 - ourselves
-    try:
-        _wait_until_there(counter, port)
-        subjects = [Subject(target=target, pids=[counter.pid]) for target in _targets(port)]
-        name, load_by = load_generator()
-        samples = samples_of(subjects, PLAN, load_by, console.print)
-    finally:
-        stop(counter, seconds_max=10.0)
-    figures = figures_of(samples)
+    """Measure without frequency caps, for which nobody is asked anything, and with them; then a small market."""
+    plain = _figures(console, redis_url, campaigns, "no-frequency")
     goals = [Goal(target=each, of=NO_OP, at_most=CPU_MAX) for each in (BY_TYPE, BY_SLUG)]
-    report = report_of(PLAN, name, figures, verdicts_of(figures, goals), now=SystemClock().now())
-    console.print(rendered(report))
-    rates = {each.target: each.requests_per_second for each in figures}
+    _show(console, f"{campaigns:,} campaigns without frequency caps", plain, goals)
+    capped = _figures(console, redis_url, campaigns)
+    _show(console, f"{campaigns:,} campaigns, half of them with frequency caps", capped, [])
+    rates = {each.target: each.requests_per_second for each in capped}
     for target in (BY_TYPE, BY_SLUG):
         share = rates[target] / rates[NO_OP]
         console.print(
             f"goal: {target} has at least {THROUGHPUT_MIN:.0%} of the no-op's throughput: {share:.0%}"
         )
+    few = _figures(console, redis_url, FEW_CAMPAIGNS)
+    _show(console, f"{FEW_CAMPAIGNS:,} campaigns, half of them with frequency caps", few, [])
+    for target in (BY_TYPE, BY_SLUG):
+        growth = _to_no_op(capped, target) / _to_no_op(few, target)
+        console.print(f"goal: {target} needs less than {GROWTH_MAX:g} times that: {growth:.2f}")
+
+
+def _figures(console: Console, redis_url: str, campaigns: int, *without: str) -> list[Figures]:
+    port = free_port()
+    command = [sys.executable, "-m", "adloom.benchmark.auction.counter", str(port), redis_url, str(campaigns)]
+    counter = subprocess.Popen([*command, *without], env=clean_environment(os.environ))  # noqa: S603 - ourselves
+    try:
+        _wait_until_there(counter, port)
+        subjects = [Subject(target=target, pids=[counter.pid]) for target in _targets(port)]
+        return figures_of(samples_of(subjects, PLAN, load_generator()[1], console.print))
+    finally:
+        stop(counter, seconds_max=10.0)
+
+
+def _show(console: Console, title: str, figures: list[Figures], goals: list[Goal]) -> None:
+    report = report_of(
+        PLAN, load_generator()[0], figures, verdicts_of(figures, goals), now=SystemClock().now()
+    )
+    console.print(f"\n{title}", rendered(report), sep="\n")
+
+
+def _to_no_op(figures: list[Figures], target: str) -> float:
+    return next(each.cpu_to_no_op for each in figures if each.target == target)
 
 
 def _targets(port: int) -> list[Target]:

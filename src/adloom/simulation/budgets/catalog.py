@@ -6,13 +6,14 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from adloom.auction.bid import BidType
 from adloom.brain.addresses import advertiser_address, campaign_address
 from adloom.brain.configuration import AdvertiserRow, CampaignRow
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, IdSource, PlacementId
-from adloom.core.money import Micros, micros_from_paisa
+from adloom.core.money import IMPRESSIONS_PER_CPM, Micros, micros_from_paisa
 from adloom.delivery.compile import compiled
 from adloom.delivery.index import Index
-from adloom.delivery.rows import AssignmentRow, PlacementRow, Snapshot, Standing
+from adloom.delivery.rows import AssignmentRow, Delivery, PlacementRow, Snapshot, Standing
 from adloom.delivery.terms import Price
 from adloom.ledger.event import ChargedBy
 from adloom.pacing.budget_line import PacingStrategy
@@ -20,6 +21,10 @@ from adloom.runtime.entities.entity import Address
 from adloom.simulation.tables import CatalogKeys
 
 PLACEMENT_KEY: Final = 1
+AUCTION_KEY: Final = 2  # Of a placement that the same campaigns bid for.
+AUCTION_SLUG: Final = b"auctioned"
+ADVERTISER_KEY: Final = 1
+FLOORS: Final = (Micros(0), Micros(0), Micros(150_000), Micros(5_000_000))
 WITHOUT_BOUND: Final = 1 << 62
 COSTS: Final = (Micros(10_000), Micros(10_000), Micros(7_000), Micros(3_000))
 BUDGETS_PAISA: Final = (0, 1, 2, 5, 10, 40, 100)
@@ -51,6 +56,18 @@ class Selling(msgspec.Struct, frozen=True, kw_only=True):
     pacing: PacingStrategy = PacingStrategy.ACCELERATED
 
     @property
+    def bid_type(self) -> BidType:
+        """What it bids for."""
+        return BidType.CPC if self.price.charged_by is ChargedBy.CLICK else BidType.CPM
+
+    @property
+    def bid(self) -> Micros:
+        """What it bids, which is what it pays where there is no auction."""
+        return (
+            self.price.cost if self.bid_type is BidType.CPC else Micros(self.price.cost * IMPRESSIONS_PER_CPM)
+        )
+
+    @property
     def address(self) -> Address:
         """Where its brain lives."""
         return campaign_address(self.id, self.payer_id)
@@ -63,6 +80,8 @@ class MoneyCatalog:
         self._chance = chance
         self.version = 1
         self.placement_id = PlacementId(ids.new())
+        self.auction_placement_id = PlacementId(ids.new())
+        self._floor = chance.choice(FLOORS)
         self.payers: dict[AdvertiserId, Payer] = {}
         self.campaigns: dict[CampaignId, Selling] = {}
         self.changes: list[tuple[int, Address]] = []
@@ -194,7 +213,7 @@ class MoneyCatalog:
         campaigns = self.campaigns.values()
         return CatalogKeys(
             banners={one.banner_id: one.key for one in campaigns},
-            placements={self.placement_id: PLACEMENT_KEY},
+            placements={self.placement_id: PLACEMENT_KEY, self.auction_placement_id: AUCTION_KEY},
             campaigns={one.id: one.key for one in campaigns},
         )
 
@@ -217,15 +236,27 @@ class MoneyCatalog:
             fallback_placeholder_url=None,
             allow_partial_render=True,
         )
+        auctioned = _changed(
+            placement,
+            key=AUCTION_KEY,
+            id=self.auction_placement_id,
+            slug=AUCTION_SLUG.decode(),
+            delivery=Delivery.AUCTION,
+            floor=self._floor,
+        )
         return Snapshot(
             version=self.version,
-            placements=[placement],
-            assignments=[self._assignment(one) for one in campaigns],
+            placements=[placement, auctioned],
+            assignments=[
+                self._assignment(one, placement_key)
+                for placement_key in (PLACEMENT_KEY, AUCTION_KEY)
+                for one in campaigns
+            ],
             banner_ids=[one.banner_id for one in campaigns],
             campaign_ids=[one.id for one in campaigns],
         )
 
-    def _assignment(self, one: Selling) -> AssignmentRow:
+    def _assignment(self, one: Selling, placement_key: int) -> AssignmentRow:
         payer = None if one.payer_id is None else self.payers[one.payer_id]
         limits: Sequence[int | None] = (
             one.daily_paisa,
@@ -233,7 +264,7 @@ class MoneyCatalog:
             None if payer is None else payer.daily_paisa,
         )
         return AssignmentRow(
-            placement_key=PLACEMENT_KEY,
+            placement_key=placement_key,
             campaign_id=one.id,
             banner_id=one.banner_id,
             campaign_key=one.key,
@@ -242,7 +273,10 @@ class MoneyCatalog:
             starts_at=None,
             ends_at=None,
             advertiser_id=one.payer_id,
+            advertiser_key=None if one.payer_id is None else ADVERTISER_KEY,
             price=one.price,
+            bid_type=one.bid_type,
+            bid=one.bid,
             is_limited=any(limit is not None for limit in limits),
             display_order=one.key,
             weight=100,

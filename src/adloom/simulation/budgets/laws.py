@@ -11,6 +11,8 @@ from uuid import UUID
 
 import msgspec
 
+from adloom.auction.bid import Bid
+from adloom.auction.run import run
 from adloom.brain.addresses import ADVERTISER, CAMPAIGN, advertiser_address
 from adloom.brain.advertiser import AdvertiserState
 from adloom.brain.advertiser_step import as_of as advertiser_as_of
@@ -21,6 +23,7 @@ from adloom.brain.lease import Lease
 from adloom.brain.messages import MoneyKind, MoneyRow
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
+from adloom.delivery.auction.decide import Win
 from adloom.pacing.budget_day import budget_day
 from adloom.runtime.entities.entity import Address
 from adloom.runtime.entities.ports import Write
@@ -97,6 +100,21 @@ class MoneyLaws:
             f"{self._given_of_lease[key]} of lease {given.lease} of {given.campaign_id} is given, "
             f"and {self._granted.get(key, 0)} was granted",
         )
+
+    def auctioned(self, win: Win, cost: Micros, rivals: Sequence[Bid]) -> None:
+        """Law: who wins is the highest of all who can pay, and pays at least the floor and never more than its bid."""
+        bidder = win.bidder
+        self.demand(
+            bidder.floor <= win.final <= win.ecpm and cost <= bidder.price.cost,
+            f"{bidder.campaign_key} wins at {win.final} over a floor of {bidder.floor}, and pays {cost} of {bidder.price.cost}",
+        )
+        if rivals:
+            plain = run(rivals)
+            self.demand(
+                plain.winner is not None
+                and (plain.winner.campaign_key, plain.charge) == (bidder.campaign_key, win.charge),
+                f"{bidder.campaign_key} wins at {win.charge}, and should be {plain.winner} at {plain.charge}",
+            )
 
     # ------------------------------------------------------------ at every commit
 

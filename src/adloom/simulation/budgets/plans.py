@@ -40,6 +40,7 @@ def a_money_plan(seed: int) -> MoneyPlan:
         hold_seconds=chance.choice([3, 10, 30]),
         delivery_processes=chance.randint(1, 4),
         workers=chance.randint(1, 2),
+        auctioned=chance.choice([0.0, 0.5, 1.0]),
     )
 
 

@@ -1,4 +1,4 @@
-"""The processes of the house: the real brains with their host, and the real leases, over simulated servers."""
+"""The workers of the house: the real brains with their host, and the charges, over simulated servers."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -15,16 +15,9 @@ from adloom.brain.mail_room import MailRoom
 from adloom.brain.turn import Turn
 from adloom.brain.whereabouts import CatalogWhereabouts
 from adloom.core.clock import Clock
-from adloom.delivery.caps import CapBook
-from adloom.delivery.holding import Holder
-from adloom.delivery.index import EMPTY, Index
-from adloom.delivery.lease_keeper import SESSION_BITS, LeaseKeeper
-from adloom.delivery.shelves import Offer, Shelves
-from adloom.delivery.steps import finished
 from adloom.ledger.projection import Projection
 from adloom.runtime.entities.host import EntityHost
 from adloom.runtime.entities.kind import AnyKind
-from adloom.simulation.budgets.catalog import PLACEMENT_KEY
 from adloom.simulation.budgets.database import MoneyDatabase
 from adloom.simulation.budgets.stores import (
     SimulatedCatalog,
@@ -36,21 +29,8 @@ from adloom.simulation.budgets.stores import (
 from adloom.simulation.budgets.valkey import BrainsClaim, ValkeyServer, valkey_of
 from adloom.simulation.faults import Host
 from adloom.simulation.ledger import GroupConnection, LedgerServer
-from adloom.targeting.context import Context
 
 LEASE_SECONDS: Final = 5.0
-# One context for all: whom a request is for is another's law.
-SOMEBODY: Final = Context(
-    device=None,
-    country=None,
-    language=None,
-    is_logged_in=False,
-    is_new_visitor=False,
-    referrer_domain=None,
-    segment=None,
-    hour=0,
-    day=0,
-)
 
 Kinds = Callable[[], Sequence[AnyKind]]
 
@@ -125,49 +105,3 @@ class _TurnGroup(GroupConnection):
             return await super().own()
         await self.disown()
         return False
-
-
-class SellingProcess:
-    """A delivery process, as far as it gives offers: shelves, leases and their keeper."""
-
-    def __init__(self, name: str, servers: MoneyServers, *, clock: Clock, chance: Random) -> None:
-        self.host = Host()
-        self._clock = clock
-        self._shelves = Shelves()
-        self._keeper = LeaseKeeper(
-            valkey_of(servers.valkey, self.host),
-            self._shelves,
-            clock,
-            process=name,
-            new_session=lambda: chance.getrandbits(SESSION_BITS) or 1,
-        )
-        self._index = EMPTY
-        self._hold = Holder(self._shelves, CapBook(), self._keeper.book).held
-
-    @property
-    def session(self) -> int:
-        """The session in which it gives."""
-        return self._keeper.book.session
-
-    def learn(self, index: Index) -> None:
-        """Take a new index, as its keeper does."""
-        now = self._clock.now()
-        prepared = [finished(self._shelves.preparing(one, now=now)) for one in index.by_key.values()]
-        self._shelves.put_up(index, prepared)
-        self._index = index
-        self._keeper.learn(index)
-
-    async def run(self, stop: asyncio.Event) -> None:
-        """Keep leases until told to stop."""
-        await self._keeper.run(stop)
-
-    def offers(self) -> list[tuple[Offer, int, int]]:
-        """Answer a request: what is offered, out of which lease, in which second."""
-        placement = self._index.by_key.get(PLACEMENT_KEY)
-        if placement is None:
-            return []
-        now = self._clock.now()
-        second = int(now.timestamp())
-        shelf = self._shelves.of(placement, now)
-        offers, leases = self._hold(self._shelves.offers(shelf, SOMEBODY, second), second)
-        return [(offer, lease, second) for offer, lease in zip(offers, leases, strict=True)]

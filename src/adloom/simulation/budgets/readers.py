@@ -6,14 +6,13 @@ from typing import Final
 
 from adloom.core.clock import Clock
 from adloom.core.ids import IdSource, RequestId
-from adloom.delivery.shelves import Offer
 from adloom.ledger.event import ChargedBy, Click, Impression, decoded, encoded
 from adloom.ledger.projection import Record
 from adloom.ledger.stream import BEGINNING
 from adloom.simulation.budgets.catalog import MoneyCatalog
 from adloom.simulation.budgets.faults import MoneyFaults
 from adloom.simulation.budgets.laws import Given, MoneyLaws
-from adloom.simulation.budgets.processes import SellingProcess
+from adloom.simulation.budgets.selling import SellingProcess, Sold
 from adloom.simulation.ledger import LedgerServer
 from adloom.simulation.tables import TablesServer
 
@@ -64,47 +63,51 @@ class MoneyReaders:
         self.views = 0
         self.empty = 0
         self.offers = 0
+        self.auctions = 0  # Those that were won.
 
-    def view(self, process: SellingProcess, looking: asyncio.TaskGroup) -> None:
+    def view(
+        self, process: SellingProcess, looking: asyncio.TaskGroup, *, is_auctioned: bool = False
+    ) -> None:
         """Ask one process for a page, and look at it some time."""
         self.views += 1
-        offers = process.offers()
-        self.empty += not offers
+        sold = process.auctioned() if is_auctioned else process.offers()
+        self.empty += not sold
         request_id = RequestId(self._ids.new())
-        for slot, (offer, lease, second) in enumerate(offers):
-            self._note(offer, (request_id, slot), lease, second, session=process.session)
+        for slot, one in enumerate(sold):
+            self._note(one, (request_id, slot), session=process.session)
             if not self._faults.strikes("offer never seen", self._faults.money.unseen):
-                looking.create_task(self._look(offer, (request_id, slot), lease, second))
+                looking.create_task(self._look(one, (request_id, slot)))
 
-    def _note(
-        self, offer: Offer, name: tuple[RequestId, int], lease: int, second: int, *, session: int
-    ) -> None:
-        one = offer.candidate
+    def _note(self, sold: Sold, name: tuple[RequestId, int], *, session: int) -> None:
+        one = sold.candidate
         given = Given(
             campaign_id=self._campaigns[one.campaign_key],
-            lease=lease,
+            lease=sold.lease,
             is_leased=one.is_leased,
-            amount=one.price.cost,
+            amount=sold.cost,
             at=self._clock.now(),
             session=session,
         )
         self.offers += 1
-        self._faults.trace.note("offered", b"%d %d %d" % (one.campaign_key, lease, second))
+        if sold.win is not None:
+            self.auctions += 1
+            self._laws.auctioned(sold.win, sold.cost, sold.rivals)
+        self._faults.trace.note("offered", b"%d %d %d" % (one.campaign_key, sold.lease, sold.second))
         self._laws.offered((name[0].int, name[1]), given)
 
-    async def _look(self, offer: Offer, name: tuple[RequestId, int], lease: int, second: int) -> None:
+    async def _look(self, sold: Sold, name: tuple[RequestId, int]) -> None:
         """Look at an offer, click where that is what it is paid for, and say so, perhaps again."""
         faults, chance, by_click = (
             self._faults,
             self._chance,
-            offer.candidate.price.charged_by is ChargedBy.CLICK,
+            sold.candidate.price.charged_by is ChargedBy.CLICK,
         )
         kinds: list[type[Impression | Click]] = [Impression, Click] if by_click else [Impression]
         if chance.random() < CLICKED_FIRST:
             kinds.reverse()
         if faults.strikes("offer seen late", faults.money.seen_late):
             await asyncio.sleep(chance.uniform(0, 3 * self._hold_seconds))
-        events = [self._event(kind, offer, name, lease, second) for kind in kinds]
+        events = [self._event(kind, sold, name) for kind in kinds]
         for event in events:
             await asyncio.sleep(chance.expovariate(1 / SOON_SECONDS_MEAN))
             if event is events[-1]:
@@ -115,30 +118,25 @@ class MoneyReaders:
             self._ledger.take(chance.choice(events))
         if faults.strikes("reported under another name", faults.rates.repeated):
             await asyncio.sleep(chance.expovariate(1))
-            self._ledger.take(self._event(chance.choice(kinds), offer, name, lease, second))
+            self._ledger.take(self._event(chance.choice(kinds), sold, name))
 
     def _event(
-        self,
-        kind: type[Impression | Click],
-        offer: Offer,
-        name: tuple[RequestId, int],
-        lease: int,
-        second: int,
+        self, kind: type[Impression | Click], sold: Sold, name: tuple[RequestId, int]
     ) -> Impression | Click:
         """Say what a genuine token says of an offer."""
-        one, now = offer.candidate, self._clock.now()
+        one, now, catalog = sold.candidate, self._clock.now(), self._catalog
         campaign_id = self._campaigns[one.campaign_key]
         return kind(
             correlation_id=str(self._ids.new()),
-            banner_id=self._catalog.campaigns[campaign_id].banner_id,
-            placement_id=self._catalog.placement_id,
+            banner_id=catalog.campaigns[campaign_id].banner_id,
+            placement_id=catalog.placement_id if sold.win is None else catalog.auction_placement_id,
             campaign_id=campaign_id,
             occurred_at=now,
             received_at=now,
             request_id=name[0],
             slot=name[1],
-            offered_at=second,
-            lease=lease,
-            charge=one.price.cost,
+            offered_at=sold.second,
+            lease=sold.lease,
+            charge=sold.cost,
             charged_by=one.price.charged_by,
         )

@@ -18,8 +18,9 @@ from adloom.simulation.budgets.catalog import MoneyCatalog
 from adloom.simulation.budgets.database import MoneyDatabase
 from adloom.simulation.budgets.faults import MoneyFaultRates, MoneyFaults
 from adloom.simulation.budgets.laws import MoneyLaws
-from adloom.simulation.budgets.processes import BrainProcess, Kinds, MoneyServers, SellingProcess
+from adloom.simulation.budgets.processes import BrainProcess, Kinds, MoneyServers
 from adloom.simulation.budgets.readers import Ledger, MoneyReaders
+from adloom.simulation.budgets.selling import SellingProcess
 from adloom.simulation.budgets.valkey import ValkeyServer
 from adloom.simulation.chance import SeededIds, seeded
 from adloom.simulation.clocks import VirtualClock, WallClock
@@ -54,6 +55,7 @@ class MoneyPlan(msgspec.Struct, frozen=True, kw_only=True):
     hold_seconds: int = 10
     delivery_processes: int = 2
     workers: int = 2
+    auctioned: float = 0.0  # The share of requests that are for auctions.
     database: type[MoneyDatabase] = MoneyDatabase
     kinds: Kinds = all_kinds
     selling: type[SellingProcess] = SellingProcess
@@ -65,6 +67,7 @@ class MoneyOutcome(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     views: int
     offers: int
+    auctions: int
     confirmed: int
     charges: int
     unbilled: int
@@ -139,7 +142,7 @@ class MoneyWorld:
             for outages in (servers.valkey, servers.database.outages, servers.ledger.outages):
                 house.create_task(outages.come_and_go(self._is_calm))
             house.create_task(self._people())
-            await self._traffic(plan.seconds, plan.views_per_second)
+            await self._traffic(plan.seconds, plan.views_per_second, auctioned=plan.auctioned)
             self._faults.end()
             self._is_calm.set()
             self._catalog.open_all()  # So that there are leases when it gets dark.
@@ -163,7 +166,10 @@ class MoneyWorld:
         self.laws.check_rest()
 
     async def _spend(self) -> None:
-        """Let all campaigns run, and all readers look at once: what can be spent is spent."""
+        """Let all campaigns run, and all readers look at once: what can be spent is spent.
+
+        Nothing is auctioned off by then: whoever is outbid could spend, and does not.
+        """
         self._catalog.open_all()
         await self._with_worker(self._sell_out)
         for sentence in self.laws.unspent(self._clock.now()):
@@ -191,7 +197,7 @@ class MoneyWorld:
 
     # ------------------------------------------------------------ readers and people
 
-    async def _traffic(self, seconds: float, views_per_second: float) -> None:
+    async def _traffic(self, seconds: float, views_per_second: float, *, auctioned: float = 0.0) -> None:
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + seconds
         async with asyncio.TaskGroup() as looking:
@@ -199,7 +205,8 @@ class MoneyWorld:
                 await asyncio.sleep(self._chance.expovariate(views_per_second))
                 process = self._selling.get(self._chance.randrange(self._plan.delivery_processes))
                 if process is not None and process.host.is_alive:
-                    self._readers.view(process, looking)
+                    is_auctioned = self._chance.random() < auctioned
+                    self._readers.view(process, looking, is_auctioned=is_auctioned)
 
     async def _people(self) -> None:
         """Let budgets be changed now and then; processes hear of it by and by."""
@@ -319,6 +326,7 @@ class MoneyWorld:
             seed=self._plan.seed,
             views=self._readers.views,
             offers=self._readers.offers,
+            auctions=self._readers.auctions,
             confirmed=len(self.laws.confirmed),
             charges=kinds.count("charge"),
             unbilled=kinds.count("unbilled"),
