@@ -88,6 +88,12 @@ BODIES = {
     "/admin/references/seo": reference_body(id=str(NOBODY)),
     "/admin/targeting-rules": rule_body(campaignId=str(NOBODY), isActive=True),
     "/api/v1/admin/frequency/caps": {"adId": str(NOBODY), "maxImpressionsPerUser": 3, "window": "Week"},
+    "/api/v1/ads/explain": {
+        "userId": str(NOBODY),
+        "placementType": "feed",
+        "placement": None,
+        "userContext": {"country": "DE", "segment": "s"},
+    },
     "/admin/api-keys": {"name": "k", "role": "viewer", "accountId": None},
     "/auth/login": {"email": "a@b.c", "password": "p"},
     "/auth/refresh": {"refreshToken": "t"},

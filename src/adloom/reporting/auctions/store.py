@@ -53,7 +53,7 @@ _OWN_SUMS: Final = """
 """
 _KEYS: Final = {
     Grouping.PLACEMENT_TYPE: "it.placement_type",
-    # Hours of UTC; a third of the time that `date_trunc` takes.
+    # Hours of UTC, whatever zone the connection has.
     Grouping.HOUR: "date_bin('1 hour', it.auction_time, 'epoch')",
 }
 _ORDERS: Final = {Grouping.PLACEMENT_TYPE: "auctions DESC, key", Grouping.HOUR: "key DESC"}
