@@ -64,7 +64,7 @@ class WorkerProcess:
         assert b"Traceback" not in said, said.decode()
 
     async def metrics(self) -> str:
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(timeout=30) as client:
             return (await client.get(f"http://127.0.0.1:{self.metrics_port}/metrics")).text
 
 

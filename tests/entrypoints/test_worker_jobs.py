@@ -49,7 +49,7 @@ async def test_a_worker_moves_what_is_due_and_says_so_in_its_figures(
         async with asyncio.timeout(20):
             while not await pool.fetchval("SELECT schedule_status = 'active' FROM banners"):  # noqa: ASYNC110 - another process moves it
                 await asyncio.sleep(0.05)
-            async with httpx.AsyncClient() as client:
+            async with httpx.AsyncClient(timeout=30) as client:
                 figures = ""
                 while 'adloom_jobs_total{outcome="done"} 0.0' in figures or not figures:
                     figures = (await client.get(f"http://127.0.0.1:{metrics_port}/metrics")).text

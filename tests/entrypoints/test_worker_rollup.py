@@ -52,7 +52,7 @@ async def test_a_worker_rolls_up_every_day_that_was_missed_and_says_so(
         async with asyncio.timeout(SECONDS_MAX):
             while await pool.fetchval("SELECT count(*) FROM rollup_days") < len(missed):  # noqa: ASYNC110 - another process does it
                 await asyncio.sleep(0.05)
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(timeout=30) as client:
             figures = (await client.get(f"http://127.0.0.1:{port}/metrics")).text
         process.terminate()
         _, said = await asyncio.to_thread(process.communicate, timeout=SECONDS_MAX)

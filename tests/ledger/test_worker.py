@@ -51,7 +51,7 @@ class Worker:
             process.communicate()
 
     async def health(self) -> httpx.Response:
-        async with httpx.AsyncClient() as client, asyncio.timeout(20):
+        async with httpx.AsyncClient(timeout=30) as client, asyncio.timeout(20):
             while True:
                 with contextlib.suppress(httpx.TransportError):
                     return await client.get(f"http://127.0.0.1:{self.port}/health")
@@ -142,7 +142,7 @@ async def test_a_worker_tells_how_far_each_projection_is(
     with worker.running():
         await worker.health()
         await until_counted(pool, 1)
-        async with httpx.AsyncClient() as client, asyncio.timeout(20):
+        async with httpx.AsyncClient(timeout=30) as client, asyncio.timeout(20):
             figures = ""
             while "adloom_ledger_dead_letters 1.0" not in figures:
                 await asyncio.sleep(0.1)

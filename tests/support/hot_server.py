@@ -25,5 +25,5 @@ async def serving(routes: Sequence[HotRoute]) -> AsyncGenerator[httpx.AsyncClien
         0,
     )
     port: int = server.sockets[0].getsockname()[1]
-    async with server, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+    async with server, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
         yield client

@@ -19,6 +19,7 @@ from adloom.ledger.learning.store import LEARNING, LearningStore
 from adloom.ledger.projection import BATCH_MAX, Projection, ProjectionStore
 from adloom.ledger.readings import Readings
 from adloom.ledger.store import EVENT_TABLES, EventTables, all_cursors
+from adloom.ledger.tail import Tail
 from adloom.ledger.topics import publish
 from adloom.runtime.postgres import Pool
 from adloom.runtime.settings import AUCTION_RETENTION_DAYS, LEARNING_WAIT_SECONDS
@@ -90,9 +91,16 @@ def projections(
 ) -> list[Projection]:
     """Make the projections that one worker runs."""
     made: dict[str, Projection] = {}
-    readings = Readings()
+    readings, tail = Readings(), Tail()
     for place in listed:
-        group = _TurnGroup(place, valkey, consumer=consumer, incarnation=incarnation)
+        group = _TurnGroup(
+            place,
+            valkey,
+            consumer=consumer,
+            incarnation=incarnation,
+            tail=tail,
+            leads=place.follows is None,
+        )
         follows = made[place.follows] if place.follows is not None else None
         made[place.name] = Projection(
             place.name, group, place.store, follows=follows, readings=readings, batch_max=place.batch_max

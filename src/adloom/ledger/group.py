@@ -5,8 +5,12 @@ remember each entry that is being folded (XREADGROUP … NOACK): whatever was ha
 lies between the projection's cursor and the group's place, so its next owner sets the group back to
 the cursor. Pending are only entries that were tried and failed. Kept for every entry, that list took
 eight times of Valkey's CPU (4.0 and 0.5 µs an event) and as much of its file as the event itself.
+
+The projections of a worker take the same entries one after the other. Only the first asks for them: it leaves them
+in a tail, from which its followers go on, and these move their group once in a while.
 """
 
+import asyncio
 from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import timedelta
@@ -17,11 +21,13 @@ from redis.exceptions import ResponseError
 from adloom.core.errors import UnavailableError
 from adloom.ledger.dead_letters import DeadLetters
 from adloom.ledger.stream import STREAM, Entry, entry_order, unavailable_when_away
+from adloom.ledger.tail import Tail
 from adloom.runtime.valkey import Valkey, again_if_cut_off
 
 LEASE: Final = timedelta(seconds=5)
 # Names of workers that are long gone: in containers each start has another.
 CONSUMER_KEPT: Final = timedelta(hours=1)
+MOVE_SECONDS: Final = 1.0  # How often the group of a follower is moved to where that is.
 SET_BACK_MAX: Final = 3  # More often in a row somebody else must be reading, without a lease.
 
 # Whoever starts anew under the same name takes back what its last life had, once: two that live under
@@ -111,6 +117,8 @@ class ValkeyGroup:
         *,
         consumer: str,
         incarnation: str,
+        tail: Tail | None = None,
+        leads: bool = False,
         lease: timedelta = LEASE,
         consumer_kept: timedelta = CONSUMER_KEPT,
     ) -> None:
@@ -123,6 +131,10 @@ class ValkeyGroup:
         self._keys = [STREAM, lease_key(projection)]
         self._letters = DeadLetters(valkey)
         self._may_take_back = True
+        self._tail = tail or Tail(kept_max=0)
+        self._leads = leads
+        self._moved_at = 0.0  # When the group was last where it should be,
+        self._is_left_behind = False  # and whether it is not since then.
         # Taken already, but beyond what was asked for; they follow the last that was given.
         self._ahead: list[Entry] = []
         self._given = ""
@@ -158,7 +170,7 @@ class ValkeyGroup:
             return []
         if not self._ahead:
             with unavailable_when_away():
-                taken = await self._taken(after, count_max)
+                taken = await self._next(after, count_max)
             if taken is None:
                 return None
             self._ahead = taken
@@ -171,6 +183,8 @@ class ValkeyGroup:
         """Return as soon as there is an entry after one, or when the time is over."""
         millis = max(1, int(seconds * 1000))  # Zero would be for ever.
         with unavailable_when_away():
+            if self._is_left_behind:
+                await self._move(after)
             await self._valkey.xread({STREAM: after}, count=1, block=millis)
 
     async def tried(self, entry_id: str) -> int:
@@ -183,6 +197,27 @@ class ValkeyGroup:
         await self._letters.bury(
             self._projection, entry.id, entry.data, reason=reason, tries=tries, again=again
         )
+
+    async def _next(self, after: str, count_max: int) -> list[Entry] | None:
+        """Take from the tail, or else from the group; None when the lease is another's."""
+        if self._leads:
+            taken = await self._taken(after, count_max)
+            self._tail.add(after, taken or ())
+            return taken
+        known = self._tail.after(after, count_max=count_max)
+        if not known:
+            self._is_left_behind = False
+            return await self._taken(after, count_max)
+        if asyncio.get_running_loop().time() >= self._moved_at + MOVE_SECONDS and not await self._move(after):
+            return None
+        self._is_left_behind = True
+        return known
+
+    async def _move(self, after: str) -> bool:
+        """Put the group where we are, which the lease has to be ours for."""
+        self._moved_at = asyncio.get_running_loop().time()
+        self._is_left_behind = False
+        return bool(await self._set(self._keys, [self._projection, self._holder, after]))
 
     async def _taken(self, after: str, count_max: int) -> list[Entry] | None:
         for _ in range(SET_BACK_MAX):

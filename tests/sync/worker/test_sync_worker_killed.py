@@ -99,7 +99,7 @@ async def test_a_worker_syncs_by_the_clock_and_says_so_in_its_figures(
     }
 
     with a_worker(database_url, redis_url, **variables) as process:
-        async with asyncio.timeout(60), httpx.AsyncClient() as client:
+        async with asyncio.timeout(60), httpx.AsyncClient(timeout=30) as client:
             while await pool.fetchval("SELECT count(*) FROM sync.freshness") < 3:  # noqa: ASYNC110 - another process does it
                 await asyncio.sleep(0.05)
             figures = (await client.get(f"http://127.0.0.1:{metrics_port}/metrics")).text

@@ -1,0 +1,129 @@
+"""Entries that the first projection of a worker took are there for its followers, without a gap."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.ledger.group import ValkeyGroup, lease_key
+from adloom.ledger.stream import BEGINNING, STREAM, Entry, ValkeyLedger
+from adloom.ledger.tail import Tail
+from adloom.runtime.valkey import Valkey
+
+
+def entries(*numbers: int) -> list[Entry]:
+    return [Entry(f"{number}-0", b"%d" % number) for number in numbers]
+
+
+def ids(found: list[Entry]) -> list[str]:
+    return [entry.id for entry in found]
+
+
+def test_what_follows_an_entry_is_given_up_to_a_count() -> None:
+    tail = Tail()
+    tail.add(BEGINNING, entries(1, 2, 3))
+    tail.add("3-0", entries(4, 5))
+
+    assert ids(tail.after(BEGINNING, count_max=2)) == ["1-0", "2-0"]
+    assert ids(tail.after("2-0", count_max=10)) == ["3-0", "4-0", "5-0"]
+    assert tail.after("5-0", count_max=10) == []
+
+
+@pytest.mark.parametrize("unknown", ["0-0", "4-0", "6-5", "99-0"])
+def test_nothing_is_given_where_something_may_be_missing(unknown: str) -> None:
+    tail = Tail()
+    tail.add("5-0", entries(6, 8))
+
+    assert tail.after(unknown, count_max=10) == []
+
+
+def test_after_a_gap_it_begins_anew() -> None:
+    tail = Tail()
+    tail.add(BEGINNING, entries(1, 2))
+    tail.add("9-0", entries(10))
+
+    assert tail.after("1-0", count_max=10) == []
+    assert ids(tail.after("9-0", count_max=10)) == ["10-0"]
+
+
+@given(sizes=st.lists(st.integers(0, 7), max_size=12), kept_max=st.integers(0, 10), asked=st.integers(0, 50))
+def test_whatever_is_given_is_what_the_ledger_has_there(sizes: list[int], kept_max: int, asked: int) -> None:
+    tail, last = Tail(kept_max=kept_max), 0
+    for size in sizes:
+        tail.add(f"{last}-0", entries(*range(last + 1, last + size + 1)))
+        last += size
+
+    found = tail.after(f"{asked}-0", count_max=5)
+
+    assert found == entries(*range(asked + 1, asked + 1 + len(found)))
+    if sizes and kept_max >= last > asked:
+        assert len(found) == min(5, last - asked)
+
+
+# --- in a group
+
+
+class House:
+    """The groups of a first projection and of its follower, in one worker."""
+
+    def __init__(self, valkey: Valkey) -> None:
+        self.valkey = valkey
+        tail = Tail()
+        self.first = ValkeyGroup(valkey, "first", consumer="w@h", incarnation="1", tail=tail, leads=True)
+        self.second = ValkeyGroup(valkey, "second", consumer="w@h", incarnation="1", tail=tail)
+
+    async def begin(self, count: int) -> "House":
+        await ValkeyLedger(self.valkey).append([b"%d" % number for number in range(count)])
+        assert await self.first.own()
+        assert await self.second.own()
+        return self
+
+    async def reads(self) -> int:
+        """How often anything was read from the stream by a group."""
+        answer = await self.valkey.info("commandstats")
+        return answer.get("cmdstat_xreadgroup", {"calls": 0})["calls"]
+
+    async def place_of(self, projection: str) -> str | None:
+        groups = await self.valkey.xinfo_groups(STREAM)
+        places = {one["name"]: one["last-delivered-id"] for one in groups}
+        return places[projection.encode()].decode() if projection.encode() in places else None
+
+
+async def test_a_follower_goes_on_from_what_the_first_took(valkey: Valkey) -> None:
+    house = await House(valkey).begin(5)
+    taken = await house.first.read(BEGINNING, until=None, count_max=10)
+    assert taken is not None
+    reads = await house.reads()
+
+    followed = await house.second.read(BEGINNING, until=taken[3].id, count_max=10)
+
+    assert followed == taken[:4]
+    assert await house.second.read(taken[3].id, until=taken[4].id, count_max=10) == taken[4:]
+    assert await house.reads() == reads
+
+
+async def test_a_follower_that_is_behind_asks_for_itself(valkey: Valkey) -> None:
+    house = await House(valkey).begin(5)
+    taken = await house.second.read(BEGINNING, until=None, count_max=10)
+    assert taken is not None
+    await house.first.read(taken[2].id, until=None, count_max=10)
+
+    assert await house.second.read(taken[0].id, until=None, count_max=10) == taken[1:]
+
+
+async def test_the_group_of_a_follower_is_moved_when_it_has_nothing_to_do(valkey: Valkey) -> None:
+    house = await House(valkey).begin(3)
+    taken = await house.first.read(BEGINNING, until=None, count_max=10)
+    assert taken is not None
+    await house.second.read(BEGINNING, until=taken[-1].id, count_max=10)
+
+    await house.second.wait(taken[-1].id, seconds=0.01)
+
+    assert await house.place_of("second") == taken[-1].id
+
+
+async def test_a_follower_learns_that_another_is_the_owner_by_now(valkey: Valkey) -> None:
+    house = await House(valkey).begin(3)
+    await house.first.read(BEGINNING, until=None, count_max=10)
+    await valkey.set(lease_key("second"), "somebody else")
+
+    assert await house.second.read(BEGINNING, until=None, count_max=10) is None
