@@ -168,12 +168,20 @@ class ValkeyGroup:
             self._ahead = []
         if until is not None and entry_order(until) <= entry_order(after):
             return []
-        if not self._ahead:
-            with unavailable_when_away():
-                taken = await self._next(after, count_max)
-            if taken is None:
-                return None
-            self._ahead = taken
+        with unavailable_when_away():
+            if known := [] if self._leads else self._tail.after(after, count_max=count_max):
+                if not await self._stay(after):
+                    return None
+                self._ahead = []  # What is beyond `until` today is found in the tail again, with what came since.
+                return known[: allowed(known, until, count_max)]
+            if not self._ahead:
+                taken = await self._taken(after, count_max)
+                if taken is None:
+                    return None
+                self._ahead = taken
+                if self._leads:
+                    self._tail.add(after, taken)
+        self._is_left_behind = False
         count = allowed(self._ahead, until, count_max)
         given, self._ahead = self._ahead[:count], self._ahead[count:]
         self._given = given[-1].id if given else after
@@ -198,20 +206,12 @@ class ValkeyGroup:
             self._projection, entry.id, entry.data, reason=reason, tries=tries, again=again
         )
 
-    async def _next(self, after: str, count_max: int) -> list[Entry] | None:
-        """Take from the tail, or else from the group; None when the lease is another's."""
-        if self._leads:
-            taken = await self._taken(after, count_max)
-            self._tail.add(after, taken or ())
-            return taken
-        known = self._tail.after(after, count_max=count_max)
-        if not known:
-            self._is_left_behind = False
-            return await self._taken(after, count_max)
-        if asyncio.get_running_loop().time() >= self._moved_at + MOVE_SECONDS and not await self._move(after):
-            return None
+    async def _stay(self, after: str) -> bool:
+        """Go on without the group, but not for long; tell whether the lease is ours, as far as we know."""
+        is_due = asyncio.get_running_loop().time() >= self._moved_at + MOVE_SECONDS
+        is_ours = not is_due or await self._move(after)
         self._is_left_behind = True
-        return known
+        return is_ours
 
     async def _move(self, after: str) -> bool:
         """Put the group where we are, which the lease has to be ours for."""
