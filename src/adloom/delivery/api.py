@@ -23,7 +23,7 @@ from adloom.delivery.page import Choice, each_banner_once, is_without_repeats, p
 from adloom.delivery.rows import Delivery
 from adloom.delivery.served import ServedTeller
 from adloom.delivery.shelves import Offer, Shelf, Shelves
-from adloom.ledger.token import TokenSigner
+from adloom.ledger.token import TokenSigner, free_terms
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.hot import Answer, HotRequest, HotRoute, answer_head, problem_answer
 from adloom.targeting.context import Context
@@ -49,6 +49,15 @@ FILLED_ELSEWHERE: Final = {
         PlacementNotFoundError("This placement is filled by contextual delivery, not by this route.")
     ),
 }
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """What fills the first slot of a placement for a request: an offer with its token, or nothing."""
+
+    placement: Placement
+    device: str | None
+    offer: Offer | None = None
+    token: bytes = b""
 
 
 class PageRequest(msgspec.Struct, frozen=True, rename="camel"):
@@ -85,6 +94,7 @@ class ServeRoutes:
         self._index = index
         self._now = clock.now
         self._new_id = ids.written
+        self._sign = signer.sign
         self._encoder = AnswerEncoder(signer, ids, public_url=public_url)
         self._contexts = contexts or ContextReader()
         self._context_of = self._contexts.context_of
@@ -115,6 +125,29 @@ class ServeRoutes:
         if (placement.terms or placement.caps) and request.method != b"HEAD":
             held = self._hold(offers, second)
         return Answer(SERVED_HEAD, self._answer(request, placement, held, now, second))
+
+    def chosen(self, request: HotRequest, slug: bytes, *, is_shown: bool) -> Chosen | Answer:
+        """Choose for those who can show one banner only; what is not shown is held by nobody, and free."""
+        placement = self._index().by_slug.get(slug)
+        if placement is None or not placement.is_served:
+            return _refusal_of(placement)
+        now = self._now()
+        second = int(now.timestamp())
+        context = self._context_of(request, placement.zone, now)
+        offers = self._shelves.offers(self._shelves.of(placement, now), context, second)[:1]
+        leases = NO_LEASES
+        if is_shown:
+            offers, leases = self._hold(offers, second)
+            self.served += len(offers)
+            self.empty += not offers
+        if not offers:
+            return Chosen(placement, context.device)
+        request_id = self._new_id()
+        if is_shown and self._teller is not None:
+            self._teller.tell(request, placement, offers, request_id=request_id, now=now, user_id=None)
+        terms = offers[0].token_terms if is_shown else free_terms(offers[0].token_terms)
+        token = self._sign(terms, request_id=request_id.bytes, issued_at=second, slot=0, lease=leases[0])
+        return Chosen(placement, context.device, offers[0], token)
 
     def serve_page(self, request: HotRequest) -> Answer:
         """Answer `POST /banners/serve`; a slug that is there twice is answered once."""

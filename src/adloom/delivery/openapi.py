@@ -36,6 +36,11 @@ def delivery_paths() -> dict[str, Json]:
         "/api/v1/ads/serve": {"post": _serve_ad()},
         "/api/v1/ads/events/impression": {"post": _ad_event("impression")},
         "/api/v1/ads/events/click": {"post": _ad_event("click")},
+        "/tag.js": {"get": _script("Fills the placements of a publisher's page; its newest version.")},
+        "/tag-{name}.js": {"get": _script("One version of the tag, which caches may keep for good.", "name")},
+        "/serve/{slug}.html": {"get": _frame()},
+        "/serve/{slug}.img": {"get": _image()},
+        "/serve/{slug}.go": {"get": _link()},
     }
 
 
@@ -204,6 +209,48 @@ def _redirect() -> Json:
         responses={
             "302": {"description": "On to the banner's destination."},
             **_problems("403", "404", "429"),
+        },
+    )
+
+
+def _script(summary: str, *names: str) -> Json:
+    found: Json = {"description": "The script.", "content": {"text/javascript": {}}}
+    return _operation(
+        summary,
+        parameters=[_in_path(name, TEXT) for name in names],
+        responses={"200": found, "304": {"description": "It is what you have."}},
+    )
+
+
+def _frame() -> Json:
+    page: Json = {"description": "The page.", "content": {"text/html": {}}}
+    return _operation(
+        "A page with nothing but this placement, for frames.",
+        parameters=[_in_path("slug", SLUG)],
+        responses={"200": page, **_problems("400", "404", "429")},
+    )
+
+
+def _image() -> Json:
+    nothing: Json = {"description": "No ad: a transparent GIF of 43 bytes.", "content": {"image/gif": {}}}
+    return _operation(
+        "The image of the ad that fills this placement, for pages without script; to fetch it counts it.",
+        parameters=[_in_path("slug", SLUG)],
+        responses={
+            "200": nothing,
+            "302": {"description": "On to the image."},
+            **_problems("400", "404", "429", "503"),
+        },
+    )
+
+
+def _link() -> Json:
+    return _operation(
+        "Report a click on the image of this placement and go where its ad leads; nobody pays for it.",
+        parameters=[_in_path("slug", SLUG)],
+        responses={
+            "302": {"description": "On to the banner's destination."},
+            **_problems("400", "404", "429"),
         },
     )
 

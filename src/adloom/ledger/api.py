@@ -123,22 +123,30 @@ class EventRoutes:
 
     def pixel(self, request: HotRequest) -> Answer | asyncio.Future[Answer]:
         """Count an impression by the image that was fetched for it."""
+        return self.seen(request.path[len(PIXEL_PREFIX) :], request, PIXEL)
+
+    def seen(self, token: bytes, request: HotRequest, answer: Answer) -> Answer | asyncio.Future[Answer]:
+        """Count the impression of an offer, and give an answer when that is durable."""
         now = self._now()
-        offer = genuine(request.path[len(PIXEL_PREFIX) :], tokens=self._tokens, now=now)
+        offer = genuine(token, tokens=self._tokens, now=now)
         if request.method == b"HEAD":
-            return PIXEL  # Somebody looks at the address; nobody looks at the banner.
+            return answer  # Somebody looks at the address; nobody looks at the banner.
         suspicion = self._suspicion_of(self._sender_of(request), now)
         event = offered_impression(
             offer, self._circumstances_of(request), suspicion, now=now, user_id=_user_of(request.query)
         )
-        return self._append(encoded(event), PIXEL)
+        return self._append(encoded(event), answer)
 
     def redirect(self, request: HotRequest) -> Answer | asyncio.Future[Answer]:
-        """Count a click and lead on to the banner's destination: the index's, never one of the request's."""
+        """Count a click and lead on to the banner's destination."""
+        return self.clicked(request.path[len(REDIRECT_PREFIX) :], request)
+
+    def clicked(self, token: bytes, request: HotRequest) -> Answer | asyncio.Future[Answer]:
+        """Count the click on an offer and lead on: where the index says, never where the request does."""
         now = self._now()
-        offer = genuine(request.path[len(REDIRECT_PREFIX) :], tokens=self._tokens, now=now)
+        offer = genuine(token, tokens=self._tokens, now=now)
         destination = self._destination(offer)
-        answer = _redirect_to(destination)
+        answer = redirect_to(destination)
         if request.method == b"HEAD":
             return answer
         suspicion = self._suspicion_of(self._sender_of(request), now)
@@ -212,7 +220,8 @@ def _user_of(query: bytes) -> UUID | None:
         return None
 
 
-def _redirect_to(destination: str) -> Answer:
+def redirect_to(destination: str) -> Answer:
+    """Lead on to an address, this time."""
     # What an address may not carry in a header is escaped; what it has escaped already stays.
     location = quote(destination, safe="!#$%&'()*+,/:;=?@[]~").encode()
     return Answer(answer_head(HTTPStatus.FOUND, None, (b"location", location), _NO_STORE))

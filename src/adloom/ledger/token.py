@@ -95,6 +95,11 @@ def offer_terms(
     return charge + banner_id.bytes + placement_id.bytes + campaign_id.bytes
 
 
+def free_terms(terms: bytes) -> bytes:
+    """Give the terms of the same candidate at no price."""
+    return _FREE + terms[len(_FREE) :]
+
+
 class TokenSigner:
     """Signs offers with one secret."""
 

@@ -1,0 +1,93 @@
+// One banner as elements. What a banner says is text and addresses, never markup.
+
+function make(tag, properties, ...children) {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children.filter(Boolean));
+  return made;
+}
+
+// An address that may be loaded or followed, or nothing.
+function web(address) {
+  try {
+    const { protocol, href } = new URL(address);
+    return /^https?:$/.test(protocol) && href;
+  } catch {}
+}
+
+const written = (className, text) => text && make("span", { className, dir: "auto", textContent: text });
+
+function textOf({ headline, subheadline, description, ctaLabel }) {
+  const parts = [
+    written("head", headline),
+    written("sub", subheadline),
+    written("more", description),
+    written("call", ctaLabel),
+  ].filter(Boolean);
+  return parts[0] && make("span", { className: "text" }, ...parts);
+}
+
+// Variants have the name of a language or of a size of screen.
+function pictureOf({ primaryImageUrl, mobileImageUrl }, variants, image) {
+  const local = web(variants[navigator.language.slice(0, 2)]);
+  image.src = local || web(variants.desktop) || web(primaryImageUrl) || "";
+  const upTo = (width, srcset) =>
+    srcset && !local && make("source", { srcset, media: `(max-width: ${width}px)` });
+  const mobile = upTo(599, web(mobileImageUrl) || web(variants.mobile));
+  return make("picture", {}, mobile, upTo(1023, web(variants.tablet)), image);
+}
+
+// Without rights of its own: it may run and open what is clicked, and is told where clicks go.
+function frameOf(address, click, title) {
+  const frame = make("iframe", { className: "media", title, referrerPolicy: "no-referrer" });
+  frame.sandbox = "allow-scripts allow-popups allow-popups-to-escape-sandbox";
+  frame.src = `${address}#clickTag=${encodeURIComponent(click || "")}`;
+  return frame;
+}
+
+function videoOf(src, poster, ariaLabel) {
+  const autoplay = !stillness.matches;
+  const always = { loop: true, controls: true, muted: true, playsInline: true };
+  return make("video", { className: "media", poster, ariaLabel, autoplay, ...always, src });
+}
+
+// Calls `shown` as soon as there is something to see, and `clicked` when somebody follows it.
+function cardOf(banner, isText, shown, clicked) {
+  const { primaryImageUrl, primaryImageAlt, videoUrl, bgColor } = banner;
+  const variants = banner.mediaVariants || {};
+  const card = make("div", { className: "banner" });
+  const click = web(banner.ctaUrl) && web(banner.clickUrl);
+  const link = make(click ? "a" : "div", { className: "link" });
+  if (click) Object.assign(link, { href: click, rel: "sponsored noopener", onclick: clicked });
+  link.target = banner.ctaOpenNewTab ? "_blank" : isFramed ? "_top" : "";
+  const text = textOf(banner);
+  const alt = primaryImageAlt || (text ? "" : NAME);
+  const html = web(variants.html);
+  const video = web(videoUrl);
+  const bare = () => card.classList.add("bare");
+
+  card.style.backgroundColor = bgColor;
+  card.append(link);
+  if (isText) {
+    bare();
+    link.append(text || NAME);
+    shown(card);
+  } else if (html) {
+    link.replaceWith(frameOf(html, click, alt || NAME));
+    shown(card);
+  } else if (video) {
+    card.classList.add("video");
+    card.prepend(videoOf(video, web(primaryImageUrl) || "", alt || NAME));
+    link.append(text || written("text", click && "Visit"));
+    shown(card);
+  } else {
+    const onload = () => shown(card);
+    const onerror = () => {
+      link.firstChild.remove();
+      bare();
+      if (text) shown(card);
+    };
+    link.append(pictureOf(banner, variants, make("img", { className: "media", alt, onload, onerror })), text || "");
+  }
+  card.append(written("label", options.label || "Ad"));
+  return card;
+}

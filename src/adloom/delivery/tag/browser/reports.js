@@ -1,0 +1,39 @@
+// Telling what was seen: soon, again where nobody took it, and in any case before the page goes.
+
+const REPORTS_MAX = 100;
+const GATHER_MS = 100;
+const RETRY_MS_MAX = 60000;
+const REPORTS = "banners/events/batch";
+
+let reports = [];
+let tries = 0;
+let timer;
+
+function report(seen) {
+  reports = [...reports, { type: "impression", ...seen, userId: readerId() }].slice(-REPORTS_MAX);
+  later();
+}
+
+function later() {
+  timer = timer || setTimeout(send, Math.min(GATHER_MS * 4 ** tries, RETRY_MS_MAX));
+}
+
+async function send() {
+  const events = reports;
+  try {
+    const { status } = await post(REPORTS, { events });
+    tries = status > 499 || status === 429 ? tries + 1 : 0;
+    if (!tries) reports = reports.filter((one) => !events.includes(one));
+  } catch {
+    tries++;
+  }
+  timer = 0;
+  if (reports.length) later();
+}
+
+// What is told twice counts once.
+function flush() {
+  if (reports.length) navigator.sendBeacon(base + REPORTS, JSON.stringify({ events: reports }));
+}
+
+addEventListener("pagehide", flush);

@@ -1,0 +1,154 @@
+// The placements of a page: found, asked for in one request, filled, and found again when the page changes.
+//
+// The parts of this folder share one scope; `script.py` puts them together in their order.
+
+const PLACEMENTS_A_REQUEST_MAX = 20;
+const slots = new Map(); // By element.
+const handlers = []; // With the name of what they wait for.
+const sheet = new CSSStyleSheet(); // Which is allowed by whatever policy a page has for styles.
+sheet.replaceSync(STYLE);
+
+let asking;
+let turns = 0;
+
+// Later, so that what goes wrong there is theirs, and ends nothing of ours.
+function emit(type, { slug, place }, more) {
+  const event = { type, slug, element: place, ...more };
+  handlers.forEach(([name, handler]) => name === type && queueMicrotask(() => handler(event)));
+}
+
+function found(place) {
+  const slug = place.dataset.adloom;
+  if (slots.has(place) || !/^[a-z\d-]{1,100}$/.test(slug)) return;
+  try {
+    const root = place.shadowRoot || place.attachShadow({ mode: "open" });
+    const slot = { place, slug, root, ends: [], cards: [] };
+    root.adoptedStyleSheets = [sheet];
+    slots.set(place, slot);
+    return slot;
+  } catch {} // An element that cannot have ads in it.
+}
+
+function scan() {
+  slots.forEach((slot, place) => {
+    if (place.isConnected && place.dataset.adloom === slot.slug) return;
+    clear(slot);
+    slots.delete(place);
+  });
+  const fresh = [...document.querySelectorAll("[data-adloom]")].map(found).filter(Boolean);
+  reserve(fresh);
+  if (fresh[0]) want(fresh);
+}
+
+function clear(slot) {
+  slot.ends.splice(0).forEach((end) => end());
+  slot.cards.splice(0).forEach(unwatch);
+  slot.root.replaceChildren();
+}
+
+function want(wanted) {
+  wanted.forEach((slot) => (slot.isWanted = true));
+  asking = asking || parsed.then(ask);
+  return asking;
+}
+
+async function ask() {
+  asking = 0;
+  if (!isAllowed) return;
+  const wanted = [...slots.values()].filter((slot) => slot.isWanted);
+  const slugs = [...new Set(wanted.map((slot) => slot.slug))];
+  const turn = ++turns;
+  wanted.forEach((slot) => {
+    slot.isWanted = false;
+    slot.asked = turn;
+  });
+  const requests = [];
+  while (slugs[0]) requests.push(askFor(slugs.splice(0, PLACEMENTS_A_REQUEST_MAX), turn));
+  await Promise.all(requests);
+}
+
+async function askFor(placements, turn) {
+  let body;
+  try {
+    const userId = readerId();
+    body = await (await post("banners/serve", { placements, context: contextOf(userId), userId })).json();
+  } catch (error) {
+    body = { message: `${error}` };
+  }
+  slots.forEach((slot) => {
+    if (!isAllowed || slot.asked !== turn || !placements.includes(slot.slug)) return;
+    const answer = (body.results || {})[slot.slug] || body;
+    if (answer.banners) fill(slot, answer);
+    else emit("error", slot, { message: answer.message });
+  });
+}
+
+function fill(slot, { placement, banners, requestId }) {
+  const { layout = placement.layoutType, format } = slot.place.dataset;
+  const instead = !banners[0] && web(placement.fallbackPlaceholderUrl);
+  clear(slot);
+  settle(slot, (banners[0] || instead) && layout);
+  if (!banners[0]) {
+    if (instead) slot.root.append(make("img", { className: "media", alt: "", src: instead }));
+    emit("empty", slot);
+    return;
+  }
+  const close = () => {
+    slot.isClosed = true;
+    clear(slot);
+    emit("close", slot);
+  };
+  slot.cards = banners.map(({ id: bannerId, campaignId, trackingToken }, number) => {
+    // The name is that of the offer's pixel: whichever way it is told, it counts once.
+    const correlationId = `offer:${requestId}:${number}`;
+    const seen = () => {
+      report({ correlationId, bannerId, campaignId, placementId: placement.id, trackingToken });
+      emit("impression", slot, { bannerId, campaignId });
+    };
+    const shown = async (card) => {
+      await 0; // Until the card is one of the slot's.
+      if (slot.cards.includes(card)) watch(card, seen);
+    };
+    const clicked = () => emit("click", slot, { bannerId, campaignId });
+    return cardOf(banners[number], format === "text", shown, clicked);
+  });
+  slot.root.append(arranged(slot, layout, [...slot.cards], banners, close));
+  emit("filled", slot, { banners: banners.length, layout });
+}
+
+const parsed = new Promise((resolve) =>
+  document.readyState === "loading" ? document.addEventListener("DOMContentLoaded", resolve) : resolve(),
+);
+
+const adloom = {
+  on(name, handler) {
+    const entry = [name, handler];
+    handlers.push(entry);
+    return () => handlers.splice(handlers.indexOf(entry), 1);
+  },
+  // What the reader has open or has closed is left alone, unless it is called by its name.
+  refresh: (slug) =>
+    want(
+      [...slots.values()].filter((slot) =>
+        slug ? slot.slug === slug : !slot.isClosed && !slot.root.querySelector("[open]"),
+      ),
+    ),
+  consent(isGiven) {
+    const isNews = isGiven !== isAllowed;
+    isAllowed = isGiven === true;
+    if (isAllowed && isNews) want([...slots.values()]);
+    if (!isAllowed) {
+      reports = [];
+      readerId();
+      slots.forEach(clear);
+    }
+  },
+  push: (call) => call(adloom),
+};
+
+// Whoever came before us has left in a list what to call.
+const early = window.adloom || [];
+window.adloom = adloom;
+new MutationObserver(scan).observe(document, { attributeFilter: ["data-adloom"], childList: true, subtree: true });
+gently(scan);
+early.forEach(adloom.push);

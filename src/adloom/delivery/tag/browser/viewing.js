@@ -1,0 +1,46 @@
+// An ad is seen when at least half of it was in view for a whole second, in a page that was in view too.
+
+const SEEN_MS = 1000;
+const views = new Map(); // By element: who wants to know, whether it is in view, and the running second.
+
+const eye = new IntersectionObserver(
+  (entries) =>
+    entries.forEach(({ target, intersectionRatio, intersectionRect }) => {
+      const view = views.get(target);
+      if (!view) return;
+      view.isIn = intersectionRatio >= 0.5 && intersectionRect.height > 1;
+      look(view, target);
+    }),
+  { threshold: 0.5 },
+);
+
+function watch(card, tell) {
+  if (views.has(card)) return;
+  views.set(card, { tell });
+  eye.observe(card);
+}
+
+function unwatch(card) {
+  const view = views.get(card);
+  if (!view) return;
+  clearTimeout(view.second);
+  eye.unobserve(card);
+  views.delete(card);
+}
+
+function look(view, card) {
+  clearTimeout(view.second);
+  if (view.isIn && !document.hidden) view.second = setTimeout(see, SEEN_MS, view, card);
+}
+
+function see(view, card) {
+  // It stays among the views: a picture that comes again, in another size, is not seen again.
+  eye.unobserve(card);
+  view.isIn = false;
+  view.tell();
+}
+
+document.addEventListener("visibilitychange", () => {
+  views.forEach(look);
+  if (document.hidden) flush();
+});

@@ -1,0 +1,36 @@
+"""What tests with a real browser share: the browser, a product without a sample, and a publisher on it."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.support.chromium import a_chromium
+from tests.support.product import Product, an_open_folder
+from tests.support.publisher import Seller, Site, a_seller, a_site
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """A Chromium for the tests of one file: each opens a profile of its own in it."""
+    with a_chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def product() -> Iterator[Product]:
+    """An empty product; a file that needs another defines its own."""
+    with an_open_folder() as folder, Product(folder / "data", "--empty") as product:
+        yield product.wait_until_ready()
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with a_site() as site:
+        yield site
+
+
+@pytest.fixture(scope="module")
+def seller(product: Product, site: Site) -> Iterator[Seller]:
+    with a_seller(product, site) as seller:
+        yield seller

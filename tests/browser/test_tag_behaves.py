@@ -1,0 +1,285 @@
+"""The tag and whoever is on the page: consent, privacy, keyboards, motion, pages that change themselves."""
+
+from typing import Any, cast
+
+import pytest
+from playwright.sync_api import Browser, CDPSession, Page, expect
+
+from tests.support.chromium import a_visit, stand_still
+from tests.support.product import Product
+from tests.support.publisher import Seller, Site, place, tag
+
+pytestmark = [pytest.mark.browser, pytest.mark.process]
+
+REFRESHES = 100
+SPACE = 'style="min-height: 200px"'
+STORED = "localStorage.getItem('adloom.id')"
+OBJECTS = "Object.defineProperty(Navigator.prototype, 'globalPrivacyControl', { value: true });"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _ads(seller: Seller) -> None:
+    seller.ads("hero", "full_static")
+    seller.ads("slides", "full_slider", 3)
+    seller.ads("asks", "popup")
+    seller.ads("bar", "sticky_bar")
+
+
+def test_nothing_is_asked_for_before_consent_and_nothing_stays_when_it_is_taken_back(
+    chromium: Browser, product: Product, site: Site
+) -> None:
+    head = tag(product, consent="required", storage="allowed")
+
+    with a_visit(chromium) as visit:
+        page = visit.page
+        page.goto(site.page("/consent", place("hero", SPACE), head=head))
+        page.wait_for_function("window.adloom.refresh")
+        page.evaluate("adloom.refresh()")
+        page.evaluate("adloom.consent(false)")
+
+        assert [one.url for one in visit.asked(product.delivery_url)] == [f"{product.delivery_url}/tag.js"]
+        assert page.evaluate(STORED) is None
+
+        page.evaluate("adloom.consent(true)")
+        expect(page.locator(".banner")).to_be_visible()
+        assert page.evaluate(STORED) is not None
+        assert len(visit.asked("/banners/serve")) == 1
+
+        page.evaluate("adloom.consent(false)")
+        expect(page.locator(".banner")).to_have_count(0)
+        assert page.evaluate(STORED) is None
+        page.evaluate("adloom.refresh()")
+        assert len(visit.asked("/banners/serve")) == 1
+        assert visit.errors == []
+
+
+def test_a_page_can_leave_what_to_call_before_the_script_is_there(
+    chromium: Browser, product: Product, site: Site
+) -> None:
+    early = "<script>window.adloom = [(tag) => tag.on('filled', (event) => (window.filled = event.slug))]</script>"
+
+    with a_visit(chromium) as visit:
+        visit.page.goto(site.page("/early", place("hero", SPACE), head=early + tag(product)))
+
+        visit.page.wait_for_function("window.filled === 'hero'")
+
+
+@pytest.mark.parametrize(
+    ("storage", "start", "is_known"), [("", "", False), ("allowed", "", True), ("allowed", OBJECTS, False)]
+)
+def test_a_reader_has_an_id_only_where_the_page_allows_it_and_the_reader_does_not_object(  # noqa: PLR0913, PLR0917 - a table
+    chromium: Browser,
+    product: Product,
+    site: Site,
+    storage: str,
+    start: str,
+    is_known: bool,  # noqa: FBT001 - likewise
+) -> None:
+    address = site.page("/known", place("hero", SPACE), head=tag(product, storage=storage))
+
+    with a_visit(chromium) as visit:
+        page = visit.page
+        page.add_init_script(start)
+        page.goto(address)
+        expect(page.locator(".banner")).to_be_visible()
+        kept = page.evaluate(STORED)
+        page.reload()
+        expect(page.locator(".banner")).to_be_visible()
+
+        first, second = visit.told("/banners/serve")
+        assert (kept is not None) == is_known
+        assert first.get("userId") == second.get("userId") == kept
+        assert first["context"].get("newVisitor") is (True if is_known else None)
+        assert second["context"].get("newVisitor") is (False if is_known else None)
+        assert page.evaluate("document.cookie") == ""
+        assert page.context.cookies() == []
+
+
+def test_only_the_host_of_where_a_reader_came_from_is_told(
+    chromium: Browser, product: Product, site: Site
+) -> None:
+    address = site.page("/came", place("hero", SPACE), head=tag(product))
+    link = site.page("/from", f'<a href="{address}">on</a>')
+
+    with a_visit(chromium) as visit:
+        visit.page.goto(f"{link}?private=1")
+        visit.page.get_by_role("link", name="on").click()
+        expect(visit.page.locator(".banner")).to_be_visible()
+
+        [told] = visit.told("/banners/serve")
+        assert told["context"] == {"referrer": "localhost"}
+
+
+def active(page: Page, slug: str) -> str | None:
+    """Tell the name of what has the focus within a placement."""
+    script = """(slug) => {
+      const { activeElement: it } = document.querySelector(`[data-adloom="${slug}"]`).shadowRoot;
+      return it && (it.ariaLabel || it.className);
+    }"""
+    return page.evaluate(script, slug)
+
+
+def test_a_popup_takes_the_focus_keeps_it_and_gives_it_back(
+    chromium: Browser, product: Product, site: Site
+) -> None:
+    body = "<button autofocus>Before</button>" + place("asks", SPACE) + "<button>After</button>"
+
+    with a_visit(chromium) as visit:
+        page = visit.page
+        page.goto(site.page("/asks", body, head=tag(product)))
+        dialog = page.get_by_role("dialog")
+        expect(dialog).to_be_visible()
+
+        went: list[str | None] = [active(page, "asks")]
+        for key in ("Tab", "Tab", "Shift+Tab", "Shift+Tab"):
+            page.keyboard.press(key)
+            went.append(active(page, "asks"))
+        assert went == ["Close", "link", "Close", "link", "Close"]
+
+        page.keyboard.press("Escape")
+        expect(page.locator(".banner")).to_have_count(0)
+        expect(page.get_by_role("button", name="Before")).to_be_focused()
+        page.evaluate("adloom.refresh()")
+        expect(page.locator(".banner")).to_have_count(0)
+        page.evaluate("adloom.refresh('asks')")
+        expect(page.get_by_role("dialog")).to_be_visible()
+        assert visit.errors == []
+
+
+def test_a_bar_is_reached_and_closed_by_keyboard(chromium: Browser, product: Product, site: Site) -> None:
+    with a_visit(chromium) as visit:
+        page = visit.page
+        page.goto(site.page("/bar", place("bar", SPACE), head=tag(product)))
+        expect(page.locator(".banner")).to_be_visible()
+
+        page.keyboard.press("Tab")
+        page.keyboard.press("Tab")
+        assert active(page, "bar") == "Close"
+        page.keyboard.press("Enter")
+
+        expect(page.locator(".banner")).to_have_count(0)
+
+
+def test_slides_turn_by_themselves_until_somebody_pauses_them(
+    chromium: Browser, product: Product, site: Site
+) -> None:
+    with a_visit(chromium) as visit:
+        page = visit.page
+        stand_still(page)
+        page.goto(site.page("/slides", place("slides", SPACE), head=tag(product)))
+        shown = page.locator(".banner:not([inert])")
+        expect(shown).to_contain_text("Autumn 1")
+
+        page.clock.run_for(6_500)
+        expect(shown).to_contain_text("Autumn 2")
+        for _ in range(2):
+            page.keyboard.press("Tab")
+        assert active(page, "slides") == "Pause"
+        page.keyboard.press("Enter")
+        assert active(page, "slides") == "Play"
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        expect(shown).to_contain_text("Autumn 3")
+        page.evaluate("document.activeElement.blur()")
+        page.clock.run_for(20_000)
+        expect(shown).to_contain_text("Autumn 3")
+
+
+def test_slides_stand_still_for_readers_who_want_no_motion(
+    chromium: Browser, product: Product, site: Site
+) -> None:
+    with a_visit(chromium, reduced_motion="reduce") as visit:
+        page = visit.page
+        stand_still(page)
+        page.goto(site.page("/still", place("slides", SPACE), head=tag(product)))
+        shown = page.locator(".banner:not([inert])")
+        expect(shown).to_contain_text("Autumn 1")
+
+        page.clock.run_for(20_000)
+        expect(shown).to_contain_text("Autumn 1")
+        page.get_by_role("button", name="Next").click()
+        expect(shown).to_contain_text("Autumn 2")
+        expect(page.locator(".track")).to_have_css("transition-duration", "0s")
+
+
+def test_places_that_come_later_are_filled_and_those_that_go_are_forgotten(
+    chromium: Browser, product: Product, site: Site
+) -> None:
+    with a_visit(chromium) as visit:
+        page = visit.page
+        page.goto(site.page("/app", '<div id="app"></div>', head=tag(product)))
+        page.wait_for_function("window.adloom")
+
+        page.evaluate("app.append(Object.assign(document.createElement('div'), { id: 'late' }))")
+        page.evaluate("late.dataset.adloom = 'hero'")
+        expect(page.locator("#late .banner")).to_have_count(1)
+        page.evaluate("late.dataset.adloom = 'slides'")
+        expect(page.locator("#late .banner")).to_have_count(3)
+        page.evaluate("window.kept = late; late.remove()")
+        page.evaluate("adloom.refresh()")
+        page.evaluate("app.append(kept)")
+        expect(page.locator("#late .banner")).to_have_count(3)
+
+        asked = [told["placements"] for told in visit.told("/banners/serve")]
+        assert asked == [["hero"], ["slides"], ["slides"]]
+        assert visit.errors == []
+
+
+def test_a_tag_that_is_there_twice_asks_once(chromium: Browser, product: Product, site: Site) -> None:
+    with a_visit(chromium) as visit:
+        page = visit.page
+        page.goto(site.page("/twice", place("hero", SPACE) + place("slides", SPACE), head=tag(product) * 2))
+        expect(page.locator(".banner").first).to_be_visible()
+
+        assert [told["placements"] for told in visit.told("/banners/serve")] == [["hero", "slides"]]
+
+
+def test_what_goes_wrong_is_told_and_what_was_there_stays(
+    chromium: Browser, product: Product, site: Site
+) -> None:
+    listening = "<script>said = []; window.adloom = [(tag) => tag.on('error', (event) => said.push(event.message))]</script>"
+
+    with a_visit(chromium) as visit:
+        page = visit.page
+        page.goto(
+            site.page("/wrong", place("hero", SPACE) + place("nowhere", SPACE), head=listening + tag(product))
+        )
+        expect(page.locator(".banner")).to_be_visible()
+        page.wait_for_function("said.length === 1")
+        page.route("**/banners/serve", lambda route: route.abort())
+        page.evaluate("adloom.refresh('hero')")
+
+        page.wait_for_function("said.length === 2")
+        assert page.evaluate("said[0]") == "No active placement has this slug."
+        expect(page.locator(".banner")).to_be_visible()
+
+
+def counts(session: CDPSession) -> dict[str, float]:
+    session.send("HeapProfiler.collectGarbage")
+    answer = cast("dict[str, Any]", session.send("Performance.getMetrics"))
+    return {one["name"]: one["value"] for one in answer["metrics"]}
+
+
+def test_a_hundred_refreshes_leave_nothing_behind(chromium: Browser, product: Product, site: Site) -> None:
+    body = place("hero", SPACE) + place("slides", SPACE) + place("bar", SPACE)
+
+    with a_visit(chromium) as visit:
+        page = visit.page
+        page.goto(site.page("/leak", body, head=tag(product)))
+        expect(page.locator(".banner")).to_have_count(5)
+        session = page.context.new_cdp_session(page)
+        session.send("Performance.enable")
+        script = "async (times) => { for (let n = 0; n < times; n++) await adloom.refresh(); }"
+        page.evaluate(script, 10)
+        before = counts(session)
+
+        page.evaluate(script, REFRESHES)
+
+        after = counts(session)
+        expect(page.locator(".banner")).to_have_count(5)
+        assert len(visit.asked("/banners/serve")) == 1 + 10 + REFRESHES
+        # What is being shown at the moment differs by a few; a leak would be hundreds.
+        assert after["Nodes"] - before["Nodes"] < 50
+        assert after["JSEventListeners"] - before["JSEventListeners"] < 20
+        assert after["JSHeapUsedSize"] - before["JSHeapUsedSize"] < 400_000
+        assert visit.errors == []

