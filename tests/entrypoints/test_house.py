@@ -29,6 +29,7 @@ def a_house(
     variables: Mapping[str, str] | None = None,
     *,
     workers: int = 1,
+    is_empty: bool = True,
 ) -> House:
     options = UpOptions(
         data_directory=folder,
@@ -37,7 +38,7 @@ def a_house(
         control_port=0,
         worker_port=0,
         workers=workers,
-        is_empty=True,
+        is_empty=is_empty,
     )
     listeners = opened_listeners(options, closing)
     clock = ManualClock(datetime(2026, 11, 15, tzinfo=UTC))
@@ -126,3 +127,29 @@ def test_the_addresses_are_those_that_are_listened_on(tmp_path: Path, closing: c
     assert house.installation.delivery_port > 0
     assert house.delivery_url == f"http://127.0.0.1:{house.installation.delivery_port}"
     assert house.control_url == f"http://127.0.0.1:{house.installation.control_port}"
+
+
+def test_without_a_sample_there_are_no_simulated_readers_and_no_pages(
+    tmp_path: Path, closing: contextlib.ExitStack
+) -> None:
+    house = a_house(tmp_path, closing)
+
+    assert house.sample is None
+    assert named(house, "delivery-1").program.environment["ADLOOM_SAMPLE_PAGES"] == "off"
+
+
+def test_simulated_readers_know_the_public_address_and_no_secret(
+    tmp_path: Path, closing: contextlib.ExitStack
+) -> None:
+    variables = {
+        "PATH": "/bin",
+        "DATABASE_URL": "postgresql://a:b@localhost/c",
+        "ADLOOM_LOG_LEVEL": "warning",
+    }
+    house = a_house(tmp_path, closing, variables, is_empty=False)
+
+    assert house.sample is not None
+    program = house.sample.program
+    assert program.arguments[-2:] == ("127.0.0.1", str(house.installation.delivery_port))
+    assert program.environment == {"PATH": "/bin", "ADLOOM_LOG_LEVEL": "warning", "ADLOOM_PROCESS": "sample"}
+    assert named(house, "delivery-1").program.environment["ADLOOM_SAMPLE_PAGES"] == "on"

@@ -17,10 +17,11 @@ def access_token(
     lifetime: timedelta,
 ) -> str:
     """Sign a token with the secret that the control plane started from here would use."""
-    return issue_access_token(_signing_secret(variables, directory), actor, now=now, lifetime=lifetime)
+    return issue_access_token(signing_secret(variables, directory), actor, now=now, lifetime=lifetime)
 
 
-def _signing_secret(variables: Mapping[str, str], directory: DataDirectory) -> str:
+def signing_secret(variables: Mapping[str, str], directory: DataDirectory) -> str:
+    """Give the secret that the control plane of an installation signs with."""
     if given := variables.get("JWT_SECRET"):
         return given
     secrets = directory.secrets()

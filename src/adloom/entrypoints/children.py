@@ -3,11 +3,12 @@
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
 from adloom.entrypoints.listeners import LISTEN_FD, port_of
-from adloom.entrypoints.probe import wait_until_ok
+from adloom.entrypoints.probe import LOOPBACK_OF, wait_until_ok
 from adloom.runtime.processes.child import Child
 from adloom.runtime.processes.program import Program
 
@@ -19,6 +20,9 @@ WORKER = "worker"
 # It hears what delivery processes return as they end, and then stops itself; all that takes no longer than theirs may.
 WORKER_OUTLIVES_SECONDS_MAX = 2.0
 WORKER_STOP_SECONDS_MAX = 3.2
+SAMPLE = "sample"
+SAMPLE_STOP_SECONDS_MAX = 0.5
+KNOWN_TO_SAMPLE = frozenset({"PATH", "HOME", "LANG", "LC_ALL", "ADLOOM_LOG_LEVEL", "ADLOOM_LOG_FORMAT"})
 
 
 def delivery_children(
@@ -64,6 +68,30 @@ def worker_child(
     child = _child(WORKER, listener, wait_until_ready, environment, metrics_port)
     return msgspec.structs.replace(
         child, stop_seconds_max=WORKER_STOP_SECONDS_MAX, outlives_seconds_max=WORKER_OUTLIVES_SECONDS_MAX
+    )
+
+
+def sample_child(data_directory: Path, *, host: str, port: int, environment: Mapping[str, str]) -> Child:
+    """Describe the simulated readers of the sample: they know nothing but the public address, and no secret."""
+    return Child(
+        program=Program(
+            name=SAMPLE,
+            arguments=(
+                sys.executable,
+                "-P",
+                "-m",
+                "adloom.entrypoints.sample_traffic",
+                str(data_directory),
+                LOOPBACK_OF.get(host, host),
+                str(port),
+            ),
+            environment={
+                **{name: value for name, value in environment.items() if name in KNOWN_TO_SAMPLE},
+                "ADLOOM_PROCESS": SAMPLE,
+            },
+        ),
+        stop_seconds_max=SAMPLE_STOP_SECONDS_MAX,
+        may_finish=True,
     )
 
 

@@ -16,7 +16,7 @@ from uuid import UUID
 import typer
 
 from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
-from adloom.entrypoints import jobs_cli, ledger_cli
+from adloom.entrypoints import jobs_cli, ledger_cli, sample_cli
 from adloom.entrypoints.data_dir import DataDir, data_directory
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app = typer.Typer(
 )
 app.add_typer(ledger_cli.app)
 app.add_typer(jobs_cli.app)
+app.add_typer(sample_cli.app)
 
 PORT_MAX = 65_535
 WORKERS_MAX = 64

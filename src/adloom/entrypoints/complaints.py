@@ -13,6 +13,7 @@ from adloom.runtime.installation import InstallationError
 from adloom.runtime.processes.child import StartError
 from adloom.runtime.processes.program import ProgramFailedError
 from adloom.runtime.settings import SettingsError
+from adloom.sample.admin import SampleError
 
 USERS_OWN = (
     DatabaseError,
@@ -23,6 +24,7 @@ USERS_OWN = (
     ProgramFailedError,
     ReplayError,
     RollupRefusedError,
+    SampleError,
     SettingsError,
     StartError,
     SyncCommandError,

@@ -10,7 +10,7 @@ import msgspec
 
 from adloom import VERSION
 from adloom.core.clock import Clock
-from adloom.entrypoints.children import control_child, delivery_children, worker_child
+from adloom.entrypoints.children import control_child, delivery_children, sample_child, worker_child
 from adloom.entrypoints.listeners import listening, port_of
 from adloom.entrypoints.servers import Servers, first_port, servers_of
 from adloom.entrypoints.spool import checked_spool, spool_folder
@@ -47,6 +47,8 @@ class House(msgspec.Struct, frozen=True, kw_only=True):
 
     servers: Servers
     children: list[Child]
+    # The simulated readers of the sample, where there may be one.
+    sample: Child | None
     installation: Installation
     delivery_url: str
     control_url: str
@@ -97,6 +99,9 @@ def planned_house(
     return House(
         servers=servers,
         children=_children(listeners, options.host, environment, metrics_ports),
+        sample=None
+        if options.is_empty
+        else sample_child(directory.path, host=options.host, port=delivery.port, environment=environment),
         installation=Installation(
             version=VERSION,
             pid=os.getpid(),

@@ -1,23 +1,38 @@
-"""Something to look at on the first start: the sample, loaded over the admin API."""
+"""The sample of an installation: loaded and removed over the admin API, remembered in the data directory."""
 
 import asyncio
+from contextlib import closing
 from datetime import datetime, timedelta
 
 import asyncpg
+import msgspec
 
 from adloom.catalog.version import current_version
 from adloom.core.actor import Actor, Role
+from adloom.core.ids import IdSource
 from adloom.runtime.auth import issue_access_token
+from adloom.runtime.installation import DataDirectory
 from adloom.runtime.postgres import CONNECT_SECONDS_MAX
-from adloom.runtime.processes.child import StartError
-from adloom.sample.load import AdminClient, load_sample
+from adloom.sample.admin import AdminClient, RefusedError
+from adloom.sample.load import load_sample
+from adloom.sample.manifest import FILE_NAME, Manifest, State
+from adloom.sample.remove import Removed, remove_sample
 
 SUBJECT = "adloom-sample"
 TOKEN_LIFETIME = timedelta(minutes=5)
 
 
+class Site(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the sample goes, and with which right."""
+
+    directory: DataDirectory
+    control_url: str
+    delivery_url: str
+    jwt_secret: str
+
+
 async def is_catalog_untouched(database_url: str) -> bool:
-    """Tell whether there is room for a sample: it is loaded once, and never into what somebody has made."""
+    """Tell whether there is room for a sample: by itself it is never loaded into what somebody has made."""
     connection = await asyncpg.connect(database_url, timeout=CONNECT_SECONDS_MAX)
     try:
         # It is raised by every write.
@@ -26,11 +41,58 @@ async def is_catalog_untouched(database_url: str) -> bool:
         await connection.close()
 
 
-async def fill_with_sample(control_url: str, jwt_secret: str, *, delivery_url: str, now: datetime) -> None:
-    """Load the sample as an admin."""
-    actor = Actor(subject=SUBJECT, role=Role.ADMIN)
-    token = issue_access_token(jwt_secret, actor, now=now, lifetime=TOKEN_LIFETIME)
+def manifest_of(directory: DataDirectory) -> Manifest | None:
+    """Read what the sample has made; None where there is none."""
+    return directory.kept(FILE_NAME, Manifest)
+
+
+def is_there(directory: DataDirectory) -> bool:
+    """Tell whether the sample is there, whole."""
+    manifest = manifest_of(directory)
+    return manifest is not None and manifest.state is State.THERE
+
+
+def fill(site: Site, *, ids: IdSource, now: datetime) -> Manifest:
+    """Load the sample; what a load or a removal that broke off has left is taken away before."""
+    manifest = manifest_of(site.directory)
+    if manifest is not None and manifest.state is State.THERE:
+        return manifest
+    if manifest is not None and manifest.state is not State.REMOVED:
+        manifest = clear(site, manifest, now=now).manifest
     try:
-        await asyncio.to_thread(load_sample, AdminClient(control_url, token), delivery_url=delivery_url)
-    except OSError as error:
-        raise StartError(f"The sample cannot be loaded: {error}. Start without it: --empty.") from error
+        with closing(_admin(site, now)) as admin:
+            return load_sample(
+                admin,
+                manifest,
+                keep=lambda it: site.directory.keep(FILE_NAME, it),
+                new_id=lambda: str(ids.new()),
+                delivery_url=site.delivery_url,
+                now=now,
+            )
+    except RefusedError:
+        begun = manifest_of(site.directory)
+        assert begun is not None, "it is kept before anything is made"
+        clear(site, begun, now=now)
+        raise
+
+
+async def filled(site: Site, *, ids: IdSource, now: datetime) -> Manifest:
+    """Load the sample beside other work."""
+    return await asyncio.to_thread(fill, site, ids=ids, now=now)
+
+
+def clear(site: Site, manifest: Manifest, *, now: datetime) -> Removed:
+    """Take the sample away, and forget it where nothing had to stay."""
+    with closing(_admin(site, now)) as admin:
+        removed = remove_sample(admin, manifest, keep=lambda it: site.directory.keep(FILE_NAME, it))
+    if removed.manifest.count:
+        site.directory.keep(FILE_NAME, removed.manifest)
+    else:
+        site.directory.forget(FILE_NAME)
+    return removed
+
+
+def _admin(site: Site, now: datetime) -> AdminClient:
+    actor = Actor(subject=SUBJECT, role=Role.ADMIN)
+    token = issue_access_token(site.jwt_secret, actor, now=now, lifetime=TOKEN_LIFETIME)
+    return AdminClient(site.control_url, token)

@@ -10,10 +10,11 @@ import msgspec
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
 from adloom.entrypoints.house import House, UpOptions, opened_listeners, planned_house
-from adloom.entrypoints.probe import connectable
 from adloom.entrypoints.progress import Progress
-from adloom.entrypoints.sample_data import fill_with_sample, is_catalog_untouched
+from adloom.entrypoints.sample_data import is_there
+from adloom.entrypoints.sample_run import keep_readers, load_at_start
 from adloom.entrypoints.schema import bring_up_to_date
+from adloom.identity.console_sessions import new_welcome
 from adloom.identity.first_admin import ensure_first_admin
 from adloom.runtime.installation import DataDirectory, Secrets, made_secrets
 from adloom.runtime.logs import configure_logs
@@ -22,6 +23,9 @@ from adloom.runtime.processes.supervisor import Supervisor, supervised
 
 ADMIN_EMAIL = "admin@adloom.local"
 SAMPLE_PATH = "/sample"
+SHOP_PATH = "/sample/shop"
+CONSOLE_PATH = "/console"
+WELCOME_PATH = "/console/welcome"
 
 
 def run(options: UpOptions, variables: Mapping[str, str]) -> None:
@@ -43,11 +47,11 @@ def run(options: UpOptions, variables: Mapping[str, str]) -> None:
         async def work(supervisor: Supervisor) -> None:
             # Closed first when the work ends: connections that come while we stop are refused, not kept waiting.
             with closing:
-                is_new = await _start(house, supervisor, secrets, progress, clock)
+                welcome = await _start(house, supervisor, secrets, progress, clock)
                 if not options.is_empty:
-                    await _load_sample(house, progress, clock)
-                _tell(house, options, secrets if is_new else None, progress)
-                await asyncio.Event().wait()
+                    await load_at_start(house, directory, progress, ids=SystemIds(), now=clock.now())
+                _tell(house, options, secrets, welcome, progress)
+                await keep_readers(house, directory, supervisor)
 
         asyncio.run(supervised(work))
     progress.say("adloom stopped")
@@ -55,8 +59,8 @@ def run(options: UpOptions, variables: Mapping[str, str]) -> None:
 
 async def _start(
     house: House, supervisor: Supervisor, secrets: Secrets, progress: Progress, clock: Clock
-) -> bool:
-    """Start all, each part when what it needs is there; tells whether somebody can log in for the first time."""
+) -> str | None:
+    """Start all, each part when what it needs is there; tells the link of a first log-in, where there was none yet."""
     servers = house.servers
     if servers.postgres is not None:
         with progress.step("PostgreSQL"):
@@ -70,21 +74,10 @@ async def _start(
             is_new = await ensure_first_admin(
                 pool, ADMIN_EMAIL, secrets.admin_password, clock.now(), SystemIds()
             )
+            token = await new_welcome(pool, ADMIN_EMAIL, now=clock.now()) if is_new else None
     with progress.step("Delivery, control, worker"):
         await supervisor.start(house.children)
-    return is_new
-
-
-async def _load_sample(house: House, progress: Progress, clock: Clock) -> None:
-    """Put something to look at into a catalog that nobody has touched."""
-    if not await is_catalog_untouched(house.servers.database_url):
-        return
-    with progress.step("Sample data"):
-        # Not the public address, which may be a proxy's that does not run yet.
-        control_url = f"http://{connectable(house.installation.host)}:{house.installation.control_port}"
-        await fill_with_sample(
-            control_url, house.jwt_secret, delivery_url=house.delivery_url, now=clock.now()
-        )
+    return None if token is None else f"{house.control_url}{WELCOME_PATH}?token={token}"
 
 
 def _kept_secrets(directory: DataDirectory) -> Secrets:
@@ -98,31 +91,33 @@ def _kept_secrets(directory: DataDirectory) -> Secrets:
     return secrets
 
 
-def _tell(house: House, options: UpOptions, new_secrets: Secrets | None, progress: Progress) -> None:
+def _tell(
+    house: House, options: UpOptions, secrets: Secrets, welcome: str | None, progress: Progress
+) -> None:
     """Say where everything is; who sees it for the first time is told where to begin."""
     directory = DataDirectory(options.data_directory)
-    width = max(len(house.delivery_url), len(house.control_url)) + len(SAMPLE_PATH)
+    width = max(len(house.delivery_url), len(house.control_url)) + len(SHOP_PATH)
     progress.say()
-    if not options.is_empty:
-        progress.fact("sample", f"{house.delivery_url}{SAMPLE_PATH}".ljust(width), "a page with ads on it")
+    progress.fact("console", f"{house.control_url}{CONSOLE_PATH}".ljust(width), "where people work")
+    if not options.is_empty and is_there(directory):
+        progress.fact(
+            "sample", f"{house.delivery_url}{SAMPLE_PATH}".ljust(width), "a magazine with ads in it"
+        )
+        progress.fact("shop", f"{house.delivery_url}{SHOP_PATH}".ljust(width), "who advertises there")
     progress.fact("delivery", house.delivery_url.ljust(width), "where pages ask for ads")
     progress.fact("control", house.control_url.ljust(width), "the admin API")
+    progress.fact("guide", "docs/guide/README.md".ljust(width), "what else it can do")
     progress.fact("data", str(directory.path))
     progress.say()
     progress.say(f"  email: {ADMIN_EMAIL}")
-    if new_secrets is not None:
-        progress.say(f"  password: {new_secrets.admin_password}")
+    if welcome is not None:
+        progress.say(f"  password: {secrets.admin_password}")
+        progress.say()
+        progress.say("  Open this link to be logged in without it; it works once, within 24 hours:")
+        progress.say(f"  {welcome}")
     else:
         progress.say(f"  password: as on the first start; it is kept in {directory.secrets_path}")
     progress.say()
-    if new_secrets is not None:
-        progress.say(f"  {_first_steps(house, options)}")
     progress.say("  Ctrl-C stops everything; the next start finds its data again.")
     progress.say()
     progress.ready(f"adloom ready: delivery {house.delivery_url}, control {house.control_url}")
-
-
-def _first_steps(house: House, options: UpOptions) -> str:
-    if options.is_empty:
-        return "Make your first ad: README.md, «Your first ad»."
-    return f"Open {house.delivery_url}{SAMPLE_PATH} in a browser, then make an ad of your own: README.md, «Your first ad»."

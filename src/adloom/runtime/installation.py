@@ -154,6 +154,20 @@ class DataDirectory:
         """Write where the installation runs."""
         self._write(INSTALLATION_NAME, value)
 
+    def kept(self, name: str, kind: type[T]) -> T | None:
+        """Read what was kept under a name; None where nothing was."""
+        return self._read(name, kind)
+
+    def keep(self, name: str, value: msgspec.Struct) -> None:
+        """Write something of one's own under a name, whole or not at all."""
+        self._write(name, value)
+
+    def forget(self, name: str) -> None:
+        """Have nothing under a name any more."""
+        path = self.path / name
+        with _writing(path):
+            path.unlink(missing_ok=True)
+
     def _read(self, name: str, kind: type[T]) -> T | None:
         path = self.path / name
         try:

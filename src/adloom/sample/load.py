@@ -1,95 +1,61 @@
-"""Put the sample into the catalog, over the admin API like any other program would."""
+"""Put the sample into an installation, over the admin API like any other program would."""
 
-from collections.abc import Sequence
-from http import HTTPStatus
-from urllib.request import Request, urlopen
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Final
 
-import msgspec
+from adloom.sample.abroad import OUTSIDE, PATHS, Outside
+from adloom.sample.admin import AdminClient
+from adloom.sample.advertisers import MEADOW
+from adloom.sample.campaigns import CAMPAIGNS
+from adloom.sample.document import chosen_ids, document
+from adloom.sample.manifest import Manifest, State
 
-from adloom.sample.pictures import AUTUMN, LAMP, TEA, Picture
+# As far back as the pretended platform is asked what it has counted.
+DAYS_ABROAD: Final = 30
 
-HERO_SLUG = "sample-hero"
-ASIDE_SLUG = "sample-aside"
-ANSWER_SECONDS_MAX = 10.0
-
-PLACEMENTS: Sequence[tuple[dict[str, object], Sequence[Picture]]] = (
-    ({"slug": HERO_SLUG, "label": "Sample: across the page", "layoutType": "full_static"}, (AUTUMN,)),
-    (
-        {
-            "slug": ASIDE_SLUG,
-            "label": "Sample: beside the text",
-            "layoutType": "sidebar_stack",
-            "maxBanners": 2,
-        },
-        (TEA, LAMP),
-    ),
-)
+Keep = Callable[[Manifest], None]
 
 
-class Made(msgspec.Struct, frozen=True):
-    """The part of an answer that the next request needs."""
-
-    id: str
-
-
-class AdminClient:
-    """As much of a client of the admin API as the sample needs."""
-
-    def __init__(self, control_url: str, token: str) -> None:
-        self._control_url = control_url
-        self._token = token
-
-    def make(self, path: str, body: dict[str, object]) -> Made:
-        """Make a thing that has an id of its own."""
-        return msgspec.json.decode(self.send("POST", path, body), type=Made)
-
-    def send(self, method: str, path: str, body: dict[str, object] | None = None) -> bytes:
-        """Send a request, and give the body of its answer."""
-        request = Request(  # noqa: S310 - the address is our own
-            f"{self._control_url}{path}",
-            method=method,
-            data=None if body is None else msgspec.json.encode(body),
-            headers={"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"},
-        )
-        with urlopen(request, timeout=ANSWER_SECONDS_MAX) as answer:  # noqa: S310 - likewise
-            assert answer.status < HTTPStatus.BAD_REQUEST
-            return answer.read()
+def load_sample(  # noqa: PLR0913 - all that a load needs from outside
+    admin: AdminClient,
+    before: Manifest | None,
+    *,
+    keep: Keep,
+    new_id: Callable[[], str],
+    delivery_url: str,
+    now: datetime,
+) -> Manifest:
+    """Make everything. What is going to be made is kept before it is, so that a load that breaks off can be undone."""
+    kept = {} if before is None else before.things
+    ids = chosen_ids(new_id, kept)
+    manifest = Manifest(state=State.LOADING, loaded_at=now, things={**kept, **ids})
+    keep(manifest)
+    admin.send("POST", "/admin/import", dict(document(ids, delivery_url=delivery_url, now=now)))
+    for campaign in CAMPAIGNS:
+        if campaign.is_deleted:
+            admin.delete(f"/admin/campaigns/{ids['campaigns'][campaign.key]}")
+    manifest = _load_abroad(admin, manifest, keep=keep, now=now)
+    manifest = manifest.in_state(State.THERE)
+    keep(manifest)
+    return manifest
 
 
-def load_sample(admin: AdminClient, *, delivery_url: str) -> None:
-    """Make a running campaign on two placements."""
-    campaign = admin.make(
-        "/admin/campaigns",
-        {
-            "name": "Sample: autumn at Meadow & Oak",
-            "description": "Made by the first start. Delete it when you have seen enough.",
-            "source": "system",
-            "advertiserName": "Meadow & Oak",
-        },
-    )
-    links = f"/admin/campaigns/{campaign.id}/placements"
-    for body, pictures in PLACEMENTS:
-        placement = admin.make("/admin/placements", body)
-        admin.send("POST", links, {"placementId": placement.id})
-        for order, picture in enumerate(pictures):
-            banner = admin.make("/admin/banners", _banner(picture, delivery_url))
-            assignment: dict[str, object] = {"bannerId": banner.id, "displayOrder": order}
-            admin.send("POST", f"{links}/{placement.id}/banners", assignment)
-    admin.send("PATCH", f"/admin/campaigns/{campaign.id}/activate")
+def _load_abroad(admin: AdminClient, manifest: Manifest, *, keep: Keep, now: datetime) -> Manifest:
+    """Make what there is on platforms elsewhere, and have the last weeks of it fetched."""
+    seller = manifest.ids_of("advertisers")[MEADOW]
+    for thing in OUTSIDE:
+        if thing.key not in manifest.ids_of(thing.kind):
+            made_id = admin.make(PATHS[thing.kind], {"sellerId": seller, **_fields(thing, manifest)})
+            manifest = manifest.with_thing(thing.kind, thing.key, made_id)
+            keep(manifest)
+    first, last = (now - timedelta(days=DAYS_ABROAD)).date(), now.date()
+    days = {"sellerId": seller, "dateFrom": first.isoformat(), "dateTo": last.isoformat()}
+    admin.send("POST", "/api/ads-manager/sync", days)
+    return manifest
 
 
-def _banner(picture: Picture, delivery_url: str) -> dict[str, object]:
-    return {
-        "title": f"Sample: {picture.headline}",
-        "source": "system",
-        "primaryImageUrl": f"{delivery_url}{picture.path}",
-        "primaryImageAlt": picture.alt,
-        "headline": picture.headline,
-        "subheadline": picture.subheadline,
-        "ctaLabel": picture.label,
-        "ctaUrl": f"{delivery_url}/sample/shop",
-        "utmSource": "adloom-sample",
-        "utmContent": picture.name,
-        "bgColor": picture.background,
-        "tags": ["sample"],
-    }
+def _fields(thing: Outside, manifest: Manifest) -> dict[str, object]:
+    named = {**thing.hangs_on, **thing.is_here}
+    references = {field: manifest.ids_of(kind)[key] for field, (kind, key) in named.items()}
+    return {"name": thing.name, **thing.fields, **references}

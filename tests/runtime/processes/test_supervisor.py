@@ -16,6 +16,7 @@ from adloom.runtime.processes.program import Program, ProgramFailedError, run
 from adloom.runtime.processes.supervisor import Supervisor, supervised
 from tests.runtime.processes.programs import (
     FAILING,
+    NOTES_ITS_START,
     OBEDIENT,
     STUBBORN,
     a_child,
@@ -231,3 +232,31 @@ def is_alive(pid: int) -> bool:
 
 async def never() -> None:
     await asyncio.Event().wait()
+
+
+async def test_a_child_that_may_finish_is_not_started_again_when_it_has(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+
+    async def work(supervisor: Supervisor) -> None:
+        finishing = msgspec.structs.replace(a_child(NOTES_ITS_START, notes), may_finish=True)
+        await supervisor.start([finishing])
+        await supervisor.finished(finishing.program.name)
+        await supervisor.start([finishing])
+        await supervisor.finished(finishing.program.name)
+
+    await supervised(work)
+
+    assert len(pids(notes)) == 2
+
+
+async def test_a_child_that_may_finish_is_started_again_when_it_dies(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+
+    async def work(supervisor: Supervisor) -> None:
+        await supervisor.start([msgspec.structs.replace(a_child(OBEDIENT, notes), may_finish=True)])
+        os.kill(pids(notes)[-1], signal.SIGKILL)
+        await noted(notes, starts=2)
+
+    await supervised(work)
+
+    assert len(pids(notes)) == 2

@@ -18,6 +18,7 @@ from adloom.runtime.processes.program import Program, ProgramFailedError
 # A child that never became ready and has died so often will not get well by itself.
 START_DEATHS_MAX = 3
 LOG_BYTES_MAX = 10_000_000
+FINISHED = "ended with code 0"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -46,6 +47,8 @@ class Child(msgspec.Struct, frozen=True, kw_only=True):
     tells: str | None = None
     # and for how long one whom others tell something goes on until they have ended.
     outlives_seconds_max: float = 0.0
+    # Its work may be done before we stop: then it ends with 0, and is not started again.
+    may_finish: bool = False
 
 
 class KeptChild:
@@ -85,6 +88,9 @@ class KeptChild:
             started_at = loop.time()
             end = await self._ran()
             lived_seconds = round(loop.time() - started_at, 3)
+            if self.child.may_finish and end == FINISHED:
+                self._be_ready(None)
+                self._is_wanted = False
             if not self._is_wanted:
                 log.info("child_stopped", child=self.name, end=end)
                 return
@@ -138,6 +144,9 @@ class KeptChild:
             # Whoever starts it for the first time waits for it, and needs no telling.
             tell = log.info if self.first_start.done() else log.debug
             tell("child_ready", child=self.name, seconds=round(loop.time() - started_at, 3))
+        self._be_ready(outcome)
+
+    def _be_ready(self, outcome: StartError | None) -> None:
         if not self.first_start.done():
             self.first_start.set_result(outcome)
 

@@ -41,6 +41,11 @@ class Supervisor:
             unready = ", ".join(kept.name for kept in stage if not kept.first_start.done())
             raise StartError(f"{unready} did not become ready within {START_SECONDS_MAX:.0f} s.") from None
 
+    async def finished(self, name: str) -> None:
+        """Wait until the last child of a name has finished its work, or was given up."""
+        keepers = [keeper for stage in self._stages for kept, keeper in stage.items() if kept.name == name]
+        await asyncio.wait(keepers[-1:])
+
     async def stop(self) -> None:
         """Stop all children, the last stage first; return when none is left."""
         for stage in reversed(self._stages):

@@ -1,0 +1,86 @@
+"""As much of a client of the admin API as the sample needs, on one connection."""
+
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+ANSWER_SECONDS_MAX: Final = 30.0
+
+
+class SampleError(Exception):
+    """The sample cannot be loaded or removed; the message says why and what to do."""
+
+
+class RefusedError(SampleError):
+    """The admin API has refused something, in its own words."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Problem(msgspec.Struct, frozen=True, rename="camel"):
+    """The part of a refusal that is told on."""
+
+    message: str = "The admin API has refused it."
+
+
+class AdminClient:
+    """Talks to the control plane with a token."""
+
+    def __init__(self, control_url: str, token: str) -> None:
+        self._control_url = control_url
+        parts = urlsplit(control_url)
+        assert parts.hostname is not None
+        self._connection = HTTPConnection(parts.hostname, parts.port, timeout=ANSWER_SECONDS_MAX)
+        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+
+    def make(self, path: str, body: dict[str, Any]) -> str:
+        """Make a thing, and tell its id."""
+        return str(self.send("POST", path, body)["id"])
+
+    def read(self, path: str) -> dict[str, Any]:
+        """Read what there is."""
+        return self.send("GET", path)
+
+    def delete(self, path: str) -> bool:
+        """Delete a thing; tells whether it was there. What hangs on it raises a refusal."""
+        try:
+            self.send("DELETE", path)
+        except RefusedError as error:
+            # Gone for good, or deleted by somebody and still to be restored: both are what we want.
+            if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST}:
+                return False
+            raise
+        return True
+
+    def send(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Send a request, and give the body of its answer."""
+        status, answer = self._sent(method, path, None if body is None else msgspec.json.encode(body))
+        if status >= HTTPStatus.BAD_REQUEST:
+            raise RefusedError(_reason(answer), status)
+        return msgspec.json.decode(answer) if answer else {}
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._connection.close()
+
+    def _sent(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        try:
+            self._connection.request(method, path, body, self._headers)
+            answer = self._connection.getresponse()
+            return answer.status, answer.read()
+        except (OSError, HTTPException) as error:
+            raise SampleError(
+                f"The control plane at {self._control_url} does not answer: {error}. Is `adloom up` running?"
+            ) from error
+
+
+def _reason(answer: bytes) -> str:
+    try:
+        return msgspec.json.decode(answer, type=Problem).message
+    except msgspec.MsgspecError:
+        return Problem().message

@@ -1,0 +1,111 @@
+"""What the simulated readers' browsers send: the requests of the tag, over one connection to delivery."""
+
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from adloom.sample.past import Event
+from adloom.sample.readers import Reader
+from adloom.sample.visits import Offer, Sight
+
+ANSWER_SECONDS_MAX: Final = 5.0
+BUSY: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
+
+
+class BusyError(Exception):
+    """Delivery is away, or has too much to do: leave it alone for a while."""
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The answer for one placement; a problem has none of it."""
+
+    banners: list[Offer] = []
+    placement: "Placement | None" = None
+    request_id: str = ""
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """The part of a placement that events name."""
+
+    id: str
+
+
+class PageAnswer(msgspec.Struct, frozen=True):
+    """The answer for a page."""
+
+    results: dict[str, Asked]
+
+
+class AuctionAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The ad that has won."""
+
+    ad_id: str
+    campaign_id: str
+    tracking_token: str
+    impression_url: str
+    click_url: str
+
+    @property
+    def offer(self) -> Offer:
+        """The same in the words of a page."""
+        return Offer(
+            id=self.ad_id,
+            campaign_id=self.campaign_id,
+            tracking_token=self.tracking_token,
+            impression_url=self.impression_url,
+            click_url=self.click_url,
+        )
+
+
+_decode_page = msgspec.json.Decoder(PageAnswer).decode
+_decode_auction = msgspec.json.Decoder(AuctionAnswer).decode
+
+
+class Browser:
+    """One connection, used by one reader after another."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._connection = HTTPConnection(host, port, timeout=ANSWER_SECONDS_MAX)
+
+    def page(self, reader: Reader, sight: Sight) -> dict[str, Asked]:
+        """Ask for all placements of a page at once."""
+        body = {"placements": sight.slots, "userId": str(reader.id)}
+        status, answer = self._sent("POST", "/banners/serve", reader, body)
+        return _decode_page(answer).results if status == HTTPStatus.OK else {}
+
+    def auction(self, reader: Reader, slug: str) -> Offer | None:
+        """Ask for what wins an auction."""
+        body = {"userId": str(reader.id), "placement": slug}
+        status, answer = self._sent("POST", "/api/v1/ads/serve", reader, body)
+        return _decode_auction(answer).offer if status == HTTPStatus.OK else None
+
+    def report(self, reader: Reader | None, events: list[Event]) -> None:
+        """Report events in one request."""
+        self._sent("POST", "/banners/events/batch", reader, {"events": events})
+
+    def fetch(self, reader: Reader, address: str) -> None:
+        """Load a pixel, or follow a click as far as our own redirect; the address may be a proxy's."""
+        parts = urlsplit(address)
+        self._sent("GET", f"{parts.path}?{parts.query}" if parts.query else parts.path, reader, None)
+
+    def _sent(
+        self, method: str, path: str, reader: Reader | None, body: dict[str, Any] | None
+    ) -> tuple[int, bytes]:
+        headers = {} if reader is None else reader.headers()
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        try:
+            self._connection.request(
+                method, path, None if body is None else msgspec.json.encode(body), headers
+            )
+            answer = self._connection.getresponse()
+            content = answer.read()
+        except (OSError, HTTPException) as error:
+            self._connection.close()
+            raise BusyError(str(error)) from error
+        if answer.status in BUSY:
+            raise BusyError(f"It answers {answer.status}.")
+        return answer.status, content

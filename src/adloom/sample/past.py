@@ -1,0 +1,65 @@
+"""A day that lies behind: what the simulated readers would have done before the sample was loaded.
+
+Programs may report events of up to 24 hours ago, and this one does so once. Without the token of an offer
+they count and cost nothing, so that money begins with the first real request.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+from adloom.core.chance import Chance
+from adloom.sample.campaigns import CAMPAIGNS
+from adloom.sample.creatives import CREATIVE_BY_KEY
+from adloom.sample.curve import VISITS_PER_SECOND, busyness
+from adloom.sample.manifest import Manifest
+from adloom.sample.places import SLOT_BY_SLUG
+from adloom.sample.readers import a_reader, chosen
+
+Event = dict[str, str]
+
+HOURS: Final = 23  # What is older than a day when it comes would count as of now.
+VIEWS_PER_VISIT: Final = 1.6
+BATCH_EVENTS: Final = 500
+
+
+def past_events(manifest: Manifest, chance: Chance) -> Iterator[Event]:
+    """Tell the events, the oldest first; told again they have the same names, and so count once."""
+    shown = [
+        ((campaign.key, slug, key), 1.0 / (1 + rank))
+        for campaign in CAMPAIGNS
+        if campaign.status == "active" and not campaign.is_deleted and campaign.impression_cap is None
+        for slug, keys in campaign.shows.items()
+        if not campaign.is_fallback and SLOT_BY_SLUG[slug].auction_type is None
+        for rank, key in enumerate(keys)
+    ]
+    number = 0
+    for hour in range(HOURS, 0, -1):
+        begins_at = manifest.loaded_at - timedelta(hours=hour)
+        views = round(3600 * VISITS_PER_SECOND * VIEWS_PER_VISIT * busyness(begins_at))
+        for view in range(views):
+            number += 1
+            campaign, slug, key = chosen(shown, chance.random())
+            seen_at = begins_at + timedelta(hours=(view + chance.random()) / views)
+            event = {
+                "bannerId": manifest.ids_of("banners")[key],
+                "placementId": manifest.ids_of("placements")[slug],
+                "campaignId": manifest.ids_of("campaigns")[campaign],
+                **_circumstances(chance),
+            }
+            yield _named(manifest, "impression", number, seen_at, event)
+            if chance.random() < CREATIVE_BY_KEY[key].ctr:
+                yield _named(manifest, "click", number, seen_at + timedelta(seconds=5), event)
+
+
+def _circumstances(chance: Chance) -> Event:
+    reader = a_reader(chance)
+    agent = reader.user_agent
+    device = "tablet" if "iPad" in agent else "mobile" if "Mobile" in agent else "desktop"
+    return {"deviceType": device, "countryCode": reader.country}
+
+
+def _named(manifest: Manifest, kind: str, number: int, moment: datetime, event: Event) -> Event:
+    name = f"sample:{manifest.loaded_at:%Y%m%d%H%M%S}:{number}:{kind}"
+    moment = min(moment, manifest.loaded_at)
+    return {"type": kind, "correlationId": name, "occurredAt": moment.isoformat(), **event}

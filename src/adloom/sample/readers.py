@@ -1,0 +1,88 @@
+"""The simulated readers: a few hundred, each with a device, a country and a language of their own."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from adloom.core.chance import Chance
+
+T = TypeVar("T")
+
+READERS_COUNT: Final = 400
+NEW_SHARE: Final = 0.3  # Of visits by somebody whom the page does not know yet.
+PHONE: Final = (
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 "
+    "(KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1"
+)
+ANDROID: Final = (
+    "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 "
+    "(KHTML, like Gecko) Chrome/126.0.0.0 Mobile Safari/537.36"
+)
+TABLET: Final = (
+    "Mozilla/5.0 (iPad; CPU OS 17_5 like Mac OS X) AppleWebKit/605.1.15 "
+    "(KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1"
+)
+WINDOWS: Final = (
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 "
+    "(KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36"
+)
+MAC: Final = (
+    "Mozilla/5.0 (Macintosh; Intel Mac OS X 14_5) AppleWebKit/605.1.15 "
+    "(KHTML, like Gecko) Version/17.5 Safari/605.1.15"
+)
+DEVICES: Final = ((PHONE, 0.28), (ANDROID, 0.26), (TABLET, 0.1), (WINDOWS, 0.22), (MAC, 0.14))
+COUNTRIES: Final = (
+    (("GB", "en-GB"), 0.46),
+    (("US", "en-US"), 0.17),
+    (("DE", "de-DE"), 0.12),
+    (("IE", "en-IE"), 0.09),
+    (("FR", "fr-FR"), 0.06),
+    (("NL", "nl-NL"), 0.05),
+    (("SE", "sv-SE"), 0.05),
+)
+
+
+class Reader(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody who reads, and what their browser says of them."""
+
+    id: UUID
+    user_agent: str
+    country: str
+    language: str
+    is_new: bool
+
+    def headers(self) -> dict[str, str]:
+        """Say what a browser says, and what the proxy before us would add."""
+        said = {
+            "User-Agent": self.user_agent,
+            "Accept-Language": f"{self.language},{self.language[:2]};q=0.9",
+            "x-country-code": self.country,
+        }
+        return said if self.is_new else {**said, "x-session-id": str(self.id)}
+
+
+def a_reader(chance: Chance) -> Reader:
+    """Choose somebody; the same number is always the same reader."""
+    number = int(chance.random() * READERS_COUNT)
+    digest = hashlib.sha256(f"a reader of the sample, {number}".encode()).digest()
+    country, language = chosen(COUNTRIES, digest[16] / 256)
+    return Reader(
+        id=UUID(bytes=digest[:16], version=4),
+        user_agent=chosen(DEVICES, digest[17] / 256),
+        country=country,
+        language=language,
+        is_new=chance.random() < NEW_SHARE,
+    )
+
+
+def chosen(among: Sequence[tuple[T, float]], drawn: float) -> T:
+    """Choose by weight, with a number that was drawn from 0 to 1."""
+    rest = drawn * sum(weight for _, weight in among)
+    for thing, weight in among:
+        rest -= weight
+        if rest < 0:
+            return thing
+    return among[-1][0]

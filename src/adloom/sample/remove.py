@@ -1,0 +1,67 @@
+"""Take the sample away, over the admin API, and nothing else."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from adloom.sample.abroad import ACCOUNTS, PAGES, PATHS
+from adloom.sample.admin import AdminClient, RefusedError
+from adloom.sample.advertisers import MEADOW
+from adloom.sample.manifest import Manifest, State
+from adloom.sample.removal import GOING, OF_A_CAMPAIGN, Stays, User, planned_removal
+
+PAGE_SIZE: Final = 100
+EXPORTED: Final = (*GOING, *OF_A_CAMPAIGN)
+
+Keep = Callable[[Manifest], None]
+
+
+class Removed(msgspec.Struct, frozen=True):
+    """What came of it: what is left of the sample, what stays and why, and how many things went."""
+
+    manifest: Manifest
+    stays: list[Stays]
+    count: int
+
+
+def remove_sample(admin: AdminClient, manifest: Manifest, *, keep: Keep) -> Removed:
+    """Delete what the sample has made, but for what something else uses; doing it again is harmless."""
+    # The simulated readers go first: they stop when they read this.
+    manifest = manifest.in_state(State.REMOVING)
+    keep(manifest)
+    stays: list[Stays] = []
+    went = 0
+    for kind in reversed(PATHS):
+        for key, made_id in reversed(manifest.ids_of(kind).items()):
+            seller = manifest.ids_of("advertisers").get(MEADOW, "")
+            try:
+                went += admin.delete(f"{PATHS[kind]}/{made_id}?sellerId={seller}")
+            except RefusedError as error:
+                stays.append(Stays(kind, key, key, User("advertisers", str(error))))
+                continue
+            manifest = manifest.without(kind, key)
+    document: dict[str, Any] = admin.read("/admin/export")
+    lists: dict[str, list[dict[str, Any]]] = {kind: document[kind] for kind in EXPORTED}
+    plan = planned_removal(manifest, lists, _used_abroad(admin, manifest))
+    for kind, key, made_id in plan.goes:
+        went += admin.delete(f"{GOING[kind]}/{made_id}")
+        manifest = manifest.without(kind, key)
+    for key in manifest.ids_of("targetingRules"):
+        manifest = manifest.without("targetingRules", key)
+    manifest = manifest.in_state(State.REMOVED)
+    return Removed(manifest, [*stays, *plan.stays], went)
+
+
+def _used_abroad(admin: AdminClient, manifest: Manifest) -> Mapping[str, User]:
+    """Tell which advertisers have ad accounts or sell pages that somebody else has made, or that stay."""
+    used: dict[str, User] = {}
+    for seller in manifest.ids_of("advertisers").values():
+        for kind in (ACCOUNTS, PAGES):
+            try:
+                page = admin.read(f"{PATHS[kind]}?sellerId={seller}&pageSize={PAGE_SIZE}")
+            except RefusedError:
+                break  # The advertiser is gone already.
+            for item in page["items"]:
+                used[seller] = User(kind, str(item["name"]))
+    return used

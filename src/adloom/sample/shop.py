@@ -1,0 +1,103 @@
+"""Meadow & Oak: a shop front, its shelves, a page for every product, and a basket that stays empty."""
+
+from html import escape
+from typing import Final
+
+from adloom.sample.markup import Page, image, slot
+from adloom.sample.products import PRODUCTS, SHELVES, Product, Shelf
+
+HOUSE: Final = "oak"
+FRONT: Final = "/sample/shop"
+BASKET: Final = "/sample/shop/basket"
+FRONT_SLOTS: Final = ("oak-pair", "oak-grid")
+SHELF_SLOTS: Final = ("oak-popup",)
+PRODUCT_SLOTS: Final = ("oak-product",)
+SHELF_BY_KEY: Final = {shelf.key: shelf for shelf in SHELVES}
+NEW_COUNT: Final = 4
+ALSO_COUNT: Final = 3
+FOOTER: Final = """
+<footer><div class="page"><p><b>Meadow &amp; Oak</b> sells nothing: it is part of the sample of Adloom, and so is
+<a href="/sample">The Hedgerow</a>, where it advertises. What brought you here is in the address, and nothing about you.</p>
+<p><code>adloom sample remove</code> takes all of it away.</p></div></footer>"""
+
+
+def shop_pages() -> list[Page]:
+    """Make every page of the shop."""
+    return [_front(), _basket(), *map(_shelf, SHELVES), *map(_product, PRODUCTS)]
+
+
+def _header(current: Shelf | None = None) -> str:
+    nav = "".join(
+        f'<a href="{shelf.path}"{" aria-current=page" if shelf is current else ""}>{escape(shelf.name)}</a>'
+        for shelf in SHELVES
+    )
+    return f"""<a class="skip" href="#main">To the shelves</a>
+<p class="small notice">Free delivery over £40, in this story at least</p>
+<header class="counter"><div class="page"><a class="name" href="{FRONT}">Meadow <i>&amp;</i> Oak</a>
+<nav class="small" aria-label="Shelves">{nav}<a href="{FRONT.removesuffix("/shop")}">Magazine</a>
+<a class="bag" href="{BASKET}">Basket</a></nav></div></header>"""
+
+
+def _front() -> Page:
+    shelves = "".join(
+        f'<a class="shelf" href="{shelf.path}"><span class="frame">{image(_first_on(shelf).picture(600, 400))}</span>'
+        f'<b>{escape(shelf.name)}</b><span class="small">{escape(shelf.line)}</span></a>'
+        for shelf in SHELVES
+    )
+    new = "".join(_tile(product) for product in PRODUCTS[:NEW_COUNT])
+    body = f"""{_header()}<main id="main" class="page">
+<section class="window"><div><p class="small kicker">The autumn collection</p>
+<h1>Things for cold evenings</h1><p>Made slowly, by people whose names we know, to be used for longer than you plan to.</p>
+<p><a class="button" href="{SHELVES[2].path}">See what is new</a></p></div>
+<div class="frame">{image(PRODUCTS[6].picture(900, 600), "Three folded blankets", is_first=True)}</div></section>
+<section class="shelves" aria-label="Shelves">{shelves}</section>
+{slot("oak-pair")}
+<section><h2>New this month</h2><div class="tiles">{new}</div></section>
+<section><h2>From our friends</h2>{slot("oak-grid")}</section>
+</main>{FOOTER}"""
+    return Page(path=FRONT, title="Meadow & Oak", house=HOUSE, body=body, slots=FRONT_SLOTS)
+
+
+def _first_on(shelf: Shelf) -> Product:
+    return next(product for product in PRODUCTS if product.shelf == shelf.key)
+
+
+def _tile(product: Product) -> str:
+    return f"""<a class="tile" href="{product.path}"><span class="frame">{image(product.picture(500, 500))}</span>
+<b>{escape(product.name)}</b><span class="small">{escape(product.line)}</span><span class="price">£{product.pounds}</span></a>"""
+
+
+def _shelf(shelf: Shelf) -> Page:
+    tiles = "".join(_tile(product) for product in PRODUCTS if product.shelf == shelf.key)
+    body = f"""{_header(shelf)}<main id="main" class="page"><section class="title"><h1>{escape(shelf.name)}</h1>
+<p>{escape(shelf.line)}</p></section><div class="tiles three">{tiles}</div></main>{FOOTER}{slot("oak-popup")}"""
+    return Page(
+        path=shelf.path, title=f"{shelf.name} · Meadow & Oak", house=HOUSE, body=body, slots=SHELF_SLOTS
+    )
+
+
+def _product(product: Product) -> Page:
+    shelf = SHELF_BY_KEY[product.shelf]
+    also = "".join(_tile(other) for other in _also(product))
+    body = f"""{_header(shelf)}<main id="main" class="page">
+<p class="small crumbs"><a href="{FRONT}">Shop</a> / <a href="{shelf.path}">{escape(shelf.name)}</a></p>
+<div class="product"><div class="frame">{image(product.picture(800, 800), product.name, is_first=True)}</div>
+<div><h1>{escape(product.name)}</h1><p class="price">£{product.pounds}</p><p>{escape(product.text)}</p>
+<p class="small">{escape(product.made)}</p><p><a class="button" href="{BASKET}">Add to basket</a></p>
+{slot("oak-product")}</div></div>
+<section><h2>Also on our shelves</h2><div class="tiles three">{also}</div></section></main>{FOOTER}"""
+    return Page(
+        path=product.path, title=f"{product.name} · Meadow & Oak", house=HOUSE, body=body, slots=PRODUCT_SLOTS
+    )
+
+
+def _also(product: Product) -> list[Product]:
+    at = PRODUCTS.index(product)
+    return [PRODUCTS[(at + step) % len(PRODUCTS)] for step in range(1, ALSO_COUNT + 1)]
+
+
+def _basket() -> Page:
+    body = f"""{_header()}<main id="main" class="page"><section class="title"><h1>Your basket is empty</h1>
+<p>It always will be: nothing is sold here. But if an ad brought you, your click is in the ledger by now, and the
+statistics show it.</p><p><a class="button" href="{FRONT}">Back to the shop</a></p></section></main>{FOOTER}"""
+    return Page(path=BASKET, title="Basket · Meadow & Oak", house=HOUSE, body=body)

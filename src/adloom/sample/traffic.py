@@ -1,0 +1,187 @@
+"""Simulated traffic on the sample: readers come and go until the sample does."""
+
+import heapq
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+import structlog
+
+from adloom.core.chance import Chance
+from adloom.core.clock import Clock
+from adloom.sample.browser import Asked, BusyError
+from adloom.sample.curve import seconds_to_next, visits_per_second
+from adloom.sample.manifest import Manifest, State
+from adloom.sample.past import BATCH_EVENTS, Event, past_events
+from adloom.sample.readers import Reader
+from adloom.sample.visits import Offer, Reaction, Sight, a_visit, ctrs_of, reactions_to
+
+LOOK_SECONDS: Final = 1.0  # How often we look whether the sample is still there.
+WAITING_MAX: Final = 1_000  # Reactions; beyond this the oldest readers have gone.
+PAST_PAUSE_SECONDS: Final = 0.4  # Between batches of the past: nobody waits for them.
+PAST_UNTIL: Final = timedelta(minutes=30)  # After the load; a day that was told later would be another one.
+AWAY_SECONDS: Final = 1.0
+AWAY_SECONDS_MAX: Final = 30.0
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class Delivery(Protocol):
+    """What a reader's browser can do."""
+
+    def page(self, reader: Reader, sight: Sight) -> dict[str, Asked]:
+        """Ask for all placements of a page at once."""
+        ...
+
+    def auction(self, reader: Reader, slug: str) -> Offer | None:
+        """Ask for what wins an auction."""
+        ...
+
+    def report(self, reader: Reader | None, events: list[Event]) -> None:
+        """Report events in one request."""
+        ...
+
+    def fetch(self, reader: Reader, address: str) -> None:
+        """Load a pixel, or follow a click."""
+        ...
+
+
+Act = Callable[[], None]
+
+
+class Traffic:
+    """All simulated readers, one thing after another; what delivery cannot take now is left out."""
+
+    def __init__(
+        self,
+        delivery: Delivery,
+        read_manifest: Callable[[], Manifest | None],
+        clock: Clock,
+        chance: Chance,
+        sleep: Callable[[float], None],
+    ) -> None:
+        self._delivery = delivery
+        self._read_manifest = read_manifest
+        self._clock = clock
+        self._chance = chance
+        self._sleep = sleep
+        self._due: list[tuple[datetime, int, Act]] = []
+        self._order = itertools.count()
+        self._away_seconds = AWAY_SECONDS
+
+    def run(self) -> None:
+        """Go on until the sample is gone."""
+        manifest = self._read_manifest()
+        if manifest is None or manifest.state is not State.THERE:
+            return
+        now = self._clock.now()
+        looked_at = next_visit_at = now
+        past = self._past(manifest) if now - manifest.loaded_at < PAST_UNTIL else iter(())
+        self._tell_past(past)
+        while True:
+            now = self._clock.now()
+            if now - looked_at >= timedelta(seconds=LOOK_SECONDS):
+                looked_at, manifest = now, self._read_manifest()
+                if manifest is None or manifest.state is not State.THERE:
+                    return
+            if now >= next_visit_at:
+                self._try(lambda it=manifest: self._visit(it))
+                rate = visits_per_second(now, loaded_at=manifest.loaded_at)
+                next_visit_at = now + timedelta(seconds=seconds_to_next(rate, self._chance))
+            while self._due and self._due[0][0] <= now:
+                self._try(heapq.heappop(self._due)[2])
+            soonest = min([next_visit_at, *(at for at, _, _ in self._due[:1])])
+            wait = (soonest - self._clock.now()).total_seconds()
+            if wait > 0:
+                self._sleep(min(LOOK_SECONDS, wait))
+
+    def _try(self, act: Act) -> None:
+        try:
+            act()
+            self._away_seconds = AWAY_SECONDS
+        except BusyError as error:
+            log.debug("sample_traffic_waits", reason=str(error), seconds=self._away_seconds)
+            self._sleep(self._away_seconds)
+            self._away_seconds = min(AWAY_SECONDS_MAX, self._away_seconds * 2)
+
+    def _visit(self, manifest: Manifest) -> None:
+        visit = a_visit(self._chance)
+        reader, sight, ctrs = visit.reader, visit.sight, ctrs_of(manifest)
+        if sight.slots:
+            answers = self._delivery.page(reader, sight)
+            there = [answer for slug in sight.slots if (answer := answers.get(slug)) and answer.placement]
+            reactions = list(reactions_to([it.banners for it in there], ctrs, self._chance))
+            self._plan_page(reader, sight, reactions, _names(there))
+        if sight.auctioned is not None:
+            offer = self._delivery.auction(reader, sight.auctioned)
+            if offer is not None:
+                for reaction in reactions_to([[offer]], ctrs, self._chance):
+                    self._in(
+                        reaction.seen_after_seconds,
+                        lambda it=offer.impression_url: self._delivery.fetch(reader, it),
+                    )
+                    self._plan_click(reader, reaction)
+
+    def _plan_page(
+        self, reader: Reader, sight: Sight, reactions: Sequence[Reaction], names: dict[str, Event]
+    ) -> None:
+        """Report all that was seen of a page together, as the tag does, and clicks one by one."""
+        if not reactions:
+            return
+        events: list[Event] = [
+            {
+                "type": "impression",
+                **names[reaction.offer.tracking_token],
+                "bannerId": reaction.offer.id,
+                "campaignId": reaction.offer.campaign_id,
+                "trackingToken": reaction.offer.tracking_token,
+                "userId": str(reader.id),
+                "pageUrl": f"https://hedgerow.example{sight.path}",
+            }
+            for reaction in reactions
+        ]
+        last = max(reaction.seen_after_seconds for reaction in reactions)
+        self._in(last, lambda: self._delivery.report(reader, events))
+        for reaction in reactions:
+            self._plan_click(reader, reaction)
+
+    def _plan_click(self, reader: Reader, reaction: Reaction) -> None:
+        if reaction.clicked_after_seconds is not None:
+            address = reaction.offer.click_url
+            self._in(reaction.clicked_after_seconds, lambda: self._delivery.fetch(reader, address))
+
+    def _in(self, seconds: float, act: Act) -> None:
+        if len(self._due) < WAITING_MAX:
+            due_at = self._clock.now() + timedelta(seconds=seconds)
+            heapq.heappush(self._due, (due_at, next(self._order), act))
+
+    def _past(self, manifest: Manifest) -> Iterator[list[Event]]:
+        events = past_events(manifest, self._chance)
+        while batch := list(itertools.islice(events, BATCH_EVENTS)):
+            yield batch
+
+    def _tell_past(self, batches: Iterator[list[Event]]) -> None:
+        """Tell the day that lies behind, little by little beside the day that is."""
+        batch = next(batches, None)
+        if batch is None:
+            return
+
+        def tell() -> None:
+            self._tell_past(batches)
+            self._delivery.report(None, batch)
+
+        self._in(PAST_PAUSE_SECONDS, tell)
+
+
+def _names(answers: Sequence[Asked]) -> dict[str, Event]:
+    """Name each offer and its placement as the tag does, by the token."""
+    return {
+        offer.tracking_token: {
+            "correlationId": f"offer:{answer.request_id}:{number}",
+            "placementId": answer.placement.id,
+        }
+        for answer in answers
+        if answer.placement is not None
+        for number, offer in enumerate(answer.banners)
+    }

@@ -1,0 +1,106 @@
+"""What a simulated reader does: opens a page, sees some of its ads, and now and then clicks one."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from adloom.core.chance import Chance
+from adloom.sample import magazine, shop
+from adloom.sample.articles import ARTICLES
+from adloom.sample.creatives import CREATIVES
+from adloom.sample.manifest import Manifest
+from adloom.sample.products import PRODUCTS, SHELVES
+from adloom.sample.readers import Reader, a_reader, chosen
+
+FEED: Final = "hedgerow-feed"
+APP: Final = "hedgerow-app"
+# How likely a slot comes into view, by its place in the page; the last counts for all below.
+SEEN: Final = (0.94, 0.7, 0.6, 0.45)
+# A slot of several is seen from the first on.
+SEEN_IN_SLOT: Final = (1.0, 0.75, 0.55, 0.5)
+FIRST_LOOK_SECONDS: Final = (1.0, 4.0)
+THINKING_SECONDS: Final = (1.5, 9.0)
+
+
+class Sight(msgspec.Struct, frozen=True, kw_only=True):
+    """A page that can be opened: what is asked for, all at once or by auction."""
+
+    path: str
+    slots: tuple[str, ...] = ()
+    auctioned: str | None = None
+
+
+class Visit(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody opens a page."""
+
+    reader: Reader
+    sight: Sight
+
+
+class Offer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """An ad that delivery has answered, as far as a page needs it."""
+
+    id: str
+    campaign_id: str
+    tracking_token: str
+    impression_url: str
+    click_url: str
+
+
+class Reaction(msgspec.Struct, frozen=True, kw_only=True):
+    """What a reader does with an offer, and how long after it came."""
+
+    offer: Offer
+    seen_after_seconds: float
+    clicked_after_seconds: float | None
+
+
+def _sights() -> Iterator[tuple[Sight, float]]:
+    yield Sight(path=magazine.FRONT, slots=magazine.FRONT_SLOTS), 0.3
+    for article in ARTICLES:
+        slots = magazine.LONG_SLOTS if article.is_long else magazine.ARTICLE_SLOTS
+        yield Sight(path=article.path, slots=slots), 0.26 / len(ARTICLES)
+    yield Sight(path="/app/stories", auctioned=FEED), 0.12
+    yield Sight(path="/app/posts", auctioned=APP), 0.1
+    yield Sight(path=shop.FRONT, slots=shop.FRONT_SLOTS), 0.11
+    for shelf in SHELVES:
+        yield Sight(path=shelf.path, slots=shop.SHELF_SLOTS), 0.06 / len(SHELVES)
+    for product in PRODUCTS:
+        yield Sight(path=product.path, slots=shop.PRODUCT_SLOTS), 0.07 / len(PRODUCTS)
+
+
+SIGHTS: Final = tuple(_sights())
+
+
+def a_visit(chance: Chance) -> Visit:
+    """Choose who opens what."""
+    return Visit(reader=a_reader(chance), sight=chosen(SIGHTS, chance.random()))
+
+
+def ctrs_of(manifest: Manifest) -> dict[str, float]:
+    """Tell how often the sample's own banners are clicked, by their ids; others are nobody's business here."""
+    ids = manifest.ids_of("banners")
+    return {ids[creative.key]: creative.ctr for creative in CREATIVES if creative.key in ids}
+
+
+def reactions_to(
+    offers: Sequence[Sequence[Offer]], ctrs: Mapping[str, float], chance: Chance
+) -> Iterator[Reaction]:
+    """Decide what a reader does with what a page shows, slot by slot.
+
+    An ad that somebody else has put on a page of the sample is left alone: its figures are of real readers.
+    """
+    for place, slot in enumerate(offers):
+        if chance.random() >= SEEN[min(place, len(SEEN) - 1)]:
+            continue
+        for rank, offer in enumerate(slot):
+            if offer.id not in ctrs or chance.random() >= SEEN_IN_SLOT[min(rank, len(SEEN_IN_SLOT) - 1)]:
+                continue
+            seen = chance.uniform(*FIRST_LOOK_SECONDS) + place
+            is_clicked = chance.random() < ctrs[offer.id]
+            yield Reaction(
+                offer=offer,
+                seen_after_seconds=seen,
+                clicked_after_seconds=seen + chance.uniform(*THINKING_SECONDS) if is_clicked else None,
+            )

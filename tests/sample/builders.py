@@ -1,0 +1,20 @@
+"""Samples for tests."""
+
+import random
+from datetime import UTC, datetime
+from itertools import count
+
+from adloom.sample.document import chosen_ids
+from adloom.sample.manifest import Manifest, State
+
+LOADED_AT = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
+
+
+def a_manifest(*, state: State = State.THERE, loaded_at: datetime = LOADED_AT) -> Manifest:
+    numbers = count(1)
+    ids = chosen_ids(lambda: f"01890000-0000-7000-8000-{next(numbers):012x}", {})
+    return Manifest(state=state, loaded_at=loaded_at, things=ids)
+
+
+def a_chance(seed: int = 1) -> random.Random:
+    return random.Random(seed)  # noqa: S311 - the same readers in every run

@@ -1,0 +1,106 @@
+"""The sample shows everything that there is, and names only what there is."""
+
+import json
+from collections import Counter
+from itertools import count
+
+from adloom.catalog.campaign.lifecycle import CampaignStatus
+from adloom.catalog.placement.model import Layout
+from adloom.catalog.transfer.document import read_json
+from adloom.catalog.transfer.kind import KIND_NAMED
+from adloom.pacing.budget_line import PacingStrategy
+from adloom.sample.abroad import OUTSIDE
+from adloom.sample.advertisers import ADVERTISERS
+from adloom.sample.campaigns import CAMPAIGNS
+from adloom.sample.creatives import CREATIVE_BY_KEY, CREATIVES
+from adloom.sample.document import chosen_ids, document
+from adloom.sample.places import FREE_SLUG, SLOT_BY_SLUG, SLOTS
+from tests.sample.builders import LOADED_AT, a_manifest
+
+DOCUMENT = document(a_manifest().things, delivery_url="http://127.0.0.1:8080", now=LOADED_AT)
+
+
+def test_there_is_a_placement_of_every_layout() -> None:
+    assert {slot.layout for slot in SLOTS} == {layout.value for layout in Layout}
+
+
+def test_one_placement_is_kept_free_for_the_first_ad_of_somebody_else() -> None:
+    shown = {slug for campaign in CAMPAIGNS for slug in campaign.shows}
+
+    assert [slot.slug for slot in SLOTS if slot.is_free] == [FREE_SLUG]
+    assert FREE_SLUG not in shown
+
+
+def test_there_is_a_campaign_in_every_state_and_one_that_is_deleted() -> None:
+    assert {campaign.status for campaign in CAMPAIGNS} == {status.value for status in CampaignStatus}
+    assert any(campaign.is_deleted for campaign in CAMPAIGNS)
+
+
+def test_there_is_a_campaign_for_every_way_to_pay() -> None:
+    running = [campaign for campaign in CAMPAIGNS if campaign.status == "active"]
+
+    assert {campaign.bid_type for campaign in running} == {"cpm", "cpc"}
+    assert {campaign.pacing for campaign in running} == {strategy.value for strategy in PacingStrategy}
+    assert any(campaign.impression_cap for campaign in running)
+    assert any(campaign.rules for campaign in running)
+    assert any(campaign.bid is None for campaign in running)
+
+
+def test_auctions_have_somebody_to_bid_against() -> None:
+    bidders = Counter(
+        slug for campaign in CAMPAIGNS for slug in campaign.shows if SLOT_BY_SLUG[slug].auction_type
+    )
+
+    assert set(bidders) == {slot.slug for slot in SLOTS if slot.auction_type}
+    assert min(bidders.values()) >= 3
+
+
+def test_every_banner_is_shown_by_a_campaign_of_its_own_advertiser() -> None:
+    shown = {
+        (campaign.advertiser, key)
+        for campaign in CAMPAIGNS
+        for keys in campaign.shows.values()
+        for key in keys
+    }
+
+    assert shown == {(creative.advertiser, creative.key) for creative in CREATIVES}
+    assert set(CREATIVE_BY_KEY) == {key for _, key in shown}
+
+
+def test_budgets_of_advertisers_differ() -> None:
+    assert len({advertiser.daily_budget_paisa for advertiser in ADVERTISERS}) == len(ADVERTISERS)
+
+
+def test_the_document_has_only_lists_and_fields_that_an_import_takes() -> None:
+    items = read_json(json.dumps(DOCUMENT).encode())
+
+    for item in items:
+        known = set(item.kind.aliases.values()) | {"id", "status"}
+        assert set(item.said()) <= known, item.path
+    assert {item.kind.name for item in items} == set(DOCUMENT) <= set(KIND_NAMED)
+
+
+def test_no_id_is_used_twice() -> None:
+    ids = [
+        made_id for kind, made in a_manifest().things.items() if kind != "brands" for made_id in made.values()
+    ]
+
+    assert len(ids) == len(set(ids))
+
+
+def test_what_is_still_there_keeps_its_id() -> None:
+    numbers = count(10_000)
+    kept = {"placements": {"hedgerow-top": "kept"}, "brands": {"own": "17"}}
+
+    ids = chosen_ids(lambda: f"{next(numbers):032x}", kept)
+
+    assert ids["placements"]["hedgerow-top"] == "kept"
+    assert ids["brands"]["own"] == "17"
+    assert ids["placements"]["hedgerow-aside"] != "kept"
+
+
+def test_what_is_elsewhere_hangs_on_what_came_before_it() -> None:
+    made = {(kind, key) for kind, ids in a_manifest().things.items() for key in ids}
+    for thing in OUTSIDE:
+        assert {*thing.hangs_on.values(), *thing.is_here.values()} <= made, thing.key
+        made.add((thing.kind, thing.key))

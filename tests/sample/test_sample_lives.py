@@ -1,0 +1,230 @@
+"""A real first start: pages, figures that move by themselves, and a removal that touches nothing else."""
+
+import asyncio
+import json
+import urllib.request
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from adloom.entrypoints.sample_data import is_catalog_untouched, is_there
+from adloom.runtime.installation import DataDirectory
+from adloom.sample.campaigns import CAMPAIGNS
+from adloom.sample.places import SLOTS
+from tests.support.chromium import a_chromium, a_visit
+from tests.support.product import Finished, Product, adloom, an_open_folder, status_of, wait_until
+
+pytestmark = pytest.mark.process
+
+LISTS = (
+    "advertisers",
+    "publishers",
+    "sites",
+    "brands",
+    "placements",
+    "banners",
+    "campaigns",
+    "links",
+    "assignments",
+)
+
+
+SEEN = (
+    "/sample",
+    "/sample/articles/the-long-way-round",
+    "/sample/shop",
+    "/sample/shop/table-and-tea",
+    "/sample/shop/products/teapot",
+)
+COUNT_SHIFTS = """
+window.shifted = 0;
+new PerformanceObserver((list) => {
+  for (const { value, hadRecentInput } of list.getEntries()) if (!hadRecentInput) window.shifted += value;
+}).observe({ type: "layout-shift", buffered: true });
+"""
+ALL_FILLED = """() => [...document.querySelectorAll("[data-adloom]")].every(
+  ({ shadowRoot }) => shadowRoot && [...shadowRoot.querySelectorAll("img")].some(({ complete, naturalWidth }) => complete && naturalWidth))"""
+
+
+class Admin:
+    """An admin with a token."""
+
+    def __init__(self, product: Product) -> None:
+        self._product = product
+        self._token = product.token("admin")
+
+    def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        request = urllib.request.Request(  # noqa: S310 - our own
+            f"{self._product.control_url}{path}",
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request) as answer:  # noqa: S310 - our own
+            said = answer.read()
+        return json.loads(said) if said else None
+
+    def totals(self) -> dict[str, int]:
+        now = datetime.now(UTC)
+        days = f"from={now - timedelta(days=1):%Y-%m-%d}&to={now:%Y-%m-%d}"
+        return self.ask("GET", f"/admin/stats/banners?{days}&groupBy=day")["totals"]
+
+    def export(self) -> dict[str, list[str]]:
+        document = self.ask("GET", "/admin/export")
+        return {kind: [json.dumps(item) for item in document[kind]] for kind in LISTS}
+
+
+@pytest.fixture(scope="module")
+def product() -> Iterator[Product]:
+    with an_open_folder() as folder, Product(folder / "data") as product:
+        yield product.wait_until_ready()
+
+
+@pytest.fixture(scope="module")
+def admin(product: Product) -> Admin:
+    return Admin(product)
+
+
+def sample(product: Product, word: str) -> Finished:
+    return adloom("sample", word, "--data-dir", str(product.data_dir))
+
+
+def readers(product: Product) -> list[int]:
+    return product.children("sample_traffic")
+
+
+def test_it_says_where_to_click(product: Product) -> None:
+    for label, path in (("sample", "/sample"), ("shop", "/sample/shop")):
+        assert f"{label:<10}{product.delivery_url}{path}" in product.said
+        assert status_of(f"{product.delivery_url}{path}") == 200
+
+
+def test_everything_is_there(product: Product, admin: Admin) -> None:
+    states = {campaign.key: campaign.status for campaign in CAMPAIGNS if not campaign.is_deleted}
+
+    placements = admin.ask("GET", "/admin/placements?pageSize=100")["items"]
+    campaigns = admin.ask("GET", "/admin/campaigns?pageSize=100")["items"]
+    restorable = admin.ask("GET", "/admin/campaigns?includeDeleted=true&search=Harvest")["items"]
+
+    assert {placement["slug"] for placement in placements} >= {slot.slug for slot in SLOTS}
+    assert sorted(campaign["status"] for campaign in campaigns) == sorted(states.values())
+    assert all(campaign["deletedAt"] for campaign in restorable)
+    assert restorable
+    assert not asyncio.run(is_catalog_untouched(product.database_url))
+    assert sample(product, "status").out.startswith("The sample is there, since ")
+
+
+def test_every_page_is_filled(product: Product) -> None:
+    for slot in SLOTS:
+        if slot.is_active and not slot.is_free and slot.auction_type is None:
+            address = f"{product.delivery_url}/banners/serve/{slot.slug}"
+            wait_until(lambda it=address: status_of(it) == 200, seconds=5, what=slot.slug)
+            with urllib.request.urlopen(address) as answer:  # noqa: S310 - our own
+                assert json.load(answer)["banners"], slot.slug
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [1400, 390])
+def test_in_a_browser_every_slot_is_filled_and_nothing_moves(product: Product, width: int) -> None:
+    with a_chromium() as browser, a_visit(browser, viewport={"width": width, "height": 900}) as visit:
+        visit.page.add_init_script(COUNT_SHIFTS)
+        for path in SEEN:
+            visit.page.goto(f"{product.delivery_url}{path}")
+            visit.page.wait_for_function(ALL_FILLED)
+            assert visit.page.evaluate("window.shifted") == 0, path
+            assert visit.page.evaluate("document.documentElement.scrollWidth") <= width, path
+        assert visit.errors == []
+        hosts = {urlsplit(request.url).netloc for request in visit.requests}
+        assert hosts == {urlsplit(product.delivery_url).netloc}
+
+
+@pytest.mark.timeout(180)
+def test_figures_move_by_themselves(product: Product, admin: Admin) -> None:
+    wait_until(lambda: admin.totals()["clicks"] > 100, seconds=90, what="the day before")
+    wait_until(lambda: admin.totals()["spendPaisa"] > 0, seconds=60, what="money is spent")
+    before = admin.totals()["impressions"]
+    wait_until(lambda: admin.totals()["impressions"] > before, seconds=60, what="more impressions")
+
+    wait_until(
+        lambda: admin.ask("GET", "/api/v1/admin/auctions?pageSize=1")["totalCount"] > 0,
+        seconds=60,
+        what="auctions",
+    )
+    rejected = admin.ask("GET", "/admin/events/rejected?pageSize=1")
+    assert rejected["totalCount"] == 0, rejected["reasons"]
+    wait_until(lambda: len(readers(product)) == 1, seconds=20, what="simulated readers")
+
+
+def test_reports_of_platforms_have_rows(admin: Admin) -> None:
+    accounts = admin.ask("GET", "/admin/advertisers?search=Meadow")["items"]
+    now = datetime.now(UTC)
+    days = f"dateFrom={now - timedelta(days=7):%Y-%m-%d}&dateTo={now:%Y-%m-%d}"
+    path = f"/api/ads-manager/reports/campaigns?sellerId={accounts[0]['id']}&{days}"
+
+    wait_until(lambda: admin.ask("GET", path)["summary"]["impressions"] > 0, seconds=30, what="figures")
+
+
+def with_things_of_its_own(admin: Admin) -> tuple[str, ...]:
+    """Make a campaign that shows a banner on a placement of the sample, and on one of its own; tell their ids."""
+    used = admin.ask("GET", "/admin/placements?search=hedgerow-top")["items"][0]["id"]
+    placement = {"slug": "mine", "label": "Mine", "layoutType": "full_static"}
+    own = admin.ask("POST", "/admin/placements", placement)["id"]
+    banner = {"title": "Mine", "primaryImageUrl": "https://cdn.example.com/a.png"}
+    shown = admin.ask("POST", "/admin/banners", banner)["id"]
+    campaign = admin.ask("POST", "/admin/campaigns", {"name": "Mine"})["id"]
+    links = f"/admin/campaigns/{campaign}/placements"
+    for placement_id in (own, used):
+        admin.ask("POST", links, {"placementId": placement_id})
+        admin.ask("POST", f"{links}/{placement_id}/banners", {"bannerId": shown})
+    admin.ask("PATCH", f"/admin/campaigns/{campaign}/activate")
+    return own, shown, campaign
+
+
+# One test, and not several: whoever shares the product finds the sample there before and after it.
+def test_removing_it_touches_nothing_else_and_it_can_be_brought_back(product: Product, admin: Admin) -> None:
+    own, shown, campaign = with_things_of_its_own(admin)
+    before = admin.export()
+    others = {
+        kind: [item for item in items if any(it in item for it in (own, shown, campaign))]
+        for kind, items in before.items()
+    }
+
+    removed = sample(product, "remove")
+    left = admin.export()
+    again = sample(product, "remove")
+
+    assert (removed.code, again.code) == (0, 0), removed.err + again.err
+    assert "kept: the placement «hedgerow-top», because your campaign «Mine» uses it" in removed.out
+    theirs = {kind: [item for item in items if item in others[kind]] for kind, items in left.items()}
+    kept = {kind: [item for item in items if item not in others[kind]] for kind, items in left.items()}
+    assert theirs == others
+    assert {kind: len(items) for kind, items in kept.items() if items} == {
+        "placements": 1,
+        "sites": 1,
+        "publishers": 1,
+    }
+    assert all(item in before[kind] for kind, items in kept.items() for item in items)
+    assert admin.export() == left
+    wait_until(lambda: not readers(product), seconds=20, what="no simulated readers")
+
+    admin.ask("DELETE", f"/admin/campaigns/{campaign}")
+    admin.ask("DELETE", f"/admin/banners/{shown}")
+    admin.ask("DELETE", f"/admin/placements/{own}")
+    last = sample(product, "remove")
+
+    assert "kept" not in last.out
+    assert sample(product, "status").out.startswith("There is no sample.")
+    assert not (product.data_dir / "sample.json").exists()
+    assert not any(admin.export().values())
+    wait_until(lambda: status_of(f"{product.delivery_url}/sample") == 404, seconds=20, what="no pages")
+
+    loaded = sample(product, "load")
+
+    assert loaded.code == 0, loaded.err
+    assert sample(product, "load").out.startswith("The sample is there already.")
+    assert is_there(DataDirectory(product.data_dir))
+    wait_until(lambda: len(readers(product)) == 1, seconds=20, what="simulated readers")
+    wait_until(lambda: status_of(f"{product.delivery_url}/sample") == 200, seconds=20, what="pages")

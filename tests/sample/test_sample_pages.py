@@ -1,0 +1,104 @@
+"""The sample's pages: real links, real slots, nothing from elsewhere, and there only while the sample is."""
+
+import re
+from urllib.parse import urlsplit
+
+import pytest
+
+from adloom.runtime.http.hot import Answer, HotRequest, HotRoutes
+from adloom.sample.creatives import CREATIVES
+from adloom.sample.document import phone_picture_of, picture_of
+from adloom.sample.markup import TAG_PATH
+from adloom.sample.pages import sample_pages, sample_routes
+from adloom.sample.pictures import FREE_PATH
+from adloom.sample.places import SLOTS
+from adloom.sample.style import STYLE
+from adloom.sample.visits import SIGHTS
+
+PAGES = sample_pages()
+ADDRESS = re.compile(r'(?:href|src)="([^"]*)"')
+SLOT = re.compile(r'data-adloom="([^"]*)"')
+
+
+THERE = HotRoutes(sample_routes(lambda: True))
+GONE = HotRoutes(sample_routes(lambda: False))
+
+
+def answer_of(path: str, *, is_there: bool = True) -> Answer:
+    route = (THERE if is_there else GONE).find(b"GET", path.encode())
+    assert route is not None, path
+    answer = route.handler(HotRequest(method=b"GET", path=path.encode()))
+    assert isinstance(answer, Answer)
+    return answer
+
+
+def is_ok(path: str) -> bool:
+    return answer_of(path).head.startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_everything_that_a_page_leads_to_is_there(path: str) -> None:
+    addresses = set(ADDRESS.findall(answer_of(path).body.decode())) - {TAG_PATH, "#main"}
+
+    assert [address for address in addresses if urlsplit(address).netloc] == []
+    assert [address for address in addresses if not is_ok(address)] == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_has_the_tag_once_and_the_slots_that_it_says(path: str) -> None:
+    html = PAGES[path].html()
+
+    assert tuple(sorted(SLOT.findall(html))) == tuple(sorted(PAGES[path].slots))
+    assert html.count(f'<script async src="{TAG_PATH}"></script>') == bool(PAGES[path].slots)
+    assert html.count("<script") == bool(PAGES[path].slots)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_has_one_heading_a_language_and_the_size_of_every_picture(path: str) -> None:
+    html = PAGES[path].html()
+
+    assert html.count("<h1") == 1
+    assert '<html lang="en">' in html
+    pictures = re.findall(r"<img [^>]*>", html)
+    assert all(re.search(r'width="\d+" height="\d+" alt="', picture) for picture in pictures)
+
+
+def test_every_slot_that_is_not_auctioned_is_on_a_page() -> None:
+    on_pages = {slug for page in PAGES.values() for slug in page.slots}
+
+    assert on_pages == {slot.slug for slot in SLOTS if slot.is_active and slot.auction_type is None}
+
+
+def test_every_layout_that_is_in_the_page_has_its_room() -> None:
+    lies_over = {"popup", "interstitial", "sticky_bar"}
+
+    for layout in {slot.layout for slot in SLOTS} - lies_over:
+        assert re.search(rf"\.{layout.replace('_', '-')}\b[^}}]*aspect-ratio", STYLE), layout
+
+
+def test_simulated_readers_ask_for_what_the_pages_ask_for() -> None:
+    opened = {sight.path: sight.slots for sight, _ in SIGHTS if sight.slots}
+
+    assert opened == {path: page.slots for path, page in PAGES.items() if page.slots}
+
+
+def test_every_picture_and_every_page_of_a_banner_is_there() -> None:
+    for creative in CREATIVES:
+        shown = (picture_of(creative), phone_picture_of(creative))
+        assert all(is_ok(picture.path) for picture in shown if picture)
+        assert is_ok(creative.page)
+
+
+def test_a_place_that_is_free_says_so() -> None:
+    assert b"Your first ad" in answer_of(FREE_PATH).body
+
+
+def test_a_picture_that_nobody_shows_is_not_drawn() -> None:
+    assert answer_of("/sample/pictures/tea-rust-99999x99999.svg").head.startswith(b"HTTP/1.1 404 ")
+
+
+@pytest.mark.parametrize(
+    "path", ["/sample", "/sample/shop", "/sample/page.css", picture_of(CREATIVES[0]).path]
+)
+def test_nothing_is_there_without_the_sample(path: str) -> None:
+    assert answer_of(path, is_there=False).head.startswith(b"HTTP/1.1 404 ")

@@ -1,0 +1,51 @@
+"""The day before the sample was loaded, told once."""
+
+from datetime import datetime, timedelta
+
+from adloom.sample.past import past_events
+from tests.sample.builders import LOADED_AT, a_chance, a_manifest
+
+
+def test_all_of_it_lies_in_the_day_before() -> None:
+    moments = [datetime.fromisoformat(event["occurredAt"]) for event in past_events(a_manifest(), a_chance())]
+
+    assert min(moments) > LOADED_AT - timedelta(hours=24)
+    assert max(moments) <= LOADED_AT
+
+
+def test_told_again_it_has_the_same_names() -> None:
+    def impressions(seed: int) -> list[str]:
+        events = past_events(a_manifest(), a_chance(seed))
+        return [event["correlationId"] for event in events if event["type"] == "impression"]
+
+    assert impressions(1) == impressions(2)
+    assert len(set(impressions(1))) == len(impressions(1)) > 5_000
+
+
+def test_another_load_has_other_names() -> None:
+    def names(loaded_at: datetime) -> set[str]:
+        events = past_events(a_manifest(loaded_at=loaded_at), a_chance())
+        return {event["correlationId"] for event in events}
+
+    assert not names(LOADED_AT) & names(LOADED_AT + timedelta(hours=1))
+
+
+def test_it_names_only_what_the_sample_has_and_no_capped_campaign() -> None:
+    manifest = a_manifest()
+
+    events = list(past_events(manifest, a_chance()))
+
+    assert {event["bannerId"] for event in events} <= set(manifest.ids_of("banners").values())
+    assert {event["placementId"] for event in events} <= set(manifest.ids_of("placements").values())
+    assert manifest.ids_of("campaigns")["lamps"] not in {event["campaignId"] for event in events}
+
+
+def test_nothing_of_it_can_be_billed() -> None:
+    assert not any("trackingToken" in event for event in past_events(a_manifest(), a_chance()))
+
+
+def test_some_are_clicked() -> None:
+    events = list(past_events(a_manifest(), a_chance()))
+    clicks = sum(event["type"] == "click" for event in events)
+
+    assert 0.005 < clicks / len(events) < 0.04

@@ -1,0 +1,42 @@
+"""Every picture is drawn by us, and can be shown."""
+
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from adloom.sample.creatives import CREATIVES
+from adloom.sample.document import phone_picture_of, picture_of
+from adloom.sample.pictures import HILLS, PALETTES, Picture
+from adloom.sample.subjects import SUBJECTS
+
+
+@pytest.mark.parametrize("subject", [*SUBJECTS, HILLS])
+@pytest.mark.parametrize("size", [(1200, 300), (600, 400), (400, 800)])
+def test_a_picture_is_well_formed_and_as_large_as_it_says(subject: str, size: tuple[int, int]) -> None:
+    width, height = size
+    for is_for_ad in (False, True):
+        drawn = ET.fromstring(  # noqa: S314 - our own
+            Picture(subject, "rust", width, height, is_for_ad).svg()
+        )
+
+        assert (drawn.get("width"), drawn.get("height")) == (str(width), str(height))
+        assert drawn.get("viewBox") == f"0 0 {width} {height}"
+
+
+def test_no_picture_loads_anything() -> None:
+    drawn = "".join(Picture(subject, "night", 600, 400).svg() for subject in [*SUBJECTS, HILLS])
+
+    assert "href" not in drawn
+    assert "url(" not in drawn
+    assert drawn.count("http") == drawn.count("http://www.w3.org/2000/svg")
+
+
+def test_colours_make_other_pictures() -> None:
+    assert len({Picture("tea", palette, 600, 400).svg() for palette in PALETTES}) == len(PALETTES)
+
+
+def test_every_banner_has_a_picture_that_a_phone_can_show() -> None:
+    for creative in CREATIVES:
+        shown = phone_picture_of(creative) or picture_of(creative)
+
+        assert shown.width <= 600

@@ -1,0 +1,97 @@
+"""What goes with the sample, and what has to stay because somebody uses it."""
+
+from typing import Any
+
+from adloom.sample.document import document
+from adloom.sample.manifest import Manifest
+from adloom.sample.removal import GOING, Removal, User, planned_removal
+from tests.sample.builders import LOADED_AT, a_manifest
+
+MANIFEST = a_manifest()
+
+
+def the_catalog(**more: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    lists = document(MANIFEST.things, delivery_url="http://127.0.0.1:8080", now=LOADED_AT)
+    return {kind: [*items, *more.get(kind, [])] for kind, items in lists.items()}
+
+
+def kept(removal: Removal) -> set[tuple[str, str]]:
+    return {(stays.kind, stays.key) for stays in removal.stays}
+
+
+def test_all_of_it_goes_where_nobody_uses_it() -> None:
+    removal = planned_removal(MANIFEST, the_catalog(), {})
+
+    assert removal.stays == []
+    assert len(removal.goes) == sum(len(MANIFEST.ids_of(kind)) for kind in GOING)
+
+
+def test_who_names_others_goes_before_them() -> None:
+    kinds = [kind for kind, _, _ in planned_removal(MANIFEST, the_catalog(), {}).goes]
+
+    assert list(dict.fromkeys(kinds)) == list(GOING)
+
+
+def test_a_placement_that_your_campaign_uses_stays_with_its_site_and_publisher() -> None:
+    mine = {"id": "mine", "name": "Mine", "advertiserId": None}
+    link = {"campaignId": "mine", "placementId": MANIFEST.ids_of("placements")["oak-pair"]}
+
+    removal = planned_removal(MANIFEST, the_catalog(campaigns=[mine], links=[link]), {})
+
+    assert kept(removal) == {("placements", "oak-pair"), ("sites", "oak"), ("publishers", "oak")}
+    assert {stays.used_by for stays in removal.stays} == {User("links", "Mine")}
+
+
+def test_a_banner_that_your_campaign_shows_stays_with_its_advertiser_and_brand() -> None:
+    mine = {"id": "mine", "name": "Mine", "advertiserId": None}
+    shown = {"campaignId": "mine", "placementId": "elsewhere", "bannerId": MANIFEST.ids_of("banners")["tea"]}
+
+    removal = planned_removal(MANIFEST, the_catalog(campaigns=[mine], assignments=[shown]), {})
+
+    assert kept(removal) == {("banners", "tea"), ("advertisers", "kettle"), ("brands", "teas")}
+
+
+def test_an_advertiser_with_a_campaign_of_yours_stays() -> None:
+    mine = {"id": "mine", "name": "Mine", "advertiserId": MANIFEST.ids_of("advertisers")["lumen"]}
+
+    removal = planned_removal(MANIFEST, the_catalog(campaigns=[mine]), {})
+
+    assert kept(removal) == {("advertisers", "lumen")}
+
+
+def test_an_advertiser_with_an_ad_account_of_yours_stays() -> None:
+    used = {MANIFEST.ids_of("advertisers")["meadow"]: User("adAccounts", "Mine")}
+
+    removal = planned_removal(MANIFEST, the_catalog(), used)
+
+    assert kept(removal) == {("advertisers", "meadow")}
+
+
+def test_your_banner_in_a_campaign_of_the_sample_keeps_nothing() -> None:
+    mine = {"id": "mine", "title": "Mine", "advertiserId": None, "brandId": None}
+    shown = {
+        "campaignId": MANIFEST.ids_of("campaigns")["house"],
+        "placementId": MANIFEST.ids_of("placements")["hedgerow-top"],
+        "bannerId": "mine",
+    }
+
+    removal = planned_removal(MANIFEST, the_catalog(banners=[mine], assignments=[shown]), {})
+
+    assert removal.stays == []
+
+
+def test_what_was_deleted_by_hand_is_no_obstacle() -> None:
+    empty: dict[str, list[dict[str, Any]]] = {}
+
+    removal = planned_removal(MANIFEST, empty, {})
+
+    assert len(removal.goes) == sum(len(MANIFEST.ids_of(kind)) for kind in GOING)
+
+
+def test_a_manifest_forgets_what_is_gone() -> None:
+    manifest: Manifest = MANIFEST
+    for kind, ids in MANIFEST.things.items():
+        for key in ids:
+            manifest = manifest.without(kind, key)
+
+    assert (manifest.count, manifest.things) == (0, {})

@@ -1,0 +1,172 @@
+"""Simulated readers: they come, report and click, leave delivery alone when it is busy, and go with the sample."""
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+
+from adloom.core.clock import ManualClock
+from adloom.sample.browser import Asked, BusyError, Placement
+from adloom.sample.curve import BRISK, BRISK_VISITS_PER_SECOND
+from adloom.sample.manifest import Manifest, State
+from adloom.sample.past import Event
+from adloom.sample.readers import Reader
+from adloom.sample.traffic import AWAY_SECONDS_MAX, Traffic
+from adloom.sample.visits import Offer, Sight
+from tests.sample.builders import LOADED_AT, a_chance, a_manifest
+
+
+class FakeDelivery:
+    """Offers one banner on every placement, and takes everything down."""
+
+    def __init__(self, banner_id: str, *, is_busy: Callable[[], bool] = lambda: False) -> None:
+        self._banner_id = banner_id
+        self._is_busy = is_busy
+        self.asked: Counter[str] = Counter()
+        self.attempts = 0
+        self.events: list[Event] = []
+        self.past: list[Event] = []
+        self.fetched: list[str] = []
+
+    def page(self, reader: Reader, sight: Sight) -> dict[str, Asked]:
+        del reader
+        self._answer()
+        self.asked["page"] += 1
+        number = self.asked["page"]
+        return {
+            slug: Asked(
+                banners=[self._offer(f"{number}:{slug}")],
+                placement=Placement(slug),
+                request_id=f"{number}:{slug}",
+            )
+            for slug in sight.slots
+        }
+
+    def auction(self, reader: Reader, slug: str) -> Offer | None:
+        del reader
+        self._answer()
+        self.asked["auction"] += 1
+        return self._offer(f"{slug}:{self.asked['auction']}")
+
+    def report(self, reader: Reader | None, events: list[Event]) -> None:
+        self._answer()
+        (self.past if reader is None else self.events).extend(events)
+
+    def fetch(self, reader: Reader, address: str) -> None:
+        del reader
+        self._answer()
+        self.fetched.append(address)
+
+    def _answer(self) -> None:
+        self.attempts += 1
+        if self._is_busy():
+            raise BusyError("busy")
+
+    def _offer(self, name: str) -> Offer:
+        return Offer(
+            id=self._banner_id,
+            campaign_id="campaign",
+            tracking_token=name,
+            impression_url=f"http://x/i/{name}",
+            click_url=f"http://x/c/{name}",
+        )
+
+
+class World:
+    """Time that passes only while the traffic sleeps, and a sample that is removed after a while."""
+
+    def __init__(self, *, seconds: float, loaded_at_start: bool = True) -> None:
+        self.clock = ManualClock(LOADED_AT if loaded_at_start else LOADED_AT + timedelta(days=1))
+        self.ends_at = self.clock.now() + timedelta(seconds=seconds)
+        self.slept: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.clock.advance(timedelta(seconds=seconds))
+
+    def manifest(self) -> Manifest | None:
+        is_over = self.clock.now() >= self.ends_at
+        return a_manifest(state=State.REMOVING if is_over else State.THERE)
+
+    def run(self, delivery: FakeDelivery) -> FakeDelivery:
+        Traffic(delivery, self.manifest, self.clock, a_chance(), self.sleep).run()
+        return delivery
+
+
+TEA = a_manifest().ids_of("banners")["tea"]
+
+
+def test_readers_see_and_click_and_each_sight_is_told_once() -> None:
+    delivery = World(seconds=600).run(FakeDelivery(TEA))
+
+    names = [event["correlationId"] for event in delivery.events]
+    assert len(names) == len(set(names)) > 100
+    assert {event["type"] for event in delivery.events} == {"impression"}
+    assert all(event["trackingToken"] in event["correlationId"] for event in delivery.events)
+    assert any(address.startswith("http://x/c/") for address in delivery.fetched)
+    assert any(address.startswith("http://x/i/") for address in delivery.fetched)
+
+
+def test_the_first_minutes_bring_many_and_later_ones_a_few() -> None:
+    brisk = World(seconds=BRISK.total_seconds()).run(FakeDelivery(TEA))
+    later = World(seconds=3_600, loaded_at_start=False).run(FakeDelivery(TEA))
+
+    expected = BRISK.total_seconds() * BRISK_VISITS_PER_SECOND
+    assert 0.7 * expected < brisk.asked.total() < 1.3 * expected
+    assert 100 < later.asked.total() < 1_500
+
+
+def test_the_day_before_is_told_once_just_after_the_load() -> None:
+    first = World(seconds=600).run(FakeDelivery(TEA))
+    next_day = World(seconds=600, loaded_at_start=False).run(FakeDelivery(TEA))
+
+    assert len(first.past) > 5_000
+    assert next_day.past == []
+
+
+def test_it_ends_when_the_sample_is_removed() -> None:
+    world = World(seconds=30)
+
+    world.run(FakeDelivery(TEA))
+
+    assert world.clock.now() < world.ends_at + timedelta(seconds=2)
+
+
+def test_without_a_sample_it_does_not_begin() -> None:
+    world = World(seconds=-1)
+
+    delivery = world.run(FakeDelivery(TEA))
+
+    assert (delivery.attempts, world.slept) == (0, [])
+
+
+def test_a_busy_delivery_is_left_alone_longer_and_longer() -> None:
+    world = World(seconds=600)
+
+    delivery = world.run(FakeDelivery(TEA, is_busy=lambda: True))
+
+    assert delivery.attempts < 40
+    assert max(world.slept) == AWAY_SECONDS_MAX
+
+
+def test_it_goes_on_when_delivery_is_back() -> None:
+    world = World(seconds=600)
+    back_at = LOADED_AT + timedelta(seconds=20)
+
+    delivery = world.run(FakeDelivery(TEA, is_busy=lambda: world.clock.now() < back_at))
+
+    assert delivery.asked.total() > 50
+
+
+def test_ads_of_others_on_its_pages_are_not_reported() -> None:
+    delivery = World(seconds=300).run(FakeDelivery("somebody-elses"))
+
+    assert delivery.asked.total() > 50
+    assert (delivery.events, delivery.fetched) == ([], [])
+
+
+def test_it_sleeps_rather_than_works() -> None:
+    world = World(seconds=600, loaded_at_start=False)
+
+    world.run(FakeDelivery(TEA))
+
+    assert sum(world.slept) > 590
