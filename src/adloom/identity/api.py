@@ -68,7 +68,8 @@ class NewApiKeyAnswer(ApiKeyAnswer):
     key: Annotated[str, Field(repr=False)]
 
 
-def _limit_attempts(request: Request, now: Now) -> None:
+def limit_attempts(request: Request, now: Now) -> None:
+    """Let an attempt to log in pass, or raise where its client has made too many."""
     limiter: RateLimiter = request.app.state.rate_limiter
     peer = request.client.host if request.client else None
     forwarded_for = request.headers.getlist("x-forwarded-for")
@@ -90,7 +91,7 @@ SessionsOfTheApp = Annotated[Sessions, Depends(_sessions)]
 auth_router = APIRouter(
     prefix="/auth",
     tags=["log in"],
-    dependencies=[Depends(_limit_attempts)],
+    dependencies=[Depends(limit_attempts)],
     responses=problems(400, 401, 413, 429, 503),
 )
 api_keys_router = APIRouter(

@@ -42,16 +42,21 @@ class Sessions:
         self._ids = ids
 
     async def log_in(self, email: str, password: str, *, now: datetime) -> TokenPair:
-        """Begin a log-in; an unknown address costs the same work as a wrong password."""
+        """Begin a log-in of a program."""
+        user = await self.verified(email, password)
+        async with self._pool.acquire() as connection, connection.transaction():
+            await store.delete_expired(connection, now)
+            return await self._issued(connection, user, self._ids.new(), now)
+
+    async def verified(self, email: str, password: str) -> User:
+        """Tell whose password this is, or raise; an unknown address costs the same work as a wrong password."""
         async with self._pool.acquire() as connection:
             found = await store.user_by_email(connection, email)
         # No connection is held meanwhile: hashing takes longer than all queries of a log-in.
         is_right = await self._passwords.matches(password, found[1] if found else None)
         if found is None or not is_right or found[0].disabled_at is not None:
             raise UnauthenticatedError("The e-mail address or the password is wrong.")
-        async with self._pool.acquire() as connection, connection.transaction():
-            await store.delete_expired(connection, now)
-            return await self._issued(connection, found[0], self._ids.new(), now)
+        return found[0]
 
     async def refresh(self, refresh_token: str, *, now: datetime) -> TokenPair:
         """Exchange a refresh token for a new pair; it works once."""

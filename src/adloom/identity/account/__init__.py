@@ -1,0 +1,1 @@
+"""The accounts of people: who may log in."""

@@ -1,0 +1,223 @@
+"""Accounts over HTTP: who may log in, and the password of one's own."""
+
+from datetime import datetime
+from typing import Annotated, ClassVar
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query, Request, status
+from pydantic import AfterValidator, Field
+
+from adloom.core.actor import Role
+from adloom.core.errors import FieldProblem, ForbiddenError, ValidationFailedError
+from adloom.core.ids import UserId
+from adloom.identity import console_store
+from adloom.identity import store as users
+from adloom.identity.account import store
+from adloom.identity.account.model import (
+    PASSWORD_LENGTH_MAX,
+    PASSWORD_LENGTH_MIN,
+    AccountNotFoundError,
+    EmailTakenError,
+    LastAdminError,
+    NoPasswordError,
+    Person,
+)
+from adloom.identity.model import User, check_account
+from adloom.runtime.auth import Passwords
+from adloom.runtime.http.dependencies import CurrentActor, Database, GuardedRoute, Ids, Now
+from adloom.runtime.http.openapi import problems
+from adloom.runtime.http.pages import ListQuery, Page, page_of
+from adloom.runtime.http.shapes import Answer, Body, Text, Text255, matching
+from adloom.runtime.postgres import Connection
+
+Email = Annotated[
+    Text255,
+    AfterValidator(matching(r"[^@\s]+@[^@\s]+", "must be an e-mail address, like ann@example.com")),
+]
+
+
+def _long_enough(password: str) -> str:
+    if len(password) < PASSWORD_LENGTH_MIN:
+        raise ValueError(f"must have at least {PASSWORD_LENGTH_MIN} characters")
+    return password
+
+
+Password = Annotated[Text, Field(max_length=PASSWORD_LENGTH_MAX, repr=False), AfterValidator(_long_enough)]
+
+
+class AccountBody(Body):
+    """Somebody who shall log in, for an account of the catalog where their role has one."""
+
+    email: Email
+    password: Password
+    role: Role
+    account_id: UUID | None = None
+
+
+class PasswordBody(Body):
+    """A password that an admin gives somebody."""
+
+    password: Password
+
+
+class OwnPasswordBody(Body):
+    """The password of the one who asks, and the one that shall take its place."""
+
+    current_password: Annotated[Text, Field(max_length=PASSWORD_LENGTH_MAX, repr=False)]
+    new_password: Password
+
+
+class AccountQuery(ListQuery):
+    """Which accounts to list."""
+
+    SORTABLE: ClassVar[frozenset[str]] = frozenset({"created_at", "email", "role"})
+
+    role: Role | None = None
+    search: Text255 | None = None
+
+
+class AccountAnswer(Answer):
+    """An account; its password is never shown."""
+
+    id: UUID
+    email: str
+    role: Role
+    account_id: UUID | None
+    created_at: datetime
+    disabled_at: datetime | None
+
+
+class OwnAccountAnswer(Answer):
+    """Who asks, as the API knows them."""
+
+    id: str
+    role: Role
+    account_id: UUID | None
+
+
+def _passwords(request: Request) -> Passwords:
+    return request.app.state.passwords
+
+
+def _check_admin(actor: CurrentActor) -> None:
+    if actor.role is not Role.ADMIN:
+        raise ForbiddenError("Only an admin may see and change accounts.")
+
+
+def _own_id(actor: CurrentActor) -> UUID:
+    try:
+        return UUID(actor.subject)
+    except ValueError:
+        raise NoPasswordError("Only somebody who logs in with a password has one.") from None
+
+
+PasswordsOfTheApp = Annotated[Passwords, Depends(_passwords)]
+OwnId = Annotated[UUID, Depends(_own_id)]
+ADMIN_ONLY = [Depends(_check_admin)]
+
+router = APIRouter(
+    prefix="/admin/accounts",
+    tags=["accounts"],
+    route_class=GuardedRoute,
+    responses=problems(400, 401, 403, 404, 409, 413, 503),
+)
+
+
+@router.get("/me")
+async def read_own_account(actor: CurrentActor) -> OwnAccountAnswer:
+    """Tell who asks."""
+    return OwnAccountAnswer(id=actor.subject, role=actor.role, account_id=actor.account_id)
+
+
+@router.put("/me/password", status_code=status.HTTP_204_NO_CONTENT)
+async def change_own_password(
+    own_id: OwnId, body: OwnPasswordBody, pool: Database, passwords: PasswordsOfTheApp
+) -> None:
+    """Change one's own password; every log-in ends."""
+    async with pool.acquire() as connection:
+        current = await store.password_hash(connection, own_id)
+    if current is None:
+        raise NoPasswordError("Only somebody who logs in with a password has one.")
+    if not await passwords.matches(body.current_password, current):
+        problem = FieldProblem("currentPassword", "is not your password")
+        raise ValidationFailedError("The current password is wrong.", errors=[problem])
+    hashed = await passwords.hashed(body.new_password)
+    async with pool.acquire() as connection, connection.transaction():
+        await store.set_password(connection, own_id, hashed)
+        await _end_log_ins(connection, own_id)
+
+
+@router.get("", dependencies=ADMIN_ONLY)
+async def list_accounts(query: Annotated[AccountQuery, Query()], pool: Database) -> Page[AccountAnswer]:
+    """List the accounts, disabled ones included."""
+    async with pool.acquire() as connection:
+        listed = await store.people(connection, query.page_request, role=query.role, search=query.search)
+        return page_of(AccountAnswer, listed, query)
+
+
+@router.post("", dependencies=ADMIN_ONLY, status_code=status.HTTP_201_CREATED)
+async def create_account(
+    body: AccountBody, pool: Database, passwords: PasswordsOfTheApp, ids: Ids, now: Now
+) -> AccountAnswer:
+    """Let somebody log in."""
+    check_account(body.role, body.account_id)
+    hashed = await passwords.hashed(body.password)
+    user = User(id=UserId(ids.new()), role=body.role, account_id=body.account_id, disabled_at=None)
+    async with pool.acquire() as connection:
+        is_new = await users.insert_user(connection, user, email=body.email, password_hash=hashed, now=now)
+    if not is_new:
+        raise EmailTakenError(f"{body.email} has an account already.")
+    return AccountAnswer(
+        id=user.id,
+        email=body.email,
+        role=body.role,
+        account_id=body.account_id,
+        created_at=now,
+        disabled_at=None,
+    )
+
+
+@router.put("/{person_id}/password", dependencies=ADMIN_ONLY, status_code=status.HTTP_204_NO_CONTENT)
+async def set_password(
+    person_id: UUID, body: PasswordBody, pool: Database, passwords: PasswordsOfTheApp
+) -> None:
+    """Give somebody another password; all their log-ins end."""
+    hashed = await passwords.hashed(body.password)
+    async with pool.acquire() as connection, connection.transaction():
+        person = await _found(connection, person_id)
+        await store.set_password(connection, person.id, hashed)
+        await _end_log_ins(connection, person.id)
+
+
+@router.patch("/{person_id}/disable", dependencies=ADMIN_ONLY)
+async def disable_account(person_id: UUID, pool: Database, now: Now) -> AccountAnswer:
+    """Shut somebody out; all their log-ins end."""
+    async with pool.acquire() as connection, connection.transaction():
+        admins = await store.open_admins_locked(connection)
+        person = await _found(connection, person_id)
+        if admins == {person.id}:
+            raise LastAdminError("This is the last admin who can log in; make another one first.")
+        await store.set_disabled(connection, person.id, person.disabled_at or now)
+        await _end_log_ins(connection, person.id)
+        return AccountAnswer.model_validate(await _found(connection, person_id))
+
+
+@router.patch("/{person_id}/enable", dependencies=ADMIN_ONLY)
+async def enable_account(person_id: UUID, pool: Database) -> AccountAnswer:
+    """Let somebody in again."""
+    async with pool.acquire() as connection, connection.transaction():
+        person = await _found(connection, person_id)
+        await store.set_disabled(connection, person.id, None)
+        return AccountAnswer.model_validate(await _found(connection, person_id))
+
+
+async def _found(connection: Connection, person_id: UUID) -> Person:
+    person = await store.person_locked(connection, person_id)
+    if person is None:
+        raise AccountNotFoundError("There is no such account.")
+    return person
+
+
+async def _end_log_ins(connection: Connection, person_id: UUID) -> None:
+    await store.end_refreshes(connection, person_id)
+    await console_store.end_all(connection, UserId(person_id))

@@ -1,0 +1,70 @@
+"""SQL of the accounts of people."""
+
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from adloom.core.actor import Role
+from adloom.identity.account.model import Person
+from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
+from adloom.runtime.postgres import Connection
+
+PEOPLE = RowSource(
+    columns="it.public_id AS id, it.email, it.role, it.account_id, it.created_at, it.disabled_at",
+    tables="users AS it",
+    tiebreak="it.id",
+)
+# Locked, so that two admins who disable each other do it one after the other.
+LOCK_ADMINS = "SELECT public_id FROM users WHERE role = 'admin' AND disabled_at IS NULL FOR UPDATE"
+BY_ID = f"SELECT {PEOPLE.columns} FROM {PEOPLE.tables} WHERE it.public_id = $1 FOR UPDATE"  # noqa: S608 - our own column names
+PASSWORD_HASH = "SELECT password_hash FROM users WHERE public_id = $1"  # noqa: S105 - a statement
+SET_PASSWORD = "UPDATE users SET password_hash = $2 WHERE public_id = $1"  # noqa: S105 - a statement
+SET_DISABLED = "UPDATE users SET disabled_at = $2 WHERE public_id = $1"
+END_REFRESHES = """
+    DELETE FROM refresh_tokens WHERE user_id = (SELECT id FROM users WHERE public_id = $1)
+"""
+
+
+async def people(
+    connection: Connection, page: PageRequest, *, role: Role | None, search: str | None
+) -> Listed[Person]:
+    """List the accounts, disabled ones included."""
+    filters = Filters()
+    filters.add_given("it.role = {}", role.value if role else None)
+    filters.add_search(["it.email"], search)
+    rows = await page_of_rows(connection, PEOPLE, filters, page)
+    return Listed(
+        items=[msgspec.convert(dict(row), Person) for row in rows.items], total_count=rows.total_count
+    )
+
+
+async def person_locked(connection: Connection, person_id: UUID) -> Person | None:
+    """Find an account, and keep others from it until the transaction ends."""
+    row = await connection.fetchrow(BY_ID, person_id)
+    return msgspec.convert(dict(row), Person) if row else None
+
+
+async def open_admins_locked(connection: Connection) -> set[UUID]:
+    """Tell who can administer the installation, and keep that so until the transaction ends."""
+    return {row["public_id"] for row in await connection.fetch(LOCK_ADMINS)}
+
+
+async def password_hash(connection: Connection, person_id: UUID) -> str | None:
+    """Tell the hash of somebody's password."""
+    return await connection.fetchval(PASSWORD_HASH, person_id)
+
+
+async def set_password(connection: Connection, person_id: UUID, hashed: str) -> None:
+    """Replace a password."""
+    await connection.execute(SET_PASSWORD, person_id, hashed)
+
+
+async def set_disabled(connection: Connection, person_id: UUID, at: datetime | None) -> None:
+    """Shut somebody out, or let them in again."""
+    await connection.execute(SET_DISABLED, person_id, at)
+
+
+async def end_refreshes(connection: Connection, person_id: UUID) -> None:
+    """End the log-ins of somebody's programs."""
+    await connection.execute(END_REFRESHES, person_id)

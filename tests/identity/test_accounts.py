@@ -1,0 +1,147 @@
+"""Accounts of people over HTTP: who may log in, and with which password."""
+
+from uuid import uuid4
+
+import pytest
+
+from adloom.core.actor import Role
+from adloom.core.ids import SystemIds
+from tests.support.builders import Json
+from tests.support.control import Client, ControlPlane, error_fields, problem
+
+PASSWORD = "a good password"
+
+
+def person_body(**fields: object) -> Json:
+    return {"email": "ann@example.com", "password": PASSWORD, "role": "viewer", **fields}
+
+
+async def token_of(client: Client, email: str = "ann@example.com", password: str = PASSWORD) -> str:
+    answer = await client.post("/auth/login", json={"email": email, "password": password})
+    assert answer.status_code == 200, answer.text
+    return answer.json()["accessToken"]
+
+
+async def test_an_account_that_is_made_can_log_in(control: ControlPlane, admin: Client) -> None:
+    made = await admin.made("/admin/accounts", person_body())
+    async with control.client(Authorization=f"Bearer {await token_of(admin)}") as ann:
+        me = (await ann.get("/admin/accounts/me")).json()
+
+    assert me == {"id": made["id"], "role": "viewer", "accountId": None}
+    assert made["disabledAt"] is None
+    assert PASSWORD not in str(made)
+
+
+async def test_accounts_are_searched_filtered_and_sorted(admin: Client) -> None:
+    for number, role in enumerate(("viewer", "admin", "viewer")):
+        await admin.made("/admin/accounts", person_body(email=f"p{number}@example.com", role=role))
+
+    found = (await admin.get("/admin/accounts", params={"search": "P0@"})).json()
+    viewers = (await admin.get("/admin/accounts", params={"role": "viewer", "sort": "-email"})).json()
+
+    assert [item["email"] for item in found["items"]] == ["p0@example.com"]
+    assert [item["email"] for item in viewers["items"]] == ["p2@example.com", "p0@example.com"]
+
+
+async def test_an_address_is_taken_once_however_it_is_written(admin: Client) -> None:
+    await admin.made("/admin/accounts", person_body())
+
+    answer = await admin.post("/admin/accounts", json=person_body(email="ANN@example.com"))
+
+    problem(answer, 409, "ACCOUNT_EMAIL_EXISTS")
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"email": "ann"}, "email"),
+        ({"email": "ann @example.com"}, "email"),
+        ({"password": "short"}, "password"),
+        ({"password": "x" * 2_000}, "password"),
+        ({"role": "owner"}, "role"),
+        ({"role": "advertiser"}, "accountId"),
+        ({"accountId": str(uuid4())}, "accountId"),
+    ],
+)
+async def test_what_is_wrong_with_a_new_account_is_said(fields: Json, field: str, admin: Client) -> None:
+    answer = await admin.post("/admin/accounts", json=person_body(**fields))
+
+    assert field in error_fields(problem(answer, 400, "VALIDATION_FAILED"))
+
+
+async def test_an_advertiser_logs_in_for_its_account(control: ControlPlane, admin: Client) -> None:
+    account_id = str(SystemIds().new())
+    await admin.made("/admin/accounts", person_body(role="advertiser", accountId=account_id))
+    async with control.client(Authorization=f"Bearer {await token_of(admin)}") as ann:
+        made = await ann.make_campaign()
+
+    assert made["advertiserId"] == account_id
+
+
+async def test_a_password_that_an_admin_sets_ends_every_log_in(admin: Client) -> None:
+    made = await admin.made("/admin/accounts", person_body())
+    pair = (await admin.post("/auth/login", json={"email": "ann@example.com", "password": PASSWORD})).json()
+
+    answer = await admin.put(f"/admin/accounts/{made['id']}/password", json={"password": "another password"})
+
+    assert answer.status_code == 204
+    problem(
+        await admin.post("/auth/refresh", json={"refreshToken": pair["refreshToken"]}), 401, "UNAUTHENTICATED"
+    )
+    assert await token_of(admin, password="another password")
+
+
+async def test_one_changes_ones_own_password_by_knowing_it(control: ControlPlane, admin: Client) -> None:
+    await admin.made("/admin/accounts", person_body())
+    body = {"currentPassword": PASSWORD, "newPassword": "another password"}
+    async with control.client(Authorization=f"Bearer {await token_of(admin)}") as ann:
+        wrong = await ann.put("/admin/accounts/me/password", json=body | {"currentPassword": "a guess"})
+        right = await ann.put("/admin/accounts/me/password", json=body)
+
+    assert error_fields(problem(wrong, 400, "VALIDATION_FAILED")) == {"currentPassword"}
+    assert right.status_code == 204
+    assert await token_of(admin, password="another password")
+
+
+async def test_a_token_of_the_command_line_has_no_password(admin: Client) -> None:
+    body = {"currentPassword": PASSWORD, "newPassword": "another password"}
+
+    problem(await admin.put("/admin/accounts/me/password", json=body), 403, "ACCOUNT_HAS_NO_PASSWORD")
+
+
+async def test_who_is_disabled_cannot_log_in_until_enabled(admin: Client) -> None:
+    made = await admin.made("/admin/accounts", person_body())
+    log_in = {"email": "ann@example.com", "password": PASSWORD}
+
+    disabled = (await admin.patch(f"/admin/accounts/{made['id']}/disable")).json()
+    problem(await admin.post("/auth/login", json=log_in), 401, "UNAUTHENTICATED")
+    enabled = (await admin.patch(f"/admin/accounts/{made['id']}/enable")).json()
+
+    assert disabled["disabledAt"] is not None
+    assert enabled["disabledAt"] is None
+    assert (await admin.post("/auth/login", json=log_in)).status_code == 200
+
+
+async def test_the_last_admin_cannot_be_disabled(admin: Client) -> None:
+    first = await admin.made("/admin/accounts", person_body(role="admin"))
+
+    problem(await admin.patch(f"/admin/accounts/{first['id']}/disable"), 409, "ACCOUNT_LAST_ADMIN")
+    await admin.made("/admin/accounts", person_body(role="admin", email="bob@example.com"))
+    assert (await admin.patch(f"/admin/accounts/{first['id']}/disable")).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["disable", "enable", "password"])
+async def test_an_account_that_there_is_not_is_not_found(path: str, admin: Client) -> None:
+    address = f"/admin/accounts/{SystemIds().new()}/{path}"
+    answer = await (
+        admin.put(address, json={"password": PASSWORD}) if path == "password" else admin.patch(address)
+    )
+
+    problem(answer, 404, "ACCOUNT_NOT_FOUND")
+
+
+@pytest.mark.parametrize("role", set(Role) - {Role.ADMIN})
+async def test_only_admins_see_accounts(role: Role, control: ControlPlane) -> None:
+    async with control.acting_as(role) as client:
+        problem(await client.get("/admin/accounts"), 403, "FORBIDDEN")
+        assert (await client.get("/admin/accounts/me")).json()["role"] == role.value
