@@ -34,6 +34,7 @@ TABLES = (
     "frequency_caps",
     "auction.auctions",
     "api_keys",
+    "users",
     "erased_users",
 )
 # What belongs to nobody, so that everybody may read it.
@@ -49,6 +50,7 @@ STOLEN: dict[str, dict[str, Any]] = {
     "/admin/targeting-rules/{rule_id}": {"value": ["AT"]},
     "/api/v1/admin/frequency/caps": {"adId": "{banner_id}", "maxImpressionsPerUser": 1},
     "/api/v1/admin/budget/campaigns/{campaign_id}/reset": {"reason": "Mine now"},
+    "/admin/accounts/{person_id}/password": {"password": "a stolen password"},
     "/admin/banners/{banner_id}/schedule": {"expiresAt": "2026-11-01T00:00:00Z"},
     "/admin/placements/{placement_id}": {"label": "Stolen", "isActive": False},
     "/admin/banners/{banner_id}": {"title": "Stolen", "isActive": False},
@@ -96,6 +98,9 @@ async def make_everything(control: ControlPlane) -> dict[str, str]:
     await fold_auctions(control.app.state.pool, auction)
     async with control.acting_as(Role.ADMIN) as admin:
         key = await admin.made("/admin/api-keys", {"name": "shop", "role": "viewer"})
+        person = await admin.made(
+            "/admin/accounts", {"email": "ann@example.com", "password": "a good password", "role": "viewer"}
+        )
         await admin.make_reference("brand", id=7)
     return {
         "advertiser_id": str(advertiser_id),
@@ -110,6 +115,10 @@ async def make_everything(control: ControlPlane) -> dict[str, str]:
         "banner_id": banner["id"],
         "campaign_id": campaign["id"],
         "key_id": key["id"],
+        "person_id": person["id"],
+        "letter_id": "1794720000000-0",
+        "queue_name": "banners",
+        "job_id": "banner-sync-2026-11-15T1200",
         "user_id": str(SystemIds().new()),
     }
 
@@ -189,7 +198,7 @@ async def test_a_list_shows_nothing_of_another_account(
         answer = await intruder.get(path, params=query)
 
     assert answer.status_code in {200, 403}, answer.text
-    named = [one for name, one in ids.items() if name not in {"kind", "reference_id"}]
+    named = [one for name, one in ids.items() if name not in {"kind", "reference_id", "queue_name"}]
     assert not any(one in answer.text for one in [*named, "4711"])
 
 

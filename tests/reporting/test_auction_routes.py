@@ -100,6 +100,7 @@ async def test_an_auction_is_read_with_its_bids_and_the_steps_that_removed_some(
         "ecpm": 7.0,
         "outcome": "lost",
         "removedBy": None,
+        "wouldHaveToBid": 9.0001,
     }
 
 
@@ -334,3 +335,20 @@ async def test_an_erased_readers_auctions_stay_without_the_reader(admin: Client,
     # What comes late is folded without them, too.
     await fold_auctions(pool, an_auction(uuid4()))
     assert (await read(admin, userId=str(USER)))["totalCount"] == 0
+
+
+async def test_a_bid_that_did_not_win_says_what_would_have(admin: Client, pool: Pool) -> None:
+    bids = (
+        a_bid()
+        + a_bid(banner=OTHER_BANNER, bid=7_000_000, ecpm=7_000_000, outcome=LOST)
+        + a_bid(banner=OTHER_BANNER, bid=300_000, is_per_click=True, ecpm=6_000_000, outcome=LOST)
+        + a_bid(banner=OTHER_BANNER, bid=1_000_000, ecpm=1_000_000, outcome=REMOVED)
+        + a_bid(banner=OTHER_BANNER, bid=8_000_000, ecpm=8_000_000, outcome=REMOVED + 1)
+    )
+    removed = (Removed("floor", 1), Removed("targeting:country", 1))
+    await fold_auctions(pool, an_auction(bids=bids, removed=removed, floor=Micros(2_000_000)))
+
+    found = await read(admin, f"{PATH}/{REQUEST}")
+
+    # A step over 9.00, and a click of fifty for the one that bids by it.
+    assert [bid["wouldHaveToBid"] for bid in found["bids"]] == [None, 9.0001, 0.4501, 9.0001, None]

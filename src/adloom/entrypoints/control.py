@@ -9,6 +9,7 @@ import msgspec
 from fastapi import FastAPI, Response
 
 import adloom.catalog.advertiser.api
+import adloom.catalog.assigned.api
 import adloom.catalog.assignment.api
 import adloom.catalog.banner.api
 import adloom.catalog.campaign.api
@@ -22,13 +23,20 @@ import adloom.catalog.targeting_rule.api
 import adloom.catalog.transfer.api
 import adloom.delivery.explain.api
 import adloom.delivery.explain.auction.api
+import adloom.delivery.explain.campaign.api
+import adloom.identity.account.api
 import adloom.identity.api
 import adloom.reporting.api
+import adloom.reporting.attention.api
 import adloom.reporting.auctions.api
 import adloom.reporting.budget.api
+import adloom.reporting.jobs.api
+import adloom.reporting.overview.api
 import adloom.reporting.privacy.api
 import adloom.reporting.rejected.api
 import adloom.reporting.spend.api
+import adloom.reporting.spend_day.api
+import adloom.reporting.system.api
 import adloom.sync.hierarchy.account.api
 import adloom.sync.hierarchy.ad.api
 import adloom.sync.hierarchy.adset.api
@@ -39,13 +47,16 @@ import adloom.sync.reports.api
 from adloom import VERSION
 from adloom.catalog.account.store import AccountRegister
 from adloom.catalog.changes import Catalog
+from adloom.catalog.schedule_sync import QUEUE as BANNERS_QUEUE
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import IdSource, SystemIds
 from adloom.delivery.openapi import delivery_paths
 from adloom.entrypoints import control_front, control_health
 from adloom.entrypoints.listeners import inherited_socket
 from adloom.entrypoints.process import run_process
+from adloom.entrypoints.projections import cursors, places
 from adloom.identity.authenticate import HeaderAuthenticator
+from adloom.identity.console_sessions import ConsoleSessions
 from adloom.identity.sessions import Sessions
 from adloom.reporting.spend.feed import SpendFeed
 from adloom.runtime.auth import Passwords
@@ -54,12 +65,16 @@ from adloom.runtime.http.middleware import RequestPipeline
 from adloom.runtime.http.openapi import described
 from adloom.runtime.http.rate_limit import RateLimiter
 from adloom.runtime.http.server import serve
+from adloom.runtime.jobs.queue import open_queue
 from adloom.runtime.metrics import Metrics
 from adloom.runtime.postgres import open_pool
 from adloom.runtime.sealing import Sealer
 from adloom.runtime.settings import ControlSettings, control_settings
 from adloom.runtime.valkey import open_valkey
-from adloom.sync.queue import open_stats_queue
+from adloom.runtime.vitals.model import Reading, shown_settings
+from adloom.runtime.vitals.tell import VitalsTeller, telling
+from adloom.sync.jobs import QUEUE as STATS_QUEUE
+from adloom.sync.queue import JobState, StatsQueue, open_stats_queue
 
 POOL_SIZE_MAX = 10
 DRAIN_SECONDS_MAX = 5
@@ -69,6 +84,7 @@ ROUTERS = (
     control_health.router,
     adloom.identity.api.auth_router,
     adloom.identity.api.api_keys_router,
+    adloom.identity.account.api.router,
     adloom.catalog.advertiser.api.router,
     adloom.catalog.publisher.api.router,
     adloom.catalog.site.api.router,
@@ -77,6 +93,7 @@ ROUTERS = (
     adloom.catalog.banner.api.router,
     adloom.catalog.campaign.api.router,
     adloom.catalog.assignment.api.router,
+    adloom.catalog.assigned.api.router,
     adloom.catalog.history.api.router,
     adloom.catalog.transfer.api.router,
     adloom.catalog.targeting_rule.api.router,
@@ -87,8 +104,14 @@ ROUTERS = (
     adloom.reporting.spend.api.router,
     adloom.reporting.auctions.api.router,
     adloom.reporting.budget.api.router,
+    adloom.reporting.spend_day.api.router,
+    adloom.reporting.jobs.api.router,
+    adloom.reporting.overview.api.router,
+    adloom.reporting.attention.api.router,
+    adloom.reporting.system.api.router,
     adloom.delivery.explain.api.router,
     adloom.delivery.explain.auction.api.router,
+    adloom.delivery.explain.campaign.api.router,
     adloom.sync.hierarchy.account.api.router,
     adloom.sync.hierarchy.sellpage.api.router,
     adloom.sync.hierarchy.campaign.api.router,
@@ -106,7 +129,7 @@ def main() -> None:
 
 async def control(settings: ControlSettings, metrics: Metrics) -> None:
     """Serve the control plane."""
-    app = build_control(settings, clock=SystemClock(), ids=SystemIds())
+    app = build_control(settings, clock=SystemClock(), ids=SystemIds(), has_console=True)
     metrics.counters(
         "adloom_control_requests", "Requests by their status.", "status", lambda: app.state.answered
     )
@@ -116,18 +139,33 @@ async def control(settings: ControlSettings, metrics: Metrics) -> None:
         "adloom_spend_listeners_cut_off", "Those that did not keep up with it.", lambda: feed.cut_off
     )
     listener = inherited_socket(settings.host, settings.port)
-    await serve(
-        app,
-        listener,
-        drain_seconds_max=DRAIN_SECONDS_MAX,
-        has_lifespan=True,
-        # Their answers would have no end.
-        before_drain=feed.close,
-    )
+    async with open_valkey(settings.services.redis_url) as valkey:
+        vitals = VitalsTeller(
+            valkey,
+            SystemClock(),
+            telemetry=settings.telemetry,
+            settings=shown_settings(settings),
+            read=lambda: Reading(requests=sum(app.state.answered.values())),
+        )
+        async with telling(vitals):
+            await serve(
+                app,
+                listener,
+                drain_seconds_max=DRAIN_SECONDS_MAX,
+                has_lifespan=True,
+                has_web_sockets=True,
+                # Their answers would have no end.
+                before_drain=feed.close,
+            )
 
 
 def build_control(
-    settings: ControlSettings, *, clock: Clock, ids: IdSource, passwords: Passwords | None = None
+    settings: ControlSettings,
+    *,
+    clock: Clock,
+    ids: IdSource,
+    passwords: Passwords | None = None,
+    has_console: bool = False,
 ) -> FastAPI:
     """Put the control plane together; it connects when it is started."""
     feed = SpendFeed()
@@ -139,14 +177,21 @@ def build_control(
             open_valkey(settings.services.redis_url) as valkey,
             feed.running(valkey),
             open_stats_queue(settings.services.redis_url) as stats_queue,
+            open_queue(BANNERS_QUEUE, settings.services.redis_url) as banner_jobs,
+            open_queue(STATS_QUEUE, settings.services.redis_url) as stats_jobs,
         ):
             app.state.pool = pool
             app.state.valkey = valkey
             app.state.stats_queue = stats_queue
+            app.state.job_queues = {queue.name: queue for queue in (banner_jobs, stats_jobs)}
+            app.state.failed_jobs = functools.partial(_failed_jobs, stats_queue)
+            app.state.ledger_cursors = functools.partial(cursors, places(pool, valkey), pool)
             app.state.catalog = Catalog(pool, valkey, clock=clock)
+            app.state.passwords = passwords or Passwords()
             app.state.sessions = Sessions(
-                pool, jwt_secret=settings.jwt_secret, passwords=passwords or Passwords(), ids=ids
+                pool, jwt_secret=settings.jwt_secret, passwords=app.state.passwords, ids=ids
             )
+            app.state.console_sessions = ConsoleSessions(pool, app.state.sessions)
             app.state.authenticator = HeaderAuthenticator(
                 pool, jwt_secret=settings.jwt_secret, clock=clock, accounts=AccountRegister(pool, clock)
             )
@@ -158,9 +203,12 @@ def build_control(
     app.state.ids = ids
     app.state.sealer = Sealer(settings.sealing_secrets) if settings.sealing_secrets else None
     app.state.public_url = settings.public_url
+    app.state.delivery_url = settings.delivery_url
     app.state.rate_limiter = RateLimiter(settings.rate_limit_permits_per_minute)
     app.state.trusted_proxies = settings.trusted_proxies
     app.state.auctions = settings.auctions
+    if has_console:
+        _add_console(app, settings, clock)
     answered: dict[str, int] = {}
     app.state.answered = answered
     app.add_middleware(
@@ -170,6 +218,17 @@ def build_control(
         is_https=settings.public_url.startswith("https://"),
     )
     return app
+
+
+async def _failed_jobs(stats_queue: StatsQueue) -> int:
+    return len(await stats_queue.listed(JobState.FAILED))
+
+
+def _add_console(app: FastAPI, settings: ControlSettings, clock: Clock) -> None:
+    # Not above: it takes a second to import, and who only wants the API's description needs none of it.
+    from adloom.console.mount import mount_console  # noqa: PLC0415
+
+    mount_console(app, clock=clock, jwt_secret=settings.jwt_secret, public_url=settings.public_url)
 
 
 def openapi_document() -> dict[str, Any]:

@@ -24,11 +24,14 @@ from adloom.delivery.limit import limited
 from adloom.delivery.publish import IndexKeeper
 from adloom.delivery.served import ServedTeller
 from adloom.delivery.shelves import Shelves
+from adloom.delivery.tag.pages import ScriptlessRoutes
+from adloom.delivery.tag.script import ScriptRoutes
 from adloom.entrypoints.auctions import make_auctions, make_stands, register_auctions
 from adloom.entrypoints.listeners import inherited_socket
 from adloom.entrypoints.model_metrics import register_model
 from adloom.entrypoints.process import run_process
 from adloom.entrypoints.spool import opened_spool
+from adloom.entrypoints.vitals import ServeFigures, delivery_teller
 from adloom.ledger.api import EventRoutes
 from adloom.ledger.append import LedgerAppender
 from adloom.ledger.networks import Networks
@@ -47,7 +50,9 @@ from adloom.runtime.postgres import open_pool
 from adloom.runtime.settings import DeliverySettings, delivery_settings
 from adloom.runtime.tracing import sampled
 from adloom.runtime.valkey import Valkey, open_valkey
+from adloom.runtime.vitals.tell import telling
 from adloom.sample.pages import sample_routes
+from adloom.sample.places import SLUGS
 
 POOL_SIZE_MAX = 3  # The keeper of the index, and health checks: requests never use the database.
 FIRST_INDEX_SECONDS_MAX = 10.0
@@ -104,30 +109,30 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
     ):
         health = DeliveryHealth(keeper, pool, valkey, clock, spool=spool)
         running = Running(clock, valkey, spool, appender, leases, models, keeper)
-        public, teller = _public_routes(settings, metrics, running)
-        routes = _behind_limit(public, settings, clock)
-        if settings.has_sample_pages:
-            routes += sample_routes()
-        routes.append(HotRoute(b"GET", b"/health/live", is_prefix=False, handler=_alive))
-        await serve(
-            PlainApp({"/health": health.ready, "/health/ready": health.ready}),
-            inherited_socket(settings.host, settings.port),
-            protocol=make_protocol(HotRoutes(routes)),
-            drain_seconds_max=DRAIN_SECONDS_MAX,
+        public, teller, figures = _public_routes(settings, metrics, running)
+        vitals = delivery_teller(
+            settings, valkey, clock, figures, keeper=keeper, appender=appender, spool=spool
         )
+        routes = [*_behind_limit(public, settings, clock), *ScriptRoutes().routes()]
+        if settings.has_sample_pages:
+            routes += sample_routes(lambda: _has_sample(keeper))
+        routes.append(HotRoute(b"GET", b"/health/live", is_prefix=False, handler=_alive))
+        async with telling(vitals):
+            await serve(
+                PlainApp({"/health": health.ready, "/health/ready": health.ready}),
+                inherited_socket(settings.host, settings.port),
+                protocol=make_protocol(HotRoutes(routes)),
+                drain_seconds_max=DRAIN_SECONDS_MAX,
+            )
         teller.flush()
 
 
 def _public_routes(
     settings: DeliverySettings, metrics: Metrics, running: Running
-) -> tuple[list[HotRoute], GatheringTeller]:
+) -> tuple[list[HotRoute], GatheringTeller, ServeFigures]:
     """Make what readers and their servers ask for, and show what becomes of it; tell who has to be flushed at the end."""
     clock, keeper, appender, leases = running.clock, running.keeper, running.appender, running.leases
-    keys = TokenKeys(
-        settings.token_secret,
-        older=settings.older_token_secrets,
-        lifetime=timedelta(seconds=settings.token_seconds),
-    )
+    keys = _token_keys(settings)
     contexts = ContextReader(opened_countries(settings.geoip_file), trusted=settings.trusted_proxies)
     watch = _watch(settings, contexts)
     offers = ServeRoutes(
@@ -164,13 +169,24 @@ def _public_routes(
     _register_leases(metrics, leases)
     register_auctions(metrics, auctions)
     register_model(metrics, running.models)
+    figures = ServeFigures(offers, auctions.routes)
+    figures.register(metrics)
     routes = [
-        *_traced(offers.routes(), "banners.serve"),
-        *_traced(auctions.routes.routes(), "ads.serve"),
+        *_traced(figures.measured(offers.routes()), "banners.serve"),
+        *_traced(figures.measured(auctions.routes.routes()), "ads.serve"),
         *events.routes(),
         *ad_events.routes(),
+        *ScriptlessRoutes(offers, events).routes(),
     ]
-    return routes, auctions.teller
+    return routes, auctions.teller, figures
+
+
+def _token_keys(settings: DeliverySettings) -> TokenKeys:
+    return TokenKeys(
+        settings.token_secret,
+        older=settings.older_token_secrets,
+        lifetime=timedelta(seconds=settings.token_seconds),
+    )
 
 
 @asynccontextmanager
@@ -214,6 +230,12 @@ def _watch(settings: DeliverySettings, contexts: ContextReader) -> Watch:
         data_centers=Networks(settings.data_centers),
         events_per_minute_max=settings.events_per_address_per_minute,
     )
+
+
+def _has_sample(keeper: IndexKeeper) -> bool:
+    """Tell whether there is anything of the sample to be asked for."""
+    by_slug = keeper.current.by_slug
+    return any(slug.encode() in by_slug for slug in SLUGS)
 
 
 def _alive(request: object) -> Answer:

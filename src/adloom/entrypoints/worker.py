@@ -37,6 +37,8 @@ from adloom.runtime.metrics import Metrics
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.settings import Telemetry, WorkerSettings, worker_settings
 from adloom.runtime.valkey import Valkey, open_valkey
+from adloom.runtime.vitals.model import shown_settings
+from adloom.runtime.vitals.tell import VitalsTeller
 from adloom.sync.jobs import QUEUE
 
 # One a projection, one each for learning and for looking after tables and ledger, three for brains, five for syncs, the
@@ -77,6 +79,7 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
         runs = [
             *_ledger_runs(settings, metrics, pool, valkey, clock),
             *job_runs(settings, metrics, Surroundings(pool, valkey, queue, clock, stats)),
+            VitalsTeller(valkey, clock, telemetry=settings.telemetry, settings=shown_settings(settings)).run,
         ]
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(run(stop)) for run in runs]

@@ -127,6 +127,9 @@ class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     rate_limit_permits_per_minute: int
     trusted_proxies: tuple[Network, ...]
     auctions: AuctionSettings = AuctionSettings()  # As delivery has them, to explain what it does.
+    delivery_url: str = (
+        f"http://127.0.0.1:{DELIVERY_PORT}"  # Where readers find it, for what publishers copy.
+    )
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,6 +166,11 @@ def control_settings(variables: Mapping[str, str]) -> ControlSettings:
 def worker_settings(variables: Mapping[str, str]) -> WorkerSettings:
     """Read the settings of a worker process."""
     return _checked(variables, _worker)
+
+
+def telemetry_settings(variables: Mapping[str, str]) -> Telemetry:
+    """Read how a process is seen that has no other settings."""
+    return _checked(variables, lambda environment: _telemetry(environment, "adloom"))
 
 
 def with_dotenv(variables: Mapping[str, str], path: Path) -> dict[str, str]:
@@ -235,6 +243,9 @@ def _control(environment: Environment) -> ControlSettings:
         rate_limit_permits_per_minute=_permits(environment) or LOGIN_PERMITS_PER_MINUTE,
         trusted_proxies=environment.networks("ADLOOM_TRUSTED_PROXIES"),
         auctions=_auctions(environment),
+        delivery_url=_public_url(
+            environment, "ADLOOM_DELIVERY_URL", _port(environment, "ADLOOM_DELIVERY_PORT", DELIVERY_PORT)
+        ),
     )
 
 

@@ -164,6 +164,7 @@ class BannerQuery(ListQuery):
     brand_id: Annotated[int | None, Field(ge=0, le=INT4_MAX)] = None
     category_id: Annotated[int | None, Field(ge=0, le=INT4_MAX)] = None
     tag: Text100 | None = None
+    advertiser_id: UUID | None = None
     include_deleted: bool = False
     search: Text255 | None = None
 
@@ -206,6 +207,7 @@ async def list_banners(
         tag=query.tag,
         search=query.search,
         includes_deleted=query.include_deleted,
+        advertiser_id=query.advertiser_id,
     )
     async with catalog.read() as connection:
         listed = await store.banners.page(connection, scope, filters, query.page_request)

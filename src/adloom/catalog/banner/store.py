@@ -1,5 +1,7 @@
 """SQL of banners."""
 
+from uuid import UUID
+
 from adloom.catalog.banner.model import Banner
 from adloom.catalog.changes import CatalogWrite, Noun
 from adloom.catalog.owned_table import OwnedTable
@@ -40,11 +42,13 @@ def matching(  # noqa: PLR0913 - an argument a filter, each by its name
     tag: str | None,
     search: str | None,
     includes_deleted: bool,
+    advertiser_id: UUID | None = None,
 ) -> Filters:
     """Filter a list of banners."""
     filters = Filters()
     filters.add_given("it.is_active = {}", is_active)
     filters.add_given("it.source = {}", source)
+    filters.add_given("owner.public_id = {}", advertiser_id)
     filters.add_given("it.schedule_status = {}", schedule_status)
     filters.add_given("it.brand_id = {}", brand_id)
     filters.add_given("it.category_id = {}", category_id)

@@ -101,6 +101,7 @@ class CampaignQuery(ListQuery):
 
     status: CampaignStatus | None = None
     source: Source | None = None
+    advertiser_id: UUID | None = None
     include_deleted: bool = False
     search: Text255 | None = None
 
@@ -139,6 +140,7 @@ async def list_campaigns(
         source=query.source,
         search=query.search,
         includes_deleted=query.include_deleted,
+        advertiser_id=query.advertiser_id,
     )
     async with catalog.read() as connection:
         listed = await store.campaigns.page(connection, scope, filters, query.page_request)

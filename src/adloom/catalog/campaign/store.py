@@ -1,5 +1,7 @@
 """SQL of campaigns."""
 
+from uuid import UUID
+
 from adloom.catalog.campaign.lifecycle import CampaignStatus
 from adloom.catalog.campaign.model import Campaign
 from adloom.catalog.changes import Noun
@@ -19,12 +21,18 @@ campaigns = OwnedTable(
 
 
 def matching(
-    *, status: CampaignStatus | None, source: Source | None, search: str | None, includes_deleted: bool
+    *,
+    status: CampaignStatus | None,
+    source: Source | None,
+    search: str | None,
+    includes_deleted: bool,
+    advertiser_id: UUID | None = None,
 ) -> Filters:
     """Filter a list of campaigns."""
     filters = Filters()
     filters.add_given("it.status = {}", status)
     filters.add_given("it.source = {}", source)
+    filters.add_given("owner.public_id = {}", advertiser_id)
     filters.add_search(("it.name", "it.description", "it.advertiser_name"), search)
     if not includes_deleted:
         filters.add("it.deleted_at IS NULL")

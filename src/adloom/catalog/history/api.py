@@ -40,6 +40,9 @@ class AuditQuery(ListQuery):
     sort: Text255 = "-at"
     noun: Text100 | None = None
     noun_id: Text255 | None = None
+    campaign_id: Annotated[
+        UUID | None, Field(description="With its links, assignments and targeting rules.")
+    ] = None
     subject: Text255 | None = None
     since: Annotated[Moment | None, BeforeValidator(_begin_of_day), Field(alias="from")] = None
     before: Annotated[Moment | None, BeforeValidator(_end_of_day), Field(alias="to")] = None
@@ -80,6 +83,7 @@ async def list_audit_entries(
         subject=query.subject,
         since=query.since,
         before=query.before,
+        campaign_id=query.campaign_id,
     )
     async with catalog.read() as connection:
         return page_of(AuditAnswer, await store.page(connection, filters, query.page_request), query)

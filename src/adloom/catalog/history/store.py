@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from typing import Final
+from uuid import UUID
 
 import msgspec
 
@@ -26,6 +27,16 @@ NOUNS_OF: Final = {
     Role.PUBLISHER: ("publisher", "site", "placement"),
 }
 
+# Links and assignments have the campaign at the beginning of their names; a rule tells its own when it is made.
+OF_A_CAMPAIGN: Final = """
+    (it.noun = 'campaign' AND it.noun_id = {}
+     OR it.noun IN ('link', 'assignment') AND starts_with(it.noun_id, {})
+     OR it.noun = 'targeting_rule' AND it.noun_id IN (
+        SELECT made.noun_id FROM audit_entries AS made
+         WHERE made.noun = 'targeting_rule' AND made.action = 'create'
+           AND made.changes #>> '{{campaignId,to}}' = {}))
+"""
+
 
 def matching(  # noqa: PLR0913 - what an entry may be looked for by
     actor: Actor,
@@ -35,6 +46,7 @@ def matching(  # noqa: PLR0913 - what an entry may be looked for by
     subject: str | None,
     since: datetime | None,
     before: datetime | None,
+    campaign_id: UUID | None = None,
 ) -> Filters:
     """Filter the trail; an account finds what is about its own things, whoever did it."""
     filters = Filters()
@@ -45,6 +57,8 @@ def matching(  # noqa: PLR0913 - what an entry may be looked for by
     filters.add_given("it.subject = {}", subject)
     filters.add_given("it.at >= {}", since)
     filters.add_given("it.at < {}", before)
+    if campaign_id is not None:
+        filters.add(OF_A_CAMPAIGN, str(campaign_id), f"{campaign_id}/", str(campaign_id))
     return filters
 
 

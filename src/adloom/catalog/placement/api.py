@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, ClassVar
 from uuid import UUID
 
-from fastapi import Query, status
+from fastapi import Query, Request, status
 from pydantic import AfterValidator, Field
 
 from adloom.catalog.access import new_owner
@@ -117,6 +117,18 @@ class PlacementAnswer(Answer):
     deleted_at: None = None
 
 
+class TagAnswer(Answer):
+    """What a publisher copies into a page."""
+
+    slug: str
+    script_url: str
+    html: Annotated[
+        str, Field(description="Two lines: the script, once a page, and the placement where it shall be.")
+    ]
+    frame_html: Annotated[str, Field(description="For pages that run no script of ours.")]
+    page_url: Annotated[str, Field(description="A page with this placement and nothing else, to try it.")]
+
+
 class PlacementQuery(ListQuery):
     """What a list of placements may be narrowed to."""
 
@@ -125,6 +137,8 @@ class PlacementQuery(ListQuery):
     is_active: bool | None = None
     layout_type: Layout | None = None
     delivery: Delivery | None = None
+    publisher_id: UUID | None = None
+    site_id: UUID | None = None
     search: Text255 | None = None
 
 
@@ -159,6 +173,8 @@ async def list_placements(
         layout_type=query.layout_type,
         delivery=query.delivery,
         search=query.search,
+        publisher_id=query.publisher_id,
+        site_id=query.site_id,
     )
     async with catalog.read() as connection:
         listed = await store.placements.page(connection, scope, filters, query.page_request)
@@ -172,6 +188,25 @@ async def read_placement(
     """Read a placement."""
     async with catalog.read() as connection:
         return PlacementAnswer.model_validate(await store.placements.find(connection, scope, placement_id))
+
+
+@router.get("/{placement_id}/tag")
+async def read_tag(
+    placement_id: UUID, request: Request, scope: PublisherReads, catalog: CatalogOfTheApp
+) -> TagAnswer:
+    """Read what to put into a page, so that the placement is on it."""
+    async with catalog.read() as connection:
+        placement = await store.placements.find(connection, scope, placement_id)
+    origin: str = request.app.state.delivery_url
+    # A slug has small letters, digits and hyphens only: it needs no escaping.
+    slug, page_url = placement.slug, f"{origin}/serve/{placement.slug}.html"
+    return TagAnswer(
+        slug=slug,
+        script_url=f"{origin}/tag.js",
+        html=f'<script async src="{origin}/tag.js"></script>\n<div data-adloom="{slug}"></div>',
+        frame_html=f'<iframe src="{page_url}" title="Advertisement" style="border: 0; width: 100%"></iframe>',
+        page_url=page_url,
+    )
 
 
 @router.patch("/{placement_id}")

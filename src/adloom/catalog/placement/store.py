@@ -2,6 +2,7 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from uuid import UUID
 
 import asyncpg
 
@@ -69,14 +70,22 @@ placements = OwnedTable(
 )
 
 
-def matching(
-    *, is_active: bool | None, layout_type: Layout | None, delivery: Delivery | None, search: str | None
+def matching(  # noqa: PLR0913 - an argument a filter, each by its name
+    *,
+    is_active: bool | None,
+    layout_type: Layout | None,
+    delivery: Delivery | None,
+    search: str | None,
+    publisher_id: UUID | None = None,
+    site_id: UUID | None = None,
 ) -> Filters:
     """Filter a list of placements."""
     filters = Filters()
     filters.add_given("it.is_active = {}", is_active)
     filters.add_given("it.layout_type = {}", layout_type)
     filters.add_given("it.delivery = {}", delivery)
+    filters.add_given("owner.public_id = {}", publisher_id)
+    filters.add_given("it.site_id = (SELECT id FROM sites WHERE public_id = {})", site_id)
     filters.add_search(("it.slug", "it.label", "it.page_context"), search)
     return filters
 

@@ -56,6 +56,7 @@ class SiteQuery(ListQuery):
 
     SORTABLE: ClassVar = store.SORTABLE
 
+    publisher_id: UUID | None = None
     search: Text255 | None = None
 
 
@@ -88,7 +89,7 @@ async def list_sites(
 ) -> Page[SiteAnswer]:
     """List sites."""
     async with catalog.read() as connection:
-        filters = store.matching(search=query.search)
+        filters = store.matching(search=query.search, publisher_id=query.publisher_id)
         listed = await store.sites.page(connection, scope, filters, query.page_request)
     return page_of(SiteAnswer, listed, query)
 

@@ -3,6 +3,7 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import datetime
+from uuid import UUID
 
 import asyncpg
 
@@ -26,9 +27,10 @@ PLACEMENTS = Naming(
 sites = OwnedTable(Site, table="sites", noun="site", owner=Role.PUBLISHER, not_found=SiteNotFoundError)
 
 
-def matching(*, search: str | None) -> Filters:
+def matching(*, search: str | None, publisher_id: UUID | None = None) -> Filters:
     """Filter a list of sites."""
     filters = Filters()
+    filters.add_given("owner.public_id = {}", publisher_id)
     filters.add_search(("it.domain", "it.name"), search)
     return filters
 

@@ -4,7 +4,7 @@ from typing import Annotated
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Path, Query, Request
 from pydantic import Field
 
 from adloom.core.actor import Role
@@ -16,12 +16,17 @@ from adloom.pacing.schedule import zone_named
 from adloom.runtime.http.dependencies import CurrentActor, Database, GuardedRoute, Now
 from adloom.runtime.http.hot import HotRequest
 from adloom.runtime.http.openapi import problems
-from adloom.runtime.http.shapes import Answer
+from adloom.runtime.http.shapes import Answer, Moment
 from adloom.targeting.context import Context, context_hash
 
 OWN_HEADERS = frozenset({b"authorization", b"x-api-key"})  # They say who asks, not for whom.
 
 UTC_ZONE = ZoneInfo("UTC")
+
+AskedMoment = Annotated[
+    Moment | None,
+    Query(description="As if it were this moment; counts and budgets stand as they do now."),
+]
 
 _contexts = ContextReader()
 
@@ -71,12 +76,13 @@ router = APIRouter(
 
 
 @router.get("/{slug}")
-async def explain(
+async def explain(  # noqa: PLR0913, PLR0917 - what the framework hands in
     slug: Annotated[str, Path(max_length=100)],
     request: Request,
     actor: CurrentActor,
     pool: Database,
     now: Now,
+    at: AskedMoment = None,
 ) -> Explanation:
     """Say of every candidate why it is shown or not, for a reader with these headers or parameters.
 
@@ -93,8 +99,9 @@ async def explain(
     if found is None:
         raise PlacementNotFoundError("There is no placement with this slug.")
     zone = zone_named(found.rows.placement.timezone) or UTC_ZONE
-    context = _contexts.context_of(as_reader(request), zone, now)
-    verdicts = explained(found.rows, context, counts=found.counts, budgets=found.budgets, now=now)
+    moment = at or now
+    context = _contexts.context_of(as_reader(request), zone, moment)
+    verdicts = explained(found.rows, context, counts=found.counts, budgets=found.budgets, now=moment)
     if actor.role is Role.ADVERTISER:
         verdicts = [one for one in verdicts if found.owners.get(one.campaign_id) == actor.account_id]
     return _explanation(verdicts, context)

@@ -126,7 +126,7 @@ def removal_of(row: AssignmentRow, facts: Facts) -> Reason | None:
     if (row.starts_at is not None and now < row.starts_at) or (
         row.ends_at is not None and row.ends_at <= now
     ):
-        return campaign_dates_reason(row, now)
+        return campaign_dates_reason(row.starts_at, row.ends_at, now)
     rule = first_failing(row.rules, facts.context)
     if rule is not None:
         return rule_reason(rule, facts.context)

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from adloom.delivery.caps import IMPRESSION_CAP
-from adloom.delivery.rows import AssignmentRow, Caps, Standing
+from adloom.delivery.rows import Caps, Standing
 from adloom.pacing.schedule import Schedule
 from adloom.pacing.schedule_window import Closed
 from adloom.targeting.context import Context
@@ -139,18 +139,18 @@ SUBJECTS: Final = {
 }
 
 
-def campaign_dates_reason(row: AssignmentRow, now: datetime) -> Reason:
+def campaign_dates_reason(starts_at: datetime | None, ends_at: datetime | None, now: datetime) -> Reason:
     """Explain a campaign that is before its start or after its end."""
-    if row.starts_at is not None and now < row.starts_at:
+    if starts_at is not None and now < starts_at:
         return Reason(
             "campaign_dates",
-            f"The campaign starts at {_moment(row.starts_at)}.",
+            f"The campaign starts at {_moment(starts_at)}.",
             "Wait for it, or move startsAt of the campaign to an earlier time.",
         )
-    assert row.ends_at is not None
+    assert ends_at is not None
     return Reason(
         "campaign_dates",
-        f"The campaign was over at {_moment(row.ends_at)}.",
+        f"The campaign was over at {_moment(ends_at)}.",
         "Move endsAt of the campaign to a later time.",
     )
 

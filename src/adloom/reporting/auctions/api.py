@@ -21,6 +21,7 @@ from adloom.reporting.auctions.model import (
     WholeAuction,
     hidden,
     whole_hidden,
+    with_bids_to_win,
 )
 from adloom.runtime.http.dependencies import Database, GuardedRoute
 from adloom.runtime.http.openapi import problems
@@ -113,6 +114,10 @@ class BidAnswer(Answer):
     ecpm: float | None
     outcome: Annotated[str, Field(json_schema_extra={"enum": ["won", "lost", "removed"]})]
     removed_by: Annotated[str | None, Field(description="The step that took it out, as `explain` names it.")]
+    would_have_to_bid: Annotated[
+        float | None,
+        Field(description="An own bid that would have won, of who was outbid or under the floor."),
+    ]
 
 
 class WholeAuctionAnswer(AuctionAnswer):
@@ -205,7 +210,7 @@ async def read_auction(auction_id: UUID, scope: AdvertiserReads, pool: Database)
 
 
 async def _seen(connection: Connection, auction_id: UUID, own: Sequence[UUID] | None) -> WholeAuction:
-    auction = await store.find(connection, auction_id, own)
+    auction = with_bids_to_win(await store.find(connection, auction_id, own))
     return auction if own is None else whole_hidden(auction, frozenset(own))
 
 

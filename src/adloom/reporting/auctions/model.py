@@ -9,9 +9,16 @@ from uuid import UUID
 
 import msgspec
 
+from adloom.auction.bid import CTR_ONE, QUALITY_ONE, BidType, Ctr, Quality
+from adloom.auction.price import least_ecpm, lowest_bid
 from adloom.core.errors import NotFoundError
+from adloom.core.money import Micros
 
 REMOVED: Final = "removed"
+LOST: Final = "lost"
+FLOOR: Final = "floor"
+MICROS: Final = 1_000_000
+STEP: Final = 100  # In micros: bids and what is recorded have four places.
 
 
 class AuctionNotFoundError(NotFoundError):
@@ -54,6 +61,7 @@ class Bid(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ecpm: float | None = None
     outcome: str
     removed_by: str | None = None
+    would_have_to_bid: float | None = None
 
 
 class Auction(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +115,33 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
     key: str | UUID | datetime
     statistics: Statistics
+
+
+def with_bids_to_win(auction: WholeAuction) -> WholeAuction:
+    """Tell of each bid that the winner, or the floor, was too high for what would have been enough."""
+    bids = [
+        msgspec.structs.replace(bid, would_have_to_bid=_bid_to_win(bid, auction))
+        if bid.outcome == LOST or bid.removed_by == FLOOR
+        else bid
+        for bid in auction.bids
+    ]
+    return msgspec.structs.replace(auction, bids=bids)
+
+
+def _bid_to_win(bid: Bid, auction: WholeAuction) -> float | None:
+    if bid.bid_type is None or bid.predicted_ctr is None or bid.quality_score is None:
+        return None
+    needed = least_ecpm(Micros(int(auction.floor_cpm * MICROS)))
+    if auction.winning_ecpm is not None:
+        # What is recorded is rounded, and who was older is not recorded: a step more is enough in any case.
+        needed = Micros(max(needed, int(auction.winning_ecpm * MICROS) + STEP))
+    lowest = lowest_bid(
+        BidType(bid.bid_type),
+        needed,
+        ctr=Ctr(round(bid.predicted_ctr * CTR_ONE)),
+        quality=Quality(round(bid.quality_score * QUALITY_ONE)),
+    )
+    return None if lowest is None else -(-lowest // STEP) * STEP / MICROS
 
 
 def hidden(auction: Auction, own: Set[UUID]) -> Auction:

@@ -55,6 +55,11 @@ class PatientProtocol(HttpToolsProtocol):
         self._arrived()
         super().on_message_complete()
 
+    def handle_websocket_upgrade(self) -> None:
+        """Give the connection away: whoever has it now waits as long as it likes."""
+        self._arrived()
+        super().handle_websocket_upgrade()
+
     def _expect(self, seconds: float) -> None:
         self._arrived()
         self._deadline = self.loop.call_later(seconds, self.transport.abort)

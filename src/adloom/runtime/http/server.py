@@ -14,6 +14,7 @@ from adloom.runtime.http.patience import PatientProtocol
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 KEEP_ALIVE_SECONDS_MAX = 30
+WEB_SOCKET_BYTES_MAX = 1024 * 1024  # What people type into a form is far from it.
 
 
 class GracefulServer(uvicorn.Server):
@@ -59,13 +60,15 @@ async def serve(  # noqa: PLR0913 - what servers differ in
     drain_seconds_max: int,
     protocol: type[asyncio.Protocol] = PatientProtocol,
     has_lifespan: bool = False,
+    has_web_sockets: bool = False,
     before_drain: Callable[[], None] | None = None,
 ) -> None:
     """Serve an app on a listening socket until told to stop."""
     config = uvicorn.Config(
         app,
         http=protocol,
-        ws="none",
+        ws="websockets-sansio" if has_web_sockets else "none",
+        ws_max_size=WEB_SOCKET_BYTES_MAX,
         lifespan="on" if has_lifespan else "off",
         # Logs are written in one place, `runtime.logs`.
         log_config=None,

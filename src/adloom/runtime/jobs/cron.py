@@ -31,6 +31,9 @@ class Cron:
         except StopIteration as error:
             raise CronError("it names a day that never comes") from error
 
+    def __str__(self) -> str:
+        return self.expression
+
     def next_after(self, moment: datetime) -> datetime:
         """Tell the first moment after one."""
         return next(CronSim(self.expression, moment))

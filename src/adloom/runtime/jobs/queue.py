@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Final, cast
 
 import bullmq
@@ -10,6 +11,7 @@ import msgspec
 from bullmq.types import KeepJobs
 
 from adloom.runtime.jobs.connection import PREFIX, jobs_client
+from adloom.runtime.listing import Listed
 
 ATTEMPTS_MAX: Final = 5
 BACKOFF_MILLISECONDS: Final = 1_000  # 1, 2, 4 and 8 s between the attempts.
@@ -36,6 +38,32 @@ class DeadJob(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int
     reason: str
     died_at: datetime
+
+
+class ListedState(StrEnum):
+    """Where a job is."""
+
+    WAITING = "waiting"
+    ACTIVE = "active"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+class ListedJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as somebody who looks sees it; `progress` is the share that is done."""
+
+    id: str
+    name: str
+    state: ListedState
+    attempts: int
+    progress: float
+    error: str | None
+    put_at: datetime
+    ended_at: datetime | None
+
+
+# What people call waiting is more than one list of BullMQ's.
+WAITING: Final = ("waiting", "prioritized", "delayed", "paused")
 
 
 class JobQueue:
@@ -96,6 +124,20 @@ class JobQueue:
             for job in jobs
         ]
 
+    async def listed(self, state: ListedState, *, first: int, count_max: int) -> Listed[ListedJob]:
+        """List a part of the jobs in a state, the last first."""
+        kinds = list(WAITING) if state is ListedState.WAITING else [state.value]
+        counts = cast("dict[str, int]", await self._queue.getJobCounts(*kinds))
+        # Each list of the library's is cut by itself, so that several are read from their beginning.
+        begin = first if len(kinds) == 1 else 0
+        found = cast(
+            "list[bullmq.Job | None]",
+            await self._queue.getJobs(kinds, begin, first + count_max - 1, False),  # noqa: FBT003 - the library's order
+        )
+        jobs = sorted((_listed(job, state) for job in found if job is not None), key=_newest, reverse=True)
+        begin = 0 if len(kinds) == 1 else first
+        return Listed(items=jobs[begin : begin + count_max], total_count=sum(counts.values()))
+
     async def retry(self, job_id: str, *, died_before: datetime | None = None) -> bool:
         """Put a dead job back with all its attempts; False where no such job lies dead, or not for long enough."""
         job = await self._queue.getJob(job_id)
@@ -128,3 +170,20 @@ async def open_queue(
 
 def _moment(milliseconds: int | None) -> datetime:
     return datetime.fromtimestamp(int(milliseconds or 0) / 1000, UTC)
+
+
+def _listed(job: bullmq.Job, state: ListedState) -> ListedJob:
+    return ListedJob(
+        id=str(job.id),
+        name=job.name,
+        state=state,
+        attempts=job.attemptsMade,
+        progress=float(job.progress) if isinstance(job.progress, int | float) else 0.0,
+        error=job.failedReason or None,
+        put_at=_moment(job.timestamp),
+        ended_at=_moment(job.finishedOn) if job.finishedOn else None,
+    )
+
+
+def _newest(job: ListedJob) -> tuple[datetime, str]:
+    return job.ended_at or job.put_at, job.id

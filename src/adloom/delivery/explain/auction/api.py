@@ -18,7 +18,7 @@ from adloom.core.money import Micros, decimal_from_micros
 from adloom.delivery.auction.frequency import Capped
 from adloom.delivery.auction.request import CONTEXT_KEYS_MAX, DEFAULT_TYPE, NOBODY, Reader, reader_of
 from adloom.delivery.context import ContextReader
-from adloom.delivery.explain.api import as_reader
+from adloom.delivery.explain.api import AskedMoment, as_reader
 from adloom.delivery.explain.auction.store import MarketRows, read
 from adloom.delivery.explain.auction.verdict import Explained, Facts, Judged, explained
 from adloom.delivery.explain.verdict import Outcome
@@ -115,6 +115,7 @@ async def explain_auction(  # noqa: PLR0913, PLR0917 - what the framework hands 
     now: Now,
     valkey: Annotated[Valkey, Depends(_valkey)],
     settings: Annotated[AuctionSettings, Depends(_settings)],
+    at: AskedMoment = None,
 ) -> ExplainedAuction:
     """Say of every candidate why it would win an auction or not, and what it would have had to bid.
 
@@ -129,16 +130,17 @@ async def explain_auction(  # noqa: PLR0913, PLR0917 - what the framework hands 
             "No active placement of this slug or placementType is filled by auction."
         )
     zones = {one.placement.timezone for one in market.placements}
+    moment = at or now
     found = explained(
         market.placements,
         Facts(
-            contexts={zone: _context_of(asked, reader, zone, now) for zone in zones},
-            scorers=await _scorers(market, asked, reader, valkey, now),
+            contexts={zone: _context_of(asked, reader, zone, moment) for zone in zones},
+            scorers=await _scorers(market, asked, reader, valkey, moment),
             counts=market.counts,
             budgets=market.budgets,
             seen_enough=await _seen_enough(market, body.user_id, valkey, settings, now),
             own_bids=OwnBids(settings.own_bids),
-            now=now,
+            now=moment,
         ),
     )
     return _shown(found, scope.account_id)

@@ -1,0 +1,61 @@
+"""SQL of who shows what where. Deleted campaigns and banners show nothing, so they are left out."""
+
+from uuid import UUID
+
+import msgspec
+
+from adloom.catalog.access import Scope
+from adloom.catalog.assigned.model import Assigned
+from adloom.runtime.listing import Filters, Listed, PageRequest
+from adloom.runtime.postgres import Connection
+
+TABLES = """
+    campaign_placements AS link
+    JOIN campaigns AS campaign ON campaign.id = link.campaign_id AND campaign.deleted_at IS NULL
+    JOIN placements AS placement ON placement.id = link.placement_id
+    LEFT JOIN advertisers AS owner ON owner.id = campaign.advertiser_id
+    LEFT JOIN (
+        banner_assignments AS it JOIN banners AS banner ON banner.id = it.banner_id AND banner.deleted_at IS NULL
+    ) ON it.campaign_id = link.campaign_id AND it.placement_id = link.placement_id
+"""
+COLUMNS = """
+    campaign.public_id AS campaign_id, campaign.name AS campaign_name, campaign.status AS campaign_status,
+    placement.public_id AS placement_id, placement.slug AS placement_slug, placement.label AS placement_label,
+    placement.layout_type AS placement_layout_type, placement.delivery AS placement_delivery,
+    placement.is_active AS is_placement_active, link.is_active AS is_link_active,
+    link.updated_at AS link_updated_at,
+    banner.public_id AS banner_id, banner.title AS banner_title, banner.primary_image_url AS banner_image_url,
+    banner.is_active AS is_banner_active, it.display_order, it.weight, it.is_fallback, it.fallback_priority,
+    it.is_active, it.override_cta_label, it.override_cta_url, it.override_headline, it.override_subheadline,
+    it.transition_duration_ms, it.updated_at
+"""
+# As delivery fills a placement, but for what it finds out about each request.
+ORDER = """
+    placement.label, placement.id, it.is_fallback, it.display_order, it.weight DESC NULLS LAST,
+    campaign.priority DESC, campaign.id, it.banner_id
+"""
+
+
+async def page(  # noqa: PLR0913 - an argument a filter, each by its name
+    connection: Connection,
+    scope: Scope,
+    request: PageRequest,
+    *,
+    campaign_id: UUID | None,
+    placement_id: UUID | None,
+    banner_id: UUID | None,
+) -> Listed[Assigned]:
+    """Read a page of what the campaigns of a scope show, and where."""
+    filters = Filters()
+    filters.add_given("campaign.public_id = {}", campaign_id)
+    filters.add_given("placement.public_id = {}", placement_id)
+    filters.add_given("banner.public_id = {}", banner_id)
+    filters.add_given("owner.public_id = {}", scope.account_id)
+    where = f"FROM {TABLES} WHERE {filters.sql}"
+    total: int = await connection.fetchval(f"SELECT count(*) {where}", *filters.values)
+    rows = await connection.fetch(
+        f"SELECT {COLUMNS} {where} ORDER BY {ORDER}"
+        f" LIMIT {request.size:d} OFFSET {(request.number - 1) * request.size:d}",
+        *filters.values,
+    )
+    return Listed(items=[msgspec.convert(dict(row), Assigned) for row in rows], total_count=total)

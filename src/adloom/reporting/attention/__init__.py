@@ -1,0 +1,1 @@
+"""What needs attention: found by looking, with what to do about it."""

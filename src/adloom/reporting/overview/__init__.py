@@ -1,0 +1,1 @@
+"""The figures of the first page: how everything goes, now and over time."""

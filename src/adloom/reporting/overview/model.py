@@ -1,0 +1,106 @@
+"""The spans that the first page shows, and the points that they are made of. Pure."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from adloom.core.money import Micros, paisa_from_micros
+
+HOUR: Final = timedelta(hours=1)
+DAY: Final = timedelta(days=1)
+SHARE_PLACES: Final = 6
+
+
+class Span(StrEnum):
+    """How far back is looked."""
+
+    TODAY = "today"
+    LAST_24_HOURS = "24h"
+    LAST_7_DAYS = "7d"
+
+    @property
+    def step(self) -> timedelta:
+        """How much one point stands for."""
+        return DAY if self is Span.LAST_7_DAYS else HOUR
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True):
+    """What happened in an hour or a day; None is not known, or not the asker's to know."""
+
+    begins_at: datetime
+    impressions: int = 0
+    clicks: int = 0
+    spend: Micros = Micros(0)
+    revenue: Micros | None = None
+    requests: int | None = None
+    filled: int | None = None
+
+    @property
+    def ctr(self) -> float:
+        """Tell the share of impressions that were clicked."""
+        return round(self.clicks / self.impressions, SHARE_PLACES) if self.impressions else 0.0
+
+    @property
+    def fill(self) -> float | None:
+        """Tell the share of requests that were filled."""
+        return (
+            round(self.filled / self.requests, SHARE_PLACES)
+            if self.requests and self.filled is not None
+            else None
+        )
+
+    @property
+    def spend_paisa(self) -> int:
+        """What was charged, in hundredths."""
+        return paisa_from_micros(self.spend)
+
+    @property
+    def revenue_paisa(self) -> int | None:
+        """What came in, in hundredths."""
+        return None if self.revenue is None else paisa_from_micros(self.revenue)
+
+
+def begins(span: Span, *, now: datetime) -> list[datetime]:
+    """Tell when each point of a span begins; hours and days are those of UTC, the present one is the last."""
+    midnight = datetime.combine(now.date(), time(0), UTC)
+    match span:
+        case Span.TODAY:
+            return [midnight + HOUR * number for number in range(now.hour + 1)]
+        case Span.LAST_24_HOURS:
+            last = midnight + HOUR * now.hour
+            return [last - HOUR * back for back in range(23, -1, -1)]
+        case Span.LAST_7_DAYS:
+            return [midnight - DAY * back for back in range(6, -1, -1)]
+
+
+def key_of(key: date) -> datetime:
+    """Tell when the hour or day of a row begins."""
+    if isinstance(key, datetime):
+        return key
+    return datetime.combine(key, time(0), UTC)
+
+
+def summed(points: Sequence[Point]) -> Point:
+    """Add points up."""
+    return Point(
+        begins_at=points[0].begins_at,
+        impressions=sum(one.impressions for one in points),
+        clicks=sum(one.clicks for one in points),
+        spend=Micros(sum(one.spend for one in points)),
+        revenue=_micros(one.revenue for one in points),
+        requests=_sum(one.requests for one in points),
+        filled=_sum(one.filled for one in points),
+    )
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _micros(values: Iterable[Micros | None]) -> Micros | None:
+    total = _sum(values)
+    return None if total is None else Micros(total)

@@ -1,0 +1,1 @@
+"""How the installation itself is doing: processes, ledger, dead letters, settings."""

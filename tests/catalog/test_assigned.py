@@ -1,0 +1,156 @@
+"""Who shows what where, over all campaigns; and what a publisher copies into a page."""
+
+import uuid
+
+from adloom.core.actor import Role
+from tests.support.control import Client, ControlPlane, problem
+
+
+async def test_assignments_are_listed_with_the_names_of_what_they_join(admin: Client) -> None:
+    placement = await admin.make_placement(label="Hero", slug="hero", layoutType="half_pair")
+    banner, campaign = await admin.make_banner(title="Leaves"), await admin.make_campaign(name="Autumn")
+    await admin.link(campaign, placement)
+    await admin.assign(campaign, placement, banner, weight=7, overrideHeadline="Now")
+
+    answer = (await admin.get("/admin/assignments", params={"placementId": placement["id"]})).json()
+
+    [row] = answer["items"]
+    assert answer["totalCount"] == 1
+    assert (row["campaignName"], row["campaignStatus"]) == ("Autumn", "draft")
+    assert (row["placementLabel"], row["placementSlug"]) == ("Hero", "hero")
+    assert (row["placementLayoutType"], row["placementDelivery"]) == ("half_pair", "direct")
+    assert (row["bannerTitle"], row["bannerImageUrl"]) == ("Leaves", banner["primaryImageUrl"])
+    assert (row["weight"], row["displayOrder"], row["overrideHeadline"]) == (7, 0, "Now")
+
+
+async def test_they_stand_in_the_order_in_which_slots_are_filled(admin: Client) -> None:
+    placement, campaign = await admin.make_placement(), await admin.make_campaign()
+    await admin.link(campaign, placement)
+    wanted = [
+        {"displayOrder": 0, "weight": 200},
+        {"displayOrder": 0, "weight": 100},
+        {"displayOrder": 1, "weight": 900},
+        {"displayOrder": 0, "weight": 999, "isFallback": True},
+    ]
+    banners = [await admin.make_banner() for _ in wanted]
+    for number in (2, 0, 3, 1):
+        await admin.assign(campaign, placement, banners[number], **wanted[number])
+
+    answer = (await admin.get("/admin/assignments", params={"campaignId": campaign["id"]})).json()
+
+    assert [row["bannerId"] for row in answer["items"]] == [banner["id"] for banner in banners]
+
+
+async def test_a_link_without_banners_is_listed_too(admin: Client) -> None:
+    placement, campaign = await admin.make_placement(), await admin.make_campaign()
+    await admin.link(campaign, placement)
+
+    [row] = (await admin.get("/admin/assignments", params={"campaignId": campaign["id"]})).json()["items"]
+
+    assert (row["placementId"], row["bannerId"], row["weight"]) == (placement["id"], None, None)
+
+
+async def test_what_is_deleted_shows_nothing(admin: Client) -> None:
+    placement, campaign, other = (
+        await admin.make_placement(),
+        await admin.make_campaign(),
+        await admin.make_campaign(),
+    )
+    banner = await admin.make_banner()
+    for one in (campaign, other):
+        await admin.link(one, placement)
+        await admin.assign(one, placement, banner)
+    await admin.delete(f"/admin/campaigns/{other['id']}")
+    used = (await admin.get("/admin/assignments", params={"bannerId": banner["id"]})).json()
+    await admin.delete(f"/admin/banners/{banner['id']}")
+
+    left = (await admin.get("/admin/assignments", params={"placementId": placement["id"]})).json()
+
+    assert [row["campaignId"] for row in used["items"]] == [campaign["id"]]
+    assert [row["bannerId"] for row in left["items"]] == [None]
+
+
+async def test_pages_of_the_list_follow_each_other(admin: Client) -> None:
+    placement, campaign = await admin.make_placement(), await admin.make_campaign()
+    await admin.link(campaign, placement)
+    for _ in range(3):
+        await admin.assign(campaign, placement, await admin.make_banner())
+
+    pages = [
+        (await admin.get("/admin/assignments", params={"page": page, "pageSize": 2})).json()
+        for page in (1, 2)
+    ]
+
+    assert [len(page["items"]) for page in pages] == [2, 1]
+    assert pages[0]["totalPages"] == 2
+
+
+async def test_an_advertiser_lists_its_own_and_a_publisher_none(control: ControlPlane, admin: Client) -> None:
+    placement = await admin.make_placement()
+    async with control.acting_as(Role.ADVERTISER) as advertiser:
+        campaign, banner = await advertiser.make_campaign(), await advertiser.make_banner()
+        await advertiser.link(campaign, placement)
+        await advertiser.assign(campaign, placement, banner)
+        own = (await advertiser.get("/admin/assignments")).json()
+    async with control.acting_as(Role.ADVERTISER) as other:
+        others = (await other.get("/admin/assignments")).json()
+    async with control.acting_as(Role.PUBLISHER) as publisher:
+        refused = await publisher.get("/admin/assignments")
+
+    assert [row["bannerId"] for row in own["items"]] == [banner["id"]]
+    assert others["items"] == []
+    problem(refused, 403, "FORBIDDEN")
+
+
+async def test_lists_are_narrowed_to_an_owner(admin: Client) -> None:
+    advertiser, publisher = await admin.make_advertiser(), await admin.make_publisher()
+    campaign = await admin.make_campaign(advertiserId=advertiser["id"])
+    banner = await admin.make_banner(advertiserId=advertiser["id"])
+    site = await admin.make_site(publisherId=publisher["id"])
+    placement = await admin.make_placement(publisherId=publisher["id"], siteId=site["id"])
+    await admin.make_campaign()
+    await admin.make_banner()
+    await admin.make_placement(siteId=(await admin.make_site())["id"])
+
+    async def ids(path: str, **query: str) -> list[str]:
+        return [row["id"] for row in (await admin.get(path, params=query)).json()["items"]]
+
+    assert await ids("/admin/campaigns", advertiserId=advertiser["id"]) == [campaign["id"]]
+    assert await ids("/admin/banners", advertiserId=advertiser["id"]) == [banner["id"]]
+    assert await ids("/admin/sites", publisherId=publisher["id"]) == [site["id"]]
+    assert await ids("/admin/placements", publisherId=publisher["id"]) == [placement["id"]]
+    assert await ids("/admin/placements", siteId=site["id"]) == [placement["id"]]
+    assert await ids("/admin/placements", siteId=str(uuid.uuid4())) == []
+
+
+async def test_the_tag_of_a_placement_is_two_lines(admin: Client) -> None:
+    placement = await admin.make_placement(slug="home-hero")
+
+    tag = (await admin.get(f"/admin/placements/{placement['id']}/tag")).json()
+
+    assert tag["html"].splitlines() == [
+        '<script async src="http://127.0.0.1:8080/tag.js"></script>',
+        '<div data-adloom="home-hero"></div>',
+    ]
+    assert tag["pageUrl"] == "http://127.0.0.1:8080/serve/home-hero.html"
+    assert tag["pageUrl"] in tag["frameHtml"]
+
+
+async def test_the_trail_of_a_campaign_has_what_hangs_on_it(admin: Client) -> None:
+    campaign, other = await admin.make_campaign(), await admin.make_campaign()
+    placement, banner = await admin.make_placement(), await admin.make_banner()
+    rules = [await admin.make_rule(one) for one in (campaign, other)]
+    await admin.link(campaign, placement)
+    await admin.assign(campaign, placement, banner)
+    for rule in rules:
+        await admin.delete(f"/admin/targeting-rules/{rule['id']}")
+
+    trail = (await admin.get("/admin/audit", params={"campaignId": campaign["id"]})).json()
+
+    assert [(entry["noun"], entry["action"]) for entry in trail["items"]] == [
+        ("targeting_rule", "delete"),
+        ("assignment", "create"),
+        ("link", "create"),
+        ("targeting_rule", "create"),
+        ("campaign", "create"),
+    ]

@@ -1,0 +1,108 @@
+"""The queues of background jobs over HTTP: to look at, and to try again what has failed."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from adloom.catalog.schedule_sync import QUEUE
+from adloom.core.actor import Role
+from adloom.runtime.jobs.queue import JobQueue, open_queue
+from adloom.runtime.jobs.worker import HopelessJobError, Job, JobWorker
+from tests.support.builders import Json
+from tests.support.control import Client, ControlPlane, problem
+from tests.support.eventually import eventually
+
+PATH = f"/admin/jobs/{QUEUE}"
+
+
+async def _fail(job: Job) -> None:
+    raise HopelessJobError(f"{job.id} is hopeless")
+
+
+@pytest.fixture
+async def queue(redis_url: str) -> AsyncGenerator[JobQueue]:
+    async with open_queue(QUEUE, redis_url) as queue:
+        yield queue
+
+
+@contextlib.asynccontextmanager
+async def a_failing_worker(redis_url: str) -> AsyncGenerator[JobWorker]:
+    worker = JobWorker(QUEUE, redis_url, {"work": _fail})
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(worker.run(stop))
+        try:
+            yield worker
+        finally:
+            stop.set()
+
+
+async def listed(client: Client, **params: str) -> Json:
+    answer = await client.get(PATH, params=params)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_queues_tell_how_much_is_in_them(admin: Client, queue: JobQueue) -> None:
+    await queue.put("work", job_id="one")
+    await queue.put("work", job_id="two", priority=3)
+
+    answer = (await admin.get("/admin/jobs")).json()
+
+    assert answer == {
+        "items": [
+            {"name": "banners", "waiting": 2, "active": 0, "delayed": 0, "failed": 0},
+            {"name": "stats-sync", "waiting": 0, "active": 0, "delayed": 0, "failed": 0},
+        ]
+    }
+
+
+async def test_jobs_are_listed_page_by_page_in_one_state(admin: Client, queue: JobQueue) -> None:
+    for number in range(3):
+        await queue.put("work", job_id=f"plain-{number}")
+        await queue.put("work", job_id=f"later-{number}", priority=3)
+
+    first = await listed(admin, state="waiting", pageSize="4")
+    second = await listed(admin, state="waiting", pageSize="4", page="2")
+
+    assert (first["totalCount"], first["totalPages"], len(first["items"]), len(second["items"])) == (
+        6,
+        2,
+        4,
+        2,
+    )
+    assert {job["id"] for page in (first, second) for job in page["items"]} == {
+        f"{kind}-{number}" for kind in ("plain", "later") for number in range(3)
+    }
+    assert (await listed(admin))["items"] == []
+
+
+async def test_a_failed_job_says_why_and_is_tried_again_by_an_admin(
+    admin: Client, control: ControlPlane, queue: JobQueue, redis_url: str
+) -> None:
+    async with a_failing_worker(redis_url) as worker:
+        await queue.put("work", job_id="one")
+        await queue.put("work", job_id="two")
+        await eventually(lambda: worker.dead == 2, seconds=20)
+
+    [first, _] = (await listed(admin))["items"]
+    assert (first["state"], first["error"]) == ("failed", f"{first['id']} is hopeless")
+    async with control.acting_as(Role.VIEWER) as viewer:
+        assert (await listed(viewer))["totalCount"] == 2
+        problem(await viewer.post(f"{PATH}/one/retry"), 403, "FORBIDDEN")
+        problem(await viewer.post(f"{PATH}/retry"), 403, "FORBIDDEN")
+
+    assert (await admin.post(f"{PATH}/one/retry")).json() == {"retried": 1}
+    assert (await admin.post(f"{PATH}/retry")).json() == {"retried": 1}
+
+    assert (await listed(admin, state="waiting"))["totalCount"] == 2
+    problem(await admin.post(f"{PATH}/one/retry"), 409, "JOB_NOT_FAILED")
+
+
+async def test_other_roles_and_other_queues_are_refused(admin: Client, control: ControlPlane) -> None:
+    problem(await admin.get("/admin/jobs/nothing"), 404, "QUEUE_NOT_FOUND")
+    async with control.acting_as(Role.ADVERTISER) as advertiser:
+        problem(await advertiser.get("/admin/jobs"), 403, "FORBIDDEN")
+        problem(await advertiser.get(PATH), 403, "FORBIDDEN")

@@ -1,0 +1,63 @@
+"""Measuring hot routes."""
+
+import asyncio
+
+from adloom.runtime.http.hot import Answer, HotHandler, HotRequest, HotRoute
+from adloom.runtime.http.timing import SAMPLES_MAX, ServeTimes
+
+REQUEST = HotRequest(b"GET", b"/")
+
+
+def answer_at_once(_request: HotRequest) -> Answer:
+    return Answer(b"")
+
+
+def a_route(handler: HotHandler = answer_at_once) -> HotRoute:
+    return HotRoute(b"GET", b"/", is_prefix=False, handler=handler)
+
+
+def test_nothing_is_known_before_the_first_call() -> None:
+    assert ServeTimes().quantile(0.5) is None
+
+
+def test_one_call_in_so_many_is_measured_and_each_is_answered() -> None:
+    times, calls = ServeTimes(one_in=4), 0
+
+    def handle(_request: HotRequest) -> Answer:
+        nonlocal calls
+        calls += 1
+        return Answer(b"", str(calls).encode())
+
+    route = times.measured(a_route(handle))
+    answers = [route.handler(REQUEST) for _ in range(9)]
+
+    assert [answer.body for answer in answers if isinstance(answer, Answer)] == [
+        str(number).encode() for number in range(1, 10)
+    ]
+    assert times.samples == 3
+
+
+def test_only_the_last_samples_are_kept() -> None:
+    times = ServeTimes(one_in=1)
+    route = times.measured(a_route())
+    for _ in range(SAMPLES_MAX + 10):
+        route.handler(REQUEST)
+
+    assert times.samples == SAMPLES_MAX
+    assert (times.quantile(0.0) or 0) <= (times.quantile(0.5) or 0) <= (times.quantile(1.0) or 0)
+
+
+async def test_an_answer_that_comes_later_is_measured_when_it_comes() -> None:
+    times = ServeTimes(one_in=1)
+    future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+    def answer_later(_request: HotRequest) -> asyncio.Future[Answer]:
+        return future
+
+    times.measured(a_route(answer_later)).handler(REQUEST)
+    before = times.samples
+
+    future.set_result(Answer(b""))
+    await asyncio.sleep(0)
+
+    assert (before, times.samples) == (0, 1)

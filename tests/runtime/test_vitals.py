@@ -1,0 +1,122 @@
+"""What processes tell of themselves over Valkey."""
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+
+from adloom.core.clock import ManualClock
+from adloom.runtime.settings import Telemetry, worker_settings
+from adloom.runtime.valkey import Valkey
+from adloom.runtime.vitals.keys import HOUR, MINUTE, PROCESSES
+from adloom.runtime.vitals.model import GONE_AFTER, MASK, Reading, shown_settings
+from adloom.runtime.vitals.read import FORGOTTEN_AFTER, VitalsReader
+from adloom.runtime.vitals.tell import VitalsTeller
+from tests.support.builders import NOON
+
+SECRET = "a-secret-that-is-long-enough-for-this"
+
+
+class Counter:
+    """What a process has served so far."""
+
+    def __init__(self) -> None:
+        self.requests = self.filled = 0
+
+    def serve(self, requests: int, *, filled: int) -> None:
+        self.requests += requests
+        self.filled += filled
+
+    def read(self) -> Reading:
+        return Reading(requests=self.requests, filled=self.filled, index_version=7)
+
+
+def a_teller(
+    valkey: Valkey, clock: ManualClock, counter: Counter, process: str = "delivery-1"
+) -> VitalsTeller:
+    telemetry = Telemetry(
+        process=process, log_level="info", log_format="json", metrics_port=None, otlp_endpoint=None
+    )
+    return VitalsTeller(
+        valkey, clock, telemetry=telemetry, settings={"port": "8080"}, read=counter.read, is_serving=True
+    )
+
+
+async def test_a_process_is_known_while_it_is_heard_of(valkey: Valkey) -> None:
+    clock, counter = ManualClock(NOON), Counter()
+    reader = VitalsReader(valkey)
+    await a_teller(valkey, clock, counter).tell()
+
+    [known] = await reader.processes(now=NOON)
+
+    assert (known.process, known.kind, known.reading.index_version) == ("delivery-1", "delivery", 7)
+    assert await reader.settings() == {known.id: {"port": "8080"}}
+    assert await reader.processes(now=NOON + GONE_AFTER) == []
+
+
+async def test_who_is_long_gone_is_forgotten(valkey: Valkey) -> None:
+    await a_teller(valkey, ManualClock(NOON), Counter()).tell()
+
+    await VitalsReader(valkey).processes(now=NOON + FORGOTTEN_AFTER + timedelta(seconds=1))
+
+    assert await valkey.hlen(PROCESSES) == 0  # pyright: ignore[reportGeneralTypeIssues]  the stubs know both kinds of client
+
+
+async def test_a_process_that_stops_takes_its_name_off_the_list(valkey: Valkey) -> None:
+    clock, stop = ManualClock(NOON), asyncio.Event()
+    reader = VitalsReader(valkey)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(a_teller(valkey, clock, Counter()).run(stop))
+        async with asyncio.timeout(30):
+            while not await reader.processes(now=NOON):  # noqa: ASYNC110 - it is told by another task, over Valkey
+                await asyncio.sleep(0.01)
+        stop.set()
+
+    assert await reader.processes(now=NOON) == []
+
+
+async def test_what_all_processes_serve_is_counted_by_minute_and_hour(valkey: Valkey) -> None:
+    clock, one, other = ManualClock(NOON), Counter(), Counter()
+    tellers = [a_teller(valkey, clock, one), a_teller(valkey, clock, other, "delivery-2")]
+    for requests in (10, 5):
+        one.serve(requests, filled=requests)
+        other.serve(requests, filled=0)
+        for teller in tellers:
+            await teller.tell()
+        clock.advance(timedelta(minutes=1))
+
+    reader, now = VitalsReader(valkey), NOON + timedelta(minutes=1)
+    minutes = await reader.traffic(MINUTE, count=3, now=now)
+    [hour] = await reader.traffic(HOUR, count=1, now=now)
+
+    assert [(minute.requests, minute.filled) for minute in minutes] == [(0, 0), (20, 10), (10, 5)]
+    assert (hour.begins_at, hour.requests, hour.filled) == (NOON, 30, 15)
+
+
+async def test_the_rate_is_that_of_the_last_seconds(valkey: Valkey) -> None:
+    clock, counter = ManualClock(NOON), Counter()
+    teller = a_teller(valkey, clock, counter)
+    await teller.tell()
+    counter.serve(30, filled=30)
+    clock.advance(timedelta(seconds=2))
+    await teller.tell()
+
+    [known] = await VitalsReader(valkey).processes(now=clock.now())
+
+    assert known.requests_per_second == 15
+
+
+def test_settings_are_shown_without_their_secrets(tmp_path: Path) -> None:
+    settings = worker_settings(
+        {
+            "DATABASE_URL": f"postgresql://adloom:{SECRET}@db/adloom",
+            "REDIS_URL": f"redis://:{SECRET}@valkey/0",
+            "ADLOOM_SECRET": SECRET,
+            "ADLOOM_DATA_DIR": str(tmp_path),
+        }
+    )
+
+    shown = shown_settings(settings)
+
+    assert SECRET not in str(shown)
+    assert (shown["services.database_url"], shown["sealing_secrets"]) == (MASK, MASK)
+    assert (shown["schedule_sync_cron"], shown["meta_url"]) == ("* * * * *", "")
