@@ -122,9 +122,17 @@ class ControlPlane:
 
 
 @asynccontextmanager
-async def running_control(settings: ControlSettings) -> AsyncGenerator[ControlPlane]:
+async def running_control(
+    settings: ControlSettings, *, has_console: bool = False
+) -> AsyncGenerator[ControlPlane]:
     clock = ManualClock(NOON)
-    app = build_control(settings, clock=clock, ids=SystemIds(), passwords=Passwords(FAST_PASSWORDS))
+    app = build_control(
+        settings,
+        clock=clock,
+        ids=SystemIds(),
+        passwords=Passwords(FAST_PASSWORDS),
+        has_console=has_console,
+    )
     async with app.router.lifespan_context(app):
         yield ControlPlane(app, clock)
 

@@ -1,0 +1,1 @@
+"""The console: pages for people, made of what the admin API tells and takes."""

@@ -1,0 +1,74 @@
+// The console's own script: colours of the theme, remembered in this browser; it runs before anything is painted.
+(() => {
+  "use strict";
+  const KEY = "adloom-theme";
+  const root = document.documentElement;
+  const system = matchMedia("(prefers-color-scheme: dark)");
+
+  const chosen = () => {
+    try {
+      return localStorage.getItem(KEY);
+    } catch {
+      return null;
+    }
+  };
+
+  const apply = () => {
+    const isDark = (chosen() ?? (system.matches ? "dark" : "light")) === "dark";
+    root.dataset.theme = isDark ? "dark" : "light";
+    globalThis.Quasar?.Dark?.set(isDark);
+    // Charts are painted with colours of their own: the server sends them again.
+    globalThis.emitEvent?.("adloom_theme");
+  };
+
+  globalThis.adloom = {
+    // The present value of a colour of the theme, for charts.
+    ink: (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim(),
+    // The same, but see-through: areas under lines.
+    wash(name, share) {
+      const [red, green, blue] = adloom.ink(name).match(/[0-9a-f]{2}/gi).map((part) => parseInt(part, 16));
+      return `rgba(${red}, ${green}, ${blue}, ${share})`;
+    },
+    switchTheme() {
+      try {
+        localStorage.setItem(KEY, root.dataset.theme === "dark" ? "light" : "dark");
+      } catch {
+        // A browser that keeps nothing switches for this page only.
+      }
+      apply();
+    },
+    // The state of a table in the address, without a page load.
+    address(query) {
+      history.replaceState(history.state, "", query ? `?${query}` : location.pathname);
+    },
+    // What had the focus before a table was painted anew gets it again.
+    refocus(selector) {
+      requestAnimationFrame(() => document.querySelector(selector)?.focus());
+    },
+    reveal(selector) {
+      document.querySelector(selector)?.scrollIntoView({ inline: "center", block: "nearest" });
+    },
+    number: (value) => Number(value).toLocaleString("en-US", { maximumFractionDigits: 2 }),
+    percent: (value) => `${(Number(value) * 100).toLocaleString("en-US", { maximumFractionDigits: 2 })}%`,
+    // Sums come in hundredths.
+    money: (value) => (Number(value) / 100).toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 }),
+    millis: (value) => `${Number(value).toLocaleString("en-US", { maximumFractionDigits: 3 })} ms`,
+    // Shows a sum on an axis in few characters.
+    brief: (value) => Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: Math.abs(value) < 1 ? 2 : 1 }).format(value),
+  };
+
+  apply();
+  system.addEventListener("change", apply);
+  document.addEventListener("DOMContentLoaded", () => {
+    globalThis.Quasar?.Dark?.set(root.dataset.theme === "dark");
+  });
+  // What nobody sees need not be read anew.
+  document.addEventListener("visibilitychange", () => globalThis.emitEvent?.("adloom_visible", !document.hidden));
+  // A row of a table leads where its first link leads, unless something else in it was meant.
+  document.addEventListener("click", (event) => {
+    const row = event.target.closest?.("tr[data-href]");
+    if (!row || event.target.closest("a, button, input, label, .q-btn") || getSelection()?.toString()) return;
+    if (event.metaKey || event.ctrlKey) open(row.dataset.href, "_blank", "noopener");
+    else location.assign(row.dataset.href);
+  });
+})();

@@ -1,0 +1,119 @@
+"""The console's way to the admin API: the control plane's own app, called in process as the one who is logged in.
+
+So roles, ownership, validation and the words of errors are the API's, and the console has no rights of its own.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import httpx
+import msgspec
+from starlette.types import ASGIApp
+
+Json = dict[str, Any]
+# Asked before each call; raises where the log-in has ended.
+TokenSource = Callable[[bool], Awaitable[str]]
+
+CALL_SECONDS_MAX: Final = 30.0
+ORIGIN: Final = "http://console.internal"
+
+
+class SessionEndedError(Exception):
+    """Nobody is logged in any more: the log-in is over, or was ended elsewhere."""
+
+
+class ProblemError(Exception):
+    """The API has refused, in its own words; `fields` has what is wrong with each field."""
+
+    def __init__(self, *, status: int, code: str, message: str, fields: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.fields = dict(fields)
+
+
+class ApiClient:
+    """Calls the API; each call says who asks anew, so that a log-out counts at once."""
+
+    def __init__(self, app: ASGIApp, token_source: TokenSource) -> None:
+        self._client = httpx.AsyncClient(
+            transport=httpx.ASGITransport(app), base_url=ORIGIN, timeout=CALL_SECONDS_MAX
+        )
+        self._token_source = token_source
+
+    async def get(self, path: str, **query: object) -> Json:
+        """Read; what is None is not asked for, lists are sent once for each of their values."""
+        return await self._called("GET", path, query=query)
+
+    async def get_text(self, path: str, **query: object) -> str:
+        """Read what is not JSON, such as a sheet."""
+        return (await self._answered("GET", path, query=query)).text
+
+    async def post(self, path: str, body: object = None, **query: object) -> Json:
+        """Make something, or do something."""
+        return await self._called("POST", path, query=query, body=body)
+
+    async def put(self, path: str, body: object = None) -> Json:
+        """Set something."""
+        return await self._called("PUT", path, body=body)
+
+    async def patch(self, path: str, body: object = None) -> Json:
+        """Change something."""
+        return await self._called("PATCH", path, body=body)
+
+    async def delete(self, path: str) -> None:
+        """Take something away."""
+        await self._answered("DELETE", path)
+
+    async def _called(
+        self, method: str, path: str, *, query: Mapping[str, object] | None = None, body: object = None
+    ) -> Json:
+        answer = await self._answered(method, path, query=query, body=body)
+        decoded: Any = msgspec.json.decode(answer.content) if answer.content else {}
+        # A few routes answer a bare list.
+        return {"items": decoded} if isinstance(decoded, list) else decoded
+
+    async def _answered(
+        self, method: str, path: str, *, query: Mapping[str, object] | None = None, body: object = None
+    ) -> httpx.Response:
+        token = await self._token_source(method != "GET")
+        headers = {"Authorization": f"Bearer {token}"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        answer = await self._client.request(
+            method,
+            path,
+            params=httpx.QueryParams(tuple(_query(query or {}))),
+            content=None if body is None else msgspec.json.encode(body),
+            headers=headers,
+        )
+        if answer.is_error:
+            raise problem_of(answer)
+        return answer
+
+
+def problem_of(answer: httpx.Response) -> ProblemError:
+    """Take the problem out of an answer."""
+    try:
+        body: Json = msgspec.json.decode(answer.content, type=dict[str, Any])
+    except msgspec.DecodeError:
+        body = {}
+    return ProblemError(
+        status=answer.status_code,
+        code=body.get("errorCode", ""),
+        message=body.get("message") or answer.reason_phrase,
+        fields={entry["field"]: entry["message"] for entry in body.get("errors", [])},
+    )
+
+
+def _query(query: Mapping[str, object]) -> list[tuple[str, str]]:
+    pairs: list[tuple[str, str]] = []
+    for name, value in query.items():
+        values: list[object] = list(value) if isinstance(value, list | tuple) else [value]  # pyright: ignore[reportUnknownArgumentType]  whatever it has
+        pairs += [(name, _text(one)) for one in values if one is not None]
+    return pairs
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

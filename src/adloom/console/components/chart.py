@@ -1,0 +1,153 @@
+"""Charts in the colours of the theme, and small ones that are only a line."""
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+from markupsafe import Markup
+from nicegui import ui
+
+SPARK_WIDTH: Final = 100
+SPARK_HEIGHT: Final = 30
+COLOURS: Final = 6
+NEARLY_WHOLE: Final = 0.6
+QUARTER: Final = 0.25
+
+Unit = Literal["number", "percent", "money", "millis"]
+
+
+class Series(msgspec.Struct, frozen=True, kw_only=True):
+    """One line, or one set of bars; `axis` 1 is measured on the right."""
+
+    name: str
+    values: Sequence[float | None]
+    kind: Literal["line", "bar"] = "line"
+    unit: Unit = "number"
+    axis: int = 0
+    colour: int = 0  # 1 to 6; 0 takes the next.
+    is_stacked: bool = False
+    is_dashed: bool = False
+    has_area: bool = False
+
+
+class Chart:
+    """A chart over names or moments; `update` replaces its figures without a flash."""
+
+    def __init__(
+        self, labels: Sequence[str], series: Sequence[Series], *, classes: str = "", description: str = ""
+    ) -> None:
+        self._element = ui.echart(_options(labels, series)).classes(f"al-chart {classes}")
+        self._element.props(f'role="img" aria-label="{Markup.escape(description)}"')
+        # Colours are read when the chart is painted, so it is painted anew in another theme.
+        ui.on("adloom_theme", self._element.update)
+
+    def update(self, labels: Sequence[str], series: Sequence[Series]) -> None:
+        """Show other figures."""
+        self._element.options.clear()
+        self._element.options.update(_options(labels, series))
+        self._element.update()
+
+
+def spark(values: Sequence[float | None]) -> Markup:
+    """Draw a line without any words."""
+    known = [(index, value) for index, value in enumerate(values) if value is not None]
+    if len(known) < 2:  # noqa: PLR2004 - a line has two ends
+        return Markup('<div class="al-spark"></div>')
+    top = max(value for _, value in known) or 1
+    step = SPARK_WIDTH / (len(values) - 1)
+    points = [
+        f"{index * step:.1f},{SPARK_HEIGHT - value / top * (SPARK_HEIGHT - 3):.1f}" for index, value in known
+    ]
+    line = "L".join(points)
+    first, last = known[0][0] * step, known[-1][0] * step
+    return Markup(
+        '<div class="al-spark"><svg viewBox="0 0 {w} {h}" preserveAspectRatio="none" aria-hidden="true">'
+        '<path class="area" d="M{first:.1f},{h}L{line}L{last:.1f},{h}Z"/><path class="line" d="M{line}"/></svg></div>'
+    ).format(w=SPARK_WIDTH, h=SPARK_HEIGHT, line=line, first=first, last=last)
+
+
+def _options(labels: Sequence[str], series: Sequence[Series]) -> dict[str, Any]:
+    axes = sorted({one.axis for one in series})
+    units: dict[int, Unit] = {one.axis: one.unit for one in reversed(series)}
+    quiet = "adloom.ink('quiet')"
+    return {
+        "animationDuration": 300,
+        "textStyle": {"fontFamily": "system-ui, sans-serif"},
+        "grid": {"left": 8, "right": 20, "top": 36 if len(series) > 1 else 14, "bottom": 4, "containLabel": True},
+        "legend": {
+            "type": "scroll", "show": len(series) > 1, "left": 0, "top": 0, "icon": "roundRect", "itemWidth": 12, "itemHeight": 4,
+            "textStyle": {":color": quiet},
+        },
+        "tooltip": {
+            "trigger": "axis",
+            "confine": True,
+            ":backgroundColor": "adloom.ink('card')",
+            ":borderColor": "adloom.ink('line')",
+            "textStyle": {":color": "adloom.ink('ink')", "fontSize": 13},
+        },
+        "xAxis": {
+            "type": "category",
+            "data": list(labels),
+            "boundaryGap": any(one.kind == "bar" for one in series),
+            "axisTick": {"show": False},
+            "axisLine": {"lineStyle": {":color": "adloom.ink('line')"}},
+            "axisLabel": {":color": quiet, "hideOverlap": True},
+        },
+        "yAxis": [
+            {
+                "type": "value",
+                "splitNumber": 4,
+                "max": _top(series, axis),
+                "interval": QUARTER if _top(series, axis) else None,
+                "minInterval": 1 if units.get(axis, "number") == "number" else None,
+                "axisLabel": {":color": quiet, ":formatter": _axis_formatter(units.get(axis, "number"))},
+                "splitLine": {"show": axis == 0, "lineStyle": {":color": "adloom.ink('line')"}},
+            }
+            for axis in range(max(axes, default=0) + 1)
+        ],
+        "series": [_series(one, index) for index, one in enumerate(series)],
+    }  # fmt: skip
+
+
+def _series(series: Series, index: int) -> dict[str, Any]:
+    colour = f"c{series.colour or index % COLOURS + 1}"
+    return {
+        "name": series.name,
+        "type": series.kind,
+        "data": list(series.values),
+        "yAxisIndex": series.axis,
+        "stack": f"stack-{series.axis}" if series.is_stacked else None,
+        # A line of one point would not be seen.
+        "showSymbol": sum(value is not None for value in series.values) == 1,
+        "symbolSize": 6,
+        "barMaxWidth": 28,
+        "itemStyle": {
+            ":color": f"adloom.ink('{colour}')",
+            "borderRadius": [3, 3, 0, 0] if series.kind == "bar" else 0,
+        },
+        "lineStyle": {"width": 2, "type": "dashed" if series.is_dashed else "solid"},
+        "areaStyle": {":color": f"adloom.wash('{colour}', 0.12)"} if series.has_area else None,
+        "tooltip": {":valueFormatter": f"(value) => value == null ? '' : adloom.{series.unit}(value)"},
+    }
+
+
+def _top(series: Sequence[Series], axis: int) -> int | None:
+    """Bound an axis of shares that come near the whole: there is no 120 %."""
+    shares = [
+        value
+        for one in series
+        if one.axis == axis and one.unit == "percent"
+        for value in one.values
+        if value is not None
+    ]
+    return 1 if shares and NEARLY_WHOLE < max(shares) <= 1 else None
+
+
+def _axis_formatter(unit: Unit) -> str:
+    match unit:
+        case "money":
+            return "(value) => adloom.brief(value / 100)"
+        case "percent":
+            return "(value) => adloom.percent(value)"
+        case _:
+            return "(value) => adloom.brief(value)"

@@ -1,0 +1,108 @@
+"""What is wrong with what somebody types, in the words of the API, before the API has to say it."""
+
+import re
+from collections.abc import Callable
+from datetime import datetime, time
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from adloom.catalog.banner.model import COLOR_PATTERN
+from adloom.catalog.placement.model import SLUG_PATTERN
+from adloom.console.words import catalog as words
+from adloom.core.errors import ValidationFailedError
+from adloom.pacing.recurrence_rule import recurrence_of
+from adloom.targeting.values import domain_of
+
+INTEGER_MAX: Final = 2**31 - 1
+PRICE_PLACES_MAX: Final = 4
+NAME_LENGTH_MAX: Final = 255
+
+Check = Callable[[Any], str | None]
+
+
+def web_address(value: str) -> str | None:
+    """Ask for an address of the web."""
+    try:
+        parts = urlsplit(value.strip())
+        is_web = parts.scheme in {"http", "https"} and bool(parts.hostname)
+    except ValueError:
+        is_web = False
+    return None if is_web and " " not in value.strip() else words.MUST_BE_WEB
+
+
+def slug(value: str) -> str | None:
+    """Ask for a slug."""
+    return None if re.fullmatch(SLUG_PATTERN, value) else words.MUST_BE_SLUG
+
+
+def colour(value: str) -> str | None:
+    """Ask for a colour."""
+    return None if re.fullmatch(COLOR_PATTERN, value) else words.MUST_BE_COLOUR
+
+
+def domain(value: str) -> str | None:
+    """Ask for a domain."""
+    name = domain_of(value)
+    return None if name is not None and "." in name else words.MUST_BE_DOMAIN
+
+
+def domains(values: list[str]) -> str | None:
+    """Ask for domains."""
+    return next((f"{value}: {words.MUST_BE_DOMAIN}" for value in values if domain(value)), None)
+
+
+def natural(value: float) -> str | None:
+    """Ask for a whole number that is not negative."""
+    return None if value == int(value) and 0 <= value <= INTEGER_MAX else words.MUST_BE_WHOLE
+
+
+def positive(value: float) -> str | None:
+    """Ask for a whole number of at least one."""
+    return None if value == int(value) and 1 <= value <= INTEGER_MAX else words.MUST_BE_POSITIVE
+
+
+def price(value: float) -> str | None:
+    """Ask for a price."""
+    return None if value >= 0 and value == round(value, PRICE_PLACES_MAX) else words.MUST_BE_PRICE
+
+
+def money(value: float) -> str | None:
+    """Ask for a sum."""
+    return None if value >= 0 else words.MUST_BE_MONEY
+
+
+def moment(value: str) -> str | None:
+    """Ask for a day and a time, as a browser's own field gives them."""
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        return words.MUST_BE_MOMENT
+    return None
+
+
+def time_of_day(value: str) -> str | None:
+    """Ask for a time of day."""
+    try:
+        time.fromisoformat(value)
+    except ValueError:
+        return words.MUST_BE_TIME
+    return None
+
+
+def recurrence(value: str) -> str | None:
+    """Ask for a rule that schedules can read."""
+    try:
+        recurrence_of(value)
+    except ValidationFailedError as error:
+        return error.errors[0].message
+    return None
+
+
+def name(value: str) -> str | None:
+    """Ask for a name."""
+    return words.MUST_NOT_BE_BLANK if not value.strip() else at_most(NAME_LENGTH_MAX)(value)
+
+
+def at_most(length: int) -> Check:
+    """Ask for a text that is not too long."""
+    return lambda value: None if len(value) <= length else words.TOO_LONG.format(length=length)

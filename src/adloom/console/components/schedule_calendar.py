@@ -1,0 +1,169 @@
+"""When something is on over the next weeks, as a calendar: each day with its hours."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+import msgspec
+from markupsafe import Markup
+from nicegui import ui
+
+from adloom.console.components.format import moment, percent
+from adloom.console.words import schedule as words
+from adloom.pacing.schedule import Schedule, ScheduleStatus, zone_named
+from adloom.pacing.schedule_window import is_open
+from adloom.targeting.context import Context
+from adloom.targeting.evaluate import matches_all
+from adloom.targeting.rules import rule_of
+
+WEEKS: Final = 4
+DAYS_A_WEEK: Final = 7
+STEP: Final = timedelta(minutes=15)
+STEPS_A_DAY: Final = 96
+STEPS_AN_HOUR: Final = 4
+SPANS_MAX: Final = 2
+ANYBODY: Final = Context(
+    device=None,
+    country=None,
+    language=None,
+    is_logged_in=False,
+    is_new_visitor=False,
+    referrer_domain=None,
+    segment=None,
+    hour=0,
+    day=0,
+)
+
+IsOn = Callable[[datetime], bool]
+
+
+class Day(msgspec.Struct, frozen=True):
+    """A day, and in which quarters of its hours something is on."""
+
+    day: date
+    steps: tuple[bool, ...]
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """The quarters from which and before which it is on."""
+        found: list[tuple[int, int]] = []
+        for number, is_on in enumerate(self.steps):
+            if is_on and found and found[-1][1] == number:
+                found[-1] = (found[-1][0], number + 1)
+            elif is_on:
+                found.append((number, number + 1))
+        return found
+
+    @property
+    def hours(self) -> str:
+        """The hours in words."""
+        spans = self.spans
+        if not spans:
+            return words.OFF
+        if spans == [(0, STEPS_A_DAY)]:
+            return words.ALL_DAY
+        shown = ", ".join(
+            words.SPAN.format(first=_clock(first), last=_clock(last)) for first, last in spans[:SPANS_MAX]
+        )
+        return words.MORE_SPANS.format(spans=shown) if len(spans) > SPANS_MAX else shown
+
+
+def days_of(is_on: IsOn, *, zone: str, now: datetime) -> list[Day]:
+    """Tell when something is on, from the Monday of this week on until four weeks are over."""
+    where = zone_named(zone) or ZoneInfo("UTC")
+    today = now.astimezone(where).date()
+    monday = today - timedelta(days=today.weekday())
+    # In the last row whole weeks again.
+    count = -(-((today - monday).days + WEEKS * DAYS_A_WEEK) // DAYS_A_WEEK) * DAYS_A_WEEK
+    return [_day(is_on, monday + timedelta(days=number), where) for number in range(count)]
+
+
+def banner_is_on(banner: Mapping[str, Any]) -> IsOn:
+    """Tell by its schedule when a banner is on, as delivery does."""
+    schedule = Schedule(
+        status=ScheduleStatus(banner["scheduleStatus"]),
+        publish_at=moment(banner["publishAt"]),
+        expires_at=moment(banner["expiresAt"]),
+        timezone=banner["scheduleTimezone"],
+        recurrence_rule=banner["recurrenceRule"],
+        window_start=_time(banner["recurrenceWindowStart"]),
+        window_end=_time(banner["recurrenceWindowEnd"]),
+        created_at=moment(banner.get("createdAt")),
+    )
+    return lambda at: is_open(schedule, now=at)
+
+
+def campaign_is_on(campaign: Mapping[str, Any], rules: Sequence[Mapping[str, Any]]) -> IsOn:
+    """Tell by its dates, and by rules about hours and days, when a campaign is on."""
+    starts_at, ends_at = moment(campaign["startsAt"]), moment(campaign["endsAt"])
+    zone = zone_named(campaign["timezone"]) or ZoneInfo("UTC")
+    timed = [
+        rule_of(rule["ruleType"], rule["operator"], rule["value"])
+        for rule in rules
+        if rule["isActive"] and rule["ruleType"] in {"hour_of_day", "day_of_week"}
+    ]
+
+    def is_on(at: datetime) -> bool:
+        if (starts_at is not None and at < starts_at) or (ends_at is not None and at >= ends_at):
+            return False
+        local = at.astimezone(zone)
+        context = msgspec.structs.replace(ANYBODY, hour=local.hour, day=local.isoweekday() % DAYS_A_WEEK)
+        return matches_all(timed, context)
+
+    return is_on
+
+
+def calendar(days: Sequence[Day], *, now: datetime, zone: str) -> None:
+    """Show days as weeks; those that are over are pale."""
+    today = now.astimezone(zone_named(zone) or ZoneInfo("UTC")).date()
+    head = Markup("").join(Markup("<div class='weekday'>{}</div>").format(name) for name in words.WEEKDAYS)
+    cells = Markup("").join(_cell(day, today) for day in days)
+    ahead = [step for day in days if day.day >= today for step in day.steps]
+    share = sum(ahead) / max(1, len(ahead))
+    summary = words.HOURS_ON.format(share=percent(share, places=0))
+    if share in {0, 1}:
+        summary = words.ALWAYS_ON if share else words.NEVER_ON
+    ui.html(
+        Markup(
+            '<div class="al-calendar" role="group" aria-label="{}">{}{}</div><p class="quiet small">{} {}</p>'
+        ).format(words.CALENDAR, head, cells, summary, words.IN_ZONE.format(zone=zone)),
+        sanitize=False,
+    )
+
+
+def _cell(day: Day, today: date) -> Markup:
+    state = "past" if day.day < today else ("today" if day.day == today else "")
+    number = f"{day.day:%-d %b}" if day.day.day == 1 else f"{day.day.day}"
+    bars = Markup("").join(
+        Markup('<i style="left:{:.2f}%;width:{:.2f}%"></i>').format(
+            first / STEPS_A_DAY * 100, (last - first) / STEPS_A_DAY * 100
+        )
+        for first, last in day.spans
+    )
+    return Markup(
+        '<div class="day {} {}" title="{}"><b>{}</b><div class="bar">{}</div><span>{}</span></div>'
+    ).format(
+        state,
+        "on" if day.spans else "off",
+        words.DAY_LABEL.format(day=f"{day.day:%a %d %b %Y}", hours=day.hours),
+        number,
+        bars,
+        day.hours,
+    )
+
+
+def _day(is_on: IsOn, day: date, zone: ZoneInfo) -> Day:
+    # In the middle of each quarter: a window includes its last second, which is often the first of the next one.
+    begin = datetime.combine(day, time(), tzinfo=zone) + STEP / 2
+    # By the clock on the wall: an hour that spring skips is asked for as the one after it.
+    return Day(day, tuple(is_on(begin + number * STEP) for number in range(STEPS_A_DAY)))
+
+
+def _clock(step: int) -> str:
+    hour, quarter = divmod(step, STEPS_AN_HOUR)
+    return f"{hour:02}:{quarter * 15:02}"
+
+
+def _time(text: str | None) -> time | None:
+    return None if not text else time.fromisoformat(text)

@@ -1,0 +1,85 @@
+"""The state of a thing as a small coloured word, and what a row of a table says about it."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from adloom.console.components.format import day
+from adloom.console.components.heading import badge
+from adloom.console.words import banners as banner_words
+from adloom.console.words import campaigns as campaign_words
+from adloom.console.words import catalog as words
+
+CAMPAIGN_KINDS: Final = {
+    "draft": "",
+    "scheduled": "info",
+    "active": "good",
+    "paused": "warn",
+    "ended": "",
+    "cancelled": "bad",
+}
+SCHEDULE_KINDS: Final = {
+    "draft": "",
+    "evergreen": "good",
+    "scheduled": "info",
+    "active": "good",
+    "expired": "warn",
+}
+
+Thing = Mapping[str, Any]
+
+
+def campaign_badge(campaign: Thing) -> Markup:
+    """Show where a campaign is on its way."""
+    if campaign.get("deletedAt"):
+        return badge(words.DELETED, "bad")
+    status: str = campaign["status"]
+    return badge(campaign_words.STATUSES[status], CAMPAIGN_KINDS[status])
+
+
+def banner_badge(banner: Thing) -> Markup:
+    """Show whether a banner can be shown, as far as it says itself."""
+    if banner.get("deletedAt"):
+        return badge(words.DELETED, "bad")
+    if not banner["isActive"]:
+        return badge(words.INACTIVE, "warn")
+    status: str = banner["scheduleStatus"]
+    return badge(banner_words.SCHEDULE_STATUSES[status], SCHEDULE_KINDS[status])
+
+
+def switch_badge(*, is_on: bool) -> Markup:
+    """Show whether something is switched on."""
+    return badge(words.ACTIVE, "good") if is_on else badge(words.INACTIVE, "warn")
+
+
+def account_badge(account: Thing) -> Markup:
+    """Show whether an account is there."""
+    return badge(words.DELETED, "bad") if account.get("deletedAt") else Markup("")
+
+
+def dates_of(campaign: Thing) -> str:
+    """Show from when to when a campaign runs."""
+    if not campaign["startsAt"] and not campaign["endsAt"]:
+        return campaign_words.OPEN_END
+    return campaign_words.DATES_SHOWN.format(
+        first=day(campaign["startsAt"]) if campaign["startsAt"] else "…",
+        last=day(campaign["endsAt"]) if campaign["endsAt"] else campaign_words.OPEN_END,
+    )
+
+
+def bid_of(campaign: Thing) -> str:
+    """Show what a campaign bids."""
+    amount = campaign["bidAmount"]
+    if amount is None:
+        return campaign_words.NO_BID
+    return campaign_words.BID_SHOWN[campaign["bidType"]].format(amount=f"{amount:,.2f}")
+
+
+def thumb(address: str | None, alt: str = "") -> Markup:
+    """Show a picture as small as a word; one that does not come leaves its space."""
+    if not address:
+        return Markup('<span class="al-thumb"></span>')
+    return Markup(
+        '<img class="al-thumb" src="{}" alt="{}" loading="lazy" referrerpolicy="no-referrer">'
+    ).format(address, alt)

@@ -1,0 +1,267 @@
+"""A table that the database pages, sorts and filters; its state is in the address and survives a reload.
+
+async def read(query: Mapping[str, str]) -> Json:
+    return await visit.api.get("/admin/campaigns", **query)
+
+table = Table(visit.query, columns, read, href=lambda row: f"/console/campaigns/{row['id']}")
+table.search(words.SEARCH_CAMPAIGNS)
+table.filter("status", words.STATUS, {"active": "Active", …})
+await table.show()
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+from markupsafe import Markup
+from nicegui import ui
+
+from adloom.console.client import Json
+from adloom.console.components.notice import empty_state
+from adloom.console.words import shell as words
+
+PAGE_SIZE: Final = 25
+SEARCH_WAIT_MILLISECONDS: Final = 250
+
+Row = Json
+Read = Callable[[Mapping[str, str]], Awaitable[Json]]
+# A click on anything with `data-act` in the table comes here, with the value and its row's id.
+HEAR: Final = """(event) => {
+  const target = event.target.closest("[data-act]");
+  if (target && !target.disabled) { event.preventDefault(); emit(target.dataset.act, target.dataset.value ?? ""); }
+}"""
+
+
+class Column(msgspec.Struct, frozen=True, kw_only=True):
+    """A column: what it shows of a row, and by which field of the API it can be sorted."""
+
+    label: str
+    cell: Callable[[Row], str | Markup]
+    sort: str = ""
+    is_number: bool = False
+    is_wide_only: bool = False  # Left out on phones.
+
+
+def action(name: str, value: str, label: str) -> Markup:
+    """Make a button of a row; `Table(on_action={name: …})` hears it."""
+    return Markup('<button class="act" data-act="{}" data-value="{}">{}</button>').format(name, value, label)
+
+
+class Table:
+    """Build the search and the filters, then `show` the first page."""
+
+    def __init__(  # noqa: PLR0913 - what tables differ in
+        self,
+        address: Mapping[str, str],
+        columns: Sequence[Column],
+        read: Read,
+        *,
+        href: Callable[[Row], str] | None = None,
+        on_action: Mapping[str, Callable[[str], Awaitable[None]]] | None = None,
+        sort: str = "",
+        empty: tuple[str, str, str] = ("inbox", words.NOTHING_FOUND, words.NOTHING_FOUND_NOTE),
+        empty_action: tuple[str, str] | None = None,
+        caption: str = "",
+    ) -> None:
+        self._address = address
+        self._columns = columns
+        self._read = read
+        self._href = href
+        self._actions = dict(on_action or {})
+        self._sort_default = sort
+        self._empty = empty
+        self._empty_action = empty_action
+        self._caption = caption
+        self._state: dict[str, str] = {name: address[name] for name in ("page", "sort") if name in address}
+        self._filters: dict[str, Any] = {}
+        self._bar = ui.element("div").classes("al-bar")
+        with ui.element("div").classes("al-card flush"):
+            self._body = ui.html("", sanitize=False).on("click", self._hear, js_handler=HEAR)
+            self._nothing = ui.element("div")
+
+    def search(self, label: str = words.SEARCH) -> None:
+        """Add a search; it looks as one types."""
+        with self._bar:
+            field = ui.input(label, value=self._address.get("search", ""))
+            field.props(f'outlined dense clearable debounce={SEARCH_WAIT_MILLISECONDS} type="search"')
+            field.classes("al-search").on_value_change(self._changed)
+        self._filters["search"] = field
+
+    def filter(self, name: str, label: str, options: Mapping[str, str]) -> None:
+        """Add a filter by a field of the API."""
+        with self._bar:
+            given = self._address.get(name)
+            field = ui.select(
+                dict(options), label=label, value=given if given in options else None, clearable=True
+            )
+            field.props("outlined dense options-dense").on_value_change(self._changed)
+        self._filters[name] = field
+
+    async def show(self) -> None:
+        """Read the page of the address, and show it."""
+        query = self._query()
+        answer = await self._read({"page": "1", "pageSize": str(PAGE_SIZE), **query})
+        rows: list[Row] = answer["items"]
+        self._nothing.clear()
+        self._body.set_visibility(bool(rows))
+        self._body.content = self._markup(answer) if rows else ""
+        if not rows:
+            with self._nothing:
+                self._say_empty(is_filtered=bool(query.keys() - {"sort"}))
+
+    async def refresh(self) -> None:
+        """Read anew, and keep the address true."""
+        await self.show()
+        self._tell_address()
+
+    def _query(self) -> dict[str, str]:
+        filters = {name: str(field.value) for name, field in self._filters.items() if field.value}
+        sort = {"sort": self._sort_default} if self._sort_default else {}
+        return {**sort, **self._state, **filters}
+
+    async def _changed(self) -> None:
+        self._state.pop("page", None)
+        await self.refresh()
+
+    async def _hear(self, event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
+        name, value = event.args
+        if name in self._actions:
+            await self._actions[name](value)
+            return
+        self._state[name] = value
+        if name == "sort":
+            self._state.pop("page", None)
+        await self.refresh()
+        ui.run_javascript(
+            f"adloom.refocus({_quoted(f'[data-act={name}][data-key={self._key(name, value)}]')})"
+        )
+
+    @staticmethod
+    def _key(name: str, value: str) -> str:
+        return value.removeprefix("-") if name == "sort" else "at"
+
+    def _tell_address(self) -> None:
+        query = {
+            name: value
+            for name, value in self._query().items()
+            if (name, value) != ("sort", self._sort_default)
+        }
+        kept = {
+            name: value
+            for name, value in self._address.items()
+            if name not in {*query, *self._filters, "page", "sort"}
+        }
+        ui.run_javascript(f"adloom.address({_quoted(urlencode({**kept, **query}))})")
+
+    def _say_empty(self, *, is_filtered: bool) -> None:
+        if is_filtered:
+            empty_state(
+                "search_off", words.NOTHING_FOUND, words.NOTHING_FOUND_NOTE,
+                action=words.CLEAR_FILTERS, on_action=self._clear,
+            )  # fmt: skip
+            return
+        icon, title, note = self._empty
+        label, href = self._empty_action or ("", "")
+        empty_state(icon, title, note, action=label, href=href)
+
+    async def _clear(self) -> None:
+        self._state = {}
+        for field in self._filters.values():
+            field.value = None
+        await self.refresh()
+
+    def _markup(self, answer: Json) -> Markup:
+        head = Markup("").join(self._head_cell(column) for column in self._columns)
+        rows = Markup("").join(self._row(row) for row in answer["items"])
+        caption = (
+            Markup('<caption class="visually-hidden">{}</caption>').format(self._caption)
+            if self._caption
+            else ""
+        )
+        return Markup(
+            '<div class="al-table-scroll"><table class="al-table">{}<thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>{}'
+        ).format(caption, head, rows, _pager(answer))
+
+    def _head_cell(self, column: Column) -> Markup:
+        classes = _classes(column)
+        if not column.sort:
+            return Markup('<th scope="col" class="{}">{}</th>').format(classes, column.label)
+        current = self._state.get("sort", self._sort_default)
+        is_current = current.removeprefix("-") == column.sort
+        is_falling = current.startswith("-")
+        following = column.sort if is_current and is_falling else f"-{column.sort}"
+        arrow = (" ↓" if is_falling else " ↑") if is_current else ""
+        order = ("descending" if is_falling else "ascending") if is_current else "none"
+        return Markup(
+            '<th scope="col" class="{}" aria-sort="{}"><button data-act="sort" data-value="{}" data-key="{}" '
+            'aria-pressed="{}" title="{}">{}{}</button></th>'
+        ).format(
+            classes, order, following, column.sort, str(is_current).lower(),
+            words.SORT_BY.format(column=column.label), column.label, arrow,
+        )  # fmt: skip
+
+    def _row(self, row: Row) -> Markup:
+        href = self._href(row) if self._href else ""
+        cells: list[Markup] = []
+        for index, column in enumerate(self._columns):
+            shown: str | Markup = column.cell(row)
+            if href and index == 0 and "<a " not in shown:
+                # The link is what a keyboard reaches; a click anywhere in the row does the same.
+                shown = Markup('<a href="{}">{}</a>').format(href, shown)
+            cells.append(Markup('<td class="{}">{}</td>').format(_classes(column), shown))
+        attribute = Markup(' data-href="{}"').format(href) if href else ""
+        return Markup("<tr{}>{}</tr>").format(attribute, Markup("").join(cells))
+
+
+def plain_table(columns: Sequence[Column], rows: Sequence[Row]) -> Markup:
+    """Make a table of rows that are all there, without paging or sorting."""
+    head = Markup("").join(
+        Markup('<th scope="col" class="{}">{}</th>').format(_classes(column), column.label)
+        for column in columns
+    )
+    body = Markup("").join(
+        Markup("<tr>{}</tr>").format(
+            Markup("").join(
+                Markup('<td class="{}">{}</td>').format(_classes(column), column.cell(row))
+                for column in columns
+            )
+        )
+        for row in rows
+    )
+    return Markup(
+        '<div class="al-table-scroll"><table class="al-table"><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>'
+    ).format(head, body)
+
+
+def _classes(column: Column) -> str:
+    return f"{'num ' if column.is_number else ''}{'wide' if column.is_wide_only else ''}".strip()
+
+
+def _pager(answer: Json) -> Markup:
+    total, size, number = answer["totalCount"], answer["pageSize"], answer["page"]
+    if answer["totalPages"] <= 1:
+        shown = words.TABLE_ONE_PAGE.format(total=f"{total:,}")
+        return Markup('<div class="al-pager"><span>{}</span></div>').format(shown)
+    first = (number - 1) * size + 1
+    shown = words.TABLE_SHOWN.format(
+        first=f"{first:,}", last=f"{min(total, first + size - 1):,}", total=f"{total:,}"
+    )
+    return Markup(
+        '<div class="al-pager"><span>{}</span><div role="navigation" aria-label="{}">{}{}</div></div>'
+    ).format(
+        shown,
+        words.TABLE_PAGES,
+        _turn("\u2039", words.PREVIOUS_PAGE, number - 1, is_there=number > 1),
+        _turn("\u203a", words.NEXT_PAGE, number + 1, is_there=number < answer["totalPages"]),
+    )
+
+
+def _turn(sign: str, label: str, number: int, *, is_there: bool) -> Markup:
+    return Markup(
+        '<button data-act="page" data-value="{}" data-key="at" aria-label="{}"{}>{}</button>'
+    ).format(number, label, "" if is_there else Markup(" disabled"), sign)
+
+
+def _quoted(text: str) -> str:
+    return msgspec.json.encode(text).decode()

@@ -1,0 +1,145 @@
+"""Logging in and out with a browser: plain forms that need no script and no web socket."""
+
+from html import escape
+from typing import Annotated, Final
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from adloom.console.session import COOKIE, HOME, LOG_IN, Doorkeeper, local_address
+from adloom.console.theme import asset_address, head
+from adloom.console.words import shell as words
+from adloom.core.errors import AdloomError, BadRequestError, ForbiddenError, RateLimitedError
+from adloom.identity.api import limit_attempts
+from adloom.runtime.http.dependencies import Now
+
+FIELDS_MAX: Final = 10
+EMAIL_LENGTH_MAX: Final = 255
+PASSWORD_LENGTH_MAX: Final = 1_024
+# Without `same-origin` browsers would not say where a form comes from.
+HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; "
+        "base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "same-origin",
+}
+PAGE: Final = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>{head}</head>
+<body><main class="al-gate"><form method="post" action="{action}">
+<h1><img src="{mark}" alt="">{product}</h1>{notice}
+<label>{email_label}<input type="email" name="email" value="{email}" autocomplete="username" required maxlength="255"{email_focus}></label>
+<label>{password_label}<input type="password" name="password" autocomplete="current-password" required maxlength="1024"{password_focus}></label>
+<input type="hidden" name="next" value="{next}">
+<button type="submit">{button}</button>
+<p class="quiet small">{note}</p>
+</form></main></body></html>
+"""
+
+router = APIRouter(include_in_schema=False)
+
+
+def _doorkeeper(request: Request) -> Doorkeeper:
+    return request.app.state.doorkeeper
+
+
+Door = Annotated[Doorkeeper, Depends(_doorkeeper)]
+
+
+@router.get(LOG_IN)
+async def show_log_in(request: Request, door: Door) -> Response:
+    """Show the form, or go on where somebody is logged in already."""
+    goal = local_address(request.query_params.get("next"))
+    if await door.session_of(request) is not None:
+        return RedirectResponse(goal, 303)
+    is_out = "out" in request.query_params
+    return _form(goal, notice=_notice(words.LOGGED_OUT, kind="good") if is_out else "")
+
+
+@router.post(LOG_IN)
+async def log_in(request: Request, door: Door, now: Now) -> Response:
+    """Check a password, and give the browser its cookie; what goes wrong is said in the API's words."""
+    email, goal = "", HOME
+    try:
+        fields = await _fields(request)
+        email, goal = fields.get("email", ""), local_address(fields.get("next"))
+        if not door.is_from_here(request):
+            raise ForbiddenError(words.FOREIGN_FORM)
+        limit_attempts(request, now)
+        token = await door.sessions.log_in(
+            email[:EMAIL_LENGTH_MAX].strip(), fields.get("password", "")[:PASSWORD_LENGTH_MAX], now=now
+        )
+    except AdloomError as error:
+        return _refused(goal, error, email=email)
+    response = RedirectResponse(goal, 303, HEADERS)
+    door.set_cookie(response, token)
+    return response
+
+
+@router.get("/console/welcome")
+async def welcome(request: Request, door: Door, now: Now) -> Response:
+    """Log in by the link of the first start, which works once."""
+    try:
+        limit_attempts(request, now)
+        token = await door.sessions.welcome(request.query_params.get("token", ""), now=now)
+    except AdloomError as error:
+        return _refused(HOME, error)
+    response = RedirectResponse(HOME, 303, HEADERS)
+    door.set_cookie(response, token)
+    return response
+
+
+@router.post("/console/logout")
+async def log_out(request: Request, door: Door) -> Response:
+    """End the log-in of this browser."""
+    if not door.is_from_here(request):
+        return _refused(HOME, ForbiddenError(words.FOREIGN_FORM))
+    if token := request.cookies.get(COOKIE):
+        await door.sessions.log_out(token)
+    response = RedirectResponse(f"{LOG_IN}?out", 303, HEADERS)
+    door.delete_cookie(response)
+    return response
+
+
+async def _fields(request: Request) -> dict[str, str]:
+    text = (await request.body()).decode(errors="replace")
+    # NUL is the one character that the database does not take.
+    try:
+        pairs = parse_qs(text.replace("%00", ""), keep_blank_values=True, max_num_fields=FIELDS_MAX)
+    except ValueError as error:
+        raise BadRequestError(words.STRANGE_FORM) from error
+    return {name: values[-1].replace("\0", "") for name, values in pairs.items()}
+
+
+def _refused(goal: str, error: AdloomError, *, email: str = "") -> Response:
+    response = _form(goal, notice=_notice(error.detail, kind="bad"), email=email, status=error.status.value)
+    if isinstance(error, RateLimitedError):
+        response.headers["Retry-After"] = str(error.retry_after_seconds)
+    return response
+
+
+def _notice(text: str, *, kind: str) -> str:
+    return f'<p class="al-notice {kind}" role="alert">{escape(text)}</p>'
+
+
+def _form(goal: str, *, notice: str = "", email: str = "", status: int = 200) -> Response:
+    page = PAGE.format(
+        title=words.LOG_IN_TITLE,
+        head=head(),
+        action=LOG_IN,
+        mark=asset_address("mark.svg"),
+        product=words.PRODUCT,
+        notice=notice,
+        email_label=words.EMAIL,
+        email=escape(email),
+        email_focus="" if email else " autofocus",
+        password_label=words.PASSWORD,
+        password_focus=" autofocus" if email else "",
+        next=escape(goal),
+        button=words.LOG_IN,
+        note=words.LOG_IN_NOTE,
+    )
+    return HTMLResponse(page, status, HEADERS)

@@ -1,0 +1,143 @@
+"""The console on the control plane: NiceGUI behind its own addresses, everything else stays the API's.
+
+NiceGUI is one application a process. It is set up once, and told with each request whose control plane it serves.
+"""
+
+import functools
+import importlib
+import logging
+import pkgutil
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import nicegui
+from fastapi import FastAPI
+from nicegui import ui
+from starlette.datastructures import MutableHeaders
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import HTTPConnection
+from starlette.responses import PlainTextResponse
+from starlette.routing import BaseRoute, Match
+from starlette.types import Message, Receive, Scope, Send
+
+from adloom.console import log_in, pages, preview, theme
+from adloom.console.client import ProblemError, SessionEndedError
+from adloom.console.not_found import register_not_found
+from adloom.console.session import Doorkeeper
+from adloom.console.words import shell as words
+from adloom.core.clock import Clock
+
+ADDRESSES: Final = ("/console", "/_nicegui/", "/_nicegui_ws/")
+SOCKET: Final = "/_nicegui_ws/"
+POLICY_VIOLATION: Final = 1008
+RECONNECT_SECONDS_MAX: Final = 10.0
+MESSAGES_KEPT_MAX: Final = 200
+COMPRESSION: Final = 4
+
+
+def mount_console(app: FastAPI, *, clock: Clock, jwt_secret: str, public_url: str) -> None:
+    """Add the console to a control plane; it starts and stops with it."""
+    _set_up()
+    door = Doorkeeper(app, clock=clock, jwt_secret=jwt_secret, public_url=public_url)
+    app.state.doorkeeper = door
+    app.include_router(theme.router)
+    app.include_router(log_in.router)
+    app.include_router(preview.router)
+    app.router.routes.append(ConsoleRoute(door))
+    inner = app.router.lifespan_context
+
+    @asynccontextmanager
+    async def lifespan(outer: FastAPI) -> AsyncGenerator[Any]:
+        async with inner(outer) as state, nicegui.app.router.lifespan_context(nicegui.app):
+            yield state
+
+    app.router.lifespan_context = lifespan
+
+
+class ConsoleRoute(BaseRoute):
+    """Hands the addresses of the console to NiceGUI, and leaves all others to the API."""
+
+    def __init__(self, door: Doorkeeper) -> None:
+        self._door = door
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Tell whether an address is the console's."""
+        is_ours = scope["type"] in {"http", "websocket"} and _is_ours(scope["path"])
+        return (Match.FULL if is_ours else Match.NONE), {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a page, one of NiceGUI's own files, or the socket of a page."""
+        if scope["path"].startswith(SOCKET) and not await self._may_listen(HTTPConnection(scope)):
+            await _refuse(scope, receive, send)
+            return
+        scope.setdefault("state", {})["doorkeeper"] = self._door
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _add_headers(MutableHeaders(scope=message), scope["path"])
+            await send(message)
+
+        await nicegui.app(scope, receive, send_with_headers)
+
+    async def _may_listen(self, connection: HTTPConnection) -> bool:
+        """Tell whether a socket is one of a page of ours; a browser opens sockets for any site."""
+        return self._door.is_from_here(connection) and await self._door.session_of(connection) is not None
+
+
+def _is_ours(path: str) -> bool:
+    return path == ADDRESSES[0] or path.startswith((f"{ADDRESSES[0]}/", *ADDRESSES[1:]))
+
+
+def _add_headers(headers: MutableHeaders, path: str) -> None:
+    if path.startswith("/_nicegui/"):
+        # Its files have NiceGUI's version in their address.
+        headers["Cache-Control"] = theme.KEPT
+    else:
+        headers["Content-Security-Policy"] = theme.POLICY
+        # With none at all a browser would not say that a form is ours, as the one that logs out.
+        headers["Referrer-Policy"] = "same-origin"
+        headers["Cache-Control"] = "no-store"
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.close", "code": POLICY_VIOLATION})
+    else:
+        await PlainTextResponse("Log in first.", 403)(scope, receive, send)
+
+
+@functools.cache
+def _set_up() -> None:
+    """Make NiceGUI ours, once a process: nothing is loaded from elsewhere, nothing is kept on the disk."""
+    nicegui.app.config.add_run_config(
+        reload=False,
+        title=words.PRODUCT,
+        viewport="width=device-width, initial-scale=1",
+        favicon=theme.asset("mark.svg").decode(),
+        dark=None,
+        language="en-US",
+        # Bindings are told of changes by their properties; nobody has to look for them ten times a second.
+        binding_refresh_interval=None,
+        reconnect_timeout=RECONNECT_SECONDS_MAX,
+        message_history_length=MESSAGES_KEPT_MAX,
+        tailwind=False,
+        unocss=None,
+        prod_js=True,
+        show_welcome_message=False,
+        markdown=False,
+    )
+    # Browsers keep what is large; harder work would only delay the first page.
+    nicegui.app.add_middleware(GZipMiddleware, compresslevel=COMPRESSION)
+    ui.add_head_html(theme.head(), shared=True)
+    logging.getLogger("nicegui").addFilter(_is_worth_a_line)
+    # Every file of the folder has pages: one that had to be named here too would be forgotten one day.
+    for module in pkgutil.walk_packages(pages.__path__, f"{pages.__name__}."):
+        importlib.import_module(module.name)
+    register_not_found()
+
+
+def _is_worth_a_line(record: logging.LogRecord) -> bool:
+    # What the API refuses was said to whom it concerns.
+    return not isinstance(record.msg, ProblemError | SessionEndedError)

@@ -1,0 +1,115 @@
+"""How a page is made: `page` checks who is there, frames it, and gives its builder what it needs.
+
+@page("/console/campaigns", title=words.CAMPAIGNS, roles=BUYERS)
+async def campaigns(visit: Visit) -> None:
+    with heading(words.CAMPAIGNS): ...
+"""
+
+from collections.abc import Awaitable, Callable
+from collections.abc import Set as AbstractSet
+from datetime import datetime
+from typing import Final
+
+import structlog
+from fastapi import Request, Response
+from fastapi.responses import RedirectResponse
+from nicegui import ui
+
+from adloom.console.client import ApiClient, ProblemError, SessionEndedError
+from adloom.console.components.notice import empty_state, problem_notice
+from adloom.console.components.toast import say_bad
+from adloom.console.navigation import EVERYBODY
+from adloom.console.session import LOG_IN, Doorkeeper, log_in_address
+from adloom.console.shell import shell
+from adloom.console.words import shell as words
+from adloom.core.actor import Role
+from adloom.core.clock import Clock
+
+# A page is sent when it is built; what takes longer belongs into a timer.
+BUILD_SECONDS_MAX: Final = 30.0
+FORBIDDEN: Final = 403
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class Visit:
+    """One opened page: who is there, what was asked for, and the way to the API."""
+
+    def __init__(self, request: Request, *, api: ApiClient, clock: Clock, email: str, role: Role) -> None:
+        self.api = api
+        self.email = email
+        self.role = role
+        self.path = request.url.path
+        self.query = dict(request.query_params)
+        self.parts: dict[str, str] = {name: str(value) for name, value in request.path_params.items()}
+        self._clock = clock
+
+    @property
+    def now(self) -> datetime:
+        """The present moment."""
+        return self._clock.now()
+
+    @property
+    def may_write(self) -> bool:
+        """Whether this role changes anything at all: a viewer only reads."""
+        return self.role is not Role.VIEWER
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether this role may do what only admins do."""
+        return self.role is Role.ADMIN
+
+
+Builder = Callable[[Visit], Awaitable[None]]
+REGISTERED: Final[set[str]] = set()
+
+
+def page(path: str, *, title: str, roles: AbstractSet[Role] = EVERYBODY) -> Callable[[Builder], Builder]:
+    """Register a page of the console; its path begins with /console, its builder fills the frame."""
+
+    def register(builder: Builder) -> Builder:
+        async def build(request: Request) -> Response | None:
+            return await _built(request, builder, roles)
+
+        ui.page(path, title=f"{title} · {words.PRODUCT}", response_timeout=BUILD_SECONDS_MAX)(build)
+        REGISTERED.add(path)
+        return builder
+
+    return register
+
+
+async def _built(request: Request, builder: Builder, roles: AbstractSet[Role]) -> Response | None:
+    door: Doorkeeper = request.state.doorkeeper
+    found = await door.session_of(request)
+    if found is None:
+        return RedirectResponse(log_in_address(request), 303)
+    token, session = found
+    await door.sessions.mark_seen(token, session, now=door.clock.now())
+    role = session.user.role
+    visit = Visit(request, api=door.client_of(token), clock=door.clock, email=session.email, role=role)
+    ui.context.client.on_exception(_tell_failure)
+    with shell(path=visit.path, role=role, email=visit.email, registered=REGISTERED, api=visit.api):
+        if role not in roles:
+            ui.context.client.status_code = FORBIDDEN
+            empty_state("lock", words.NOT_FOR_YOUR_ROLE, words.NOT_FOR_YOUR_ROLE_NOTE.format(role=role.value))
+            return None
+        try:
+            await builder(visit)
+        except SessionEndedError:
+            return RedirectResponse(log_in_address(request), 303)
+        except ProblemError as error:
+            ui.context.client.status_code = error.status
+            problem_notice(error)
+    return None
+
+
+def _tell_failure(error: Exception) -> None:
+    """Say on the page what went wrong in it after it was sent."""
+    match error:
+        case SessionEndedError():
+            ui.navigate.to(LOG_IN)
+        case ProblemError():
+            say_bad(error.message)
+        case _:
+            log.error("console_failed", exc_info=error)
+            say_bad(words.SOMETHING_WENT_WRONG)

@@ -1,0 +1,86 @@
+"""One advertiser: its day, its campaigns, its settings, and who changed it."""
+
+from typing import Final
+
+from nicegui import ui
+
+from adloom.console.client import Json
+from adloom.console.components.format import money
+from adloom.console.components.heading import card, facts, heading, meter
+from adloom.console.components.status import account_badge
+from adloom.console.components.tile import Tile
+from adloom.console.navigation import BUYERS
+from adloom.console.page import Visit, page
+from adloom.console.pages.advertisers.list import HOME, advertiser_fields
+from adloom.console.pages.campaigns.list import NEW as NEW_CAMPAIGN
+from adloom.console.pages.campaigns.list import campaign_table
+from adloom.console.things.account_buttons import delete_button
+from adloom.console.things.deleted import deleted_notice
+from adloom.console.things.history import history
+from adloom.console.things.page_of import Again, thing_page
+from adloom.console.things.parts import part_asked
+from adloom.console.things.settings import thing_settings
+from adloom.console.words import accounts as words
+from adloom.console.words import campaigns as campaign_words
+from adloom.console.words import catalog as shared
+
+REFRESH_SECONDS: Final = 2.0
+TABS: Final = {
+    "campaigns": words.CAMPAIGNS_OF,
+    "settings": shared.TAB_SETTINGS,
+    "history": shared.TAB_HISTORY,
+}
+
+
+@page(f"{HOME}/{{advertiser_id}}", title=words.ADVERTISER, roles=BUYERS)
+async def advertiser_page(visit: Visit) -> None:
+    """Show an advertiser."""
+    await thing_page(visit, f"/admin/advertisers/{visit.parts['advertiser_id']}", _build)
+
+
+async def _build(visit: Visit, advertiser: Json, address: str, again: Again) -> None:
+    with heading(advertiser["name"], crumbs=[(words.ADVERTISERS, HOME)], badge=account_badge(advertiser)):
+        if visit.may_write and not advertiser["deletedAt"]:
+            if visit.is_admin:
+                delete_button(visit, advertiser, address, words.ADVERTISER_DELETE_NOTE, again)
+            ui.button(campaign_words.NEW, icon="add").props(
+                f'href="{NEW_CAMPAIGN}?advertiser={advertiser["id"]}" unelevated'
+            )
+    if advertiser["deletedAt"]:
+        deleted_notice(visit, advertiser, address, words.ADVERTISER.lower(), again)
+    await _spend(visit, address)
+    match part_asked(visit, TABS):
+        case "settings":
+            thing_settings(visit, advertiser, address, advertiser_fields, again, may_write=visit.is_admin)
+            with card(classes="al-narrow"):
+                facts([(words.ACCOUNT_ID, advertiser["id"])])
+        case "history":
+            await history(visit, "advertiser", advertiser["id"])
+        case _:
+            await campaign_table(visit, advertiser_id=advertiser["id"]).show()
+
+
+async def _spend(visit: Visit, address: str) -> None:
+    with ui.element("div").classes("grid-of tiles"):
+        spent = Tile(campaign_words.SPENT)
+        held = Tile(campaign_words.HELD, hint=campaign_words.HELD_HINT)
+        remaining = Tile(campaign_words.REMAINING)
+    bar = ui.html("", sanitize=False)
+
+    async def show() -> None:
+        spend = await visit.api.get(f"{address}/spend")
+        budget, left = spend["dailyBudgetPaisa"], spend["remainingPaisa"]
+        of = (
+            campaign_words.WITHOUT_BUDGET
+            if budget is None
+            else campaign_words.OF_BUDGET.format(budget=money(budget))
+        )
+        spent.update(money(spend["spentPaisa"]), note=of)
+        held.update(money(spend["heldPaisa"]), note=campaign_words.TODAY_NOTE.format(day=spend["day"]))
+        remaining.update(shared.NO_LIMIT if left is None else money(left), kind="bad" if left == 0 else "")
+        if budget:
+            share = (spend["spentPaisa"] + spend["heldPaisa"]) / budget
+            bar.content = meter(share, "bad" if share >= 1 else "good")
+
+    await show()
+    ui.timer(REFRESH_SECONDS, show)

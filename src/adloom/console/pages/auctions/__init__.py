@@ -1,0 +1,1 @@
+"""Auctions: live, summed up, and one in full."""

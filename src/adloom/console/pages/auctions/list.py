@@ -1,0 +1,222 @@
+"""The auctions: what they come to, price against eCPM, and the last ones, live."""
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Final
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+from nicegui import ui
+
+from adloom.console.client import Json
+from adloom.console.components import format as shown
+from adloom.console.components.chart import Chart, Series
+from adloom.console.components.heading import card, heading, meter
+from adloom.console.components.live import live
+from adloom.console.components.notice import empty_state
+from adloom.console.components.scatter import Point, Scatter
+from adloom.console.components.shares import shares
+from adloom.console.components.table import Column, Table
+from adloom.console.components.tile import Tile
+from adloom.console.names import names_of
+from adloom.console.navigation import BUYERS
+from adloom.console.page import Visit, page
+from adloom.console.pages.why.candidates import amount
+from adloom.console.together import all_of
+from adloom.console.words import auctions as words
+from adloom.core.actor import Role
+
+ADDRESS: Final = "/console/auctions"
+AUCTIONS: Final = "/api/v1/admin/auctions"
+HOURS_DEFAULT: Final = "24"
+REFRESH_SECONDS: Final = 2.0
+PICTURE_SECONDS: Final = 10.0
+POINTS_PAGES: Final = 3
+POINTS_A_PAGE: Final = 100
+PARTS_MAX: Final = 8
+HOURS_MAX: Final = 48
+
+
+class Market:
+    """What the page asks: which auctions, and what their campaigns are called."""
+
+    def __init__(self, visit: Visit) -> None:
+        self._visit = visit
+        asked = visit.query.get("hours", HOURS_DEFAULT)
+        self.hours = asked if asked in words.PERIODS else HOURS_DEFAULT
+        self.type = visit.query.get("type") or None
+        self._names: dict[str, str] = {}
+
+    @property
+    def query(self) -> dict[str, object]:
+        """What the API is asked."""
+        since = self._visit.now - timedelta(hours=int(self.hours))
+        return {"startDate": f"{since:%Y-%m-%dT%H:%M:%SZ}", "placementType": self.type}
+
+    def address(self, **changes: str | None) -> str:
+        """Make the address of this question with some changes."""
+        asked = {"hours": self.hours, "type": self.type, **changes}
+        return f"{ADDRESS}?{urlencode({name: value for name, value in asked.items() if value})}"
+
+    async def read(self, part: str, **more: object) -> Json:
+        """Ask for a part of what is known of the auctions."""
+        return await self._visit.api.get(f"{AUCTIONS}{part}", **{**self.query, **more})
+
+    async def page(self, query: Mapping[str, str]) -> Json:
+        """Read a page of the auctions, each with the name of its winner."""
+        known = {name: value for name, value in query.items() if name in {"page", "pageSize", "sort"}}
+        answer = await self.read("", **known)
+        await self.learn(row["winningCampaignId"] for row in answer["items"])
+        return answer
+
+    async def learn(self, campaign_ids: Iterable[str | None]) -> None:
+        """Learn what campaigns are called."""
+        new = [one for one in campaign_ids if one and one not in self._names]
+        self._names |= await names_of(self._visit.api, "campaign", new)
+
+    def name(self, campaign_id: str | None) -> str:
+        """Tell what a campaign is called."""
+        if campaign_id is not None:
+            return self._names.get(campaign_id, "")
+        return words.SOMEBODY_ELSE if self._visit.role is Role.ADVERTISER else words.NOBODY
+
+
+@page(ADDRESS, title=words.TITLE, roles=BUYERS)
+async def auctions(visit: Visit) -> None:
+    """Show the auctions."""
+    market = Market(visit)
+    with heading(words.TITLE, note=words.NOTE):
+        pass
+    total = await market.read("/statistics")
+    await _controls(market)
+    if not total["totalAuctions"]:
+        empty_state(
+            "gavel", words.EMPTY, words.EMPTY_NOTE, action=words.TO_PLACEMENTS, href="/console/placements"
+        )
+        return
+    await _tiles(market, is_own=visit.role is Role.ADVERTISER)
+    await _pictures(market)
+    with ui.element("div").classes("row-of apart"):
+        ui.html(f"<h2>{words.LIVE}</h2>", sanitize=False)
+        ui.label(words.LIVE_NOTE).classes("quiet small")
+    table = Table(
+        visit.query,
+        [
+            Column(label=words.TIME, cell=lambda row: shown.ago(row["auctionTime"], now=visit.now), sort="auctionTime"),
+            Column(label=words.TYPE, cell=lambda row: row["placementType"], is_wide_only=True),
+            Column(label=words.WINNER, cell=lambda row: market.name(row["winningCampaignId"])),
+            Column(label=words.BIDS, cell=lambda row: str(row["bidCount"]), is_number=True, is_wide_only=True),
+            Column(label=words.PRICE, cell=lambda row: amount(row["finalPrice"], places=4), is_number=True),
+            Column(label=words.ECPM, cell=lambda row: amount(row["winningeCPM"], places=4), is_number=True, is_wide_only=True),
+            Column(label=words.SAVED, cell=_share, is_wide_only=True),
+        ],
+        market.page,
+        href=lambda row: f"{ADDRESS}/{row['id']}",
+        sort="-auctionTime",
+    )  # fmt: skip
+    await table.show()
+    live(REFRESH_SECONDS, table.show)
+
+
+def _share(row: Json) -> Markup:
+    if not row["winningeCPM"]:
+        return Markup("")
+    return meter(row["finalPrice"] / row["winningeCPM"])
+
+
+async def _controls(market: Market) -> None:
+    types = await market.read("/statistics/breakdown", groupBy="placementType", placementType=None)
+    with ui.element("div").classes("al-bar"):
+        ui.select(words.PERIODS, label=words.PERIOD, value=market.hours).props(
+            "outlined dense options-dense"
+        ).on_value_change(lambda event: ui.navigate.to(market.address(hours=event.value)))
+        names = [one["placementType"] for one in types["items"]]
+        known = names if market.type is None or market.type in names else [*names, market.type]
+        ui.select(known, label=words.TYPE, value=market.type, clearable=True).props(
+            'outlined dense options-dense data-field="type"'
+        ).style("min-width: 12rem").on_value_change(
+            lambda event: ui.navigate.to(market.address(type=event.value))
+        )
+
+
+async def _tiles(market: Market, *, is_own: bool) -> None:
+    with ui.element("div").classes("grid-of tiles"):
+        labels = (
+            words.HELD,
+            words.OWN_WIN_RATE if is_own else words.WIN_RATE,
+            words.AVERAGE_ECPM,
+            words.BIDS,
+        )
+        tiles = [Tile(label) for label in labels]
+
+    async def tell() -> None:
+        total = await market.read("/statistics")
+        count = total["totalAuctions"]
+        tiles[0].update(shown.count(count))
+        tiles[1].update(shown.percent(total["averageWinRate"] / 100, places=1))
+        tiles[2].update(amount(total["averageeCPM"]), note=words.ECPM_NOTE)
+        each = f"{total['totalBidsPlaced'] / count:.1f}" if count else "0"
+        tiles[3].update(shown.count(total["totalBidsPlaced"]), note=words.BIDS_NOTE.format(number=each))
+
+    await tell()
+    live(REFRESH_SECONDS, tell)
+
+
+async def _pictures(market: Market) -> None:
+    points = await _points(market)
+    count = sum(map(len, points.values()))
+    with ui.element("div").classes("grid-of two"):
+        with card(words.PRICE_AGAINST_ECPM, note=words.PRICE_NOTE.format(count=count)):
+            scatter = Scatter(points, across=words.ECPM, up=words.PRICE, description=words.PRICE_AGAINST_ECPM)
+        with card(words.BY_HOUR):
+            hours = Chart(*await _by_hour(market), classes="tall", description=words.BY_HOUR)
+        with card(words.BY_CAMPAIGN):
+            campaigns = ui.html(await _by_campaign(market), sanitize=False)
+        with card(words.BY_TYPE):
+            types = ui.html(await _by_type(market), sanitize=False)
+
+    async def refresh() -> None:
+        scatter.update(await _points(market))
+        hours.update(*await _by_hour(market))
+        campaigns.content = await _by_campaign(market)
+        types.content = await _by_type(market)
+
+    live(PICTURE_SECONDS, refresh)
+
+
+async def _points(market: Market) -> dict[str, list[Point]]:
+    pages = await all_of(
+        [market.read("", page=number, pageSize=POINTS_A_PAGE) for number in range(1, POINTS_PAGES + 1)]
+    )
+    rows = [row for answer in pages for row in answer["items"] if row["winningeCPM"] is not None]
+    await market.learn(row["winningCampaignId"] for row in rows)
+    groups: dict[str, list[Point]] = {}
+    for row in rows:
+        point = (row["winningeCPM"], row["finalPrice"], market.name(row["winningCampaignId"]))
+        groups.setdefault(row["placementType"], []).append(point)
+    return dict(sorted(groups.items()))
+
+
+async def _by_campaign(market: Market) -> Markup:
+    parts = (await market.read("/statistics/breakdown", groupBy="campaign"))["items"][:PARTS_MAX]
+    await market.learn(part["campaignId"] for part in parts)
+    return shares([(market.name(part["campaignId"]), *_rate(part)) for part in parts])
+
+
+async def _by_type(market: Market) -> Markup:
+    parts = (await market.read("/statistics/breakdown", groupBy="placementType"))["items"][:PARTS_MAX]
+    return shares([(part["placementType"], *_rate(part)) for part in parts])
+
+
+def _rate(part: Json) -> tuple[float, str]:
+    return part["averageWinRate"] / 100, words.OF_AUCTIONS.format(count=f"{part['totalAuctions']:,}")
+
+
+async def _by_hour(market: Market) -> tuple[list[str], list[Series]]:
+    parts = (await market.read("/statistics/breakdown", groupBy="hour"))["items"][:HOURS_MAX][::-1]
+    labels = [f"{part['hour'][5:10]} {part['hour'][11:16]}" for part in parts]
+    rates = [part["averageWinRate"] / 100 for part in parts]
+    return labels, [
+        Series(name=words.HELD, values=[part["totalAuctions"] for part in parts], kind="bar", colour=2),
+        Series(name=words.WIN_RATE_SHORT, values=rates, unit="percent", axis=1, colour=1),
+    ]

@@ -1,0 +1,89 @@
+"""One auction in full: what it came to, every candidate and step, and what each would have had to bid."""
+
+from markupsafe import Markup
+from nicegui import ui
+
+from adloom.console.client import Json
+from adloom.console.components import format as shown
+from adloom.console.components.chart import Chart, Series
+from adloom.console.components.heading import card, facts, heading
+from adloom.console.names import names_of, short
+from adloom.console.navigation import BUYERS
+from adloom.console.page import Visit, page
+from adloom.console.pages.auctions.list import ADDRESS, AUCTIONS
+from adloom.console.pages.why.candidates import amount
+from adloom.console.pages.why.recorded import auction_parts, question_now
+from adloom.console.words import auctions as words
+from adloom.console.words import why
+
+CHARTED_MAX = 12
+CPC = "cpc"
+NOT_SAID = frozenset({"hour", "day", "loginState", "newVisitor"})
+
+
+@page(ADDRESS + "/{auction_id}", title=words.ONE, roles=BUYERS)
+async def auction(visit: Visit) -> None:
+    """Show an auction."""
+    found = await visit.api.get(f"{AUCTIONS}/{visit.parts['auction_id']}")
+    note = shown.full_moment(found["auctionTime"])
+    with heading(f"{words.ONE} {short(found['id'])}", note=note, crumbs=[(words.TITLE, ADDRESS)]):
+        again = await question_now(visit, found)
+        if again:
+            ui.button(why.ASK_NOW, icon="replay").props(f'outline href="{again}"')
+        ui.button(words.WHY, icon="help_outline").props(f'outline href="/console/why?auction={found["id"]}"')
+    banners = await names_of(visit.api, "banner", [one["adId"] for one in found["bids"][:CHARTED_MAX]])
+    with ui.element("div").classes("grid-of two"):
+        with card(words.SUMMARY):
+            await _facts(visit, found, banners)
+        with card(words.ECPM_BY_BID):
+            _chart(found, banners)
+    await auction_parts(visit, found)
+
+
+async def _facts(visit: Visit, found: Json, banners: dict[str, str]) -> None:
+    campaigns = await names_of(visit.api, "campaign", [found["winningCampaignId"]])
+    placements = await names_of(visit.api, "placement", [found["placementId"]])
+    won_by_click = any(bid["outcome"] == "won" and bid["bidType"] == CPC for bid in found["bids"])
+    unit = words.PER_CLICK if won_by_click else words.PER_THOUSAND
+    pairs: list[tuple[str, str | Markup]] = [
+        (words.FACT_WINNER, _link("banners", found["winningAdId"], banners)),
+        (words.FACT_CAMPAIGN, _link("campaigns", found["winningCampaignId"], campaigns)),
+        (words.FACT_PRICE, amount(found["finalPrice"], places=4)),
+        (words.FACT_ECPM, amount(found["winningeCPM"], places=4)),
+        (words.FACT_CHARGE, words.CHARGE_NOTE.format(charge=amount(found["charge"], places=4), unit=unit)),
+        (words.FACT_FLOOR, amount(found["floorCpm"], places=4)),
+        (words.FACT_PLACEMENT, _link("placements", found["placementId"], placements)),
+        (words.FACT_TYPE, found["placementType"]),
+        (words.FACT_SCORING, words.FACT_SCORING_VERSION.format(name=found["scoring"], version=found["scoringVersion"])),
+        (words.FACT_USER, Markup('<span class="mono">{}</span>').format(found["userId"]) if found["userId"] else words.ERASED),
+    ]  # fmt: skip
+    if found["context"]:
+        pairs.append((words.FACT_READER, _reader(found["context"])))
+    facts(pairs)
+
+
+def _reader(context: Json) -> str:
+    known = [str(value) for name, value in context.items() if name not in NOT_SAID and value]
+    flags = {"loginState": words.LOGGED_IN, "newVisitor": words.NEW_VISITOR}
+    return ", ".join([*known, *(text for name, text in flags.items() if context.get(name) == "true")])
+
+
+def _link(noun: str, thing_id: str | None, names: dict[str, str]) -> Markup:
+    if thing_id is None:
+        return Markup('<span class="quiet">{}</span>').format(words.NOBODY)
+    return Markup('<a href="/console/{}/{}">{}</a>').format(
+        noun, thing_id, names.get(thing_id, short(thing_id))
+    )
+
+
+def _chart(found: Json, banners: dict[str, str]) -> None:
+    bids = [bid for bid in found["bids"] if bid["ecpm"] is not None][:CHARTED_MAX]
+    labels = [banners.get(bid["adId"] or "", why.SOMEBODY) for bid in bids]
+    series = [Series(name=words.ECPM_SHORT, values=[bid["ecpm"] for bid in bids], kind="bar", colour=2)]
+    for name, value, colour in (
+        (words.PRICE, found["finalPrice"], 1),
+        (words.FACT_FLOOR, found["floorCpm"], 6),
+    ):
+        if value is not None:
+            series.append(Series(name=name, values=[value] * len(bids), is_dashed=True, colour=colour))
+    Chart(labels, series, description=words.ECPM_BY_BID)

@@ -1,0 +1,111 @@
+"""When a banner may be shown: its dates, its window, its rule, and the calendar that they make as one types."""
+
+from collections.abc import Awaitable, Callable
+
+from nicegui import ui
+
+from adloom.console.client import Json
+from adloom.console.components import checks
+from adloom.console.components.catalog_form import CatalogForm
+from adloom.console.components.format import moment
+from adloom.console.components.heading import card
+from adloom.console.components.schedule_calendar import banner_is_on, calendar, days_of
+from adloom.console.components.toast import say_good
+from adloom.console.page import Visit
+from adloom.console.words import banners as words
+from adloom.console.words import campaigns as campaign_words
+from adloom.console.words import catalog as shared
+from adloom.console.words import schedule as schedule_words
+from adloom.console.words import shell as shell_words
+from adloom.pacing.schedule import status_from_dates
+
+OWN = "own"
+DRAFT = "draft"
+
+
+async def banner_schedule(visit: Visit, banner: Json, on_done: Callable[[], Awaitable[None]]) -> None:
+    """Show the fields, and beside them the next weeks."""
+    may_write = visit.may_write and not banner["deletedAt"]
+    form = CatalogForm(banner)
+    with ui.element("div").classes("al-editor"):
+        with card(schedule_words.SCHEDULE), ui.element("div").classes("stack tight"):
+            _fields(form)
+            draft = ui.switch(words.IS_DRAFT, value=banner["scheduleStatus"] == DRAFT)
+            ui.label(schedule_words.NO_DATES).classes("quiet small")
+
+            async def save() -> None:
+                changes = form.patch()
+                status = _as_saved(banner, form, visit, is_draft=bool(draft.value))["scheduleStatus"]
+                if DRAFT in {status, banner["scheduleStatus"]} and status != banner["scheduleStatus"]:
+                    changes |= {"scheduleStatus": status, "updatedAt": banner["updatedAt"]}
+                if changes:
+                    await visit.api.patch(f"/admin/banners/{banner['id']}/schedule", changes)
+                say_good(words.SCHEDULE_SAVED if changes else shared.NOTHING_CHANGED)
+                await on_done()
+
+            if may_write:
+                form.actions(shell_words.SAVE, save)
+        with card(schedule_words.NEXT_WEEKS):
+            _live_calendar(visit, banner, form, draft)
+
+
+def _fields(form: CatalogForm) -> None:
+    zone = form.zone("scheduleTimezone")
+    starts = form.moment("publishAt", schedule_words.PUBLISH_AT, zone=lambda: zone.value)
+    ends = form.moment(
+        "expiresAt",
+        schedule_words.EXPIRES_AT,
+        zone=lambda: zone.value,
+        check=lambda value: campaign_words.ENDS_BEFORE if starts.value and value <= starts.value else None,
+    )
+    starts.on_value_change(lambda: ends.validate() if ends.value else None)
+    with ui.element("div").classes("grid-of tiles"):
+        form.clock("recurrenceWindowStart", schedule_words.WINDOW_START)
+        form.clock("recurrenceWindowEnd", schedule_words.WINDOW_END)
+    ui.label(schedule_words.WINDOW_HINT).classes("quiet small")
+    given = form.given("recurrenceRule") or ""
+    preset = ui.select(
+        schedule_words.PRESETS,
+        label=schedule_words.REPEATS,
+        value=given if given in schedule_words.PRESETS else OWN,
+    ).props("outlined dense")
+    rule = form.text(
+        "recurrenceRule", schedule_words.RULE, hint=schedule_words.RULE_HINT, check=checks.recurrence
+    )
+    rule.bind_visibility_from(preset, "value", value=OWN)
+
+    def chosen() -> None:
+        if preset.value != OWN:
+            rule.value = preset.value
+
+    preset.on_value_change(chosen)
+
+
+def _live_calendar(visit: Visit, banner: Json, form: CatalogForm, draft: ui.switch) -> None:
+    @ui.refreshable
+    def weeks() -> None:
+        shown = _as_saved(banner, form, visit, is_draft=bool(draft.value))
+        zone = shown["scheduleTimezone"] or "UTC"
+        calendar(days_of(banner_is_on(shown), zone=zone, now=visit.now), now=visit.now, zone=zone)
+
+    def again() -> None:
+        if form.is_valid():
+            weeks.refresh()
+
+    weeks()
+    form.on_any_change(again)
+    draft.on_value_change(again)
+
+
+def _as_saved(banner: Json, form: CatalogForm, visit: Visit, *, is_draft: bool) -> Json:
+    """Give the banner as it would be, with the status that follows from its dates."""
+    values = form.values()
+    has_other_dates = any(values[name] != banner[name] for name in ("publishAt", "expiresAt"))
+    if is_draft:
+        values["scheduleStatus"] = DRAFT
+    elif has_other_dates or banner["scheduleStatus"] == DRAFT:
+        status = status_from_dates(
+            publish_at=moment(values["publishAt"]), expires_at=moment(values["expiresAt"]), now=visit.now
+        )
+        values["scheduleStatus"] = status.value
+    return {**banner, **values}

@@ -1,0 +1,1 @@
+"""Budgets: how they stand, and how a day goes."""

@@ -1,0 +1,138 @@
+"""The list of budgets: of campaigns, or of advertisers."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from markupsafe import Markup
+from nicegui import ui
+
+from adloom.console.client import ApiClient, Json
+from adloom.console.components import format as shown
+from adloom.console.components.heading import heading
+from adloom.console.components.live import live
+from adloom.console.components.split import key
+from adloom.console.components.table import Column, Table
+from adloom.console.components.tile import Tile
+from adloom.console.components.views import view_links
+from adloom.console.names import names_of
+from adloom.console.navigation import BUYERS
+from adloom.console.page import Visit, page
+from adloom.console.pages.budgets.parts import KEY, pace_of, split_row
+from adloom.console.together import all_of
+from adloom.console.words import budgets as words
+
+ADDRESS: Final = "/console/budgets"
+OF_ADVERTISERS: Final = f"{ADDRESS}/advertisers"
+VIEWS: Final = ((words.OF_CAMPAIGNS, ADDRESS), (words.OF_ADVERTISERS, OF_ADVERTISERS))
+REFRESH_SECONDS: Final = 5.0
+PAISA: Final = 100
+HIGH: Final = 0.9
+
+
+@page(ADDRESS, title=words.TITLE, roles=BUYERS)
+async def budgets(visit: Visit) -> None:
+    """Show how far campaigns have used their daily budgets."""
+    await _top(visit, ADDRESS)
+    table = Table(
+        visit.query,
+        [
+            Column(label=words.NAME, cell=lambda row: row["name"]),
+            Column(label=words.SHARE, cell=split_row),
+            Column(label=words.SPENT, cell=lambda row: shown.money(row["spentTodayPaisa"]), is_number=True),
+            Column(label=words.BUDGET, cell=lambda row: shown.money(row["dailyBudgetPaisa"]), is_number=True),
+            Column(label=words.HELD, cell=lambda row: shown.money(row["heldPaisa"]), is_number=True, is_wide_only=True),
+            Column(label=words.LEASED, cell=lambda row: shown.money(row["leasedPaisa"]), is_number=True, is_wide_only=True),
+            Column(label=words.REMAINING, cell=lambda row: shown.money(row["remainingTodayPaisa"]), is_number=True, is_wide_only=True),
+            Column(label=words.PACE, cell=lambda row: pace_of(row["pace"]), is_wide_only=True),
+            Column(label=words.PROJECTED, cell=lambda row: shown.money(row["projectedPaisa"]), is_number=True, is_wide_only=True),
+        ],
+        lambda query: _campaigns(visit.api, query),
+        href=lambda row: f"{ADDRESS}/campaigns/{row['campaignId']}",
+        sort="-lastUpdated",
+        empty=("account_balance_wallet", words.EMPTY, words.EMPTY_NOTE),
+        empty_action=(words.TO_CAMPAIGNS, "/console/campaigns"),
+    )  # fmt: skip
+    await table.show()
+    ui.html(key(KEY), sanitize=False).classes("row-of small quiet")
+    live(REFRESH_SECONDS, table.show)
+
+
+@page(OF_ADVERTISERS, title=words.TITLE, roles=BUYERS)
+async def advertisers(visit: Visit) -> None:
+    """Show what advertisers have spent today."""
+    await _top(visit, OF_ADVERTISERS)
+    table = Table(
+        visit.query,
+        [
+            Column(label=words.ADVERTISER, cell=lambda row: row["name"], sort="name"),
+            Column(label=words.SHARE, cell=split_row),
+            Column(label=words.SPENT, cell=lambda row: shown.money(row["spentTodayPaisa"]), is_number=True),
+            Column(label=words.BUDGET, cell=_budget, is_number=True),
+            Column(label=words.HELD, cell=lambda row: shown.money(row["heldPaisa"]), is_number=True, is_wide_only=True),
+            Column(label=words.REMAINING, cell=lambda row: shown.money(row["remainingTodayPaisa"]), is_number=True, is_wide_only=True),
+        ],
+        lambda query: _advertisers(visit.api, query),
+        href=lambda row: f"{OF_ADVERTISERS}/{row['id']}",
+        sort="name",
+        empty=("storefront", words.NO_ADVERTISERS, words.NO_ADVERTISERS_NOTE),
+        empty_action=(words.TO_ADVERTISERS, "/console/advertisers"),
+    )  # fmt: skip
+    table.search()
+    await table.show()
+    ui.html(key([one for one in KEY if one[0] != words.LEASED]), sanitize=False).classes("row-of small quiet")
+    live(REFRESH_SECONDS, table.show)
+
+
+async def _top(visit: Visit, current: str) -> None:
+    with heading(words.TITLE, note=words.NOTE):
+        pass
+    with ui.element("div").classes("grid-of tiles"):
+        tiles = [Tile(name) for name in (words.TOTAL_SPENT, words.TOTAL_BUDGET, words.USED, words.EXCEEDED)]
+
+    async def tell() -> None:
+        found = await visit.api.get("/api/v1/admin/budget/statistics")
+        budget, spent = found["totalDailyBudget"], found["totalSpentToday"]
+        share = shown.percent(spent / budget if budget else 0, places=0)
+        tiles[0].update(shown.money(round(spent * PAISA)), note=words.OF_BUDGETS.format(share=share))
+        tiles[1].update(shown.money(round(budget * PAISA)))
+        tiles[2].update(shown.percent(found["averageUtilization"] / 100, places=1))
+        count = words.OF_CAMPAIGNS_COUNT.format(count=f"{found['totalCampaigns']:,}")
+        exceeded = found["campaignsExceeded"]
+        tiles[3].update(shown.count(exceeded), note=count, kind="warn" if exceeded else "")
+
+    await tell()
+    live(REFRESH_SECONDS, tell)
+    view_links(VIEWS, current=current, label=words.VIEWS)
+
+
+def _budget(row: Json) -> str | Markup:
+    budget = row["dailyBudgetPaisa"]
+    return (
+        Markup('<span class="quiet">{}</span>').format(words.NO_LIMIT)
+        if budget is None
+        else shown.money(budget)
+    )
+
+
+async def _campaigns(api: ApiClient, query: Mapping[str, str]) -> Json:
+    """Read a page of pacers, each with how its budgets stand."""
+    answer = await api.get("/api/v1/admin/budget/pacers", **query)
+    ids = [row["campaignId"] for row in answer["items"]]
+    names = await names_of(api, "campaign", ids)
+    standings = await all_of([api.get(f"/admin/campaigns/{one}/budget") for one in ids])
+    for row, standing in zip(answer["items"], standings, strict=True):
+        row.update(standing, name=names[row["campaignId"]])
+    return answer
+
+
+async def _advertisers(api: ApiClient, query: Mapping[str, str]) -> Json:
+    answer = await api.get("/admin/advertisers", **query)
+    spends = await all_of([api.get(f"/admin/advertisers/{row['id']}/spend") for row in answer["items"]])
+    for row, spend in zip(answer["items"], spends, strict=True):
+        row.update(
+            spend,
+            spentTodayPaisa=spend["spentPaisa"],
+            remainingTodayPaisa=spend["remainingPaisa"],
+            leasedPaisa=0,
+        )
+    return answer

@@ -1,0 +1,41 @@
+"""Making a campaign."""
+
+from typing import Final
+
+from nicegui import ui
+
+from adloom.console.components.catalog_form import CatalogForm
+from adloom.console.components.heading import heading
+from adloom.console.components.notice import notice
+from adloom.console.navigation import BUYERS
+from adloom.console.page import Visit, page
+from adloom.console.pages.campaigns.form import campaign_fields
+from adloom.console.pages.campaigns.list import HOME, NEW
+from adloom.console.words import campaigns as words
+from adloom.console.words import catalog as shared
+
+DEFAULTS: Final = {
+    "source": "internal",
+    "bidType": "cpm",
+    "pacingStrategy": "Smooth",
+    "timezone": "UTC",
+    "priority": 0,
+}
+
+
+@page(NEW, title=words.NEW, roles=BUYERS)
+async def new_campaign(visit: Visit) -> None:
+    """Make a campaign."""
+    with heading(words.NEW, crumbs=[(words.CAMPAIGNS, HOME)]):
+        pass
+    if not visit.may_write:
+        notice(shared.VIEW_ONLY)
+        return
+    form = CatalogForm({**DEFAULTS, "advertiserId": visit.query.get("advertiser")})
+    await campaign_fields(visit, form, is_new=True)
+
+    async def save() -> None:
+        campaign = await visit.api.post("/admin/campaigns", form.creation())
+        ui.navigate.to(f"{HOME}/{campaign['id']}?tab=banners")
+
+    form.actions(shared.CREATE, save, on_cancel=lambda: ui.navigate.to(HOME))

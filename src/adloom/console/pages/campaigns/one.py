@@ -1,0 +1,86 @@
+"""One campaign: how it stands, what it shows where, to whom and when, and who changed it."""
+
+from typing import Final
+
+from nicegui import ui
+
+from adloom.console.client import Json
+from adloom.console.components.catalog_form import CatalogForm
+from adloom.console.components.heading import heading
+from adloom.console.components.moves import move_buttons
+from adloom.console.components.notice import notice
+from adloom.console.components.status import campaign_badge
+from adloom.console.components.toast import say_good
+from adloom.console.navigation import BUYERS
+from adloom.console.page import Visit, page
+from adloom.console.pages.campaigns.assignments import Assignments
+from adloom.console.pages.campaigns.form import campaign_fields
+from adloom.console.pages.campaigns.list import HOME
+from adloom.console.pages.campaigns.overview import campaign_overview
+from adloom.console.pages.campaigns.schedule import campaign_schedule
+from adloom.console.pages.campaigns.targeting import Targeting
+from adloom.console.things.deleted import deleted_notice
+from adloom.console.things.history import history
+from adloom.console.things.page_of import Again, thing_page
+from adloom.console.things.parts import part_asked
+from adloom.console.words import campaigns as words
+from adloom.console.words import catalog as shared
+from adloom.console.words import schedule as schedule_words
+from adloom.console.words import shell as shell_words
+from adloom.console.words import targeting as targeting_words
+
+TABS: Final = {
+    "overview": shared.TAB_OVERVIEW,
+    "banners": words.TAB_BANNERS,
+    "targeting": targeting_words.TARGETING,
+    "schedule": schedule_words.SCHEDULE,
+    "settings": shared.TAB_SETTINGS,
+    "history": shared.TAB_HISTORY,
+}
+
+
+@page(f"{HOME}/{{campaign_id}}", title=words.CAMPAIGN, roles=BUYERS)
+async def campaign_page(visit: Visit) -> None:
+    """Show a campaign."""
+    await thing_page(visit, f"/admin/campaigns/{visit.parts['campaign_id']}", _build)
+
+
+async def _build(visit: Visit, campaign: Json, address: str, again: Again) -> None:
+    with heading(campaign["name"], crumbs=[(words.CAMPAIGNS, HOME)], badge=campaign_badge(campaign)):
+        ui.button(words.WHY, icon="help_outline").props(
+            f'href="{words.WHY_LINK.format(campaign_id=campaign["id"])}" flat'
+        )
+        if visit.may_write and not campaign["deletedAt"]:
+            move_buttons(visit.api, campaign, again)
+    if campaign["deletedAt"]:
+        deleted_notice(visit, campaign, address, words.NOUN, again)
+    match part_asked(visit, TABS):
+        case "banners":
+            await Assignments(visit, campaign).build()
+        case "targeting":
+            await Targeting(visit, campaign).build()
+        case "schedule":
+            await campaign_schedule(visit, campaign)
+        case "settings":
+            await _settings(visit, campaign, address, again)
+        case "history":
+            await history(visit, "campaign", campaign["id"])
+        case _:
+            await campaign_overview(visit, campaign)
+
+
+async def _settings(visit: Visit, campaign: Json, address: str, again: Again) -> None:
+    if not visit.may_write:
+        notice(shared.VIEW_ONLY)
+    form = CatalogForm(campaign)
+    await campaign_fields(visit, form, is_new=False)
+
+    async def save() -> None:
+        changes = form.patch()
+        if changes:
+            await visit.api.patch(address, changes)
+        say_good(shared.SAVED if changes else shared.NOTHING_CHANGED)
+        await again()
+
+    if visit.may_write and not campaign["deletedAt"]:
+        form.actions(shell_words.SAVE, save)

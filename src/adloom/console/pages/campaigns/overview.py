@@ -1,0 +1,180 @@
+"""How a campaign stands today, and how it went."""
+
+from datetime import timedelta
+from typing import Final
+
+from markupsafe import Markup
+from nicegui import ui
+
+from adloom.console.client import Json
+from adloom.console.components.banner_preview import DEVICES, BannerPreview, with_neighbours
+from adloom.console.components.chart import Chart, Series
+from adloom.console.components.chooser import name_of
+from adloom.console.components.format import count, money, percent
+from adloom.console.components.heading import card, facts, meter
+from adloom.console.components.status import bid_of, dates_of
+from adloom.console.components.targeting_sentence import sentence_of
+from adloom.console.components.tile import Tile
+from adloom.console.page import Visit
+from adloom.console.words import campaigns as words
+from adloom.console.words import catalog as shared
+from adloom.console.words import targeting as targeting_words
+
+DAYS: Final = 14
+REFRESH_SECONDS: Final = 2.0
+RULES_MAX: Final = 100
+
+
+async def campaign_overview(visit: Visit, campaign: Json) -> None:
+    """Show budget, results and what readers see."""
+    assigned = await visit.api.get("/admin/assignments", campaignId=campaign["id"], pageSize=100)
+    shown = [row for row in assigned["items"] if row["bannerId"]]
+    _say_what_is_missing(campaign, has_banner=bool(shown))
+    await _budget(visit, campaign)
+    with ui.element("div").classes("grid-of side"):
+        with ui.element("div").classes("stack"):
+            await results(visit, campaignId=campaign["id"])
+            await _facts(visit, campaign)
+        if shown:
+            await _look(visit, shown[0])
+
+
+def _say_what_is_missing(campaign: Json, *, has_banner: bool) -> None:
+    if campaign["status"] not in {"draft", "active", "scheduled", "paused"} or campaign["deletedAt"]:
+        return
+    is_draft = campaign["status"] == "draft"
+    if has_banner and not is_draft:
+        return
+    text = words.NEEDS_ACTIVATION if has_banner else words.NEEDS_BANNER
+    with ui.element("div").classes("al-notice info").props('role="status"'):
+        ui.icon("info_outline").props('aria-hidden="true"')
+        ui.html(
+            Markup('<div class="strong">{}</div><div>{}</div>').format(words.WHAT_IS_MISSING, text),
+            sanitize=False,
+        ).classes("grow")
+        if not has_banner:
+            ui.button(words.TO_BANNERS).props(
+                f'href="/console/campaigns/{campaign["id"]}?tab=banners" outline'
+            )
+
+
+async def _budget(visit: Visit, campaign: Json) -> None:
+    with ui.element("div").classes("grid-of tiles"):
+        spent = Tile(words.SPENT)
+        held = Tile(words.HELD, hint=words.HELD_HINT)
+        remaining = Tile(words.REMAINING)
+        projected = Tile(words.PROJECTED, hint=words.PROJECTED_HINT)
+        in_all = Tile(words.SPENT_IN_ALL)
+    bar = ui.html("", sanitize=False)
+
+    async def show() -> None:
+        budget = await visit.api.get(f"/admin/campaigns/{campaign['id']}/budget")
+        daily, total = budget["dailyBudgetPaisa"], budget["totalBudgetPaisa"]
+        spent.update(money(budget["spentTodayPaisa"]), note=_of(daily))
+        held.update(money(budget["heldPaisa"]), note=words.TODAY_NOTE.format(day=budget["day"]))
+        left = budget["remainingTodayPaisa"]
+        remaining.update(
+            shared.NO_LIMIT if left is None else money(left),
+            kind="bad" if left == 0 else "",
+            note=_pace(budget),
+        )
+        projected.update(money(budget["projectedPaisa"]), note=_of(daily))
+        in_all.update(money(budget["spentTotalPaisa"]), note=_of(total))
+        bar.content = _bar(budget)
+
+    await show()
+    ui.timer(REFRESH_SECONDS, show)
+
+
+def _bar(budget: Json) -> str:
+    """Show how much of the day's budget is spent."""
+    daily = budget["dailyBudgetPaisa"]
+    if not daily:
+        return ""
+    share = (budget["spentTodayPaisa"] + budget["heldPaisa"]) / daily
+    return meter(share, "bad" if share >= 1 else "good")
+
+
+def _of(budget: int | None) -> str:
+    return words.WITHOUT_BUDGET if budget is None else words.OF_BUDGET.format(budget=money(budget))
+
+
+def _pace(budget: Json) -> str:
+    pace = budget["pace"]
+    return words.PACE_NONE if pace is None else words.PACE_ON_LINE.format(share=percent(pace, places=0))
+
+
+async def results(visit: Visit, **narrowed: str) -> None:
+    """Show impressions and clicks of the last days, of a campaign, a banner or a placement."""
+    last = visit.now.date()
+    days = [last - timedelta(days=DAYS - 1 - number) for number in range(DAYS)]
+    answer = await visit.api.get(
+        "/admin/stats/banners", **{"from": days[0], "to": last, "groupBy": "day", **narrowed}
+    )
+    by_day = {row["date"]: row for row in answer["items"]}
+    totals = answer["totals"]
+    note = words.RESULTS_NOTE.format(
+        impressions=count(totals["impressions"]), clicks=count(totals["clicks"]), ctr=percent(totals["ctr"])
+    )
+    with card(words.RESULTS, note=note):
+        Chart(
+            [f"{day:%-d %b}" for day in days],
+            [
+                Series(
+                    name=words.IMPRESSIONS,
+                    values=[by_day.get(str(day), {}).get("impressions", 0) for day in days],
+                    has_area=True,
+                ),
+                Series(
+                    name=words.CLICKS,
+                    values=[by_day.get(str(day), {}).get("clicks", 0) for day in days],
+                    kind="bar",
+                    axis=1,
+                ),
+            ],
+            classes="low",
+            description=note,
+        )
+
+
+async def _facts(visit: Visit, campaign: Json) -> None:
+    rules = await visit.api.get("/admin/targeting-rules", campaignId=campaign["id"], pageSize=RULES_MAX)
+    owner = campaign["advertiserId"]
+    name = await name_of(visit.api, "/admin/advertisers", owner)
+    whose: str | Markup = shared.THE_HOUSE
+    if owner:
+        whose = Markup('<a href="/console/advertisers/{}">{}</a>').format(owner, name)
+    with card(words.FACTS):
+        facts(
+            [
+                (targeting_words.TARGETING, sentence_of(rules["items"])),
+                (words.DATES, f"{dates_of(campaign)} ({campaign['timezone']})"),
+                (words.BID, bid_of(campaign)),
+                (words.PACING, words.PACINGS[campaign["pacingStrategy"]]),
+                (shared.ADVERTISER, whose),
+                (shared.SOURCE, shared.SOURCES[campaign["source"]]),
+                (shared.PRIORITY, str(campaign["priority"])),
+                *([(shared.DESCRIPTION, campaign["description"])] if campaign["description"] else []),
+            ]
+        )
+
+
+async def _look(visit: Visit, row: Json) -> None:
+    banner = await visit.api.get(f"/admin/banners/{row['bannerId']}")
+    layout = row["placementLayoutType"]
+    note = words.LOOK_NOTE.format(banner=banner["title"], placement=row["placementLabel"])
+    with card(words.LOOK), ui.element("div").classes("stack"):
+        ui.label(note).classes("quiet small")
+        for device in DEVICES:
+            BannerPreview(device).show(with_neighbours(overridden(banner, row), layout), layout)
+
+
+def overridden(banner: Json, row: Json) -> Json:
+    """Give a banner with the words that it has on a placement."""
+    said = {
+        "headline": row["overrideHeadline"],
+        "subheadline": row["overrideSubheadline"],
+        "ctaLabel": row["overrideCtaLabel"],
+        "ctaUrl": row["overrideCtaUrl"],
+    }
+    return {**banner, **{name: value for name, value in said.items() if value is not None}}

@@ -1,0 +1,1 @@
+"""The guided path: from nothing to an ad on a page."""

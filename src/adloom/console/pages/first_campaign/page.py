@@ -1,0 +1,58 @@
+"""The guided path: where, what, how, go; then a look at the page itself."""
+
+from typing import Final
+
+from markupsafe import Markup
+from nicegui import ui
+
+from adloom.console.components.heading import heading
+from adloom.console.navigation import ADMINS
+from adloom.console.page import Visit, page
+from adloom.console.pages.first_campaign.finish import finish
+from adloom.console.pages.first_campaign.go import go_step
+from adloom.console.pages.first_campaign.how import how_step
+from adloom.console.pages.first_campaign.plan import Plan
+from adloom.console.pages.first_campaign.what import what_step
+from adloom.console.pages.first_campaign.where import where_step
+from adloom.console.words import first_campaign as words
+
+STEPS: Final = (where_step, what_step, how_step, go_step)
+
+
+@page("/console/first-campaign", title=words.TITLE, roles=ADMINS)
+async def first_campaign(visit: Visit) -> None:
+    """Lead from nothing to an ad on a page."""
+    plan = Plan()
+    number = 0
+
+    @ui.refreshable
+    async def body() -> None:
+        _trail(number)
+        if number < len(STEPS):
+            await STEPS[number](visit, plan, turn)
+        else:
+            await finish(visit, plan)
+
+    async def turn(by: int) -> None:
+        nonlocal number
+        number += by
+        await body.refresh()
+
+    with heading(words.TITLE, note=words.NOTE):
+        pass
+    await body()
+
+
+def _trail(current: int) -> None:
+    """Show which steps there are, and which of them is the present one."""
+    steps = Markup("").join(
+        Markup('<li class="{}"{}><b>{}</b>{}</li>').format(
+            "done" if number < current else "",
+            Markup(' aria-current="step"') if number == current else "",
+            "✓" if number < current else number + 1,
+            label,
+        )
+        for number, label in enumerate(words.STEPS)
+    )
+    label = words.STEP_LABEL.format(number=min(current + 1, len(words.STEPS)), count=len(words.STEPS))
+    ui.html(steps, sanitize=False, tag="ol").classes("al-steps").props(f'aria-label="{label}"')

@@ -1,0 +1,81 @@
+"""What somebody has decided on the guided path, and making it real one request at a time."""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from typing import Final
+
+from adloom.console.client import ApiClient, Json
+from adloom.console.components.banner_preview import ABREAST
+from adloom.console.words import first_campaign as words
+
+STEPS: Final = tuple(words.MAKING)
+# Before whatever else is on the placement: whoever makes a first ad wants to see it.
+WEIGHT: Final = 1_000
+SLUG_LENGTH_MAX: Final = 60
+
+
+class Plan:
+    """The decisions so far, and what was made of them: a second try goes on where the first was refused."""
+
+    def __init__(self) -> None:
+        self.placement: Json = {}
+        self.banner: Json = {}
+        self.campaign: Json = {}
+        self.made: dict[str, Json] = {}
+
+    @property
+    def layout(self) -> str:
+        """The layout in which the banner will be."""
+        return self.placement["layoutType"]
+
+    async def carry_out(self, api: ApiClient, on_step: Callable[[str], None]) -> None:
+        """Make everything that is not there yet, in its order, and tell each step that is done."""
+        for step in STEPS:
+            if step not in self.made:
+                self.made[step] = await self._do(api, step)
+            on_step(step)
+
+    async def _do(self, api: ApiClient, step: str) -> Json:
+        match step:
+            case "placement":
+                return (
+                    self.placement
+                    if "id" in self.placement
+                    else await api.post("/admin/placements", self.placement)
+                )
+            case "banner":
+                return await api.post("/admin/banners", self.banner)
+            case "campaign":
+                return await api.post("/admin/campaigns", self.campaign)
+            case _:
+                return await self._join(api, step)
+
+    async def _join(self, api: ApiClient, step: str) -> Json:
+        campaign = f"/admin/campaigns/{self.made['campaign']['id']}"
+        placement_id = self.made["placement"]["id"]
+        match step:
+            case "link":
+                return await api.post(f"{campaign}/placements", {"placementId": placement_id})
+            case "assignment":
+                body = {"bannerId": self.made["banner"]["id"], "weight": WEIGHT}
+                return await api.post(f"{campaign}/placements/{placement_id}/banners", body)
+            case _:
+                return await api.patch(f"{campaign}/activate")
+
+
+def new_placement(label: str, layout: str) -> Json:
+    """Describe a placement by its name: the slug follows from it."""
+    return {
+        "label": label,
+        "slug": slug_of(label),
+        "layoutType": layout,
+        "maxBanners": ABREAST.get(layout, 1),
+        "allowPartialRender": True,
+    }
+
+
+def slug_of(label: str) -> str:
+    """Make a slug of words: those that letters of other alphabets leave nothing of are called a place."""
+    plain = unicodedata.normalize("NFKD", label).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain)[:SLUG_LENGTH_MAX].strip("-") or "place"

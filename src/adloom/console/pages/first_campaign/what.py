@@ -1,0 +1,87 @@
+"""What readers see."""
+
+from typing import Final
+
+from nicegui import ui
+
+from adloom.console.client import ApiClient, Json
+from adloom.console.components import checks
+from adloom.console.components.banner_preview import DEVICES, BannerPreview, with_neighbours
+from adloom.console.components.catalog_form import CatalogForm
+from adloom.console.components.heading import card
+from adloom.console.page import Visit
+from adloom.console.pages.first_campaign.plan import Plan
+from adloom.console.pages.first_campaign.step import Turn, next_buttons
+from adloom.console.words import banners as banner_words
+from adloom.console.words import first_campaign as words
+
+IMAGES_SHOWN_MAX: Final = 6
+BANNERS_READ: Final = 30
+HEADLINE_LENGTH_MAX: Final = 255
+BUTTON_LENGTH_MAX: Final = 100
+
+
+async def what_step(visit: Visit, plan: Plan, turn: Turn) -> None:
+    """Say what the banner says, and see it at once."""
+    known = await _images(visit.api)
+    first = {
+        "headline": words.HEADLINE_DEFAULT,
+        "ctaLabel": words.BUTTON_DEFAULT,
+        "primaryImageUrl": known[0]["primaryImageUrl"] if known else "",
+        "ctaUrl": known[0]["ctaUrl"] if known else "",
+    }
+    form = CatalogForm(plan.banner or first)
+    with ui.element("div").classes("al-editor"):
+        with card(words.WHAT_TITLE), ui.element("div").classes("stack tight"):
+            fields = _fields(form, known)
+
+            def keep() -> None:
+                values = {name: value for name, value in form.values().items() if value}
+                plan.banner = {**values, "title": values["headline"]}
+                plan.made.pop("banner", None)
+
+            next_buttons(form, turn, keep)
+        with card(banner_words.PREVIEW), ui.element("div").classes("stack"):
+            frames = [BannerPreview(device) for device in DEVICES]
+
+    def show() -> None:
+        for frame in frames:
+            frame.show(with_neighbours(form.values(), plan.layout), plan.layout)
+
+    for field in fields:
+        field.on_value_change(show)
+    show()
+
+
+def _fields(form: CatalogForm, known: list[Json]) -> list[ui.input | ui.textarea]:
+    headline = form.text(
+        "headline", words.HEADLINE, is_required=True, check=checks.at_most(HEADLINE_LENGTH_MAX)
+    )
+    second = form.text("subheadline", words.SUBHEADLINE, check=checks.at_most(HEADLINE_LENGTH_MAX))
+    image = form.web("primaryImageUrl", words.IMAGE, is_required=True, hint=words.IMAGE_HINT)
+    if known:
+        ui.label(words.IMAGES).classes("quiet small")
+        with ui.element("div").classes("al-pictures"):
+            for banner in known:
+                _picture(banner, image)
+    button = form.text("ctaLabel", words.BUTTON, check=checks.at_most(BUTTON_LENGTH_MAX))
+    leads_to = form.web("ctaUrl", words.LEADS_TO, is_required=True)
+    return [headline, second, image, button, leads_to]
+
+
+def _picture(banner: Json, image: ui.input | ui.textarea) -> None:
+    address = banner["primaryImageUrl"]
+    button = ui.element("button").props(
+        f'type="button" aria-label="{words.USE_IMAGE.format(name=banner["title"])}"'
+    )
+    with button.on("click", lambda: image.set_value(address)):
+        ui.element("img").props["src"] = address
+
+
+async def _images(api: ApiClient) -> list[Json]:
+    """Tell a few pictures that banners have already, each once."""
+    answer = await api.get("/admin/banners", pageSize=BANNERS_READ)
+    found: dict[str, Json] = {}
+    for banner in answer["items"]:
+        found.setdefault(banner["primaryImageUrl"], banner)
+    return list(found.values())[:IMAGES_SHOWN_MAX]

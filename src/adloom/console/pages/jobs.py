@@ -1,0 +1,179 @@
+"""Jobs: what waits, runs, was done and has failed; and trying again what has."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from markupsafe import Markup
+from nicegui import ui
+
+from adloom.console.client import Json
+from adloom.console.components import format as shown
+from adloom.console.components.confirm import confirm
+from adloom.console.components.heading import badge, heading, meter
+from adloom.console.components.live import live
+from adloom.console.components.table import Column, Table, action
+from adloom.console.components.tile import Tile
+from adloom.console.components.toast import say_good
+from adloom.console.components.views import view_links
+from adloom.console.navigation import BUYERS
+from adloom.console.page import Visit, page
+from adloom.console.words import jobs as words
+from adloom.console.words import shell
+from adloom.core.actor import Role
+
+ADDRESS: Final = "/console/jobs"
+REFRESH_SECONDS: Final = 2.0
+OWN: Final = "/api/ads-manager/jobs"
+KINDS: Final = {"failed": "bad", "waiting": "", "active": "info", "completed": "good"}
+
+
+@page(ADDRESS, title=words.TITLE, roles=BUYERS)
+async def jobs(visit: Visit) -> None:
+    """Show the queues; an advertiser sees the jobs of its own statistics."""
+    if visit.role is Role.ADVERTISER:
+        with heading(words.TITLE, note=words.NOTE):
+            pass
+        await _own_jobs(visit)
+    else:
+        await _queues(visit)
+
+
+async def _queues(visit: Visit) -> None:
+    asked = visit.query.get("queue", "")
+    queue = asked if asked in words.QUEUES else next(iter(words.QUEUES))
+    retry_all: ui.button | None = None
+    with heading(words.TITLE, note=words.NOTE):
+        if visit.is_admin:
+            retry_all = ui.button(words.RETRY_ALL, icon="replay", on_click=lambda: _retry_all(visit, queue))
+            retry_all.props("outline")
+    with ui.element("div").classes("grid-of two"):
+        tiles = {name: Tile(label) for name, label in words.QUEUES.items()}
+
+    async def tell() -> None:
+        for one in (await visit.api.get("/admin/jobs"))["items"]:
+            if one["name"] in tiles:
+                figure = words.FAILED.format(count=one["failed"]) if one["failed"] else words.NOTHING_FAILED
+                note = words.QUEUE_NOTE.format(**one)
+                tiles[one["name"]].update(figure, note=note, kind="bad" if one["failed"] else "good")
+            if retry_all is not None and one["name"] == queue:
+                retry_all.set_visibility(bool(one["failed"]))
+
+    await tell()
+    views = [(label, f"{ADDRESS}?queue={name}") for name, label in words.QUEUES.items()]
+    view_links(views, current=f"{ADDRESS}?queue={queue}", label=words.QUEUES_LABEL)
+
+    async def read(query: Mapping[str, str]) -> Json:
+        known = {name: value for name, value in query.items() if name in {"page", "pageSize", "state"}}
+        return await visit.api.get(f"/admin/jobs/{queue}", **{"state": "completed", **known})
+
+    async def retry(job_id: str) -> None:
+        await visit.api.post(f"/admin/jobs/{queue}/{job_id}/retry")
+        say_good(words.RETRIED)
+        await table.refresh()
+
+    address = (
+        visit.query
+        if visit.query.get("state")
+        else {**visit.query, "state": await _first_state(visit, queue)}
+    )
+    table = Table(
+        address,
+        [
+            Column(label=words.JOB, cell=_name),
+            *_common(visit),
+        ],
+        read,
+        on_action={"retry": retry},
+    )
+    await _shown(table, tell)
+
+
+async def _own_jobs(visit: Visit) -> None:
+    async def read(query: Mapping[str, str]) -> Json:
+        return await visit.api.get(OWN, **query)
+
+    async def retry(job_id: str) -> None:
+        await visit.api.post(f"{OWN}/{job_id}/retry")
+        say_good(words.RETRIED)
+        await table.refresh()
+
+    table = Table(
+        visit.query,
+        [
+            Column(label=words.JOB, cell=_own_name),
+            *_common(visit),
+        ],
+        read,
+        on_action={"retry": retry},
+        sort="-createdAt",
+        empty=("work_history", words.EMPTY, words.EMPTY_NOTE),
+    )
+    await _shown(table)
+
+
+async def _shown(table: Table, tell: Callable[[], Awaitable[None]] | None = None) -> None:
+    table.filter("state", words.STATE, words.STATES)
+    await table.show()
+
+    async def refresh() -> None:
+        if tell is not None:
+            await tell()
+        await table.show()
+
+    live(REFRESH_SECONDS, refresh)
+
+
+async def _first_state(visit: Visit, queue: str) -> str:
+    """Begin with what has failed, where something has."""
+    found = {one["name"]: one for one in (await visit.api.get("/admin/jobs"))["items"]}
+    return "failed" if found[queue]["failed"] else "completed"
+
+
+def _common(visit: Visit) -> list[Column]:
+    def last(row: Json) -> str | Markup:
+        is_offered = row["state"] == "failed" and (visit.is_admin or visit.role is Role.ADVERTISER)
+        return action("retry", row["id"], words.RETRY) if is_offered else ""
+
+    return [
+        Column(label=words.STATE, cell=lambda row: badge(words.STATES[row["state"]].lower(), KINDS[row["state"]])),
+        Column(label=words.PROGRESS, cell=_progress, is_wide_only=True),
+        Column(label=words.ATTEMPTS, cell=lambda row: str(row["attempts"]), is_number=True, is_wide_only=True),
+        Column(label=words.ERROR, cell=_error, is_wide_only=True),
+        Column(label=words.CREATED, cell=lambda row: shown.ago(row["createdAt"], now=visit.now), is_wide_only=True),
+        Column(label=words.ENDED, cell=lambda row: shown.ago(row["endedAt"], now=visit.now)),
+        Column(label="", cell=last),
+    ]  # fmt: skip
+
+
+def _name(row: Json) -> Markup:
+    label = words.NAMES.get(row["name"], row["name"])
+    return Markup('<span class="strong">{}</span><div class="quiet small mono">{}</div>').format(
+        label, row["id"]
+    )
+
+
+def _own_name(row: Json) -> Markup:
+    days = words.DAYS.format(first=row["dateFrom"], last=row["dateTo"])
+    return Markup('<span class="strong">{}</span><div class="quiet small">{}</div>').format(
+        words.LEVELS.get(row["level"], row["level"]), days
+    )
+
+
+def _progress(row: Json) -> Markup:
+    share = 1.0 if row["state"] == "completed" else row["progress"]
+    return meter(share, KINDS[row["state"]])
+
+
+def _error(row: Json) -> Markup:
+    text = " ".join((row["error"] or "").split())
+    if not text:
+        return Markup('<span class="quiet">{}</span>').format(shell.NONE)
+    return Markup('<div class="al-reason small bad" title="{}">{}</div>').format(text, text)
+
+
+async def _retry_all(visit: Visit, queue: str) -> None:
+    async def retry() -> None:
+        answer = await visit.api.post(f"/admin/jobs/{queue}/retry")
+        say_good(words.RETRIED_ALL.format(count=answer["retried"]))
+
+    confirm(words.RETRY_ALL_TITLE, words.RETRY_ALL_NOTE, action=words.RETRY_ALL, on_confirm=retry)

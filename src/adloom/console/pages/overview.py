@@ -1,0 +1,217 @@
+"""The first page: how everything goes, now and over time, and what needs attention."""
+
+from collections import deque
+from typing import Final
+
+from nicegui import ui
+
+from adloom.console.client import Json
+from adloom.console.components.chart import Chart, Series
+from adloom.console.components.format import count, duration, moment, money, percent, rate
+from adloom.console.components.heading import card, heading
+from adloom.console.components.live import live
+from adloom.console.components.notice import empty_state
+from adloom.console.components.tile import Tile
+from adloom.console.navigation import HOUSE
+from adloom.console.page import Visit, page
+from adloom.console.pages.attention_list import Attention
+from adloom.console.words import overview as words
+from adloom.core.actor import Role
+
+REFRESH_SECONDS: Final = 2.0
+# Sums over days need not be added up anew every two seconds.
+SLOW_EVERY: Final = 5
+DAY_SECONDS: Final = 86_400
+REMEMBERED: Final = 60
+LAG_SECONDS_GOOD: Final = 10.0
+
+
+@page("/console", title=words.TITLE)
+async def overview(visit: Visit) -> None:
+    """Show how it goes; an account sees what is its own."""
+    span = visit.query.get("span", "today")
+    span = span if span in words.SPANS else "today"
+    with heading(words.TITLE):
+        ui.label(words.LIVE).classes("al-live")
+        choice = ui.toggle(words.SPANS, value=span).props(f'no-caps aria-label="{words.SPAN_LABEL}"')
+    choice.on_value_change(lambda event: ui.navigate.to(f"/console?span={event.value}"))
+    if visit.is_admin:
+        await _invite(visit)
+    figures = Figures(visit, span)
+    with ui.element("div").classes("grid-of four" if visit.role in HOUSE else "grid-of tiles"):
+        figures.build_tiles()
+    with ui.element("div").classes("grid-of side"):
+        main = ui.element("div").classes("stack")
+        with card(words.ATTENTION):
+            attention = Attention(visit)
+    below = ui.element("div").classes("grid-of two")
+    await figures.build_charts(main, below)
+    await attention.refresh()
+    await figures.refresh_now()
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        ticks += 1
+        await figures.refresh_now()
+        if ticks % SLOW_EVERY == 0:
+            await figures.refresh_span()
+            await attention.refresh()
+
+    live(REFRESH_SECONDS, tick)
+
+
+async def _invite(visit: Visit) -> None:
+    """Show whoever has nothing yet where to begin."""
+    found = await visit.api.get("/admin/campaigns", pageSize=1)
+    if found["totalCount"] == 0:
+        with card():
+            empty_state(
+                "auto_awesome",
+                words.FIRST_TITLE,
+                words.FIRST_NOTE,
+                action=words.FIRST_ACTION,
+                href="/console/first-campaign",
+            )
+
+
+class Figures:
+    """The tiles and charts, and how they are read anew."""
+
+    def __init__(self, visit: Visit, span: str) -> None:
+        self._visit = visit
+        self._span = span
+        self._is_house = visit.role in HOUSE
+        self._tiles: dict[str, Tile] = {}
+        self._charts: dict[str, Chart] = {}
+        self._latencies: deque[float | None] = deque(maxlen=REMEMBERED)
+        self._lags: deque[float | None] = deque(maxlen=REMEMBERED)
+
+    def build_tiles(self) -> None:
+        """Lay out what this role can know."""
+        house = [
+            ("requests", words.REQUESTS, words.REQUESTS_HINT),
+            ("fill", words.FILL, words.FILL_HINT),
+        ]
+        counts = [("impressions", words.IMPRESSIONS, ""), ("ctr", words.CTR, "")]
+        money_tiles = [
+            ("spend", words.SPEND, words.SPEND_HINT),
+            ("revenue", words.REVENUE, words.REVENUE_HINT),
+        ]
+        system = [("latency", words.LATENCY, words.LATENCY_HINT), ("lag", words.LAG, words.LAG_HINT)]
+        match self._visit.role:
+            case Role.ADVERTISER:
+                shown = [*counts, money_tiles[0]]
+            case Role.PUBLISHER:
+                shown = [*counts, money_tiles[1]]
+            case _:
+                shown = [*house, *counts, *money_tiles, *system]
+        self._tiles = {name: Tile(label, hint=hint) for name, label, hint in shown}
+
+    async def build_charts(self, main: ui.element, below: ui.element) -> None:
+        """Read the span, and draw it: the first chart in the middle, the others below."""
+        answer = await self._read_span()
+        note = words.BY_DAY if answer["stepSeconds"] == DAY_SECONDS else words.BY_HOUR
+        for index, (name, title, series) in enumerate(self._drawn(answer)):
+            with below if index else main, card(title, note=note):
+                self._charts[name] = Chart(_labels(answer), series, description=title)
+        self._show_span(answer)
+
+    async def refresh_span(self) -> None:
+        """Read the span anew."""
+        answer = await self._read_span()
+        for name, _, series in self._drawn(answer):
+            self._charts[name].update(_labels(answer), series)
+        self._show_span(answer)
+
+    async def refresh_now(self) -> None:
+        """Read what only the present knows."""
+        if not self._is_house:
+            return
+        traffic = await self._visit.api.get("/admin/system/traffic")
+        minutes = traffic["minutes"]
+        self._tiles["requests"].update(
+            rate(traffic["requestsPerSecond"]),
+            note=words.REQUESTS_NOTE,
+            values=[one["requests"] for one in minutes],
+        )
+        self._tiles["fill"].update(
+            percent(traffic["fill"], places=1),
+            note=words.FILL_NOTE,
+            values=[one["filled"] / one["requests"] if one["requests"] else None for one in minutes],
+        )
+        self._tiles["latency"].update(
+            duration(traffic["p50Seconds"]),
+            note=words.LATENCY_NOTE.format(p99=duration(traffic["p99Seconds"])),
+            values=_noted(self._latencies, traffic["p50Seconds"]),
+        )
+        await self._refresh_lag()
+
+    async def _refresh_lag(self) -> None:
+        ledger = await self._visit.api.get("/admin/system/ledger")
+        seconds = max((one["behindSeconds"] for one in ledger["projections"]), default=0.0)
+        entries = max((one["behindEntries"] for one in ledger["projections"]), default=0)
+        self._tiles["lag"].update(
+            duration(seconds) if seconds else words.LAG_NONE,
+            note=words.LAG_NOTE.format(entries=count(entries)),
+            values=_noted(self._lags, seconds),
+            kind="warn" if seconds > LAG_SECONDS_GOOD else "",
+        )
+
+    async def _read_span(self) -> Json:
+        return await self._visit.api.get("/admin/overview", span=self._span)
+
+    def _show_span(self, answer: Json) -> None:
+        totals, points = answer["totals"], answer["points"]
+        span = words.SPANS[self._span].lower()
+        self._tiles["impressions"].update(
+            count(totals["impressions"]), note=span, values=[one["impressions"] for one in points]
+        )
+        self._tiles["ctr"].update(
+            percent(totals["ctr"]),
+            note=words.CTR_NOTE.format(clicks=count(totals["clicks"])),
+            values=[one["ctr"] for one in points],
+        )
+        for name, field in (("spend", "spendPaisa"), ("revenue", "revenuePaisa")):
+            if name in self._tiles:
+                self._tiles[name].update(
+                    money(totals[field]), note=span, values=[one[field] for one in points]
+                )
+
+    def _drawn(self, answer: Json) -> list[tuple[str, str, list[Series]]]:
+        """Say which charts there are, and of what."""
+        points = answer["points"]
+
+        def values(field: str) -> list[float | None]:
+            return [one[field] for one in points]
+
+        impressions = Series(name=words.IMPRESSIONS, values=values("impressions"), has_area=True, colour=1)
+        ctr = Series(name=words.CTR, values=values("ctr"), unit="percent", colour=3)
+        spend = Series(name=words.SPEND, values=values("spendPaisa"), kind="bar", unit="money", colour=1)
+        revenue = Series(
+            name=words.REVENUE, values=values("revenuePaisa"), kind="bar", unit="money", colour=2
+        )
+        clicks = Series(name=words.CLICKS, values=values("clicks"), axis=1, colour=4)
+        if self._is_house:
+            requests = Series(name=words.REQUESTS, values=values("requests"), colour=2)
+            fill = Series(name=words.FILL, values=values("fill"), unit="percent", axis=1, colour=2)
+            return [
+                ("traffic", words.CHART_TRAFFIC, [impressions, requests]),
+                ("money", words.CHART_MONEY, [spend, revenue]),
+                ("rates", words.CHART_RATES, [ctr, fill]),
+            ]
+        return [
+            ("counts", words.CHART_COUNTS, [impressions, clicks]),
+            ("money", words.CHART_MONEY, [revenue if self._visit.role is Role.PUBLISHER else spend]),
+        ]
+
+
+def _noted(history: deque[float | None], value: float | None) -> list[float | None]:
+    """Remember a figure that nobody keeps, for the line of this page."""
+    history.append(value)
+    return list(history)
+
+
+def _labels(answer: Json) -> list[str]:
+    pattern = "%a %d" if answer["stepSeconds"] == DAY_SECONDS else "%H:%M"
+    return [at.strftime(pattern) for one in answer["points"] if (at := moment(one["beginsAt"])) is not None]

@@ -1,0 +1,46 @@
+"""Making a placement."""
+
+from typing import Final
+
+from nicegui import ui
+
+from adloom.console.components.catalog_form import CatalogForm
+from adloom.console.components.heading import heading
+from adloom.console.components.notice import notice
+from adloom.console.navigation import SELLERS
+from adloom.console.page import Visit, page
+from adloom.console.pages.placements.form import placement_fields
+from adloom.console.pages.placements.list import HOME, NEW
+from adloom.console.words import catalog as shared
+from adloom.console.words import placements as words
+
+DEFAULTS: Final = {
+    "layoutType": "full_static",
+    "delivery": "direct",
+    "maxBanners": 1,
+    "isActive": True,
+    "placementType": "banner",
+    "floorCpm": 0,
+    "auctionScoring": "heuristic",
+    "timezone": "UTC",
+    "sortOrder": 0,
+}
+
+
+@page(NEW, title=words.NEW, roles=SELLERS)
+async def new_placement(visit: Visit) -> None:
+    """Make a placement."""
+    with heading(words.NEW, crumbs=[(words.PLACEMENTS, HOME)]):
+        pass
+    if not visit.may_write:
+        notice(shared.VIEW_ONLY)
+        return
+    given = {"publisherId": visit.query.get("publisher"), "siteId": visit.query.get("site")}
+    form = CatalogForm({**DEFAULTS, **given})
+    await placement_fields(visit, form, is_new=True)
+
+    async def save() -> None:
+        placement = await visit.api.post("/admin/placements", form.creation())
+        ui.navigate.to(f"{HOME}/{placement['id']}")
+
+    form.actions(shared.CREATE, save, on_cancel=lambda: ui.navigate.to(HOME))

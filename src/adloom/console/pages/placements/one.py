@@ -1,0 +1,103 @@
+"""One placement: what is shown there, how a page gets it, and who changed it."""
+
+from typing import Final
+
+from nicegui import ui
+
+from adloom.console.client import Json
+from adloom.console.components.catalog_form import CatalogForm
+from adloom.console.components.confirm import confirm
+from adloom.console.components.heading import heading
+from adloom.console.components.notice import notice
+from adloom.console.components.status import switch_badge
+from adloom.console.components.toast import say_good
+from adloom.console.navigation import SELLERS
+from adloom.console.page import Visit, page
+from adloom.console.pages.placements.form import placement_fields
+from adloom.console.pages.placements.list import HOME
+from adloom.console.pages.placements.overview import placement_overview
+from adloom.console.things.history import history
+from adloom.console.things.page_of import Again, thing_page
+from adloom.console.things.parts import part_asked
+from adloom.console.words import catalog as shared
+from adloom.console.words import placements as words
+from adloom.console.words import shell as shell_words
+
+TABS: Final = {
+    "overview": shared.TAB_OVERVIEW,
+    "settings": shared.TAB_SETTINGS,
+    "history": shared.TAB_HISTORY,
+}
+
+
+@page(f"{HOME}/{{placement_id}}", title=words.PLACEMENT, roles=SELLERS)
+async def placement_page(visit: Visit) -> None:
+    """Show a placement."""
+    await thing_page(visit, f"/admin/placements/{visit.parts['placement_id']}", _build)
+
+
+async def _build(visit: Visit, placement: Json, address: str, again: Again) -> None:
+    is_on = placement["isActive"]
+    with heading(placement["label"], crumbs=[(words.PLACEMENTS, HOME)], badge=switch_badge(is_on=is_on)):
+        ui.button(words.WHY, icon="help_outline").props(
+            f'href="{words.WHY_LINK.format(slug=placement["slug"])}" flat'
+        )
+        if visit.may_write:
+            _buttons(visit, placement, address, again)
+    match part_asked(visit, TABS):
+        case "settings":
+            await _settings(visit, placement, address, again)
+        case "history":
+            await history(visit, "placement", placement["id"])
+        case _:
+            await placement_overview(visit, placement)
+
+
+async def _settings(visit: Visit, placement: Json, address: str, again: Again) -> None:
+    if not visit.may_write:
+        notice(shared.VIEW_ONLY)
+    form = CatalogForm(placement)
+    await placement_fields(visit, form, is_new=False)
+
+    async def save() -> None:
+        changes = form.patch()
+        if changes:
+            await visit.api.patch(address, changes)
+        say_good(shared.SAVED if changes else shared.NOTHING_CHANGED)
+        await again()
+
+    if visit.may_write:
+        form.actions(shell_words.SAVE, save)
+
+
+def _buttons(visit: Visit, placement: Json, address: str, again: Again) -> None:
+    name, is_on = placement["label"], placement["isActive"]
+
+    async def switch() -> None:
+        await visit.api.patch(address, {"isActive": not is_on, "updatedAt": placement["updatedAt"]})
+        say_good((words.IS_OFF if is_on else words.IS_ON).format(name=name))
+        await again()
+
+    async def remove() -> None:
+        await visit.api.delete(address)
+        ui.navigate.to(HOME)
+
+    def ask_switch() -> None:
+        confirm(
+            (words.OFF_TITLE if is_on else words.ON_TITLE).format(name=name),
+            words.OFF_NOTE if is_on else words.ON_NOTE,
+            action=words.SWITCH_OFF if is_on else words.SWITCH_ON,
+            on_confirm=switch,
+        )
+
+    def ask_removal() -> None:
+        confirm(
+            words.DELETE_TITLE.format(name=name),
+            words.DELETE_NOTE,
+            action=shared.REMOVE,
+            on_confirm=remove,
+            is_dangerous=True,
+        )
+
+    ui.button(words.SWITCH_OFF if is_on else words.SWITCH_ON, on_click=ask_switch).props("outline")
+    ui.button(shared.REMOVE, on_click=ask_removal).props("outline")

@@ -1,0 +1,1 @@
+"""Reports: statistics by any dimension, and those of ad accounts elsewhere."""

@@ -1,0 +1,275 @@
+"""The statistics of ad accounts elsewhere: campaigns, their ad sets, their ads, and sell pages."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from nicegui import ui
+
+from adloom.console.client import Json, ProblemError
+from adloom.console.components import format as shown
+from adloom.console.components.chart import Chart, Series
+from adloom.console.components.days import day_field
+from adloom.console.components.heading import badge, card, heading
+from adloom.console.components.notice import empty_state, notice
+from adloom.console.components.table import Column, Table
+from adloom.console.components.tile import Tile
+from adloom.console.components.toast import say_good
+from adloom.console.components.views import view_links
+from adloom.console.navigation import BUYERS
+from adloom.console.page import Visit, page
+from adloom.console.pages.reports.question import question_of
+from adloom.console.pages.reports.slices import sliced
+from adloom.console.pages.reports.syncing import ask_sync
+from adloom.console.words import reports as words
+from adloom.console.words import shell
+from adloom.core.actor import Role
+
+ADDRESS: Final = "/console/reports/ads"
+REPORTS: Final = "/api/ads-manager/reports"
+LISTED_MAX: Final = 100
+CHARTED_MAX: Final = 10
+LOOKED_AT_MAX: Final = 20  # For one with ad accounts; whoever has more advertisers chooses.
+DEEPER: Final = {"campaigns": ("adsets", "campaignId"), "adsets": ("ads", "adsetId")}
+STATUS_KINDS: Final = {"ACTIVE": "good", "PAUSED": "warn", "ARCHIVED": ""}
+
+
+class Asked:
+    """What the address asks for."""
+
+    def __init__(self, query: Mapping[str, str], *, today: date, seller: str | None) -> None:
+        days = question_of(query, today=today)
+        self.first, self.last = days.first, days.last
+        level = query.get("level", "")
+        self.level = level if level in words.LEVELS else "campaigns"
+        self.seller = seller
+        self.parents = {name: query[name] for name in ("campaignId", "adsetId") if query.get(name)}
+
+    @property
+    def is_of_pages(self) -> bool:
+        """Whether it is about sell pages, which have figures of their own."""
+        return self.level == "sellpages"
+
+    @property
+    def spend_field(self) -> str:
+        """What the spend is called there."""
+        return "adSpend" if self.is_of_pages else "spend"
+
+    def query(self, **more: object) -> dict[str, object]:
+        """Tell what the API is asked."""
+        parents = {} if self.is_of_pages else self.parents
+        return {"dateFrom": self.first, "dateTo": self.last, "sellerId": self.seller, **parents, **more}
+
+    def address(self, **changes: object) -> str:
+        """Make the address of this question with some changes; what is None is left out."""
+        asked: dict[str, object] = {
+            "sellerId": self.seller, "level": self.level, "from": self.first, "to": self.last, **self.parents, **changes,
+        }  # fmt: skip
+        return f"{ADDRESS}?{urlencode({name: value for name, value in asked.items() if value})}"
+
+
+@page(ADDRESS, title=words.ADS_TITLE, roles=BUYERS)
+async def ads(visit: Visit) -> None:
+    """Show what ads elsewhere have cost and brought."""
+    is_own = visit.role is Role.ADVERTISER
+    sellers = [] if is_own else await _sellers(visit)
+    seller = None if is_own else visit.query.get("sellerId") or (sellers[0]["id"] if sellers else None)
+    asked = Asked(visit.query, today=visit.now.date(), seller=seller)
+    with heading(await _title(visit, asked), note=words.ADS_NOTE, crumbs=_crumbs(asked)):
+        if is_own or seller:
+            ui.button(words.CSV, icon="download", on_click=lambda: _download(visit, asked)).props("outline")
+            if visit.may_write:
+                ui.button(words.SYNC, icon="sync", on_click=lambda: ask_sync(visit, asked.query())).props(
+                    "unelevated"
+                )
+    if not is_own and seller is None:
+        empty_state(
+            "storefront", words.NO_SELLERS, words.NO_SELLERS_NOTE, action=words.TO_ADVERTISERS, href="/console/advertisers"
+        )  # fmt: skip
+        return
+    _controls(asked, sellers)
+    view_links(
+        [
+            (label, asked.address(level=level, campaignId=None, adsetId=None))
+            for level, label in words.LEVELS.items()
+        ],
+        current=asked.address(campaignId=None, adsetId=None),
+        label=words.LEVELS_LABEL,
+    )
+    await _report(visit, asked)
+
+
+async def _sellers(visit: Visit) -> list[Json]:
+    """List who may have ad accounts, one that has some first."""
+    listed: list[Json] = (await visit.api.get("/admin/advertisers", pageSize=LISTED_MAX, sort="name"))[
+        "items"
+    ]
+    if visit.query.get("sellerId"):
+        return listed
+    for one in listed[:LOOKED_AT_MAX]:
+        accounts = await visit.api.get("/api/ads-manager/accounts", sellerId=one["id"], pageSize=1)
+        if accounts["totalCount"]:
+            return [one, *(other for other in listed if other is not one)]
+    return listed
+
+
+async def _title(visit: Visit, asked: Asked) -> str:
+    """Name what one looks into, or the page itself."""
+    for name, noun in (("adsetId", "adsets"), ("campaignId", "campaigns")):
+        if name in asked.parents and (asked.seller or visit.role is Role.ADVERTISER):
+            path = f"/api/ads-manager/{noun}/{asked.parents[name]}"
+            return (await visit.api.get(path, sellerId=asked.seller))["name"]
+    return words.ADS_TITLE
+
+
+def _crumbs(asked: Asked) -> list[tuple[str, str]]:
+    if not asked.parents:
+        return []
+    crumbs = [(words.LEVELS["campaigns"], asked.address(level="campaigns", campaignId=None, adsetId=None))]
+    if "adsetId" in asked.parents:
+        crumbs.append((words.LEVELS["adsets"], asked.address(level="adsets", adsetId=None)))
+    return crumbs
+
+
+def _controls(asked: Asked, sellers: Sequence[Json]) -> None:
+    today_length = (asked.last - asked.first).days + 1
+    with ui.element("div").classes("al-bar"):
+        if sellers:
+            names = {one["id"]: one["name"] for one in sellers}
+            ui.select(names, label=words.SELLER, value=asked.seller, with_input=True).props(
+                'outlined dense options-dense data-field="seller"'
+            ).on_value_change(
+                lambda event: ui.navigate.to(
+                    asked.address(sellerId=event.value, campaignId=None, adsetId=None)
+                )
+            )
+        length = str(today_length)
+        ui.select(words.PERIODS, label=words.PERIOD, value=length if length in words.PERIODS else None).props(
+            "outlined dense options-dense"
+        ).on_value_change(
+            lambda event: ui.navigate.to(
+                asked.address(**{"from": asked.last - timedelta(days=int(event.value) - 1)})
+            )
+        )
+        day_field("from", words.FROM, asked.first, lambda day: ui.navigate.to(asked.address(**{"from": day})))
+        day_field("to", words.TO, asked.last, lambda day: ui.navigate.to(asked.address(to=day)))
+
+
+async def _report(visit: Visit, asked: Asked) -> None:
+    try:
+        answer = await visit.api.get(f"{REPORTS}/{asked.level}", **asked.query())
+    except ProblemError as error:
+        notice(error.message, kind="bad", title=shell.COULD_NOT_LOAD)
+        return
+    rows: list[Json] = answer["rows"]
+    if not rows:
+        empty_state("sync", words.ADS_EMPTY, words.ADS_EMPTY_NOTE)
+        return
+    _totals(answer["summary"], asked)
+    _chart(rows, asked)
+
+    async def read(query: Mapping[str, str]) -> Json:
+        narrowed = {name: query.get(name) for name in ("search", "status", "sort")}
+        found = await visit.api.get(f"{REPORTS}/{asked.level}", **asked.query(**narrowed))
+        return sliced(found["rows"], query)
+
+    deeper = DEEPER.get(asked.level)
+    table = Table(
+        visit.query,
+        _columns(asked),
+        read,
+        href=(lambda row: asked.address(level=deeper[0], **{deeper[1]: row["id"]})) if deeper else None,
+        sort=f"-{asked.spend_field}",
+    )
+    table.search(words.SEARCH)
+    if not asked.is_of_pages:
+        table.filter("status", words.STATUS, words.STATUSES)
+    await table.show()
+
+
+def _totals(summary: Json, asked: Asked) -> None:
+    currency = summary["currency"] or words.SEVERAL_CURRENCIES
+    with ui.element("div").classes("grid-of tiles"):
+        Tile(words.SPEND).update(_money(summary[asked.spend_field]), note=currency)
+        Tile(words.IMPRESSIONS).update(shown.count(summary["impressions"]))
+        Tile(words.LINK_CLICKS).update(shown.count(summary["linkClicks"]), note=shown.percent(summary["ctr"]))
+        Tile(words.PURCHASES).update(shown.count(summary["purchases"]), note=_money(summary["purchaseValue"]))
+        Tile(words.ROAS).update(_money(summary["roas"]))
+        if asked.is_of_pages:
+            Tile(words.REVENUE).update(_money(summary["revenue"]))
+
+
+def _chart(rows: Sequence[Json], asked: Asked) -> None:
+    field = asked.spend_field
+    top = sorted(rows, key=lambda row: -(row[field] or 0))[:CHARTED_MAX]
+    with card(words.SPEND_AND_ROAS):
+        Chart(
+            [_label(row) for row in top],
+            [
+                Series(
+                    name=words.SPEND, values=[_paisa(row[field]) for row in top], kind="bar", unit="money"
+                ),
+                Series(name=words.ROAS, values=[row["roas"] for row in top], kind="bar", axis=1),
+            ],
+            description=words.SPEND_AND_ROAS,
+        )
+
+
+def _label(row: Json) -> str:
+    source = row.get("adSource")
+    return f"{row['name']} ({source.lower()})" if source else row["name"]
+
+
+def _columns(asked: Asked) -> list[Column]:
+    def number(label: str, field: str, show: Any = shown.count, *, is_wide_only: bool = False) -> Column:  # noqa: ANN401 - how it is shown
+        return Column(
+            label=label,
+            cell=lambda row: show(row[field]),
+            sort=field,
+            is_number=True,
+            is_wide_only=is_wide_only,
+        )
+
+    first = [Column(label=words.NAME, cell=lambda row: row["name"], sort="name")]
+    if asked.is_of_pages:
+        first.append(
+            Column(label=words.SOURCE, cell=lambda row: row["adSource"] or shell.NONE, is_wide_only=True)
+        )
+    else:
+        first.append(
+            Column(
+                label=words.STATUS,
+                cell=lambda row: badge(words.STATUSES[row["status"]].lower(), STATUS_KINDS[row["status"]]),
+                is_wide_only=True,
+            )
+        )
+    figures = [
+        number(words.SPEND, asked.spend_field, _money),
+        number(words.IMPRESSIONS, "impressions", is_wide_only=True),
+        number(words.LINK_CLICKS, "linkClicks", is_wide_only=True),
+        number(words.CTR, "ctr", shown.percent, is_wide_only=True),
+        number(words.PURCHASES, "purchases"),
+        number(words.COST_PER_PURCHASE, "costPerPurchase", _money, is_wide_only=True),
+        number(words.ROAS, "roas", _money),
+    ]
+    pages = [
+        number(words.ORDERS, "ordersCount", is_wide_only=True),
+        number(words.REVENUE, "revenue", _money, is_wide_only=True),
+        number(words.CR2, "cr2", shown.percent, is_wide_only=True),
+    ]
+    return [*first, *figures, *(pages if asked.is_of_pages else ())]
+
+
+async def _download(visit: Visit, asked: Asked) -> None:
+    text = await visit.api.get_text(f"{REPORTS}/{asked.level}", **asked.query(format="csv"))
+    ui.download.content(text, f"adloom-{asked.level}-{asked.first}-to-{asked.last}.csv", "text/csv")
+    say_good(words.DOWNLOADED)
+
+
+def _money(amount: float | None) -> str:
+    return shell.NONE if amount is None else f"{amount:,.2f}"
+
+
+def _paisa(amount: float | None) -> float | None:
+    return None if amount is None else amount * 100

@@ -1,0 +1,83 @@
+"""What a report asks, read from its address: days, dimensions, filters. Pure."""
+
+from collections.abc import Mapping
+from datetime import date, timedelta
+from typing import Final
+from urllib.parse import urlencode
+
+import msgspec
+
+from adloom.console.words import reports as words
+
+DAYS_DEFAULT: Final = 7
+FILTERS: Final = ("campaignId", "placementId", "bannerId", "country", "device")
+OF_READERS: Final = frozenset({"country", "device"})
+# What the answer calls each dimension.
+FIELDS: Final = {
+    "day": "date",
+    "hour": "hour",
+    "campaign": "campaignId",
+    "banner": "bannerId",
+    "placement": "placementId",
+    "country": "country",
+    "device": "device",
+}
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked; both days are included."""
+
+    first: date
+    last: date
+    by: tuple[str, ...] = ("day",)
+    metric: str = "impressions"
+    filters: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
+
+    @property
+    def query(self) -> dict[str, str]:
+        """What the API is asked."""
+        return {"from": str(self.first), "to": str(self.last), "groupBy": ",".join(self.by), **self.filters}
+
+    @property
+    def has_spend(self) -> bool:
+        """Whether the spend is known: charges tell nothing of readers."""
+        return OF_READERS.isdisjoint((*self.by, *self.filters))
+
+    def address(self, **changes: object) -> str:
+        """Make the address of this question with some changes; what is None is left out."""
+        asked: dict[str, object] = {
+            "from": self.first,
+            "to": self.last,
+            "by": ",".join(self.by),
+            "metric": self.metric,
+            **self.filters,
+            **changes,
+        }
+        return urlencode({name: value for name, value in asked.items() if value})
+
+
+def question_of(query: Mapping[str, str], *, today: date) -> Question:
+    """Read an address; what makes no sense is the default."""
+    last = _day(query.get("to")) or today
+    first = _day(query.get("from")) or last - timedelta(days=DAYS_DEFAULT - 1)
+    by = tuple(dict.fromkeys(one for one in query.get("by", "").split(",") if one in words.DIMENSIONS))
+    metric = query.get("metric", "")
+    filters = {name: query[name] for name in FILTERS if query.get(name)}
+    asked = Question(first=min(first, last), last=last, by=by or ("day",), filters=filters)
+    known = metric in words.METRICS and (metric != "spendPaisa" or asked.has_spend)
+    return msgspec.structs.replace(asked, metric=metric if known else "impressions")
+
+
+def period_of(question: Question, *, today: date) -> str | None:
+    """Name the period that the days are, if they are one."""
+    if question.last != today:
+        return None
+    length = str((question.last - question.first).days + 1)
+    return length if length in words.PERIODS else None
+
+
+def _day(text: str | None) -> date | None:
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        return None

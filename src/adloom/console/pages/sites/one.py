@@ -1,0 +1,63 @@
+"""One site: its placements, its settings, and who changed it."""
+
+from typing import Final
+
+from nicegui import ui
+
+from adloom.console.client import Json
+from adloom.console.components.confirm import confirm
+from adloom.console.components.heading import heading
+from adloom.console.navigation import SELLERS
+from adloom.console.page import Visit, page
+from adloom.console.pages.placements.list import NEW as NEW_PLACEMENT
+from adloom.console.pages.placements.list import placement_table
+from adloom.console.pages.sites.list import HOME, site_fields
+from adloom.console.things.history import history
+from adloom.console.things.page_of import Again, thing_page
+from adloom.console.things.parts import part_asked
+from adloom.console.things.settings import thing_settings
+from adloom.console.words import accounts as words
+from adloom.console.words import catalog as shared
+from adloom.console.words import placements as placement_words
+
+TABS: Final = {
+    "placements": words.PLACEMENTS_OF,
+    "settings": shared.TAB_SETTINGS,
+    "history": shared.TAB_HISTORY,
+}
+
+
+@page(f"{HOME}/{{site_id}}", title=words.SITE, roles=SELLERS)
+async def site_page(visit: Visit) -> None:
+    """Show a site."""
+    await thing_page(visit, f"/admin/sites/{visit.parts['site_id']}", _build)
+
+
+async def _build(visit: Visit, site: Json, address: str, again: Again) -> None:
+    async def remove() -> None:
+        await visit.api.delete(address)
+        ui.navigate.to(HOME)
+
+    def ask() -> None:
+        confirm(
+            words.SITE_DELETE_TITLE.format(name=site["name"]),
+            words.SITE_DELETE_NOTE,
+            action=shared.REMOVE,
+            on_confirm=remove,
+            is_dangerous=True,
+        )
+
+    with heading(site["name"], note=site["domain"], crumbs=[(words.SITES, HOME)]):
+        if visit.may_write:
+            publisher = f"&publisher={site['publisherId']}" if site["publisherId"] else ""
+            ui.button(shared.REMOVE, on_click=ask).props("outline")
+            ui.button(placement_words.NEW, icon="add").props(
+                f'href="{NEW_PLACEMENT}?site={site["id"]}{publisher}" unelevated'
+            )
+    match part_asked(visit, TABS):
+        case "settings":
+            thing_settings(visit, site, address, site_fields, again, may_write=visit.may_write)
+        case "history":
+            await history(visit, "site", site["id"])
+        case _:
+            await placement_table(visit, siteId=site["id"]).show()

@@ -1,0 +1,113 @@
+"""Events that could not be counted: to be shown, tried again or forgotten."""
+
+from typing import Any
+
+from markupsafe import Markup, escape
+from nicegui import ui
+
+from adloom.console.client import Json
+from adloom.console.components.confirm import confirm
+from adloom.console.components.format import ago, full_moment
+from adloom.console.components.heading import facts
+from adloom.console.components.notice import empty_state
+from adloom.console.components.table import HEAR, Column, action, plain_table
+from adloom.console.components.toast import say_good
+from adloom.console.page import Visit
+from adloom.console.words import shell
+from adloom.console.words import system as words
+
+PATH = "/admin/system/dead-letters"
+
+
+async def show_dead_letters(visit: Visit) -> None:
+    """List the letters, oldest first."""
+    ui.label(words.DEAD_NOTE).classes("quiet")
+    letters = Letters(visit)
+    await letters.refresh()
+
+
+class Letters:
+    """The list, and what can be done with each letter."""
+
+    def __init__(self, visit: Visit) -> None:
+        self._visit = visit
+        self._shown: list[Json] = []
+        self._next: str | None = None
+        with ui.element("div").classes("al-card flush"):
+            self._table = ui.html("", sanitize=False).on("click", self._hear, js_handler=HEAR)
+            self._nothing = ui.element("div")
+            with self._nothing:
+                empty_state("mark_email_read", words.DEAD_NONE, words.DEAD_NONE_NOTE)
+        self._more = ui.button(words.MORE_LETTERS, on_click=self._read_on).props("outline")
+
+    async def refresh(self) -> None:
+        """Read from the beginning."""
+        self._shown = []
+        self._next = None
+        await self._read_on()
+
+    async def _read_on(self) -> None:
+        answer = await self._visit.api.get(PATH, after=self._next)
+        self._shown += answer["items"]
+        self._next = answer["next"]
+        self._table.content = plain_table(self._columns(), self._shown)
+        self._table.set_visibility(bool(self._shown))
+        self._nothing.set_visibility(not self._shown)
+        self._more.set_visibility(self._next is not None)
+
+    def _columns(self) -> list[Column]:
+        return [
+            Column(label=words.LETTER, cell=lambda row: Markup('<span class="mono">{}</span>').format(row["id"])),
+            Column(label=words.PROJECTION, cell=lambda row: row["projection"]),
+            Column(label=words.GIVEN_UP, cell=lambda row: ago(row["at"], now=self._visit.now), is_wide_only=True),
+            Column(label=words.TRIES, cell=lambda row: str(row["tries"]), is_number=True, is_wide_only=True),
+            Column(label=words.REASON, cell=lambda row: row["reason"], is_wide_only=True),
+            Column(label="", cell=_actions, is_number=True),
+        ]  # fmt: skip
+
+    async def _hear(self, event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
+        name, letter_id = event.args
+        match name:
+            case "show":
+                await self._show(letter_id)
+            case "retry":
+                await self._visit.api.post(f"{PATH}/{letter_id}/retry")
+                say_good(words.RETRIED)
+                await self.refresh()
+            case _:
+                self._ask_to_forget(letter_id)
+
+    async def _show(self, letter_id: str) -> None:
+        letter = await self._visit.api.get(f"{PATH}/{letter_id}")
+        with ui.dialog(value=True) as dialog, ui.card().classes("wide"):
+            facts(
+                [
+                    (words.LETTER, letter["id"]),
+                    (words.PROJECTION, letter["projection"]),
+                    (words.GIVEN_UP, full_moment(letter["at"])),
+                    (words.TRIES, str(letter["tries"])),
+                    (words.REASON, letter["reason"]),
+                ]
+            )
+            ui.html(f"<h3>{words.EVENT}</h3><pre>{escape(letter['event'])}</pre>", sanitize=False)
+            with ui.element("div").classes("al-actions"):
+                ui.button(shell.CLOSE, on_click=dialog.close).props("flat")
+
+    def _ask_to_forget(self, letter_id: str) -> None:
+        async def forget() -> None:
+            await self._visit.api.delete(f"{PATH}/{letter_id}")
+            say_good(words.FORGOTTEN)
+            await self.refresh()
+
+        confirm(
+            words.FORGET_TITLE,
+            words.FORGET_CONSEQUENCE,
+            action=words.FORGET,
+            on_confirm=forget,
+            is_dangerous=True,
+        )
+
+
+def _actions(row: Json) -> Markup:
+    names = (("show", words.SHOW), ("retry", words.RETRY), ("forget", words.FORGET))
+    return Markup(" ").join(action(name, row["id"], label) for name, label in names)

@@ -1,0 +1,98 @@
+"""Why, for an auction that was held: what is on record of every candidate."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from nicegui import ui
+
+from adloom.console.client import Json, ProblemError
+from adloom.console.components import format as shown
+from adloom.console.components.funnel import funnel
+from adloom.console.components.heading import card
+from adloom.console.components.notice import empty_state, notice
+from adloom.console.names import names_of
+from adloom.console.page import Visit
+from adloom.console.pages.why.candidates import candidate_table
+from adloom.console.pages.why.steps import recorded_reason, steps
+from adloom.console.words import shell
+from adloom.console.words import why as words
+
+BIDS_MAX: Final = 256
+TO_PARAMETERS: Final = {"loginState": "loggedIn", "referrerDomain": "referrer"}
+OF_TIME: Final = frozenset({"hour", "day"})
+
+
+async def show_recorded(visit: Visit) -> None:
+    """Show what became of an auction, or ask which."""
+    auction_id = visit.query.get("auction", "")
+    if not auction_id:
+        empty_state(
+            "gavel",
+            words.CHOOSE_AUCTION,
+            words.CHOOSE_AUCTION_NOTE,
+            action=words.TO_AUCTIONS,
+            href="/console/auctions",
+        )
+        return
+    try:
+        auction = await visit.api.get(f"/api/v1/admin/auctions/{auction_id}")
+    except ProblemError as error:
+        notice(error.message, kind="bad", title=shell.COULD_NOT_LOAD)
+        return
+    with ui.element("div").classes("row-of apart"):
+        ui.label(words.RECORDED_AT.format(moment=shown.full_moment(auction["auctionTime"]))).classes("quiet")
+        with ui.element("div").classes("row-of"):
+            again = await question_now(visit, auction)
+            if again:
+                ui.button(words.ASK_NOW, icon="replay").props(f'outline href="{again}"')
+            ui.button(words.OPEN_AUCTION).props(f'outline href="/console/auctions/{auction_id}"')
+    await auction_parts(visit, auction)
+
+
+async def auction_parts(visit: Visit, auction: Json) -> None:
+    """Show the funnel and the bids of an auction."""
+    bids: list[Json] = auction["bids"]
+    won = sum(bid["outcome"] == "won" for bid in bids)
+    with card(words.FUNNEL_AUCTION):
+        funnel(
+            steps(_removed(auction), lost=max(0, auction["bidCount"] - won), won=won, is_auction=True),
+            description=words.FUNNEL_AUCTION,
+        )
+    with card(words.CANDIDATES, note=f"{len(bids):,}", classes="flush"):
+        told = [{**bid, "reason": recorded_reason(bid["removedBy"], bid["outcome"])} for bid in bids]
+        await candidate_table(visit.api, told, is_auction=True, placement_id=auction["placementId"])
+    if len(bids) >= BIDS_MAX:
+        ui.label(words.CUT).classes("quiet small")
+
+
+def _removed(auction: Json) -> Mapping[str, int]:
+    if auction["removed"]:
+        return auction["removed"]
+    # An account is told of its own only.
+    own: dict[str, int] = {}
+    for bid in auction["bids"]:
+        if bid["outcome"] == "removed" and bid["removedBy"]:
+            own[bid["removedBy"]] = own.get(bid["removedBy"], 0) + 1
+    return own
+
+
+async def question_now(visit: Visit, auction: Json) -> str | None:
+    """Make the address that asks for the same reader now; None where the placement is not known."""
+    if auction["placementId"] is None or auction["context"] is None:
+        return None
+    try:
+        placement = await visit.api.get(f"/admin/placements/{auction['placementId']}")
+    except ProblemError:
+        return None
+    context: dict[str, Any] = auction["context"]
+    reader = {TO_PARAMETERS.get(name, name): value for name, value in context.items() if name not in OF_TIME}
+    user = {"userId": auction["userId"]} if auction["userId"] else {}
+    return f"/console/why?{urlencode({'placement': placement['slug'], **reader, **user})}"
+
+
+async def winner_of(visit: Visit, auction: Json) -> str | None:
+    """Name the banner that has won, where one may know it."""
+    if auction["winningAdId"] is None:
+        return None
+    return (await names_of(visit.api, "banner", [auction["winningAdId"]]))[auction["winningAdId"]]

@@ -1,0 +1,47 @@
+"""Where a banner is looked at before any reader does: a page of its own, without rights, filled by the tag itself.
+
+What it shows stands in the part of its address that is never sent, so it needs no log-in and tells nobody anything.
+"""
+
+import functools
+from typing import Final
+
+from fastapi import APIRouter, Response
+
+from adloom.console.theme import asset
+from adloom.delivery.tag.script import assembled
+
+PREVIEW: Final = "/console/preview"
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src http: https: data:; "
+    "media-src http: https:; frame-src http: https:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'self'; sandbox allow-scripts"
+)
+# A page without rights has no origin, so what it loads from us must be for everybody.
+OPEN: Final = {"Cross-Origin-Resource-Policy": "cross-origin", "Cache-Control": "no-cache"}
+FRAMED: Final = {**OPEN, "Content-Security-Policy": POLICY, "X-Frame-Options": "SAMEORIGIN"}
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get(PREVIEW)
+async def answer_page() -> Response:
+    """Give the page."""
+    return Response(asset("preview.html"), media_type="text/html", headers=FRAMED)
+
+
+@router.get(f"{PREVIEW}/stage.js")
+async def answer_stage() -> Response:
+    """Give what sets the scene."""
+    return Response(asset("stage.js"), media_type="text/javascript", headers=OPEN)
+
+
+@router.get(f"{PREVIEW}/tag.js")
+async def answer_tag() -> Response:
+    """Give the tag, as delivery serves it."""
+    return Response(_tag(), media_type="text/javascript", headers=OPEN)
+
+
+@functools.cache
+def _tag() -> bytes:
+    return assembled().body

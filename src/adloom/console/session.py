@@ -1,0 +1,106 @@
+"""Who is logged in: the cookie, and what stands behind it."""
+
+from datetime import timedelta
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from fastapi import FastAPI, Request, Response
+from starlette.requests import HTTPConnection
+
+from adloom.console.client import ApiClient, SessionEndedError
+from adloom.core.clock import Clock
+from adloom.identity.console_session import LIFETIME_MAX, ConsoleSession
+from adloom.identity.console_sessions import ConsoleSessions
+from adloom.runtime.auth import issue_access_token
+
+COOKIE: Final = "adloom_console"
+HOME: Final = "/console"
+LOG_IN: Final = "/console/login"
+# A token is signed for each call of the console, so it need not live longer than a call.
+TOKEN_LIFETIME: Final = timedelta(minutes=1)
+ADDRESS_LENGTH_MAX: Final = 2_000
+
+
+class Doorkeeper:
+    """Knows who shows a cookie, and speaks to the API in their name; one for the control plane."""
+
+    def __init__(self, app: FastAPI, *, clock: Clock, jwt_secret: str, public_url: str) -> None:
+        self.clock = clock
+        self.public_url = public_url
+        self._app = app
+        self._jwt_secret = jwt_secret
+
+    @property
+    def sessions(self) -> ConsoleSessions:
+        """The log-ins; there are none before the control plane has connected."""
+        return self._app.state.console_sessions
+
+    async def session_of(self, connection: HTTPConnection) -> tuple[str, ConsoleSession] | None:
+        """Tell who shows the cookie of a request, if they are logged in."""
+        token = connection.cookies.get(COOKIE)
+        if not token:
+            return None
+        session = await self.sessions.find(token, now=self.clock.now())
+        return (token, session) if session is not None else None
+
+    def client_of(self, token: str) -> ApiClient:
+        """Speak to the API as somebody, as long as their log-in lasts."""
+
+        async def access_token(is_active: bool) -> str:  # noqa: FBT001 - as its type says
+            now = self.clock.now()
+            session = await self.sessions.find(token, now=now)
+            if session is None:
+                raise SessionEndedError
+            if is_active:
+                await self.sessions.mark_seen(token, session, now=now)
+            return issue_access_token(self._jwt_secret, session.user.actor, now=now, lifetime=TOKEN_LIFETIME)
+
+        return ApiClient(self._app, access_token)
+
+    def is_from_here(self, connection: HTTPConnection) -> bool:
+        """Tell whether a request comes from a page of ours, as far as its browser says anything of it."""
+        origin = connection.headers.get("origin")
+        if origin is None:
+            return connection.headers.get("sec-fetch-site", "none") in {"none", "same-origin"}
+        return origin == _origin_of(self.public_url) or urlsplit(origin).netloc == connection.headers.get(
+            "host"
+        )
+
+    def set_cookie(self, response: Response, token: str) -> None:
+        """Give a browser its token; no script can read it, and no other site can have it sent along."""
+        response.set_cookie(
+            COOKIE,
+            token,
+            max_age=int(LIFETIME_MAX.total_seconds()),
+            path="/",
+            httponly=True,
+            samesite="lax",
+            secure=self.public_url.startswith("https://"),
+        )
+
+    def delete_cookie(self, response: Response) -> None:
+        """Take its token from a browser."""
+        response.delete_cookie(
+            COOKIE, path="/", httponly=True, samesite="lax", secure=self.public_url.startswith("https://")
+        )
+
+
+def log_in_address(request: Request) -> str:
+    """Tell where to log in, and to come back here afterwards."""
+    here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    return LOG_IN if here == HOME else f"{LOG_IN}?next={quote(here, safe='/')}"
+
+
+def local_address(address: str | None) -> str:
+    """Tell where to go after a log-in: a page of the console, never another site."""
+    if address is None or len(address) > ADDRESS_LENGTH_MAX or not address.isprintable() or "\\" in address:
+        return HOME
+    parts = urlsplit(address)
+    is_page = parts.path == HOME or parts.path.startswith(f"{HOME}/")
+    is_local = not parts.scheme and not parts.netloc and is_page and ".." not in parts.path
+    return address if is_local and parts.path != LOG_IN else HOME
+
+
+def _origin_of(address: str) -> str:
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc}"

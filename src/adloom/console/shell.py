@@ -1,0 +1,100 @@
+"""The frame around every page: the header, the pages that somebody can use, and who is there."""
+
+from collections.abc import Generator
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+
+from nicegui import ui
+
+from adloom.console.client import ApiClient, ProblemError
+from adloom.console.components.form import Form
+from adloom.console.components.toast import say_good
+from adloom.console.navigation import sections_for
+from adloom.console.session import LOG_IN
+from adloom.console.theme import asset_address
+from adloom.console.words import shell as words
+from adloom.core.actor import Role
+
+
+@contextmanager
+def shell(
+    *, path: str, role: Role, email: str, registered: AbstractSet[str], api: ApiClient
+) -> Generator[None]:
+    """Frame what is built inside."""
+    drawer = ui.left_drawer(value=None, bordered=True).props("breakpoint=900 width=220")
+    with drawer:
+        _navigation(path, role, registered)
+    with ui.header().classes("al-header"):
+        ui.html(f'<a class="skip" href="#content">{words.SKIP_TO_CONTENT}</a>', sanitize=False)
+        _button("menu", words.OPEN_NAVIGATION).classes("al-menu").on_click(drawer.toggle)
+        with ui.element("a").props('href="/console"').classes("al-brand"):
+            ui.element("img").props(f'src="{asset_address("mark.svg")}" alt=""')
+            ui.label(words.PRODUCT)
+        ui.element("div").classes("grow")
+        _button("contrast", words.SWITCH_THEME).on("click", js_handler="() => adloom.switchTheme()")
+        _account_menu(email, role, api)
+    with ui.element("main").classes("al-main").props('id="content" tabindex="-1"'):
+        yield
+
+
+def _button(icon: str, label: str) -> ui.button:
+    return ui.button(icon=icon).props(f'flat round color="" aria-label="{label}" title="{label}"')
+
+
+def _navigation(path: str, role: Role, registered: AbstractSet[str]) -> None:
+    group = ""
+    with ui.element("nav").classes("al-nav").props(f'aria-label="{words.NAVIGATION}"'):
+        sections = sections_for(role, registered=registered)
+        # Of two that the page is under, the one that says more.
+        current = max((one.path for one in sections if _is_under(path, one.path)), key=len, default="")
+        for section in sections:
+            if section.group != group:
+                group = section.group
+                ui.label(group).classes("al-nav-group")
+            link = ui.element("a").props(f'href="{section.path}"').classes("al-nav-link")
+            if section.path == current:
+                link.props('aria-current="page"')
+            with link:
+                ui.icon(section.icon).props('aria-hidden="true"')
+                ui.label(section.label)
+
+
+def _is_under(path: str, section: str) -> bool:
+    return path == section or (section != "/console" and path.startswith(f"{section}/"))
+
+
+def _account_menu(email: str, role: Role, api: ApiClient) -> None:
+    with _button("account_circle", words.YOUR_ACCOUNT), ui.menu(), ui.element("div").classes("stack tight"):
+        with ui.element("div").style("padding: .75rem .75rem .25rem"):
+            ui.label(email).classes("strong")
+            ui.label(role.value).classes("quiet small")
+        ui.menu_item(words.CHANGE_PASSWORD, on_click=lambda: _change_password(api))
+        ui.html(_LOG_OUT_FORM, sanitize=False)
+
+
+# A form, because it ends the log-in by a request of the browser itself, cookie and all.
+_LOG_OUT_FORM = (
+    '<form method="post" action="/console/logout"><button type="submit" class="q-item full" '
+    'style="all: unset; cursor: pointer; display: block; padding: .5rem .75rem .75rem; box-sizing: border-box">'
+    f"{words.LOG_OUT}</button></form>"
+)
+
+
+def _change_password(api: ApiClient) -> None:
+    with ui.dialog(value=True) as dialog, ui.card():
+        ui.html(f"<h2>{words.CHANGE_PASSWORD}</h2>", sanitize=False)
+        form = Form()
+        form.password("currentPassword", words.CURRENT_PASSWORD, autocomplete="current-password")
+        form.password("newPassword", words.NEW_PASSWORD, autocomplete="new-password")
+
+        async def save() -> None:
+            try:
+                await api.put("/admin/accounts/me/password", form.values())
+            except ProblemError as error:
+                form.show(error)
+                return
+            # Every log-in has ended, this one too.
+            say_good(words.PASSWORD_CHANGED)
+            ui.navigate.to(LOG_IN)
+
+        form.actions(words.SAVE, save, on_cancel=dialog.close)

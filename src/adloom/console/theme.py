@@ -1,0 +1,54 @@
+"""The look: one stylesheet and one small script, known by their hashes, so that browsers keep them."""
+
+import functools
+import hashlib
+from importlib import resources
+from typing import Final
+
+from fastapi import APIRouter, Request, Response
+
+from adloom.core.errors import NotFoundError
+
+ASSETS: Final = {"console.css": "text/css", "console.js": "text/javascript", "mark.svg": "image/svg+xml"}
+KEPT: Final = "public, max-age=31536000, immutable"
+# Images of banners come from anywhere; scripts, styles and sockets only from here. NiceGUI compiles templates
+# in the browser and writes its start into the page, so it needs the two that are «unsafe».
+POLICY: Final = (
+    "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob: http: https:; media-src 'self' data: blob: http: https:; font-src 'self' data:; "
+    "connect-src 'self'; frame-src 'self' blob: http: https:; object-src 'none'; base-uri 'none'; "
+    "form-action 'self'; frame-ancestors 'none'"
+)
+
+router = APIRouter()
+
+
+@functools.cache
+def asset(name: str) -> bytes:
+    """Read a file of the look."""
+    return resources.files("adloom.console").joinpath("assets", name).read_bytes()
+
+
+@functools.cache
+def asset_address(name: str) -> str:
+    """Tell where a file of the look is; another content has another address."""
+    return f"/console/assets/{name}?v={hashlib.sha256(asset(name)).hexdigest()[:12]}"
+
+
+def head() -> str:
+    """Make what stands in the head of every page: the script first, so that no page flashes in the wrong colours."""
+    return (
+        f'<script src="{asset_address("console.js")}"></script>'
+        f'<link rel="stylesheet" href="{asset_address("console.css")}">'
+        f'<link rel="icon" href="{asset_address("mark.svg")}" type="image/svg+xml">'
+    )
+
+
+@router.get("/console/assets/{name}", include_in_schema=False)
+async def answer_asset(name: str, request: Request) -> Response:
+    """Answer a file of the look; it is kept for good where it is asked for by its hash."""
+    if name not in ASSETS:
+        raise NotFoundError("There is nothing at this address.")
+    is_known = str(request.url).endswith(asset_address(name))
+    headers = {"Cache-Control": KEPT if is_known else "no-cache"}
+    return Response(asset(name), media_type=ASSETS[name], headers=headers)

@@ -1,0 +1,1 @@
+"""What pages about one thing of the catalog share."""

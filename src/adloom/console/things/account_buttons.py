@@ -1,0 +1,41 @@
+"""Deleting an account of the catalog, with the way back."""
+
+from collections.abc import Awaitable, Callable
+
+from nicegui import ui
+
+from adloom.console.client import Json
+from adloom.console.components.confirm import confirm
+from adloom.console.components.toast import say_good
+from adloom.console.components.undo import say_undoable
+from adloom.console.page import Visit
+from adloom.console.words import accounts as words
+from adloom.console.words import catalog as shared
+
+
+def delete_button(
+    visit: Visit, account: Json, address: str, consequence: str, on_done: Callable[[], Awaitable[None]]
+) -> None:
+    """Show the button; what follows is said first, and it can be undone."""
+    name = account["name"]
+
+    async def undo() -> None:
+        await visit.api.post(f"{address}/restore")
+        say_good(shared.RESTORED.format(name=name))
+        await on_done()
+
+    async def delete() -> None:
+        await visit.api.delete(address)
+        say_undoable(shared.WAS_DELETED.format(name=name), undo)
+        await on_done()
+
+    def ask() -> None:
+        confirm(
+            words.DELETE_TITLE.format(name=name),
+            consequence,
+            action=shared.DELETE,
+            on_confirm=delete,
+            is_dangerous=True,
+        )
+
+    ui.button(shared.DELETE, on_click=ask).props("outline")

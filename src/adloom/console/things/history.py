@@ -1,0 +1,125 @@
+"""Who changed a thing, when, and from what to what."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+from markupsafe import Markup
+from nicegui import ui
+
+from adloom.console.client import Json
+from adloom.console.components.format import ago, full_moment, money
+from adloom.console.components.heading import card
+from adloom.console.components.notice import empty_state
+from adloom.console.page import Visit
+from adloom.console.words import catalog as words
+
+PAGE_SIZE: Final = 20
+PEOPLE_MAX: Final = 100
+SHOWN_CHARACTERS_MAX: Final = 120
+SYSTEM: Final = "system:"
+MICROS: Final = 1_000_000
+UNTOLD: Final = frozenset({"id", "campaignId", "createdAt", "createdBy"})
+UNIT: Final = re.compile(r"(Paisa|Micros)$")
+HUMP: Final = re.compile(r"([A-Z])")
+
+
+async def history(visit: Visit, noun: str, noun_id: str) -> None:
+    """Show the changes of a thing, newest first, more of them when asked; of a campaign also those of its parts."""
+    about = {"campaignId": noun_id} if noun == "campaign" else {"noun": noun, "nounId": noun_id}
+    page = 1
+    people = await _people(visit)
+
+    async def read() -> Json:
+        return await visit.api.get("/admin/audit", page=page, pageSize=PAGE_SIZE, **about)
+
+    async def turn() -> None:
+        nonlocal page
+        page += 1
+        _show(entries, await read(), more, visit.now, people)
+
+    answer = await read()
+    if not answer["items"]:
+        empty_state("history", words.NO_HISTORY, words.NO_HISTORY_NOTE)
+        return
+    with card(words.HISTORY, note=words.HISTORY_NOTE):
+        entries = ui.element("ol").classes("al-history")
+        more = ui.button(words.OLDER, on_click=turn).props("flat")
+        _show(entries, answer, more, visit.now, people)
+
+
+async def _people(visit: Visit) -> Mapping[str, str]:
+    """Tell the addresses of those who log in, as far as somebody may know them."""
+    if not visit.is_admin:
+        return {}
+    answer = await visit.api.get("/admin/accounts", pageSize=PEOPLE_MAX)
+    return {person["id"]: person["email"] for person in answer["items"]}
+
+
+def _show(
+    entries: ui.element, answer: Json, more: ui.button, now: datetime, people: Mapping[str, str]
+) -> None:
+    with entries:
+        for entry in answer["items"]:
+            ui.html(_entry(entry, now, people), sanitize=False, tag="li")
+    more.set_visibility(answer["page"] < answer["totalPages"])
+
+
+def _entry(entry: Json, now: datetime, people: Mapping[str, str]) -> Markup:
+    subject: str = entry["subject"]
+    who = words.THE_SYSTEM if subject.startswith(SYSTEM) else people.get(subject, subject)
+    it = words.PARTS.get(entry["noun"], words.IT)
+    done: str = entry["action"]
+    action = words.ACTIONS.get(done, done).format(it=it)
+    is_new = entry["action"] == "create"
+    changes = Markup("").join(
+        _change(name, change, is_new=is_new)
+        for name, change in entry["changes"].items()
+        # What a new thing has left empty, and what the list says anyway.
+        if not (is_new and (change.get("to") in (None, "", [], {}) or name in UNTOLD))
+    )
+    return Markup(
+        '<div class="row-of apart"><span><b title="{}">{}</b> {}</span><span class="quiet small">{}</span></div>{}'
+    ).format(
+        f"{subject} ({entry['role']})",
+        _short(who),
+        action,
+        ago(entry["at"], now=now),
+        Markup("<dl>{}</dl>").format(changes) if changes else "",
+    )
+
+
+def _change(name: str, change: Mapping[str, Any], *, is_new: bool) -> Markup:
+    label = _label(name)
+    after = Markup("<ins>{}</ins>").format(_shown(name, change.get("to")))
+    if is_new:
+        return Markup("<dt>{}</dt><dd>{}</dd>").format(label, after)
+    before = _shown(name, change.get("from"))
+    return Markup("<dt>{}</dt><dd><del>{}</del> → {}</dd>").format(label, before, after)
+
+
+def _label(name: str) -> str:
+    """Write the name of a field as words, without the unit that is shown in another way."""
+    return HUMP.sub(r" \1", UNIT.sub("", name)).capitalize()
+
+
+def _shown(name: str, value: Any) -> str:  # noqa: ANN401 - whatever a field has, each in its way
+    if value is None or value in ("", [], {}):
+        return words.EMPTY_VALUE
+    if isinstance(value, bool):
+        return words.YES if value else words.NO
+    if isinstance(value, int) and name.endswith("Paisa"):
+        return money(value)
+    if isinstance(value, int) and name.endswith("Micros"):
+        return f"{value / MICROS:,.4f}".removesuffix("00")
+    if isinstance(value, str) and name.endswith("At"):
+        return full_moment(value)
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= SHOWN_CHARACTERS_MAX else f"{text[:SHOWN_CHARACTERS_MAX]}…"
+
+
+def _short(subject: str) -> str:
+    # Of somebody whose name is a UUID the end tells more than the beginning, which is a time.
+    return subject if len(subject) < 36 else f"…{subject[-12:]}"  # noqa: PLR2004 - the length of a UUID

@@ -1,0 +1,16 @@
+"""Which part of a page about one thing is asked for."""
+
+from collections.abc import Mapping
+
+from adloom.console.components.tabs import tab_links
+from adloom.console.page import Visit
+from adloom.console.words import catalog as words
+
+
+def part_asked(visit: Visit, labels: Mapping[str, str]) -> str:
+    """Show the parts, and tell which is asked for: the first, where none is."""
+    first = next(iter(labels))
+    asked = visit.query.get("tab", first)
+    current = asked if asked in labels else first
+    tab_links(visit.path, current, labels, label=words.TABS)
+    return current

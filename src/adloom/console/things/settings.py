@@ -1,0 +1,43 @@
+"""The settings of a thing in one card, and what saving them does."""
+
+from collections.abc import Awaitable, Callable
+
+from nicegui import ui
+
+from adloom.console.client import Json
+from adloom.console.components.catalog_form import CatalogForm
+from adloom.console.components.heading import card
+from adloom.console.components.notice import notice
+from adloom.console.components.toast import say_good
+from adloom.console.page import Visit
+from adloom.console.words import catalog as words
+from adloom.console.words import shell as shell_words
+
+Fields = Callable[[CatalogForm], None]
+
+
+def thing_settings(  # noqa: PLR0913 - a thing, its fields, and what becomes of them
+    visit: Visit,
+    thing: Json,
+    address: str,
+    fields: Fields,
+    on_done: Callable[[], Awaitable[None]],
+    *,
+    may_write: bool,
+) -> None:
+    """Show the fields of a thing; what was changed is sent when it is saved."""
+    if not may_write:
+        notice(words.VIEW_ONLY)
+    form = CatalogForm(thing)
+    with card(classes="al-narrow"), ui.element("div").classes("stack tight"):
+        fields(form)
+
+    async def save() -> None:
+        changes = form.patch()
+        if changes:
+            await visit.api.patch(address, changes)
+        say_good(words.SAVED if changes else words.NOTHING_CHANGED)
+        await on_done()
+
+    if may_write and not thing.get("deletedAt"):
+        form.actions(shell_words.SAVE, save)

@@ -1,0 +1,1 @@
+"""Every string that the console shows, by page."""

@@ -1,0 +1,260 @@
+"""A campaign built from nothing in the console: its ad on a page, seen and clicked once, paused and gone."""
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from adloom.runtime.installation import DataDirectory
+from tests.support.chromium import Visit, a_visit
+from tests.support.product import Product, an_open_folder
+
+pytestmark = pytest.mark.browser
+
+DEADLINE_SECONDS = 10.0
+# Nobody of the sample's simulated readers reads it, so what is counted is what this browser did.
+RARE_LANGUAGE = "mt"
+
+
+class Admin:
+    """What the API says, to somebody who looks from outside."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+
+    def get(self, path: str, **query: Any) -> Any:
+        answer = self._client.get(path, params=query)
+        answer.raise_for_status()
+        return answer.json()
+
+    def counted(self, campaign_id: str) -> tuple[int, int]:
+        """Tell the impressions and clicks of a campaign."""
+        today = datetime.now(UTC).date()
+        totals = self.get(
+            "/admin/stats/banners",
+            **{"from": today, "to": today, "campaignId": campaign_id, "groupBy": "day"},
+        )["totals"]
+        return totals["impressions"], totals["clicks"]
+
+
+@pytest.fixture(scope="module")
+def product() -> Iterator[Product]:
+    """A product with its sample."""
+    with an_open_folder() as folder, Product(folder / "data") as product:
+        yield product.wait_until_ready()
+
+
+@pytest.fixture(scope="module")
+def admin(product: Product) -> Iterator[Admin]:
+    token = product.token("admin")
+    headers = {"Authorization": f"Bearer {token}"}
+    with httpx.Client(base_url=product.control_url, headers=headers, timeout=30) as client:
+        yield Admin(client)
+
+
+@pytest.fixture
+def console(chromium: Browser, product: Product) -> Iterator[Visit]:
+    """The console of an admin who is logged in."""
+    with a_visit(chromium, viewport={"width": 1400, "height": 900}) as visit:
+        log_in(visit.page, product)
+        yield visit
+
+
+def log_in(page: Page, product: Product) -> None:
+    secrets = DataDirectory(product.data_dir).secrets()
+    assert secrets is not None
+    page.goto(f"{product.control_url}/console/login?next=/console/campaigns")
+    page.get_by_label("E-mail address").fill("admin@adloom.local")
+    page.get_by_label("Password").fill(secrets.admin_password)
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("heading", name="Campaigns").wait_for()
+
+
+def wait_for(is_so: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.1)
+
+
+def choose(page: Page, label: str, text: str) -> None:
+    """Choose in a field by typing a part of what is offered."""
+    page.get_by_label(label, exact=True).fill(text)
+    page.get_by_role("option", name=text).first.click()
+
+
+def make_banner(page: Page, product: Product, headline: str, picture: str) -> None:
+    page.goto(f"{product.control_url}/console/banners/new")
+    page.get_by_label("Title", exact=True).fill(headline)
+    page.get_by_label("Headline", exact=True).fill(headline)
+    page.get_by_label("Leads to", exact=True).fill(f"{product.delivery_url}/sample/shop")
+    page.get_by_label("Address of the picture", exact=True).fill(picture)
+    page.get_by_role("button", name="Create").click()
+    page.wait_for_url("**/console/banners/*?tab=where")
+
+
+def make_campaign(page: Page, product: Product, name: str) -> str:
+    """Make a draft, and tell its id."""
+    page.goto(f"{product.control_url}/console/campaigns/new")
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_role("button", name="Create").click()
+    page.wait_for_url("**/console/campaigns/*?tab=banners")
+    return page.url.split("/campaigns/")[1].split("?")[0]
+
+
+def bring_together(page: Page, placement: str, banner: str) -> None:
+    page.get_by_role("button", name="Add a placement").click()
+    choose(page, "Placement", placement)
+    page.get_by_role("button", name="Create").click()
+    page.get_by_role("button", name="Add a banner").click()
+    choose(page, "Banner", banner)
+    page.get_by_label("Weight").fill("1000")
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_text("order 0 · weight 1000")).to_be_visible()
+
+
+def narrow_to(page: Page, language: str) -> None:
+    page.get_by_role("link", name="Targeting").click()
+    page.get_by_role("button", name="Add a condition").click()
+    page.get_by_label("What is it about?").click()
+    page.get_by_role("option", name="Language").click()
+    choose(page, "Languages", language)
+    page.keyboard.press("Tab")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text(f"Shown to readers of {language}.").first).to_be_visible()
+
+
+def move(page: Page, name: str) -> None:
+    """Make a move, whose consequence is said first."""
+    page.get_by_role("button", name=name, exact=True).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text("two seconds")).to_be_visible()
+    dialog.get_by_role("button", name=name, exact=True).click()
+
+
+def offered(product: Product, slug: str, campaign_id: str) -> bool:
+    answer = httpx.get(
+        f"{product.delivery_url}/banners/serve/{slug}", headers={"Accept-Language": RARE_LANGUAGE}
+    ).json()
+    return campaign_id in {banner["campaignId"] for banner in answer["banners"]}
+
+
+def test_a_campaign_is_built_seen_clicked_and_paused(
+    console: Visit, chromium: Browser, product: Product, admin: Admin
+) -> None:
+    page, headline = console.page, "Built from nothing"
+    picture = admin.get("/admin/banners", pageSize=1)["items"][0]["primaryImageUrl"]
+    make_banner(page, product, headline, picture)
+    campaign_id = make_campaign(page, product, "From nothing")
+    bring_together(page, "Front page, across the top", headline)
+    narrow_to(page, "Maltese")
+    move(page, "Activate")
+    expect(page.locator(".al-badge", has_text="Active")).to_be_visible()
+    wait_for(lambda: offered(product, "hedgerow-top", campaign_id), "the campaign is not offered")
+
+    with a_visit(chromium, locale="mt-MT", viewport={"width": 1200, "height": 900}) as reader:
+        reader.page.goto(f"{product.delivery_url}/sample")
+        ad = reader.page.get_by_role("link", name=headline).first
+        expect(ad).to_be_visible()
+        wait_for(lambda: admin.counted(campaign_id)[0] > 0, "the impression is not counted")
+        ad.click()
+        reader.page.wait_for_url("**/sample/shop")
+        wait_for(lambda: admin.counted(campaign_id)[1] > 0, "the click is not counted")
+        assert admin.counted(campaign_id) == (1, 1)
+
+        move(page, "Pause")
+        expect(page.locator(".al-badge", has_text="Paused")).to_be_visible()
+        wait_for(lambda: not offered(product, "hedgerow-top", campaign_id), "the campaign is still offered")
+        reader.page.goto(f"{product.delivery_url}/sample")
+        expect(reader.page.locator('[data-adloom="hedgerow-top"] a').first).to_be_attached()
+        expect(reader.page.get_by_role("link", name=headline)).to_have_count(0)
+
+    assert admin.counted(campaign_id) == (1, 1)
+    assert console.errors == []
+
+
+def test_the_guided_path_ends_with_an_ad_on_a_page(
+    console: Visit, chromium: Browser, product: Product, admin: Admin
+) -> None:
+    page, headline = console.page, "Guided to a page"
+    page.goto(f"{product.control_url}/console/first-campaign")
+    page.get_by_label("On a new placement").click()
+    page.get_by_label("What do you call the place?").fill("My very own corner")
+    expect(page.get_by_text("my-very-own-corner")).to_be_visible()
+    page.get_by_role("button", name="Next").click()
+    page.get_by_label("Headline", exact=True).fill(headline)
+    page.get_by_role("button", name="Next").click()
+    page.get_by_label("Name of the campaign").fill("Guided")
+    page.get_by_role("button", name="Next").click()
+    expect(page.get_by_text("at no cost")).to_be_visible()
+    page.get_by_role("button", name="Put it on the page").click()
+    expect(page.get_by_text('<div data-adloom="my-very-own-corner"></div>')).to_be_visible()
+    expect(page.get_by_text("Nobody has seen it yet")).to_be_visible()
+
+    with a_visit(chromium, viewport={"width": 1200, "height": 900}) as reader:
+        reader.page.goto(f"{product.delivery_url}/serve/my-very-own-corner.html")
+        ad = reader.page.get_by_role("link", name=headline)
+        expect(ad).to_be_visible()
+        expect(page.get_by_text("Impressions: 1")).to_be_visible(timeout=DEADLINE_SECONDS * 1000)
+        ad.click()
+        expect(page.get_by_text("Clicks: 1")).to_be_visible(timeout=DEADLINE_SECONDS * 1000)
+
+    [campaign] = admin.get("/admin/campaigns", search="Guided")["items"]
+    assert admin.counted(campaign["id"]) == (1, 1)
+    assert console.errors == []
+
+
+def test_a_deleted_campaign_comes_back_by_undo(console: Visit, product: Product, admin: Admin) -> None:
+    page = console.page
+    campaign_id = make_campaign(page, product, "Deleted too early")
+    page.get_by_role("button", name="More").click()
+    page.get_by_text("Delete", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("This campaign is deleted")).to_be_visible()
+    assert admin.get(f"/admin/campaigns/{campaign_id}")["deletedAt"] is not None
+
+    page.get_by_role("button", name="Undo").click()
+
+    expect(page.get_by_text("«Deleted too early» is back.")).to_be_visible()
+    expect(page.get_by_text("This campaign is deleted")).to_have_count(0)
+    assert admin.get(f"/admin/campaigns/{campaign_id}")["deletedAt"] is None
+
+
+def test_a_form_says_what_is_wrong_as_one_types_and_who_was_faster(
+    console: Visit, chromium: Browser, product: Product
+) -> None:
+    page = console.page
+    campaign_id = make_campaign(page, product, "Two at once")
+    address = f"{product.control_url}/console/campaigns/{campaign_id}?tab=settings"
+    with a_visit(chromium) as other:
+        log_in(other.page, product)
+        for one in (page, other.page):
+            one.goto(address)
+            one.get_by_label("Name", exact=True).wait_for()
+        page.get_by_label("Bid", exact=True).fill("-1")
+        expect(page.get_by_text("must be a number, 0 or more, with at most 4 decimal places")).to_be_visible()
+        page.get_by_label("Bid", exact=True).fill("2.5")
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_text("Saved.")).to_be_visible()
+
+        other.page.get_by_label("Name", exact=True).fill("Mine")
+        other.page.get_by_role("button", name="Save").click()
+
+        expect(other.page.get_by_text("This was changed after you read it")).to_be_visible()
+
+
+def test_a_preview_shows_what_is_typed_and_a_picture_that_does_not_come(
+    console: Visit, product: Product
+) -> None:
+    page = console.page
+    page.goto(f"{product.control_url}/console/banners/new")
+    page.get_by_label("Headline", exact=True).fill("As it will be")
+    page.get_by_label("Address of the picture", exact=True).fill(f"{product.delivery_url}/nothing.png")
+    frame = page.frame_locator('iframe[title="Preview on a computer"]')
+
+    expect(frame.get_by_text("As it will be")).to_be_visible()
+    expect(frame.get_by_text("This picture could not be loaded:")).to_be_visible()

@@ -1,0 +1,184 @@
+"""Logging in to the console with a real browser, and living in it: the frame, themes, tables, forms, log-out."""
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.support.chromium import Visit, a_visit
+from tests.support.console import RunningConsole, a_console
+from tests.support.services import Services
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def console(services: Services) -> Iterator[RunningConsole]:
+    with a_console(services) as running:
+        yield running
+
+
+@pytest.fixture
+def visit(chromium: Browser) -> Iterator[Visit]:
+    with a_visit(chromium, viewport={"width": 1400, "height": 900}) as visit:
+        yield visit
+
+
+@pytest.fixture
+def page(visit: Visit, console: RunningConsole) -> Page:
+    """A page of an admin who is logged in."""
+    console.log_in(visit.page)
+    return visit.page
+
+
+def path_of(page: Page) -> str:
+    parts = urlsplit(page.url)
+    return f"{parts.path}?{parts.query}" if parts.query else parts.path
+
+
+def ink_of(page: Page) -> str:
+    return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+
+def test_the_right_password_opens_the_page_that_was_asked_for(visit: Visit, console: RunningConsole) -> None:
+    visit.page.goto(f"{console.url}/console/system?tab=keys")
+    assert path_of(visit.page).startswith("/console/login")
+
+    visit.page.get_by_label("E-mail address").fill(console.email)
+    visit.page.get_by_label("Password").fill("a wrong password")
+    visit.page.keyboard.press("Enter")
+    expect(visit.page.get_by_role("alert")).to_have_text("The e-mail address or the password is wrong.")
+    visit.page.get_by_label("Password").fill(console.password)
+    visit.page.keyboard.press("Enter")
+
+    expect(visit.page.get_by_role("heading", name="System")).to_be_visible()
+    assert path_of(visit.page) == "/console/system?tab=keys"
+
+
+def test_the_link_of_the_first_start_logs_in_without_a_password(
+    visit: Visit, console: RunningConsole
+) -> None:
+    link = console.welcome_link()
+
+    visit.page.goto(link)
+    expect(visit.page.get_by_role("heading", name="Overview")).to_be_visible()
+
+    visit.page.context.clear_cookies()
+    visit.page.goto(link)
+    expect(visit.page.get_by_role("alert")).to_contain_text("was used before")
+
+
+def test_the_overview_is_live_and_says_nothing_in_the_console(
+    visit: Visit, page: Page, console: RunningConsole
+) -> None:
+    page.goto(f"{console.url}/console")
+    expect(page.locator(".al-tile")).to_have_count(8)
+    expect(page.locator("canvas").first).to_be_visible()
+    # No worker runs beside this control plane, which it notices; asked for again it says so again.
+    expect(page.get_by_text("No worker process runs.")).to_be_visible()
+
+    [unexpected] = [[error for error in visit.errors if "401" not in error]]
+    assert unexpected == []
+    outside = [request.url for request in visit.requests if not request.url.startswith(console.url)]
+    assert [url for url in outside if not url.startswith(("data:", "blob:"))] == []
+
+
+def test_the_theme_is_switched_and_remembered(page: Page) -> None:
+    light = ink_of(page)
+
+    page.get_by_label("Switch between light and dark").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    dark = ink_of(page)
+    page.reload()
+    page.locator("main#content").wait_for()
+
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    assert (ink_of(page), dark != light) == (dark, True)
+
+
+def test_a_phone_has_the_pages_in_a_drawer(chromium: Browser, console: RunningConsole) -> None:
+    with a_visit(chromium, viewport={"width": 360, "height": 740}) as visit:
+        console.log_in(visit.page)
+        navigation = visit.page.get_by_role("navigation", name="Pages")
+        expect(navigation).not_to_be_in_viewport()
+
+        visit.page.get_by_label("Open the navigation").click()
+        expect(navigation).to_be_in_viewport()
+        navigation.get_by_text("System").click()
+
+        expect(visit.page.get_by_role("heading", name="System")).to_be_visible()
+        assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_everything_in_the_frame_is_reached_by_the_keyboard(page: Page) -> None:
+    reached: list[str] = []
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        reached.append(
+            page.evaluate(
+                "document.activeElement.getAttribute('href') ?? document.activeElement.ariaLabel ?? ''"
+            )
+        )
+
+    assert {"#content", "/console", "/console/system"} <= set(reached)
+    assert {"Switch between light and dark", "Your account"} <= set(reached)
+
+
+def test_a_key_is_made_shown_once_and_revoked(page: Page, console: RunningConsole) -> None:
+    page.goto(f"{console.url}/console/system?tab=keys")
+    page.get_by_role("button", name="New key").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="New key").click()
+    expect(dialog.get_by_text("is required")).to_be_visible()
+
+    dialog.get_by_label("Name").fill("nightly import")
+    dialog.get_by_role("button", name="New key").click()
+    expect(page.get_by_text("Here is the key")).to_be_visible()
+    key = page.locator(".al-secret .mono").inner_text()
+    page.get_by_role("button", name="I have it").click()
+
+    row = page.get_by_role("row").filter(has_text="nightly import")
+    expect(row).to_contain_text("in use")
+    with console.api() as client:
+        assert client.get("/admin/campaigns", headers={"Authorization": f"Bearer {key}"}).status_code == 200
+    row.get_by_role("button", name="Revoke").click()
+    page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+    expect(row).to_contain_text("revoked")
+
+
+def test_an_account_is_made_and_what_is_wrong_is_said_at_its_field(
+    page: Page, console: RunningConsole
+) -> None:
+    page.goto(f"{console.url}/console/system?tab=accounts")
+    page.get_by_role("button", name="New account").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("E-mail address").fill("bob")
+    dialog.get_by_label("Password").fill("a good password")
+    dialog.get_by_role("button", name="New account").click()
+    expect(dialog.get_by_text("must be an e-mail address")).to_be_visible()
+
+    dialog.get_by_label("E-mail address").fill("bob@example.com")
+    dialog.get_by_role("button", name="New account").click()
+
+    expect(page.get_by_role("row").filter(has_text="bob@example.com")).to_contain_text("active")
+    page.get_by_label("Search by e-mail address").fill("nobody")
+    expect(page.get_by_text("Nothing matches")).to_be_visible()
+    assert path_of(page) == "/console/system?tab=accounts&search=nobody"
+    page.reload()
+    expect(page.get_by_text("Nothing matches")).to_be_visible()
+    page.get_by_role("button", name="Clear search and filters").click()
+    expect(page.get_by_role("row").filter(has_text="bob@example.com")).to_be_visible()
+
+
+def test_a_log_out_ends_what_is_open_elsewhere_too(page: Page, console: RunningConsole) -> None:
+    other = page.context.new_page()
+    other.goto(f"{console.url}/console")
+    expect(other.get_by_role("heading", name="Overview")).to_be_visible()
+
+    page.get_by_label("Your account").click()
+    page.get_by_text("Log out").click()
+
+    expect(page.get_by_text("You are logged out.")).to_be_visible()
+    # The other page asks for figures every two seconds, and is told.
+    expect(other.get_by_role("button", name="Log in")).to_be_visible(timeout=30_000)

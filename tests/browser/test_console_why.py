@@ -1,0 +1,206 @@
+"""Looking into things in a real browser: why a campaign is not shown, one auction, a report and its sheet."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import httpx
+import msgspec
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from adloom.core.clock import ManualClock
+from adloom.core.ids import BannerId, CampaignId, PlacementId
+from adloom.ledger.auction_bids import LOST
+from adloom.ledger.auctions.store import AuctionTables
+from adloom.ledger.ports import Record
+from adloom.runtime.postgres import Pool, open_pool
+from tests.ledger.builders import a_bid, a_win, an_auction
+from tests.reporting.folding import Books, clicked, seen
+from tests.support.builders import Json, banner_body, campaign_body, placement_body, rule_body
+from tests.support.chromium import Visit, a_visit
+from tests.support.console import RunningConsole, a_console
+from tests.support.services import Services
+
+pytestmark = pytest.mark.browser
+
+
+class World(msgspec.Struct, frozen=True):
+    """A console over a placement with three campaigns, some of which are not shown."""
+
+    console: RunningConsole
+    placement: Json
+    shown: Json
+    paused: Json
+    for_germans: Json
+    auction_id: UUID
+
+
+@pytest.fixture(scope="module")
+def world(services: Services) -> Iterator[World]:
+    with a_console(services) as console, console.api() as api:
+        placement = _made(
+            api,
+            "/admin/placements",
+            placement_body(slug="front", label="Front page", layoutType="full_slider", maxBanners=3),
+        )
+        shown, banner = _an_ad(api, placement, "Spring")
+        paused, _ = _an_ad(api, placement, "Winter")
+        for_germans, _ = _an_ad(api, placement, "Herbst")
+        rule = rule_body(campaignId=for_germans["id"], ruleType="country", operator="in", value=["DE"])
+        _made(api, "/admin/targeting-rules", rule)
+        api.patch(f"/admin/campaigns/{paused['id']}/pause").raise_for_status()
+        auction_id = uuid4()
+        _in_database(console, lambda pool: _fill(pool, auction_id, placement, shown, banner))
+        yield World(console, placement, shown, paused, for_germans, auction_id)
+
+
+def _made(api: httpx.Client, path: str, body: Json) -> Json:
+    return api.post(path, json=body).raise_for_status().json()
+
+
+def _an_ad(api: httpx.Client, placement: Json, name: str) -> tuple[Json, Json]:
+    campaign = _made(api, "/admin/campaigns", campaign_body(name=name))
+    banner = _made(api, "/admin/banners", banner_body(title=f"Banner of {name}"))
+    path = f"/admin/campaigns/{campaign['id']}/placements"
+    _made(api, path, {"placementId": placement["id"]})
+    _made(api, f"{path}/{placement['id']}/banners", {"bannerId": banner["id"]})
+    api.patch(f"/admin/campaigns/{campaign['id']}/activate").raise_for_status()
+    return campaign, banner
+
+
+def _in_database(console: RunningConsole, work: Callable[[Pool], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with open_pool(console.database_url, size_max=2) as pool:
+            await work(pool)
+
+    # Playwright's loop runs in the thread of the tests, and a thread has one.
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(lambda: asyncio.run(run())).result()
+
+
+async def _fill(pool: Pool, auction_id: UUID, placement: Json, campaign: Json, banner: Json) -> None:
+    """Fold an auction that somebody else has won, and some impressions, as of now."""
+    now = datetime.now(UTC)
+    place = PlacementId(UUID(placement["id"]))
+    own = a_bid(
+        banner=BannerId(UUID(banner["id"])),
+        campaign=CampaignId(UUID(campaign["id"])),
+        bid=7_000_000,
+        ecpm=7_000_000,
+        outcome=LOST,
+    )
+    auction = an_auction(
+        auction_id,
+        held_at=now,
+        winner=a_win(campaign_id=CampaignId(uuid4()), placement_id=place),
+        bids=a_bid(campaign=CampaignId(uuid4())) + own,
+        removed=(),
+    )
+    tables = AuctionTables(pool, clock=ManualClock(now), kept_days=7)
+    after = await tables.cursor()
+    await tables.commit([Record("1-0", auction)], after=after, cursor="1-0")
+    events = [seen(banner, placement, campaign, at=now, country="FR") for _ in range(4)]
+    await Books(pool).fold(*events, clicked(banner, placement, campaign, at=now, country="FR"))
+
+
+@pytest.fixture
+def visit(chromium: Browser) -> Iterator[Visit]:
+    with a_visit(chromium) as visit:
+        yield visit
+        assert visit.errors == []
+
+
+def choose(page: Page, field: str, text: str) -> None:
+    """Choose from a list by typing."""
+    page.locator(f'[data-field="{field}"] input, input[data-field="{field}"]').first.fill(text)
+    page.get_by_role("option", name=text).first.click()
+
+
+def test_why_a_paused_campaign_and_one_for_other_readers_are_not_shown(world: World, visit: Visit) -> None:
+    page = visit.page
+    world.console.log_in(page, goal="/console/why")
+
+    choose(page, "placement", "Front page")
+    choose(page, "country", "France")
+    page.get_by_role("button", name="Explain").click()
+
+    page.wait_for_url("**/console/why?**placement=front**")
+    assert "country=FR" in page.url
+    expect(page.get_by_text("«Banner of Spring» would be shown to this reader.")).to_be_visible()
+    expect(page.get_by_role("list", name="From all candidates to what is shown")).to_be_visible()
+    rows = page.get_by_role("row")
+    expect(rows.filter(has_text="Banner of Winter")).to_contain_text("The campaign is paused.")
+    germans = rows.filter(has_text="Banner of Herbst")
+    expect(germans).to_contain_text("The campaign wants the country to be DE, and it is FR.")
+    link = germans.get_by_role("link", name="Open the campaign")
+    expect(link).to_have_attribute("href", f"/console/campaigns/{world.for_germans['id']}?tab=targeting")
+
+
+def test_the_address_of_a_question_asks_it_again(world: World, visit: Visit) -> None:
+    page = visit.page
+    world.console.log_in(page)
+
+    page.goto(f"{world.console.url}/console/why?placement=front&country=DE")
+
+    expect(page.get_by_text("2 banners would be shown to this reader.")).to_be_visible()
+    expect(page.locator('[data-field="country"]').first).to_have_value("Germany")
+
+
+def test_why_a_campaign_does_not_deliver(world: World, visit: Visit) -> None:
+    page = visit.page
+    world.console.log_in(page)
+
+    page.goto(f"{world.console.url}/console/why?campaign={world.paused['id']}")
+
+    expect(page.get_by_text("Why does «Winter» not deliver?")).to_be_visible()
+    status = page.locator('[data-check="status"]')
+    expect(status).to_have_attribute("data-state", "stops")
+    expect(status).to_contain_text("Activate the campaign.")
+    page.goto(f"{world.console.url}/console/why?campaign={world.for_germans['id']}")
+    targeting = page.locator('[data-check="targeting"]')
+    expect(targeting).to_have_attribute("data-state", "stops")
+    expect(targeting).to_contain_text("0 of 4")
+
+
+def test_an_auction_is_found_in_the_list_and_shown_in_full(world: World, visit: Visit) -> None:
+    page = visit.page
+    world.console.log_in(page, goal="/console/auctions")
+
+    page.locator(f'tr[data-href="/console/auctions/{world.auction_id}"]').click()
+
+    page.wait_for_url(f"**/console/auctions/{world.auction_id}")
+    own = page.get_by_role("row").filter(has_text="Banner of Spring")
+    expect(own).to_contain_text("lost")
+    expect(own).to_contain_text("9.0001")
+    page.get_by_role("link", name="Why?").last.click()
+    page.wait_for_url(f"**/console/why?auction={world.auction_id}")
+    expect(page.get_by_text("From all candidates to the winner")).to_be_visible()
+
+
+def test_a_report_is_shown_and_downloaded_as_a_sheet(world: World, visit: Visit, tmp_path: Path) -> None:
+    page = visit.page
+    world.console.log_in(page, goal="/console/reports?by=campaign,country")
+
+    expect(page.get_by_role("row").filter(has_text="Spring")).to_contain_text("France")
+    expect(page.locator(".al-chart canvas")).to_be_visible()
+    with page.expect_download() as downloading:
+        page.get_by_role("button", name="Download CSV").click()
+    downloading.value.save_as(tmp_path / "sheet.csv")
+
+    lines = (tmp_path / "sheet.csv").read_text().splitlines()
+    assert lines[0].startswith("campaignId,country,impressions,clicks")
+    assert lines[1].startswith(f"{world.shown['id']},FR,4,1,0.25")
+
+
+def test_nothing_is_asked_of_another_machine(world: World, visit: Visit) -> None:
+    page = visit.page
+    world.console.log_in(page, goal="/console/auctions")
+
+    expect(page.get_by_text("Price against eCPM")).to_be_visible()
+
+    own = (world.console.url, world.console.url.replace("http", "ws"), "data:", "blob:")
+    assert [request.url for request in visit.requests if not request.url.startswith(own)] == []

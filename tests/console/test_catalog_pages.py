@@ -1,0 +1,181 @@
+"""The pages of the catalog over HTTP: each part of each page is shown, to each role that may see it."""
+
+from uuid import UUID
+
+import pytest
+
+from adloom.core.actor import Role
+from tests.console.visitor import Visitor, make_person
+from tests.support.builders import Json
+from tests.support.control import ControlPlane
+
+LISTS = ("campaigns", "banners", "placements", "sites", "advertisers", "publishers")
+PARTS = {
+    "campaigns": ("overview", "banners", "targeting", "schedule", "settings", "history"),
+    "banners": ("look", "where", "schedule", "history"),
+    "placements": ("overview", "settings", "history"),
+    "sites": ("placements", "settings", "history"),
+    "advertisers": ("campaigns", "settings", "history"),
+    "publishers": ("placements", "sites", "settings", "history"),
+}
+FAILED = "This could not be loaded"
+
+
+async def one_of_each(console: ControlPlane) -> dict[str, Json]:
+    async with console.acting_as(Role.ADMIN) as admin:
+        advertiser, publisher = await admin.make_advertiser(), await admin.make_publisher()
+        site = await admin.make_site(publisherId=publisher["id"])
+        placement = await admin.make_placement(publisherId=publisher["id"], siteId=site["id"])
+        banner = await admin.make_banner(
+            advertiserId=advertiser["id"], recurrenceWindowStart="09:00", recurrenceWindowEnd="17:00"
+        )
+        campaign = await admin.make_campaign(
+            advertiserId=advertiser["id"], budgetDailyPaisa=1000, bidAmount=2
+        )
+        await admin.make_rule(campaign)
+        await admin.link(campaign, placement)
+        await admin.assign(campaign, placement, banner)
+    return {
+        "campaigns": campaign,
+        "banners": banner,
+        "placements": placement,
+        "sites": site,
+        "advertisers": advertiser,
+        "publishers": publisher,
+    }
+
+
+@pytest.mark.parametrize("noun", LISTS)
+async def test_a_list_that_is_empty_says_what_to_do(noun: str, ann: Visitor) -> None:
+    page = await ann.get(f"/console/{noun}")
+
+    assert page.status_code == 200
+    assert FAILED not in page.text
+    assert f"No {noun} yet" in page.text
+
+
+async def test_every_part_of_every_page_is_shown(console: ControlPlane, ann: Visitor) -> None:
+    things = await one_of_each(console)
+    addresses = [f"/console/{noun}/{things[noun]['id']}?tab={part}" for noun in LISTS for part in PARTS[noun]]
+    addresses += [f"/console/{noun}/new" for noun in LISTS]
+    addresses += ["/console/first-campaign"]
+
+    for address in addresses:
+        page = await ann.get(address)
+
+        assert page.status_code == 200, address
+        assert FAILED not in page.text, address
+
+
+async def test_a_list_is_searched_filtered_and_sorted_by_its_address(
+    console: ControlPlane, ann: Visitor
+) -> None:
+    async with console.acting_as(Role.ADMIN) as admin:
+        for name in ("Autumn leaves", "Winter lights", "Autumn apples"):
+            await admin.make_campaign(name=name)
+
+    page = (await ann.get("/console/campaigns?search=autumn&sort=name&status=draft")).text
+    none = (await ann.get("/console/campaigns?status=active")).text
+
+    assert "Winter lights" not in page
+    assert page.index("Autumn apples") < page.index("Autumn leaves")
+    assert "Nothing matches" in none
+
+
+@pytest.mark.parametrize("noun", LISTS)
+async def test_what_is_not_there_is_said_in_the_words_of_the_api(noun: str, ann: Visitor) -> None:
+    page = await ann.get(f"/console/{noun}/01890000-0000-7000-8000-000000000000")
+
+    assert page.status_code == 404
+    assert f"There is no {noun.removesuffix('s')} with this id." in page.text
+
+
+async def test_names_are_text_never_markup(console: ControlPlane, ann: Visitor) -> None:
+    name = "<img src=x onerror=alert(1)>"
+    async with console.acting_as(Role.ADMIN) as admin:
+        campaign = await admin.make_campaign(name=name)
+
+    for address in ("/console/campaigns", f"/console/campaigns/{campaign['id']}"):
+        page = (await ann.get(address)).text
+
+        assert "onerror=alert" in page
+        assert "<img src=x" not in page
+        assert "\\u003cimg src=x" not in page
+
+
+async def test_a_viewer_sees_everything_and_is_offered_no_change(console: ControlPlane) -> None:
+    things = await one_of_each(console)
+    await make_person(console, "vic@example.com", Role.VIEWER)
+    async with Visitor(console) as viewer:
+        await viewer.log_in("vic@example.com")
+        pages = {
+            f"{noun}/{part}": await viewer.get(f"/console/{noun}/{things[noun]['id']}?tab={part}")
+            for noun in LISTS
+            for part in PARTS[noun]
+        }
+
+    assert {page.status_code for page in pages.values()} == {200}
+    for name, page in pages.items():
+        assert not any(f'"{label}"' in page.text for label in ("Save", "Delete", "Pause", "Add a banner")), (
+            name
+        )
+
+
+@pytest.mark.parametrize(
+    ("role", "own", "closed"),
+    [
+        (Role.ADVERTISER, ("campaigns", "banners", "advertisers"), ("placements", "sites", "first-campaign")),
+        (Role.PUBLISHER, ("placements", "sites", "publishers"), ("campaigns", "banners", "first-campaign")),
+    ],
+)
+async def test_an_account_sees_its_own_pages_only(
+    role: Role, own: tuple[str, ...], closed: tuple[str, ...], console: ControlPlane
+) -> None:
+    things = await one_of_each(console)
+    await make_person(console, "bob@example.com", role)
+    async with Visitor(console) as bob:
+        await bob.log_in("bob@example.com")
+        shown = {noun: await bob.get(f"/console/{noun}") for noun in own}
+        refused = {noun: await bob.get(f"/console/{noun}") for noun in closed}
+        others = {noun: await bob.get(f"/console/{noun}/{things[noun]['id']}") for noun in own}
+
+    assert {page.status_code for page in shown.values()} == {200}
+    assert {page.status_code for page in refused.values()} == {403}
+    assert {page.status_code for page in others.values()} == {404}
+
+
+@pytest.mark.parametrize(
+    ("role", "nouns"),
+    [
+        (Role.ADVERTISER, ("campaigns", "banners", "advertisers")),
+        (Role.PUBLISHER, ("placements", "sites", "publishers")),
+    ],
+)
+async def test_an_account_uses_every_part_of_its_own_pages(
+    role: Role, nouns: tuple[str, ...], console: ControlPlane
+) -> None:
+    things = await one_of_each(console)
+    account_id = UUID(things[f"{role.value}s"]["id"])
+    await make_person(console, "bob@example.com", role, account_id=account_id)
+    addresses = [f"/console/{noun}/{things[noun]['id']}?tab={part}" for noun in nouns for part in PARTS[noun]]
+    addresses += [f"/console/{noun}/new" for noun in nouns[:2]]
+    async with Visitor(console) as bob:
+        await bob.log_in("bob@example.com")
+        for address in addresses:
+            page = await bob.get(address)
+
+            assert page.status_code == 200, address
+            assert FAILED not in page.text, address
+
+
+async def test_the_preview_has_no_rights_and_may_be_framed_by_us_only(console: ControlPlane) -> None:
+    async with Visitor(console) as visitor:
+        page = await visitor.get("/console/preview")
+        scripts = [await visitor.get(f"/console/preview/{name}.js") for name in ("stage", "tag")]
+
+    policy = page.headers["content-security-policy"]
+    assert "sandbox allow-scripts" in policy
+    assert "frame-ancestors 'self'" in policy
+    assert "connect-src" not in policy
+    assert page.headers["x-frame-options"] == "SAMEORIGIN"
+    assert [script.status_code for script in scripts] == [200, 200]

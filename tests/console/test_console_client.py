@@ -1,0 +1,61 @@
+"""The console's way to the admin API."""
+
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from adloom.console.client import ApiClient, ProblemError, SessionEndedError
+from adloom.console.session import Doorkeeper
+from tests.console.visitor import Visitor
+from tests.support.control import ControlPlane
+
+
+def client_of(console: ControlPlane, visitor: Visitor) -> ApiClient:
+    door: Doorkeeper = console.app.state.doorkeeper
+    return door.client_of(visitor.token or "")
+
+
+async def test_it_acts_as_the_one_who_is_logged_in(console: ControlPlane, ann: Visitor) -> None:
+    api = client_of(console, ann)
+
+    made = await api.post("/admin/campaigns", {"name": "Autumn"})
+    listed = await api.get("/admin/campaigns", search="Autu", status=None)
+    await api.delete(f"/admin/campaigns/{made['id']}")
+
+    assert [item["id"] for item in listed["items"]] == [made["id"]]
+    assert (await api.get("/admin/accounts/me"))["role"] == "admin"
+    assert (await api.get("/admin/campaigns", includeDeleted=True))["totalCount"] == 1
+
+
+async def test_what_the_api_refuses_comes_in_its_own_words(console: ControlPlane, ann: Visitor) -> None:
+    with pytest.raises(ProblemError) as caught:
+        await client_of(console, ann).post("/admin/campaigns", {"name": " ", "priority": -1})
+
+    assert (caught.value.status, caught.value.code) == (400, "VALIDATION_FAILED")
+    assert caught.value.fields["name"] == "must not be blank"
+    assert "priority" in caught.value.fields
+
+
+async def test_a_bare_list_has_items_too(console: ControlPlane, ann: Visitor) -> None:
+    assert await client_of(console, ann).get("/api/v1/admin/frequency/caps") == {"items": []}
+
+
+async def test_after_a_log_out_nothing_is_asked_any_more(console: ControlPlane, ann: Visitor) -> None:
+    api = client_of(console, ann)
+    await ann.post("/console/logout")
+
+    with pytest.raises(SessionEndedError):
+        await api.get("/admin/campaigns")
+
+
+async def test_an_answer_that_is_no_problem_of_ours_is_one_all_the_same() -> None:
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 502, "headers": []})
+        await send({"type": "http.response.body", "body": b"<html>"})
+
+    async def token(_is_active: bool) -> str:  # noqa: FBT001 - as its type says
+        return "token"
+
+    with pytest.raises(ProblemError) as caught:
+        await ApiClient(app, token).get("/anything")
+
+    assert (caught.value.status, caught.value.message) == (502, "Bad Gateway")

@@ -1,0 +1,28 @@
+"""Who pays for the console: nobody but the control plane that serves it."""
+
+import subprocess
+import sys
+
+import pytest
+
+LOOK = (
+    "import sys, {module}; print(sorted(name for name in sys.modules if name.partition('.')[0] == 'nicegui'))"
+)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "adloom.entrypoints.cli",
+        "adloom.entrypoints.delivery",
+        "adloom.entrypoints.worker",
+        "adloom.entrypoints.control",
+        "adloom.entrypoints.up",
+    ],
+)
+def test_the_console_is_not_imported_before_it_is_served(module: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOOK.format(module=module)], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.strip() == "[]"

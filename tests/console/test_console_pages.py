@@ -1,0 +1,156 @@
+"""The pages over HTTP: who sees which, with which headers, and that nothing else of the control plane changes."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from adloom.console.navigation import SECTIONS
+from adloom.console.page import REGISTERED
+from adloom.core.actor import Role
+from tests.console.visitor import Visitor, goal_of, make_person
+from tests.support.control import ControlPlane, problem
+
+ROOT = Path(__file__).resolve().parents[2]
+NAVIGATION = re.compile(r'"href":"(/console[^"]*)"')
+
+
+def written(folder: Path) -> list[Path]:
+    """Tell what stands in a folder, and what the framework would leave behind in ours."""
+    return [*folder.iterdir(), *ROOT.glob(".nicegui")]
+
+
+def links_of(page: str) -> set[str]:
+    return set(NAVIGATION.findall(page.replace("&quot;", '"')))
+
+
+@pytest.mark.parametrize("role", Role)
+async def test_a_role_sees_the_pages_that_it_can_use(role: Role, console: ControlPlane) -> None:
+    await make_person(console, "bob@example.com", role)
+    async with Visitor(console) as bob:
+        await bob.log_in("bob@example.com")
+
+        page = await bob.get("/console")
+
+    shown = {section.path for section in SECTIONS if role in section.roles and section.path in REGISTERED}
+    hidden = {section.path for section in SECTIONS if role not in section.roles}
+    assert page.status_code == 200
+    assert shown <= links_of(page.text)
+    assert not hidden & links_of(page.text)
+
+
+@pytest.mark.parametrize("role", set(Role) - {Role.ADMIN})
+async def test_the_system_is_for_admins(role: Role, console: ControlPlane) -> None:
+    await make_person(console, "bob@example.com", role)
+    async with Visitor(console) as bob:
+        await bob.log_in("bob@example.com")
+
+        answer = await bob.get("/console/system")
+
+    assert answer.status_code == 403
+    assert "This page is not for your role" in answer.text
+
+
+@pytest.mark.parametrize("tab", ["processes", "ledger", "dead", "keys", "accounts", "settings", "nothing"])
+async def test_every_part_of_the_system_is_shown(tab: str, ann: Visitor) -> None:
+    answer = await ann.get(f"/console/system?tab={tab}")
+
+    assert answer.status_code == 200
+    assert "This could not be loaded" not in answer.text
+
+
+@pytest.mark.parametrize("span", ["today", "24h", "7d", "nothing"])
+async def test_the_overview_is_shown_for_every_span(span: str, ann: Visitor) -> None:
+    answer = await ann.get(f"/console?span={span}")
+
+    assert answer.status_code == 200
+    assert "This could not be loaded" not in answer.text
+
+
+async def test_an_address_without_a_page_is_not_found(ann: Visitor) -> None:
+    answer = await ann.get("/console/nothing/here")
+
+    assert answer.status_code == 404
+    assert "There is nothing at this address" in answer.text
+
+
+async def test_pages_load_nothing_from_elsewhere_and_cannot_be_framed(ann: Visitor) -> None:
+    page, form = await ann.get("/console"), await ann.get("/console/login?next=x")
+
+    assert form.status_code == 303
+    policy = page.headers["content-security-policy"]
+    assert {"default-src 'self'", "connect-src 'self'", "frame-ancestors 'none'", "object-src 'none'"} <= set(
+        policy.split("; ")
+    )
+    assert page.headers["cache-control"] == "no-store"
+    assert page.headers["x-frame-options"] == "DENY"
+    outside = re.findall(r'(?:src|href)="(https?://[^"]+)"', page.text)
+    assert outside == []
+
+
+async def test_the_log_in_page_runs_only_our_script(console: ControlPlane) -> None:
+    async with Visitor(console) as visitor:
+        page = await visitor.get("/console/login")
+
+    assert page.headers["content-security-policy"].startswith("default-src 'none'; style-src 'self'")
+    assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
+    assert page.headers["cache-control"] == "no-store"
+    assert re.findall(r"<script(?! src=)|<style|style=| on\w+=", page.text) == []
+
+
+async def test_what_the_look_is_made_of_is_kept_by_browsers(console: ControlPlane) -> None:
+    async with Visitor(console) as visitor:
+        page = (await visitor.get("/console/login")).text
+        addresses = set(re.findall(r'"(/console/assets/[^"]+)"', page))
+        answers = [await visitor.get(address) for address in addresses]
+        plain = await visitor.get("/console/assets/console.css")
+        unknown = await visitor.get("/console/assets/secrets.py")
+
+    assert len(addresses) == 3
+    assert {answer.headers["cache-control"] for answer in answers} == {"public, max-age=31536000, immutable"}
+    assert plain.headers["cache-control"] == "no-cache"
+    problem(unknown, 404, "NOT_FOUND")
+
+
+async def test_files_of_the_framework_are_kept_too(ann: Visitor) -> None:
+    page = (await ann.get("/console")).text
+    [address] = set(re.findall(r'"(/_nicegui/[^"]+/quasar\.umd\.prod\.js)"', page))
+
+    answer = await ann.get(address)
+
+    assert answer.status_code == 200
+    assert "immutable" in answer.headers["cache-control"]
+
+
+async def test_the_api_answers_as_without_a_console(console: ControlPlane) -> None:
+    async with console.client() as client, console.acting_as(Role.ADMIN) as admin:
+        problem(await client.get("/nothing"), 404, "NOT_FOUND")
+        problem(await client.get("/admin/campaigns"), 401, "UNAUTHENTICATED")
+        problem(await admin.request("BREW", "/admin/campaigns"), 405, "METHOD_NOT_ALLOWED")
+        assert goal_of(await client.get("/", headers={"Accept": "text/html"})) == (303, "/console")
+
+
+async def test_a_cookie_is_no_key_to_the_api(ann: Visitor) -> None:
+    problem(await ann.get("/admin/campaigns"), 401, "UNAUTHENTICATED")
+
+
+async def test_nothing_is_written_where_the_process_runs(
+    ann: Visitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert (await ann.get("/console")).status_code == 200
+
+    assert written(tmp_path) == []
+
+
+@pytest.mark.parametrize("headers", [{}, {"Origin": "https://evil.example"}])
+async def test_who_is_not_logged_in_or_comes_from_elsewhere_gets_no_socket(
+    headers: dict[str, str], console: ControlPlane, ann: Visitor
+) -> None:
+    path = "/_nicegui_ws/socket.io/?EIO=4&transport=polling"
+    async with Visitor(console) as stranger:
+        visitor = ann if headers else stranger
+        answer = await visitor.get(path, headers=headers)
+
+    assert answer.status_code == 403

@@ -1,0 +1,86 @@
+"""The guided path's plan: slugs that follow from names, and a second try that goes on where the first was refused."""
+
+import pytest
+
+from adloom.console.client import ApiClient, ProblemError
+from adloom.console.pages.first_campaign.go import summary
+from adloom.console.pages.first_campaign.plan import STEPS, Plan, new_placement, slug_of
+from adloom.core.actor import Role
+from tests.support.builders import banner_body
+from tests.support.control import ControlPlane
+
+
+def client_of(plane: ControlPlane) -> ApiClient:
+    async def token(_is_active: bool) -> str:  # noqa: FBT001 - as its type says
+        return plane.token(Role.ADMIN)
+
+    return ApiClient(plane.app, token)
+
+
+def a_plan(label: str = "Home, at the top", **campaign: object) -> Plan:
+    plan = Plan()
+    plan.placement = new_placement(label, "full_static")
+    plan.banner = banner_body(headline="Hello")
+    plan.campaign = {"name": "First", **campaign}
+    return plan
+
+
+@pytest.mark.parametrize(
+    ("label", "slug"),
+    [
+        ("Home page, at the top", "home-page-at-the-top"),
+        ("  Über uns!  ", "uber-uns"),
+        ("首页", "place"),
+        ("x" * 300, "x" * 60),
+    ],
+)
+def test_a_slug_follows_from_the_name(label: str, slug: str) -> None:
+    assert slug_of(label) == slug
+
+
+async def test_a_plan_makes_everything_and_activates_it(console: ControlPlane) -> None:
+    api, plan, told = client_of(console), a_plan(), list[str]()
+
+    await plan.carry_out(api, told.append)
+
+    assert tuple(told) == STEPS
+    assert plan.made["active"]["status"] == "active"
+    [row] = (await api.get("/admin/assignments"))["items"]
+    assert (row["placementSlug"], row["campaignName"], row["weight"]) == ("home-at-the-top", "First", 1000)
+
+
+async def test_a_second_try_goes_on_where_the_first_was_refused(console: ControlPlane) -> None:
+    api, plan, told = client_of(console), a_plan(), list[str]()
+    plan.campaign["name"] = ""
+
+    with pytest.raises(ProblemError):
+        await plan.carry_out(api, told.append)
+    refused_at = len(told)
+    plan.campaign["name"] = "Second try"
+    await plan.carry_out(api, told.append)
+
+    assert told[:refused_at] == ["placement", "banner"]
+    assert (await api.get("/admin/placements"))["totalCount"] == 1
+    assert (await api.get("/admin/banners"))["totalCount"] == 1
+    assert (await api.get("/admin/campaigns"))["totalCount"] == 1
+
+
+async def test_a_placement_that_is_there_is_used(console: ControlPlane) -> None:
+    async with console.acting_as(Role.ADMIN) as admin:
+        placement = await admin.make_placement()
+    api, plan = client_of(console), a_plan()
+    plan.placement = placement
+
+    await plan.carry_out(api, lambda _: None)
+
+    assert (await api.get("/admin/placements"))["totalCount"] == 1
+
+
+def test_a_plan_is_said_in_one_sentence() -> None:
+    free = a_plan()
+    paid = a_plan(bidAmount=2.5, budgetDailyPaisa=123400, endsAt="2026-12-24T18:00:00Z")
+
+    assert summary(free) == "«Hello» on «Home, at the top», until you pause it, at no cost."
+    assert summary(paid) == (
+        "«Hello» on «Home, at the top», until 2026-12-24, for 2.50 per thousand impressions and at most 1,234.00 a day."
+    )

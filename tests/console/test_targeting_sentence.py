@@ -1,0 +1,72 @@
+"""What targeting rules mean, in one sentence."""
+
+from typing import Any
+
+import pytest
+
+from adloom.console.components.rule_dialog import CHOICES
+from adloom.console.components.targeting_sentence import ORDER, part_of, sentence_of
+from adloom.console.words import targeting as words
+from adloom.targeting.rules import OPERATORS, RuleType, rule_of
+
+
+def a_rule(rule_type: str, operator: str, value: Any, *, is_active: bool = True) -> dict[str, Any]:
+    return {"ruleType": rule_type, "operator": operator, "value": value, "isActive": is_active}
+
+
+def test_rules_read_as_people_would_say_them() -> None:
+    rules = [
+        a_rule("login_state", "is", value=False),
+        a_rule("device", "in", ["mobile"]),
+        a_rule("country", "in", ["DE", "AT"]),
+    ]
+
+    assert sentence_of(rules) == "Shown in Germany or Austria, on phones, not to logged-in readers."
+
+
+def test_no_rules_are_for_everybody() -> None:
+    assert sentence_of([]) == "Shown to everybody, everywhere, at any time."
+
+
+def test_a_rule_that_is_off_does_not_count_and_is_said() -> None:
+    rules = [a_rule("new_visitor", "is", value=True), a_rule("country", "in", ["DE"], is_active=False)]
+
+    assert sentence_of(rules) == "Shown to new visitors. One condition is switched off."
+
+
+@pytest.mark.parametrize(
+    ("rule", "part"),
+    [
+        (a_rule("country", "not_in", ["DE", "AT", "CH"]), "outside Germany, Austria and Switzerland"),
+        (a_rule("country", "in", ["QQ"]), "in QQ"),
+        (a_rule("language", "in", ["en"]), "to readers of English"),
+        (a_rule("user_segment", "not_in", ["staff"]), "not to the segment «staff»"),
+        (a_rule("referrer_domain", "in", ["example.com"]), "to those who come from example.com"),
+        (a_rule("hour_of_day", "between", [22, 5]), "from 22:00 to 5:59"),
+        (a_rule("hour_of_day", "in", [9, 12]), "in the hours 9 or 12"),
+        (a_rule("day_of_week", "in", [1, 2, 3, 4, 5]), "from Monday to Friday"),
+        (a_rule("day_of_week", "in", [6, 0, 1]), "from Saturday to Monday"),
+        (a_rule("day_of_week", "in", [1, 3, 5]), "on Monday, Wednesday or Friday"),
+        (a_rule("day_of_week", "in", [0, 6]), "on Sunday or Saturday"),
+        (
+            a_rule("day_of_week", "in", [0, 1, 2, 3, 4, 5, 6]),
+            "on Sunday, Monday, Tuesday, Wednesday, Thursday, Friday or Saturday",
+        ),
+        (a_rule("day_of_week", "not_in", [0]), "not on Sunday"),
+        (a_rule("new_visitor", "is", value=False), "to returning visitors"),
+    ],
+)
+def test_each_kind_of_rule_has_words(rule: dict[str, Any], part: str) -> None:
+    assert part_of(rule) == part
+
+
+def test_every_rule_type_and_operator_can_be_said_and_chosen() -> None:
+    assert set(ORDER) == set(RuleType) == set(words.RULE_TYPES) == set(words.RULE_ICONS)
+    assert {operator for operators in OPERATORS.values() for operator in operators} == set(words.OPERATORS)
+
+
+@pytest.mark.parametrize("rule_type", CHOICES)
+def test_whatever_the_dialog_offers_the_api_takes(rule_type: str) -> None:
+    offered = list(CHOICES[rule_type])
+
+    assert rule_of(rule_type, "in", offered).json_value == offered

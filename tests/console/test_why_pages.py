@@ -1,0 +1,123 @@
+"""«Why?» over HTTP: for a reader, for an auction that was held, and for a campaign that does not deliver."""
+
+from collections.abc import AsyncGenerator
+from uuid import UUID, uuid4
+
+import pytest
+
+from adloom.core.actor import Role
+from adloom.core.ids import BannerId, CampaignId
+from adloom.ledger.auction_bids import LOST
+from adloom.runtime.postgres import Pool
+from tests.console.visitor import Visitor, make_person
+from tests.ledger.builders import a_bid, a_win, an_auction
+from tests.support.auctions import fold_auctions
+from tests.support.builders import Json
+from tests.support.control import Client, ControlPlane
+
+
+@pytest.fixture
+async def api(console: ControlPlane) -> AsyncGenerator[Client]:
+    async with console.acting_as(Role.ADMIN) as client:
+        yield client
+
+
+async def an_ad(api: Client, placement: Json, **fields: object) -> tuple[Json, Json]:
+    """Make an active campaign that shows a banner there."""
+    campaign = await api.make_campaign(**fields)
+    banner = await api.make_banner(title=f"Banner of {campaign['name']}")
+    await api.link(campaign, placement)
+    await api.assign(campaign, placement, banner)
+    await api.patch(f"/admin/campaigns/{campaign['id']}/activate")
+    return campaign, banner
+
+
+async def test_a_reader_is_explained_with_links_to_what_can_be_changed(ann: Visitor, api: Client) -> None:
+    placement = await api.make_placement()
+    shown, _ = await an_ad(api, placement, name="Spring")
+    other, _ = await an_ad(api, placement, name="Summer")
+    paused, _ = await an_ad(api, placement, name="Winter")
+    await api.make_rule(other, ruleType="country", operator="in", value=["DE"])
+    await api.patch(f"/admin/campaigns/{paused['id']}/pause")
+
+    page = await ann.get(f"/console/why?placement={placement['slug']}&country=FR")
+
+    assert page.status_code == 200
+    assert "The campaign wants the country to be DE, and it is FR." in page.text
+    assert f"/console/campaigns/{other['id']}?tab=targeting" in page.text
+    assert "The campaign is paused." in page.text
+    assert "Banner of Spring" in page.text
+    assert shown["name"] in page.text
+
+
+async def test_an_auction_is_explained_for_the_moment_of_the_address(ann: Visitor, api: Client) -> None:
+    placement = await api.make_placement(delivery="auction")
+    await an_ad(api, placement, name="Spring", bidAmount=8)
+    await an_ad(api, placement, name="Over soon", bidAmount=9, endsAt="2026-11-20T00:00:00Z")
+
+    now = await ann.get(f"/console/why?placement={placement['slug']}")
+    later = await ann.get(f"/console/why?placement={placement['slug']}&at=2026-11-21T10:00")
+
+    assert "«Banner of Over soon» would win, and pay 8.01" in now.text
+    assert "«Banner of Spring» would win" in later.text
+    assert "The campaign was over at 2026-11-20 00:00:00 UTC." in later.text
+
+
+async def test_what_makes_no_sense_is_said_in_the_words_of_the_api(ann: Visitor, api: Client) -> None:
+    placement = await api.make_placement()
+
+    unknown = await ann.get("/console/why?placement=nowhere")
+    wrong = await ann.get(f"/console/why?placement={placement['slug']}&device=toaster")
+    empty = await ann.get(f"/console/why?placement={placement['slug']}")
+
+    assert "There is no placement with this slug." in unknown.text
+    assert "device must be" in wrong.text
+    assert "Nothing is assigned to this placement" in empty.text
+
+
+async def test_a_recorded_auction_says_what_would_have_won(ann: Visitor, api: Client, pool: Pool) -> None:
+    placement = await api.make_placement(delivery="auction")
+    campaign, banner = await an_ad(api, placement, name="Spring", bidAmount=7)
+    bids = a_bid(campaign=CampaignId(uuid4())) + a_bid(
+        banner=BannerId(UUID(banner["id"])),
+        campaign=CampaignId(UUID(campaign["id"])),
+        bid=7_000_000,
+        ecpm=7_000_000,
+        outcome=LOST,
+    )
+    auction = an_auction(uuid4(), winner=a_win(campaign_id=CampaignId(uuid4())), bids=bids, removed=())
+    await fold_auctions(pool, auction)
+
+    why = await ann.get(f"/console/why?auction={auction.auction_id}")
+    whole = await ann.get(f"/console/auctions/{auction.auction_id}")
+
+    for page in (why, whole):
+        assert "Another ad had a higher eCPM." in page.text
+        assert "9.0001" in page.text
+        assert "Banner of Spring" in page.text
+    gone = await ann.get(f"/console/auctions/{uuid4()}")
+    assert (gone.status_code, "There is no auction with this id." in gone.text) == (404, True)
+
+
+async def test_a_campaign_says_what_stands_in_its_way(ann: Visitor, api: Client) -> None:
+    campaign, _ = await an_ad(api, await api.make_placement(), name="Winter")
+    await api.patch(f"/admin/campaigns/{campaign['id']}/pause")
+
+    page = await ann.get(f"/console/why?campaign={campaign['id']}")
+
+    assert "Why does «Winter» not deliver?" in page.text
+    assert "Activate the campaign." in page.text
+    assert "Nobody has looked at its placements." in page.text
+
+
+async def test_an_advertiser_asks_about_its_own_campaign(console: ControlPlane, api: Client) -> None:
+    advertiser = await api.make_advertiser()
+    own = await api.make_campaign(name="Own", advertiserId=advertiser["id"])
+    foreign = await api.make_campaign(name="Foreign")
+    await make_person(console, "bob@example.com", Role.ADVERTISER, account_id=UUID(advertiser["id"]))
+
+    async with Visitor(console) as bob:
+        await bob.log_in("bob@example.com")
+
+        assert "The campaign is still a draft." in (await bob.get(f"/console/why?campaign={own['id']}")).text
+        assert "There is no campaign" in (await bob.get(f"/console/why?campaign={foreign['id']}")).text

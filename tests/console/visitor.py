@@ -1,0 +1,46 @@
+"""Somebody with a browser, as far as HTTP goes: cookies are kept, redirects are looked at."""
+
+from uuid import UUID
+
+import httpx
+
+from adloom.console.session import COOKIE
+from adloom.core.actor import ACCOUNT_ROLES, Role
+from adloom.core.ids import SystemIds
+from tests.support.control import ControlPlane
+
+PASSWORD = "a good password"
+
+
+class Visitor(httpx.AsyncClient):
+    """A browser with nothing in it."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        super().__init__(transport=httpx.ASGITransport(plane.app), base_url="http://control.test")
+
+    async def log_in(
+        self, email: str, password: str = PASSWORD, *, goal: str | None = None, **headers: str
+    ) -> httpx.Response:
+        fields = {"email": email, "password": password} | ({} if goal is None else {"next": goal})
+        return await self.post("/console/login", data=fields, headers=headers)
+
+    @property
+    def token(self) -> str | None:
+        return self.cookies.get(COOKIE)
+
+
+async def make_person(plane: ControlPlane, email: str, role: Role, *, account_id: UUID | None = None) -> str:
+    """Make an account, and tell its id."""
+    if role in ACCOUNT_ROLES and account_id is None:
+        account_id = SystemIds().new()
+    body = {"email": email, "password": PASSWORD, "role": role.value}
+    async with plane.acting_as(Role.ADMIN) as admin:
+        made = await admin.made(
+            "/admin/accounts", body | ({} if account_id is None else {"accountId": str(account_id)})
+        )
+    return made["id"]
+
+
+def goal_of(answer: httpx.Response) -> tuple[int, str]:
+    """Tell where an answer leads."""
+    return answer.status_code, answer.headers.get("location", "")
