@@ -1,4 +1,4 @@
-"""Take the pictures of the documentation: start the product with its sample, photograph a page, stop it.
+"""Take the pictures of the documentation: start the product with its sample, photograph its pages, stop it.
 
     uv run just pictures
 
@@ -7,27 +7,25 @@ It needs a Chromium of the system; the pictures are committed, so nobody else do
 
 import contextlib
 import os
+import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator
+import zlib
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Literal, NamedTuple
+
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from adloom.runtime.installation import DataDirectory
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-WIDTH, HEIGHT = 1200, 930
-READY_LINE = "adloom ready"
-STOP_SECONDS_MAX = 15.0
-PICTURE_SECONDS_MAX = 60.0
-PAGE_MILLISECONDS = 4_000
-PICTURE_BYTES_MAX = 150_000
-ANY_PORTS = ("--delivery-port", "0", "--control-port", "0", "--worker-port", "0")
-QUIET_BROWSER = (
-    "--headless",
+ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",
     "--disable-background-networking",
@@ -36,10 +34,48 @@ QUIET_BROWSER = (
     "--no-first-run",
     "--hide-scrollbars",
 )
+READY_LINE = "adloom ready"
+WELCOME = re.compile(r"http://\S+/console/welcome\?token=\S+")
+STOP_SECONDS_MAX = 15.0
+# Ads come, sliders rest, charts are drawn.
+SETTLE_MILLISECONDS = 3_000
+# The simulated readers are brisk at first: charts have something to show then.
+FIGURES_MILLISECONDS = 60_000
+PICTURE_BYTES_MAX = 250_000
+ANY_PORTS = ("--delivery-port", "0", "--control-port", "0", "--worker-port", "0")
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+
+class Picture(NamedTuple):
+    """A picture: its name, whose page it is, how large and in which theme; `waits` for figures to show."""
+
+    name: str
+    plane: Literal["delivery", "control"]
+    path: str
+    size: tuple[int, int] = (1200, 930)
+    theme: Literal["light", "dark"] = "light"
+    waits: bool = False
+
+
+WANTED = (
+    Picture("sample", "delivery", "/sample"),
+    Picture("shop", "delivery", "/sample/shop", theme="dark"),
+    Picture("console", "control", "/console", size=(1400, 900), waits=True),
+)
+
+
+class Running(NamedTuple):
+    """Where the product is, and the link that lets somebody in."""
+
+    urls: dict[str, str]
+    welcome: str | None
 
 
 def main() -> None:
-    """Take every picture."""
+    """Take the pictures that were named, or all."""
+    named = set(sys.argv[1:]) or {picture.name for picture in WANTED}
+    if unknown := named - {picture.name for picture in WANTED}:
+        sys.exit(f"There is no picture {', '.join(sorted(unknown))}.")
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         sys.exit(f"No browser is installed: looked for {', '.join(BROWSERS)}.")
@@ -48,13 +84,16 @@ def main() -> None:
         folder = Path(name)
         # As root the database runs as another user, who has to get in.
         folder.chmod(0o755)
-        with _running(folder / "data") as delivery_url:
-            _take(browser, f"{delivery_url}/sample", PICTURES / "sample.png", profile=folder / "browser")
+        with _running(folder / "data") as running, _opened(browser) as opened:
+            session = _logged_in(opened, running, folder / "session.json")
+            for picture in WANTED:
+                if picture.name in named:
+                    _take(opened, picture, running, session)
 
 
 @contextlib.contextmanager
-def _running(data_dir: Path) -> Generator[str]:
-    """Run the product with its sample, and tell where pages ask for ads."""
+def _running(data_dir: Path) -> Generator[Running]:
+    """Run the product with its sample, and tell where it is."""
     command = [sys.executable, "-m", "adloom", "up", "--data-dir", str(data_dir), *ANY_PORTS]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ADLOOM_")}
     with subprocess.Popen(  # noqa: S603 - our own program
@@ -62,35 +101,94 @@ def _running(data_dir: Path) -> Generator[str]:
     ) as process:
         try:
             assert process.stdout is not None
-            if not any(line.startswith(READY_LINE) for line in process.stdout):
+            said = list(_until_ready(iter(process.stdout)))
+            if not said or not said[-1].startswith(READY_LINE):
                 sys.exit("adloom up did not become ready; run it by itself to see why.")
             installation = DataDirectory(data_dir).installation()
             assert installation is not None
-            yield f"http://127.0.0.1:{installation.delivery_port}"
+            ports = {"delivery": installation.delivery_port, "control": installation.control_port}
+            welcome = WELCOME.search("".join(said))
+            urls = {plane: f"http://127.0.0.1:{port}" for plane, port in ports.items()}
+            yield Running(urls, welcome and welcome[0])
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(STOP_SECONDS_MAX)
 
 
-def _take(browser: str, address: str, picture: Path, *, profile: Path) -> None:
-    subprocess.run(  # noqa: S603 - an installed browser, and our own page
-        [
-            browser,
-            *QUIET_BROWSER,
-            f"--user-data-dir={profile}",
-            f"--window-size={WIDTH},{HEIGHT}",
-            f"--virtual-time-budget={PAGE_MILLISECONDS}",
-            f"--screenshot={picture}",
-            address,
-        ],
-        stderr=subprocess.DEVNULL,
-        timeout=PICTURE_SECONDS_MAX,
-        check=True,
+def _until_ready(lines: Iterator[str]) -> Iterator[str]:
+    for line in lines:
+        yield line
+        if line.startswith(READY_LINE):
+            return
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Generator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def _logged_in(browser: Browser, running: Running, kept: Path) -> Path | None:
+    """Follow the link of the first start once; tells where the session is kept, where there is a console."""
+    if running.welcome is None:
+        return None
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(running.welcome)
+    context.storage_state(path=kept)
+    context.close()
+    return kept
+
+
+def _take(browser: Browser, picture: Picture, running: Running, session: Path | None) -> None:
+    if picture.plane == "control" and session is None:
+        print(f"{picture.name}: there is no console to photograph.")
+        return
+    width, height = picture.size
+    context = browser.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme=picture.theme,
+        storage_state=session if picture.plane == "control" else None,
     )
-    size = picture.stat().st_size
+    page = context.new_page()
+    page.goto(f"{running.urls[picture.plane]}{picture.path}")
+    page.wait_for_timeout(FIGURES_MILLISECONDS if picture.waits else SETTLE_MILLISECONDS)
+    _keep(page, PICTURES / f"{picture.name}.png")
+    context.close()
+
+
+def _keep(page: Page, path: Path) -> None:
+    path.write_bytes(packed(page.screenshot(scale="css")))
+    size = path.stat().st_size
     if size > PICTURE_BYTES_MAX:
-        sys.exit(f"{picture} has {size} bytes, and may have {PICTURE_BYTES_MAX}.")
-    print(f"{picture}: {size} bytes")
+        sys.exit(f"{path} has {size} bytes, and may have {PICTURE_BYTES_MAX}.")
+    print(f"{path}: {size} bytes")
+
+
+def packed(png: bytes) -> bytes:
+    """Pack a picture as tightly as it goes: a browser is in a hurry."""
+    chunks = list(_chunks(png))
+    pixels = zlib.decompress(b"".join(body for kind, body in chunks if kind == b"IDAT"))
+    kept = [chunk for chunk in chunks if chunk[0] in {b"IHDR", b"PLTE", b"tRNS"}]
+    kept += [(b"IDAT", zlib.compress(pixels, 9)), (b"IEND", b"")]
+    return SIGNATURE + b"".join(_chunk(kind, body) for kind, body in kept)
+
+
+def _chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
+    assert png.startswith(SIGNATURE)
+    at = len(SIGNATURE)
+    while at < len(png):
+        length, kind = struct.unpack_from(">I4s", png, at)
+        yield kind, png[at + 8 : at + 8 + length]
+        at += length + 12
+
+
+def _chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
 
 if __name__ == "__main__":
