@@ -198,6 +198,7 @@ class Form:
             return check(value) if check is not None and value not in (None, "") else None
 
         field.validation = judged
+        field.error = None  # Nobody has typed anything yet.
 
         def forget_refusal() -> None:
             if self._refused.pop(name, None) is not None:

@@ -1,0 +1,104 @@
+"""Every page of the console, in both themes, on a desk and on a phone: nothing breaks, nothing sticks out.
+
+The pictures are for people to look at: they are in `artifacts/console/`, which is not committed.
+"""
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page
+
+from adloom.console import pages
+from adloom.console.page import REGISTERED
+from adloom.runtime.installation import DataDirectory
+from tests.support.chromium import Visit, a_visit
+from tests.support.product import Product, an_open_folder, wait_until
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+
+PICTURES = Path(__file__).resolve().parents[2] / "artifacts" / "console"
+WIDTHS = {1400: 900, 390: 844}
+SETTLE_MILLISECONDS = 400
+# Where an id of each kind is found; the sample has some of all.
+LISTS = {
+    "campaign_id": "/admin/campaigns",
+    "banner_id": "/admin/banners",
+    "placement_id": "/admin/placements",
+    "site_id": "/admin/sites",
+    "advertiser_id": "/admin/advertisers",
+    "publisher_id": "/admin/publishers",
+    "auction_id": "/api/v1/admin/auctions",
+}
+PARAMETER = re.compile(r"\{(\w+)\}")
+
+for module in pkgutil.walk_packages(pages.__path__, f"{pages.__name__}."):
+    importlib.import_module(module.name)
+
+
+@pytest.fixture(scope="module")
+def product() -> Iterator[Product]:
+    """A product with its sample."""
+    with an_open_folder() as folder, Product(folder / "data") as product:
+        yield product.wait_until_ready()
+
+
+@pytest.fixture(scope="module")
+def addresses(product: Product) -> list[str]:
+    """One address of every page."""
+    headers = {"Authorization": f"Bearer {product.token('admin')}"}
+    with httpx.Client(base_url=product.control_url, headers=headers, timeout=30) as admin:
+
+        def first_of(path: str) -> str | None:
+            items = admin.get(path).raise_for_status().json()["items"]
+            return items[0]["id"] if items else None
+
+        wait_until(lambda: first_of(LISTS["auction_id"]) is not None, seconds=60, what="an auction")
+        ids = {name: first_of(path) for name, path in LISTS.items()}
+    return sorted(PARAMETER.sub(lambda found: str(ids[found[1]]), path) for path in REGISTERED)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_page_can_be_looked_at(
+    theme: str, chromium: Browser, product: Product, addresses: list[str]
+) -> None:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    with a_visit(chromium, color_scheme=theme, viewport={"width": 1400, "height": 900}) as visit:
+        log_in(visit.page, product)
+        complaints = [
+            complaint for address in addresses for complaint in looked_at(visit, product, address, theme)
+        ]
+
+    assert complaints == []
+    assert visit.errors == []
+
+
+def log_in(page: Page, product: Product) -> None:
+    secrets = DataDirectory(product.data_dir).secrets()
+    assert secrets is not None
+    page.goto(f"{product.control_url}/console/login")
+    page.get_by_label("E-mail address").fill("admin@adloom.local")
+    page.get_by_label("Password").fill(secrets.admin_password)
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("heading", name="Overview").wait_for()
+
+
+def looked_at(visit: Visit, product: Product, address: str, theme: str) -> Iterator[str]:
+    """Take the pictures of one page, and tell what is wrong with it."""
+    page = visit.page
+    answer = page.goto(f"{product.control_url}{address}")
+    if answer is None or not answer.ok:
+        yield f"{address} answers {answer and answer.status}"
+    page.locator("h1").first.wait_for()
+    name = address.removeprefix("/console").strip("/").replace("/", "-") or "overview"
+    name = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "one", name)
+    for width, height in WIDTHS.items():
+        page.set_viewport_size({"width": width, "height": height})
+        page.wait_for_timeout(SETTLE_MILLISECONDS)
+        page.screenshot(path=PICTURES / f"{name}-{width}-{theme}.png", full_page=True)
+        if (wide := page.evaluate("document.documentElement.scrollWidth")) > width:
+            yield f"{address} is {wide} wide in a window of {width}"
