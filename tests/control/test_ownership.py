@@ -185,12 +185,12 @@ async def test_a_list_shows_nothing_of_another_account(
     await pool.execute(
         """
         INSERT INTO events.event_counts (hour, banner_id, placement_id, campaign_id, impressions)
-        SELECT '2026-11-15T11:00:00Z', banners.id, placements.id, campaigns.id, 4711
+        SELECT '2026-11-15T11:00:00Z', banners.id, placements.id, campaigns.id, 471_147_114
           FROM banners, placements, campaigns
         """
     )
     banner, placement, campaign = ({"id": ids[f"{noun}_id"]} for noun in ("banner", "placement", "campaign"))
-    await EventRows(pool, banner, placement, campaign).click(Mark.CRAWLER, correlation_id="4711")
+    await EventRows(pool, banner, placement, campaign).click(Mark.CRAWLER, correlation_id="471147114")
     query = {"from": "2026-11-15", "to": "2026-11-15", "groupBy": "banner"} if "stats" in path else {}
     query = {"groupBy": "campaign"} if path.endswith("/breakdown") else query
 
@@ -199,7 +199,7 @@ async def test_a_list_shows_nothing_of_another_account(
 
     assert answer.status_code in {200, 403}, answer.text
     named = [one for name, one in ids.items() if name not in {"kind", "reference_id", "queue_name"}]
-    assert not any(one in answer.text for one in [*named, "4711"])
+    assert not any(one in answer.text for one in [*named, "471147114"])
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
