@@ -9,8 +9,8 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from adloom.runtime.installation import DataDirectory
 from tests.support.chromium import Visit, a_visit
+from tests.support.console import log_in_to
 from tests.support.product import Product, an_open_folder
 
 pytestmark = pytest.mark.browser
@@ -60,18 +60,8 @@ def admin(product: Product) -> Iterator[Admin]:
 def console(chromium: Browser, product: Product) -> Iterator[Visit]:
     """The console of an admin who is logged in."""
     with a_visit(chromium, viewport={"width": 1400, "height": 900}) as visit:
-        log_in(visit.page, product)
+        log_in_to(product, visit.page, goal="/console/campaigns")
         yield visit
-
-
-def log_in(page: Page, product: Product) -> None:
-    secrets = DataDirectory(product.data_dir).secrets()
-    assert secrets is not None
-    page.goto(f"{product.control_url}/console/login?next=/console/campaigns")
-    page.get_by_label("E-mail address").fill("admin@adloom.local")
-    page.get_by_label("Password").fill(secrets.admin_password)
-    page.get_by_role("button", name="Log in").click()
-    page.get_by_role("heading", name="Campaigns").wait_for()
 
 
 def wait_for(is_so: Callable[[], bool], what: str) -> None:
@@ -231,7 +221,7 @@ def test_a_form_says_what_is_wrong_as_one_types_and_who_was_faster(
     campaign_id = make_campaign(page, product, "Two at once")
     address = f"{product.control_url}/console/campaigns/{campaign_id}?tab=settings"
     with a_visit(chromium) as other:
-        log_in(other.page, product)
+        log_in_to(product, other.page, goal="/console/campaigns")
         for one in (page, other.page):
             one.goto(address)
             one.get_by_label("Name", exact=True).wait_for()

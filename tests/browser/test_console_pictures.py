@@ -11,12 +11,12 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser
 
 from adloom.console import pages
 from adloom.console.page import REGISTERED
-from adloom.runtime.installation import DataDirectory
 from tests.support.chromium import Visit, a_visit
+from tests.support.console import log_in_to
 from tests.support.product import Product, an_open_folder, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
@@ -68,23 +68,13 @@ def test_every_page_can_be_looked_at(
 ) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
     with a_visit(chromium, color_scheme=theme, viewport={"width": 1400, "height": 900}) as visit:
-        log_in(visit.page, product)
+        log_in_to(product, visit.page)
         complaints = [
             complaint for address in addresses for complaint in looked_at(visit, product, address, theme)
         ]
 
     assert complaints == []
     assert visit.errors == []
-
-
-def log_in(page: Page, product: Product) -> None:
-    secrets = DataDirectory(product.data_dir).secrets()
-    assert secrets is not None
-    page.goto(f"{product.control_url}/console/login")
-    page.get_by_label("E-mail address").fill("admin@adloom.local")
-    page.get_by_label("Password").fill(secrets.admin_password)
-    page.get_by_role("button", name="Log in").click()
-    page.get_by_role("heading", name="Overview").wait_for()
 
 
 def looked_at(visit: Visit, product: Product, address: str, theme: str) -> Iterator[str]:

@@ -29,9 +29,11 @@ from adloom.identity.console_sessions import new_welcome
 from adloom.identity.model import User
 from adloom.runtime.auth import issue_access_token
 from adloom.runtime.embedded.valkey import EmbeddedValkey
+from adloom.runtime.installation import DataDirectory
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import open_pool
 from tests.support.builders import banner_body, campaign_body, placement_body
+from tests.support.product import Product
 from tests.support.services import Services, running_services, running_valkey
 
 T = TypeVar("T")
@@ -41,6 +43,22 @@ EMAIL = "admin@adloom.local"
 PASSWORD = "a password of the tests"
 START_SECONDS_MAX = 60.0
 FAST_PASSWORDS = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+
+
+def log_in(page: Page, url: str, *, email: str = EMAIL, password: str, goal: str = "/console") -> None:
+    """Log in by the form, and wait for the page behind."""
+    page.goto(f"{url}/console/login?next={goal}")
+    page.get_by_label("E-mail address").fill(email)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Log in").click()
+    page.locator("main#content").wait_for()
+
+
+def log_in_to(product: Product, page: Page, *, goal: str = "/console") -> None:
+    """Log in as the first admin of a whole product."""
+    secrets = DataDirectory(product.data_dir).secrets()
+    assert secrets is not None
+    log_in(page, product.control_url, password=secrets.admin_password, goal=goal)
 
 
 class RunningConsole(msgspec.Struct, frozen=True):
@@ -54,11 +72,7 @@ class RunningConsole(msgspec.Struct, frozen=True):
 
     def log_in(self, page: Page, *, goal: str = "/console") -> None:
         """Log in as the admin, and wait for the page behind."""
-        page.goto(f"{self.url}/console/login?next={goal}")
-        page.get_by_label("E-mail address").fill(self.email)
-        page.get_by_label("Password").fill(self.password)
-        page.get_by_role("button", name="Log in").click()
-        page.locator("main#content").wait_for()
+        log_in(page, self.url, email=self.email, password=self.password, goal=goal)
 
     def api(self, role: Role = Role.ADMIN) -> httpx.Client:
         """Speak to the admin API as somebody without an account."""

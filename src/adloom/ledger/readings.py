@@ -7,7 +7,7 @@ from adloom.ledger.event import decoded
 from adloom.ledger.ports import Record
 from adloom.ledger.stream import Entry
 
-KEPT_MAX: Final = 40_000  # Two of the largest batches: some 30 MB.
+KEPT_MAX: Final = 40_000  # Two of the largest batches: 24 MB of impressions.
 
 
 class Readings:

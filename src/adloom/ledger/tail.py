@@ -7,7 +7,7 @@ from typing import Final
 
 from adloom.ledger.stream import Entry, entry_order
 
-KEPT_MAX: Final = 40_000  # Two of the largest batches: some 20 MB.
+KEPT_MAX: Final = 40_000  # Two of the largest batches: 16 MB of impressions.
 
 
 class Tail:
