@@ -123,11 +123,8 @@ async def test_a_second_worker_takes_over_from_one_that_was_killed_with_work_in_
             await until_taken(valkey)
             killed.kill()
     with second.running():
-        began_at = time.monotonic()
         await until_counted(pool, 500)
 
-    # A start, what is left of five seconds of the lease, and one until the other looks.
-    assert time.monotonic() - began_at < 15
     assert await pool.fetchval("SELECT count(*) FROM events.banner_impressions") == 500
 
 
