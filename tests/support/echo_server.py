@@ -12,7 +12,7 @@ import uvloop
 from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
 
 from adloom.core.errors import NotFoundError
-from adloom.runtime.http.hot import Answer, HotRequest, HotRoute, HotRoutes, answer_head
+from adloom.runtime.http.hot import Answer, HotRequest, HotRoute, HotRoutes, Later, answer_head
 from adloom.runtime.http.limits import Limits
 from adloom.runtime.http.protocol import make_protocol
 from tests.support.http_wire import Wire
@@ -34,6 +34,15 @@ def _later(request: HotRequest) -> asyncio.Future[Answer]:
     seconds = SLOW_SECONDS if request.path == b"/slow" else LATER_SECONDS
     loop.call_later(seconds, _settle, future, _echo(request))
     return future
+
+
+def _given(request: HotRequest) -> Later:
+    later = Later()
+    if request.path.endswith(b"now"):
+        later.give(_echo(request))
+    else:
+        asyncio.get_running_loop().call_later(LATER_SECONDS, later.give, _echo(request))
+    return later
 
 
 def _settle(future: asyncio.Future[Answer], answer: Answer) -> None:
@@ -80,6 +89,8 @@ ROUTES = HotRoutes(
         HotRoute(b"POST", b"/wide", is_prefix=False, handler=_echo, body_bytes_max=1_000_000),
         HotRoute(b"GET", b"/later/", is_prefix=True, handler=_later),
         HotRoute(b"POST", b"/later/", is_prefix=True, handler=_later),
+        HotRoute(b"GET", b"/given/", is_prefix=True, handler=_given),
+        HotRoute(b"POST", b"/given/", is_prefix=True, handler=_given),
         HotRoute(b"GET", b"/slow", is_prefix=False, handler=_later),
         HotRoute(b"GET", b"/later-failing", is_prefix=False, handler=_later_failing),
         HotRoute(b"GET", b"/never", is_prefix=False, handler=_never),

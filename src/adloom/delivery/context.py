@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from adloom.delivery.device import DeviceReader
-from adloom.delivery.local_time import LocalTimes
+from adloom.delivery.local_time import LocalTime, LocalTimes
 from adloom.delivery.overrides import Overrides, overrides_of_query
 from adloom.ledger.circumstances import Circumstances
 from adloom.runtime.geoip import CountryLookup, NoCountries
@@ -26,6 +26,10 @@ VALUES_REMEMBERED_MAX: Final = 4_096
 BEARER: Final = b"bearer "
 USER_ID: Final = b"userId"
 PARTS_OF_ADDRESS: Final = 3  # A scheme, nothing, a host; the rest of an address is not looked at.
+SAID_BYTES_MAX: Final = 1_024  # Of what is remembered of a request's headers.
+
+# What headers say: agent, two countries, languages, logged in, new, referring origin; and hour and day.
+_Said = tuple[bytes, bytes | None, bytes | None, bytes, bool, bool, bytes | None, LocalTime]
 
 
 class ContextReader:
@@ -35,9 +39,10 @@ class ContextReader:
         devices = DeviceReader()
         self._device_of = devices.device_of
         self.is_crawler = devices.is_crawler
-        self._local_time = LocalTimes().of
+        self.local_time = LocalTimes().of
         self._countries = None if isinstance(countries, NoCountries) else countries
         self._trusted = trusted
+        self._known: dict[_Said, Context] = {}
         self._behind_proxies = lru_cache(VALUES_REMEMBERED_MAX)(self._client_of)
 
     def context_of(self, request: HotRequest, zone: ZoneInfo, now: datetime) -> Context:
@@ -48,18 +53,21 @@ class ContextReader:
         if request.first_values is None:
             request.first_values = first_values(request.headers)
         header = request.first_values.get
-        hour, day = self._local_time(zone, now)
-        context = Context(
-            device=self._device_of(header(b"user-agent", b"")),
-            country=self._country(request, request.first_values),
-            language=_language_of(header(b"accept-language", b"")),
-            is_logged_in=_is_logged_in(header(b"authorization")),
-            is_new_visitor=not (header(b"x-device-id") or header(b"x-session-id")),
-            referrer_domain=_referrer_domain_of(header(b"referer")),
-            segment=None,
-            hour=hour,
-            day=day,
+        authorization, referer = header(b"authorization"), header(b"referer")
+        said = (
+            header(b"user-agent", b""),
+            header(b"x-country-code"),
+            header(b"cf-ipcountry"),
+            header(b"accept-language", b""),
+            authorization is not None and _is_logged_in(authorization),
+            not (header(b"x-device-id") or header(b"x-session-id")),
+            None if referer is None else _origin_of(referer),
+            self.local_time(zone, now),
         )
+        context = self._known.get(said) or self._read(said)
+        if self._countries is not None and context.country is None:
+            country = self._country_by_address(request, self._countries)
+            context = msgspec.structs.replace(context, country=country)
         return _overrides_of(request.query).applied_to(context) if request.query else context
 
     def circumstances_of(self, request: HotRequest) -> Circumstances:
@@ -71,10 +79,32 @@ class ContextReader:
 
     def moved_to(self, context: Context, zone: ZoneInfo, now: datetime) -> Context:
         """Tell the same of a request for another placement, in its own time zone."""
-        hour, day = self._local_time(zone, now)
+        hour, day = self.local_time(zone, now)
         if (hour, day) == (context.hour, context.day):
             return context
         return msgspec.structs.replace(context, hour=hour, day=day)
+
+    def _read(self, said: _Said) -> Context:
+        agent, country, other_country, accepted, is_logged_in, is_new_visitor, origin, (hour, day) = said
+        context = Context(
+            device=self._device_of(agent),
+            country=_country_of(country) or _country_of(other_country),
+            language=_language_of(accepted),
+            is_logged_in=is_logged_in,
+            is_new_visitor=is_new_visitor,
+            referrer_domain=None if origin is None else _host_of(origin),
+            segment=None,
+            hour=hour,
+            day=day,
+        )
+        if len(self._known) >= VALUES_REMEMBERED_MAX:
+            self._known.clear()
+        if (
+            sum(len(value) for value in (agent, country, other_country, accepted, origin) if value)
+            <= SAID_BYTES_MAX
+        ):
+            self._known[said] = context
+        return context
 
     def _country(self, request: HotRequest, values: dict[bytes, bytes]) -> str | None:
         country = _country_of(values.get(b"x-country-code")) or _country_of(values.get(b"cf-ipcountry"))
@@ -92,18 +122,14 @@ class ContextReader:
         return client_address(peer, [line.decode("latin-1") for line in forwarded], self._trusted)
 
 
-def _is_logged_in(authorization: bytes | None) -> bool:
+def _is_logged_in(authorization: bytes) -> bool:
     """Tell by the presence of a bearer token; whether it is valid is the shop's business."""
-    if not authorization:
-        return False
     return authorization[: len(BEARER)].lower() == BEARER and bool(authorization[len(BEARER) :].strip())
 
 
-def _referrer_domain_of(referer: bytes | None) -> str | None:
-    if not referer:
-        return None
+def _origin_of(referer: bytes) -> bytes | None:
     parts = referer.split(b"/", PARTS_OF_ADDRESS)
-    return _host_of(b"/".join(parts[:PARTS_OF_ADDRESS])) if len(parts) >= PARTS_OF_ADDRESS else None
+    return b"/".join(parts[:PARTS_OF_ADDRESS]) if len(parts) >= PARTS_OF_ADDRESS else None
 
 
 def _overrides_of(query: bytes) -> Overrides:

@@ -1,13 +1,12 @@
 """Rate limits of the public routes, where the operator has set one."""
 
-from asyncio import Future
 from collections.abc import Sequence
 
 import msgspec
 
 from adloom.core.clock import Clock
 from adloom.runtime.http.client_address import client_address, limited_unit
-from adloom.runtime.http.hot import Answer, HotHandler, HotRequest, HotRoute
+from adloom.runtime.http.hot import HotHandler, HotOutcome, HotRequest, HotRoute
 from adloom.runtime.http.rate_limit import RateLimiter
 from adloom.runtime.settings import Network
 
@@ -22,7 +21,7 @@ def limited(
     """
 
     def behind_limit(handler: HotHandler) -> HotHandler:
-        def checked(request: HotRequest) -> Answer | Future[Answer] | None:
+        def checked(request: HotRequest) -> HotOutcome:
             forwarded = [
                 value.decode("latin-1") for name, value in request.headers if name == b"x-forwarded-for"
             ]

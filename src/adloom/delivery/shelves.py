@@ -18,7 +18,7 @@ from adloom.delivery.exclusions import Excluded, Exclusions, Ranks, ranking
 from adloom.delivery.index import Candidate, InBlocks, Index, Placement
 from adloom.delivery.openings import Openings, opening
 from adloom.delivery.steps import finished
-from adloom.delivery.stock import Stock
+from adloom.delivery.stock import Stock, Turnover
 from adloom.ledger.token import packed_charge
 from adloom.targeting.context import Context
 
@@ -45,14 +45,16 @@ class Shelf(Stock):
 
     __slots__ = ("_chosen", "_last_rank", "_offers", "answers", "is_asked", "placement")
 
-    def __init__(self, placement: Placement, openings: Openings, ranks: Ranks, excluded: Excluded) -> None:
+    def __init__(
+        self, placement: Placement, openings: Openings, ranks: Ranks, excluded: Excluded, turnover: Turnover
+    ) -> None:
         self.placement = placement
         self.is_asked = False  # Since somebody last wanted to know.
         self._offers: dict[bytes, Offer] = {}  # Made when a candidate is first chosen; answers share them.
         self.answers: dict[Context, tuple[int, tuple[Offer, ...]]] = {}
         self._chosen: set[int] = set()  # Campaigns that are in an answer.
         self._last_rank = _NOBODY_YET  # Who stands behind it changes no answer by being there.
-        super().__init__(placement, openings, ranks, excluded)
+        super().__init__(placement, openings, ranks, excluded, turnover)
 
     def remember(self, context: Context, until: int, offers: tuple[Offer, ...]) -> None:
         """Keep an answer, and what could change it: who is in it, and who stands before its last."""
@@ -102,6 +104,7 @@ class Shelves:
         self._placements: dict[int, set[int]] = {}  # By campaign, the placements that have a shelf with it.
         self._kept: deque[tuple[dict[Context, tuple[int, tuple[Offer, ...]]], Context]] = deque()
         self._excluded = Excluded()
+        self.turnover = Turnover()
         self._asked: list[Shelf] = []
         self._watching: list[Stock] = []
         self.hits = 0
@@ -138,13 +141,13 @@ class Shelves:
             if number % CAMPAIGNS_A_STEP == 0:
                 yield
             self._placements.setdefault(campaign_key, set()).add(placement.key)
-        return Shelf(placement, openings, ranks, self._excluded)
+        return Shelf(placement, openings, ranks, self._excluded, self.turnover)
 
     def stocking(self, candidates: InBlocks, *, now: datetime) -> Generator[None, None, Stock]:
         """Make the stock of candidates that are on shelves too, with pauses; once it is watched it is kept."""
         openings = yield from opening(candidates, now=now)
         ranks = yield from ranking(candidates)
-        return Stock(candidates, openings, ranks, self._excluded)
+        return Stock(candidates, openings, ranks, self._excluded, self.turnover)
 
     def watch(self, stocks: Sequence[Stock]) -> None:
         """Keep these stocks up to date from now on, and no others."""

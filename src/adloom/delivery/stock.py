@@ -9,12 +9,36 @@ from adloom.delivery.steps import finished
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 
 
+class Turnover:
+    """How often anybody came or went, in any of the stocks that share it."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
 class Stock:
     """The candidates of one thing at the moment; `available` is replaced and never changed."""
 
-    __slots__ = ("_excluded", "as_of", "available", "candidates", "openings", "ranks", "since", "until")
+    __slots__ = (
+        "_excluded",
+        "_turnover",
+        "as_of",
+        "available",
+        "candidates",
+        "openings",
+        "ranks",
+        "since",
+        "turns",
+        "until",
+    )
 
-    def __init__(self, candidates: InBlocks, openings: Openings, ranks: Ranks, excluded: Excluded) -> None:
+    def __init__(
+        self, candidates: InBlocks, openings: Openings, ranks: Ranks, excluded: Excluded, turnover: Turnover
+    ) -> None:
+        self._turnover = turnover
+        self.turns = 0  # How often anybody came or went here.
         self.candidates = candidates
         self.ranks = ranks
         self.available: list[int] = []
@@ -30,6 +54,7 @@ class Stock:
             self.openings = finished(opening(self.candidates, now=now))
         else:
             self.openings = advanced(self.openings, self.candidates, now=now)
+        self._turn()
         self.since = self.openings.since
         self.until = self.openings.until
         self._restock()
@@ -65,7 +90,12 @@ class Stock:
                 is_changed = True
         if is_changed:
             self.available = available
+            self._turn()
             self._marked(campaign_key, ranks[0], is_out=is_out)
+
+    def _turn(self) -> None:
+        self.turns += 1
+        self._turnover.count += 1
 
     def _restock(self) -> None:
         available = [
@@ -73,6 +103,7 @@ class Stock:
         ]
         if available != self.available:
             self.available = available
+            self._turn()
             self._restocked()
 
     def _marked(self, campaign_key: int, first_rank: int, *, is_out: bool) -> None:

@@ -134,7 +134,7 @@ class DeliveryProcess:
                 answer = answer.result()
         except AdloomError as error:
             return problem_answer(error)
-        assert answer is not None
+        assert isinstance(answer, Answer), "no route of these answers later"
         return answer
 
 

@@ -30,7 +30,7 @@ from adloom.ledger.event import Happening, decoded
 from adloom.ledger.frequency.many import Shown
 from adloom.ledger.frequency.windows import Window
 from adloom.ledger.token import OfferToken, TokenKeys
-from adloom.runtime.http.hot import Answer, HotRequest
+from adloom.runtime.http.hot import Answer, HotRequest, Later
 from tests.delivery.auction.marketplace import NOON, an_index
 from tests.support.rows import an_id
 
@@ -50,15 +50,16 @@ class FakeCounts:
         self.is_away = False
 
     async def of(
-        self, user_ids: Sequence[UUID], windows: Sequence[Window], now: datetime, /
-    ) -> list[list[Shown]]:
+        self, users: Sequence[str], windows: Sequence[Window], now: datetime, /
+    ) -> dict[int, list[Shown]]:
         del now
-        self.asked.append(list(user_ids))
+        user_ids = [UUID(user) for user in users]
+        self.asked.append(user_ids)
         self.windows.append(windows)
         await asyncio.sleep(0)
         if self.is_away:
             raise UnavailableError("Valkey is away.")
-        return [self.shown.get(user, []) for user in user_ids]
+        return {place: self.shown[user] for place, user in enumerate(user_ids) if user in self.shown}
 
 
 class Counter:
@@ -118,7 +119,7 @@ class Counter:
             self.leases.answered(answer, second=SECOND, at=1.0)
         self.shelves.change(self.leases.changes())
 
-    def ask(self, **body: Any) -> "Answer | asyncio.Future[Answer]":
+    def ask(self, **body: Any) -> Answer | Later:
         headers = [(b"user-agent", b"Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0")]
         given = {"userId": str(USER), **body}
         return self.routes.serve(
@@ -130,16 +131,16 @@ class Counter:
         return ad_in(self.ask(**body))
 
     async def served_later(self, **body: Any) -> dict[str, Any] | None:
-        answer = self.ask(**body)
-        assert isinstance(answer, asyncio.Future), "it does not wait for a look-up"
-        return ad_in(await answer)
+        later = self.ask(**body)
+        assert isinstance(later, Later), "it does not wait for a look-up"
+        return ad_in(await later)
 
     def entries(self) -> list[Happening]:
         """Read what the ledger was told."""
         return [decoded(entry) for entry in self.told]
 
 
-def ad_in(answer: "Answer | asyncio.Future[Answer]") -> dict[str, Any] | None:
+def ad_in(answer: Answer | Later) -> dict[str, Any] | None:
     assert isinstance(answer, Answer), "it waits for a look-up"
     if answer.head.startswith(b"HTTP/1.1 204"):
         assert answer.body == b""

@@ -1,7 +1,5 @@
 """Frequency caps are looked up where they matter, for many at once, and never hold up an answer for long."""
 
-import asyncio
-
 import pytest
 
 from adloom.delivery.auction.frequency import Capped
@@ -9,6 +7,7 @@ from adloom.delivery.rows import AssignmentRow, FrequencyCap
 from adloom.ledger.event import Auctioned, Removed
 from adloom.ledger.frequency.many import Shown
 from adloom.ledger.frequency.windows import Window
+from adloom.runtime.http.hot import Later
 from tests.delivery.auction.counter import USER, Counter, ad_in
 from tests.delivery.auction.marketplace import a_row
 from tests.support.rows import an_id
@@ -88,7 +87,7 @@ async def test_those_who_ask_at_the_same_time_share_a_look_up() -> None:
     counter.counts.shown = {user: [seen(1, 2)] for user in users[::2]}
 
     answers = [counter.ask(userId=str(user)) for user in users]
-    ads = [ad_in(await answer) for answer in answers if isinstance(answer, asyncio.Future)]
+    ads = [ad_in(await answer) for answer in answers if isinstance(answer, Later)]
 
     assert [ad and ad["adId"] for ad in ads] == [name_of(2), name_of(1)] * 10
     assert counter.counts.asked == [users]

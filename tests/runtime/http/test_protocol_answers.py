@@ -71,7 +71,7 @@ def test_a_header_counts_only_by_its_whole_name(wire: Wire, name: bytes) -> None
 
 
 @pytest.mark.parametrize(
-    "path", [b"/echo/a", b"/empty", b"/later/a", b"/app/a", b"/missing", b"/big", b"/handed-on"]
+    "path", [b"/echo/a", b"/empty", b"/later/a", b"/given/a", b"/app/a", b"/missing", b"/big", b"/handed-on"]
 )
 def test_head_gets_the_head_of_get_and_no_body(wire: Wire, path: bytes) -> None:
     get = wire.send(b"GET " + path + b" HTTP/1.1\r\n\r\n").answer()
@@ -165,7 +165,7 @@ def test_connection_close_is_honoured_by_the_app_too(wire: Wire) -> None:
     assert wire.rest() == b""
 
 
-@pytest.mark.parametrize("path", [b"/echo/", b"/later/", b"/app/", b"/missing"])
+@pytest.mark.parametrize("path", [b"/echo/", b"/later/", b"/given/", b"/app/", b"/missing"])
 def test_http_1_0_closes_by_itself(wire: Wire, path: bytes) -> None:
     wire.send(b"GET " + path + b" HTTP/1.0\r\n\r\n")
 

@@ -3,29 +3,27 @@
 Only where it depends on what the reader has seen does the answer wait, for one look-up that it shares with others.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from http import HTTPStatus
 from typing import Final
 
-import msgspec
-
 from adloom.auction.score import Scoring
 from adloom.core.clock import Clock
 from adloom.core.errors import PlacementNotFoundError
 from adloom.core.ids import IdSource, WrittenId
-from adloom.core.money import IMPRESSIONS_PER_CPM, Micros
-from adloom.delivery.auction.auctioneer import Auction, Auctioneer, Sale
-from adloom.delivery.auction.book import BidBlock
+from adloom.core.money import IMPRESSIONS_PER_CPM
+from adloom.delivery.auction.auctioneer import Auctioneer, Sale
+from adloom.delivery.auction.decided import Auction
 from adloom.delivery.auction.encode import AdEncoder
-from adloom.delivery.auction.frequency import CappedBanners, CappedBook, FrequencyLook, Keys
+from adloom.delivery.auction.frequency import CappedBook, FrequencyLook, Keys
 from adloom.delivery.auction.record import AuctionRecorder, Held
-from adloom.delivery.auction.request import DEFAULT_TYPE, Reader, ServeRequest, decode, reader_of
+from adloom.delivery.auction.request import DEFAULT_TYPE, Query, understood
 from adloom.delivery.auction.stand import Stand, Stands
 from adloom.delivery.index import Index, Placement
 from adloom.delivery.rows import Delivery
-from adloom.runtime.http.hot import Answer, HotRequest, HotRoute, answer_head, problem_answer
+from adloom.runtime.http.hot import Answer, HotRequest, HotRoute, Later, answer_head, problem_answer
+from adloom.runtime.http.refusal import answer_to
 
 SERVE_PATH: Final = b"/api/v1/ads/serve"
 
@@ -47,14 +45,6 @@ FILLED_ELSEWHERE: Final = {
         PlacementNotFoundError("This placement is filled by contextual delivery, not by this route.")
     ),
 }
-
-
-class _Query(msgspec.Struct, frozen=True):
-    """A request that was understood."""
-
-    request: HotRequest
-    body: ServeRequest
-    reader: Reader
 
 
 class AuctionRoutes:
@@ -97,123 +87,115 @@ class AuctionRoutes:
         """List the routes, for the table of the hot path."""
         return [HotRoute(b"POST", SERVE_PATH, is_prefix=False, handler=self.serve)]
 
-    def serve(self, request: HotRequest) -> Answer | asyncio.Future[Answer]:
+    def serve(self, request: HotRequest) -> Answer | Later:
         """Answer `POST /api/v1/ads/serve`."""
-        body = decode(request.body)
-        query = _Query(request, body, reader_of(body.user_context))
+        query = understood(request.body)
         index, now = self._index(), self._now()
-        stand = self._stand(index, body, now)
+        stand = self._stand(index, query, now)
         if stand is None:
-            return _refusal_of(index, body)
+            return _refusal_of(index, query)
         auction = self._auctioneer.auction(request, query.reader, index, stand, now)
-        if auction.win is None or not auction.win.hangs_on_frequency:
-            return self._answer(query, auction)
-        return self._answered_in_turn(query, auction, self._capped.of(stand.market))
+        if auction.hangs_on_frequency:
+            return self._answered_in_turn(request, query, index, auction, now)
+        return self._answer(query, auction, now)
 
     def _answered_in_turn(
-        self, query: _Query, auction: Auction, banners: CappedBanners
-    ) -> Answer | asyncio.Future[Answer]:
+        self, request: HotRequest, query: Query, index: Index, auction: Auction, now: datetime
+    ) -> Answer | Later:
         """Answer when it is known what the reader has seen, which may be now."""
-        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        answered = Later()
 
         def answer(seen: Keys) -> None:
-            if answered.done():
-                return
             try:
-                answered.set_result(self._answered_knowing(query, auction, seen))
+                answered.give(self._answered_knowing(request, query, index, auction, now, seen))
             except Exception as error:  # noqa: BLE001 - whoever waits is told
-                answered.set_exception(error)
+                answered.give(answer_to(error))
 
-        seen = self._frequency.seen_enough(query.body.user_id, banners, answer)
-        return answered if seen is None else self._answered_knowing(query, auction, seen)
+        seen = self._frequency.seen_enough(query.user, self._capped.of(auction.stand.market), answer)
+        if seen is None:
+            return answered
+        return self._answered_knowing(request, query, index, auction, now, seen)
 
-    def _answered_knowing(self, query: _Query, auction: Auction, seen: Keys) -> Answer:
+    def _answered_knowing(  # noqa: PLR0913, PLR0917 - a request, and what is known of it so far
+        self,
+        request: HotRequest,
+        query: Query,
+        index: Index,
+        auction: Auction,
+        now: datetime,
+        seen: Keys,
+    ) -> Answer:
         """Hold the auction anew where it matters what the reader has seen, or meanwhile all may be another."""
-        index = self._index()
-        if index is auction.index and not auction.hangs_on(seen):
-            # Who is gone since cannot be held, and the next best wins.
-            return self._answer(query, auction.with_seen(seen))
+        current = self._index()
+        if current is index and not auction.hangs_on(seen) and self._auctioneer.still_holds(auction):
+            return self._answer(query, auction.with_seen(seen), now)
         now = self._now()
-        stand = self._stand(index, query.body, now)
+        stand = self._stand(current, query, now)
         if stand is None:
-            return _refusal_of(index, query.body)
-        return self._answer(
-            query, self._auctioneer.auction(query.request, query.reader, index, stand, now, seen)
-        )
+            return _refusal_of(current, query)
+        anew = self._auctioneer.auction(request, query.reader, current, stand, now, seen)
+        return self._answer(query, anew, now)
 
-    def _stand(self, index: Index, body: ServeRequest, now: datetime) -> Stand | None:
+    def _stand(self, index: Index, query: Query, now: datetime) -> Stand | None:
         """Find the market that is asked for."""
-        if body.placement is None:
-            return self._stands.of_type(index, body.placement_type or DEFAULT_TYPE, now=now)
-        stand = self._stands.of_slug(index, body.placement.encode(), now=now)
-        if stand is None or body.placement_type in {None, stand.market[0].type}:
+        if query.placement is None:
+            return self._stands.of_type(index, query.placement_type or DEFAULT_TYPE, now=now)
+        stand = self._stands.of_slug(index, query.placement.encode(), now=now)
+        if stand is None or query.placement_type in {None, stand.market[0].type}:
             return stand
         return None
 
-    def _answer(self, query: _Query, auction: Auction) -> Answer:
-        sale = self._auctioneer.sale(auction, is_noted=self._recorder.is_wanted(auction.second))
-        win, auction_id = sale.win, self._new_id()
-        placement = None if win is None else auction.index.by_key[win.bidder.placement_key]
-        if win is not None or sale.note is not None:
-            self._recorder.tell(self._held(query, auction, sale, placement, auction_id))
-        if win is None or placement is None:
-            self._count_unfilled(auction, sale)
+    def _answer(self, query: Query, auction: Auction, now: datetime) -> Answer:
+        second = int(now.timestamp())
+        recorder = self._recorder
+        sale = self._auctioneer.sale(auction, now, second, is_noted=recorder.is_wanted(second))
+        auction, auction_id = sale.auction, self._new_id()
+        win = auction.win
+        if win is None:
+            self._count_unfilled(sale)
+            if sale.note is not None:
+                recorder.held(self._held(auction_id, query, sale, None, now), sale.note)
             return NO_AD
+        goods = auction.goods
+        if goods is None:
+            placement = auction.stand.placements[win.bidder.placement_key]
+            goods = auction.goods = self._encoder.goods(win, auction.cost, placement)
+        if sale.note is None:
+            user_id = bytes.fromhex(query.user.replace("-", ""))
+            recorder.served(goods.entry.of(auction_id.bytes, now, second, user_id))
+        else:
+            recorder.held(self._held(auction_id, query, sale, goods.placement, now), sale.note)
         self.won += 1
         self._price_sum += win.final
-        second = auction.second
-        token = self._encoder.token(
-            win.bidder, placement.id, sale.cost, auction_id=auction_id, second=second, lease=sale.lease
+        return Answer(
+            SERVED_HEAD, self._encoder.answer(goods, auction_id, query.user, now, second, sale.lease)
         )
-        user_id, now = query.body.user_id, auction.asked.now
-        ad = self._encoder.answer(win, token, auction_id=auction_id, user_id=user_id, now=now, second=second)
-        return Answer(SERVED_HEAD, ad)
 
     def _held(
-        self,
-        query: _Query,
-        auction: Auction,
-        sale: Sale,
-        placement: Placement | None,
-        auction_id: WrittenId,
+        self, auction_id: WrittenId, query: Query, sale: Sale, won_on: Placement | None, now: datetime
     ) -> Held:
-        market = auction.stand.market
-        named = None if query.body.placement is None else market[0]
-        scored_on = placement or market[0]
+        scored_on = won_on or sale.auction.stand.market[0]
         return Held(
             auction_id=auction_id,
-            user_id=query.body.user_id,
-            placement_type=market[0].type,
-            named=named,
-            won_on=placement,
-            win=sale.win,
-            floor=sale.win.bidder.floor if sale.win is not None else _floor_of(named),
-            context=auction.asked.contexts[0],
-            reader=query.reader,
-            scoring=scored_on.scoring,
+            query=query,
+            sale=sale,
+            won_on=won_on,
             scoring_version=self._policies[scored_on.scoring].version,
-            now=auction.asked.now,
-            note=sale.note,
+            now=now,
         )
 
-    def _count_unfilled(self, auction: Auction, sale: Sale) -> None:
+    def _count_unfilled(self, sale: Sale) -> None:
         if sale.is_contended:
             self.unfilled["not_held"] += 1
         else:
             # Nobody is asked what a reader has seen unless somebody would have won.
-            self.unfilled["frequency_cap" if auction.asked.seen_enough else "nobody"] += 1
+            self.unfilled["frequency_cap" if sale.auction.asked.seen_enough else "nobody"] += 1
 
 
-def _floor_of(placement: Placement | None) -> Micros:
-    """Tell the floor of a placement that was named, as far as anybody bids there."""
-    blocks = () if placement is None else placement.blocks
-    return next((block.floor_min for block in blocks if isinstance(block, BidBlock)), Micros(0))
-
-
-def _refusal_of(index: Index, body: ServeRequest) -> Answer:
-    if body.placement is None:
+def _refusal_of(index: Index, query: Query) -> Answer:
+    if query.placement is None:
         return NO_AD  # A type is no address: where nothing of it is auctioned, nobody bids.
-    placement = index.by_slug.get(body.placement.encode())
+    placement = index.by_slug.get(query.placement.encode())
     if placement is None or placement.delivery is Delivery.AUCTION:
         return NO_SUCH_PLACEMENT
     return FILLED_ELSEWHERE[placement.delivery]

@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
-from adloom.core.money import Micros
 from adloom.delivery.auction.decide import NO_KEYS, Win
+from adloom.delivery.auction.decided import Auction, AuctionMemory, Kind
 from adloom.delivery.auction.frequency import Keys
-from adloom.delivery.auction.holding import WinHolder, cost_of
+from adloom.delivery.auction.holding import WinHolder
 from adloom.delivery.auction.noting import Asked, Note, Notebook
 from adloom.delivery.auction.request import Reader
 from adloom.delivery.auction.stand import Stand, Stands
@@ -21,38 +21,10 @@ from adloom.targeting.context import Context
 TRIES_MAX: Final = 8  # Of winners whose budget is gone in the same moment; then nobody wins.
 
 
-class Auction(msgspec.Struct, frozen=True, gc=False):
-    """Who would win, and what that was decided from; nothing is held yet."""
-
-    win: Win | None
-    stand: Stand
-    asked: Asked
-    index: Index
-    second: int
-
-    def hangs_on(self, seen_enough: Keys) -> bool:
-        """Tell whether another wins, or at another price, where some banners take no part."""
-        win = self.win
-        if win is None or not seen_enough:
-            return False
-        second = win.runner_up
-        return win.bidder.banner_key in seen_enough or (
-            second is not None and second.banner_key in seen_enough
-        )
-
-    def with_seen(self, seen_enough: Keys) -> "Auction":
-        """Note which banners take no part, where that changes nothing else."""
-        if not seen_enough:
-            return self
-        asked = msgspec.structs.replace(self.asked, seen_enough=seen_enough)
-        return msgspec.structs.replace(self, asked=asked)
-
-
 class Sale(msgspec.Struct, frozen=True, gc=False):
-    """Who has won, and is held to it."""
+    """An auction whose winner, if there is one, is held to it."""
 
-    win: Win | None
-    cost: Micros  # Of the offer, once it is seen or clicked.
+    auction: Auction
     lease: int
     note: Note | None
     is_contended: bool  # Somebody would have won who could not be held.
@@ -69,9 +41,13 @@ class Auctioneer:
         reason_of: Callable[[int], str | None],
     ) -> None:
         self._stands = stands
-        self._contexts = contexts
+        self._context_of = contexts.context_of
+        self._moved_to = contexts.moved_to
+        self._local_time = contexts.local_time
         self._hold = holder.held
-        self._note = Notebook(reason_of).note
+        self._notebook = Notebook(reason_of)
+        self._memory = AuctionMemory(stands.turnover)
+        self.still_holds = self._memory.still_holds
 
     def auction(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
         self,
@@ -82,43 +58,61 @@ class Auctioneer:
         now: datetime,
         seen_enough: Keys = NO_KEYS,
     ) -> Auction:
-        """Decide who would win."""
-        contexts = self._contexts_of(request, reader, stand, now)
-        scorers = self._stands.scorers(stand, reader.signals(stand.market[0].type, contexts[0]))
-        win = self._stands.auction(stand, contexts, scorers, seen_enough=seen_enough)
-        asked = Asked(stand.order(scorers), contexts, scorers, now, seen_enough)
-        return Auction(win, stand, asked, index, int(now.timestamp()))
+        """Decide who would win, or remember who does."""
+        context = self._context_of(request, stand.zones[0], now)
+        if seen_enough:
+            asked = self._asked(reader, stand, context, now, seen_enough)
+            return Auction(self._won(stand, asked), stand, asked)
+        kind: Kind = (stand, context, reader)
+        if len(stand.zones) > 1:
+            # Their hours change at other times.
+            kind += tuple([self._local_time(zone, now) for zone in stand.zones[1:]])
+        auction = self._memory.get(kind, of=index)
+        if auction is None:
+            asked = self._asked(reader, stand, context, now)
+            policies, edition = self._stands.policies(stand), asked.order.edition(self._stands.turnover.count)
+            auction = Auction(self._won(stand, asked), stand, asked, edition=edition, scored_by=policies)
+            self._memory.keep(kind, auction)
+        return auction
 
-    def sale(self, auction: Auction, *, is_noted: bool) -> Sale:
+    def sale(self, auction: Auction, now: datetime, second: int, *, is_noted: bool) -> Sale:
         """Hold the winner to it; if that cannot be, the next best wins."""
-        win, asked = auction.win, auction.asked
+        tried = auction
         note: Note | None = None
-        without: Keys = NO_KEYS
         while True:
             if is_noted:
                 # Before it is held, since that may take its campaign away.
-                note = self._note(asked, of=auction.index)
+                note = tried.note or self._noted(tried, now)
+            win = tried.win
             if win is None:
-                return Sale(None, Micros(0), 0, note, bool(without))
-            cost = cost_of(win)
-            lease = self._hold(win, cost, auction.second)
+                return Sale(tried, 0, note, tried is not auction)
+            lease = self._hold(win, tried.cost, second)
             if lease is not None:
-                return Sale(win, cost, lease, note, bool(without))
-            without |= {win.bidder.campaign_key}
-            asked = msgspec.structs.replace(asked, without=without)
-            win = None if len(without) >= TRIES_MAX else self._again(auction.stand, asked)
+                return Sale(tried, lease, note, tried is not auction)
+            tried = self._without(tried, win)
 
-    def _again(self, stand: Stand, asked: Asked) -> Win | None:
+    def _asked(
+        self, reader: Reader, stand: Stand, context: Context, now: datetime, seen_enough: Keys = NO_KEYS
+    ) -> Asked:
+        context = reader.overrides.applied_to(context)
+        scorers = self._stands.scorers(stand, reader.signals(stand.market[0].type, context))
+        contexts = (context, *[self._moved_to(context, zone, now) for zone in stand.zones[1:]])
+        return Asked(stand.order(scorers), contexts, scorers, seen_enough)
+
+    def _won(self, stand: Stand, asked: Asked) -> Win | None:
         return self._stands.auction(
             stand, asked.contexts, asked.scorers, seen_enough=asked.seen_enough, without=asked.without
         )
 
-    def _contexts_of(
-        self, request: HotRequest, reader: Reader, stand: Stand, now: datetime
-    ) -> tuple[Context, ...]:
-        """Tell what is known about a request, once for each zone that the placements are in."""
-        contexts, zones = self._contexts, stand.zones
-        context = reader.overrides.applied_to(contexts.context_of(request, zones[0], now))
-        if len(zones) == 1:
-            return (context,)
-        return (context, *[contexts.moved_to(context, zone, now) for zone in zones[1:]])
+    def _without(self, auction: Auction, winner: Win) -> Auction:
+        """Auction off the same once more, without a winner who could not be held."""
+        stand, asked = auction.stand, auction.asked
+        without = asked.without | {winner.bidder.campaign_key}
+        asked = msgspec.structs.replace(asked, without=without)
+        return Auction(None if len(without) >= TRIES_MAX else self._won(stand, asked), stand, asked)
+
+    def _noted(self, auction: Auction, now: datetime) -> Note:
+        note = self._notebook.note(auction.asked, now)
+        if self._memory.still_holds(auction):
+            self._memory.noted(auction, msgspec.structs.replace(note, looked_at=0))
+        return note

@@ -1,25 +1,32 @@
 """From the win of an auction to the bytes of its answer: fresh parts between some that were encoded before."""
 
 from datetime import datetime
-from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
 import msgspec
 
-from adloom.core.ids import PlacementId, WrittenId
+from adloom.core.ids import BannerId, CampaignId, WrittenId
 from adloom.core.money import Micros
-from adloom.delivery.auction.book import Bidder
 from adloom.delivery.auction.decide import Win
-from adloom.delivery.auction.request import NOBODY
+from adloom.delivery.auction.request import NOBODY_WRITTEN
 from adloom.delivery.creative import token_terms_of
 from adloom.delivery.encode import MillisecondStamp
+from adloom.delivery.index import Placement
+from adloom.ledger.served_entry import ServedEntry
 from adloom.ledger.token import TokenSigner, packed_charge
-
-PAIRS_REMEMBERED_MAX: Final = 4_096
 
 _MICROS_A_STEP: Final = 100
 _STEPS_A_UNIT: Final = 10_000
+
+
+class Goods(msgspec.Struct, frozen=True, gc=False):
+    """What all offers of a win have in common, encoded once."""
+
+    placement: Placement
+    terms: bytes  # Of their tokens.
+    ad: bytes  # The first part of their answers.
+    entry: ServedEntry  # What the ledger is told of them.
 
 
 class AdEncoder:
@@ -32,33 +39,38 @@ class AdEncoder:
         self._click = b'","clickUrl":"%b/c/' % origin
         self._stamp = MillisecondStamp()
 
-    def token(  # noqa: PLR0913 - all that an offer is
-        self,
-        bidder: Bidder,
-        placement_id: PlacementId,
-        cost: Micros,
-        *,
-        auction_id: WrittenId,
-        second: int,
-        lease: int,
-    ) -> bytes:
-        """Sign the one offer of an auction, at the price that it has."""
-        charge = packed_charge(cost, bidder.price.charged_by)
-        terms = token_terms_of(bidder.pair, placement_id.bytes, charge)
-        return self._sign(terms, request_id=auction_id.bytes, issued_at=second, slot=0, lease=lease)
-
-    def answer(  # noqa: PLR0913 - all that an answer has
-        self, win: Win, token: bytes, *, auction_id: WrittenId, user_id: UUID, now: datetime, second: int
-    ) -> bytes:
-        """Encode the ad; its pixel says who has seen it, which counts against caps on how often one may."""
+    def goods(self, win: Win, cost: Micros, placement: Placement) -> Goods:
+        """Prepare what offers of a win, at the price that they have, share."""
         bidder = win.bidder
+        banner_id, campaign_id = UUID(bytes=bidder.pair[:16]), UUID(bytes=bidder.pair[16:])
+        return Goods(
+            placement,
+            token_terms_of(bidder.pair, placement.id.bytes, packed_charge(cost, bidder.price.charged_by)),
+            b'{"adId":"%b","campaignId":"%b",%b,"finalPrice":%b,"servedAt":"'
+            % (
+                str(banner_id).encode(),
+                str(campaign_id).encode(),
+                bidder.creative,
+                price_shown(win.final),
+            ),
+            ServedEntry(
+                banner_id=BannerId(banner_id),
+                placement_id=placement.id,
+                campaign_id=CampaignId(campaign_id),
+                placement_type=placement.type,
+                final_price=win.final,
+                winning_ecpm=win.ecpm,
+            ),
+        )
+
+    def answer(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
+        self, goods: Goods, auction_id: WrittenId, user: str, now: datetime, second: int, lease: int
+    ) -> bytes:
+        """Encode an offer; its pixel says who has seen it, which counts against caps on how often one may."""
+        token = self._sign(goods.terms, request_id=auction_id.bytes, issued_at=second, slot=0, lease=lease)
         return b"".join(
             (
-                _ids_of(bidder.pair),
-                bidder.creative,
-                b',"finalPrice":',
-                price_shown(win.final),
-                b',"servedAt":"',
+                goods.ad,
                 self._stamp.of(now, second),
                 b'","auctionId":"',
                 str(auction_id).encode(),
@@ -66,7 +78,7 @@ class AdEncoder:
                 token,
                 self._impression,
                 token,
-                b"" if user_id == NOBODY else b"?userId=%b" % str(user_id).encode(),
+                b"" if user == NOBODY_WRITTEN else b"?userId=%b" % user.encode(),
                 self._click,
                 token,
                 b'"}',
@@ -80,9 +92,3 @@ def price_shown(amount: Micros) -> bytes:
     twice = 2 * rest
     steps += twice > _MICROS_A_STEP or (twice == _MICROS_A_STEP and steps % 2 == 1)
     return repr(steps / _STEPS_A_UNIT).encode()
-
-
-@lru_cache(PAIRS_REMEMBERED_MAX)
-def _ids_of(pair: bytes) -> bytes:
-    banner_id, campaign_id = UUID(bytes=pair[:16]), UUID(bytes=pair[16:])
-    return b'{"adId":"%b","campaignId":"%b",' % (str(banner_id).encode(), str(campaign_id).encode())

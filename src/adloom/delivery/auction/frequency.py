@@ -10,15 +10,14 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, NamedTuple, Protocol
-from uuid import UUID
+from typing import Final, Protocol
 
 import msgspec
 import structlog
 
 from adloom.core.clock import Clock
 from adloom.delivery.auction.book import BidBlock
-from adloom.delivery.auction.request import NOBODY
+from adloom.delivery.auction.request import NOBODY_WRITTEN
 from adloom.delivery.index import Market, Placement
 from adloom.delivery.rows import FrequencyCap
 from adloom.ledger.frequency.many import USERS_MAX, Shown
@@ -28,7 +27,7 @@ LOOK_SECONDS_MAX: Final = 0.25
 AWAY_SECONDS: Final = 1.0  # After a look-up that failed, before the next is tried.
 
 Keys = frozenset[int]
-Then = Callable[[Keys], None]
+Then = Callable[[Keys], None]  # Must not raise.
 NONE_SEEN: Final[Keys] = frozenset()
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -45,9 +44,12 @@ class CountsOfMany(Protocol):
     """Where it is counted what users have seen."""
 
     async def of(
-        self, user_ids: Sequence[UUID], windows: Sequence[Window], now: datetime, /
-    ) -> list[list[Shown]]:
-        """Tell what is counted of each user, in some windows; UnavailableError where that is not known."""
+        self, users: Sequence[str], windows: Sequence[Window], now: datetime, /
+    ) -> Mapping[int, Sequence[Shown]]:
+        """Tell what is counted in some windows of those users of whom there is anything, by their place.
+
+        UnavailableError where that is not known.
+        """
         ...
 
 
@@ -110,12 +112,6 @@ class CappedBook:
         return known[1]
 
 
-class _Waiting(NamedTuple):
-    user_id: UUID
-    banners: CappedBanners
-    then: Then  # Must not raise.
-
-
 class FrequencyLook:
     """Looks up who has been seen often enough; what is counted is known to the last second."""
 
@@ -131,7 +127,7 @@ class FrequencyLook:
         self._now = clock.now
         self._when_away = when_away
         self._without_user = without_user
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[tuple[str, CappedBanners, Then]] = []
         self._task: asyncio.Task[None] | None = None
         self._away_until = 0.0
         # Plain counters, read by a collector.
@@ -141,18 +137,20 @@ class FrequencyLook:
         self.offered_unknown = 0  # What was seen was not known, and capped ads took part.
         self.withheld_unknown = 0
 
-    def seen_enough(self, user_id: UUID, banners: CappedBanners, then: Then) -> Keys | None:
+    def seen_enough(self, user: str, banners: CappedBanners, then: Then) -> Keys | None:
         """Tell which banners take no part; None where it has to be looked up: then it is told as soon as it is known."""
-        if user_id == NOBODY:
+        if user == NOBODY_WRITTEN:
             return self._unknown(self._without_user, banners)
-        loop = asyncio.get_running_loop()
-        if loop.time() < self._away_until:
+        if self._is_away():
             return self._unknown(self._when_away, banners)
         self.asked += 1
-        self._waiting.append(_Waiting(user_id, banners, then))
+        self._waiting.append((user, banners, then))
         if self._task is None:
-            self._task = loop.create_task(self._look_on(), name="frequency-look")
+            self._task = asyncio.get_running_loop().create_task(self._look_on(), name="frequency-look")
         return None
+
+    def _is_away(self) -> bool:
+        return self._away_until > 0.0 and asyncio.get_running_loop().time() < self._away_until
 
     async def _look_on(self) -> None:
         """Answer all who wait, until nobody does."""
@@ -163,22 +161,24 @@ class FrequencyLook:
         finally:
             self._task = None
 
-    async def _look(self, asking: Sequence[_Waiting]) -> None:
-        wanted = {window for one in asking for window in one.banners.windows}
-        windows = [window for window in Window if window in wanted]
+    async def _look(self, asking: Sequence[tuple[str, CappedBanners, Then]]) -> None:
+        wanted = {banners.windows for _, banners, _ in asking}
+        windows = [window for window in Window if any(window in some for some in wanted)]
         self.looked_up += 1
         try:
             async with asyncio.timeout(LOOK_SECONDS_MAX):
-                found = await self._counts.of([one.user_id for one in asking], windows, self._now())
+                found = await self._counts.of([user for user, _, _ in asking], windows, self._now())
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for ever
             self.failures += 1
             self._away_until = asyncio.get_running_loop().time() + AWAY_SECONDS
             log.warning("frequency_away", requests=len(asking), error=repr(error))
-            for one in asking:
-                one.then(self._unknown(self._when_away, one.banners))
+            for _, banners, then in asking:
+                then(self._unknown(self._when_away, banners))
             return
-        for one, shown in zip(asking, found, strict=True):
-            one.then(one.banners.seen_enough(shown) if shown else NONE_SEEN)
+        self._away_until = 0.0
+        for place, (_, banners, then) in enumerate(asking):
+            shown = found.get(place)
+            then(NONE_SEEN if shown is None else banners.seen_enough(shown))
 
     def _unknown(self, decided: Capped, banners: CappedBanners) -> Keys:
         if decided is Capped.OFFER:

@@ -1,11 +1,7 @@
-"""Noting who took part in an auction, and who did not and why, as the ledger keeps it. Pure.
-
-Under load the same is asked again and again: for readers of the same kind, and nobody came or went since.
-So what was noted is remembered, with all that it follows from.
-"""
+"""Noting who took part in an auction, and who did not and why, as the ledger keeps it. Pure."""
 
 import struct
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -19,13 +15,9 @@ from adloom.delivery.auction.book import Bidder
 from adloom.delivery.auction.decide import NO_KEYS
 from adloom.delivery.auction.field import Field, field_of
 from adloom.delivery.auction.order import Order
-from adloom.delivery.openings import Openings
-from adloom.delivery.stock import Stock
 from adloom.ledger.auction_bids import BID_BYTES, BIDS_MAX, LOST, REMOVED, WON, packed_bid
 from adloom.ledger.event import Removed
 from adloom.targeting.context import Context
-
-NOTES_MAX: Final = 512  # Remembered: at most 8 MB.
 
 _TERMS: Final = struct.Struct(">QIB")
 _WON: Final = bytes((WON,))
@@ -37,7 +29,7 @@ class Note(msgspec.Struct, frozen=True, gc=False):
     bids: bytes
     bid_count: int
     removed: tuple[Removed, ...]
-    looked_at: int  # How many candidates were, to make it; none where it was remembered.
+    looked_at: int  # How many candidates were, to make it; none where it is used again.
 
     def won(self) -> bytes:
         """Give the bids where the highest has won."""
@@ -50,24 +42,8 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     order: Order
     contexts: tuple[Context, ...]
     scorers: Sequence[Scorer]
-    now: datetime
-    seen_enough: Collection[int] = NO_KEYS
-    without: Collection[int] = NO_KEYS
-
-
-class _Remembered(msgspec.Struct, frozen=True):
-    scorers: Sequence[Scorer]
-    stocks: tuple[tuple[Stock, list[int], Openings], ...]
-    note: Note
-
-    def still_holds(self, scorers: Sequence[Scorer]) -> bool:
-        for one, other in zip(self.scorers, scorers, strict=True):
-            if one is not other:
-                return False
-        for stock, available, openings in self.stocks:
-            if stock.available is not available or stock.openings is not openings:
-                return False
-        return True
+    seen_enough: frozenset[int] = NO_KEYS
+    without: frozenset[int] = NO_KEYS
 
 
 class Notebook:
@@ -75,32 +51,9 @@ class Notebook:
 
     def __init__(self, reason_of: removal.ReasonOf) -> None:
         self._reason_of = reason_of
-        self._remembered: dict[tuple[Order, tuple[Context, ...]], _Remembered] = {}
-        self._of: object = None
 
-    def note(self, asked: Asked, *, of: object) -> Note:
-        """Note an auction before its offer is held; what is remembered is `of` one index."""
-        if of is not self._of:
-            self._of = of
-            self._remembered.clear()
-        if asked.seen_enough or asked.without:
-            return self._noted(asked)
-        key = asked.order, asked.contexts
-        remembered = self._remembered.get(key)
-        if remembered is not None and remembered.still_holds(asked.scorers):
-            return remembered.note
-        note = self._noted(asked)
-        if len(self._remembered) >= NOTES_MAX:
-            self._remembered.clear()
-        stocks = dict.fromkeys(look.stock for look in asked.order.looks)
-        self._remembered[key] = _Remembered(
-            asked.scorers,
-            tuple((stock, stock.available, stock.openings) for stock in stocks),
-            msgspec.structs.replace(note, looked_at=0),
-        )
-        return note
-
-    def _noted(self, asked: Asked) -> Note:
+    def note(self, asked: Asked, now: datetime) -> Note:
+        """Note an auction before its offer is held."""
         field = field_of(
             asked.order,
             asked.contexts,
@@ -113,7 +66,7 @@ class Notebook:
         removed = _removed(field)
         candidates = sum(removed.values()) + field.bid_count
         if candidates <= BIDS_MAX:
-            removed = self._listed(asked, field, bids)
+            removed = self._listed(asked, field, bids, now)
         return Note(
             b"".join(bids),
             field.bid_count,
@@ -121,7 +74,7 @@ class Notebook:
             candidates,
         )
 
-    def _listed(self, asked: Asked, field: Field, bids: list[bytes]) -> dict[str, int]:
+    def _listed(self, asked: Asked, field: Field, bids: list[bytes], now: datetime) -> dict[str, int]:
         """List those too who took no part, since there is room for everybody."""
         took_part = {one.seniority for _, one, _ in field.bids}
         removed: dict[str, int] = {}
@@ -133,7 +86,7 @@ class Notebook:
                 reason = removal.removal_of(
                     one,
                     context,
-                    now=asked.now,
+                    now=now,
                     reason_of=self._reason_of,
                     seen_enough=asked.seen_enough,
                     without=asked.without,

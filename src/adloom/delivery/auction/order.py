@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from adloom.auction.bid import BidType, Ctr
 from adloom.auction.price import ecpm_of, least_ecpm
@@ -36,12 +36,30 @@ class Lot(NamedTuple):
     context: int
 
 
+RETIRED: Final = -1
+
+
 class Order:
     """The blocks of a market, in the order in which they are looked at for requests with the same CTRs."""
 
     def __init__(self, lots: Iterable[Lot], scorers: Sequence[Scorer]) -> None:
         self.looks = tuple(sorted((_look(lot, scorers) for lot in lots), key=_first_of_all))
         self._over_floor: dict[int, int] = {}
+        self._stocks = tuple(dict.fromkeys(look.stock for look in self.looks))
+        self._turnover = -1
+        self._turns = 0
+        self._is_retired = False
+
+    def edition(self, turnover: int) -> int:
+        """Give a number to who is there: while it is the same, so are they. `turnover` is that of all stocks."""
+        if turnover != self._turnover:
+            self._turnover = turnover
+            self._turns = sum([stock.turns for stock in self._stocks])
+        return RETIRED if self._is_retired else self._turns
+
+    def retire(self) -> None:
+        """Hear that other stocks have taken the place of these: what was decided from them is over."""
+        self._is_retired = True
 
     def over_floor(self, turn: int, ctr_max: Ctr) -> int:
         """Tell who of the block whose turn it is can reach the floor; it is found out once."""

@@ -16,10 +16,12 @@ from adloom.core.chance import Chance
 from adloom.core.ids import BannerId, CampaignId, RequestId, WrittenId
 from adloom.core.money import Micros
 from adloom.delivery.auction import decide
+from adloom.delivery.auction.auctioneer import Sale
+from adloom.delivery.auction.book import BidBlock
 from adloom.delivery.auction.noting import Note
-from adloom.delivery.auction.request import LAST_PURCHASE_DAYS, Reader
+from adloom.delivery.auction.request import LAST_PURCHASE_DAYS, Query
 from adloom.delivery.index import Placement
-from adloom.ledger.event import CONTEXT_VALUE_MAX, Auctioned, Served, Win, encoded
+from adloom.ledger.event import CONTEXT_VALUE_MAX, Auctioned, Win, encoded
 from adloom.targeting.context import Context
 
 PAIRS_REMEMBERED_MAX: Final = 4_096
@@ -30,26 +32,19 @@ ENTRY_BYTES: Final = 300  # Of an auction without its bids.
 Tell = Callable[[bytes], object]
 
 
-class Held(msgspec.Struct, frozen=True, kw_only=True):
+class Held(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An auction that was held."""
 
     auction_id: WrittenId
-    user_id: UUID
-    placement_type: str
-    named: Placement | None  # The placement that the request named.
+    query: Query
+    sale: Sale
     won_on: Placement | None
-    win: decide.Win | None
-    floor: Micros
-    context: Context
-    reader: Reader
-    scoring: str
     scoring_version: int
     now: datetime
-    note: Note | None  # None where it is not recorded.
 
 
 class AuctionRecorder:
-    """Decides which auctions are recorded, and tells of them; `tell` takes an entry of the ledger, and does not wait."""
+    """Decides which auctions are recorded; `tell` takes an entry of the ledger, and does not wait."""
 
     def __init__(self, tell: Tell, chance: Chance, *, sample_rate: float, bytes_per_second: int) -> None:
         self._tell = tell
@@ -77,65 +72,55 @@ class AuctionRecorder:
             return False
         return True
 
-    def tell(self, held: Held) -> None:
-        """Tell of an auction."""
-        note, win = held.note, held.win
-        if note is not None:
-            # To look at a candidate costs about as much as to tell a byte.
-            self._room -= ENTRY_BYTES + len(note.bids) + note.looked_at
-            self.recorded += 1
-            self._tell(encoded(_auctioned(held, note)))
-        elif win is not None:
-            self._tell(encoded(_served(held, win)))
+    def served(self, entry: bytes) -> None:
+        """Tell of an offer, of an auction that is not recorded."""
+        self._tell(entry)
+
+    def held(self, held: Held, note: Note) -> None:
+        """Tell of an auction with all its bids."""
+        # To look at a candidate costs about as much as to tell a byte.
+        self._room -= ENTRY_BYTES + len(note.bids) + note.looked_at
+        self.recorded += 1
+        self._tell(encoded(_auctioned(held, note)))
 
 
 def _auctioned(held: Held, note: Note) -> Auctioned:
-    win = held.win
+    auction, query = held.sale.auction, held.query
+    win, market = auction.win, auction.stand.market
+    named = None if query.placement is None else market[0]
     return Auctioned(
         auction_id=RequestId(UUID(bytes=held.auction_id.bytes)),
-        user_id=held.user_id,
-        placement_id=None if held.named is None else held.named.id,
-        placement_type=held.placement_type,
+        user_id=UUID(query.user),
+        placement_id=None if named is None else named.id,
+        placement_type=market[0].type,
         held_at=held.now,
-        context=_context_of(held.context, held.reader.last_purchase_days),
-        scoring=held.scoring,
+        context=_context_of(auction.asked.contexts[0], query.reader.last_purchase_days),
+        scoring=(held.won_on or market[0]).scoring,
         scoring_version=held.scoring_version,
-        floor=held.floor,
-        winner=None if win is None else _winner(win, held),
+        floor=_floor_of(named) if win is None else win.bidder.floor,
+        winner=None if win is None or held.won_on is None else _winner(win, held.won_on),
         bid_count=note.bid_count,
         bids=note.bids if win is None else note.won(),
         removed=note.removed,
     )
 
 
-def _winner(win: decide.Win, held: Held) -> Win:
-    assert held.won_on is not None, "who wins does so somewhere"
+def _winner(win: decide.Win, won_on: Placement) -> Win:
     banner_id, campaign_id = _ids_of(win.bidder.pair)
     return Win(
         banner_id=banner_id,
         campaign_id=campaign_id,
-        placement_id=held.won_on.id,
+        placement_id=won_on.id,
         final_price=win.final,
         ecpm=win.ecpm,
         charge=win.charge,
     )
 
 
-def _served(held: Held, win: decide.Win) -> Served:
-    assert held.won_on is not None, "who wins does so somewhere"
-    banner_id, campaign_id = _ids_of(win.bidder.pair)
-    return Served(
-        request_id=RequestId(UUID(bytes=held.auction_id.bytes)),
-        slot=0,
-        banner_id=banner_id,
-        placement_id=held.won_on.id,
-        campaign_id=campaign_id,
-        placement_type=held.placement_type,
-        served_at=held.now,
-        user_id=held.user_id,
-        final_price=win.final,
-        winning_ecpm=win.ecpm,
-    )
+def _floor_of(placement: Placement | None) -> Micros:
+    """Tell the floor of a placement that was named, as far as anybody bids there."""
+    blocks = () if placement is None else placement.blocks
+    return next((block.floor_min for block in blocks if isinstance(block, BidBlock)), Micros(0))
 
 
 @lru_cache(PAIRS_REMEMBERED_MAX)

@@ -1,5 +1,6 @@
 """What a request for an auction says: for whom, where, and what is known of the reader."""
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Any, Final
@@ -11,18 +12,23 @@ from msgspec import Meta
 from adloom.auction.score import Signals
 from adloom.core.errors import FieldProblem, ValidationFailedError
 from adloom.delivery.overrides import BOOLEANS, PARAMETERS, Overrides, Parameter, overrides_of
-from adloom.runtime.http.body import BodyDecoder
+from adloom.runtime.http.body import NUL_ESCAPED, BodyDecoder
 from adloom.targeting.context import Context
 
 DEFAULT_TYPE: Final = "feed"
 NOBODY: Final = UUID(int=0)  # What some programs send where they know no user.
+NOBODY_WRITTEN: Final = str(NOBODY)
 CONTEXT_KEYS_MAX: Final = 64
 CONTEXTS_REMEMBERED_MAX: Final = 4_096
+CONTEXT_BYTES_REMEMBERED_MAX: Final = 512
 LAST_PURCHASE_DAYS: Final = "lastPurchaseDays"
 DAYS_DIGITS_MAX: Final = 6
 
 _WITHIN: Final = "userContext."
 _LOGIN_STATES: Final = BOOLEANS | {"logged_in": True, "logged_out": False}
+
+
+UserContext = Annotated[dict[str, Any], Meta(max_length=CONTEXT_KEYS_MAX)]
 
 
 class ServeRequest(msgspec.Struct, frozen=True, rename="camel"):
@@ -31,11 +37,11 @@ class ServeRequest(msgspec.Struct, frozen=True, rename="camel"):
     user_id: UUID
     placement_type: Annotated[str, Meta(min_length=1, max_length=50)] | None = None
     placement: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
-    user_context: Annotated[dict[str, Any], Meta(max_length=CONTEXT_KEYS_MAX)] | None = None
+    user_context: UserContext | None = None
 
 
-class Reader(msgspec.Struct, frozen=True):
-    """What a request says of its reader in so many words."""
+class Reader(msgspec.Struct, frozen=True, eq=False):
+    """What a request says of its reader in so many words; readers of whom the same is said share it."""
 
     overrides: Overrides
     last_purchase_days: int | None = None
@@ -52,7 +58,37 @@ class Reader(msgspec.Struct, frozen=True):
         )
 
 
-decode: Final = BodyDecoder(ServeRequest).decode
+class Query(msgspec.Struct, frozen=True, gc=False):
+    """A request that was understood; its user as ids are written."""
+
+    user: str
+    placement_type: str | None
+    placement: str | None
+    reader: Reader
+
+
+class _Bare(msgspec.Struct, frozen=True, rename="camel"):
+    """The same request as most are: an id as ids are written, and a context that was read before."""
+
+    user_id: str
+    placement_type: Annotated[str, Meta(min_length=1, max_length=50)] | None = None
+    placement: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
+    user_context: msgspec.Raw = msgspec.Raw()
+
+
+def understood(body: bytes) -> Query:
+    """Read a request, or raise what is wrong with it."""
+    try:
+        bare = _decode_bare(body)
+        context = bytes(bare.user_context)
+        is_short = len(context) <= CONTEXT_BYTES_REMEMBERED_MAX
+        if is_short and _is_written(bare.user_id) and NUL_ESCAPED not in body:
+            reader = _remembered_reader_of(context) if context else UNKNOWN
+            return Query(bare.user_id, bare.placement_type, bare.placement, reader)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass  # What is wrong with it is found out field by field.
+    whole = _decode(body)
+    return Query(str(whole.user_id), whole.placement_type, whole.placement, reader_of(whole.user_context))
 
 
 def reader_of(user_context: Mapping[str, Any] | None) -> Reader:
@@ -63,6 +99,11 @@ def reader_of(user_context: Mapping[str, Any] | None) -> Reader:
         if not isinstance(value, str):
             raise _wrong_kind(user_context)
     return _read(tuple([user_context.get(name) for name in _NAMES]))
+
+
+@lru_cache(CONTEXTS_REMEMBERED_MAX)
+def _remembered_reader_of(context: bytes) -> Reader:
+    return reader_of(_decode_context(context))
 
 
 @lru_cache(CONTEXTS_REMEMBERED_MAX)
@@ -106,4 +147,8 @@ _PARAMETERS: Final = {
     "segment": PARAMETERS["segment"],
 }
 _NAMES: Final = (*_PARAMETERS, LAST_PURCHASE_DAYS)
+_decode: Final = BodyDecoder(ServeRequest).decode
+_decode_bare: Final = msgspec.json.Decoder(_Bare).decode
+_decode_context: Final = msgspec.json.Decoder(UserContext | None).decode
+_is_written: Final = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
 UNKNOWN: Final = Reader(Overrides({}))

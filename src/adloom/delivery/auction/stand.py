@@ -34,6 +34,7 @@ class Stand:
         self._heads = heads
         self.scorings = tuple(sorted({placement.scoring for placement in market}))
         self.zones = tuple(dict.fromkeys(placement.zone for placement in market))
+        self.placements = {placement.key: placement for placement in market}
         self._shelves = shelves
         self._on_shelves: list[Shelf] = []
         self._lots: tuple[Lot, ...] = ()
@@ -51,7 +52,7 @@ class Stand:
         if on_shelves != self._on_shelves:
             self._on_shelves = on_shelves
             self._lots = tuple(self._put_out())
-            self._orders.clear()
+            self._forget_orders()
         for head in self._heads:
             if not head.since <= now < head.until:
                 head.open(now)
@@ -65,9 +66,14 @@ class Stand:
         order = self._orders.get(bounds)
         if order is None:
             if len(self._orders) >= ORDERS_MAX:
-                self._orders.clear()
+                self._forget_orders()
             order = self._orders[bounds] = Order(self._lots, scorers)
         return order
+
+    def _forget_orders(self) -> None:
+        for order in self._orders.values():
+            order.retire()
+        self._orders.clear()
 
     @property
     def heads(self) -> list[Head]:
@@ -102,6 +108,7 @@ class Stands:
         own_bids: OwnBids = OwnBids.IGNORE,
     ) -> None:
         self._shelves = shelves
+        self.turnover = shelves.turnover
         # A policy that this process does not know yet is better replaced than missed.
         self._policies: Mapping[str, Scoring] = defaultdict(Heuristic, policies or {})
         self._own_bids = own_bids
@@ -159,9 +166,13 @@ class Stands:
             stand.look_at(now)
         return stand
 
+    def policies(self, stand: Stand) -> list[Scoring]:
+        """Give the policies that predict clicks for a stand."""
+        return [self._policies[name] for name in stand.scorings]
+
     def scorers(self, stand: Stand, signals: Signals) -> list[Scorer]:
         """Look at a request once, for all bids."""
-        return [self._policies[name].scorer(signals) for name in stand.scorings]
+        return [policy.scorer(signals) for policy in self.policies(stand)]
 
     def auction(
         self,

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, NamedTuple, cast
-from uuid import UUID
 
 import msgspec
 
@@ -21,13 +20,15 @@ local windows = tonumber(ARGV[1])
 local found = {}
 for i = windows + 2, #ARGV do
     for w = 2, windows + 1 do
-        found[#found + 1] = redis.call('HGETALL', prefix .. ARGV[i] .. ARGV[w])
+        local counted = redis.call('HGETALL', prefix .. ARGV[i] .. ARGV[w])
+        if #counted > 0 then found[#found + 1] = {i - windows - 2, w - 2, counted} end
     end
 end
 return cmsgpack.pack(found)
 """
 
-_decode: Final = msgspec.msgpack.Decoder(list[list[str]]).decode
+# The place of a user, that of a window, and banners each with their number.
+_decode: Final = msgspec.msgpack.Decoder(list[tuple[int, int, list[str]]]).decode
 
 
 class Shown(NamedTuple):
@@ -45,26 +46,26 @@ class FrequencyOfMany:
         self._read = valkey.register_script(_READ)
 
     async def of(
-        self, user_ids: Sequence[UUID], windows: Sequence[Window], now: datetime
-    ) -> list[list[Shown]]:
-        """Tell for each user all that is counted, in those of some windows that `now` lies in."""
-        assert len(user_ids) <= USERS_MAX, "a call has a bound"
+        self, users: Sequence[str], windows: Sequence[Window], now: datetime
+    ) -> dict[int, list[Shown]]:
+        """Tell all that is counted of users, in those of some windows that `now` lies in.
+
+        The answer has their places; who is missing in it was shown nothing.
+        """
+        assert len(users) <= USERS_MAX, "a call has a bound"
         if not windows:
-            return [[] for _ in user_ids]
+            return {}
         suffixes = {bucket.window: bucket.suffix for bucket in buckets_of(now)}
-        arguments = [len(windows), *(suffixes[window] for window in windows), *map(str, user_ids)]
+        arguments = [len(windows), *(suffixes[window] for window in windows), *users]
         with unavailable_when_away():
             answer = await again_if_cut_off(lambda: self._read([GENERATION], arguments))
-        hashes = _decode(cast("bytes", answer))
-        return [
-            _shown(windows, hashes[start : start + len(windows)])
-            for start in range(0, len(hashes), len(windows))
-        ]
-
-
-def _shown(windows: Sequence[Window], hashes: Sequence[Sequence[str]]) -> list[Shown]:
-    return [
-        Shown(window, banner, int(times))
-        for window, fields in zip(windows, hashes, strict=True)
-        for banner, times in zip(fields[::2], fields[1::2], strict=True)
-    ]
+        shown: dict[int, list[Shown]] = {}
+        for place, number, counted in _decode(cast("bytes", answer)):
+            window = windows[number]
+            shown.setdefault(place, []).extend(
+                [
+                    Shown(window, banner, int(times))
+                    for banner, times in zip(*[iter(counted)] * 2, strict=True)
+                ]
+            )
+        return shown

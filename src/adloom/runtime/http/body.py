@@ -10,7 +10,7 @@ from adloom.core.errors import FieldProblem, ValidationFailedError
 T = TypeVar("T", bound=msgspec.Struct)
 
 # PostgreSQL cannot keep this character in a text, so it must not get that far.
-_NUL_ESCAPED: Final = b"\\u0000"
+NUL_ESCAPED: Final = b"\\u0000"
 _NUL_PROBLEM: Final = "The character U+0000 is not allowed."
 _PATH: Final = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
 
@@ -32,7 +32,7 @@ class BodyDecoder(Generic[T]):
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._failure(body, error) from error
         # Looked for in what was decoded: a field that we ignore may hold what nobody can decode.
-        if _NUL_ESCAPED in body and (problems := self._nul_problems(msgspec.to_builtins(decoded))):
+        if NUL_ESCAPED in body and (problems := self._nul_problems(msgspec.to_builtins(decoded))):
             raise self._failed(problems)
         return decoded
 
@@ -84,4 +84,4 @@ def _has_nul(value: object) -> bool:
     if isinstance(value, str):
         return "\0" in value
     # Within lists and objects it is enough to know that there is one.
-    return isinstance(value, list | dict) and _NUL_ESCAPED in msgspec.json.encode(value)
+    return isinstance(value, list | dict) and NUL_ESCAPED in msgspec.json.encode(value)

@@ -2,8 +2,9 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from http import HTTPStatus
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -44,7 +45,36 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     body: bytes = b""
 
 
-HotHandler = Callable[[HotRequest], Answer | asyncio.Future[Answer] | None]
+class Later:
+    """An answer that is still to come: cheaper than a future, and told in the same turn of the loop."""
+
+    __slots__ = ("_answer", "_calls")
+
+    def __init__(self) -> None:
+        self._answer: Answer | None = None
+        self._calls: list[Callable[[Later, Answer], object]] = []
+
+    def give(self, answer: Answer) -> None:
+        """Give the answer, once."""
+        self._answer = answer
+        for call in self._calls:
+            call(self, answer)
+
+    def then(self, call: "Callable[[Later, Answer], object]") -> None:
+        """Say who is told of it."""
+        self._calls.append(call)
+        if self._answer is not None:
+            call(self, self._answer)
+
+    def __await__(self) -> Generator[Any, None, Answer]:
+        """Wait for it, where that is not the hot path."""
+        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self.then(lambda _, answer: None if answered.done() else answered.set_result(answer))
+        return answered.__await__()
+
+
+HotOutcome: TypeAlias = Answer | asyncio.Future[Answer] | Later | None
+HotHandler = Callable[[HotRequest], HotOutcome]
 
 
 class HotRoute(msgspec.Struct, frozen=True):

@@ -12,20 +12,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, cast
 
-import structlog
 from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
 from uvicorn.protocols.http.flow_control import service_unavailable
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from adloom.core.errors import AdloomError, UnavailableError
+from adloom.core.errors import UnavailableError
 from adloom.runtime.http.asgi import scope_of
 from adloom.runtime.http.fixed_headers import FixedHeaders
-from adloom.runtime.http.hot import Answer, HotRequest, HotRoute, HotRoutes, problem_answer
+from adloom.runtime.http.hot import Answer, HotRequest, HotRoute, HotRoutes, Later, problem_answer
 from adloom.runtime.http.limits import DEFAULT_LIMITS, Limits
 from adloom.runtime.http.reading import CLOSES, STAYS_OPEN_FOR_1_0, Phase, RequestReader
-from adloom.runtime.http.refusal import INTERNAL_FAILURE, RefusedError, RequestTimeoutError
+from adloom.runtime.http.refusal import INTERNAL_FAILURE, RefusedError, RequestTimeoutError, answer_to
 
 DRAIN_SECONDS_MAX = 1.0  # For a request that is half here when the server stops; then it is let go.
 LINGER_SECONDS = 0.5  # For the next request of a connection that had one, or came, within the same time.
@@ -33,8 +32,6 @@ LINGER_SECONDS = 0.5  # For the next request of a connection that had one, or ca
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _HAS_NO_LENGTH = (b"HTTP/1.1 204", b"HTTP/1.1 304")
 _IDLE = Phase.IDLE
-
-log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class HotProtocol(HttpToolsProtocol):
@@ -65,7 +62,7 @@ class HotProtocol(HttpToolsProtocol):
         # Blocked: a request waits for its answer or the client has to read first. `_advance` ends it.
         self._is_blocked = False
         self._is_app_running = False
-        self._pending: tuple[asyncio.Future[Answer], HotRequest, bytes] | None = None
+        self._pending: tuple[asyncio.Future[Answer] | Later, HotRequest, bytes] | None = None
         self._waiting: deque[Callable[[], None]] = deque()
         self._held = b""
         self._owes_continue = False
@@ -200,7 +197,7 @@ class HotProtocol(HttpToolsProtocol):
         try:
             outcome = route.handler(request)
         except Exception as error:  # noqa: BLE001  the outermost frame of a hot request
-            outcome = _answer_to(error)
+            outcome = answer_to(error)
         if isinstance(outcome, Answer):
             self._write(outcome, request, connection)
         elif outcome is None:
@@ -208,21 +205,31 @@ class HotProtocol(HttpToolsProtocol):
         else:
             self._await(outcome, request, connection)
 
-    def _await(self, future: asyncio.Future[Answer], request: HotRequest, connection: bytes) -> None:
-        self._pending = (future, request, connection)
+    def _await(self, coming: asyncio.Future[Answer] | Later, request: HotRequest, connection: bytes) -> None:
+        self._pending = (coming, request, connection)
         self._is_blocked = True
         self._blocked_since = self._time()
-        future.add_done_callback(self._on_future_done)
+        if isinstance(coming, Later):
+            coming.then(self._on_come)
+        else:
+            coming.add_done_callback(self._on_future_done)
 
     def _on_future_done(self, future: asyncio.Future[Answer]) -> None:
-        answer = _result_of(future)
-        if self._pending is None or self._pending[0] is not future:
+        self._on_come(future, _result_of(future))
+
+    def _on_come(self, come: asyncio.Future[Answer] | Later, answer: Answer) -> None:
+        if self._pending is None or self._pending[0] is not come:
             return  # The client has gone, or has been told that it took too long.
         _, request, connection = self._pending
         self._pending = None
         if not self.transport.is_closing():
             self._write(answer, request, connection)
-            self._advance()
+            if self._waiting or self._held or self._is_draining or self._owes_continue:
+                self._advance()
+            elif not self.flow.write_paused:  # As `_advance` does, where the client waits for nothing else.
+                self._is_blocked = False
+                self._reader.phase_since = self._time()
+                self.transport.resume_reading()
 
     def _run_app(self, request: HotRequest, connection: bytes) -> None:
         """Let the ASGI app answer; it gets its body whole."""
@@ -375,17 +382,10 @@ def make_protocol(routes: HotRoutes, limits: Limits = DEFAULT_LIMITS) -> type[Ho
     return DeliveryProtocol
 
 
-def _answer_to(error: Exception) -> Answer:
-    if isinstance(error, AdloomError):
-        return problem_answer(error)
-    log.error("hot_request_failed", exc_info=error)
-    return INTERNAL_FAILURE
-
-
 def _result_of(future: asyncio.Future[Answer]) -> Answer:
     if future.cancelled():
         return problem_answer(UnavailableError("The answer was given up."))
     error = future.exception()
     if error is None:
         return future.result()
-    return _answer_to(error) if isinstance(error, Exception) else INTERNAL_FAILURE
+    return answer_to(error) if isinstance(error, Exception) else INTERNAL_FAILURE

@@ -1,9 +1,13 @@
-"""Requests that are refused before any route sees them; each ends its connection."""
+"""Requests that are refused before any route sees them, each of which ends its connection, and what fails later."""
 
 from http import HTTPStatus
 
+import structlog
+
 from adloom.core.errors import AdloomError
 from adloom.runtime.http.hot import Answer, problem_answer
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class UriTooLongError(AdloomError):
@@ -62,3 +66,11 @@ def refused(error: AdloomError) -> RefusedError:
 
 
 INTERNAL_FAILURE = problem_answer(InternalFailureError("Something went wrong on our side."))
+
+
+def answer_to(error: Exception) -> Answer:
+    """Tell a client what went wrong: an error of ours in its own words, of any other no more than that."""
+    if isinstance(error, AdloomError):
+        return problem_answer(error)
+    log.error("hot_request_failed", exc_info=error)
+    return INTERNAL_FAILURE

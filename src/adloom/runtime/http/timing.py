@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.runtime.http.hot import Answer, HotHandler, HotRequest, HotRoute
+from adloom.runtime.http.hot import HotHandler, HotOutcome, HotRequest, HotRoute, Later
 
 ONE_IN: Final = 16
 SAMPLES_MAX: Final = 1_024
@@ -40,7 +40,7 @@ class ServeTimes:
         note = self._samples.append
         now = time.perf_counter
 
-        def sampled(request: HotRequest) -> Answer | asyncio.Future[Answer] | None:
+        def sampled(request: HotRequest) -> HotOutcome:
             nonlocal calls_until_sample
             calls_until_sample -= 1
             if calls_until_sample:
@@ -50,6 +50,8 @@ class ServeTimes:
             answer = handler(request)
             if isinstance(answer, asyncio.Future):
                 answer.add_done_callback(lambda _: note(now() - began))
+            elif isinstance(answer, Later):
+                answer.then(lambda _, __: note(now() - began))
             else:
                 note(now() - began)
             return answer

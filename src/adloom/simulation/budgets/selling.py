@@ -117,18 +117,19 @@ class SellingProcess:
         stand = self._stands.of_slug(self._index, AUCTION_SLUG, now=now)
         if stand is None:
             return []
+        second = int(now.timestamp())
         auction = self._auctioneer.auction(REQUEST, UNKNOWN, self._index, stand, now)
         rivals = self._rivals(stand, auction.asked.scorers[0])
-        sale = self._auctioneer.sale(auction, is_noted=True)
-        win = sale.win
+        sale = self._auctioneer.sale(auction, now, second, is_noted=True)
+        win = sale.auction.win
         if win is None:
             return []
         return [
             Sold(
                 candidate=win.bidder,
-                cost=sale.cost,
+                cost=sale.auction.cost,
                 lease=sale.lease,
-                second=auction.second,
+                second=second,
                 win=win,
                 rivals=() if sale.is_contended else rivals,
             )

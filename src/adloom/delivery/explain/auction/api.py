@@ -184,10 +184,10 @@ async def _seen_enough(
     if user_id == NOBODY:
         is_withheld = settings.frequency_without_user == Capped.WITHHOLD
         return {row.banner_key for row in capped.values()} if is_withheld else set()
-    [shown] = await FrequencyOfMany(valkey).of([user_id], list(Window), now)
+    found = await FrequencyOfMany(valkey).of([str(user_id)], list(Window), now)
     return {
         row.banner_key
-        for window, banner, times in shown
+        for window, banner, times in found.get(0, ())
         if (row := capped.get(banner)) is not None
         and any(cap.window is window and times >= cap.impressions_max for cap in row.frequency)
     }

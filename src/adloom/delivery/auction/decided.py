@@ -1,0 +1,129 @@
+"""An auction that was decided, and the memory of those: under load the same is asked again and again.
+
+Readers of the same kind get the same winner at the same price, until somebody comes or goes or a policy has
+learned more. So what was decided is kept, and looked at before it is used again: it is what would be decided now.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from adloom.auction.score import Scoring
+from adloom.core.money import Micros
+from adloom.delivery.auction.decide import Win
+from adloom.delivery.auction.encode import Goods
+from adloom.delivery.auction.frequency import Keys
+from adloom.delivery.auction.holding import cost_of
+from adloom.delivery.auction.noting import Asked, Note
+from adloom.delivery.auction.request import Reader
+from adloom.delivery.auction.stand import Stand
+from adloom.delivery.local_time import LocalTime
+from adloom.delivery.stock import Turnover
+from adloom.targeting.context import Context
+
+AUCTIONS_MAX: Final = 2_048  # Remembered; beyond, the oldest go.
+NOTES_MAX: Final = 512  # Of them with all their bids: at most 8 MB.
+
+# What an auction follows from, besides who is there: a stand, a context and a reader, and the hours of its other zones.
+Kind = tuple[Stand | Context | Reader | LocalTime, ...]
+
+
+class Auction:
+    """Who would win, and what that was decided from; nothing is held yet."""
+
+    __slots__ = (
+        "_edition",
+        "_scored_by",
+        "asked",
+        "cost",
+        "goods",
+        "hangs_on_frequency",
+        "note",
+        "stand",
+        "win",
+    )
+
+    def __init__(
+        self,
+        win: Win | None,
+        stand: Stand,
+        asked: Asked,
+        *,
+        edition: int | None = None,
+        scored_by: Sequence[Scoring] = (),
+    ) -> None:
+        self.win = win
+        self.stand = stand
+        self.asked = asked
+        self.cost = Micros(0) if win is None else cost_of(win)  # Of its offer, once it is seen or clicked.
+        self.hangs_on_frequency = win is not None and win.hangs_on_frequency
+        # Made when it is first wanted.
+        self.goods: Goods | None = None
+        self.note: Note | None = None
+        self._edition = edition
+        self._scored_by = [(policy, policy.version) for policy in scored_by]
+
+    def still_holds(self, turnover: int) -> bool:
+        """Tell whether it would be decided the same now."""
+        for policy, version in self._scored_by:
+            if policy.version != version:
+                return False
+        return self.asked.order.edition(turnover) == self._edition
+
+    def hangs_on(self, seen_enough: Keys) -> bool:
+        """Tell whether another wins, or at another price, where some banners take no part."""
+        win = self.win
+        if win is None or not seen_enough:
+            return False
+        second = win.runner_up
+        return win.bidder.banner_key in seen_enough or (
+            second is not None and second.banner_key in seen_enough
+        )
+
+    def with_seen(self, seen_enough: Keys) -> "Auction":
+        """Note which banners take no part, where that changes nothing else."""
+        if not seen_enough:
+            return self
+        return Auction(self.win, self.stand, msgspec.structs.replace(self.asked, seen_enough=seen_enough))
+
+
+class AuctionMemory:
+    """Remembers the auctions of one index, by market and kind of request."""
+
+    def __init__(self, turnover: Turnover) -> None:
+        self._turnover = turnover
+        self._of: object = None
+        self._known: dict[Kind, Auction] = {}
+        self._oldest_first: deque[Kind] = deque()
+        self._noted: deque[Auction] = deque()
+
+    def still_holds(self, auction: Auction) -> bool:
+        """Tell whether an auction would be decided the same now."""
+        return auction.still_holds(self._turnover.count)
+
+    def get(self, kind: Kind, *, of: object) -> Auction | None:
+        """Give what would be decided now, if that is known; what is remembered is `of` one index."""
+        if of is not self._of:
+            self._of = of
+            self._known.clear()
+            self._oldest_first.clear()
+            self._noted.clear()
+        known = self._known.get(kind)
+        return known if known is not None and known.still_holds(self._turnover.count) else None
+
+    def keep(self, kind: Kind, auction: Auction) -> None:
+        """Remember an auction."""
+        if kind not in self._known:
+            self._oldest_first.append(kind)
+        self._known[kind] = auction
+        if len(self._oldest_first) > AUCTIONS_MAX:
+            del self._known[self._oldest_first.popleft()]
+
+    def noted(self, auction: Auction, note: Note) -> None:
+        """Remember who took part, for an auction that may be used again."""
+        auction.note = note
+        self._noted.append(auction)
+        if len(self._noted) > NOTES_MAX:
+            self._noted.popleft().note = None
