@@ -11,7 +11,18 @@ import time
 import msgspec
 import uvloop
 
-from adloom.benchmark.load import BROWSER_HEADERS, SERIAL, Effort, Load, LoadError, Target
+from adloom.benchmark.load import (
+    BROWSER_HEADERS,
+    SERIAL,
+    USER,
+    USER_BEGINS,
+    USERS,
+    Effort,
+    Load,
+    LoadError,
+    Target,
+    parts_of,
+)
 from adloom.benchmark.pinning import pin_to_last_cpu
 
 GRACE_SECONDS = 15.0
@@ -67,7 +78,7 @@ class Requests:
     def __init__(self, target: Target, serial_prefix: str) -> None:
         lines = [f"{target.method} {target.path} HTTP/1.1", f"Host: 127.0.0.1:{target.port}"]
         lines += [f"{name}: {value}" for name, value in BROWSER_HEADERS.items()]
-        self._body = None if target.body is None else target.body.split(SERIAL)
+        self._body = None if target.body is None else parts_of(target.body)
         if self._body is not None:
             lines.append("Content-Type: application/json")
         self._head = "\r\n".join(lines).encode()
@@ -79,7 +90,8 @@ class Requests:
         if self._body is None:
             return self._head + HEAD_END
         self._serial += 1
-        body = f"{self._prefix}{self._serial}".join(self._body).encode()
+        values = {SERIAL: f"{self._prefix}{self._serial}", USER: f"{USER_BEGINS}{self._serial % USERS:012}"}
+        body = "".join([values.get(part, part) for part in self._body]).encode()
         return b"%b\r\nContent-Length: %d\r\n\r\n%b" % (self._head, len(body), body)
 
 

@@ -1,5 +1,6 @@
 """What is asked, how often, and what came of it: the words that both load generators share."""
 
+import re
 from typing import Final
 
 import msgspec
@@ -17,6 +18,16 @@ BROWSER_HEADERS: Final = {
     "Sec-Fetch-Site": "cross-site",
 }
 SERIAL: Final = "@serial@"  # Stands in a body for what must differ from one request to the next.
+USER: Final = "@user@"  # Stands there for a user, another one each time.
+USERS: Final = 10_000
+USER_BEGINS: Final = "0192e4a0-0000-7000-8000-"  # The rest of a user's id is a number of twelve digits.
+
+_STANDS_FOR: Final = re.compile(f"({SERIAL}|{USER})")
+
+
+def parts_of(body: str) -> list[str]:
+    """Part a body into what is always the same and, every other, what stands for something."""
+    return _STANDS_FOR.split(body)
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):

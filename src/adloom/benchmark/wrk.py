@@ -11,7 +11,18 @@ from pathlib import Path
 
 import msgspec
 
-from adloom.benchmark.load import BROWSER_HEADERS, SERIAL, Effort, Load, LoadError, Target
+from adloom.benchmark.load import (
+    BROWSER_HEADERS,
+    SERIAL,
+    USER,
+    USER_BEGINS,
+    USERS,
+    Effort,
+    Load,
+    LoadError,
+    Target,
+    parts_of,
+)
 from adloom.benchmark.pinning import pin_to_last_cpu
 
 GRACE_SECONDS = 15.0
@@ -30,10 +41,9 @@ POSTS = """
 wrk.method = "POST"
 wrk.headers["Content-Type"] = "application/json"
 local serial = 0
-local parts, prefix = {%s}, %s
 request = function()
   serial = serial + 1
-  return wrk.format(nil, nil, nil, table.concat(parts, prefix .. serial))
+  return wrk.format(nil, nil, nil, table.concat({%s}))
 end
 """
 
@@ -62,8 +72,11 @@ def script_for(target: Target, effort: Effort) -> str:
     """Write what wrk needs to know beyond its command line."""
     if target.body is None:
         return REPORT
-    parts = ", ".join(map(_quoted, target.body.split(SERIAL)))
-    return POSTS % (parts, _quoted(effort.serial_prefix)) + REPORT
+    values = {
+        SERIAL: f"{_quoted(effort.serial_prefix)} .. serial",
+        USER: f'{_quoted(USER_BEGINS)} .. string.format("%012d", serial % {USERS})',
+    }
+    return POSTS % ", ".join(values.get(part) or _quoted(part) for part in parts_of(target.body)) + REPORT
 
 
 def command(program: str, target: Target, effort: Effort, script: Path) -> list[str]:

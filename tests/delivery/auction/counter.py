@@ -27,8 +27,7 @@ from adloom.delivery.leases import LeaseBook
 from adloom.delivery.rows import AssignmentRow, PlacementRow
 from adloom.delivery.shelves import Shelves
 from adloom.ledger.event import Happening, decoded
-from adloom.ledger.frequency.many import Shown
-from adloom.ledger.frequency.windows import Window
+from adloom.ledger.frequency.many import Least, Shown
 from adloom.ledger.token import OfferToken, TokenKeys
 from adloom.runtime.http.hot import Answer, HotRequest, Later
 from tests.delivery.auction.marketplace import NOON, an_index
@@ -46,16 +45,14 @@ class FakeCounts:
     def __init__(self) -> None:
         self.shown: dict[UUID, list[Shown]] = {}
         self.asked: list[list[UUID]] = []
-        self.windows: list[Sequence[Window]] = []
+        self.least: list[Least] = []
         self.is_away = False
 
-    async def of(
-        self, users: Sequence[str], windows: Sequence[Window], now: datetime, /
-    ) -> dict[int, list[Shown]]:
+    async def of(self, users: Sequence[str], least: Least, now: datetime, /) -> dict[int, list[Shown]]:
         del now
         user_ids = [UUID(user) for user in users]
         self.asked.append(user_ids)
-        self.windows.append(windows)
+        self.least.append(least)
         await asyncio.sleep(0)
         if self.is_away:
             raise UnavailableError("Valkey is away.")

@@ -68,7 +68,7 @@ async def test_every_cap_of_a_banner_holds() -> None:
 
     assert ad is not None
     assert ad["adId"] == name_of(2)
-    assert counter.counts.windows == [[Window.DAY, Window.LIFETIME]]
+    assert counter.counts.least == [{Window.DAY: 2, Window.LIFETIME: 5}]
 
 
 async def test_the_second_bid_does_not_count_where_it_was_seen_often_enough() -> None:

@@ -7,22 +7,27 @@ import asyncio
 import gc
 import socket
 import sys
+from collections import deque
 from collections.abc import Iterable
 from datetime import timedelta
 from http import HTTPStatus
-from random import SystemRandom  # noqa: TID251 - of the bench alone
+from random import Random, SystemRandom  # noqa: TID251 - of the bench alone
 from typing import Final
+from uuid import UUID
 
 import uvloop
 
 from adloom.auction.score import HEURISTIC, Heuristic
 from adloom.benchmark.auction.catalog import an_auction_catalog, half_of_them
+from adloom.benchmark.load import USER_BEGINS, USERS
+from adloom.benchmark.scale.catalog import SEED
 from adloom.brain.messages import LeaseAnswer, Verdict
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
 from adloom.core.money import Micros
 from adloom.delivery.auction.api import AuctionRoutes
 from adloom.delivery.auction.auctioneer import Auctioneer
+from adloom.delivery.auction.book import BidBlock
 from adloom.delivery.auction.encode import AdEncoder
 from adloom.delivery.auction.frequency import FrequencyLook
 from adloom.delivery.auction.holding import WinHolder
@@ -38,7 +43,9 @@ from adloom.delivery.leases import LeaseBook
 from adloom.delivery.shelves import Shelves
 from adloom.delivery.steps import finished
 from adloom.ledger.append import LedgerAppender
+from adloom.ledger.frequency.counts import FIRST_GENERATION, generation_prefix
 from adloom.ledger.frequency.many import FrequencyOfMany
+from adloom.ledger.frequency.windows import buckets_of
 from adloom.ledger.stream import ValkeyLedger
 from adloom.ledger.token import TokenKeys
 from adloom.runtime.http.hot import Answer, HotRoute, HotRoutes, answer_head
@@ -51,6 +58,9 @@ from adloom.runtime.valkey import Valkey, open_valkey
 NO_OP: Final = Answer(answer_head(HTTPStatus.OK, b"application/json"), b'{"status":"ok"}')
 NO_OP_PATH: Final = "/health/live"
 SESSION: Final = 1
+SHOWN_BANNERS: Final = 3
+TURNS_A_SECOND: Final = 50
+OUT_MAX: Final = 100
 LEASE_MICROS: Final = Micros(10**15)
 SECRET: Final = "a secret of the bench, long enough to be one"  # noqa: S105 - of nothing
 
@@ -76,7 +86,10 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
     gc.collect()
     gc.freeze()
     async with open_valkey(redis_url) as valkey, LedgerAppender(ValkeyLedger(valkey)) as appender:
+        if has_frequency_caps:
+            await _show(valkey, index.by_key.values(), clock)
         auctions = _routes(index, stands, WinHolder(shelves, caps, leases), shelves, valkey, appender)
+        coming_and_going = asyncio.ensure_future(_come_and_go(shelves, campaigns))
         no_op = HotRoute(b"GET", NO_OP_PATH.encode(), is_prefix=False, handler=lambda _: NO_OP)
         with socket.create_server(("127.0.0.1", port)) as listener:
             await serve(
@@ -85,6 +98,39 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
                 protocol=make_protocol(HotRoutes([*auctions.routes(), no_op])),
                 drain_seconds_max=1,
             )
+        coming_and_going.cancel()
+
+
+async def _show(valkey: Valkey, placements: Iterable[Placement], clock: SystemClock) -> None:
+    """Let every user have seen some capped banners, few of them often enough."""
+    chance = Random(SEED)  # noqa: S311 - not a secret
+    banners = [
+        str(UUID(bytes=one.pair[:16]))
+        for placement in placements
+        for block in placement.blocks
+        if isinstance(block, BidBlock)
+        for one in block.bidders
+        if one.frequency
+    ]
+    pipeline = valkey.pipeline(transaction=False)
+    for number in range(USERS):
+        shown = {banner: chance.randint(1, 3) for banner in chance.sample(banners, SHOWN_BANNERS)}
+        for bucket in buckets_of(clock.now()):
+            key = f"{generation_prefix(FIRST_GENERATION)}{USER_BEGINS}{number:012}{bucket.suffix}"
+            pipeline.hset(key, items=[part for pair in shown.items() for part in pair])
+    await pipeline.execute()
+
+
+async def _come_and_go(shelves: Shelves, campaigns: int) -> None:
+    """Let campaigns run out of budget and get some again, as on a busy day."""
+    chance = Random(SEED)  # noqa: S311 - not a secret
+    out: deque[int] = deque()
+    while True:
+        await asyncio.sleep(1 / TURNS_A_SECOND)
+        out.append(chance.randrange(campaigns))
+        shelves.change({out[-1]: "budget"})
+        if len(out) > OUT_MAX:
+            shelves.change({out.popleft(): None})
 
 
 def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from adloom.benchmark.auction.counter import NO_OP_PATH
 from adloom.benchmark.figures import NO_OP, Figures, Goal, figures_of, verdicts_of
-from adloom.benchmark.load import SERIAL, LoadError, Target
+from adloom.benchmark.load import SERIAL, USER, LoadError, Target
 from adloom.benchmark.product import clean_environment
 from adloom.benchmark.report import rendered, report_of
 from adloom.benchmark.rounds import Plan, Subject, load_generator, samples_of
@@ -29,7 +29,6 @@ CAMPAIGNS: Final = 100_000
 FEW_CAMPAIGNS: Final = 1_000
 START_SECONDS_MAX: Final = 120.0
 PASSWORD: Final = "a-password-of-the-bench"  # noqa: S105 - of a server that is gone in a minute
-USER: Final = "0192e4a0-0000-7000-8000-000000000001"
 BY_TYPE: Final = "auction, 25 placements"
 BY_SLUG: Final = "auction, 1 placement"
 ANY_READER: Final = "auction, any reader"
@@ -103,7 +102,7 @@ def _to_no_op(figures: list[Figures], target: str) -> float:
 
 
 def _targets(port: int) -> list[Target]:
-    """Ask for a type, for one placement, and for a type with another reader each time."""
+    """Ask for a type, for one placement, and for a type with another kind of reader each time; users differ always."""
     path = "/api/v1/ads/serve"
     context = {"country": "DE", "segment": "high-intent"}
     bodies = {

@@ -14,6 +14,7 @@ from adloom.core.errors import PlacementNotFoundError
 from adloom.core.ids import IdSource, WrittenId
 from adloom.core.money import IMPRESSIONS_PER_CPM
 from adloom.delivery.auction.auctioneer import Auctioneer, Sale
+from adloom.delivery.auction.decide import NO_KEYS
 from adloom.delivery.auction.decided import Auction
 from adloom.delivery.auction.encode import AdEncoder
 from adloom.delivery.auction.frequency import CappedBook, FrequencyLook, Keys
@@ -128,7 +129,7 @@ class AuctionRoutes:
         """Hold the auction anew where it matters what the reader has seen, or meanwhile all may be another."""
         current = self._index()
         if current is index and not auction.hangs_on(seen) and self._auctioneer.still_holds(auction):
-            return self._answer(query, auction.with_seen(seen), now)
+            return self._answer(query, auction, now, seen)
         now = self._now()
         stand = self._stand(current, query, now)
         if stand is None:
@@ -145,10 +146,12 @@ class AuctionRoutes:
             return stand
         return None
 
-    def _answer(self, query: Query, auction: Auction, now: datetime) -> Answer:
+    def _answer(self, query: Query, auction: Auction, now: datetime, seen: Keys = NO_KEYS) -> Answer:
         second = int(now.timestamp())
         recorder = self._recorder
-        sale = self._auctioneer.sale(auction, now, second, is_noted=recorder.is_wanted(second))
+        sale = self._auctioneer.sale(
+            auction, now, second, is_noted=recorder.is_wanted(second), seen_enough=seen
+        )
         auction, auction_id = sale.auction, self._new_id()
         win = auction.win
         if win is None:

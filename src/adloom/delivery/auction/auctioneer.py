@@ -75,21 +75,23 @@ class Auctioneer:
             self._memory.keep(kind, auction)
         return auction
 
-    def sale(self, auction: Auction, now: datetime, second: int, *, is_noted: bool) -> Sale:
-        """Hold the winner to it; if that cannot be, the next best wins."""
+    def sale(
+        self, auction: Auction, now: datetime, second: int, *, is_noted: bool, seen_enough: Keys = NO_KEYS
+    ) -> Sale:
+        """Hold the winner to it; if that cannot be, the next best wins. Of banners that changed nothing it is noted too."""
         tried = auction
         note: Note | None = None
         while True:
             if is_noted:
                 # Before it is held, since that may take its campaign away.
-                note = tried.note or self._noted(tried, now)
+                note = self._noted(tried, now, seen_enough)
             win = tried.win
             if win is None:
                 return Sale(tried, 0, note, tried is not auction)
             lease = self._hold(win, tried.cost, second)
             if lease is not None:
                 return Sale(tried, lease, note, tried is not auction)
-            tried = self._without(tried, win)
+            tried = self._without(tried, win, seen_enough)
 
     def _asked(
         self, reader: Reader, stand: Stand, context: Context, now: datetime, seen_enough: Keys = NO_KEYS
@@ -104,14 +106,21 @@ class Auctioneer:
             stand, asked.contexts, asked.scorers, seen_enough=asked.seen_enough, without=asked.without
         )
 
-    def _without(self, auction: Auction, winner: Win) -> Auction:
+    def _without(self, auction: Auction, winner: Win, seen_enough: Keys) -> Auction:
         """Auction off the same once more, without a winner who could not be held."""
         stand, asked = auction.stand, auction.asked
         without = asked.without | {winner.bidder.campaign_key}
-        asked = msgspec.structs.replace(asked, without=without)
+        asked = msgspec.structs.replace(asked, seen_enough=asked.seen_enough | seen_enough, without=without)
         return Auction(None if len(without) >= TRIES_MAX else self._won(stand, asked), stand, asked)
 
-    def _noted(self, auction: Auction, now: datetime) -> Note:
+    def _noted(self, auction: Auction, now: datetime, seen_enough: Keys) -> Note:
+        if seen_enough:
+            asked = msgspec.structs.replace(
+                auction.asked, seen_enough=auction.asked.seen_enough | seen_enough
+            )
+            return self._notebook.note(asked, now)
+        if auction.note is not None:
+            return auction.note
         note = self._notebook.note(auction.asked, now)
         if self._memory.still_holds(auction):
             self._memory.noted(auction, msgspec.structs.replace(note, looked_at=0))

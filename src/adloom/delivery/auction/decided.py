@@ -8,8 +8,6 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-import msgspec
-
 from adloom.auction.score import Scoring
 from adloom.core.money import Micros
 from adloom.delivery.auction.decide import Win
@@ -81,12 +79,6 @@ class Auction:
         return win.bidder.banner_key in seen_enough or (
             second is not None and second.banner_key in seen_enough
         )
-
-    def with_seen(self, seen_enough: Keys) -> "Auction":
-        """Note which banners take no part, where that changes nothing else."""
-        if not seen_enough:
-            return self
-        return Auction(self.win, self.stand, msgspec.structs.replace(self.asked, seen_enough=seen_enough))
 
 
 class AuctionMemory:

@@ -7,7 +7,7 @@ answer is what the operator has decided for that.
 
 import asyncio
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, Protocol
@@ -20,7 +20,7 @@ from adloom.delivery.auction.book import BidBlock
 from adloom.delivery.auction.request import NOBODY_WRITTEN
 from adloom.delivery.index import Market, Placement
 from adloom.delivery.rows import FrequencyCap
-from adloom.ledger.frequency.many import USERS_MAX, Shown
+from adloom.ledger.frequency.many import USERS_MAX, Least, Shown
 from adloom.ledger.frequency.windows import Window
 
 LOOK_SECONDS_MAX: Final = 0.25
@@ -43,10 +43,8 @@ class Capped(StrEnum):
 class CountsOfMany(Protocol):
     """Where it is counted what users have seen."""
 
-    async def of(
-        self, users: Sequence[str], windows: Sequence[Window], now: datetime, /
-    ) -> Mapping[int, Sequence[Shown]]:
-        """Tell what is counted in some windows of those users of whom there is anything, by their place.
+    async def of(self, users: Sequence[str], least: Least, now: datetime, /) -> Mapping[int, Sequence[Shown]]:
+        """Tell what users were shown at least so often in some windows; by their place, who is missing saw nothing.
 
         UnavailableError where that is not known.
         """
@@ -57,7 +55,7 @@ class CappedBanners(msgspec.Struct, frozen=True, eq=False):
     """The banners of a market that one reader may see only so often."""
 
     caps: Mapping[bytes, tuple[int, Sequence[FrequencyCap]]]  # By the bytes of their ids, with their keys.
-    windows: tuple[Window, ...]
+    least: Least  # By window, the smallest of their caps.
     keys: Keys
 
     def seen_enough(self, shown: Sequence[Shown]) -> Keys:
@@ -88,12 +86,8 @@ class CappedBook:
         caps: dict[bytes, tuple[int, Sequence[FrequencyCap]]] = {}
         for placement in market:
             caps |= self._of_placement(placement)
-        windows = {cap.window for _, of_banner in caps.values() for cap in of_banner}
-        banners = CappedBanners(
-            caps,
-            tuple(window for window in Window if window in windows),
-            frozenset(key for key, _ in caps.values()),
-        )
+        every_cap = [(cap.window, cap.impressions_max) for _, some in caps.values() for cap in some]
+        banners = CappedBanners(caps, _least_of(every_cap), frozenset(key for key, _ in caps.values()))
         self._markets[key] = market, banners
         return banners
 
@@ -162,12 +156,12 @@ class FrequencyLook:
             self._task = None
 
     async def _look(self, asking: Sequence[tuple[str, CappedBanners, Then]]) -> None:
-        wanted = {banners.windows for _, banners, _ in asking}
-        windows = [window for window in Window if any(window in some for some in wanted)]
+        asked_of = {id(banners): banners for _, banners, _ in asking}
+        least = _least_of(caps for banners in asked_of.values() for caps in banners.least.items())
         self.looked_up += 1
         try:
             async with asyncio.timeout(LOOK_SECONDS_MAX):
-                found = await self._counts.of([user for user, _, _ in asking], windows, self._now())
+                found = await self._counts.of([user for user, _, _ in asking], least, self._now())
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for ever
             self.failures += 1
             self._away_until = asyncio.get_running_loop().time() + AWAY_SECONDS
@@ -186,6 +180,13 @@ class FrequencyLook:
             return NONE_SEEN
         self.withheld_unknown += 1
         return banners.keys
+
+
+def _least_of(caps: Iterable[tuple[Window, int]]) -> Least:
+    least: dict[Window, int] = {}
+    for window, times in caps:
+        least[window] = min(times, least.get(window, times))
+    return least
 
 
 def _is_same(one: Market, other: Market) -> bool:

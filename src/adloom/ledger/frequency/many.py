@@ -1,6 +1,6 @@
 """Reading how often many users were shown banners, in one round trip to Valkey and one answer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple, cast
 
@@ -13,22 +13,30 @@ from adloom.runtime.valkey import Valkey, again_if_cut_off
 
 USERS_MAX: Final = 500  # Of one call: the server does nothing else meanwhile.
 
-# Packed, so that the driver has one text to read instead of thousands.
+# Packed, so that the driver has one text to read instead of thousands. What is below the least that matters in a
+# window is left out: most of what users have seen is.
 _READ: Final = """
 local prefix = 'adloom:frequency:' .. (redis.call('GET', KEYS[1]) or '0') .. ':'
 local windows = tonumber(ARGV[1])
 local found = {}
-for i = windows + 2, #ARGV do
-    for w = 2, windows + 1 do
-        local counted = redis.call('HGETALL', prefix .. ARGV[i] .. ARGV[w])
-        if #counted > 0 then found[#found + 1] = {i - windows - 2, w - 2, counted} end
+for i = 2 * windows + 2, #ARGV do
+    for w = 0, windows - 1 do
+        local counted = redis.call('HGETALL', prefix .. ARGV[i] .. ARGV[2 + 2 * w])
+        local least = tonumber(ARGV[3 + 2 * w])
+        for f = 2, #counted, 2 do
+            local times = tonumber(counted[f])
+            if times >= least then found[#found + 1] = {i - 2 * windows - 2, w, counted[f - 1], times} end
+        end
     end
 end
 return cmsgpack.pack(found)
 """
 
-# The place of a user, that of a window, and banners each with their number.
-_decode: Final = msgspec.msgpack.Decoder(list[tuple[int, int, list[str]]]).decode
+# The place of a user, that of a window, a banner, and how often it was shown.
+_decode: Final = msgspec.msgpack.Decoder(list[tuple[int, int, str, int]]).decode
+
+# By window, how often a banner was shown at least for anybody to care.
+Least = Mapping[Window, int]
 
 
 class Shown(NamedTuple):
@@ -45,27 +53,23 @@ class FrequencyOfMany:
     def __init__(self, valkey: Valkey) -> None:
         self._read = valkey.register_script(_READ)
 
-    async def of(
-        self, users: Sequence[str], windows: Sequence[Window], now: datetime
-    ) -> dict[int, list[Shown]]:
-        """Tell all that is counted of users, in those of some windows that `now` lies in.
+    async def of(self, users: Sequence[str], least: Least, now: datetime) -> dict[int, list[Shown]]:
+        """Tell what users were shown at least so often, in those of some windows that `now` lies in.
 
-        The answer has their places; who is missing in it was shown nothing.
+        The answer has their places; of who is missing in it there is nothing to tell.
         """
         assert len(users) <= USERS_MAX, "a call has a bound"
-        if not windows:
+        if not least:
             return {}
         suffixes = {bucket.window: bucket.suffix for bucket in buckets_of(now)}
-        arguments = [len(windows), *(suffixes[window] for window in windows), *users]
+        arguments: list[str | int] = [len(least)]
+        for window, times in least.items():
+            arguments += (suffixes[window], times)
+        arguments += users
         with unavailable_when_away():
             answer = await again_if_cut_off(lambda: self._read([GENERATION], arguments))
+        windows = list(least)
         shown: dict[int, list[Shown]] = {}
-        for place, number, counted in _decode(cast("bytes", answer)):
-            window = windows[number]
-            shown.setdefault(place, []).extend(
-                [
-                    Shown(window, banner, int(times))
-                    for banner, times in zip(*[iter(counted)] * 2, strict=True)
-                ]
-            )
+        for place, number, banner, times in _decode(cast("bytes", answer)):
+            shown.setdefault(place, []).append(Shown(windows[number], banner, times))
         return shown
