@@ -8,6 +8,7 @@ import msgspec
 
 from adloom.core.ids import BannerId, CampaignId, WrittenId
 from adloom.core.money import Micros
+from adloom.delivery.auction.book import Bidder
 from adloom.delivery.auction.decide import Win
 from adloom.delivery.auction.request import NOBODY_WRITTEN
 from adloom.delivery.creative import token_terms_of
@@ -15,6 +16,8 @@ from adloom.delivery.encode import MillisecondStamp
 from adloom.delivery.index import Placement
 from adloom.ledger.served_entry import ServedEntry
 from adloom.ledger.token import TokenSigner, packed_charge
+
+GOODS_REMEMBERED_MAX: Final = 4_096
 
 _MICROS_A_STEP: Final = 100
 _STEPS_A_UNIT: Final = 10_000
@@ -38,9 +41,22 @@ class AdEncoder:
         self._impression = b'","impressionUrl":"%b/i/' % origin
         self._click = b'","clickUrl":"%b/c/' % origin
         self._stamp = MillisecondStamp()
+        self._known: dict[tuple[bytes, int, Micros, Micros, Micros], tuple[Bidder, Goods]] = {}
 
     def goods(self, win: Win, cost: Micros, placement: Placement) -> Goods:
-        """Prepare what offers of a win, at the price that they have, share."""
+        """Prepare what offers of a win, at the price that they have, share; readers of many kinds get the same."""
+        bidder = win.bidder
+        key = bidder.pair, bidder.placement_key, win.final, win.ecpm, cost
+        known = self._known.get(key)
+        if known is not None and known[0] is bidder:
+            return known[1]
+        if len(self._known) >= GOODS_REMEMBERED_MAX:
+            self._known.clear()
+        goods = self._prepared(win, cost, placement)
+        self._known[key] = bidder, goods
+        return goods
+
+    def _prepared(self, win: Win, cost: Micros, placement: Placement) -> Goods:
         bidder = win.bidder
         banner_id, campaign_id = UUID(bytes=bidder.pair[:16]), UUID(bytes=bidder.pair[16:])
         return Goods(
