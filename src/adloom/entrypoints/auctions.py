@@ -63,7 +63,7 @@ def make_auctions(  # noqa: PLR0913 - a composition root names them all
         when_away=Capped(wanted.frequency_when_away),
         without_user=Capped(wanted.frequency_without_user),
     )
-    teller = GatheringTeller(appender.tell)
+    teller = GatheringTeller(appender.tell_all)
     recorder = AuctionRecorder(
         teller.tell,
         SystemRandom(),

@@ -153,12 +153,18 @@ class LedgerAppender:
 
     def tell(self, entry: bytes) -> bool:
         """Append an event that nobody waits for; false when it was dropped, because there is no room."""
-        if self._is_closing or self._task is None or len(self._pending) >= self._pending_max:
-            self.dropped += 1
-            return False
-        self._pending.append((entry, None, None))
-        self._arrived.set()
-        return True
+        return self.tell_all((entry,)) == 1
+
+    def tell_all(self, entries: Sequence[bytes]) -> int:
+        """Append events that nobody waits for, in order; how many there is room for. The others are dropped."""
+        is_open = self._task is not None and not self._is_closing
+        room = max(0, self._pending_max - len(self._pending)) if is_open else 0
+        taken = entries[:room]
+        self.dropped += len(entries) - len(taken)
+        if taken:
+            self._pending.extend([(entry, None, None) for entry in taken])
+            self._arrived.set()
+        return len(taken)
 
     def _admitted(self, count: int) -> asyncio.AbstractEventLoop:
         if self._is_closing or self._task is None:

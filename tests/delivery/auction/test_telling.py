@@ -11,7 +11,7 @@ pytestmark = pytest.mark.anyio
 
 async def test_entries_are_told_together_and_in_order() -> None:
     told: list[bytes] = []
-    teller = GatheringTeller(told.append, seconds=0.01)
+    teller = GatheringTeller(told.extend, seconds=0.01)
 
     teller.tell(b"one")
     teller.tell(b"two")
@@ -23,7 +23,7 @@ async def test_entries_are_told_together_and_in_order() -> None:
 
 async def test_at_the_end_nothing_is_left() -> None:
     told: list[bytes] = []
-    teller = GatheringTeller(told.append, seconds=60)
+    teller = GatheringTeller(told.extend, seconds=60)
 
     teller.tell(b"one")
     teller.flush()

@@ -152,7 +152,7 @@ def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
         encoder=AdEncoder(TokenKeys(SECRET).signer, public_url="https://ads.example"),
         frequency=FrequencyLook(FrequencyOfMany(valkey), clock),
         recorder=AuctionRecorder(
-            GatheringTeller(appender.tell).tell,
+            GatheringTeller(appender.tell_all).tell,
             SystemRandom(),
             sample_rate=1.0,
             bytes_per_second=AUCTION_RECORD_BYTES_PER_SECOND,

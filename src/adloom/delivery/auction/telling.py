@@ -1,19 +1,19 @@
 """Telling the ledger in groups of what nobody waits for: a group costs nearly as much as one."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 GATHER_SECONDS: Final = 0.02  # A crash loses no more than that.
 
-Tell = Callable[[bytes], object]
+TellAll = Callable[[Sequence[bytes]], object]
 
 
 class GatheringTeller:
     """Keeps entries for a moment, and tells them together."""
 
-    def __init__(self, tell: Tell, *, seconds: float = GATHER_SECONDS) -> None:
-        self._tell = tell
+    def __init__(self, tell_all: TellAll, *, seconds: float = GATHER_SECONDS) -> None:
+        self._tell_all = tell_all
         self._seconds = seconds
         self._entries: list[bytes] = []
 
@@ -26,5 +26,5 @@ class GatheringTeller:
     def flush(self) -> None:
         """Tell all that is kept; at the end, while there is somebody to tell."""
         entries, self._entries = self._entries, []
-        for entry in entries:
-            self._tell(entry)
+        if entries:
+            self._tell_all(entries)
