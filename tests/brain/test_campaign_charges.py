@@ -3,14 +3,30 @@
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from adloom.brain.messages import CampaignExhausted, Confirms, DayTotal, Look, MoneyKind, SpendUpdate, Verdict
+from adloom.brain.messages import (
+    CampaignExhausted,
+    Confirms,
+    DayTotal,
+    Look,
+    MoneyKind,
+    SessionOver,
+    SpendUpdate,
+    Verdict,
+)
 from adloom.core.money import Micros, impression_cost, micros_from_paisa
 from adloom.pacing.budget_line import PacingStrategy
 from adloom.runtime.entities.entity import Persist, Record
-from tests.brain.builders import NOON, UNIT, CampaignBench, a_campaign, a_usage
+from tests.brain.builders import NOON, UNIT, CampaignBench, a_campaign, a_confirm, a_usage
 
 HALF_A_SECOND = timedelta(milliseconds=500)
+
+
+def confirms_of(leases: st.SearchStrategy[int]) -> "st.SearchStrategy[list[tuple[int, int, int, int]]]":
+    """The lease, second, price and number of each offer."""
+    return st.lists(st.tuples(leases, st.integers(0, 4), st.integers(1, 2), st.integers(1, 15)), max_size=19)
 
 
 def a_bench(offers: int, **config: object) -> tuple[CampaignBench, int]:
@@ -66,6 +82,47 @@ def test_confirms_at_one_touch_are_charged_as_those_of_many() -> None:
 
     assert together.rows == apart.rows
     assert together.charged == 25 * UNIT
+    assert together.state == apart.state
+
+
+@given(
+    given=st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4)), max_size=3),
+    shown=st.one_of(confirms_of(st.integers(1, 2)), confirms_of(st.integers(0, 3))),
+    is_over=st.booleans(),
+)
+def test_whatever_is_held_is_charged_together_as_one_by_one(
+    given: list[tuple[int, int]], shown: list[tuple[int, int, int, int]], *, is_over: bool
+) -> None:
+    def bench() -> CampaignBench:
+        """A campaign with two leases, of which one has reported some offers, and may have lost its process."""
+        bench = CampaignBench(a_campaign(daily_budget=Micros(20 * UNIT)))
+        first = bench.answered(want=Micros(5 * UNIT)).lease
+        bench.answered(session=2, want=Micros(5 * UNIT))
+        reported = tuple((bench.second + at, amount * UNIT) for at, amount in dict(given).items())
+        bench.take(a_usage(report=2, lease=first, given=reported, want=Micros(0)))
+        if is_over:
+            bench.take(SessionOver(session=1, second=bench.second + 3))
+        return bench
+
+    together, apart = bench(), bench()
+    leases = [0, *together.state.leases, 99]
+    confirms = [
+        a_confirm(
+            number,
+            lease=leases[lease % len(leases)],
+            second=together.second + at,
+            amount=Micros(units * UNIT),
+        )
+        for lease, at, units, number in shown
+    ]
+
+    together.take(Confirms(tuple(confirms)))
+    for confirm in confirms:
+        apart.take(confirm)
+    for one in (together, apart):
+        one.wait(1)
+
+    assert together.rows == apart.rows
     assert together.state == apart.state
 
 

@@ -298,14 +298,14 @@ def charging(
 
 
 async def test_where_one_charge_is_not_known_to_be_kept_the_whole_batch_comes_again(house: House) -> None:
-    await house.happened(*(seen(number) for number in range(1, 42)))
+    await house.happened(*(seen(number) for number in range(1, 102)))
     host = Failing()
 
     with pytest.raises(UnavailableError, match="2 of 3"):
         await house.fold(charging(house, host))
 
     assert await house.charges.cursor() == "0-0"
-    assert [len(together.confirms) for together in host.taken] == [20, 20, 1]
+    assert [len(together.confirms) for together in host.taken] == [50, 50, 1]
 
 
 async def test_a_full_mailbox_is_waited_for(house: House) -> None:

@@ -1,7 +1,7 @@
 """Offers that were confirmed lately: what is said to be new is new, and of the rest the money ledger is asked."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
-from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,13 +11,12 @@ from adloom.brain.seen import (
     CACHE_LIFE,
     ERROR_RATE,
     OFFERS_MAX,
-    Novelty,
     Offer,
     SeenOffers,
 )
 from tests.brain.builders import NOON, SECOND
 
-NEW, MAYBE = Novelty.CERTAINLY_NEW, Novelty.MAYBE_SEEN
+NEW, MAYBE = False, True
 START = NOON - timedelta(hours=1)
 
 
@@ -29,8 +28,8 @@ class ExactFilter(set[Offer]):
         self.size = size
         assert error_rate == 0.0001
 
-    def add(self, key: Offer, /) -> None:
-        super().add(key)
+    def update(self, keys: Iterable[Offer], /) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - one set of keys
+        super().update(keys)
         assert len(self) <= self.size
 
 
@@ -39,18 +38,18 @@ def some_offers(start: datetime = START) -> SeenOffers:
 
 
 def an_offer(number: int) -> Offer:
-    return UUID(int=number), 0
+    return number, 0
 
 
-def judged(offers: SeenOffers, number: int, made_at: datetime, now: datetime) -> Novelty:
-    return offers.judge(an_offer(number), second=int(made_at.timestamp()), now=now)
+def judged(offers: SeenOffers, number: int, made_at: datetime, now: datetime) -> bool:
+    return an_offer(number) in offers.maybe_seen({an_offer(number): int(made_at.timestamp())}, now=now)
 
 
 def test_an_offer_is_new_once() -> None:
     offers = some_offers()
     assert judged(offers, 1, NOON, NOON) is NEW
 
-    offers.note(an_offer(1), now=NOON)
+    offers.note([an_offer(1)], now=NOON)
 
     assert judged(offers, 1, NOON, NOON + SECOND) is MAYBE
     assert judged(offers, 2, NOON, NOON + SECOND) is NEW
@@ -58,9 +57,9 @@ def test_an_offer_is_new_once() -> None:
 
 def test_another_slot_is_another_offer() -> None:
     offers = some_offers()
-    offers.note((UUID(int=1), 0), now=NOON)
+    offers.note([(1, 0)], now=NOON)
 
-    assert offers.judge((UUID(int=1), 1), second=int(NOON.timestamp()), now=NOON) is NEW
+    assert not offers.maybe_seen({(1, 1): int(NOON.timestamp())}, now=NOON)
 
 
 def test_who_has_just_begun_knows_nothing_of_what_was_before() -> None:
@@ -73,7 +72,7 @@ def test_who_has_just_begun_knows_nothing_of_what_was_before() -> None:
 
 def test_after_five_minutes_the_filter_remembers_what_the_cache_has_forgotten() -> None:
     offers = some_offers()
-    offers.note(an_offer(1), now=NOON)
+    offers.note([an_offer(1)], now=NOON)
     later = NOON + CACHE_LIFE
 
     assert judged(offers, 2, NOON, later) is NEW, "old, and not in the filter"
@@ -83,7 +82,7 @@ def test_after_five_minutes_the_filter_remembers_what_the_cache_has_forgotten() 
 
 def test_what_is_asked_for_stays_in_the_cache() -> None:
     offers = some_offers()
-    offers.note(an_offer(1), now=NOON)
+    offers.note([an_offer(1)], now=NOON)
 
     judged(offers, 1, NOON, NOON + CACHE_LIFE - SECOND)
     judged(offers, 2, NOON, NOON + CACHE_LIFE)
@@ -94,8 +93,7 @@ def test_what_is_asked_for_stays_in_the_cache() -> None:
 def test_the_cache_has_a_bound() -> None:
     offers = some_offers()
 
-    for number in range(OFFERS_MAX + 10):
-        offers.note(an_offer(number), now=NOON)
+    offers.note([an_offer(number) for number in range(OFFERS_MAX + 10)], now=NOON)
 
     assert len(offers) == OFFERS_MAX
     assert judged(offers, 0, NOON, NOON) is MAYBE
@@ -104,7 +102,7 @@ def test_the_cache_has_a_bound() -> None:
 def test_a_full_filter_makes_room_for_another_and_what_only_the_oldest_knew_may_have_been_seen() -> None:
     offers = some_offers()
     for number in range(2 * 50_000 + 1):
-        offers.note(an_offer(number), now=NOON + number * SECOND / 100)
+        offers.note([an_offer(number)], now=NOON + number * SECOND / 100)
     later = NOON + timedelta(hours=1)
 
     assert judged(offers, 10**6, NOON, later) is MAYBE, "from the time of the filter that is gone"
@@ -124,7 +122,7 @@ def test_what_is_said_to_be_new_is_new(data: st.DataObject) -> None:
         if judged(offers, number, made_at, now) is NEW:
             assert number not in confirmed
         confirmed.add(number)
-        offers.note(an_offer(number), now=now)
+        offers.note([an_offer(number)], now=now)
 
 
 def test_the_sizes_are_those_of_the_seed() -> None:

@@ -1,5 +1,6 @@
 """A campaign's charges: holds that were confirmed, and how they become durable."""
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -18,7 +19,40 @@ from adloom.runtime.entities.entity import Effect, Persist, Record
 FLUSH_EVENTS_MAX: Final = 20
 FLUSH_AFTER: Final = timedelta(milliseconds=500)
 
+# Looked up once: an enumeration finds its members anew each time.
+_CHARGE: Final = MoneyKind.CHARGE
+
 _changed = msgspec.structs.replace
+
+
+def all_confirmed(
+    state: CampaignState, confirms: Sequence[Confirm], now: datetime, effects: list[Effect]
+) -> CampaignState:
+    """Turn holds into charges: by their sums where all of them are held, which comes to the same as one by one."""
+    new = _unbuffered(state, confirms)
+    if not new:
+        return state
+    leases = _charged_together(state, new)
+    if leases is None:
+        for confirm in new:
+            state = confirmed(state, confirm, now, effects)
+        return state
+    rows = [_charge(state, _CHARGE, confirm, leases[confirm.lease], now) for confirm in new]
+    amounts = {number: lease.charged - state.leases[number].charged for number, lease in leases.items()}
+    by_day = dict(state.spent_by_day)
+    for number, amount in amounts.items():
+        by_day[leases[number].day] = by_day.get(leases[number].day, 0) + amount
+    of_window = sum(amount for number, amount in amounts.items() if leases[number].window == state.window)
+    state = _changed(
+        state,
+        buffer=(*state.buffer, *rows),
+        flush_at=state.flush_at or now + FLUSH_AFTER,
+        leases={**state.leases, **leases},
+        spent_total=Micros(state.spent_total + sum(amounts.values())),
+        spent_by_day=by_day,
+        spent_window=Micros(state.spent_window + of_window),
+    )
+    return flushed_when_due(state, now, effects)
 
 
 def confirmed(state: CampaignState, confirm: Confirm, now: datetime, effects: list[Effect]) -> CampaignState:
@@ -26,7 +60,7 @@ def confirmed(state: CampaignState, confirm: Confirm, now: datetime, effects: li
     if _is_buffered(state, confirm):
         return state
     lease = _covering(state, confirm)
-    kind = MoneyKind.CHARGE
+    kind = _CHARGE
     if lease is None and not _is_affordable(state, confirm.amount, now):
         kind = MoneyKind.UNBILLED
     row = _charge(state, kind, confirm, lease, now)
@@ -34,7 +68,7 @@ def confirmed(state: CampaignState, confirm: Confirm, now: datetime, effects: li
         state,
         buffer=(*state.buffer, row),
         flush_at=state.flush_at or now + FLUSH_AFTER,
-        **(_spent(state, row, lease) if kind is MoneyKind.CHARGE else {}),
+        **(_spent(state, row, lease) if kind is _CHARGE else {}),
     )
     return flushed_when_due(state, now, effects)
 
@@ -61,8 +95,8 @@ def flushed(state: CampaignState, effects: list[Effect]) -> CampaignState:
         return state
     assert state.config is not None
     campaign_id = state.config.campaign_id
-    effects += [Record(row) for row in state.buffer]
-    days = {row.day for row in state.buffer if row.kind is MoneyKind.CHARGE}
+    effects += map(Record, state.buffer)
+    days = {row.day for row in state.buffer if row.kind is _CHARGE}
     effects += [
         Record(DayTotal(kind=CAMPAIGN, id=campaign_id, day=day, spent=Micros(state.spent_by_day[day])))
         for day in sorted(days)
@@ -81,12 +115,41 @@ def _is_buffered(state: CampaignState, confirm: Confirm) -> bool:
     return False
 
 
+def _unbuffered(state: CampaignState, confirms: Sequence[Confirm]) -> Sequence[Confirm]:
+    """Leave out offers whose charges are buffered, and those that are said twice."""
+    known = {(row.request_id.int, row.slot) for row in state.buffer if row.request_id is not None}
+    new: dict[tuple[int, int], Confirm] = {}
+    for confirm in confirms:
+        new.setdefault((confirm.request_id.int, confirm.slot), confirm)
+    return [confirm for offer, confirm in new.items() if offer not in known]
+
+
+def _charged_together(state: CampaignState, confirms: Sequence[Confirm]) -> Mapping[int, Lease] | None:
+    """Charge what each second of each lease comes to, and give the leases; None where one does not cover all."""
+    sums: dict[tuple[int, int], int] = {}
+    for confirm in confirms:
+        key = confirm.lease, confirm.second
+        sums[key] = sums.get(key, 0) + confirm.amount
+    leases: dict[int, Lease] = {}
+    for (number, second), amount in sums.items():
+        lease = leases.get(number) or state.leases.get(number)
+        if lease is None or not _is_covered(state, lease, second, Micros(amount)):
+            return None
+        leases[number] = lease.charged_at(second, Micros(amount))
+    return leases
+
+
 def _covering(state: CampaignState, confirm: Confirm) -> Lease | None:
     """Find the lease in which the offer is still held."""
     lease = state.leases.get(confirm.lease)
-    if lease is None or lease.is_over(confirm.second, released_until=state.released_until):
+    if lease is None or not _is_covered(state, lease, confirm.second, confirm.amount):
         return None
-    return lease if lease.covers(confirm.second, confirm.amount) else None
+    return lease
+
+
+def _is_covered(state: CampaignState, lease: Lease, second: int, amount: Micros) -> bool:
+    is_over = lease.is_over(second, released_until=state.released_until)
+    return not is_over and lease.covers(second, amount)
 
 
 def _is_affordable(state: CampaignState, amount: Micros, now: datetime) -> bool:

@@ -10,7 +10,13 @@ from typing import assert_never
 import msgspec
 
 from adloom.brain.campaign import NOTHING, CampaignState, day_at, today_of
-from adloom.brain.campaign_charges import confirmed, flushed, flushed_and_said, flushed_when_due
+from adloom.brain.campaign_charges import (
+    all_confirmed,
+    confirmed,
+    flushed,
+    flushed_and_said,
+    flushed_when_due,
+)
 from adloom.brain.campaign_leases import (
     IDLE_SECONDS,
     recalled,
@@ -88,9 +94,7 @@ def _taken(  # noqa: C901, PLR0911 - one a message
         case Confirm():
             return confirmed(state, message, now, effects)
         case Confirms(confirms=confirms):
-            for confirm in confirms:
-                state = confirmed(state, confirm, now, effects)
-            return state
+            return all_confirmed(state, confirms, now, effects)
         case Usage():
             return used(state, message, now, effects)
         case SessionOver():

@@ -1,19 +1,22 @@
 """Which events cost something, and what they confirm: pure."""
 
-from typing import TypeAlias
+from typing import Final
 
 from adloom.brain.messages import ChargeKind, Confirm
+from adloom.brain.seen import Offer
 from adloom.ledger.event import Click, Event, Happening, Impression
 from adloom.ledger.followers.counted import Counted
 
-# An offer: its request, as the number that its id is, and which of the request's slots.
-Offer: TypeAlias = tuple[int, int]
+EVENTS: Final = (Impression, Click)
+# Looked up once: an enumeration finds its members anew each time.
+_IMPRESSION: Final = ChargeKind.IMPRESSION
+_CLICK: Final = ChargeKind.CLICK
 
 
 def may_cost(happening: Happening) -> bool:
     """Tell whether an event is of an offer that costs something; what confirms it is another question."""
     return (
-        isinstance(happening, Impression | Click)
+        isinstance(happening, EVENTS)
         and happening.charge > 0
         and happening.request_id is not None
         and happening.slot is not None
@@ -24,27 +27,27 @@ def may_cost(happening: Happening) -> bool:
 def confirm_of(counted: Counted) -> Confirm | None:
     """Tell what an event confirms that counted: nothing where it is not valid, or the offer waits for the other kind."""
     event = counted.happening
-    if not isinstance(event, Impression | Click) or not counted.is_valid:
+    if not isinstance(event, EVENTS) or not counted.is_valid:
         return None
-    kind = ChargeKind.IMPRESSION if isinstance(event, Impression) else ChargeKind.CLICK
-    return _confirm(event) if event.charged_by == kind else None
+    kind = _IMPRESSION if isinstance(event, Impression) else _CLICK
+    return _confirm(event, kind) if event.charged_by == kind else None
 
 
 def awaited_click(counted: Counted) -> Confirm | None:
     """Tell what a click would confirm that came before this impression, and was not valid without it."""
     event = counted.happening
-    if not isinstance(event, Impression) or event.charged_by != ChargeKind.CLICK:
+    if not isinstance(event, Impression) or event.charged_by != _CLICK:
         return None
-    return _confirm(event)
+    return _confirm(event, _CLICK)
 
 
-def _confirm(event: Event) -> Confirm:
+def _confirm(event: Event, kind: ChargeKind) -> Confirm:
     assert event.request_id is not None
     assert event.slot is not None
     return Confirm(
         request_id=event.request_id,
         slot=event.slot,
-        kind=ChargeKind(event.charged_by),
+        kind=kind,
         lease=event.lease,
         second=event.offered_at,
         amount=event.charge,

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import asyncpg
 
-from adloom.brain.charge import Offer
+from adloom.brain.seen import Offer
 from adloom.core.errors import UnavailableError
 from adloom.ledger.event import OCCURRED_AGE_MAX
 from adloom.ledger.ports import CursorMovedError, UnfoldableError

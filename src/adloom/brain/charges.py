@@ -14,16 +14,14 @@ from contextlib import suppress
 from typing import Final, Protocol, TypeAlias
 from uuid import UUID
 
-from adloom.brain.campaign_charges import FLUSH_EVENTS_MAX
-from adloom.brain.charge import Offer, awaited_click, confirm_of, may_cost, offer_of
+from adloom.brain.charge import EVENTS, awaited_click, confirm_of, may_cost, offer_of
 from adloom.brain.charge_store import ChargeStore
 from adloom.brain.messages import Confirm, Confirms, Look
 from adloom.brain.offer_filter import OfferFilter
 from adloom.brain.ports import Host
-from adloom.brain.seen import Novelty, SeenOffers
+from adloom.brain.seen import Offer, SeenOffers
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
-from adloom.ledger.event import Click, Impression
 from adloom.ledger.followers.counted import CountedLookup
 from adloom.ledger.ports import CursorMovedError, Folded, Record
 from adloom.runtime.entities.entity import Address
@@ -32,11 +30,14 @@ from adloom.runtime.entities.mailboxes import MailboxFullError
 CHARGES: Final = "charges"
 # Campaigns gather charges for half a second before they write them, so a batch takes at least that long.
 BATCH_MAX: Final = 20_000
+CONFIRMS_MAX: Final = 50  # In one message: while a campaign takes it, everybody else waits.
 ROOM_SECONDS: Final = 0.005  # Until a host has taken some of what waits.
 ROOM_SECONDS_MAX: Final = 10.0
 LOOK_SECONDS: Final = 2.0  # Charges are kept within half a second, unless a clock was set back meanwhile.
 
 ByOffer: TypeAlias = dict[Offer, tuple[UUID, Confirm]]
+# By the number that a campaign's id is: those are told apart much faster.
+ByCampaign: TypeAlias = dict[int, tuple[UUID, list[Confirm]]]
 
 
 class Whereabouts(Protocol):
@@ -105,7 +106,7 @@ class ChargesProjection:
         awaited: ByOffer = {}
         for counted in await self._lookup.counted(records):
             event = counted.happening
-            if not isinstance(event, Impression | Click) or (campaign_id := event.campaign_id) is None:
+            if not isinstance(event, EVENTS) or (campaign_id := event.campaign_id) is None:
                 continue
             if (confirm := confirm_of(counted)) is not None:
                 found.setdefault(offer_of(confirm), (campaign_id, confirm))
@@ -120,20 +121,20 @@ class ChargesProjection:
 
     async def _confirm(self, confirms: ByOffer) -> Folded:
         charged = await self._store.charged(asked) if (asked := self._maybe_seen(confirms)) else set[Offer]()
-        new = [one for offer, one in confirms.items() if offer not in charged]
-        addresses = await self._whereabouts.addresses({campaign_id for campaign_id, _ in new})
-        known = [(addresses[campaign_id], one) for campaign_id, one in new if campaign_id in addresses]
+        new = {offer: one for offer, one in confirms.items() if offer not in charged} if charged else confirms
+        together = _by_campaign(new.values())
+        addresses = await self._whereabouts.addresses([campaign_id for campaign_id, _ in together.values()])
+        known = [(addresses[one], its) for one, its in together.values() if one in addresses]
+        # Before they are sent: who may have been told is asked about the next time.
+        self._seen().note(new, now=self._clock.now())
         await self._make_durable(known)
-        return Folded(counted=len(known), repeated=len(charged), dropped=len(new) - len(known))
+        counted = sum(len(its) for _, its in known)
+        return Folded(counted=counted, repeated=len(charged), dropped=len(new) - counted)
 
     def _maybe_seen(self, confirms: ByOffer) -> set[Offer]:
         """Tell which offers may be in the money ledger already."""
-        seen, now = self._seen(), self._clock.now()
-        maybe = {
-            offer
-            for offer, (_, one) in confirms.items()
-            if seen.judge(offer, second=one.second, now=now) is Novelty.MAYBE_SEEN
-        }
+        seconds = {offer: one.second for offer, (_, one) in confirms.items()}
+        maybe = self._seen().maybe_seen(seconds, now=self._clock.now())
         self.certainly_new += len(confirms) - len(maybe)
         return maybe
 
@@ -144,13 +145,10 @@ class ChargesProjection:
             self._memory = turn, SeenOffers(OfferFilter, now=self._clock.now())
         return self._memory[1]
 
-    async def _make_durable(self, confirms: Iterable[tuple[Address, Confirm]]) -> None:
+    async def _make_durable(self, confirms: Iterable[tuple[Address, Sequence[Confirm]]]) -> None:
         kept: list[tuple[asyncio.Future[None], Address]] = []
-        seen, now = self._seen(), self._clock.now()
         try:
-            for address, together in _by_campaign(confirms):
-                for confirm in together.confirms:
-                    seen.note(offer_of(confirm), now=now)
+            for address, together in _messages(confirms):
                 try:
                     future = self._host.durable(address, together)
                 except MailboxFullError:
@@ -192,11 +190,18 @@ class ChargesProjection:
                     raise
 
 
-def _by_campaign(confirms: Iterable[tuple[Address, Confirm]]) -> Iterator[tuple[Address, Confirms]]:
+def _by_campaign(confirms: Iterable[tuple[UUID, Confirm]]) -> ByCampaign:
     """Put together what one campaign writes at once: a touch for each took a fifth of the worker's time."""
-    found: dict[Address, list[Confirm]] = {}
-    for address, confirm in confirms:
-        found.setdefault(address, []).append(confirm)
-    for address, its in found.items():
-        for start in range(0, len(its), FLUSH_EVENTS_MAX):
-            yield address, Confirms(tuple(its[start : start + FLUSH_EVENTS_MAX]))
+    found: ByCampaign = {}
+    for campaign_id, confirm in confirms:
+        if (its := found.get(campaign_id.int)) is None:
+            found[campaign_id.int] = campaign_id, [confirm]
+        else:
+            its[1].append(confirm)
+    return found
+
+
+def _messages(confirms: Iterable[tuple[Address, Sequence[Confirm]]]) -> Iterator[tuple[Address, Confirms]]:
+    for address, its in confirms:
+        for start in range(0, len(its), CONFIRMS_MAX):
+            yield address, Confirms(tuple(its[start : start + CONFIRMS_MAX]))

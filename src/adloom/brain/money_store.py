@@ -11,14 +11,18 @@ from typing import Final, TypeAlias
 from uuid import UUID
 
 import msgspec
+from msgspec.structs import astuple
 
 from adloom.brain.messages import DayTotal, MoneyKind, MoneyRow
 from adloom.runtime.postgres import Connection
 
+# In the order of a row's fields.
 COLUMNS: Final = (
     *("kind", "campaign_id", "advertiser_id", "day", "budget_window", "amount_micros", "at", "lease"),
     *("second", "request_id", "slot", "confirmed_by", "banner_id", "placement_id"),
 )
+# Looked up once: an enumeration finds its members anew each time.
+_CHARGE: Final = MoneyKind.CHARGE
 # What was spent is told whole, so that saying it twice changes nothing.
 SET_TOTALS: Final = """
     INSERT INTO spend_days AS it (kind, id, day, spent_micros)
@@ -65,16 +69,17 @@ class MoneyWriter:
                 totals[record.kind, record.id, record.day.toordinal()] = record
             else:
                 raise TypeError(f"No table takes a {type(record).__name__}.")
+        charges = [row for row in rows if row.kind is _CHARGE]
         if rows:
             await connection.copy_records_to_table(
-                "money_entries", records=map(_values, rows), columns=COLUMNS
+                "money_entries", records=map(astuple, rows), columns=COLUMNS
             )
-            await _add_hours(connection, rows)
+            await _add_hours(connection, charges)
         if totals:
             await _set_totals(connection, totals)
-        for kind, count in Counter(row.kind for row in rows).items():
-            self.rows[kind.value] += count
-        self.charged_micros += sum(row.amount for row in rows if row.kind is MoneyKind.CHARGE)
+        self.rows[_CHARGE.value] += len(charges)
+        self.rows.update(row.kind.value for row in rows if row.kind is not _CHARGE)
+        self.charged_micros += sum(row.amount for row in charges)
 
 
 async def _set_totals(connection: Connection, totals: dict[tuple[str, UUID, int], DayTotal]) -> None:
@@ -89,11 +94,11 @@ async def _set_totals(connection: Connection, totals: dict[tuple[str, UUID, int]
     )
 
 
-async def _add_hours(connection: Connection, rows: Iterable[MoneyRow]) -> None:
+async def _add_hours(connection: Connection, charges: Iterable[MoneyRow]) -> None:
     found: dict[_HourKey, list[int]] = {}
     hours: dict[datetime, datetime] = {}  # Rows that are written together were made at few moments.
-    for row in rows:
-        if row.kind is not MoneyKind.CHARGE or row.banner_id is None or row.placement_id is None:
+    for row in charges:
+        if row.banner_id is None or row.placement_id is None:
             continue
         if (hour := hours.get(row.at)) is None:
             hour = hours[row.at] = row.at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
@@ -113,23 +118,3 @@ async def _add_hours(connection: Connection, rows: Iterable[MoneyRow]) -> None:
             [charges for charges, _ in found.values()],
             [spent for _, spent in found.values()],
         )
-
-
-def _values(row: MoneyRow) -> tuple[object, ...]:
-    """Give a row in the order of the columns."""
-    return (
-        row.kind,
-        row.campaign_id,
-        row.advertiser_id,
-        row.day,
-        row.window,
-        row.amount,
-        row.at,
-        row.lease,
-        row.second,
-        row.request_id,
-        row.slot,
-        row.confirmed_by,
-        row.banner_id,
-        row.placement_id,
-    )

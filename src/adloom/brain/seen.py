@@ -10,9 +10,9 @@ old offer can be taken for a new one: the money ledger refuses it then, and the 
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime, timedelta
-from enum import StrEnum
+from itertools import islice
 from typing import Final, Protocol, TypeAlias
 
 OFFERS_MAX: Final = 50_000  # In the cache, and in a filter.
@@ -20,21 +20,15 @@ ERROR_RATE: Final = 0.0001  # Of a filter.
 CACHE_LIFE: Final = timedelta(minutes=5)
 AHEAD_SECONDS_MAX: Final = 2  # A process's clock, of ours.
 
-Offer: TypeAlias = tuple[Hashable, int]  # Request id, which is told apart faster as a number, and slot.
-
-
-class Novelty(StrEnum):
-    """What is known of an offer without asking the money ledger."""
-
-    CERTAINLY_NEW = "certainly_new"
-    MAYBE_SEEN = "maybe_seen"
+# An offer: its request, as the number that its id is, and which of the request's slots.
+Offer: TypeAlias = tuple[int, int]
 
 
 class Filter(Protocol):
     """A Bloom filter: it may take a new key for an old one, and never an old one for a new one."""
 
-    def add(self, key: Offer, /) -> None:
-        """Remember a key."""
+    def update(self, keys: Iterable[Offer], /) -> None:
+        """Remember keys."""
         ...
 
     def __contains__(self, key: object, /) -> bool:
@@ -55,48 +49,54 @@ class SeenOffers:
         # From which second on each memory knows all offers: those of a second before may be missing.
         self._filter_since = self._older_since = self._cache_since = _complete_after(now)
         self._cache: OrderedDict[Offer, datetime] = OrderedDict()
-        self._forget_at = now + CACHE_LIFE  # Nothing in the cache is too old before.
 
     def __len__(self) -> int:
         """Tell how many offers the cache knows."""
         return len(self._cache)
 
-    def judge(self, offer: Offer, *, second: int, now: datetime) -> Novelty:
-        """Tell whether an offer of a second can have been confirmed before; asking keeps it in the cache."""
+    def maybe_seen(self, offers: Mapping[Offer, int], *, now: datetime) -> set[Offer]:
+        """Tell which offers, each of a second, can have been confirmed before; asking keeps them in the cache."""
         self._forget(now)
-        if offer in self._cache:
-            self._cache[offer] = now
-            self._cache.move_to_end(offer)
-            return Novelty.MAYBE_SEEN
-        if second >= self._cache_since:
-            return Novelty.CERTAINLY_NEW
-        is_known = second < self._older_since or offer in self._filter or offer in self._older
-        return Novelty.MAYBE_SEEN if is_known else Novelty.CERTAINLY_NEW
+        cache, since, found = self._cache, self._cache_since, set[Offer]()
+        for offer, second in offers.items():
+            if offer in cache:
+                cache[offer] = now
+                cache.move_to_end(offer)
+                found.add(offer)
+            elif second < since and self._may_be_older(offer, second):
+                found.add(offer)
+        return found
 
-    def note(self, offer: Offer, *, now: datetime) -> None:
-        """Remember that an offer is confirmed, as soon as it is sent on its way."""
-        if self._in_filter >= self._offers_max:
-            self._older, self._older_since = self._filter, self._filter_since
-            self._filter, self._in_filter = self._new_filter(self._offers_max, ERROR_RATE), 0
-            self._filter_since = _complete_after(now)
-        self._filter.add(offer)
-        self._in_filter += 1
-        self._cache[offer] = now
-        self._cache.move_to_end(offer)
+    def note(self, offers: Collection[Offer], *, now: datetime) -> None:
+        """Remember that offers are confirmed, as soon as they are sent on their way."""
+        left = iter(offers)
+        while part := list(islice(left, self._offers_max - self._in_filter)):
+            self._filter.update(part)
+            self._in_filter += len(part)
+            if self._in_filter >= self._offers_max:
+                self._older, self._older_since = self._filter, self._filter_since
+                self._filter, self._in_filter = self._new_filter(self._offers_max, ERROR_RATE), 0
+                self._filter_since = _complete_after(now)
+        cache = self._cache
+        for offer in offers:
+            cache[offer] = now
+            cache.move_to_end(offer)
         self._forget(now)
+
+    def _may_be_older(self, offer: Offer, second: int) -> bool:
+        return second < self._older_since or offer in self._filter or offer in self._older
 
     def _forget(self, now: datetime) -> None:
         """Drop from the cache what was not asked for lately, and what is too much."""
-        if now < self._forget_at and len(self._cache) <= self._offers_max:
-            return
-        self._forget_at = now + CACHE_LIFE
-        while self._cache:
-            offer, at = next(iter(self._cache.items()))
-            if at + CACHE_LIFE > now and len(self._cache) <= self._offers_max:
-                self._forget_at = at + CACHE_LIFE
-                return
-            del self._cache[offer]
-            self._cache_since = max(self._cache_since, _complete_after(at))
+        cache = self._cache
+        last: datetime | None = None
+        surplus = len(cache) - self._offers_max
+        while cache and (surplus > 0 or next(iter(cache.values())) + CACHE_LIFE <= now):
+            _, at = cache.popitem(last=False)
+            surplus -= 1
+            if at is not last:  # Those that were noted together are of one moment.
+                last = at
+                self._cache_since = max(self._cache_since, _complete_after(at))
 
 
 def _complete_after(moment: datetime) -> int:
