@@ -10,9 +10,9 @@ import pytest
 from adloom.brain import campaign_step
 from adloom.brain.addresses import CAMPAIGN
 from adloom.brain.campaign import CampaignState, new_campaign
-from adloom.brain.charge import Offer
 from adloom.brain.kinds import advertisers, all_kinds
 from adloom.brain.messages import CampaignMessage, ConfigureCampaign, Look, Usage
+from adloom.brain.seen import Offer
 from adloom.core.chance import Chance
 from adloom.core.money import Micros
 from adloom.runtime.entities.entity import Stepped

@@ -12,8 +12,8 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.brain.charge import Offer
 from adloom.brain.messages import DayTotal, MoneyRow
+from adloom.brain.seen import Offer
 from adloom.core.errors import UnavailableError
 from adloom.ledger.stream import BEGINNING
 from adloom.runtime.entities.entity import Address

@@ -18,9 +18,9 @@ from adloom.brain.advertiser import AdvertiserState
 from adloom.brain.advertiser_step import as_of as advertiser_as_of
 from adloom.brain.campaign import CampaignState
 from adloom.brain.campaign_step import as_of as campaign_as_of
-from adloom.brain.charge import Offer
 from adloom.brain.lease import Lease
 from adloom.brain.messages import MoneyKind, MoneyRow
+from adloom.brain.seen import Offer
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
 from adloom.delivery.auction.decide import Win

@@ -7,8 +7,8 @@ from uuid import UUID
 import msgspec
 
 from adloom.brain.catalog_store import BrainCatalog, CatalogRows
-from adloom.brain.charge import Offer
 from adloom.brain.charge_store import ChargeStore
+from adloom.brain.seen import Offer
 from adloom.brain.session_store import KnownSessions, SessionStore
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.ledger.followers.counted import Counted
