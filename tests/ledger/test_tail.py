@@ -1,13 +1,16 @@
-"""Entries that the first projection of a worker took are there for its followers, without a gap."""
+"""Entries that the first projection of a worker took and read are there for its followers, without a gap."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adloom.ledger.event import Impression, UnreadableEntryError, encoded
 from adloom.ledger.group import ValkeyGroup, lease_key
+from adloom.ledger.ports import Record
 from adloom.ledger.stream import BEGINNING, STREAM, Entry, ValkeyLedger
 from adloom.ledger.tail import Tail
 from adloom.runtime.valkey import Valkey
+from tests.ledger.builders import an_impression
 
 
 def entries(*numbers: int) -> list[Entry]:
@@ -59,6 +62,57 @@ def test_whatever_is_given_is_what_the_ledger_has_there(sizes: list[int], kept_m
         assert len(found) == min(5, last - asked)
 
 
+# --- what was read
+
+
+def an_entry(number: int, impression: Impression | None = None) -> Entry:
+    return Entry(f"{number}-0", encoded(impression or an_impression(correlation_id=f"c{number}")))
+
+
+def test_what_is_in_it_is_read_once() -> None:
+    tail = Tail()
+    tail.add(BEGINNING, [an_entry(number) for number in range(1, 6)])
+
+    first = tail.records(tail.after(BEGINNING, count_max=4))
+    second = tail.records(tail.after("2-0", count_max=10))
+
+    assert [record.entry_id for record in first] == ["1-0", "2-0", "3-0", "4-0"]
+    assert [record.entry_id for record in second] == ["3-0", "4-0", "5-0"]
+    assert [id(record) for record in second[:2]] == [id(record) for record in first[2:]]
+
+
+def test_an_id_that_was_given_again_is_read_again() -> None:
+    tail, other = Tail(), an_impression(correlation_id="another")
+    tail.add(BEGINNING, [an_entry(1)])
+    tail.records(tail.after(BEGINNING, count_max=1))
+
+    assert tail.records([an_entry(1, other)]) == [Record("1-0", other)]
+    tail.add(BEGINNING, [an_entry(1, other)])
+    assert tail.records(tail.after(BEGINNING, count_max=1)) == [Record("1-0", other)]
+
+
+@pytest.mark.parametrize("kept_max", [0, 1, 4, 10])
+def test_what_is_not_in_it_is_read_all_the_same(kept_max: int) -> None:
+    tail, some = Tail(kept_max=kept_max), [an_entry(number) for number in range(1, 9)]
+    expected = [Record(f"{number}-0", an_impression(correlation_id=f"c{number}")) for number in range(1, 9)]
+    tail.add(BEGINNING, some[:6])
+
+    assert tail.records(some) == expected
+    assert tail.records(some[:6]) == expected[:6]
+    assert tail.records(some[2:5]) == expected[2:5]
+    assert tail.records([]) == []
+
+
+def test_what_is_no_event_spoils_nothing_else() -> None:
+    tail = Tail()
+    tail.add(BEGINNING, [an_entry(1), Entry("2-0", b"\xc1"), an_entry(3)])
+
+    with pytest.raises(UnreadableEntryError):
+        tail.records(tail.after(BEGINNING, count_max=3))
+
+    assert tail.records(tail.after("2-0", count_max=3)) == [Record("3-0", an_impression(correlation_id="c3"))]
+
+
 # --- in a group
 
 
@@ -67,7 +121,7 @@ class House:
 
     def __init__(self, valkey: Valkey) -> None:
         self.valkey = valkey
-        tail = Tail()
+        self.tail = tail = Tail()
         self.first = ValkeyGroup(valkey, "first", consumer="w@h", incarnation="1", tail=tail, leads=True)
         self.second = ValkeyGroup(valkey, "second", consumer="w@h", incarnation="1", tail=tail)
 
@@ -127,3 +181,17 @@ async def test_a_follower_learns_that_another_is_the_owner_by_now(valkey: Valkey
     await valkey.set(lease_key("second"), "somebody else")
 
     assert await house.second.read(BEGINNING, until=None, count_max=10) is None
+
+
+async def test_where_the_first_is_elsewhere_a_follower_leaves_what_it_took_to_the_others(
+    valkey: Valkey,
+) -> None:
+    house = await House(valkey).begin(4)
+    third = ValkeyGroup(valkey, "third", consumer="w@h", incarnation="1", tail=house.tail)
+    assert await third.own()
+    taken = await house.second.read(BEGINNING, until=None, count_max=10)
+    assert taken is not None
+    reads = await house.reads()
+
+    assert await third.read(BEGINNING, until=taken[2].id, count_max=10) == taken[:3]
+    assert await house.reads() == reads

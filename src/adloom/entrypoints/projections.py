@@ -17,7 +17,6 @@ from adloom.ledger.known_names import KnownNames
 from adloom.ledger.learning import projection as learning
 from adloom.ledger.learning.store import LEARNING, LearningStore
 from adloom.ledger.projection import BATCH_MAX, Projection, ProjectionStore
-from adloom.ledger.readings import Readings
 from adloom.ledger.store import EVENT_TABLES, EventTables, all_cursors
 from adloom.ledger.tail import Tail
 from adloom.ledger.topics import publish
@@ -91,7 +90,7 @@ def projections(
 ) -> list[Projection]:
     """Make the projections that one worker runs."""
     made: dict[str, Projection] = {}
-    readings, tail = Readings(), Tail()
+    tail = Tail()
     for place in listed:
         group = _TurnGroup(
             place,
@@ -103,7 +102,7 @@ def projections(
         )
         follows = made[place.follows] if place.follows is not None else None
         made[place.name] = Projection(
-            place.name, group, place.store, follows=follows, readings=readings, batch_max=place.batch_max
+            place.name, group, place.store, follows=follows, tail=tail, batch_max=place.batch_max
         )
     return list(made.values())
 

@@ -185,6 +185,9 @@ class ValkeyGroup:
         count = allowed(self._ahead, until, count_max)
         given, self._ahead = self._ahead[:count], self._ahead[count:]
         self._given = given[-1].id if given else after
+        if given and not self._leads and self._tail.is_before(after):
+            # Whom we follow is in another process: so we are the first here.
+            self._tail.add(after, given)
         return given
 
     async def wait(self, after: str, *, seconds: float) -> None:

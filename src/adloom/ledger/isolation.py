@@ -21,9 +21,9 @@ from adloom.ledger.ports import (
     Record,
     UnfoldableError,
 )
-from adloom.ledger.readings import Readings
 from adloom.ledger.redelivery import Redelivery, redelivered, redelivery
 from adloom.ledger.stream import Entry
+from adloom.ledger.tail import Tail
 
 TRIES_MAX: Final = 5
 # Between two tries, doubling: 0.3 s for all of them, for as long the entries behind must wait.
@@ -63,14 +63,14 @@ class BatchFolder:
         store: ProjectionStore,
         *,
         is_follower: bool,
-        readings: Readings | None = None,
+        tail: Tail | None = None,
         try_again_seconds: float = TRY_AGAIN_SECONDS,
     ) -> None:
         self._projection = projection
         self._ledger = ledger
         self._store = store
         self._is_follower = is_follower
-        self._readings = readings or Readings(kept_max=0)
+        self._tail = tail or Tail(kept_max=0)
         self._try_again_seconds = try_again_seconds
         self.tally = Tally()
 
@@ -78,7 +78,7 @@ class BatchFolder:
         """Fold entries that follow the cursor `after`, and tell where it is then."""
         cursor = entries[-1].id
         try:
-            records = self._readings.records(entries)
+            records = self._tail.records(entries)
         except Exception:  # noqa: BLE001 - whatever a reader may raise over what is no event
             await self._fold_readable(entries, after=after)
             return cursor

@@ -23,7 +23,7 @@ from adloom.ledger.ports import (
     Record,
     UnfoldableError,
 )
-from adloom.ledger.readings import Readings
+from adloom.ledger.tail import Tail
 
 # The words of a projection are found here, wherever they had to be put.
 __all__ = (
@@ -78,7 +78,7 @@ class Projection:
         store: ProjectionStore,
         *,
         follows: "Projection | None" = None,
-        readings: Readings | None = None,
+        tail: Tail | None = None,
         batch_max: int = BATCH_MAX,
         pace_seconds: float = PACE_SECONDS,
         wait_seconds: float = WAIT_SECONDS,
@@ -100,7 +100,7 @@ class Projection:
             ledger,
             store,
             is_follower=follows is not None,
-            readings=readings,
+            tail=tail,
             try_again_seconds=try_again_seconds,
         )
         self._cursor: str | None = None  # As we have left it; None where somebody else may have moved it.

@@ -1,13 +1,17 @@
-"""The newest entries of the ledger, as the first projection of a worker took them, for those who follow it there."""
+"""The newest entries of the ledger, and what was read of them: the projections of a worker fold the same ones.
+
+The first of them takes entries from the ledger and reads them; those who follow it, each a little later, find both here.
+"""
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import islice
 from typing import Final
 
+from adloom.ledger.event import decoded
+from adloom.ledger.ports import Record
 from adloom.ledger.stream import Entry, entry_order
 
-KEPT_MAX: Final = 40_000  # Two of the largest batches: 16 MB of impressions.
+KEPT_MAX: Final = 40_000  # Two of the largest batches: 40 MB of impressions.
 
 
 class Tail:
@@ -16,30 +20,63 @@ class Tail:
     def __init__(self, *, kept_max: int = KEPT_MAX) -> None:
         self._kept_max = kept_max
         self._entries: list[Entry] = []
+        self._records: list[Record | None] = []  # Of each entry, once it was read.
         self._before = ""  # The entry before the first of them.
 
     def add(self, after: str, entries: Sequence[Entry]) -> None:
         """Keep entries that follow another."""
         if not self._entries or self._entries[-1].id != after:
-            self._entries, self._before = [], after
+            self._entries, self._records, self._before = [], [], after
         self._entries.extend(entries)
+        self._records.extend([None] * len(entries))
         if len(self._entries) > self._kept_max:
             gone = len(self._entries) - self._kept_max // 2
             self._before = self._entries[gone - 1].id
-            del self._entries[:gone]
+            del self._entries[:gone], self._records[:gone]
 
     def after(self, entry_id: str, *, count_max: int) -> list[Entry]:
         """Give what follows an entry; nothing where that is not known here."""
         entries = self._entries
         if not entries:
             return []
-        if entry_id == self._before:
-            start = 0
-        else:
-            start = bisect_right(entries, entry_order(entry_id), key=_order)
-            if start == 0 or entries[start - 1].id != entry_id:
-                return []  # What lies between it and the first of ours is not known.
-        return list(islice(entries, start, start + count_max))
+        start = 0 if entry_id == self._before else self._place_after(entry_id)
+        if entry_id != (entries[start - 1].id if start else self._before):
+            return []  # What lies between it and the first of ours is not known.
+        return entries[start : start + count_max]
+
+    def is_before(self, entry_id: str) -> bool:
+        """Tell whether all there is here comes before what follows an entry, so that this may be added."""
+        return not self._entries or entry_order(self._entries[-1].id) <= entry_order(entry_id)
+
+    def records(self, entries: Sequence[Entry]) -> list[Record]:
+        """Read entries, each once for all; whatever the reader raises over one that is no event leaves this."""
+        start = self._place_of(entries)
+        end = start + len(entries)
+        known = self._records[start:end] if start >= 0 else [None] * len(entries)
+        found = [record for record in known if record is not None]
+        if len(found) == len(entries):
+            return found
+        found = [
+            record or Record(entry.id, decoded(entry.data))
+            for entry, record in zip(entries, known, strict=True)
+        ]
+        if start >= 0:
+            self._records[start:end] = found
+        return found
+
+    def _place_of(self, entries: Sequence[Entry]) -> int:
+        """Find these very entries here: an id that was lost with the stream's end may be given again."""
+        if not entries or not self._entries:
+            return -1
+        start = self._place_after(entries[0].id) - 1
+        end = start + len(entries)
+        if start < 0 or end > len(self._entries):
+            return -1
+        is_here = self._entries[start] is entries[0] and self._entries[end - 1] is entries[-1]
+        return start if is_here else -1
+
+    def _place_after(self, entry_id: str) -> int:
+        return bisect_right(self._entries, entry_order(entry_id), key=_order)
 
 
 def _order(entry: Entry) -> tuple[int, int]:
