@@ -56,7 +56,7 @@ def rows(*names: str, day: date = TODAY) -> Additions:
     """Make the rows of impressions with some names."""
     at = datetime.combine(day, datetime.min.time(), UTC)
     events = [("1-0", an_impression(name, occurred_at=at)) for name in names]
-    known = Known(banners={BANNER: 1}, placements={PLACEMENT: 1})
+    known = Known(banners={BANNER.int: 1}, placements={PLACEMENT.int: 1})
     return fold(Batch(impressions=events, clicks=[]), known)
 
 

@@ -21,6 +21,7 @@ from adloom.brain.sessions import Sessions
 from adloom.brain.turn import Turn
 from adloom.brain.whereabouts import CatalogWhereabouts
 from adloom.core.clock import Clock
+from adloom.ledger.followers.lately import CountedLately
 from adloom.ledger.followers.store import CountedEvents
 from adloom.runtime.chance import system_chance
 from adloom.runtime.entities.host import EntityHost
@@ -37,13 +38,17 @@ class Worker(NamedTuple):
 
 
 class Brains(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that runs while it is a worker's turn, and what follows the ledger for it."""
+    """Everything that runs while it is a worker's turn, and what follows the ledger for it.
+
+    `lately` is what the event tables shall tell it of what they count in the same process.
+    """
 
     host: EntityHost
     room: MailRoom
     follower: CatalogFollower
     money: MoneyWriter
     charges: ChargesProjection
+    lately: CountedLately
     turn: Turn
 
     def is_ours(self) -> bool:
@@ -75,23 +80,25 @@ def make_brains(  # noqa: PLR0913 - the last is for tests
     follower = CatalogFollower(valkey, catalog, introductions, host)
     claim = Ownership(valkey, consumer=worker.consumer, incarnation=worker.incarnation)
     turn = Turn(claim, [host.run, room.run, follower.run])
+    lately = CountedLately()
     return Brains(
         host=host,
         room=room,
         follower=follower,
         money=money,
-        charges=charging(pool, host, clock, turn=lambda: turn.turns),
+        charges=charging(pool, host, clock, lately=lately, turn=lambda: turn.turns),
+        lately=lately,
         turn=turn,
     )
 
 
 def charging(
-    pool: Pool, host: Host, clock: Clock, *, turn: Callable[[], int] = lambda: 1
+    pool: Pool, host: Host, clock: Clock, *, lately: CountedLately, turn: Callable[[], int] = lambda: 1
 ) -> ChargesProjection:
     """Make the projection that tells the campaigns of a host what is to be charged."""
     return ChargesProjection(
         ChargeStore(pool, projection=CHARGES),
-        CountedEvents(pool),
+        CountedEvents(pool, lately),
         CatalogWhereabouts(BrainCatalog(pool)),
         host,
         clock,

@@ -10,6 +10,7 @@ from adloom.brain import charges
 from adloom.core.clock import SystemClock
 from adloom.entrypoints.brains import Brains, charging
 from adloom.ledger.auctions import store as auctions
+from adloom.ledger.followers.lately import CountedLately
 from adloom.ledger.followers.store import CountedEvents
 from adloom.ledger.frequency import projection as frequency
 from adloom.ledger.group import ValkeyGroup
@@ -48,9 +49,10 @@ def places(  # noqa: PLR0913 - settings, each with its default
     brains: Brains | None = None,
 ) -> list[Place]:
     """List the projections; whom one follows comes before it. Without brains charges stand still."""
-    lookup = CountedEvents(pool)
+    lately = CountedLately() if brains is None else brains.lately
+    lookup = CountedEvents(pool, lately)
     return [
-        Place(EVENT_TABLES, EventTables(pool, names=KnownNames())),
+        Place(EVENT_TABLES, EventTables(pool, names=KnownNames(), lately=lately)),
         Place(
             publish.TOPICS_PROJECTION,
             publish.TopicsProjection(valkey, lookup, entries_max=topic_entries_max),
@@ -65,7 +67,9 @@ def places(  # noqa: PLR0913 - settings, each with its default
         ),
         Place(
             charges.CHARGES,
-            charging(pool, charges.Nowhere(), SystemClock()) if brains is None else brains.charges,
+            charging(pool, charges.Nowhere(), SystemClock(), lately=lately)
+            if brains is None
+            else brains.charges,
             EVENT_TABLES,
             charges.BATCH_MAX,
             None if brains is None else brains.is_ours,

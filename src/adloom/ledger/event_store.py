@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Final
 
+from msgspec.structs import astuple
+
 from adloom.ledger.fold import CLICKS, IMPRESSIONS, Count, CountKey, DayCount, EventRow
 from adloom.runtime.postgres import Connection
 
@@ -65,8 +67,10 @@ class EventRows:
         """Insert rows whose correlation ids are new."""
         if not rows:
             return
-        columns = [_ADDRESSES[table] if name == "address" else name for name in EventRow._fields]
-        await connection.copy_records_to_table(table, schema_name=self._schema, records=rows, columns=columns)
+        columns = [_ADDRESSES[table] if name == "address" else name for name in EventRow.__struct_fields__]
+        await connection.copy_records_to_table(
+            table, schema_name=self._schema, records=map(astuple, rows), columns=columns
+        )
 
     async def add_counts(self, connection: Connection, counts: Mapping[CountKey, Count]) -> None:
         """Add to the counts of an hour."""

@@ -128,21 +128,22 @@ class KnownEvents:
         return frozenset([row[0] for row in await connection.fetch(self._taken[kind], names, since)])
 
 
-async def _catalog(connection: Connection, events: Sequence[Event]) -> dict[str, dict[UUID, int]]:
-    keys: dict[str, dict[UUID, int]] = {"banner": {}, "placement": {}, "campaign": {}}
+async def _catalog(connection: Connection, events: Sequence[Event]) -> dict[str, dict[int, int]]:
+    keys: dict[str, dict[int, int]] = {"banner": {}, "placement": {}, "campaign": {}}
+    banners = {event.banner_id.int: event.banner_id for event in events}
+    placements = {event.placement_id.int: event.placement_id for event in events}
+    campaigns = {one.int: one for event in events if (one := event.campaign_id) is not None}
     rows = await connection.fetch(
-        CATALOG,
-        {event.banner_id for event in events},
-        {event.placement_id for event in events},
-        {event.campaign_id for event in events} - {None},
+        CATALOG, list(banners.values()), list(placements.values()), list(campaigns.values())
     )
     for noun, name, key in rows:
-        keys[noun][name] = key
+        keys[noun][name.int] = key
     return keys
 
 
 async def _erased(connection: Connection, events: Sequence[Event]) -> dict[UUID, datetime]:
-    users = {event.user_id for event in events} - {None}
+    users = {one.int: one for event in events if (one := event.user_id) is not None}
     if not users or not await connection.fetchval(ANYBODY_ERASED):
         return {}
-    return {row["user_id"]: row["erased_at"] for row in await connection.fetch(ERASED, users)}
+    rows = await connection.fetch(ERASED, list(users.values()))
+    return {row["user_id"]: row["erased_at"] for row in rows}

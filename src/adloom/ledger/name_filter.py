@@ -51,10 +51,12 @@ class _Segment:
             # Seeded anew in every process, so nobody can choose names that look alike to it.
             place = hash(name)
             step = place >> 32 | 1
-            for _ in range(4):
-                at = place & mask
-                bits[at >> 3] |= 1 << (at & 7)
-                place += step
+            second, third, fourth = place + step & mask, place + 2 * step & mask, place + 3 * step & mask
+            place &= mask
+            bits[place >> 3] |= 1 << (place & 7)
+            bits[second >> 3] |= 1 << (second & 7)
+            bits[third >> 3] |= 1 << (third & 7)
+            bits[fourth >> 3] |= 1 << (fourth & 7)
             self.names += 1
         self.last_day = max(self.last_day, last_day)
 

@@ -3,11 +3,10 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from operator import attrgetter
 from typing import Final
 
 from adloom.ledger.event import HARMLESS, Event
-from adloom.ledger.fold import COUNTED_DEVICES, GOOD, Batch, CountKey, KnownOffers, Offer, Reported, offer_of
+from adloom.ledger.fold import COUNTED_DEVICES, GOOD, Batch, CountKey, KnownOffers, Offer, Reported
 from adloom.runtime.postgres import Connection, Record
 
 # An offer has at most one good event of a kind and a bad one before it that are not second ones: however
@@ -53,7 +52,7 @@ class OfferMarks:
         for request_id, slot, is_good, unseen_click in await _of_requests(
             connection, self._seen, batch.events, since
         ):
-            offer = (request_id, slot)
+            offer = (request_id.int, slot)
             if unseen_click is None:
                 seen[offer] = is_good or seen.get(offer, False)
             else:
@@ -61,7 +60,8 @@ class OfferMarks:
         clicked: dict[Offer, bool] = {}
         clicks = [click for _, click in batch.clicks]
         for request_id, slot, is_good in await _of_requests(connection, self._clicked, clicks, since):
-            clicked[request_id, slot] = is_good or clicked.get((request_id, slot), False)
+            offer = (request_id.int, slot)
+            clicked[offer] = is_good or clicked.get(offer, False)
         return KnownOffers(seen=_reported(seen), clicked=_reported(clicked), unseen=unseen)
 
     async def take_back(
@@ -77,10 +77,14 @@ class OfferMarks:
 async def _of_requests(
     connection: Connection, statement: str, events: Sequence[Event], since: datetime
 ) -> Sequence[Record]:
-    requests = {offer[0] for event in events if (offer := offer_of(event))}
+    requests = {
+        event.request_id.int: event.request_id
+        for event in events
+        if event.request_id is not None and event.slot is not None
+    }
     if not requests:
         return []
-    return await connection.fetch(statement, sorted(requests, key=attrgetter("int")), since, GOOD)
+    return await connection.fetch(statement, [requests[one] for one in sorted(requests)], since, GOOD)
 
 
 def _reported(is_good: Mapping[Offer, bool]) -> Reported:

@@ -10,6 +10,7 @@ import asyncpg
 from adloom.core.errors import UnavailableError
 from adloom.ledger.event_store import EventRows
 from adloom.ledger.fold import CLICKS, IMPRESSIONS, Additions, Batch, Known, counts, days, fold, sorted_out
+from adloom.ledger.followers.lately import CountedLately
 from adloom.ledger.known_names import KnownNames
 from adloom.ledger.known_store import KnownEvents
 from adloom.ledger.offer_marks_store import OfferMarks
@@ -40,7 +41,8 @@ MOVE_CURSOR = "UPDATE projection_cursors SET entry_id = $2, moved_at = now() WHE
 class EventTables:
     """The projection that statistics are read from, in a schema that a rebuild may name otherwise.
 
-    Whoever is the only one to write them may remember what is in them, and need not look every event up.
+    Whoever is the only one to write them may remember what is in them, and need not look every event up; `lately` is
+    told what was written, for those who follow.
     """
 
     def __init__(
@@ -50,11 +52,13 @@ class EventTables:
         schema: str = EVENTS_SCHEMA,
         projection: str = EVENT_TABLES,
         names: KnownNames | None = None,
+        lately: CountedLately | None = None,
     ) -> None:
         self._pool = pool
         self._schema = schema
         self._projection = projection
         self._names = names
+        self._lately = lately
         self._known = KnownEvents(schema, names)
         self._rows = EventRows(schema)
         self._offers = OfferMarks(schema)
@@ -80,6 +84,8 @@ class EventTables:
                         raise CursorMovedError
                     known, added = await self._fold(connection, batch, after)
                     await connection.execute(MOVE_CURSOR, self._projection, cursor)
+                if self._lately is not None:
+                    self._lately.moved(after, cursor, added.counted())
                 if self._names is not None:
                     self._names.moved(after, cursor, added, known.days)
                     with contextlib.suppress(*POSTGRES_AWAY):  # The batch is in, whatever comes now.

@@ -46,9 +46,9 @@ def a_catalog(ids: IdSource) -> Catalog:
         campaign_ids=list(campaign_ids),
     )
     keys = CatalogKeys(
-        banners={one.banner_id: number for number, one in enumerate(assignments)},
-        placements={placement.id: placement.key},
-        campaigns={campaign_id: number for number, campaign_id in enumerate(campaign_ids)},
+        banners={one.banner_id.int: number for number, one in enumerate(assignments)},
+        placements={placement.id.int: placement.key},
+        campaigns={campaign_id.int: number for number, campaign_id in enumerate(campaign_ids)},
     )
     return Catalog(compiled(snapshot), keys)
 

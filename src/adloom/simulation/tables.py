@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence, Set
 from datetime import date
 from typing import Final
-from uuid import UUID
 
 import msgspec
 
@@ -41,11 +40,11 @@ SURPRISING: Final = "surprising"  # Of one that makes the program fail in a way 
 
 
 class CatalogKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """The integer keys of what the catalog has."""
+    """The integer keys of what the catalog has, by the numbers that their ids are."""
 
-    banners: dict[UUID, int]
-    placements: dict[UUID, int]
-    campaigns: dict[UUID, int]
+    banners: dict[int, int]
+    placements: dict[int, int]
+    campaigns: dict[int, int]
 
 
 class TablesServer:
@@ -129,7 +128,7 @@ class TablesServer:
                 key = EventKey(kind, row.correlation_id)
                 self.rows[key] = row
                 if row.request_id is not None and row.slot is not None:
-                    self._of_offer[kind, (row.request_id, row.slot)].append(key)
+                    self._of_offer[kind, (row.request_id.int, row.slot)].append(key)
         for key, count in counts(added).items():
             day = key.hour.date()
             self.counts[day, "impression"] += count.impressions
@@ -147,7 +146,7 @@ class TablesServer:
             row = self.rows[key]
             marks = [mark for mark in row.marks or () if mark != Mark.CLICK_WITHOUT_IMPRESSION]
             is_valid = HARMLESS.issuperset(marks)
-            self.rows[key] = row._replace(marks=marks or None, is_valid=is_valid)
+            self.rows[key] = msgspec.structs.replace(row, marks=marks or None, is_valid=is_valid)
             self.invalid_counts[row.occurred_at.date(), "click"] -= is_valid and not row.is_valid
 
     def counted(self, records: Sequence[Record]) -> list[Counted]:

@@ -1,4 +1,4 @@
-"""Asking the event tables what became of entries: look-ups by index, one query a kind."""
+"""Asking the event tables what became of entries: look-ups by index, one query a kind, of what is not known here."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -7,10 +7,12 @@ from typing import Final, TypeAlias, TypeVar
 from uuid import UUID
 
 import asyncpg
+import msgspec
 
 from adloom.core.errors import UnavailableError
-from adloom.ledger.event import Auctioned, Click, Impression, Served, happened_at
+from adloom.ledger.event import Click, Impression, happened_at
 from adloom.ledger.followers.counted import Counted
+from adloom.ledger.followers.lately import CountedLately
 from adloom.ledger.ports import Record, UnfoldableError
 from adloom.ledger.stream import entry_order
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
@@ -29,33 +31,65 @@ CLICKS: Final = _ROWS.format(table="banner_clicks")
 ERASED: Final = "SELECT user_id, erased_at FROM erased_users WHERE user_id = ANY ($1::uuid[])"
 
 E = TypeVar("E", Impression, Click)
-Offered: TypeAlias = Served | Auctioned
 Rows: TypeAlias = dict[tuple[int, int], Row]
 
 
 class CountedEvents:
-    """The event tables, as those who follow them see them."""
+    """The event tables, as those who follow them see them; who is in the process that writes them asks for little."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, lately: CountedLately | None = None) -> None:
         self._pool = pool
+        self._lately = lately or CountedLately()
 
     async def counted(self, records: Sequence[Record]) -> list[Counted]:
         """Give the entries that counted, in their order; offers and auctions all do."""
-        happenings = [record.happening for record in records]
-        async with _connection(self._pool) as connection:
-            impressions = await _rows(connection, IMPRESSIONS, happenings, Impression)
-            clicks = await _rows(connection, CLICKS, happenings, Click)
-            erased = await _erased(connection, happenings)
-        found: list[Counted] = []
-        for entry_id, happening in records:
-            if isinstance(happening, Offered):
-                found.append(Counted(entry_id, happening, _still_given(happening, erased)))
-                continue
-            rows = impressions if isinstance(happening, Impression) else clicks
-            if row := rows.get(entry_order(entry_id)):
-                marks = tuple(row["marks"] or ())
-                found.append(Counted(entry_id, happening, row["user_id"], marks, row["is_valid"]))
-        return found
+        known, unknown = self._known(records)
+        users = {one.user_id.int: one.user_id for one in known.values() if one.user_id is not None}
+        if users or unknown:
+            async with _connection(self._pool) as connection:
+                known |= await _looked_up(connection, unknown)
+                erased_at = await _erased(connection, users)
+            known |= {
+                entry_id: msgspec.structs.replace(one, user_id=None)
+                for entry_id, one in (known.items() if erased_at else ())
+                if _is_erased(one, erased_at)
+            }
+        return [one for entry_id, _ in records if (one := known.get(entry_id)) is not None]
+
+    def _known(self, records: Sequence[Record]) -> tuple[dict[str, Counted], list[Record]]:
+        """Tell what counted without asking, and what is to be looked up; of the rest it is known that it did not."""
+        known: dict[str, Counted] = {}
+        unknown: list[Record] = []
+        lately = self._lately.get
+        for record in records:
+            entry_id, happening = record
+            if isinstance(happening, Impression):
+                if (one := lately(entry_id)) is not None:
+                    known[entry_id] = one
+                elif not self._lately.covers(entry_id):
+                    unknown.append(record)
+            elif isinstance(happening, Click):
+                unknown.append(record)
+            else:
+                known[entry_id] = Counted(entry_id, happening, happening.user_id)
+        return known, unknown
+
+
+async def _looked_up(connection: Connection, records: Sequence[Record]) -> dict[str, Counted]:
+    if not records:
+        return {}
+    happenings = [record.happening for record in records]
+    async with connection.transaction(readonly=True):
+        await connection.execute(BY_INDEX)
+        impressions = await _rows(connection, IMPRESSIONS, happenings, Impression)
+        clicks = await _rows(connection, CLICKS, happenings, Click)
+    found: dict[str, Counted] = {}
+    for entry_id, happening in records:
+        rows = impressions if isinstance(happening, Impression) else clicks
+        if row := rows.get(entry_order(entry_id)):
+            marks = tuple(row["marks"] or ())
+            found[entry_id] = Counted(entry_id, happening, row["user_id"], marks, row["is_valid"])
+    return found
 
 
 async def _rows(connection: Connection, query: str, happenings: Sequence[object], kind: type[E]) -> Rows:
@@ -69,26 +103,24 @@ async def _rows(connection: Connection, query: str, happenings: Sequence[object]
     return {(row["entry_ms"], row["entry_seq"]): row for row in rows}
 
 
-async def _erased(connection: Connection, happenings: Sequence[object]) -> Mapping[UUID, datetime]:
-    users = {one.user_id for one in happenings if isinstance(one, Offered) and one.user_id}
+async def _erased(connection: Connection, users: Mapping[int, UUID]) -> Mapping[UUID, datetime]:
     if not users:
         return {}
-    return {row["user_id"]: row["erased_at"] for row in await connection.fetch(ERASED, list(users))}
+    rows = await connection.fetch(ERASED, list(users.values()))
+    return {row["user_id"]: row["erased_at"] for row in rows}
 
 
-def _still_given(offer: Offered, erased: Mapping[UUID, datetime]) -> UUID | None:
-    """Tell for whom an offer was made, unless that was before the user was erased."""
-    if offer.user_id is None:
-        return None
-    erased_at = erased.get(offer.user_id)
-    return offer.user_id if erased_at is None or happened_at(offer) > erased_at else None
+def _is_erased(counted: Counted, erased_at: Mapping[UUID, datetime]) -> bool:
+    """Tell whether a user was erased after this was heard of; of a row that was asked for the tables have told it."""
+    if counted.user_id is None or (at := erased_at.get(counted.user_id)) is None:
+        return False
+    return happened_at(counted.happening) <= at
 
 
 @asynccontextmanager
 async def _connection(pool: Pool) -> AsyncGenerator[Connection]:
     try:
-        async with pool.acquire() as connection, connection.transaction(readonly=True):
-            await connection.execute(BY_INDEX)
+        async with pool.acquire() as connection:
             yield connection
     except (asyncpg.DataError, ValueError) as error:  # What no table holds, as event_tables found before us.
         raise UnfoldableError(repr(error)) from error

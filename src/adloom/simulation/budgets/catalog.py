@@ -212,9 +212,9 @@ class MoneyCatalog:
         """Give the keys that the tables have."""
         campaigns = self.campaigns.values()
         return CatalogKeys(
-            banners={one.banner_id: one.key for one in campaigns},
-            placements={self.placement_id: PLACEMENT_KEY, self.auction_placement_id: AUCTION_KEY},
-            campaigns={one.id: one.key for one in campaigns},
+            banners={one.banner_id.int: one.key for one in campaigns},
+            placements={self.placement_id.int: PLACEMENT_KEY, self.auction_placement_id.int: AUCTION_KEY},
+            campaigns={one.id.int: one.key for one in campaigns},
         )
 
     def index(self) -> Index:
