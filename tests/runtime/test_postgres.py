@@ -30,3 +30,13 @@ async def test_who_is_frozen_in_a_transaction_does_not_keep_its_locks_for_ever(p
     bound = await pool.fetchval("SHOW idle_in_transaction_session_timeout")
 
     assert bound == f"{IDLE_IN_TRANSACTION_SECONDS_MAX}s"
+
+
+@pytest.mark.parametrize(("is_reset", "zone"), [(True, "UTC"), (False, "Asia/Kolkata")])
+async def test_who_is_trusted_to_leave_nothing_behind_is_not_tidied_up_after(
+    database_url: str, *, is_reset: bool, zone: str
+) -> None:
+    async with open_pool(f"{database_url}?options=-ctimezone%3DUTC", size_max=1, is_reset=is_reset) as pool:
+        await pool.execute("SET timezone = 'Asia/Kolkata'")
+
+        assert await pool.fetchval("SELECT current_setting('timezone')") == zone

@@ -5,6 +5,7 @@ import gc
 import socket
 from datetime import timedelta
 from http import HTTPStatus
+from typing import NamedTuple
 
 import msgspec
 
@@ -41,13 +42,21 @@ from adloom.runtime.vitals.model import shown_settings
 from adloom.runtime.vitals.tell import VitalsTeller
 from adloom.sync.jobs import QUEUE
 
-# One a projection, one each for learning and for looking after tables and ledger, three for brains, five for syncs, the
-# rest for jobs.
-POOL_SIZE_MAX = 21
+# One a projection, three for brains, one more.
+LEDGER_POOL_SIZE_MAX = 10
+# One each for learning and for looking after tables and ledger, five for syncs, the rest for jobs.
+POOL_SIZE_MAX = 12
 GC_ALLOCATIONS = 100_000
 DRAIN_SECONDS_MAX = 1
 # For the batch under way; one that takes longer is cut off, and comes again at the next start.
 STOP_SECONDS_MAX = 2.0
+
+
+class Pools(NamedTuple):
+    """Connections for anything, and those that are not reset, for who follows the ledger and for brains."""
+
+    any: Pool
+    ledger: Pool
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -71,13 +80,16 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
     gc.set_threshold(GC_ALLOCATIONS)
     async with (
         open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
+        open_pool(
+            settings.services.database_url, size_max=LEDGER_POOL_SIZE_MAX, is_reset=False
+        ) as ledger_pool,
         open_valkey(settings.services.redis_url) as valkey,
         open_queue(schedule_sync.QUEUE, settings.services.redis_url) as queue,
         open_sync(settings, metrics, pool, clock := SystemClock()) as stats,
     ):
         stop = asyncio.Event()
         runs = [
-            *_ledger_runs(settings, metrics, pool, valkey, clock),
+            *_ledger_runs(settings, metrics, Pools(pool, ledger_pool), valkey, clock),
             *job_runs(settings, metrics, Surroundings(pool, valkey, queue, clock, stats)),
             VitalsTeller(valkey, clock, telemetry=settings.telemetry, settings=shown_settings(settings)).run,
         ]
@@ -91,13 +103,14 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
 
 
 def _ledger_runs(
-    settings: WorkerSettings, metrics: Metrics, pool: Pool, valkey: Valkey, clock: Clock
+    settings: WorkerSettings, metrics: Metrics, pools: Pools, valkey: Valkey, clock: Clock
 ) -> list[Run]:
     """Make what follows the ledger and looks after it, and the brains that charge for it."""
     worker = Worker(_consumer(settings.telemetry), SystemIds().new().hex)
-    brains = make_brains(pool, valkey, clock, worker=worker, hold_seconds=settings.hold_seconds)
+    pool = pools.any
+    brains = make_brains(pools.ledger, valkey, clock, worker=worker, hold_seconds=settings.hold_seconds)
     listed = places(
-        pool,
+        pools.ledger,
         valkey,
         topic_entries_max=settings.topic_entries_max,
         auction_days=settings.auction_retention_days,

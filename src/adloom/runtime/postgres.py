@@ -34,9 +34,20 @@ class _BoundedPool(asyncpg.Pool):  # pyright: ignore[reportMissingTypeArgument] 
         return super().acquire(timeout=timeout)
 
 
+class _LeftAsFoundConnection(asyncpg.Connection):  # pyright: ignore[reportMissingTypeArgument] - see above
+    """A connection whose users leave nothing behind; a transaction that is open is rolled back all the same."""
+
+    def get_reset_query(self) -> str:
+        """Ask for nothing: setting back what nobody has set takes as long as a query."""
+        return ""
+
+
 @asynccontextmanager
-async def open_pool(database_url: str, *, size_max: int) -> AsyncGenerator[Pool]:
-    """Open a pool that makes its connections when they are first needed, and close it at the end."""
+async def open_pool(database_url: str, *, size_max: int, is_reset: bool = True) -> AsyncGenerator[Pool]:
+    """Open a pool that makes its connections when they are first needed, and close it at the end.
+
+    Who has one that is not reset sets nothing but for a transaction, and takes no lock of a session.
+    """
     pool = _BoundedPool(
         database_url,
         min_size=0,
@@ -53,7 +64,7 @@ async def open_pool(database_url: str, *, size_max: int) -> AsyncGenerator[Pool]
             "idle_in_transaction_session_timeout": f"{IDLE_IN_TRANSACTION_SECONDS_MAX}s",
         },
         loop=None,
-        connection_class=asyncpg.Connection,
+        connection_class=asyncpg.Connection if is_reset else _LeftAsFoundConnection,
         record_class=asyncpg.Record,
     )
     await pool

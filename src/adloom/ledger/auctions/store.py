@@ -17,7 +17,8 @@ from adloom.ledger.stream import BEGINNING
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 
 AUCTIONS: Final = "auctions"
-BATCH_MAX: Final = 500  # A row may have 256 bids.
+BATCH_MAX: Final = 2_000
+ROWS_AT_ONCE: Final = 500  # In a statement: a row may have 256 bids.
 
 ENSURE_CURSOR: Final = """
     INSERT INTO projection_cursors (projection, entry_id) VALUES ($1, $2) ON CONFLICT (projection) DO NOTHING
@@ -26,6 +27,10 @@ CURSOR: Final = "SELECT entry_id FROM projection_cursors WHERE projection = $1"
 # The lock makes two workers take turns, and keeps an erasure from coming between a batch and its rows.
 LOCK_CURSOR: Final = "SELECT entry_id FROM projection_cursors WHERE projection = $1 FOR UPDATE"
 MOVE_CURSOR: Final = "UPDATE projection_cursors SET entry_id = $2, moved_at = now() WHERE projection = $1"
+MOVE: Final = """
+    UPDATE projection_cursors SET entry_id = $3, moved_at = now() WHERE projection = $1 AND entry_id = $2
+    RETURNING 1
+"""
 ERASED: Final = "SELECT user_id, erased_at FROM erased_users WHERE user_id = ANY ($1::uuid[])"
 INSERT: Final = """
     INSERT INTO auction.auctions (
@@ -69,10 +74,14 @@ class AuctionTables:
         """Insert the auctions that are not there and move the cursor, in one transaction."""
         auctions = [one.happening for one in records if isinstance(one.happening, Auctioned)]
         with _unavailable_when_away():
+            if not auctions:
+                if await self._pool.fetchval(MOVE, AUCTIONS, after, cursor) is None:
+                    raise CursorMovedError
+                return Folded()
             async with self._pool.acquire() as connection, connection.transaction():
                 if await connection.fetchval(LOCK_CURSOR, AUCTIONS) != after:
                     raise CursorMovedError
-                folded = await self._fold(connection, auctions) if auctions else Folded()
+                folded = await self._fold(connection, auctions)
                 await connection.execute(MOVE_CURSOR, AUCTIONS, cursor)
         return folded
 
@@ -82,7 +91,9 @@ class AuctionTables:
         first_day = (self._clock.now().astimezone(UTC) - self._kept).date()
         rows = rows_of(auctions, erased_at=erased_at, first_day=first_day)
         await ensure_auction_days(connection, {row.auction_time.date() for row in rows})
-        inserted = await _inserted(connection, rows) if rows else 0
+        inserted = 0
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            inserted += await _inserted(connection, rows[start : start + ROWS_AT_ONCE])
         return Folded(counted=inserted, repeated=len(rows) - inserted, dropped=len(auctions) - len(rows))
 
 

@@ -13,7 +13,7 @@ from adloom.ledger.event import OCCURRED_AGE_MAX, Impression
 from adloom.ledger.learning.waiting import Offer, Waiting, decoded, encoded, purchase_days
 from adloom.ledger.ports import CursorMovedError, Record, UnfoldableError
 from adloom.ledger.stream import BEGINNING, entry_order
-from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
+from adloom.runtime.postgres import POSTGRES_AWAY, Pool
 from adloom.runtime.postgres import Record as Row
 
 LEARNING: Final = "learning"
@@ -109,10 +109,10 @@ class LearningStore:
         with _unavailable_when_away():
             if not seen:
                 return []
+            seen = await _of_auctions(self._pool, seen)
+            if not seen:
+                return []
             async with self._pool.acquire() as connection, connection.transaction(readonly=True):
-                seen = await _of_auctions(connection, seen)
-                if not seen:
-                    return []
                 await connection.execute(BY_INDEX)
                 rows = await connection.fetch(IMPRESSIONS, *_asked(seen))
         # Of entries that say the same, the one that the row was made from is the event.
@@ -124,11 +124,14 @@ class LearningStore:
     async def keep(self, waiting: Sequence[Waiting], *, due_at: datetime, after: str, cursor: str) -> None:
         """Have impressions wait, and move the cursor, both or neither."""
         with _unavailable_when_away():
+            if not waiting:
+                if await self._pool.fetchval(MOVE, LEARNING, after, cursor) is None:
+                    raise CursorMovedError
+                return
             async with self._pool.acquire() as connection, connection.transaction():
                 if await connection.fetchval(MOVE, LEARNING, after, cursor) is None:
                     raise CursorMovedError
-                if waiting:
-                    await connection.execute(WAIT, due_at, encoded(waiting))
+                await connection.execute(WAIT, due_at, encoded(waiting))
 
     async def due(self, now: datetime, *, pieces_max: int) -> list[Due]:
         """Give pieces whose time has come, the oldest first."""
@@ -177,13 +180,17 @@ def _has_offer(record: Record) -> bool:
     return isinstance(event, Impression) and event.request_id is not None and event.offered_at > 0
 
 
-async def _of_auctions(connection: Connection, seen: Sequence[Record]) -> list[Record]:
+async def _of_auctions(pool: Pool, seen: Sequence[Record]) -> list[Record]:
     """Leave out what was seen on placements without auctions, which may be nearly all."""
-    placements = {event.placement_id for _, event in seen if isinstance(event, Impression)}
-    rows = await connection.fetch(AUCTION_PLACEMENTS, list(placements))
-    known = {row["public_id"] for row in rows}
+    placements = {
+        event.placement_id.int: event.placement_id for _, event in seen if isinstance(event, Impression)
+    }
+    rows = await pool.fetch(AUCTION_PLACEMENTS, list(placements.values()))
+    known = {row["public_id"].int for row in rows}
     return [
-        one for one in seen if isinstance(one.happening, Impression) and one.happening.placement_id in known
+        one
+        for one in (seen if known else ())
+        if isinstance(one.happening, Impression) and one.happening.placement_id.int in known
     ]
 
 
