@@ -10,6 +10,7 @@ from adloom.brain.seen import (
     AHEAD_SECONDS_MAX,
     CACHE_LIFE,
     ERROR_RATE,
+    FILTERS_MAX,
     OFFERS_MAX,
     Offer,
     SeenOffers,
@@ -99,15 +100,17 @@ def test_the_cache_has_a_bound() -> None:
     assert judged(offers, 0, NOON, NOON) is MAYBE
 
 
-def test_a_full_filter_makes_room_for_another_and_what_only_the_oldest_knew_may_have_been_seen() -> None:
-    offers = some_offers()
-    for number in range(2 * 50_000 + 1):
-        offers.note([an_offer(number)], now=NOON + number * SECOND / 100)
+def test_full_filters_make_room_for_others_and_what_only_one_knew_that_is_gone_may_have_been_seen() -> None:
+    offers = SeenOffers(ExactFilter, now=START, offers_max=100)
+    for number in range(FILTERS_MAX * 100 + 50):
+        offers.note([an_offer(number)], now=NOON + number * SECOND)
     later = NOON + timedelta(hours=1)
 
     assert judged(offers, 10**6, NOON, later) is MAYBE, "from the time of the filter that is gone"
-    assert judged(offers, 10**6, NOON + 510 * SECOND, later) is NEW
-    assert judged(offers, 99_999, NOON + 510 * SECOND, later) is MAYBE
+    assert judged(offers, 10**6, NOON + 110 * SECOND, later) is NEW
+    assert judged(offers, 99_999, NOON + 110 * SECOND, later) is NEW
+    assert judged(offers, 120, NOON + 110 * SECOND, later) is MAYBE
+    assert judged(offers, 840, NOON + 830 * SECOND, later) is MAYBE
 
 
 @given(st.data())

@@ -95,7 +95,7 @@ async def _set_totals(connection: Connection, totals: dict[tuple[str, UUID, int]
 
 
 async def _add_hours(connection: Connection, charges: Iterable[MoneyRow]) -> None:
-    found: dict[_HourKey, list[int]] = {}
+    found: dict[_HourKey, tuple[MoneyRow, list[int]]] = {}
     hours: dict[datetime, datetime] = {}  # Rows that are written together were made at few moments.
     for row in charges:
         if row.banner_id is None or row.placement_id is None:
@@ -104,17 +104,17 @@ async def _add_hours(connection: Connection, charges: Iterable[MoneyRow]) -> Non
             hour = hours[row.at] = row.at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
         key = hour, row.banner_id.int, row.placement_id.int, row.campaign_id.int
         if (sums := found.get(key)) is None:
-            found[key] = [1, row.amount]
+            found[key] = row, [1, row.amount]
         else:
-            sums[0] += 1
-            sums[1] += row.amount
+            sums[1][0] += 1
+            sums[1][1] += row.amount
     if found:
         await connection.execute(
             ADD_HOURS,
             [hour for hour, _, _, _ in found],
-            [UUID(int=banner) for _, banner, _, _ in found],
-            [UUID(int=placement) for _, _, placement, _ in found],
-            [UUID(int=campaign) for _, _, _, campaign in found],
-            [charges for charges, _ in found.values()],
-            [spent for _, spent in found.values()],
+            [row.banner_id for row, _ in found.values()],
+            [row.placement_id for row, _ in found.values()],
+            [row.campaign_id for row, _ in found.values()],
+            [count for _, (count, _) in found.values()],
+            [spent for _, (_, spent) in found.values()],
         )

@@ -34,4 +34,9 @@ class OfferFilter:
     def __contains__(self, key: object, /) -> bool:
         taken, mask, place = self._taken, self._mask, hash(key)
         step = (place * SPREAD >> 32) | 1
-        return all(taken[place + turn * step & mask] for turn in range(PLACES))
+        return bool(
+            taken[place & mask]
+            and taken[place + step & mask]
+            and taken[place + 2 * step & mask]
+            and taken[place + 3 * step & mask]
+        )

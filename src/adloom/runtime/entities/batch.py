@@ -52,14 +52,14 @@ class Batch:
         answer: msgspec.Struct | None = None
         for effect in effects:
             match effect:
-                # Of most steps this is all.
+                # Of these there may be many; of most other steps a waking is all.
+                case Record(row=row):
+                    self.persisting[entity.address] = entity
+                    self.records.append(row)
                 case Wake(at=at):
                     entity.wake_at = at
                 case Persist():
                     self.persisting[entity.address] = entity
-                case Record(row=row):
-                    self.persisting[entity.address] = entity
-                    self.records.append(row)
                 case Tell():
                     self.tells.append(effect)
                 case Publish(topic=topic, message=message):
