@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from adloom.core.clock import SystemClock
 from adloom.core.ids import RequestId
 from adloom.ledger.dead_letters import DeadLetters
 from adloom.ledger.erasure_store import erase_user
@@ -591,7 +592,7 @@ async def test_who_is_erased_during_a_replay_is_in_no_row_after_it(house: House)
 
     async def erase() -> None:
         async with house.pool.acquire() as connection, connection.transaction():
-            await erase_user(connection, READER, projections=[EVENT_TABLES], now=NOW + timedelta(hours=1))
+            await erase_user(connection, READER, projections=[EVENT_TABLES], now=SystemClock().now())
 
     await EventTablesRebuild(house.pool, AtLast(house.valkey, erase)).run()
 
