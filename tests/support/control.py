@@ -1,5 +1,6 @@
 """The control plane in the test's own process, and clients that act as somebody."""
 
+import functools
 import uuid
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -11,6 +12,7 @@ import httpx
 import msgspec
 import pytest
 from fastapi import FastAPI
+from starlette.routing import BaseRoute
 
 from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
 from adloom.core.clock import ManualClock
@@ -121,6 +123,16 @@ class ControlPlane:
         return issue_access_token(SECRET, actor, now=self.clock.now(), lifetime=timedelta(hours=1))
 
 
+@functools.cache
+def prepared_routes() -> tuple[BaseRoute, ...]:
+    """Give the API's routes, which know nothing of the app that they are in.
+
+    The framework prepares them for each app anew when it is first asked; that took longer than most tests.
+    """
+    settings = control_settings("postgresql://nowhere", "redis://nowhere")
+    return tuple(build_control(settings, clock=ManualClock(NOON), ids=SystemIds()).router.routes)
+
+
 @asynccontextmanager
 async def running_control(
     settings: ControlSettings, *, has_console: bool = False
@@ -133,6 +145,8 @@ async def running_control(
         passwords=Passwords(FAST_PASSWORDS),
         has_console=has_console,
     )
+    routes = prepared_routes()
+    app.router.routes[: len(routes)] = routes
     async with app.router.lifespan_context(app):
         yield ControlPlane(app, clock)
 
