@@ -36,8 +36,18 @@ def pytest_configure(config: pytest.Config) -> None:
     if worker_input is not None:
         config.stash[SERVICES] = msgspec.json.decode(worker_input["services"], type=Services)
     elif not config.option.collectonly:
+        keep_bytecode(config)
         closing = config.stash[CLOSING] = contextlib.ExitStack()
         config.stash[SERVICES] = closing.enter_context(running_services())
+
+
+def keep_bytecode(config: pytest.Config) -> None:
+    """Let processes find what others have compiled, also where nothing is to be written beside the sources.
+
+    Containers often forbid that. A run starts some hundred processes, and each would compile everything anew.
+    """
+    if config.pluginmanager.has_plugin("cacheprovider") and os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+        os.environ["PYTHONPYCACHEPREFIX"] = str(config.cache.mkdir("bytecode"))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
