@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -38,10 +37,10 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.ledger.builders import BANNER, SECRET, a_click, an_impression
 from tests.ledger.catalog import insert_catalog
-from tests.ledger.followed import USER, Followed, a_served, ids_of
+from tests.ledger.followed import NEXT_HOUR, USER, Followed, a_served, ids_of
 from tests.support.rows import a_snapshot, an_assignment_row
 
-NOW = datetime.now(UTC)
+NOW = NEXT_HOUR
 
 
 def seen(number: int, **fields: Any) -> Impression:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, cast
 
 import pytest
@@ -25,11 +25,11 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.ledger.builders import BANNER, an_impression
 from tests.ledger.catalog import insert_banner, insert_catalog
-from tests.ledger.followed import OTHER_BANNER, OTHER_USER, USER, Followed
+from tests.ledger.followed import NEXT_HOUR, OTHER_BANNER, OTHER_USER, USER, Followed
 
 Meanwhile = Callable[[], Awaitable[object]]
 
-NOW = datetime.now(UTC)  # Valkey's clock decides which buckets are over, and it has no other.
+NOW = NEXT_HOUR
 
 
 def seen(correlation_id: str, **fields: Any) -> Impression:
