@@ -17,7 +17,7 @@ from adloom.simulation.budgets.faults import NO_MONEY_FAULTS, ROUGH_MONEY, Money
 from adloom.simulation.budgets.plans import MIDNIGHTS, a_money_plan, simulated_money
 from adloom.simulation.budgets.world import MoneyOutcome, MoneyPlan, simulated
 
-SEEDS = range(int(os.environ.get("ADLOOM_SIMULATION_SEEDS", "40")) // 5)
+SEEDS = range(int(os.environ.get("ADLOOM_SIMULATION_SEEDS", "20")) // 5)
 
 
 def rough(seed: int, faults: MoneyFaultRates = ROUGH_MONEY, evening: int = 0) -> MoneyPlan:

@@ -16,7 +16,7 @@ from adloom.simulation.faults import NO_FAULTS, ROUGH, FaultRates
 from adloom.simulation.swarm import a_short_plan, outcomes
 from adloom.simulation.world import Outcome, Plan, simulated
 
-SEEDS = range(int(os.environ.get("ADLOOM_SIMULATION_SEEDS", "40")))
+SEEDS = range(int(os.environ.get("ADLOOM_SIMULATION_SEEDS", "20")))
 SEEDS_A_TEST = 5
 
 
