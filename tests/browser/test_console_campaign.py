@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -11,6 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.support.chromium import Visit, a_visit
 from tests.support.console import log_in_to
+from tests.support.days import these_days
 from tests.support.product import Product, an_open_folder
 
 pytestmark = pytest.mark.browser
@@ -33,11 +33,8 @@ class Admin:
 
     def counted(self, campaign_id: str) -> tuple[int, int]:
         """Tell the impressions and clicks of a campaign."""
-        today = datetime.now(UTC).date()
-        totals = self.get(
-            "/admin/stats/banners",
-            **{"from": today, "to": today, "campaignId": campaign_id, "groupBy": "day"},
-        )["totals"]
+        query = {**these_days(), "campaignId": campaign_id, "groupBy": "day"}
+        totals = self.get("/admin/stats/banners", **query)["totals"]
         return totals["impressions"], totals["clicks"]
 
 

@@ -16,6 +16,7 @@ from adloom.brain.kinds import campaigns
 from adloom.brain.messages import MoneyKind
 from adloom.runtime.postgres import POSTGRES_AWAY
 from tests.budgets.crowd import Offer, asked
+from tests.support.days import zone_at_noon
 from tests.support.product import Product
 
 # 500 a thousand is 0.50 an impression.
@@ -68,9 +69,8 @@ class Market:
             primaryImageUrl="https://cdn.example.com/a.png",
             ctaUrl="https://shop.example.com/",
         )
-        campaign = self.made(
-            "/admin/campaigns", **{"name": slug, "pacingStrategy": "Accelerated", "bidAmount": CPM, **fields}
-        )
+        costs = {"pacingStrategy": "Accelerated", "bidAmount": CPM, "timezone": zone_at_noon()}
+        campaign = self.made("/admin/campaigns", **{"name": slug, **costs, **fields})
         links = f"/admin/campaigns/{campaign}/placements"
         for path, body in (
             (links, {"placementId": placement}),
@@ -79,6 +79,10 @@ class Market:
             assert self.admin.post(path, json=body).status_code == HTTPStatus.CREATED
         self.changed(f"/admin/campaigns/{campaign}/activate")
         return campaign
+
+    def a_payer(self, **fields: object) -> str:
+        """Make an advertiser, and give its id."""
+        return self.made("/admin/advertisers", name="A", timezone=zone_at_noon(), **fields)
 
     async def asked(self, slugs: Sequence[str]) -> list[Offer]:
         """Have a reader for each slug, all at once."""

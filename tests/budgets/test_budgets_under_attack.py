@@ -49,7 +49,7 @@ def attacked() -> Iterator[Market]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_a_budget_is_spent_exactly_whatever_is_killed(attacked: Market, seed: int) -> None:
-    payer = attacked.made("/admin/advertisers", name="A", dailyBudgetPaisa=OFFERS * PRICE_PAISA)
+    payer = attacked.a_payer(dailyBudgetPaisa=OFFERS * PRICE_PAISA)
     limits = {"budgetDailyPaisa": OFFERS * PRICE_PAISA, "advertiserId": payer}
     campaign = attacked.an_ad("attacked", **limits)
     await attacked.offered(["attacked"], count=1, seconds=LEASED_SECONDS_MAX)

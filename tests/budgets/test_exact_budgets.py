@@ -30,7 +30,7 @@ async def test_a_price_of_a_thousand_budgets_buys_one_impression_and_of_half_of_
 
 @pytest.mark.parametrize("times", [1, 2])
 async def test_an_advertisers_budget_over_ten_campaigns_buys_as_many(market: Market, times: int) -> None:
-    payer = market.made("/admin/advertisers", name="A", dailyBudgetPaisa=PRICE_PAISA * times)
+    payer = market.a_payer(dailyBudgetPaisa=PRICE_PAISA * times)
     slugs = [f"shared-{times}-{number}" for number in range(10)]
     campaigns = [market.an_ad(slug, advertiserId=payer) for slug in slugs]
 
@@ -60,7 +60,7 @@ async def test_a_raised_budget_releases_serving_soon(market: Market, budget: str
     slug = f"raised-{budget}".lower()
     is_advertisers = budget == "dailyBudgetPaisa"
     once, twice = {budget: PRICE_PAISA}, {budget: 2 * PRICE_PAISA}
-    payer = market.made("/admin/advertisers", name="A", **once) if is_advertisers else None
+    payer = market.a_payer(**once) if is_advertisers else None
     campaign = market.an_ad(slug, **({"advertiserId": payer} if payer else once))
     await market.offered([slug], count=1, seconds=OFFERED_SECONDS_MAX)
     assert await market.asked([slug] * 50) == []

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.days import these_days, zone_at_noon
 from tests.support.product import Product, adloom, an_open_folder, wait_until
 
 pytestmark = pytest.mark.process
@@ -53,7 +54,8 @@ def an_ad(admin: httpx.Client, slug: str, **campaign_fields: object) -> dict[str
         primaryImageUrl="https://cdn.example.com/a.png",
         ctaUrl="https://shop.example.com/",
     )
-    campaign = made(admin, "/admin/campaigns", name="Autumn", pacingStrategy="Accelerated", **campaign_fields)
+    fields = {"pacingStrategy": "Accelerated", "timezone": zone_at_noon(), **campaign_fields}
+    campaign = made(admin, "/admin/campaigns", name="Autumn", **fields)
     links = f"/admin/campaigns/{campaign['id']}/placements"
     made(admin, links, placementId=placement["id"])
     made(admin, f"{links}/{placement['id']}/banners", bannerId=banner["id"])
@@ -84,8 +86,7 @@ def offered_in_time(
 
 
 def spent(admin: httpx.Client, campaign_id: str) -> int:
-    today = datetime.now(UTC).date().isoformat()
-    query = {"from": today, "to": today, "campaignId": campaign_id}
+    query = {**these_days(), "campaignId": campaign_id}
     return admin.get("/admin/stats/banners", params=query).json()["totals"]["spendPaisa"]
 
 
@@ -122,7 +123,7 @@ def test_raising_a_budget_releases_serving_and_twice_the_budget_buys_twice(
 def test_an_advertisers_budget_is_shared_by_its_campaigns(
     product: Product, admin: httpx.Client, page: httpx.Client
 ) -> None:
-    payer = made(admin, "/admin/advertisers", name="A", dailyBudgetPaisa=50)
+    payer = made(admin, "/admin/advertisers", name="A", dailyBudgetPaisa=50, timezone=zone_at_noon())
     for number in range(3):
         an_ad(admin, f"shared-{number}", bidAmount=500, advertiserId=payer["id"])
 

@@ -3,13 +3,13 @@
 import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 import psutil
 import pytest
 
+from tests.support.days import these_days
 from tests.support.product import Product, adloom, an_open_folder, wait_until
 
 pytestmark = pytest.mark.process
@@ -85,8 +85,7 @@ def no_valkey(product: Product) -> Generator[None]:
 
 
 def counted(admin: httpx.Client, banner_id: str) -> int:
-    today = datetime.now(UTC).date().isoformat()
-    answer = admin.get("/admin/stats/banners", params={"from": today, "to": today, "bannerId": banner_id})
+    answer = admin.get("/admin/stats/banners", params={**these_days(), "bannerId": banner_id})
     return answer.json()["totals"]["impressions"]
 
 

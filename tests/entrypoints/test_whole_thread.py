@@ -1,12 +1,12 @@
 """The thread through the whole house: an operator, a page, a browser and the figures, on the real product."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.support.days import these_days
 from tests.support.product import Product, an_open_folder, wait_until
 
 pytestmark = pytest.mark.process
@@ -76,8 +76,7 @@ def served_by_all(page: httpx.Client, product: Product, slug: str) -> list[int]:
 
 
 def counted(admin: httpx.Client, banner_id: str) -> tuple[int, int]:
-    today = datetime.now(UTC).date().isoformat()
-    answer = admin.get("/admin/stats/banners", params={"from": today, "to": today, "bannerId": banner_id})
+    answer = admin.get("/admin/stats/banners", params={**these_days(), "bannerId": banner_id})
     totals = answer.json()["totals"]
     return totals["impressions"], totals["clicks"]
 

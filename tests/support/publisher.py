@@ -4,11 +4,11 @@ import contextlib
 import http.server
 import threading
 from collections.abc import Generator
-from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 
+from tests.support.days import these_days
 from tests.support.product import Product, wait_until
 
 SERVED_SECONDS_MAX = 20.0
@@ -121,9 +121,8 @@ class Seller:
         wait_until(is_served, seconds=SERVED_SECONDS_MAX, what=f"{slug} is served")
 
     def counted(self, banner_id: str) -> tuple[int, int]:
-        """Tell the impressions and clicks of a banner today."""
-        today = datetime.now(UTC).date().isoformat()
-        asked = {"from": today, "to": today, "bannerId": banner_id}
+        """Tell the impressions and clicks of a banner."""
+        asked = {**these_days(), "bannerId": banner_id}
         totals = self._admin.get("/admin/stats/banners", params=asked).json()["totals"]
         return totals["impressions"], totals["clicks"]
 
