@@ -231,7 +231,9 @@ def test_a_frequency_cap_stops_at_its_last_impression(market: Market) -> None:
             report = {"adId": ad["adId"], "userId": user, "trackingToken": offer["trackingToken"]}
             assert market.page.post("/api/v1/ads/events/impression", json=report).status_code == 202
 
-    wait_until(lambda: market.winner(placement, userId=user) == "often", seconds=CHARGED_SECONDS_MAX, what="the cap")
+    wait_until(
+        lambda: market.winner(placement, userId=user) == "often", seconds=CHARGED_SECONDS_MAX, what="the cap"
+    )
     assert market.winner(placement) == "twice"
     removed = {
         one["adId"]: one["removedBy"] for one in market.explained(placement, userId=user)["candidates"]
