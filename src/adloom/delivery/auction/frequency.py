@@ -1,7 +1,7 @@
 """Whom a reader has seen often enough: looked up only where it matters, for all who ask at the same time at once.
 
-While one look-up is under way, those who come wait for the next, which is for all of them: so there are
-few of them however many ask. One that fails or takes too long is not repeated for a while; until then the
+While one look-up is under way, or was begun a moment ago, those who come wait for the next, which is for
+all of them: so there are few of them however many ask. One that fails or takes too long is not repeated for a while; until then the
 answer is what the operator has decided for that.
 """
 
@@ -24,6 +24,7 @@ from adloom.ledger.frequency.many import USERS_MAX, Least, Shown
 from adloom.ledger.frequency.windows import Window
 
 LOOK_SECONDS_MAX: Final = 0.25
+APART_SECONDS: Final = 0.002  # From the beginning of a look-up to that of the next.
 AWAY_SECONDS: Final = 1.0  # After a look-up that failed, before the next is tried.
 
 Keys = frozenset[int]
@@ -124,6 +125,7 @@ class FrequencyLook:
         self._waiting: list[tuple[str, CappedBanners, Then]] = []
         self._task: asyncio.Task[None] | None = None
         self._away_until = 0.0
+        self._next_at = 0.0
         # Plain counters, read by a collector.
         self.asked = 0
         self.looked_up = 0  # Round trips, each for many.
@@ -150,10 +152,19 @@ class FrequencyLook:
         """Answer all who wait, until nobody does."""
         try:
             while self._waiting:
+                await self._gather()
                 asking, self._waiting = self._waiting[:USERS_MAX], self._waiting[USERS_MAX:]
                 await self._look(asking)
         finally:
             self._task = None
+
+    async def _gather(self) -> None:
+        """Let more come, unless the last look-up was long ago: a look-up costs the same for one as for many."""
+        now = asyncio.get_running_loop().time()
+        if now < self._next_at and len(self._waiting) < USERS_MAX:
+            await asyncio.sleep(self._next_at - now)
+            now = self._next_at
+        self._next_at = now + APART_SECONDS
 
     async def _look(self, asking: Sequence[tuple[str, CappedBanners, Then]]) -> None:
         asked_of = {id(banners): banners for _, banners, _ in asking}

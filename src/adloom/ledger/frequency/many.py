@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Final, NamedTuple, cast
 
 import msgspec
@@ -11,27 +12,28 @@ from adloom.ledger.frequency.windows import Window, buckets_of
 from adloom.ledger.stream import unavailable_when_away
 from adloom.runtime.valkey import Valkey, again_if_cut_off
 
+WINDOWS_REMEMBERED_MAX: Final = 64
 USERS_MAX: Final = 500  # Of one call: the server does nothing else meanwhile.
 
-# Packed, so that the driver has one text to read instead of thousands. What is below the least that matters in a
-# window is left out: most of what users have seen is.
+# Packed, so that the driver has one text to write and to read instead of thousands. What is below the least that
+# matters in a window is left out: most of what users have seen is.
 _READ: Final = """
 local prefix = 'adloom:frequency:' .. (redis.call('GET', KEYS[1]) or '0') .. ':'
-local windows = tonumber(ARGV[1])
+local users, windows = cmsgpack.unpack(ARGV[1]), cmsgpack.unpack(ARGV[2])
 local found = {}
-for i = 2 * windows + 2, #ARGV do
-    for w = 0, windows - 1 do
-        local counted = redis.call('HGETALL', prefix .. ARGV[i] .. ARGV[2 + 2 * w])
-        local least = tonumber(ARGV[3 + 2 * w])
+for u, user in ipairs(users) do
+    for w, window in ipairs(windows) do
+        local counted = redis.call('HGETALL', prefix .. user .. window[1])
         for f = 2, #counted, 2 do
             local times = tonumber(counted[f])
-            if times >= least then found[#found + 1] = {i - 2 * windows - 2, w, counted[f - 1], times} end
+            if times >= window[2] then found[#found + 1] = {u - 1, w - 1, counted[f - 1], times} end
         end
     end
 end
 return cmsgpack.pack(found)
 """
 
+_encode: Final = msgspec.msgpack.Encoder().encode
 # The place of a user, that of a window, a banner, and how often it was shown.
 _decode: Final = msgspec.msgpack.Decoder(list[tuple[int, int, str, int]]).decode
 
@@ -61,11 +63,8 @@ class FrequencyOfMany:
         assert len(users) <= USERS_MAX, "a call has a bound"
         if not least:
             return {}
-        suffixes = {bucket.window: bucket.suffix for bucket in buckets_of(now)}
-        arguments: list[str | int] = [len(least)]
-        for window, times in least.items():
-            arguments += (suffixes[window], times)
-        arguments += users
+        hour = now.replace(minute=0, second=0, microsecond=0)
+        arguments = [_encode(users), _packed_windows(hour, tuple(least.items()))]
         with unavailable_when_away():
             answer = await again_if_cut_off(lambda: self._read([GENERATION], arguments))
         windows = list(least)
@@ -73,3 +72,10 @@ class FrequencyOfMany:
         for place, number, banner, times in _decode(cast("bytes", answer)):
             shown.setdefault(place, []).append(Shown(windows[number], banner, times))
         return shown
+
+
+@lru_cache(WINDOWS_REMEMBERED_MAX)
+def _packed_windows(hour: datetime, least: tuple[tuple[Window, int], ...]) -> bytes:
+    """Tell what the keys of windows end in during an hour, and how often matters."""
+    suffixes = {bucket.window: bucket.suffix for bucket in buckets_of(hour)}
+    return _encode([(suffixes[window], times) for window, times in least])
