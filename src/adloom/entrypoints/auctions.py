@@ -25,7 +25,7 @@ from adloom.ledger.frequency.many import FrequencyOfMany
 from adloom.ledger.token import TokenKeys
 from adloom.runtime.metrics import Metrics
 from adloom.runtime.settings import DeliverySettings
-from adloom.runtime.valkey import Valkey
+from adloom.runtime.valkey import ValkeyLine
 
 
 class Auctions(NamedTuple):
@@ -46,7 +46,7 @@ def make_stands(settings: DeliverySettings, shelves: Shelves, models: ModelKeepe
 def make_auctions(  # noqa: PLR0913 - a composition root names them all
     settings: DeliverySettings,
     keeper: IndexKeeper,
-    valkey: Valkey,
+    line: ValkeyLine,
     clock: Clock,
     *,
     keys: TokenKeys,
@@ -58,7 +58,7 @@ def make_auctions(  # noqa: PLR0913 - a composition root names them all
     """Put the auctions of a process together."""
     wanted = settings.auctions
     frequency = FrequencyLook(
-        FrequencyOfMany(valkey),
+        FrequencyOfMany(line),
         clock,
         when_away=Capped(wanted.frequency_when_away),
         without_user=Capped(wanted.frequency_without_user),

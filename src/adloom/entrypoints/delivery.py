@@ -4,7 +4,7 @@ import asyncio
 import gc
 import math
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from datetime import timedelta
 from http import HTTPStatus
 from typing import NamedTuple
@@ -49,7 +49,7 @@ from adloom.runtime.metrics import Metrics
 from adloom.runtime.postgres import open_pool
 from adloom.runtime.settings import DeliverySettings, delivery_settings
 from adloom.runtime.tracing import sampled
-from adloom.runtime.valkey import Valkey, open_valkey
+from adloom.runtime.valkey import ValkeyLine, open_valkey
 from adloom.runtime.vitals.tell import telling
 from adloom.sample.pages import sample_routes
 from adloom.sample.places import SLUGS
@@ -73,7 +73,7 @@ class Running(NamedTuple):
     """What runs beside the requests of a process, and what they all need."""
 
     clock: Clock
-    valkey: Valkey
+    line: ValkeyLine
     spool: Spool | None
     appender: LedgerAppender
     leases: LeaseKeeper
@@ -92,6 +92,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
     async with (
         open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
         open_valkey(settings.services.redis_url) as valkey,
+        aclosing(ValkeyLine(valkey)) as line,
         opened_spool(settings, ValkeyLedger(valkey)) as spool,
         LedgerAppender(ValkeyLedger(valkey), spool) as appender,
         _leasing(LeaseKeeper(valkey, shelves, clock, process=process)) as leases,
@@ -108,7 +109,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         ) as keeper,
     ):
         health = DeliveryHealth(keeper, pool, valkey, clock, spool=spool)
-        running = Running(clock, valkey, spool, appender, leases, models, keeper)
+        running = Running(clock, line, spool, appender, leases, models, keeper)
         public, teller, figures = _public_routes(settings, metrics, running)
         vitals = delivery_teller(
             settings, valkey, clock, figures, keeper=keeper, appender=appender, spool=spool
@@ -152,7 +153,7 @@ def _public_routes(
     auctions = make_auctions(
         settings,
         keeper,
-        running.valkey,
+        running.line,
         clock,
         keys=keys,
         contexts=contexts,

@@ -2,12 +2,17 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from redis.asyncio import Redis
+from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError, RedisError  # noqa: A004 - the driver's, which is not the system's
+from redis.exceptions import (
+    ConnectionError,  # noqa: A004 - the driver's, which is not the system's
+    RedisError,
+    ResponseError,
+)
 
 CONNECT_SECONDS_MAX = 5.0
 ANSWER_SECONDS_MAX = 5.0
@@ -36,6 +41,42 @@ async def open_valkey(redis_url: str) -> AsyncGenerator[Valkey]:
         yield client
     finally:
         await client.aclose()
+
+
+class ValkeyLine:
+    """One connection for one caller, who makes calls one after another and says how long each may take.
+
+    What the pool and its time-outs cost is more than most calls are worth: 68 and 27 µs for a `GET`.
+    """
+
+    def __init__(self, valkey: Valkey) -> None:
+        self._pool = valkey.connection_pool
+        self._connection: AbstractConnection | None = None
+
+    async def execute_command(self, *words: str | bytes | int) -> object:
+        """Make a call, as a client does; whatever goes wrong, and be it that nobody waits any more, the next one connects anew."""
+        connection = self._connection
+        if connection is None:
+            connection = self._pool.make_connection()
+            connection.socket_timeout = None
+        self._connection = None
+        try:
+            await connection.send_command(*words, check_health=False)
+            answer = cast("object", await connection.read_response())
+        except ResponseError:
+            self._connection = connection
+            raise
+        except BaseException:
+            await connection.disconnect(nowait=True)
+            raise
+        self._connection = connection
+        return answer
+
+    async def aclose(self) -> None:
+        """Hang up."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.disconnect()
 
 
 async def again_if_cut_off(call: Callable[[], Awaitable[T]]) -> T:

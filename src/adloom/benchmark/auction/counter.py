@@ -9,6 +9,7 @@ import socket
 import sys
 from collections import deque
 from collections.abc import Iterable
+from contextlib import aclosing
 from datetime import timedelta
 from http import HTTPStatus
 from random import Random, SystemRandom  # noqa: TID251 - of the bench alone
@@ -53,7 +54,7 @@ from adloom.runtime.http.plain import PlainApp
 from adloom.runtime.http.protocol import make_protocol
 from adloom.runtime.http.server import serve
 from adloom.runtime.settings import AUCTION_RECORD_BYTES_PER_SECOND
-from adloom.runtime.valkey import Valkey, open_valkey
+from adloom.runtime.valkey import Valkey, ValkeyLine, open_valkey
 
 NO_OP: Final = Answer(answer_head(HTTPStatus.OK, b"application/json"), b'{"status":"ok"}')
 NO_OP_PATH: Final = "/health/live"
@@ -85,10 +86,14 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
     stands.put_up(finished(stands.preparing(index, now=clock.now())))
     gc.collect()
     gc.freeze()
-    async with open_valkey(redis_url) as valkey, LedgerAppender(ValkeyLedger(valkey)) as appender:
+    async with (
+        open_valkey(redis_url) as valkey,
+        aclosing(ValkeyLine(valkey)) as line,
+        LedgerAppender(ValkeyLedger(valkey)) as appender,
+    ):
         if has_frequency_caps:
             await _show(valkey, index.by_key.values(), clock)
-        auctions = _routes(index, stands, WinHolder(shelves, caps, leases), shelves, valkey, appender)
+        auctions = _routes(index, stands, WinHolder(shelves, caps, leases), shelves, line, appender)
         coming_and_going = asyncio.ensure_future(_come_and_go(shelves, campaigns))
         no_op = HotRoute(b"GET", NO_OP_PATH.encode(), is_prefix=False, handler=lambda _: NO_OP)
         with socket.create_server(("127.0.0.1", port)) as listener:
@@ -138,7 +143,7 @@ def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
     stands: Stands,
     holder: WinHolder,
     shelves: Shelves,
-    valkey: Valkey,
+    line: ValkeyLine,
     appender: LedgerAppender,
 ) -> AuctionRoutes:
     clock = SystemClock()
@@ -150,7 +155,7 @@ def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
         policies={HEURISTIC: Heuristic()},
         auctioneer=Auctioneer(stands, ContextReader(), holder, shelves.reason_of),
         encoder=AdEncoder(TokenKeys(SECRET).signer, public_url="https://ads.example"),
-        frequency=FrequencyLook(FrequencyOfMany(valkey), clock),
+        frequency=FrequencyLook(FrequencyOfMany(line), clock),
         recorder=AuctionRecorder(
             GatheringTeller(appender.tell_all).tell,
             SystemRandom(),

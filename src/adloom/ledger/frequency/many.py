@@ -1,16 +1,18 @@
 """Reading how often many users were shown banners, in one round trip to Valkey and one answer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
+from hashlib import sha1
 from typing import Final, NamedTuple, cast
 
 import msgspec
+from redis.exceptions import NoScriptError
 
 from adloom.ledger.frequency.counts import GENERATION
 from adloom.ledger.frequency.windows import Window, buckets_of
 from adloom.ledger.stream import unavailable_when_away
-from adloom.runtime.valkey import Valkey, again_if_cut_off
+from adloom.runtime.valkey import Valkey, ValkeyLine, again_if_cut_off
 
 WINDOWS_REMEMBERED_MAX: Final = 64
 USERS_MAX: Final = 500  # Of one call: the server does nothing else meanwhile.
@@ -33,6 +35,7 @@ end
 return cmsgpack.pack(found)
 """
 
+_READ_NAME: Final = sha1(_READ.encode(), usedforsecurity=False).hexdigest()  # As the server names it.
 _encode: Final = msgspec.msgpack.Encoder().encode
 # The place of a user, that of a window, a banner, and how often it was shown.
 _decode: Final = msgspec.msgpack.Decoder(list[tuple[int, int, str, int]]).decode
@@ -52,8 +55,8 @@ class Shown(NamedTuple):
 class FrequencyOfMany:
     """Valid impressions per user in the windows of the calendar, as of what is projected."""
 
-    def __init__(self, valkey: Valkey) -> None:
-        self._read = valkey.register_script(_READ)
+    def __init__(self, valkey: Valkey | ValkeyLine) -> None:
+        self._call: Callable[..., Awaitable[object]] = valkey.execute_command
 
     async def of(self, users: Sequence[str], least: Least, now: datetime) -> dict[int, list[Shown]]:
         """Tell what users were shown at least so often, in those of some windows that `now` lies in.
@@ -66,12 +69,18 @@ class FrequencyOfMany:
         hour = now.replace(minute=0, second=0, microsecond=0)
         arguments = [_encode(users), _packed_windows(hour, tuple(least.items()))]
         with unavailable_when_away():
-            answer = await again_if_cut_off(lambda: self._read([GENERATION], arguments))
+            answer = await again_if_cut_off(lambda: self._read(*arguments))
         windows = list(least)
         shown: dict[int, list[Shown]] = {}
         for place, number, banner, times in _decode(cast("bytes", answer)):
             shown.setdefault(place, []).append(Shown(windows[number], banner, times))
         return shown
+
+    async def _read(self, users: bytes, windows: bytes) -> object:
+        try:
+            return await self._call("EVALSHA", _READ_NAME, 1, GENERATION, users, windows)
+        except NoScriptError:  # The server was started anew and has run nothing yet.
+            return await self._call("EVAL", _READ, 1, GENERATION, users, windows)
 
 
 @lru_cache(WINDOWS_REMEMBERED_MAX)
