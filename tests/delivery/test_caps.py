@@ -52,6 +52,23 @@ def test_raising_a_cap_releases_the_campaign() -> None:
     assert CAMPAIGN not in book.excluded()[IMPRESSION_CAP]
 
 
+def test_who_reaches_a_cap_is_news_and_so_is_what_is_put_back() -> None:
+    book = a_book(Caps(2, None))
+
+    book.take(CAMPAIGN, second=1)
+    first = book.changes()
+    book.take(CAMPAIGN, second=1)
+    second = book.changes()
+    book.put_back(CAMPAIGN)
+
+    assert (first, second, book.changes(), book.changes()) == (
+        {},
+        {CAMPAIGN: IMPRESSION_CAP},
+        {CAMPAIGN: None},
+        {},
+    )
+
+
 @given(cap=st.integers(0, 5), steps=st.lists(st.booleans(), max_size=30))
 def test_counted_and_held_are_never_more_than_the_cap(cap: int, steps: list[bool]) -> None:
     """A step offers one more, or sees one that is out reported."""

@@ -49,7 +49,7 @@ class CapBook:
         self._caps: Mapping[int, Caps] = {}
         self._counts: Mapping[int, Counts] = {}
         self._held: dict[int, deque[int]] = {}  # By campaign, the seconds in which its offers were made.
-        self.has_news = False  # Somebody has reached a cap since `excluded` was asked.
+        self.news: dict[int, str | None] = {}  # Who has reached which cap; None is who may be shown again.
 
     def learn(self, caps: Mapping[int, Caps], counts: Mapping[int, Counts], *, second: int) -> None:
         """Take the newest caps and counts; what was counted since is no longer out."""
@@ -71,7 +71,8 @@ class CapBook:
         left = cap.impressions - self._impressions(campaign_key)
         if left > 0:
             self._held.setdefault(campaign_key, deque()).append(second)
-        self.has_news |= left <= 1
+        if left <= 1:
+            self.news[campaign_key] = IMPRESSION_CAP
         return left > 0
 
     def put_back(self, campaign_key: int) -> None:
@@ -79,18 +80,26 @@ class CapBook:
         held = self._held.get(campaign_key)
         if held:
             held.pop()
-            self.has_news = True
+            self.news[campaign_key] = self._reached(campaign_key)
+
+    def changes(self) -> dict[int, str | None]:
+        """Take the news since this, or `excluded`, was last asked."""
+        news, self.news = self.news, {}
+        return news
 
     def excluded(self) -> dict[str, frozenset[int]]:
         """Tell who has reached a cap, by its name."""
-        self.has_news = False
+        self.news = {}
         reached: dict[str, set[int]] = {IMPRESSION_CAP: set(), CLICK_CAP: set()}
-        for campaign_key, caps in self._caps.items():
-            counts = self._counts.get(campaign_key, NONE_YET)
-            name = cap_reached(caps, Counts(self._impressions(campaign_key), counts.clicks))
+        for campaign_key in self._caps:
+            name = self._reached(campaign_key)
             if name is not None:
                 reached[name].add(campaign_key)
         return {name: frozenset(keys) for name, keys in reached.items()}
+
+    def _reached(self, campaign_key: int) -> str | None:
+        clicks = self._counts.get(campaign_key, NONE_YET).clicks
+        return cap_reached(self._caps[campaign_key], Counts(self._impressions(campaign_key), clicks))
 
     def _impressions(self, campaign_key: int) -> int:
         held = self._held.get(campaign_key)

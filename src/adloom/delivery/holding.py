@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from adloom.delivery.caps import CapBook
-from adloom.delivery.exclusions import Exclusions
 from adloom.delivery.index import Candidate
 from adloom.delivery.leases import LeaseBook
 from adloom.delivery.shelves import BUDGETS, CAPS, Offer, Shelves
@@ -40,8 +39,8 @@ class Holder:
             leases.append(lease)
         if budgets.news:
             self._shelves.change(budgets.changes(), source=BUDGETS)
-        if self._caps.has_news:
-            self._shelves.exclude(Exclusions(campaigns=self._caps.excluded()), source=CAPS)
+        if self._caps.news:
+            self._shelves.change(self._caps.changes(), source=CAPS)
         return _without_left_out(offers, leases) if left_out else (offers, leases)
 
     def _taken_under_cap(self, candidate: Candidate, second: int) -> int | None:

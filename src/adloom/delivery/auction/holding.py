@@ -3,7 +3,6 @@
 from adloom.core.money import Micros, impression_cost
 from adloom.delivery.auction.decide import Win
 from adloom.delivery.caps import CapBook
-from adloom.delivery.exclusions import Exclusions
 from adloom.delivery.leases import LeaseBook
 from adloom.delivery.shelves import BUDGETS, CAPS, Shelves
 from adloom.ledger.event import ChargedBy
@@ -39,6 +38,6 @@ class WinHolder:
         # Who has nothing left is out from the next request on.
         if self._leases.news:
             self._shelves.change(self._leases.changes(), source=BUDGETS)
-        if self._caps.has_news:
-            self._shelves.exclude(Exclusions(campaigns=self._caps.excluded()), source=CAPS)
+        if self._caps.news:
+            self._shelves.change(self._caps.changes(), source=CAPS)
         return lease

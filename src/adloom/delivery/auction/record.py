@@ -48,6 +48,7 @@ class AuctionRecorder:
 
     def __init__(self, tell: Tell, chance: Chance, *, sample_rate: float, bytes_per_second: int) -> None:
         self._tell = tell
+        self.served = tell  # Of an auction that is not recorded: the entry of its offer.
         self._chance = chance
         self._sample_rate = sample_rate
         self._bytes_per_second = bytes_per_second
@@ -71,10 +72,6 @@ class AuctionRecorder:
             self.left_out += 1
             return False
         return True
-
-    def served(self, entry: bytes) -> None:
-        """Tell of an offer, of an auction that is not recorded."""
-        self._tell(entry)
 
     def held(self, held: Held, note: Note) -> None:
         """Tell of an auction with all its bids."""
