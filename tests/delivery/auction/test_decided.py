@@ -184,7 +184,7 @@ def test_what_was_decided_from_a_shelf_is_over_when_another_takes_its_place() ->
     [placement] = house.index.by_key.values()
 
     house.shelves.put_up(house.index, [finished(house.shelves.preparing(placement, now=house.now))])
-    house.shelves.asked()  # As the keeper of leases does all the time.
+    house.stands.put_up({})
     house.exclude(first.win.bidder.campaign_key)
 
     second = house.auction(a_request(), a_reader()).win

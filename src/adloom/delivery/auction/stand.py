@@ -46,6 +46,10 @@ class Stand:
         """Tell whether it is known whose time it is, and noted that the market is asked for."""
         return self._since <= now < self._until and self._on_shelves[0].is_asked
 
+    def expire(self) -> None:
+        """Hear that shelves may have been replaced: they are looked at before the next request."""
+        self._until = self._since
+
     def look_at(self, now: datetime) -> None:
         """Look whose time it is."""
         on_shelves = [self._shelves.of(placement, now) for placement in self.market]
@@ -133,6 +137,7 @@ class Stands:
     def put_up(self, heads: Heads) -> None:
         """Take what was prepared, in the moment in which its index becomes the current one."""
         self._heads = heads
+        self._index = None  # Whatever was put up with it is looked at anew.
         self._shelves.watch([stock for _, stocks in heads.values() for stock in stocks])
 
     def of_type(self, index: Index, placement_type: str, *, now: datetime) -> Stand | None:
@@ -213,6 +218,8 @@ class Stands:
             for slug, stand in self._by_slug.items()
             if index.by_slug.get(slug) is stand.market[0] and stand.market[0].is_auctioned
         }
+        for stand in (*self._by_type.values(), *self._by_slug.values()):
+            stand.expire()
 
 
 def _not_in(head: Head, block: BidBlock) -> int:
