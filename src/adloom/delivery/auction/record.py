@@ -28,6 +28,7 @@ PAIRS_REMEMBERED_MAX: Final = 4_096
 CONTEXTS_REMEMBERED_MAX: Final = 1_024
 ROOM_SECONDS: Final = 2  # Of the bytes a second: how much more than them may come at once.
 ENTRY_BYTES: Final = 300  # Of an auction without its bids.
+LOOKED_AT_BYTES: Final = 4  # What it costs to look at a candidate, in bytes that are told.
 
 Tell = Callable[[bytes], object]
 
@@ -75,8 +76,7 @@ class AuctionRecorder:
 
     def held(self, held: Held, note: Note) -> None:
         """Tell of an auction with all its bids."""
-        # To look at a candidate costs about as much as to tell a byte.
-        self._room -= ENTRY_BYTES + len(note.bids) + note.looked_at
+        self._room -= ENTRY_BYTES + len(note.bids) + LOOKED_AT_BYTES * note.looked_at
         self.recorded += 1
         self._tell(encoded(_auctioned(held, note)))
 
