@@ -38,7 +38,7 @@ def an_advertiser(**fields: Any) -> Advertiser:
     [
         ({"name": "B"}, set[str]()),
         ({"daily_budget_paisa": 200}, {"advertiser"}),
-        ({"blocked_sites": ("a.example",)}, {"advertiser"}),
+        ({"blocked_sites": ("a.example",)}, {"advertiser", "campaign"}),
         ({"daily_budget_paisa": None}, {"advertiser", "campaign"}),
         ({"timezone": "Asia/Kolkata"}, {"advertiser", "campaign"}),
         ({"deleted_at": NOON}, {"advertiser", "campaign", "banner"}),

@@ -2,6 +2,8 @@
 
 from uuid import UUID
 
+import pytest
+
 from adloom.core.actor import Role
 from tests.support.builders import Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
@@ -80,3 +82,22 @@ async def test_a_publisher_sees_its_own_placements_only(admin: Client, control: 
     async with control.acting_as(Role.PUBLISHER, UUID(publisher["id"])) as client:
         assert (await client.get(f"/banners/explain/{own['slug']}")).status_code == 200
         problem(await client.get(f"/banners/explain/{foreign['slug']}"), 404, "PLACEMENT_NOT_FOUND")
+
+
+@pytest.mark.parametrize("domain", ["rival.example.com", "shop.rival.example.com"])
+async def test_what_an_advertiser_has_blocked_does_not_get_its_ads(admin: Client, domain: str) -> None:
+    blocked = {"name": "A", "blockedSites": ["rival.example.com"]}
+    payer = (await admin.post("/admin/advertisers", json=blocked)).json()
+    site = (await admin.post("/admin/sites", json={"domain": domain, "name": "Rival"})).json()
+    placement = await admin.make_placement(siteId=site["id"])
+    elsewhere = await admin.make_placement()
+    _, banner = await an_ad(admin, placement, advertiserId=payer["id"])
+    _, other = await an_ad(admin, elsewhere, advertiserId=payer["id"])
+    path = f"/banners/explain/{placement['slug']}"
+
+    [candidate] = (await admin.get(path)).json()["candidates"]
+    assert (candidate["outcome"], candidate["removedBy"]) == ("removed", "site_blocked")
+    assert (await admin.get(f"/banners/explain/{elsewhere['slug']}")).json()["winner"] == other["id"]
+
+    await admin.patch(f"/admin/sites/{site['id']}", json={"domain": "friend.example.com"})
+    assert (await admin.get(path)).json()["winner"] == banner["id"]

@@ -38,6 +38,7 @@ class Standing(StrEnum):
     CAMPAIGN_CANCELLED = "campaign_cancelled"
     CAMPAIGN_UNDATED = "campaign_undated"
     LINK_INACTIVE = "link_inactive"
+    SITE_BLOCKED = "site_blocked"
     RULE_UNREADABLE = "rule_unreadable"
     ASSIGNMENT_INACTIVE = "assignment_inactive"
     BANNER_DELETED = "banner_deleted"

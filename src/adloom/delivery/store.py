@@ -87,6 +87,10 @@ ASSIGNMENTS = _query(
                 WHEN campaign.status = 'scheduled' AND campaign.starts_at IS NULL THEN 'campaign_undated'
                 WHEN campaign.status NOT IN ('active', 'scheduled') THEN 'campaign_' || campaign.status
                 WHEN NOT link.is_active THEN 'link_inactive'
+                WHEN site.domain IS NOT NULL AND EXISTS (
+                    SELECT FROM unnest(payer.blocked_sites) AS blocked
+                     WHERE right('.' || site.domain, length(blocked) + 1) = '.' || blocked
+                ) THEN 'site_blocked'
                 WHEN NOT assignment.is_active THEN 'assignment_inactive'
                 WHEN banner.deleted_at IS NOT NULL THEN 'banner_deleted'
                 WHEN NOT banner.is_active THEN 'banner_inactive'
@@ -115,6 +119,8 @@ ASSIGNMENTS = _query(
       JOIN banners AS banner ON banner.id = assignment.banner_id
       LEFT JOIN advertisers AS payer ON payer.id = campaign.advertiser_id
       LEFT JOIN advertisers AS maker ON maker.id = banner.advertiser_id
+      JOIN placements AS placement ON placement.id = assignment.placement_id
+      LEFT JOIN sites AS site ON site.id = placement.site_id
      WHERE {among}
      ORDER BY assignment.placement_id, assignment.is_fallback,
            CASE WHEN assignment.is_fallback THEN assignment.fallback_priority END NULLS LAST,

@@ -59,7 +59,12 @@ def _budget(advertiser: Advertiser) -> tuple[object, ...]:
 
 def _rule_of_campaigns(advertiser: Advertiser) -> tuple[object, ...]:
     """Give what each of its campaigns has to know: whether there is a budget, and not how much it is."""
-    return (advertiser.deleted_at, advertiser.timezone, advertiser.daily_budget_paisa is None)
+    return (
+        advertiser.deleted_at,
+        advertiser.timezone,
+        advertiser.daily_budget_paisa is None,
+        advertiser.blocked_sites,
+    )
 
 
 async def _touch(write: CatalogWrite, noun: Noun, keys: str, advertiser_id: UUID) -> None:

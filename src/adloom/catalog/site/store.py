@@ -23,6 +23,9 @@ PLACEMENTS = Naming(
     field="site_id",
     key="(SELECT id FROM sites WHERE public_id = $1)",
 )
+PLACEMENT_KEYS = """
+    SELECT it.id FROM placements AS it JOIN sites AS site ON site.id = it.site_id WHERE site.public_id = $1
+"""
 
 sites = OwnedTable(Site, table="sites", noun="site", owner=Role.PUBLISHER, not_found=SiteNotFoundError)
 
@@ -44,7 +47,11 @@ async def insert(write: CatalogWrite, site: Site) -> None:
 async def update(write: CatalogWrite, before: Site, after: Site) -> Site:
     """Write a site that was read with a lock before."""
     with _domain_may_be_taken(after):
-        return await sites.update(write, before, after)
+        updated = await sites.update(write, before, after)
+    if before.domain != after.domain:  # Advertisers block sites by it.
+        for row in await write.connection.fetch(PLACEMENT_KEYS, after.id):
+            write.touch(Noun.PLACEMENT, row["id"])
+    return updated
 
 
 async def delete(write: CatalogWrite, site: Site, *, now: datetime) -> None:

@@ -88,6 +88,11 @@ REASONS: Final = {
             "Set isActive of the link between campaign and placement.",
         ),
         Reason(
+            Standing.SITE_BLOCKED,
+            "The advertiser has blocked the placement's site.",
+            "Take the site's domain out of the advertiser's blockedSites.",
+        ),
+        Reason(
             Standing.RULE_UNREADABLE,
             "A targeting rule of the campaign cannot be read, so it is shown to nobody.",
             "Write the campaign's targeting rules again.",
