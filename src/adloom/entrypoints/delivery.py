@@ -1,7 +1,6 @@
 """One delivery process: the public path around one index."""
 
 import asyncio
-import gc
 import math
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
@@ -39,6 +38,7 @@ from adloom.ledger.spool.drain import Spool
 from adloom.ledger.stream import ValkeyLedger
 from adloom.ledger.token import TokenKeys
 from adloom.ledger.watch import Watch
+from adloom.runtime.collector import AMONG_REQUESTS, set_aside, settle
 from adloom.runtime.geoip import opened_countries
 from adloom.runtime.http.hot import Answer, HotRoute, HotRoutes, answer_head
 from adloom.runtime.http.plain import PlainApp
@@ -83,9 +83,7 @@ class Running(NamedTuple):
 
 async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
     """Serve the public routes; what has been accepted is in the ledger before the process ends."""
-    # What is here by now stays: the collector need not walk over it again, which takes it 50 ms.
-    gc.collect()
-    gc.freeze()
+    settle(AMONG_REQUESTS)
     clock = SystemClock()
     shelves = Shelves(keep_seconds=settings.serve_cache_seconds)
     process = settings.telemetry.process
@@ -119,6 +117,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
             routes += sample_routes(lambda: _has_sample(keeper))
         routes.append(HotRoute(b"GET", b"/health/live", is_prefix=False, handler=_alive))
         async with telling(vitals):
+            set_aside()  # The first index.
             await serve(
                 PlainApp({"/health": health.ready, "/health/ready": health.ready}),
                 inherited_socket(settings.host, settings.port),

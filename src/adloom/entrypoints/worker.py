@@ -1,7 +1,6 @@
 """The worker: keeps the projections up with the ledger, runs the jobs, and says that it does."""
 
 import asyncio
-import gc
 import socket
 from datetime import timedelta
 from http import HTTPStatus
@@ -31,6 +30,7 @@ from adloom.ledger.partition_store import EventDays
 from adloom.ledger.partitions import DayUpkeep, Retention
 from adloom.ledger.stream import ValkeyLedger
 from adloom.ledger.upkeep import Upkeep
+from adloom.runtime.collector import AMONG_BATCHES, settle
 from adloom.runtime.http.plain import PlainAnswer, PlainApp
 from adloom.runtime.http.server import serve
 from adloom.runtime.jobs.queue import open_queue
@@ -46,7 +46,6 @@ from adloom.sync.jobs import QUEUE
 LEDGER_POOL_SIZE_MAX = 10
 # One each for learning and for looking after tables and ledger, five for syncs, the rest for jobs.
 POOL_SIZE_MAX = 12
-GC_ALLOCATIONS = 100_000
 DRAIN_SECONDS_MAX = 1
 # For the batch under way; one that takes longer is cut off, and comes again at the next start.
 STOP_SECONDS_MAX = 2.0
@@ -75,9 +74,7 @@ def main() -> None:
 async def work(settings: WorkerSettings, metrics: Metrics) -> None:
     """Follow the ledger and run jobs until a signal asks to stop."""
     # Batches are thousands of objects without cycles: the collector took a quarter of our time to find that out.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(GC_ALLOCATIONS)
+    settle(AMONG_BATCHES)
     async with (
         open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
         open_pool(

@@ -4,7 +4,6 @@ Routes, index, leases, look-ups and ledger are the product's; only what the work
 """
 
 import asyncio
-import gc
 import socket
 import sys
 from collections import deque
@@ -49,6 +48,7 @@ from adloom.ledger.frequency.many import FrequencyOfMany
 from adloom.ledger.frequency.windows import buckets_of
 from adloom.ledger.stream import ValkeyLedger
 from adloom.ledger.token import TokenKeys
+from adloom.runtime.collector import AMONG_REQUESTS, settle
 from adloom.runtime.http.hot import Answer, HotRoute, HotRoutes, answer_head
 from adloom.runtime.http.plain import PlainApp
 from adloom.runtime.http.protocol import make_protocol
@@ -84,8 +84,7 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
     )
     stands = Stands(shelves)
     stands.put_up(finished(stands.preparing(index, now=clock.now())))
-    gc.collect()
-    gc.freeze()
+    settle(AMONG_REQUESTS)
     async with (
         open_valkey(redis_url) as valkey,
         aclosing(ValkeyLine(valkey)) as line,
