@@ -104,20 +104,11 @@ class AuctionRoutes:
         self, request: HotRequest, query: Query, index: Index, auction: Auction, now: datetime
     ) -> Answer | Later:
         """Answer when it is known what the reader has seen, which may be now."""
-        answered = Later()
+        turn = _Turn(self, request, query, index, auction, now)
+        seen = self._frequency.seen_enough(query.user, self._capped.of(auction.stand.market), turn.come)
+        return turn if seen is None else self.answered_knowing(request, query, index, auction, now, seen)
 
-        def answer(seen: Keys) -> None:
-            try:
-                answered.give(self._answered_knowing(request, query, index, auction, now, seen))
-            except Exception as error:  # noqa: BLE001 - whoever waits is told
-                answered.give(answer_to(error))
-
-        seen = self._frequency.seen_enough(query.user, self._capped.of(auction.stand.market), answer)
-        if seen is None:
-            return answered
-        return self._answered_knowing(request, query, index, auction, now, seen)
-
-    def _answered_knowing(  # noqa: PLR0913, PLR0917 - a request, and what is known of it so far
+    def answered_knowing(  # noqa: PLR0913, PLR0917 - a request, and what is known of it so far
         self,
         request: HotRequest,
         query: Query,
@@ -193,6 +184,39 @@ class AuctionRoutes:
         else:
             # Nobody is asked what a reader has seen unless somebody would have won.
             self.unfilled["frequency_cap" if sale.auction.asked.seen_enough else "nobody"] += 1
+
+
+class _Turn(Later):
+    """An answer that waits for its turn to know what the reader has seen."""
+
+    __slots__ = ("_auction", "_index", "_now", "_query", "_request", "_routes")
+
+    def __init__(  # noqa: PLR0913, PLR0917 - a request, and what is known of it so far
+        self,
+        routes: AuctionRoutes,
+        request: HotRequest,
+        query: Query,
+        index: Index,
+        auction: Auction,
+        now: datetime,
+    ) -> None:
+        super().__init__()
+        self._routes = routes
+        self._request = request
+        self._query = query
+        self._index = index
+        self._auction = auction
+        self._now = now
+
+    def come(self, seen: Keys) -> None:
+        """Answer, now that it is known."""
+        try:
+            answer = self._routes.answered_knowing(
+                self._request, self._query, self._index, self._auction, self._now, seen
+            )
+        except Exception as error:  # noqa: BLE001 - whoever waits is told
+            answer = answer_to(error)
+        self.give(answer)
 
 
 def _refusal_of(index: Index, query: Query) -> Answer:

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 import msgspec
 import structlog
+from uuid_utils import UUID  # Written thousands of times at once: five times as fast as Python's.
 
 from adloom.core.clock import Clock
 from adloom.delivery.auction.book import BidBlock
@@ -55,7 +56,7 @@ class CountsOfMany(Protocol):
 class CappedBanners(msgspec.Struct, frozen=True, eq=False):
     """The banners of a market that one reader may see only so often."""
 
-    caps: Mapping[bytes, tuple[int, Sequence[FrequencyCap]]]  # By the bytes of their ids, with their keys.
+    caps: Mapping[str, tuple[int, Sequence[FrequencyCap]]]  # By their ids as texts, with their keys.
     least: Least  # By window, the smallest of their caps.
     keys: Keys
 
@@ -63,7 +64,7 @@ class CappedBanners(msgspec.Struct, frozen=True, eq=False):
         """Tell which of them a reader has seen often enough."""
         found: set[int] = set()
         for window, banner, times in shown:
-            capped = self.caps.get(bytes.fromhex(banner.replace("-", "")))
+            capped = self.caps.get(banner)
             if capped is not None and any(
                 cap.window is window and times >= cap.impressions_max for cap in capped[1]
             ):
@@ -75,7 +76,7 @@ class CappedBook:
     """The capped banners of markets; what a placement has is found out once."""
 
     def __init__(self) -> None:
-        self._placements: dict[int, tuple[Placement, dict[bytes, tuple[int, Sequence[FrequencyCap]]]]] = {}
+        self._placements: dict[int, tuple[Placement, dict[str, tuple[int, Sequence[FrequencyCap]]]]] = {}
         self._markets: dict[int, tuple[Market, CappedBanners]] = {}  # By the first placement of each.
 
     def of(self, market: Market) -> CappedBanners:
@@ -84,7 +85,7 @@ class CappedBook:
         known = self._markets.get(key)
         if known is not None and (known[0] is market or _is_same(known[0], market)):
             return known[1]
-        caps: dict[bytes, tuple[int, Sequence[FrequencyCap]]] = {}
+        caps: dict[str, tuple[int, Sequence[FrequencyCap]]] = {}
         for placement in market:
             caps |= self._of_placement(placement)
         every_cap = [(cap.window, cap.impressions_max) for _, some in caps.values() for cap in some]
@@ -92,14 +93,14 @@ class CappedBook:
         self._markets[key] = market, banners
         return banners
 
-    def _of_placement(self, placement: Placement) -> dict[bytes, tuple[int, Sequence[FrequencyCap]]]:
+    def _of_placement(self, placement: Placement) -> dict[str, tuple[int, Sequence[FrequencyCap]]]:
         known = self._placements.get(placement.key)
         if known is None or known[0] is not placement:
-            caps: dict[bytes, tuple[int, Sequence[FrequencyCap]]] = {}
+            caps: dict[str, tuple[int, Sequence[FrequencyCap]]] = {}
             for block in placement.blocks:
                 if isinstance(block, BidBlock) and block.counted:
                     caps |= {
-                        one.pair[:16]: (one.banner_key, one.frequency)
+                        str(UUID(bytes=one.pair[:16])): (one.banner_key, one.frequency)
                         for one in block.bidders
                         if one.frequency
                     }

@@ -24,21 +24,19 @@ local prefix = 'adloom:frequency:' .. (redis.call('GET', KEYS[1]) or '0') .. ':'
 local users, windows = cmsgpack.unpack(ARGV[1]), cmsgpack.unpack(ARGV[2])
 local found = {}
 for u, user in ipairs(users) do
-    for w, window in ipairs(windows) do
-        local counted = redis.call('HGETALL', prefix .. user .. window[1])
+    local shown = {}
+    for _, window in ipairs(windows) do
+        local name, suffix, least = unpack(window)
+        local counted = redis.call('HGETALL', prefix .. user .. suffix)
         for f = 2, #counted, 2 do
             local times = tonumber(counted[f])
-            if times >= window[2] then found[#found + 1] = {u - 1, w - 1, counted[f - 1], times} end
+            if times >= least then shown[#shown + 1] = {name, counted[f - 1], times} end
         end
     end
+    if #shown > 0 then found[#found + 1] = {u - 1, shown} end
 end
 return cmsgpack.pack(found)
 """
-
-_READ_NAME: Final = sha1(_READ.encode(), usedforsecurity=False).hexdigest()  # As the server names it.
-_encode: Final = msgspec.msgpack.Encoder().encode
-# The place of a user, that of a window, a banner, and how often it was shown.
-_decode: Final = msgspec.msgpack.Decoder(list[tuple[int, int, str, int]]).decode
 
 # By window, how often a banner was shown at least for anybody to care.
 Least = Mapping[Window, int]
@@ -50,6 +48,11 @@ class Shown(NamedTuple):
     window: Window
     banner: str
     times: int
+
+
+_READ_NAME: Final = sha1(_READ.encode(), usedforsecurity=False).hexdigest()  # As the server names it.
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(list[tuple[int, list[Shown]]]).decode  # By the places of users.
 
 
 class FrequencyOfMany:
@@ -70,11 +73,7 @@ class FrequencyOfMany:
         arguments = [_encode(users), _packed_windows(hour, tuple(least.items()))]
         with unavailable_when_away():
             answer = await again_if_cut_off(lambda: self._read(*arguments))
-        windows = list(least)
-        shown: dict[int, list[Shown]] = {}
-        for place, number, banner, times in _decode(cast("bytes", answer)):
-            shown.setdefault(place, []).append(Shown(windows[number], banner, times))
-        return shown
+        return dict(_decode(cast("bytes", answer)))
 
     async def _read(self, users: bytes, windows: bytes) -> object:
         try:
@@ -87,4 +86,4 @@ class FrequencyOfMany:
 def _packed_windows(hour: datetime, least: tuple[tuple[Window, int], ...]) -> bytes:
     """Tell what the keys of windows end in during an hour, and how often matters."""
     suffixes = {bucket.window: bucket.suffix for bucket in buckets_of(hour)}
-    return _encode([(suffixes[window], times) for window, times in least])
+    return _encode([(window.value, suffixes[window], times) for window, times in least])
