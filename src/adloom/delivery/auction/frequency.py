@@ -20,7 +20,6 @@ from adloom.core.clock import Clock
 from adloom.delivery.auction.book import BidBlock
 from adloom.delivery.auction.request import NOBODY_WRITTEN
 from adloom.delivery.index import Market, Placement
-from adloom.delivery.rows import FrequencyCap
 from adloom.ledger.frequency.many import USERS_MAX, Least, Shown
 from adloom.ledger.frequency.windows import Window
 
@@ -53,10 +52,14 @@ class CountsOfMany(Protocol):
         ...
 
 
+Limits = dict[str, tuple[int, int]]  # By banners' ids as texts: how often, and their keys.
+NO_LIMITS: Final[Limits] = {}
+
+
 class CappedBanners(msgspec.Struct, frozen=True, eq=False):
     """The banners of a market that one reader may see only so often."""
 
-    caps: Mapping[str, tuple[int, Sequence[FrequencyCap]]]  # By their ids as texts, with their keys.
+    caps: Mapping[Window, Limits]
     least: Least  # By window, the smallest of their caps.
     keys: Keys
 
@@ -64,11 +67,9 @@ class CappedBanners(msgspec.Struct, frozen=True, eq=False):
         """Tell which of them a reader has seen often enough."""
         found: set[int] = set()
         for window, banner, times in shown:
-            capped = self.caps.get(banner)
-            if capped is not None and any(
-                cap.window is window and times >= cap.impressions_max for cap in capped[1]
-            ):
-                found.add(capped[0])
+            limit = self.caps.get(window, NO_LIMITS).get(banner)
+            if limit is not None and times >= limit[0]:
+                found.add(limit[1])
         return frozenset(found)
 
 
@@ -76,7 +77,7 @@ class CappedBook:
     """The capped banners of markets; what a placement has is found out once."""
 
     def __init__(self) -> None:
-        self._placements: dict[int, tuple[Placement, dict[str, tuple[int, Sequence[FrequencyCap]]]]] = {}
+        self._placements: dict[int, tuple[Placement, Mapping[Window, Limits]]] = {}
         self._markets: dict[int, tuple[Market, CappedBanners]] = {}  # By the first placement of each.
 
     def of(self, market: Market) -> CappedBanners:
@@ -85,27 +86,35 @@ class CappedBook:
         known = self._markets.get(key)
         if known is not None and (known[0] is market or _is_same(known[0], market)):
             return known[1]
-        caps: dict[str, tuple[int, Sequence[FrequencyCap]]] = {}
+        caps: dict[Window, Limits] = {}
         for placement in market:
-            caps |= self._of_placement(placement)
-        every_cap = [(cap.window, cap.impressions_max) for _, some in caps.values() for cap in some]
-        banners = CappedBanners(caps, _least_of(every_cap), frozenset(key for key, _ in caps.values()))
+            for window, limits in self._of_placement(placement).items():
+                caps.setdefault(window, {}).update(limits)
+        banners = CappedBanners(
+            caps,
+            {window: min(times for times, _ in limits.values()) for window, limits in caps.items()},
+            frozenset(key for limits in caps.values() for _, key in limits.values()),
+        )
         self._markets[key] = market, banners
         return banners
 
-    def _of_placement(self, placement: Placement) -> dict[str, tuple[int, Sequence[FrequencyCap]]]:
+    def _of_placement(self, placement: Placement) -> Mapping[Window, Limits]:
         known = self._placements.get(placement.key)
         if known is None or known[0] is not placement:
-            caps: dict[str, tuple[int, Sequence[FrequencyCap]]] = {}
-            for block in placement.blocks:
-                if isinstance(block, BidBlock) and block.counted:
-                    caps |= {
-                        str(UUID(bytes=one.pair[:16])): (one.banner_key, one.frequency)
-                        for one in block.bidders
-                        if one.frequency
-                    }
-            known = self._placements[placement.key] = placement, caps
+            known = self._placements[placement.key] = placement, _limits_of(placement)
         return known[1]
+
+
+def _limits_of(placement: Placement) -> dict[Window, Limits]:
+    limits: dict[Window, Limits] = {}
+    for block in placement.blocks:
+        if isinstance(block, BidBlock) and block.counted:
+            for one in block.bidders:
+                if one.frequency:
+                    banner = str(UUID(bytes=one.pair[:16]))
+                    for cap in one.frequency:
+                        limits.setdefault(cap.window, {})[banner] = cap.impressions_max, one.banner_key
+    return limits
 
 
 class FrequencyLook:
@@ -182,9 +191,8 @@ class FrequencyLook:
                 then(self._unknown(self._when_away, banners))
             return
         self._away_until = 0.0
-        for place, (_, banners, then) in enumerate(asking):
-            shown = found.get(place)
-            then(NONE_SEEN if shown is None else banners.seen_enough(shown))
+        # Soon, not now: the next look-up is on its way while these are answered.
+        asyncio.get_running_loop().call_soon(_tell, asking, found)
 
     def _unknown(self, decided: Capped, banners: CappedBanners) -> Keys:
         if decided is Capped.OFFER:
@@ -192,6 +200,14 @@ class FrequencyLook:
             return NONE_SEEN
         self.withheld_unknown += 1
         return banners.keys
+
+
+def _tell(
+    asking: Sequence[tuple[str, CappedBanners, Then]], found: Mapping[int, Sequence[Shown]]
+) -> None:
+    for place, (_, banners, then) in enumerate(asking):
+        shown = found.get(place)
+        then(NONE_SEEN if shown is None else banners.seen_enough(shown))
 
 
 def _least_of(caps: Iterable[tuple[Window, int]]) -> Least:
