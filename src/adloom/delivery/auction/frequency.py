@@ -191,8 +191,9 @@ class FrequencyLook:
                 then(self._unknown(self._when_away, banners))
             return
         self._away_until = 0.0
-        # Soon, not now: the next look-up is on its way while these are answered.
-        asyncio.get_running_loop().call_soon(_tell, asking, found)
+        for place, (_, banners, then) in enumerate(asking):
+            shown = found.get(place)
+            then(NONE_SEEN if shown is None else banners.seen_enough(shown))
 
     def _unknown(self, decided: Capped, banners: CappedBanners) -> Keys:
         if decided is Capped.OFFER:
@@ -200,14 +201,6 @@ class FrequencyLook:
             return NONE_SEEN
         self.withheld_unknown += 1
         return banners.keys
-
-
-def _tell(
-    asking: Sequence[tuple[str, CappedBanners, Then]], found: Mapping[int, Sequence[Shown]]
-) -> None:
-    for place, (_, banners, then) in enumerate(asking):
-        shown = found.get(place)
-        then(NONE_SEEN if shown is None else banners.seen_enough(shown))
 
 
 def _least_of(caps: Iterable[tuple[Window, int]]) -> Least:
