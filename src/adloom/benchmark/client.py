@@ -13,6 +13,7 @@ import uvloop
 
 from adloom.benchmark.load import (
     BROWSER_HEADERS,
+    KIND,
     SERIAL,
     USER,
     USER_BEGINS,
@@ -82,6 +83,7 @@ class Requests:
         if self._body is not None:
             lines.append("Content-Type: application/json")
         self._head = "\r\n".join(lines).encode()
+        self._kinds = target.kinds
         self._prefix = serial_prefix
         self._serial = 0
 
@@ -90,7 +92,11 @@ class Requests:
         if self._body is None:
             return self._head + HEAD_END
         self._serial += 1
-        values = {SERIAL: f"{self._prefix}{self._serial}", USER: f"{USER_BEGINS}{self._serial % USERS:012}"}
+        values = {
+            SERIAL: f"{self._prefix}{self._serial}",
+            USER: f"{USER_BEGINS}{self._serial % USERS:012}",
+            KIND: self._kinds[self._serial % len(self._kinds)],
+        }
         body = "".join([values.get(part, part) for part in self._body]).encode()
         return b"%b\r\nContent-Length: %d\r\n\r\n%b" % (self._head, len(body), body)
 

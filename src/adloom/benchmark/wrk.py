@@ -13,6 +13,7 @@ import msgspec
 
 from adloom.benchmark.load import (
     BROWSER_HEADERS,
+    KIND,
     SERIAL,
     USER,
     USER_BEGINS,
@@ -40,7 +41,7 @@ end
 POSTS = """
 wrk.method = "POST"
 wrk.headers["Content-Type"] = "application/json"
-local serial = 0
+local serial, kinds = 0, {%s}
 request = function()
   serial = serial + 1
   return wrk.format(nil, nil, nil, table.concat({%s}))
@@ -75,8 +76,10 @@ def script_for(target: Target, effort: Effort) -> str:
     values = {
         SERIAL: f"{_quoted(effort.serial_prefix)} .. serial",
         USER: f'{_quoted(USER_BEGINS)} .. string.format("%012d", serial % {USERS})',
+        KIND: f"kinds[serial % {len(target.kinds)} + 1]",
     }
-    return POSTS % ", ".join(values.get(part) or _quoted(part) for part in parts_of(target.body)) + REPORT
+    parts = ", ".join(values.get(part) or _quoted(part) for part in parts_of(target.body))
+    return POSTS % (", ".join(map(_quoted, target.kinds)), parts) + REPORT
 
 
 def command(program: str, target: Target, effort: Effort, script: Path) -> list[str]:

@@ -68,9 +68,13 @@ class CapBook:
         cap = self._caps.get(campaign_key)
         if cap is None or cap.impressions is None:
             return True  # Just appeared, or only its clicks are capped.
-        left = cap.impressions - self._impressions(campaign_key)
+        held = self._held.get(campaign_key)
+        if held is None:
+            held = self._held[campaign_key] = deque()
+        counts = self._counts.get(campaign_key)
+        left = cap.impressions - len(held) - (counts.impressions if counts is not None else 0)
         if left > 0:
-            self._held.setdefault(campaign_key, deque()).append(second)
+            held.append(second)
         if left <= 1:
             self.news[campaign_key] = IMPRESSION_CAP
         return left > 0

@@ -1,6 +1,7 @@
 """What auctions cost over HTTP: `python -m adloom.benchmark.auction.over_http [CAMPAIGNS]`, as ratios to a no-op."""
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -13,9 +14,10 @@ from typing import Final
 import msgspec
 from rich.console import Console
 
+from adloom.benchmark.auction.catalog import some_requests
 from adloom.benchmark.auction.counter import NO_OP_PATH
 from adloom.benchmark.figures import NO_OP, Figures, Goal, figures_of, verdicts_of
-from adloom.benchmark.load import SERIAL, USER, LoadError, Target
+from adloom.benchmark.load import KIND, SERIAL, USER, LoadError, Target
 from adloom.benchmark.product import clean_environment
 from adloom.benchmark.report import rendered, report_of
 from adloom.benchmark.rounds import Plan, Subject, load_generator, samples_of
@@ -24,9 +26,11 @@ from adloom.core.clock import SystemClock
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.ports import free_port
 from adloom.runtime.processes.program import tethered
+from adloom.targeting.context import Context
 
 CAMPAIGNS: Final = 100_000
 FEW_CAMPAIGNS: Final = 1_000
+KINDS: Final = 100  # Of readers.
 START_SECONDS_MAX: Final = 120.0
 PASSWORD: Final = "a-password-of-the-bench"  # noqa: S105 - of a server that is gone in a minute
 BY_TYPE: Final = "auction, 25 placements"
@@ -102,21 +106,35 @@ def _to_no_op(figures: list[Figures], target: str) -> float:
 
 
 def _targets(port: int) -> list[Target]:
-    """Ask for a type, for one placement, and for a type with another kind of reader each time; users differ always."""
+    """Ask for a type and for one placement, for readers of many kinds; and for one of a kind of their own each time."""
     path = "/api/v1/ads/serve"
-    context = {"country": "DE", "segment": "high-intent"}
+    kinds = tuple(_written(context) for context, _ in some_requests(KINDS))
     bodies = {
-        BY_TYPE: {"userId": USER, "placementType": "feed", "userContext": context},
-        BY_SLUG: {"userId": USER, "placement": "slot-0", "userContext": context},
+        BY_TYPE: {"userId": USER, "placementType": "feed", "userContext": json.loads(KIND)},
+        BY_SLUG: {"userId": USER, "placement": "slot-0", "userContext": json.loads(KIND)},
         ANY_READER: {"userId": USER, "placementType": "feed", "userContext": {"segment": f"s-{SERIAL}"}},
     }
     return [
         Target(name=NO_OP, port=port, path=NO_OP_PATH),
         *(
-            Target(name=name, port=port, path=path, body=msgspec.json.encode(body).decode())
+            Target(name=name, port=port, path=path, body=msgspec.json.encode(body).decode(), kinds=kinds)
             for name, body in bodies.items()
         ),
     ]
+
+
+def _written(context: Context) -> str:
+    """Write what is known of a reader as whoever asks for an ad says it."""
+    said = {
+        "device": context.device,
+        "country": context.country,
+        "language": context.language,
+        "loginState": "true" if context.is_logged_in else "false",
+        "newVisitor": "true" if context.is_new_visitor else "false",
+        "referrerDomain": context.referrer_domain,
+        "segment": context.segment,
+    }
+    return msgspec.json.encode({name: value for name, value in said.items() if value is not None}).decode()
 
 
 def _wait_until_there(counter: subprocess.Popen[bytes], port: int) -> None:

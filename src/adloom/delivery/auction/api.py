@@ -200,7 +200,9 @@ class _Turn(Later):
         auction: Auction,
         now: datetime,
     ) -> None:
-        super().__init__()
+        # As `Later` does, without the call.
+        self._answer = None
+        self._calls = []
         self._routes = routes
         self._request = request
         self._query = query

@@ -12,7 +12,7 @@ from msgspec import Meta
 from adloom.auction.score import Signals
 from adloom.core.errors import FieldProblem, ValidationFailedError
 from adloom.delivery.overrides import BOOLEANS, PARAMETERS, Overrides, Parameter, overrides_of
-from adloom.runtime.http.body import NUL_ESCAPED, BodyDecoder
+from adloom.runtime.http.body import BodyDecoder
 from adloom.targeting.context import Context
 
 DEFAULT_TYPE: Final = "feed"
@@ -23,6 +23,9 @@ CONTEXTS_REMEMBERED_MAX: Final = 4_096
 CONTEXT_BYTES_REMEMBERED_MAX: Final = 512
 LAST_PURCHASE_DAYS: Final = "lastPurchaseDays"
 DAYS_DIGITS_MAX: Final = 6
+BACKSLASH: Final = (
+    b"\\"  # Behind which may be a NUL, which is refused; to look for that takes seven times as long.
+)
 
 _WITHIN: Final = "userContext."
 _LOGIN_STATES: Final = BOOLEANS | {"logged_in": True, "logged_out": False}
@@ -82,7 +85,7 @@ def understood(body: bytes) -> Query:
         bare = _decode_bare(body)
         context = bytes(bare.user_context)
         is_short = len(context) <= CONTEXT_BYTES_REMEMBERED_MAX
-        if is_short and _is_written(bare.user_id) and NUL_ESCAPED not in body:
+        if is_short and _is_written(bare.user_id) and BACKSLASH not in body:
             reader = _remembered_reader_of(context) if context else UNKNOWN
             return Query(bare.user_id, bare.placement_type, bare.placement, reader)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

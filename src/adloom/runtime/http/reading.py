@@ -222,9 +222,10 @@ class RequestReader:
         self._is_phase_new = True
         self._headers = []  # Trailers go there, and nowhere.
         self._body_bytes_max = self._limits.body_bytes_max if route is None else route.body_bytes_max
-        if int(by_name.get(b"content-length", b"0")) > self._body_bytes_max:
+        length, encoding = by_name.get(b"content-length"), by_name.get(b"transfer-encoding")
+        if length is not None and int(length) > self._body_bytes_max:
             raise self._refused(self._body_too_large())
-        if by_name.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
+        if encoding is not None and encoding.lower() != b"chunked":
             raise self._refused(BadRequestError("The only transfer encoding understood here is chunked."))
         expectation = by_name.get(b"expect")
         if expectation is None or self._request.version == "1.0":
