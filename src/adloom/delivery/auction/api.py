@@ -119,7 +119,8 @@ class AuctionRoutes:
     ) -> Answer:
         """Hold the auction anew where it matters what the reader has seen, or meanwhile all may be another."""
         current = self._index()
-        if current is index and not auction.hangs_on(seen) and self._auctioneer.still_holds(auction):
+        is_so = not seen or not auction.hangs_on(seen)
+        if is_so and current is index and self._auctioneer.still_holds(auction):
             return self._answer(query, auction, now, seen)
         now = self._now()
         stand = self._stand(current, query, now)

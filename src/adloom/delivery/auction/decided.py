@@ -73,7 +73,7 @@ class Auction:
     def hangs_on(self, seen_enough: Keys) -> bool:
         """Tell whether another wins, or at another price, where some banners take no part."""
         win = self.win
-        if win is None or not seen_enough:
+        if win is None:
             return False
         second = win.runner_up
         return win.bidder.banner_key in seen_enough or (

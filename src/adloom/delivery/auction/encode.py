@@ -94,7 +94,7 @@ class AdEncoder:
                 token,
                 self._impression,
                 token,
-                b"" if user == NOBODY_WRITTEN else b"?userId=%b" % user.encode(),
+                b"" if user == NOBODY_WRITTEN else b"?userId=" + user.encode(),
                 self._click,
                 token,
                 b'"}',

@@ -70,7 +70,7 @@ class CappedBanners(msgspec.Struct, frozen=True, eq=False):
             limit = self.caps.get(window, NO_LIMITS).get(banner)
             if limit is not None and times >= limit[0]:
                 found.add(limit[1])
-        return frozenset(found)
+        return frozenset(found) if found else NONE_SEEN
 
 
 class CappedBook:
