@@ -11,7 +11,7 @@ from tests.support.rows import an_id
 
 NOW = datetime.now(UTC)
 BANNER, OTHER_BANNER = an_id(1), an_id(2)
-USERS = [str(an_id(100 + number)) for number in range(3)]
+USERS = [(str(an_id(100 + number)),) for number in range(3)]
 
 
 async def let_see(valkey: Valkey, user: str, banner: UUID, window: Window, times: int) -> None:
@@ -20,9 +20,9 @@ async def let_see(valkey: Valkey, user: str, banner: UUID, window: Window, times
 
 
 async def test_users_are_told_apart(valkey: Valkey) -> None:
-    await let_see(valkey, USERS[0], BANNER, Window.DAY, 3)
-    await let_see(valkey, USERS[2], OTHER_BANNER, Window.LIFETIME, 9)
-    await let_see(valkey, USERS[2], BANNER, Window.DAY, 4)
+    await let_see(valkey, *USERS[0], BANNER, Window.DAY, 3)
+    await let_see(valkey, *USERS[2], OTHER_BANNER, Window.LIFETIME, 9)
+    await let_see(valkey, *USERS[2], BANNER, Window.DAY, 4)
 
     found = await FrequencyOfMany(valkey).of(USERS, {Window.DAY: 1, Window.LIFETIME: 1}, NOW)
 
@@ -33,9 +33,9 @@ async def test_users_are_told_apart(valkey: Valkey) -> None:
 
 
 async def test_what_is_below_the_least_that_matters_is_left_out(valkey: Valkey) -> None:
-    await let_see(valkey, USERS[0], BANNER, Window.DAY, 2)
-    await let_see(valkey, USERS[0], OTHER_BANNER, Window.DAY, 3)
-    await let_see(valkey, USERS[0], BANNER, Window.LIFETIME, 99)
+    await let_see(valkey, *USERS[0], BANNER, Window.DAY, 2)
+    await let_see(valkey, *USERS[0], OTHER_BANNER, Window.DAY, 3)
+    await let_see(valkey, *USERS[0], BANNER, Window.LIFETIME, 99)
 
     found = await FrequencyOfMany(valkey).of(USERS, {Window.DAY: 3}, NOW)
 
@@ -44,3 +44,18 @@ async def test_what_is_below_the_least_that_matters_is_left_out(valkey: Valkey) 
 
 async def test_nobody_is_asked_where_no_window_matters(valkey: Valkey) -> None:
     assert await FrequencyOfMany(valkey).of(USERS, {}, NOW) == {}
+
+
+async def test_of_who_has_not_seen_those_that_are_asked_about_nothing_is_told(valkey: Valkey) -> None:
+    users = [user for user, *_ in USERS]
+    for user in users:
+        await let_see(valkey, user, OTHER_BANNER, Window.DAY, 5)
+    await let_see(valkey, users[1], BANNER, Window.DAY, 2)
+    await let_see(valkey, users[2], BANNER, Window.DAY, 3)
+    asked = [(user, str(an_id(3)), str(BANNER)) for user in users]
+
+    found = await FrequencyOfMany(valkey).of(asked, {Window.LIFETIME: 1, Window.DAY: 3}, NOW)
+
+    assert {place: sorted(shown) for place, shown in found.items()} == {
+        2: [Shown(Window.DAY, str(BANNER), 3), Shown(Window.DAY, str(OTHER_BANNER), 5)]
+    }

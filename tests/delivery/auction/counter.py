@@ -27,7 +27,7 @@ from adloom.delivery.leases import LeaseBook
 from adloom.delivery.rows import AssignmentRow, PlacementRow
 from adloom.delivery.shelves import Shelves
 from adloom.ledger.event import Happening, decoded
-from adloom.ledger.frequency.many import Least, Shown
+from adloom.ledger.frequency.many import AskedOf, Least, Shown
 from adloom.ledger.token import OfferToken, TokenKeys
 from adloom.runtime.http.hot import Answer, HotRequest, Later
 from tests.delivery.auction.marketplace import NOON, an_index
@@ -45,18 +45,27 @@ class FakeCounts:
     def __init__(self) -> None:
         self.shown: dict[UUID, list[Shown]] = {}
         self.asked: list[list[UUID]] = []
+        self.banners: list[tuple[str, ...]] = []  # That mattered to those who asked.
         self.least: list[Least] = []
         self.is_away = False
 
-    async def of(self, users: Sequence[str], least: Least, now: datetime, /) -> dict[int, list[Shown]]:
+    async def of(self, asked: Sequence[AskedOf], least: Least, now: datetime, /) -> dict[int, list[Shown]]:
         del now
-        user_ids = [UUID(user) for user in users]
+        user_ids = [UUID(user) for user, *_ in asked]
         self.asked.append(user_ids)
+        self.banners += [one[1:] for one in asked]
         self.least.append(least)
         await asyncio.sleep(0)
         if self.is_away:
             raise UnavailableError("Valkey is away.")
-        return {place: self.shown[user] for place, user in enumerate(user_ids) if user in self.shown}
+        return {
+            place: shown
+            for place, (user, *banners) in enumerate(asked)
+            if (shown := self.shown.get(UUID(user)))
+            and (
+                not banners or any(one.banner in banners and one.times >= least[one.window] for one in shown)
+            )
+        }
 
 
 class Counter:

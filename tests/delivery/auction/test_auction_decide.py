@@ -140,12 +140,13 @@ def test_the_oldest_of_equals_wins_also_where_they_are_equal_by_rounding_only() 
 def test_it_is_known_whether_it_matters_how_often_the_reader_saw_an_ad() -> None:
     others = (a_row(1, "5"), a_row(2, "4"))
 
-    hangs = [
-        win.hangs_on_frequency
+    watched = [
+        win.watched
         for win in (
             Marketplace(*others, a_row(3, bid, frequency=ONE_A_DAY)).auction() for bid in ("6", "4.5", "3")
         )
         if win is not None
     ]
 
-    assert hangs == [True, True, False]
+    capped = str(a_row(3, "1").banner_id)
+    assert watched == [(capped,), (capped,), ()]

@@ -1,5 +1,8 @@
 """Frequency caps are looked up where they matter, for many at once, and never hold up an answer for long."""
 
+from datetime import timedelta
+from typing import Any
+
 import pytest
 
 from adloom.delivery.auction.frequency import Capped
@@ -18,8 +21,8 @@ TWICE_A_DAY = (FrequencyCap(Window.DAY, 2), FrequencyCap(Window.LIFETIME, 5))
 NOBODY = "00000000-0000-0000-0000-000000000000"
 
 
-def capped(number: int, bid: str) -> AssignmentRow:
-    return a_row(number, bid, frequency=TWICE_A_DAY)
+def capped(number: int, bid: str, **fields: Any) -> AssignmentRow:
+    return a_row(number, bid, frequency=TWICE_A_DAY, **fields)
 
 
 def name_of(number: int) -> str:
@@ -125,3 +128,56 @@ async def test_nobody_is_left_when_all_were_seen_often_enough() -> None:
 
     assert await counter.served_later() is None
     assert counter.routes.unfilled == {"nobody": 0, "frequency_cap": 1, "not_held": 0}
+
+
+async def test_who_stands_in_for_a_winner_is_nobody_of_whom_nothing_is_known() -> None:
+    limited = [a_row(1, "10.00", is_limited=True), a_row(2, "9.00", is_limited=True)]
+    counter = Counter(*limited, capped(3, "8.00"), a_row(4, "1.00"))
+    counter.counts.shown[USER] = [seen(3, 2)]
+    counter.grant(100_000)
+    counter.clock.advance(timedelta(hours=2))  # Both leases end, and nobody has said so yet.
+
+    ad = counter.served()
+
+    assert ad is not None
+    assert ad["adId"] == name_of(4)
+
+
+async def test_nor_is_who_was_not_asked_about() -> None:
+    limited = [capped(1, "10.00", is_limited=True), capped(2, "9.00", is_limited=True)]
+    counter = Counter(*limited, capped(3, "8.00"), a_row(4, "1.00"), sample_rate=0.0)
+    counter.counts.shown[USER] = [seen(3, 2)]
+    counter.grant(100_000)
+    counter.clock.advance(timedelta(hours=2))
+
+    ad = await counter.served_later()
+
+    assert ad is not None
+    assert ad["adId"] == name_of(4)
+
+
+async def test_only_who_may_win_or_be_second_is_asked_about() -> None:
+    rows = capped(1, "3.00"), a_row(2, "2.00"), capped(3, "1.00")
+    recorded, unrecorded = Counter(*rows), Counter(*rows, sample_rate=0.0)
+
+    for counter in (recorded, unrecorded):
+        assert await counter.served_later() is not None
+
+    # For the record everybody matters.
+    assert recorded.counts.banners == [()]
+    assert unrecorded.counts.banners == [(name_of(1),)]
+
+
+async def test_who_comes_first_meanwhile_is_not_offered_to_who_was_not_asked_about_it() -> None:
+    rows = capped(1, "10.00"), capped(2, "9.00"), capped(3, "8.00"), a_row(4, "1.00")
+    counter = Counter(*rows, sample_rate=0.0)
+    counter.counts.shown[USER] = [seen(3, 2)]
+
+    later = counter.ask()
+    counter.shelves.change({1: "budget", 2: "budget"})
+    assert isinstance(later, Later)
+    ad = ad_in(await later)
+
+    assert counter.counts.banners == [(name_of(1), name_of(2))]
+    assert ad is not None
+    assert ad["adId"] == name_of(4)

@@ -14,10 +14,9 @@ from adloom.core.errors import PlacementNotFoundError
 from adloom.core.ids import IdSource, WrittenId
 from adloom.core.money import IMPRESSIONS_PER_CPM
 from adloom.delivery.auction.auctioneer import Auctioneer, Sale
-from adloom.delivery.auction.decide import NO_KEYS
 from adloom.delivery.auction.decided import Auction
 from adloom.delivery.auction.encode import AdEncoder
-from adloom.delivery.auction.frequency import CappedBook, FrequencyLook, Keys
+from adloom.delivery.auction.frequency import NOTHING_KNOWN, FrequencyLook, Seen
 from adloom.delivery.auction.record import AuctionRecorder, Held
 from adloom.delivery.auction.request import DEFAULT_TYPE, Query, understood
 from adloom.delivery.auction.stand import Stand, Stands
@@ -72,7 +71,6 @@ class AuctionRoutes:
         self._auctioneer = auctioneer
         self._encoder = encoder
         self._frequency = frequency
-        self._capped = CappedBook()
         self._recorder = recorder
         # Plain counters, read by a collector.
         self.won = 0
@@ -96,38 +94,35 @@ class AuctionRoutes:
         if stand is None:
             return _refusal_of(index, query)
         auction = self._auctioneer.auction(request, query.reader, index, stand, now)
-        if auction.hangs_on_frequency:
-            return self._answered_in_turn(request, query, index, auction, now)
-        return self._answer(query, auction, now)
+        second = int(now.timestamp())
+        is_noted = self._recorder.is_wanted(second)
+        if auction.watched:
+            return self._answered_in_turn(_Turn(self, request, query, index, auction, now, second, is_noted))
+        return self._answer(query, auction, now, second, is_noted, NOTHING_KNOWN)
 
-    def _answered_in_turn(
-        self, request: HotRequest, query: Query, index: Index, auction: Auction, now: datetime
-    ) -> Answer | Later:
-        """Answer when it is known what the reader has seen, which may be now."""
-        turn = _Turn(self, request, query, index, auction, now)
-        seen = self._frequency.seen_enough(query.user, self._capped.of(auction.stand.market), turn.come)
-        return turn if seen is None else self.answered_knowing(request, query, index, auction, now, seen)
+    def _answered_in_turn(self, turn: "_Turn") -> Answer | Later:
+        """Answer when it is known what the reader has seen, which may be now; only for the record all of it matters."""
+        query, auction = turn.query, turn.auction
+        asked = (query.user,) if turn.is_noted else (query.user, *auction.watched)
+        seen = self._frequency.seen_enough(asked, self._auctioneer.capped(auction.stand), turn.come)
+        return turn if seen is None else self.answered_knowing(turn, seen)
 
-    def answered_knowing(  # noqa: PLR0913, PLR0917 - a request, and what is known of it so far
-        self,
-        request: HotRequest,
-        query: Query,
-        index: Index,
-        auction: Auction,
-        now: datetime,
-        seen: Keys,
-    ) -> Answer:
+    def answered_knowing(self, turn: "_Turn", seen: Seen) -> Answer:
         """Hold the auction anew where it matters what the reader has seen, or meanwhile all may be another."""
-        current = self._index()
-        is_so = not seen or not auction.hangs_on(seen)
-        if is_so and current is index and self._auctioneer.still_holds(auction):
-            return self._answer(query, auction, now, seen)
+        query, auction, current = turn.query, turn.auction, self._index()
+        is_so = not seen.enough or not auction.hangs_on(seen.enough)
+        if is_so and current is turn.index and self._auctioneer.still_holds(auction):
+            return self._answer(query, auction, turn.now, turn.second, turn.is_noted, seen)
         now = self._now()
         stand = self._stand(current, query, now)
         if stand is None:
             return _refusal_of(current, query)
-        anew = self._auctioneer.auction(request, query.reader, current, stand, now, seen)
-        return self._answer(query, anew, now)
+        anew = self._auctioneer.auction(turn.request, query.reader, current, stand, now, seen.enough)
+        if not seen.is_all and not set(anew.watched) <= set(auction.watched):
+            # Others than were asked about: nobody waits twice.
+            seen = self._auctioneer.capped(stand).all_of_them
+            anew = self._auctioneer.auction(turn.request, query.reader, current, stand, now, seen.enough)
+        return self._answer(query, anew, now, int(now.timestamp()), turn.is_noted, seen)
 
     def _stand(self, index: Index, query: Query, now: datetime) -> Stand | None:
         """Find the market that is asked for."""
@@ -138,11 +133,18 @@ class AuctionRoutes:
             return stand
         return None
 
-    def _answer(self, query: Query, auction: Auction, now: datetime, seen: Keys = NO_KEYS) -> Answer:
-        second = int(now.timestamp())
+    def _answer(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
+        self,
+        query: Query,
+        auction: Auction,
+        now: datetime,
+        second: int,
+        is_noted: bool,  # noqa: FBT001 - likewise
+        seen: Seen,
+    ) -> Answer:
         recorder = self._recorder
         sale = self._auctioneer.sale(
-            auction, now, second, is_noted=recorder.is_wanted(second), seen_enough=seen
+            auction, now, second, is_noted=is_noted and recorder.has_room(), seen=seen
         )
         auction, auction_id = sale.auction, self._new_id()
         win = auction.win
@@ -188,9 +190,9 @@ class AuctionRoutes:
 
 
 class _Turn(Later):
-    """An answer that waits for its turn to know what the reader has seen."""
+    """A request that waits for its turn to know what its reader has seen."""
 
-    __slots__ = ("_auction", "_index", "_now", "_query", "_request", "_routes")
+    __slots__ = ("_routes", "auction", "index", "is_noted", "now", "query", "request", "second")
 
     def __init__(  # noqa: PLR0913, PLR0917 - a request, and what is known of it so far
         self,
@@ -200,23 +202,25 @@ class _Turn(Later):
         index: Index,
         auction: Auction,
         now: datetime,
+        second: int,
+        is_noted: bool,  # noqa: FBT001 - on the path of every request, where names would cost
     ) -> None:
         # As `Later` does, without the call.
         self._answer = None
         self._calls = []
         self._routes = routes
-        self._request = request
-        self._query = query
-        self._index = index
-        self._auction = auction
-        self._now = now
+        self.request = request
+        self.query = query
+        self.index = index
+        self.auction = auction
+        self.now = now
+        self.second = second
+        self.is_noted = is_noted
 
-    def come(self, seen: Keys) -> None:
+    def come(self, seen: Seen) -> None:
         """Answer, now that it is known."""
         try:
-            answer = self._routes.answered_knowing(
-                self._request, self._query, self._index, self._auction, self._now, seen
-            )
+            answer = self._routes.answered_knowing(self, seen)
         except Exception as error:  # noqa: BLE001 - whoever waits is told
             answer = answer_to(error)
         self.give(answer)

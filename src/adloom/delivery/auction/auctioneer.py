@@ -8,7 +8,7 @@ import msgspec
 
 from adloom.delivery.auction.decide import NO_KEYS, Win
 from adloom.delivery.auction.decided import Auction, AuctionMemory, Kind
-from adloom.delivery.auction.frequency import Keys
+from adloom.delivery.auction.frequency import NOTHING_KNOWN, CappedBanners, CappedBook, Keys, Seen
 from adloom.delivery.auction.holding import WinHolder
 from adloom.delivery.auction.noting import Asked, Note, Notebook
 from adloom.delivery.auction.request import Reader
@@ -48,6 +48,7 @@ class Auctioneer:
         self._notebook = Notebook(reason_of)
         self._memory = AuctionMemory(stands.turnover)
         self.still_holds = self._memory.still_holds
+        self._capped = CappedBook()
 
     def auction(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
         self,
@@ -75,8 +76,12 @@ class Auctioneer:
             self._memory.keep(kind, auction)
         return auction
 
+    def capped(self, stand: Stand) -> CappedBanners:
+        """Give the banners of a market that one reader may see only so often."""
+        return self._capped.of(stand.market)
+
     def sale(
-        self, auction: Auction, now: datetime, second: int, *, is_noted: bool, seen_enough: Keys = NO_KEYS
+        self, auction: Auction, now: datetime, second: int, *, is_noted: bool, seen: Seen = NOTHING_KNOWN
     ) -> Sale:
         """Hold the winner to it; if that cannot be, the next best wins. Of banners that changed nothing it is noted too."""
         tried = auction
@@ -84,14 +89,14 @@ class Auctioneer:
         while True:
             if is_noted:
                 # Before it is held, since that may take its campaign away.
-                note = self._noted(tried, now, seen_enough)
+                note = self._noted(tried, now, seen.enough)
             win = tried.win
             if win is None:
                 return Sale(tried, 0, note, tried is not auction)
             lease = self._hold(win, tried.cost, second)
             if lease is not None:
                 return Sale(tried, lease, note, tried is not auction)
-            tried = self._without(tried, win, seen_enough)
+            tried = self._without(tried, win, seen)
 
     def _asked(
         self, reader: Reader, stand: Stand, context: Context, now: datetime, seen_enough: Keys = NO_KEYS
@@ -106,11 +111,16 @@ class Auctioneer:
             stand, asked.contexts, asked.scorers, seen_enough=asked.seen_enough, without=asked.without
         )
 
-    def _without(self, auction: Auction, winner: Win, seen_enough: Keys) -> Auction:
-        """Auction off the same once more, without a winner who could not be held."""
+    def _without(self, auction: Auction, winner: Win, seen: Seen) -> Auction:
+        """Auction off the same once more, without a winner who could not be held.
+
+        Nor with anybody of whom it is not known how often the reader has seen them.
+        """
         stand, asked = auction.stand, auction.asked
         without = asked.without | {winner.bidder.campaign_key}
-        asked = msgspec.structs.replace(asked, seen_enough=asked.seen_enough | seen_enough, without=without)
+        if not seen.is_all:
+            seen = self.capped(stand).all_of_them
+        asked = msgspec.structs.replace(asked, seen_enough=asked.seen_enough | seen.enough, without=without)
         return Auction(None if len(without) >= TRIES_MAX else self._won(stand, asked), stand, asked)
 
     def _noted(self, auction: Auction, now: datetime, seen_enough: Keys) -> Note:

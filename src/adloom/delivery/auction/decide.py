@@ -11,6 +11,7 @@ from operator import neg
 from typing import Final
 
 import msgspec
+from uuid_utils import UUID
 
 from adloom.auction.bid import OwnBids
 from adloom.auction.price import (
@@ -42,10 +43,10 @@ class Win(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     charge: Micros  # Per click, or per thousand impressions.
 
     @property
-    def hangs_on_frequency(self) -> bool:
-        """Whether it matters how often the reader has seen somebody: nobody else's absence changes anything."""
-        runner_up = self.runner_up
-        return bool(self.bidder.frequency or (runner_up is not None and runner_up.frequency))
+    def watched(self) -> tuple[str, ...]:
+        """Name the banners of which it matters how often the reader has seen them: nobody else's absence changes anything."""
+        both = (self.bidder,) if self.runner_up is None else (self.bidder, self.runner_up)
+        return tuple([str(UUID(bytes=one.pair[:16])) for one in both if one.frequency])
 
 
 def decide(  # noqa: PLR0913 - all that a request is

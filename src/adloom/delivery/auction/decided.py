@@ -37,9 +37,9 @@ class Auction:
         "asked",
         "cost",
         "goods",
-        "hangs_on_frequency",
         "note",
         "stand",
+        "watched",
         "win",
     )
 
@@ -56,7 +56,7 @@ class Auction:
         self.stand = stand
         self.asked = asked
         self.cost = Micros(0) if win is None else cost_of(win)  # Of its offer, once it is seen or clicked.
-        self.hangs_on_frequency = win is not None and win.hangs_on_frequency
+        self.watched = () if win is None else win.watched
         # Made when it is first wanted.
         self.goods: Goods | None = None
         self.note: Note | None = None

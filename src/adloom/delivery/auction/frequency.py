@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 import structlog
@@ -20,7 +20,7 @@ from adloom.core.clock import Clock
 from adloom.delivery.auction.book import BidBlock
 from adloom.delivery.auction.request import NOBODY_WRITTEN
 from adloom.delivery.index import Market, Placement
-from adloom.ledger.frequency.many import USERS_MAX, Least, Shown
+from adloom.ledger.frequency.many import USERS_MAX, AskedOf, Least, Shown
 from adloom.ledger.frequency.windows import Window
 
 LOOK_SECONDS_MAX: Final = 0.25
@@ -28,10 +28,22 @@ APART_SECONDS: Final = 0.002  # From the beginning of a look-up to that of the n
 AWAY_SECONDS: Final = 1.0  # After a look-up that failed, before the next is tried.
 
 Keys = frozenset[int]
-Then = Callable[[Keys], None]  # Must not raise.
-NONE_SEEN: Final[Keys] = frozenset()
+NO_KEYS: Final[Keys] = frozenset()
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class Seen(NamedTuple):
+    """The banners that a reader has seen often enough; of others it is known only where `is_all` says so."""
+
+    enough: Keys = NO_KEYS
+    is_all: bool = False
+
+
+NOTHING_KNOWN: Final = Seen()
+NOTHING_SEEN: Final = Seen(is_all=True)
+
+Then = Callable[[Seen], None]  # Must not raise.
 
 
 class Capped(StrEnum):
@@ -44,10 +56,12 @@ class Capped(StrEnum):
 class CountsOfMany(Protocol):
     """Where it is counted what users have seen."""
 
-    async def of(self, users: Sequence[str], least: Least, now: datetime, /) -> Mapping[int, Sequence[Shown]]:
-        """Tell what users were shown at least so often in some windows; by their place, who is missing saw nothing.
+    async def of(
+        self, asked: Sequence[AskedOf], least: Least, now: datetime, /
+    ) -> Mapping[int, Sequence[Shown]]:
+        """Tell what users were shown at least so often in some windows, by their place in what is asked.
 
-        UnavailableError where that is not known.
+        Who has seen none of the banners that are asked about so often is missing. UnavailableError where it is not known.
         """
         ...
 
@@ -61,16 +75,16 @@ class CappedBanners(msgspec.Struct, frozen=True, eq=False):
 
     caps: Mapping[Window, Limits]
     least: Least  # By window, the smallest of their caps.
-    keys: Keys
+    all_of_them: Seen
 
-    def seen_enough(self, shown: Sequence[Shown]) -> Keys:
+    def seen_enough(self, shown: Sequence[Shown]) -> Seen:
         """Tell which of them a reader has seen often enough."""
         found: set[int] = set()
         for window, banner, times in shown:
             limit = self.caps.get(window, NO_LIMITS).get(banner)
             if limit is not None and times >= limit[0]:
                 found.add(limit[1])
-        return frozenset(found) if found else NONE_SEEN
+        return Seen(frozenset(found), is_all=True) if found else NOTHING_SEEN
 
 
 class CappedBook:
@@ -93,7 +107,7 @@ class CappedBook:
         banners = CappedBanners(
             caps,
             {window: min(times for times, _ in limits.values()) for window, limits in caps.items()},
-            frozenset(key for limits in caps.values() for _, key in limits.values()),
+            Seen(frozenset(key for limits in caps.values() for _, key in limits.values()), is_all=True),
         )
         self._markets[key] = market, banners
         return banners
@@ -132,7 +146,7 @@ class FrequencyLook:
         self._now = clock.now
         self._when_away = when_away
         self._without_user = without_user
-        self._waiting: list[tuple[str, CappedBanners, Then]] = []
+        self._waiting: list[tuple[AskedOf, CappedBanners, Then]] = []
         self._task: asyncio.Task[None] | None = None
         self._away_until = 0.0
         self._next_at = 0.0
@@ -143,14 +157,14 @@ class FrequencyLook:
         self.offered_unknown = 0  # What was seen was not known, and capped ads took part.
         self.withheld_unknown = 0
 
-    def seen_enough(self, user: str, banners: CappedBanners, then: Then) -> Keys | None:
+    def seen_enough(self, asked: AskedOf, banners: CappedBanners, then: Then) -> Seen | None:
         """Tell which banners take no part; None where it has to be looked up: then it is told as soon as it is known."""
-        if user == NOBODY_WRITTEN:
+        if asked[0] == NOBODY_WRITTEN:
             return self._unknown(self._without_user, banners)
         if self._is_away():
             return self._unknown(self._when_away, banners)
         self.asked += 1
-        self._waiting.append((user, banners, then))
+        self._waiting.append((asked, banners, then))
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._look_on(), name="frequency-look")
         return None
@@ -176,13 +190,13 @@ class FrequencyLook:
             now = self._next_at
         self._next_at = now + APART_SECONDS
 
-    async def _look(self, asking: Sequence[tuple[str, CappedBanners, Then]]) -> None:
+    async def _look(self, asking: Sequence[tuple[AskedOf, CappedBanners, Then]]) -> None:
         asked_of = {id(banners): banners for _, banners, _ in asking}
         least = _least_of(caps for banners in asked_of.values() for caps in banners.least.items())
         self.looked_up += 1
         try:
             async with asyncio.timeout(LOOK_SECONDS_MAX):
-                found = await self._counts.of([user for user, _, _ in asking], least, self._now())
+                found = await self._counts.of([asked for asked, _, _ in asking], least, self._now())
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for ever
             self.failures += 1
             self._away_until = asyncio.get_running_loop().time() + AWAY_SECONDS
@@ -191,16 +205,19 @@ class FrequencyLook:
                 then(self._unknown(self._when_away, banners))
             return
         self._away_until = 0.0
-        for place, (_, banners, then) in enumerate(asking):
+        for place, (asked, banners, then) in enumerate(asking):
             shown = found.get(place)
-            then(NONE_SEEN if shown is None else banners.seen_enough(shown))
+            if shown is not None:
+                then(banners.seen_enough(shown))
+            else:
+                then(NOTHING_SEEN if len(asked) == 1 else NOTHING_KNOWN)
 
-    def _unknown(self, decided: Capped, banners: CappedBanners) -> Keys:
+    def _unknown(self, decided: Capped, banners: CappedBanners) -> Seen:
         if decided is Capped.OFFER:
             self.offered_unknown += 1
-            return NONE_SEEN
+            return NOTHING_SEEN
         self.withheld_unknown += 1
-        return banners.keys
+        return banners.all_of_them
 
 
 def _least_of(caps: Iterable[tuple[Window, int]]) -> Least:

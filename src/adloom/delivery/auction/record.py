@@ -61,7 +61,7 @@ class AuctionRecorder:
         self.sampled_out = 0
 
     def is_wanted(self, second: int) -> bool:
-        """Tell whether the next auction is recorded whole."""
+        """Tell whether an auction is to be recorded whole; in the end, if there is still room then."""
         if self._sample_rate < 1 and self._chance.random() >= self._sample_rate:
             self.sampled_out += 1
             return False
@@ -69,10 +69,14 @@ class AuctionRecorder:
             gained = max(0, second - self._second) * self._bytes_per_second
             self._room = min(self._room + gained, self._bytes_per_second * ROOM_SECONDS)
             self._second = second
-        if self._room <= 0:
-            self.left_out += 1
-            return False
-        return True
+        return self.has_room()
+
+    def has_room(self) -> bool:
+        """Tell whether there is room for one more."""
+        if self._room > 0:
+            return True
+        self.left_out += 1
+        return False
 
     def held(self, held: Held, note: Note) -> None:
         """Tell of an auction with all its bids."""

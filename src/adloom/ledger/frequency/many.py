@@ -17,29 +17,51 @@ from adloom.runtime.valkey import Valkey, ValkeyLine, again_if_cut_off
 WINDOWS_REMEMBERED_MAX: Final = 64
 USERS_MAX: Final = 500  # Of one call: the server does nothing else meanwhile.
 
-# Packed, so that the driver has one text to write and to read instead of thousands. What is below the least that
-# matters in a window is left out: most of what users have seen is.
+# Packed, so that the driver has one text to write and to read instead of thousands. Most users have not seen those
+# few banners often enough that are asked about, and then nothing else of them is looked at. What is below the least
+# that matters in a window is left out: most of what users have seen is.
 _READ: Final = """
 local prefix = 'adloom:frequency:' .. (redis.call('GET', KEYS[1]) or '0') .. ':'
-local users, windows = cmsgpack.unpack(ARGV[1]), cmsgpack.unpack(ARGV[2])
+local asked, windows = cmsgpack.unpack(ARGV[1]), cmsgpack.unpack(ARGV[2])
 local found = {}
-for u, user in ipairs(users) do
+
+local function matters(key, one)
+    for _, window in ipairs(windows) do
+        local counted = redis.call('HMGET', key .. window[2], unpack(one, 2))
+        for _, times in ipairs(counted) do
+            if times and tonumber(times) >= window[3] then return true end
+        end
+    end
+    return false
+end
+
+local function all_shown(key)
     local shown = {}
     for _, window in ipairs(windows) do
         local name, suffix, least = unpack(window)
-        local counted = redis.call('HGETALL', prefix .. user .. suffix)
+        local counted = redis.call('HGETALL', key .. suffix)
         for f = 2, #counted, 2 do
             local times = tonumber(counted[f])
             if times >= least then shown[#shown + 1] = {name, counted[f - 1], times} end
         end
     end
-    if #shown > 0 then found[#found + 1] = {u - 1, shown} end
+    return shown
+end
+
+for place, one in ipairs(asked) do
+    local key = prefix .. one[1]
+    if #one == 1 or matters(key, one) then
+        local shown = all_shown(key)
+        if #shown > 0 then found[#found + 1] = {place - 1, shown} end
+    end
 end
 return cmsgpack.pack(found)
 """
 
 # By window, how often a banner was shown at least for anybody to care.
 Least = Mapping[Window, int]
+# A user, and the banners that matter, as texts: unless one of them was shown that often, nothing is told.
+AskedOf = tuple[str, ...]
 
 
 class Shown(NamedTuple):
@@ -61,25 +83,25 @@ class FrequencyOfMany:
     def __init__(self, valkey: Valkey | ValkeyLine) -> None:
         self._call: Callable[..., Awaitable[object]] = valkey.execute_command
 
-    async def of(self, users: Sequence[str], least: Least, now: datetime) -> dict[int, list[Shown]]:
-        """Tell what users were shown at least so often, in those of some windows that `now` lies in.
+    async def of(self, asked: Sequence[AskedOf], least: Least, now: datetime) -> dict[int, list[Shown]]:
+        """Tell all that users were shown at least so often, in those of some windows that `now` lies in.
 
         The answer has their places; of who is missing in it there is nothing to tell.
         """
-        assert len(users) <= USERS_MAX, "a call has a bound"
+        assert len(asked) <= USERS_MAX, "a call has a bound"
         if not least:
             return {}
         hour = now.replace(minute=0, second=0, microsecond=0)
-        arguments = [_encode(users), _packed_windows(hour, tuple(least.items()))]
+        arguments = [_encode(asked), _packed_windows(hour, tuple(least.items()))]
         with unavailable_when_away():
             answer = await again_if_cut_off(lambda: self._read(*arguments))
         return dict(_decode(cast("bytes", answer)))
 
-    async def _read(self, users: bytes, windows: bytes) -> object:
+    async def _read(self, asked: bytes, windows: bytes) -> object:
         try:
-            return await self._call("EVALSHA", _READ_NAME, 1, GENERATION, users, windows)
+            return await self._call("EVALSHA", _READ_NAME, 1, GENERATION, asked, windows)
         except NoScriptError:  # The server was started anew and has run nothing yet.
-            return await self._call("EVAL", _READ, 1, GENERATION, users, windows)
+            return await self._call("EVAL", _READ, 1, GENERATION, asked, windows)
 
 
 @lru_cache(WINDOWS_REMEMBERED_MAX)

@@ -184,7 +184,7 @@ async def _seen_enough(
     if user_id == NOBODY:
         is_withheld = settings.frequency_without_user == Capped.WITHHOLD
         return {row.banner_key for row in capped.values()} if is_withheld else set()
-    found = await FrequencyOfMany(valkey).of([str(user_id)], dict.fromkeys(Window, 1), now)
+    found = await FrequencyOfMany(valkey).of([(str(user_id),)], dict.fromkeys(Window, 1), now)
     return {
         row.banner_key
         for window, banner, times in found.get(0, ())
