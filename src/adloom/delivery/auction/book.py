@@ -62,7 +62,8 @@ class BidBlock(Block, frozen=True, kw_only=True, eq=False):
     floor_min: Micros  # Below it nobody takes part.
     floor_max: Micros
     own: Mapping[int, int]  # By who bids often here, which bids those are.
-    counted: int  # Those whose banner may be seen only so often by one reader.
+    counted: int  # Those whose banner may be seen only so often by one reader,
+    counted_keys: frozenset[int]  # and the keys of those banners.
 
 
 def is_bidding(row: AssignmentRow) -> bool:
@@ -128,6 +129,7 @@ def _block(bidders: tuple[Bidder, ...], own_min: int) -> Generator[None, None, B
         floor_max=max(one.floor for one in bidders),
         own=_own(bidders, own_min),
         counted=sum(1 << number for number, one in enumerate(bidders) if one.frequency),
+        counted_keys=frozenset(one.banner_key for one in bidders if one.frequency),
     )
 
 

@@ -179,6 +179,8 @@ def _of_campaigns(campaign_keys: Collection[int], stock: Stock, number: int) -> 
 
 
 def _of_banners(banner_keys: Collection[int], block: BidBlock, among: int) -> int:
+    if block.counted_keys.isdisjoint(banner_keys):
+        return 0
     mask, found = among & block.counted, 0
     while mask:
         lowest = mask & -mask

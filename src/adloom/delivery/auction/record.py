@@ -28,7 +28,7 @@ PAIRS_REMEMBERED_MAX: Final = 4_096
 CONTEXTS_REMEMBERED_MAX: Final = 1_024
 ROOM_SECONDS: Final = 2  # Of the bytes a second: how much more than them may come at once.
 ENTRY_BYTES: Final = 300  # Of an auction without its bids.
-LOOKED_AT_BYTES: Final = 4  # What it costs to look at a candidate, in bytes that are told.
+LOOKED_AT_BYTES: Final = 8  # What it costs to look at a candidate, in bytes that are told.
 
 Tell = Callable[[bytes], object]
 
