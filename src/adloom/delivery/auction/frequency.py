@@ -1,8 +1,8 @@
 """Whom a reader has seen often enough: looked up only where it matters, for all who ask at the same time at once.
 
 While one look-up is under way, or was begun a moment ago, those who come wait for the next, which is for
-all of them: so there are few of them however many ask. One that fails or takes too long is not repeated for a while; until then the
-answer is what the operator has decided for that.
+all of them: so there are few of them however many ask. One that fails or takes too long is not repeated
+for a while; until then the answer is what the operator has decided for that.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from uuid_utils import UUID  # Written thousands of times at once: five times as
 
 from adloom.core.clock import Clock
 from adloom.delivery.auction.book import BidBlock
+from adloom.delivery.auction.decide import NO_KEYS
 from adloom.delivery.auction.request import NOBODY_WRITTEN
 from adloom.delivery.index import Market, Placement
 from adloom.ledger.frequency.many import USERS_MAX, AskedOf, Least, Shown
@@ -28,7 +29,6 @@ APART_SECONDS: Final = 0.002  # From the beginning of a look-up to that of the n
 AWAY_SECONDS: Final = 1.0  # After a look-up that failed, before the next is tried.
 
 Keys = frozenset[int]
-NO_KEYS: Final[Keys] = frozenset()
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
