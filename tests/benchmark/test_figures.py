@@ -1,6 +1,6 @@
 import math
 
-from adloom.benchmark.figures import NGINX, NO_OP, SERVE, Goal, Sample, figures_of, verdicts_of
+from adloom.benchmark.figures import NGINX, NO_OP, SERVE, Goal, Sample, figures_of, share_of, verdicts_of
 from adloom.benchmark.load import Load
 
 
@@ -36,6 +36,18 @@ def test_each_target_is_compared_with_the_no_op_of_the_same_run() -> None:
     ratios = {figures.target: figures.cpu_to_no_op for figures in figures_of(samples)}
 
     assert {name: round(ratio, 6) for name, ratio in ratios.items()} == {NO_OP: 1, SERVE: 1.5, NGINX: 0.5}
+
+
+def test_a_share_is_that_of_the_same_round() -> None:
+    # The machine is three times as slow from the second round on.
+    rounds = [(900, 360), (300, 60), (300, 90)]
+    samples = [
+        a_sample(target, requests=requests)
+        for both in rounds
+        for target, requests in zip((NO_OP, SERVE), both, strict=True)
+    ]
+
+    assert share_of(samples, SERVE, NO_OP) == 0.3
 
 
 def test_a_goal_is_met_up_to_its_bound() -> None:

@@ -65,6 +65,15 @@ def figures_of(samples: Sequence[Sample]) -> list[Figures]:
     return [_summed_up(name, rounds[name], no_op_micros) for name in names]
 
 
+def share_of(samples: Sequence[Sample], target: str, of: str) -> float:
+    """Tell which share of one target's throughput another has: that of each round, since machines change their pace."""
+    rates = {
+        name: [sample.load.requests / sample.load.seconds for sample in samples if sample.target == name]
+        for name in (target, of)
+    }
+    return median(part / whole for part, whole in zip(rates[target], rates[of], strict=True))
+
+
 def verdicts_of(figures: Sequence[Figures], goals: Sequence[Goal] = GOALS) -> list[Verdict]:
     """Judge the goals whose targets were both measured."""
     micros = {each.target: each.cpu_micros for each in figures}

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from adloom.benchmark.auction.catalog import some_requests
 from adloom.benchmark.auction.counter import NO_OP_PATH
-from adloom.benchmark.figures import NO_OP, Figures, Goal, figures_of, verdicts_of
+from adloom.benchmark.figures import NO_OP, Figures, Goal, Sample, figures_of, share_of, verdicts_of
 from adloom.benchmark.load import KIND, SERIAL, USER, LoadError, Target
 from adloom.benchmark.product import clean_environment
 from adloom.benchmark.report import rendered, report_of
@@ -39,7 +39,7 @@ ANY_READER: Final = "auction, any reader"
 CPU_MAX: Final = 4.0
 GROWTH_MAX: Final = 2.0
 THROUGHPUT_MIN: Final = 0.3
-PLAN: Final = Plan(seconds=3.0, rounds=3, connections=128, workers=1)
+PLAN: Final = Plan(seconds=2.0, rounds=7, connections=128, workers=1)
 
 
 def main() -> None:
@@ -64,32 +64,32 @@ def main() -> None:
 
 def _measure(console: Console, redis_url: str, campaigns: int) -> None:
     """Measure without frequency caps, for which nobody is asked anything, and with them; then a small market."""
-    plain = _figures(console, redis_url, campaigns, "no-frequency")
+    plain = figures_of(_samples(console, redis_url, campaigns, "no-frequency"))
     goals = [Goal(target=each, of=NO_OP, at_most=CPU_MAX) for each in (BY_TYPE, BY_SLUG)]
     _show(console, f"{campaigns:,} campaigns without frequency caps", plain, goals)
-    capped = _figures(console, redis_url, campaigns)
+    samples = _samples(console, redis_url, campaigns)
+    capped = figures_of(samples)
     _show(console, f"{campaigns:,} campaigns, half of them with frequency caps", capped, [])
-    rates = {each.target: each.requests_per_second for each in capped}
     for target in (BY_TYPE, BY_SLUG):
-        share = rates[target] / rates[NO_OP]
+        share = share_of(samples, target, NO_OP)
         console.print(
-            f"goal: {target} has at least {THROUGHPUT_MIN:.0%} of the no-op's throughput: {share:.0%}"
+            f"goal: {target} has at least {THROUGHPUT_MIN:.0%} of the no-op's throughput: {share:.1%}"
         )
-    few = _figures(console, redis_url, FEW_CAMPAIGNS)
+    few = figures_of(_samples(console, redis_url, FEW_CAMPAIGNS))
     _show(console, f"{FEW_CAMPAIGNS:,} campaigns, half of them with frequency caps", few, [])
     for target in (BY_TYPE, BY_SLUG):
         growth = _to_no_op(capped, target) / _to_no_op(few, target)
         console.print(f"goal: {target} needs less than {GROWTH_MAX:g} times that: {growth:.2f}")
 
 
-def _figures(console: Console, redis_url: str, campaigns: int, *without: str) -> list[Figures]:
+def _samples(console: Console, redis_url: str, campaigns: int, *without: str) -> list[Sample]:
     port = free_port()
     command = [sys.executable, "-m", "adloom.benchmark.auction.counter", str(port), redis_url, str(campaigns)]
     counter = subprocess.Popen([*command, *without], env=clean_environment(os.environ))  # noqa: S603 - ourselves
     try:
         _wait_until_there(counter, port)
         subjects = [Subject(target=target, pids=[counter.pid]) for target in _targets(port)]
-        return figures_of(samples_of(subjects, PLAN, load_generator()[1], console.print))
+        return samples_of(subjects, PLAN, load_generator()[1], console.print)
     finally:
         stop(counter, seconds_max=10.0)
 
