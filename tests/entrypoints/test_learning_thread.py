@@ -93,4 +93,8 @@ def test_an_ad_that_nobody_clicks_loses_to_one_that_bids_as_much(product: Produc
 
         wait_until(lambda: winner() == younger, seconds=LEARNED_SECONDS_MAX, what="another winner")
         assert metric(product, "delivery-1", "adloom_scoring_model_version") >= 1
-        assert metric(product, "delivery-1", "adloom_scoring_model_examples") > READERS / 4
+        wait_until(
+            lambda: metric(product, "delivery-1", "adloom_scoring_model_examples") > READERS / 4,
+            seconds=LEARNED_SECONDS_MAX,
+            what="what the other readers have taught",
+        )
