@@ -177,6 +177,18 @@ def test_who_comes_or_goes_elsewhere_changes_nothing() -> None:
     assert house.auction(a_request(), a_reader()) is first
 
 
+def test_who_could_not_change_anything_is_noted_all_the_same() -> None:
+    rows = [a_row(1, "9"), a_row(2, "8"), a_row(3, "0.01", placement_key=2)]
+    house = House(an_index(rows, a_slot(1), a_slot(2)))
+    first = house.auction(a_request(), a_reader())
+    before = sold(house)
+
+    house.exclude(3)
+
+    assert house.auction(a_request(), a_reader()) is first
+    assert (before.bid_count, sold(house).bid_count) == (3, 2)
+
+
 def test_what_was_decided_from_a_shelf_is_over_when_another_takes_its_place() -> None:
     house = House(an_index([a_row(1, "3"), a_row(2, "2")]))
     first = house.auction(a_request(), a_reader())

@@ -71,8 +71,8 @@ class Auctioneer:
         auction = self._memory.get(kind, of=index)
         if auction is None:
             asked = self._asked(reader, stand, context, now)
-            policies, edition = self._stands.policies(stand), asked.order.edition(self._stands.turnover.count)
-            auction = Auction(self._won(stand, asked), stand, asked, edition=edition, scored_by=policies)
+            win, looked = self._stands.decided(stand, asked.contexts, asked.scorers)
+            auction = Auction(win, stand, asked, looked=looked, scored_by=self._stands.policies(stand))
             self._memory.keep(kind, auction)
         return auction
 
@@ -129,9 +129,10 @@ class Auctioneer:
                 auction.asked, seen_enough=auction.asked.seen_enough | seen_enough
             )
             return self._notebook.note(asked, now)
-        if auction.note is not None:
+        edition = auction.asked.order.edition(self._stands.turnover.count)
+        if auction.note is not None and auction.note_edition == edition:
             return auction.note
         note = self._notebook.note(auction.asked, now)
         if self._memory.still_holds(auction):
-            self._memory.noted(auction, msgspec.structs.replace(note, looked_at=0))
+            self._memory.noted(auction, msgspec.structs.replace(note, looked_at=0), edition)
         return note

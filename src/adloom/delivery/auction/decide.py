@@ -57,23 +57,28 @@ def decide(  # noqa: PLR0913 - all that a request is
     own_bids: OwnBids = OwnBids.IGNORE,
     seen_enough: Collection[int] = NO_KEYS,
     without: Collection[int] = NO_KEYS,
-) -> Win | None:
-    """Find the winner; banners that the reader has seen often enough and some campaigns take no part."""
+) -> tuple[Win | None, int]:
+    """Find the winner, and tell after how many looks: who is not in those could not change anything.
+
+    Banners that the reader has seen often enough and some campaigns take no part.
+    """
     lead = _Lead(own_bids, seen_enough, without)
+    looked = 0
     for bound, oldest, stock, number, block, looked_at, which, where in looks:
         if not bound:
             break  # Nobody who is left can reach a floor.
         best = lead.best
         if best is not None and bound <= lead.second and (bound < lead.ecpm or oldest > best.campaign_key):
             break
+        looked += 1
         eligible = stock.available[number] & looked_at
         if eligible:
             eligible = block.targeting.eligible(contexts[where], eligible)
         if eligible:
             lead.hear(block, eligible, scorers[which])
     if lead.best is None:
-        return None
-    return _won(lead.best, lead.ecpm, lead.runner_up, lead.second)
+        return None, looked
+    return _won(lead.best, lead.ecpm, lead.runner_up, lead.second), looked
 
 
 class _Lead:

@@ -1,7 +1,8 @@
 """An auction that was decided, and the memory of those: under load the same is asked again and again.
 
-Readers of the same kind get the same winner at the same price, until somebody comes or goes or a policy has
-learned more. So what was decided is kept, and looked at before it is used again: it is what would be decided now.
+Readers of the same kind get the same winner at the same price, until somebody comes or goes who could change
+that, or a policy has learned more. So what was decided is kept, and looked at before it is used again: it is
+what would be decided now.
 """
 
 from collections import deque
@@ -32,12 +33,15 @@ class Auction:
     """Who would win, and what that was decided from; nothing is held yet."""
 
     __slots__ = (
-        "_edition",
         "_scored_by",
+        "_stocks",
+        "_turnover",
+        "_turns",
         "asked",
         "cost",
         "goods",
         "note",
+        "note_edition",
         "stand",
         "watched",
         "win",
@@ -49,7 +53,7 @@ class Auction:
         stand: Stand,
         asked: Asked,
         *,
-        edition: int | None = None,
+        looked: int = 0,
         scored_by: Sequence[Scoring] = (),
     ) -> None:
         self.win = win
@@ -60,7 +64,11 @@ class Auction:
         # Made when it is first wanted.
         self.goods: Goods | None = None
         self.note: Note | None = None
-        self._edition = edition
+        self.note_edition = 0  # Everybody is in a note, not only who could change the outcome.
+        # It was decided from these, as they were when they had turned so often.
+        self._stocks = tuple(dict.fromkeys(look.stock for look in asked.order.looks[:looked]))
+        self._turns = sum([stock.turns for stock in self._stocks])
+        self._turnover: int | None = None
         self._scored_by = [(policy, policy.version) for policy in scored_by]
 
     def still_holds(self, turnover: int) -> bool:
@@ -68,7 +76,13 @@ class Auction:
         for policy, version in self._scored_by:
             if policy.version != version:
                 return False
-        return self.asked.order.edition(turnover) == self._edition
+        if self.asked.order.is_retired or not self._scored_by:
+            return False
+        if turnover != self._turnover:
+            if sum([stock.turns for stock in self._stocks]) != self._turns:
+                return False
+            self._turnover = turnover
+        return True
 
     def hangs_on(self, seen_enough: Keys) -> bool:
         """Tell whether another wins, or at another price, where some banners take no part."""
@@ -113,9 +127,10 @@ class AuctionMemory:
         if len(self._oldest_first) > AUCTIONS_MAX:
             del self._known[self._oldest_first.popleft()]
 
-    def noted(self, auction: Auction, note: Note) -> None:
-        """Remember who took part, for an auction that may be used again."""
+    def noted(self, auction: Auction, note: Note, edition: int) -> None:
+        """Remember who took part, for an auction that may be used again, while its order has the same edition."""
         auction.note = note
+        auction.note_edition = edition
         self._noted.append(auction)
         if len(self._noted) > NOTES_MAX:
             self._noted.popleft().note = None

@@ -48,18 +48,18 @@ class Order:
         self._stocks = tuple(dict.fromkeys(look.stock for look in self.looks))
         self._turnover = -1
         self._turns = 0
-        self._is_retired = False
+        self.is_retired = False
 
     def edition(self, turnover: int) -> int:
         """Give a number to who is there: while it is the same, so are they. `turnover` is that of all stocks."""
         if turnover != self._turnover:
             self._turnover = turnover
             self._turns = sum([stock.turns for stock in self._stocks])
-        return RETIRED if self._is_retired else self._turns
+        return RETIRED if self.is_retired else self._turns
 
     def retire(self) -> None:
         """Hear that other stocks have taken the place of these: what was decided from them is over."""
-        self._is_retired = True
+        self.is_retired = True
 
     def over_floor(self, turn: int, ctr_max: Ctr) -> int:
         """Tell who of the block whose turn it is can reach the floor; it is found out once."""

@@ -189,6 +189,19 @@ class Stands:
         without: Collection[int] = NO_KEYS,
     ) -> Win | None:
         """Auction off what a market has, for one request; it has a context for each zone of the stand."""
+        win, _ = self.decided(stand, contexts, scorers, seen_enough=seen_enough, without=without)
+        return win
+
+    def decided(
+        self,
+        stand: Stand,
+        contexts: Sequence[Context],
+        scorers: Sequence[Scorer],
+        *,
+        seen_enough: Collection[int] = NO_KEYS,
+        without: Collection[int] = NO_KEYS,
+    ) -> tuple[Win | None, int]:
+        """Do the same, and tell after how many looks of its order."""
         return decide(
             stand.order(scorers).looks,
             contexts,
