@@ -20,7 +20,7 @@ BROWSER_HEADERS: Final = {
 SERIAL: Final = "@serial@"  # Stands in a body for what must differ from one request to the next.
 USER: Final = "@user@"  # Stands there for a user, another one each time.
 USERS: Final = 10_000
-KIND: Final = '"@kind@"'  # Stands there for what is asked for each kind of reader, as JSON.
+KIND: Final = '"@kind@"'  # Stands there, quotes included, for what a target's kinds of readers say, as JSON.
 USER_BEGINS: Final = "0192e4a0-0000-7000-8000-"  # The rest of a user's id is a number of twelve digits.
 
 _STANDS_FOR: Final = re.compile(f"({SERIAL}|{USER}|{KIND})")

@@ -89,7 +89,8 @@ class Marketplace:
         stand = self.stand(slug=slug, now=now)
         contexts = [context or a_context()] * len(stand.zones)
         scorers = self.scorers(stand)
-        return self.stands.auction(stand, contexts, scorers, **absent)
+        win, _ = self.stands.auction(stand, contexts, scorers, **absent)
+        return win
 
     def winner(self, context: Context | None = None, **options: Any) -> int | None:
         win = self.auction(context, **options)

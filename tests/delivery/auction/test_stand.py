@@ -132,7 +132,7 @@ def test_the_hour_is_that_of_each_placement() -> None:
     stand = market.stand()
 
     contexts = [a_context(hour=12 if zone.key == "UTC" else 17) for zone in stand.zones]
-    win = market.stands.auction(stand, contexts, market.scorers(stand))
+    win, _ = market.stands.auction(stand, contexts, market.scorers(stand))
 
     assert win is not None
     assert win.bidder.campaign_key == 2

@@ -135,7 +135,7 @@ def _fast(stands: Stands, index: Index, asked: Asked, bids_max: int) -> Told:
     contexts = [_in_zone(asked.context, zone) for zone in stand.zones]
     scorers = stands.scorers(stand, asked.signals)
     absent = {"seen_enough": asked.seen_enough, "without": asked.without}
-    win = stands.auction(stand, contexts, scorers, **absent)
+    win, _ = stands.auction(stand, contexts, scorers, **absent)
     field = field_of(stand.order(scorers), contexts, scorers, **absent, bids_max=bids_max)
     told = Told(
         bids=[(-rank, bidder.seniority) for rank, bidder, _ in field.bids],

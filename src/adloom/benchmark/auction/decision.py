@@ -115,7 +115,8 @@ class Bench:
 
     def win(self, stand: Stand, context: Context, signals: Signals) -> Win | None:
         """Hold an auction."""
-        return self._stands.auction(stand, (context,), self._stands.scorers(stand, signals))
+        win, _ = self._stands.auction(stand, (context,), self._stands.scorers(stand, signals))
+        return win
 
     def bid_count(self, stand: Stand, context: Context, signals: Signals) -> int:
         """List who took part."""

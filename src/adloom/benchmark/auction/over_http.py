@@ -1,7 +1,6 @@
 """What auctions cost over HTTP: `python -m adloom.benchmark.auction.over_http [CAMPAIGNS]`, as ratios to a no-op."""
 
 import asyncio
-import json
 import os
 import subprocess
 import sys
@@ -23,10 +22,10 @@ from adloom.benchmark.report import rendered, report_of
 from adloom.benchmark.rounds import Plan, Subject, load_generator, samples_of
 from adloom.benchmark.stopping import stop
 from adloom.core.clock import SystemClock
+from adloom.delivery.auction.request import said_of
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.ports import free_port
 from adloom.runtime.processes.program import tethered
-from adloom.targeting.context import Context
 
 CAMPAIGNS: Final = 100_000
 FEW_CAMPAIGNS: Final = 1_000
@@ -108,10 +107,11 @@ def _to_no_op(figures: list[Figures], target: str) -> float:
 def _targets(port: int) -> list[Target]:
     """Ask for a type and for one placement, for readers of many kinds; and for one of a kind of their own each time."""
     path = "/api/v1/ads/serve"
-    kinds = tuple(_written(context) for context, _ in some_requests(KINDS))
+    kinds = tuple(msgspec.json.encode(said_of(context)).decode() for context, _ in some_requests(KINDS))
+    kind = KIND.strip('"')
     bodies = {
-        BY_TYPE: {"userId": USER, "placementType": "feed", "userContext": json.loads(KIND)},
-        BY_SLUG: {"userId": USER, "placement": "slot-0", "userContext": json.loads(KIND)},
+        BY_TYPE: {"userId": USER, "placementType": "feed", "userContext": kind},
+        BY_SLUG: {"userId": USER, "placement": "slot-0", "userContext": kind},
         ANY_READER: {"userId": USER, "placementType": "feed", "userContext": {"segment": f"s-{SERIAL}"}},
     }
     return [
@@ -121,20 +121,6 @@ def _targets(port: int) -> list[Target]:
             for name, body in bodies.items()
         ),
     ]
-
-
-def _written(context: Context) -> str:
-    """Write what is known of a reader as whoever asks for an ad says it."""
-    said = {
-        "device": context.device,
-        "country": context.country,
-        "language": context.language,
-        "loginState": "true" if context.is_logged_in else "false",
-        "newVisitor": "true" if context.is_new_visitor else "false",
-        "referrerDomain": context.referrer_domain,
-        "segment": context.segment,
-    }
-    return msgspec.json.encode({name: value for name, value in said.items() if value is not None}).decode()
 
 
 def _wait_until_there(counter: subprocess.Popen[bytes], port: int) -> None:

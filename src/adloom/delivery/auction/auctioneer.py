@@ -71,7 +71,7 @@ class Auctioneer:
         auction = self._memory.get(kind, of=index)
         if auction is None:
             asked = self._asked(reader, stand, context, now)
-            win, looked = self._stands.decided(stand, asked.contexts, asked.scorers)
+            win, looked = self._stands.auction(stand, asked.contexts, asked.scorers)
             auction = Auction(win, stand, asked, looked=looked, scored_by=self._stands.policies(stand))
             self._memory.keep(kind, auction)
         return auction
@@ -107,9 +107,10 @@ class Auctioneer:
         return Asked(stand.order(scorers), contexts, scorers, seen_enough)
 
     def _won(self, stand: Stand, asked: Asked) -> Win | None:
-        return self._stands.auction(
+        win, _ = self._stands.auction(
             stand, asked.contexts, asked.scorers, seen_enough=asked.seen_enough, without=asked.without
         )
+        return win
 
     def _without(self, auction: Auction, winner: Win, seen: Seen) -> Auction:
         """Auction off the same once more, without a winner who could not be held.

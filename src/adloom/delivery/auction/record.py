@@ -19,7 +19,7 @@ from adloom.delivery.auction import decide
 from adloom.delivery.auction.auctioneer import Sale
 from adloom.delivery.auction.book import BidBlock
 from adloom.delivery.auction.noting import Note
-from adloom.delivery.auction.request import LAST_PURCHASE_DAYS, Query
+from adloom.delivery.auction.request import LAST_PURCHASE_DAYS, Query, said_of
 from adloom.delivery.index import Placement
 from adloom.ledger.event import CONTEXT_VALUE_MAX, Auctioned, Win, encoded
 from adloom.targeting.context import Context
@@ -132,16 +132,7 @@ def _ids_of(pair: bytes) -> tuple[BannerId, CampaignId]:
 @lru_cache(CONTEXTS_REMEMBERED_MAX)
 def _context_of(context: Context, last_purchase_days: int | None) -> dict[str, str]:
     """Write down what was known of the request, by the names of the API; nobody changes it."""
-    known = {
-        "device": context.device,
-        "country": context.country,
-        "language": context.language,
-        "loginState": "true" if context.is_logged_in else "false",
-        "newVisitor": "true" if context.is_new_visitor else "false",
-        "referrerDomain": context.referrer_domain,
-        "segment": context.segment,
-        "hour": str(context.hour),
-        "day": str(context.day),
-        LAST_PURCHASE_DAYS: None if last_purchase_days is None else str(last_purchase_days),
-    }
-    return {name: value[:CONTEXT_VALUE_MAX] for name, value in known.items() if value is not None}
+    known = said_of(context) | {"hour": str(context.hour), "day": str(context.day)}
+    if last_purchase_days is not None:
+        known[LAST_PURCHASE_DAYS] = str(last_purchase_days)
+    return {name: value[:CONTEXT_VALUE_MAX] for name, value in known.items()}

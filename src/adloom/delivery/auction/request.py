@@ -118,6 +118,20 @@ def _read(values: tuple[str | None, ...]) -> Reader:
     return Reader(overrides, _days_of(days) if days else None)
 
 
+def said_of(context: Context) -> dict[str, str]:
+    """Write what is known of a reader by the names of the API; what is not known is left out."""
+    known = {
+        "device": context.device,
+        "country": context.country,
+        "language": context.language,
+        "loginState": "true" if context.is_logged_in else "false",
+        "newVisitor": "true" if context.is_new_visitor else "false",
+        "referrerDomain": context.referrer_domain,
+        "segment": context.segment,
+    }
+    return {name: value for name, value in known.items() if value is not None}
+
+
 def _days_of(days: str) -> int:
     if days.isascii() and days.isdecimal() and len(days) <= DAYS_DIGITS_MAX:
         return int(days)

@@ -187,21 +187,11 @@ class Stands:
         *,
         seen_enough: Collection[int] = NO_KEYS,
         without: Collection[int] = NO_KEYS,
-    ) -> Win | None:
-        """Auction off what a market has, for one request; it has a context for each zone of the stand."""
-        win, _ = self.decided(stand, contexts, scorers, seen_enough=seen_enough, without=without)
-        return win
-
-    def decided(
-        self,
-        stand: Stand,
-        contexts: Sequence[Context],
-        scorers: Sequence[Scorer],
-        *,
-        seen_enough: Collection[int] = NO_KEYS,
-        without: Collection[int] = NO_KEYS,
     ) -> tuple[Win | None, int]:
-        """Do the same, and tell after how many looks of its order."""
+        """Auction off what a market has, for one request; tell also after how many looks of its order.
+
+        The request has a context for each zone of the stand.
+        """
         return decide(
             stand.order(scorers).looks,
             contexts,
