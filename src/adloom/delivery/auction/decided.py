@@ -53,7 +53,7 @@ class Auction:
         stand: Stand,
         asked: Asked,
         *,
-        looked: int = 0,
+        looked: int | None = None,
         scored_by: Sequence[Scoring] = (),
     ) -> None:
         self.win = win
@@ -65,9 +65,9 @@ class Auction:
         self.goods: Goods | None = None
         self.note: Note | None = None
         self.note_edition = 0  # Everybody is in a note, not only who could change the outcome.
-        # It was decided from these, as they were when they had turned so often.
-        self._stocks = tuple(dict.fromkeys(look.stock for look in asked.order.looks[:looked]))
-        self._turns = sum([stock.turns for stock in self._stocks])
+        # It was decided from these, as they were when they had turned so often; None is what is not used again.
+        self._stocks = tuple(dict.fromkeys(look.stock for look in asked.order.looks[: looked or 0]))
+        self._turns = None if looked is None else sum([stock.turns for stock in self._stocks])
         self._turnover: int | None = None
         self._scored_by = [(policy, policy.version) for policy in scored_by]
 
@@ -76,7 +76,7 @@ class Auction:
         for policy, version in self._scored_by:
             if policy.version != version:
                 return False
-        if self.asked.order.is_retired or not self._scored_by:
+        if self.asked.order.is_retired:
             return False
         if turnover != self._turnover:
             if sum([stock.turns for stock in self._stocks]) != self._turns:
