@@ -51,16 +51,35 @@ class Told:
         self.steps[list(self.steps)[-1]] += count
 
 
-class Interrupted(RebuildLedger):
-    """A ledger that something happens to before it is read."""
+async def nothing() -> None:
+    pass
 
-    def __init__(self, valkey: Valkey, meanwhile: Meanwhile) -> None:
+
+def times(count: int, happens: Callable[[int], Awaitable[object]]) -> Meanwhile:
+    """Have something happen so often, by its number, and nothing after that."""
+    numbers = iter(range(count))
+
+    async def next_one() -> None:
+        for number in numbers:
+            await happens(number)
+            return
+
+    return next_one
+
+
+class Interrupted(RebuildLedger):
+    """A ledger that something happens to before it is read, and behind the back of who has read it."""
+
+    def __init__(self, valkey: Valkey, meanwhile: Meanwhile, afterwards: Meanwhile) -> None:
         super().__init__(valkey)
         self._meanwhile = meanwhile
+        self._afterwards = afterwards
 
     async def entries(self, start: str, last: str, *, count_max: int) -> Sequence[Entry]:
         await self._meanwhile()
-        return await super().entries(start, last, count_max=count_max)
+        entries = await super().entries(start, last, count_max=count_max)
+        await self._afterwards()
+        return entries
 
 
 class World:
@@ -76,13 +95,12 @@ class World:
     async def fold(self) -> Folded:
         return await self.followed.fold(self.live)
 
-    async def replay(self, meanwhile: Meanwhile | None = None) -> int:
-        """Count anew; `meanwhile` happens before the ledger is read, each time."""
-        ledger = Interrupted(self.followed.valkey, meanwhile) if meanwhile else None
+    async def replay(self, meanwhile: Meanwhile = nothing, *, afterwards: Meanwhile = nothing) -> int:
+        """Count anew; `meanwhile` happens before the ledger is read, each time, and `afterwards` after it."""
         rebuild = FrequencyRebuild(
             self.followed.pool,
             self.followed.valkey,
-            ledger or RebuildLedger(self.followed.valkey),
+            Interrupted(self.followed.valkey, meanwhile, afterwards),
             progress=self.progress,
         )
         return await rebuild.run(now=NOW)
@@ -163,19 +181,31 @@ async def test_the_projection_goes_on_in_the_new_generation_from_where_it_was_bu
 async def test_what_happens_while_it_is_summed_up_is_counted_once(world: World) -> None:
     await world.happened(seen("a"), seen("b"))
     await world.fold()
-    times = 5
 
-    async def more() -> None:
-        nonlocal times
-        if times:
-            times -= 1
-            await world.happened(seen(f"new-{times}"), seen("a"))
-            await world.fold()
+    async def more(number: int) -> None:
+        await world.happened(seen(f"new-{number}"), seen("a"))
+        await world.fold()
 
-    await world.replay(more)
+    await world.replay(times(5, more))
 
     assert await world.shown() == 7
     assert world.progress.steps["Following the ledger"] == 10
+
+
+async def test_what_was_counted_live_after_the_ledger_was_read_is_in_the_new_generation(world: World) -> None:
+    """A worker that has counted the last entry waits for the next: nobody would count what is missing."""
+    await world.happened(seen("a"))
+    await world.fold()
+
+    async def more(number: int) -> None:
+        await world.happened(seen(f"new-{number}"))
+        await world.fold()
+
+    await world.replay(afterwards=times(3, more))
+
+    assert await world.followed.valkey.get(GENERATION) == b"1"
+    assert await world.shown() == 4
+    assert await world.live.cursor() == (await world.followed.records())[-1].entry_id
 
 
 async def test_only_what_the_tables_have_folded_is_counted(world: World) -> None:
@@ -214,7 +244,7 @@ async def test_of_two_replays_the_later_one_is_the_one_that_counts(world: World)
     await world.fold()
 
     with pytest.raises(RebuildRefusedError):
-        await world.replay(world.replay)
+        await world.replay(times(1, lambda _: world.replay()))
 
     assert await world.shown() == 1
     assert await world.followed.valkey.get(GENERATION) == b"2"
@@ -224,7 +254,7 @@ async def test_a_user_who_is_erased_meanwhile_is_not_in_the_new_generation(world
     await world.happened(seen("a"), seen("b", user_id=OTHER_USER))
     await world.fold()
 
-    await world.replay(lambda: world.followed.erase(USER))
+    await world.replay(times(1, lambda _: world.followed.erase(USER)))
 
     assert await world.followed.valkey.keys(f"adloom:frequency:*:{USER}:*") == []
     assert (await world.counts.all_of(OTHER_USER, NOW))[Window.DAY] == {BANNER: 1}
@@ -234,7 +264,7 @@ async def test_forgetting_reaches_the_generation_that_is_being_built(world: Worl
     await world.happened(seen("a"))
     await world.fold()
 
-    await world.replay(lambda: world.counts.forget(USER, NOW))
+    await world.replay(times(1, lambda _: world.counts.forget(USER, NOW)))
 
     assert await world.shown() == 0
 

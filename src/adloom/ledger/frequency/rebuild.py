@@ -61,6 +61,7 @@ class FrequencyRebuild:
         generation = await self._begin()
         await self._sweep(keep={generation.name, _pointed_at(generation)})
         shown = await self._sum_up(generation, now)
+        self._progress.begin("Following the ledger")
         await self._catch_up(generation)
         self._progress.begin("Putting the new counts in place")
         await self._let_take_over(generation, now)
@@ -92,7 +93,6 @@ class FrequencyRebuild:
 
     async def _catch_up(self, generation: Generation) -> None:
         """Count what the tables have folded meanwhile."""
-        self._progress.begin("Following the ledger")
         projection = FrequencyProjection(self._valkey, CountedEvents(self._pool), building=generation)
         cursor = await projection.cursor()
         while entries := await self._folded_after(cursor):
@@ -111,15 +111,20 @@ class FrequencyRebuild:
         return [entry for entry in entries if entry_order(entry.id) <= until]
 
     async def _let_take_over(self, generation: Generation, began_at: datetime) -> None:
-        """Have the generation read from now on; whoever was erased since it was begun is not in it."""
+        """Have the generation read from now on: nobody erased meanwhile is in it, and all that the old one counted.
+
+        A worker that has counted the last entry in the old one waits for the next, so what is missing here
+        would be missing until that comes.
+        """
+        old_cursor = cursor_key(_pointed_at(generation))
         refused_by: str | None = ERASURES
-        while refused_by == ERASURES:
+        while refused_by in {ERASURES, old_cursor}:
             with unavailable_when_away():
-                erasures = await text_at(self._valkey, ERASURES)
+                before = [Expected(key, await text_at(self._valkey, key)) for key in (ERASURES, old_cursor)]
+            await self._catch_up(generation)
             await self._forget_erased(generation, began_at)
-            fences = [*generation.expected, Expected(ERASURES, erasures)]
             keys = [rebuilt_key(generation.name), cursor_key(generation.name)]
-            refused_by = await self._take_over.run(fences, generation.name, keys)
+            refused_by = await self._take_over.run([*generation.expected, *before], generation.name, keys)
         _check(refused_by)
 
     async def _forget_erased(self, generation: Generation, began_at: datetime) -> None:
