@@ -81,8 +81,24 @@ def _nothing(_: HotRequest) -> None:
     return None
 
 
+def _gathered(request: HotRequest) -> Answer | Later | None:
+    match request.path.split(b"/")[2]:
+        case b"given":
+            return _given(request)
+        case b"handed-on":
+            return None
+        case b"missing":
+            return _missing(request)
+        case b"broken":
+            return _broken(request)
+        case _:
+            return _echo(request)
+
+
 ROUTES = HotRoutes(
     [
+        HotRoute(b"GET", b"/gathered/", is_prefix=True, handler=_gathered, is_gathered=True),
+        HotRoute(b"POST", b"/gathered/", is_prefix=True, handler=_gathered, is_gathered=True),
         HotRoute(b"GET", b"/echo/", is_prefix=True, handler=_echo),
         HotRoute(b"POST", b"/echo", is_prefix=False, handler=_echo, body_bytes_max=1000),
         HotRoute(b"POST", b"/echo/", is_prefix=True, handler=_echo, body_bytes_max=1000),

@@ -1,11 +1,12 @@
 """Frequency caps are looked up where they matter, for many at once, and never hold up an answer for long."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from adloom.delivery.auction.frequency import Capped
+from adloom.delivery.auction.frequency import Capped, CappedBanners, Seen
 from adloom.delivery.rows import AssignmentRow, FrequencyCap
 from adloom.ledger.event import Auctioned, Removed
 from adloom.ledger.frequency.many import Shown
@@ -181,3 +182,29 @@ async def test_who_comes_first_meanwhile_is_not_offered_to_who_was_not_asked_abo
     assert counter.counts.banners == [(name_of(1), name_of(2))]
     assert ad is not None
     assert ad["adId"] == name_of(4)
+
+
+async def test_all_who_were_looked_up_together_know_before_the_first_is_told() -> None:
+    counter = Counter(capped(1, "3.00"), a_row(2, "2.00"))
+    lines: list[str] = []
+
+    class Asking:
+        def __init__(self, name: str) -> None:
+            self._name = name
+
+        def know(self, seen: Seen) -> None:
+            lines.append(f"{self._name} knows {len(seen.enough)}")
+
+        def tell(self) -> None:
+            lines.append(f"{self._name} is told")
+
+    banners = CappedBanners({Window.DAY: {name_of(1): (2, 1)}}, {Window.DAY: 2}, Seen())
+    for name, user in (("a", USER), ("b", an_id(101))):
+        counter.frequency.seen_enough((str(user),), banners, Asking(name))
+    counter.counts.shown[USER] = [seen(1, 2)]
+
+    async with asyncio.timeout(5):
+        while len(lines) < 4:  # noqa: ASYNC110 - a task of the look's own
+            await asyncio.sleep(0)
+
+    assert lines == ["a knows 1", "b knows 0", "a is told", "b is told"]

@@ -71,7 +71,11 @@ def test_a_header_counts_only_by_its_whole_name(wire: Wire, name: bytes) -> None
 
 
 @pytest.mark.parametrize(
-    "path", [b"/echo/a", b"/empty", b"/later/a", b"/given/a", b"/app/a", b"/missing", b"/big", b"/handed-on"]
+    "path",
+    [
+        *(b"/echo/a", b"/empty", b"/later/a", b"/given/a", b"/app/a", b"/missing", b"/big", b"/handed-on"),
+        *(b"/gathered/a", b"/gathered/given", b"/gathered/missing", b"/gathered/handed-on"),
+    ],
 )
 def test_head_gets_the_head_of_get_and_no_body(wire: Wire, path: bytes) -> None:
     get = wire.send(b"GET " + path + b" HTTP/1.1\r\n\r\n").answer()
@@ -110,7 +114,7 @@ def test_another_method_on_a_hot_path_is_told_which_are_allowed(wire: Wire) -> N
     assert wire.answer().body == b"GET /echo/? "
 
 
-@pytest.mark.parametrize("path", [b"/missing", b"/later-failing?missing"])
+@pytest.mark.parametrize("path", [b"/missing", b"/later-failing?missing", b"/gathered/missing"])
 def test_an_error_with_a_code_becomes_its_problem(wire: Wire, path: bytes) -> None:
     wire.send(b"GET " + path + b" HTTP/1.1\r\n\r\nGET /echo/ HTTP/1.1\r\n\r\n")
 
@@ -130,7 +134,7 @@ def test_an_error_with_a_code_becomes_its_problem(wire: Wire, path: bytes) -> No
     assert wire.answer().status == 200
 
 
-@pytest.mark.parametrize("path", [b"/broken", b"/later-failing"])
+@pytest.mark.parametrize("path", [b"/broken", b"/later-failing", b"/gathered/broken"])
 def test_a_fault_of_ours_is_logged_once_and_told_without_details(wire: Wire, path: bytes) -> None:
     with capture_logs() as logs:
         wire.send(b"GET " + path + b" HTTP/1.1\r\n\r\nGET /echo/ HTTP/1.1\r\n\r\n")
@@ -165,7 +169,7 @@ def test_connection_close_is_honoured_by_the_app_too(wire: Wire) -> None:
     assert wire.rest() == b""
 
 
-@pytest.mark.parametrize("path", [b"/echo/", b"/later/", b"/given/", b"/app/", b"/missing"])
+@pytest.mark.parametrize("path", [b"/echo/", b"/later/", b"/given/", b"/app/", b"/missing", b"/gathered/"])
 def test_http_1_0_closes_by_itself(wire: Wire, path: bytes) -> None:
     wire.send(b"GET " + path + b" HTTP/1.0\r\n\r\n")
 

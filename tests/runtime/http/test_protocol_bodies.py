@@ -14,7 +14,7 @@ def in_chunks(body: bytes, size: int) -> bytes:
     return b"".join(b"%x;ext=1\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\nT: x\r\n\r\n"
 
 
-@pytest.mark.parametrize("path", [b"/echo", b"/later/x", b"/given/x", b"/app/x"])
+@pytest.mark.parametrize("path", [b"/echo", b"/later/x", b"/given/x", b"/app/x", b"/gathered/x"])
 @pytest.mark.parametrize("size", [1, 3, 1000])
 def test_a_chunked_body_arrives_whole(wire: Wire, path: bytes, size: int) -> None:
     body = b"0123456789" * 50

@@ -51,7 +51,7 @@ class Sent(msgspec.Struct, frozen=True):
 
 
 paths = st.tuples(
-    st.sampled_from(["/echo/", "/later/", "/given/", "/app/"]),
+    st.sampled_from(["/echo/", "/later/", "/given/", "/app/", "/gathered/", "/gathered/given/"]),
     st.text("abcdefgh0123456789%-_.", max_size=12),
 ).map(lambda parts: "".join(parts).encode())
 queries = st.text("abc=&?0123", max_size=8).map(str.encode)

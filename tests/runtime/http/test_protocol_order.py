@@ -58,6 +58,12 @@ def test_hot_late_and_app_answers_leave_in_the_order_of_their_requests(wire: Wir
         b"/later/5",
         b"/given/now",
         b"/handed-on",
+        b"/gathered/8",
+        b"/gathered/given/9",
+        b"/gathered/10",
+        b"/gathered/handed-on",
+        b"/gathered/given/now",
+        b"/echo/13",
     ] * 3
 
     wire.send(b"".join(b"GET " + path + b" HTTP/1.1\r\n\r\n" for path in paths))
@@ -98,7 +104,7 @@ def test_a_malformed_request_that_comes_later_is_refused_in_its_turn(wire: Wire)
     assert wire.rest() == b""
 
 
-@pytest.mark.parametrize("path", [b"/later/1", b"/given/1", b"/app/slow"])
+@pytest.mark.parametrize("path", [b"/later/1", b"/given/1", b"/app/slow", b"/gathered/1"])
 def test_a_client_that_has_closed_its_half_is_still_answered(wire: Wire, path: bytes) -> None:
     wire.send(b"GET " + path + b" HTTP/1.1\r\n\r\nGET /echo/2 HTTP/1.1\r\n\r\n").end()
 
@@ -107,7 +113,18 @@ def test_a_client_that_has_closed_its_half_is_still_answered(wire: Wire, path: b
     assert wire.rest() == b""
 
 
-@pytest.mark.parametrize("path", [b"/later/1", b"/given/1", b"/app/slow", b"/never", b"/later-failing"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        b"/later/1",
+        b"/given/1",
+        b"/app/slow",
+        b"/never",
+        b"/later-failing",
+        b"/gathered/1",
+        b"/gathered/given",
+    ],
+)
 def test_a_client_that_leaves_early_breaks_nothing(server: RunningServer, path: bytes) -> None:
     for _ in range(20):
         with server.connect() as leaving:

@@ -90,7 +90,7 @@ def test_an_idle_connection_is_closed_without_a_word(wire: Wire) -> None:
 
 
 @short_keep_alive
-@pytest.mark.parametrize("path", [b"/echo/", b"/later/", b"/given/", b"/app/"])
+@pytest.mark.parametrize("path", [b"/echo/", b"/later/", b"/given/", b"/app/", b"/gathered/"])
 def test_an_answered_connection_is_closed_after_its_idle_time(wire: Wire, path: bytes) -> None:
     time.sleep(0.1)
     wire.send(b"GET " + path + b" HTTP/1.1\r\n\r\n").answer()

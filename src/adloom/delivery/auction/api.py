@@ -84,7 +84,7 @@ class AuctionRoutes:
 
     def routes(self) -> list[HotRoute]:
         """List the routes, for the table of the hot path."""
-        return [HotRoute(b"POST", SERVE_PATH, is_prefix=False, handler=self.serve)]
+        return [HotRoute(b"POST", SERVE_PATH, is_prefix=False, handler=self.serve, is_gathered=True)]
 
     def serve(self, request: HotRequest) -> Answer | Later:
         """Answer `POST /api/v1/ads/serve`."""
@@ -104,7 +104,7 @@ class AuctionRoutes:
         """Answer when it is known what the reader has seen, which may be now; only for the record all of it matters."""
         query, auction = turn.query, turn.auction
         asked = (query.user,) if turn.is_noted else (query.user, *auction.watched)
-        seen = self._frequency.seen_enough(asked, self._auctioneer.capped(auction.stand), turn.come)
+        seen = self._frequency.seen_enough(asked, self._auctioneer.capped(auction.stand), turn)
         return turn if seen is None else self.answered_knowing(turn, seen)
 
     def answered_knowing(self, turn: "_Turn", seen: Seen) -> Answer:
@@ -192,7 +192,7 @@ class AuctionRoutes:
 class _Turn(Later):
     """A request that waits for its turn to know what its reader has seen."""
 
-    __slots__ = ("_routes", "auction", "index", "is_noted", "now", "query", "request", "second")
+    __slots__ = ("_known", "_routes", "auction", "index", "is_noted", "now", "query", "request", "second")
 
     def __init__(  # noqa: PLR0913, PLR0917 - a request, and what is known of it so far
         self,
@@ -217,13 +217,16 @@ class _Turn(Later):
         self.second = second
         self.is_noted = is_noted
 
-    def come(self, seen: Seen) -> None:
-        """Answer, now that it is known."""
+    def know(self, seen: Seen) -> None:
+        """Work out the answer, now that it is known what the reader has seen."""
         try:
-            answer = self._routes.answered_knowing(self, seen)
+            self._known = self._routes.answered_knowing(self, seen)
         except Exception as error:  # noqa: BLE001 - whoever waits is told
-            answer = answer_to(error)
-        self.give(answer)
+            self._known = answer_to(error)
+
+    def tell(self) -> None:
+        """Give the answer."""
+        self.give(self._known)
 
 
 def _refusal_of(index: Index, query: Query) -> Answer:

@@ -7,7 +7,7 @@ for a while; until then the answer is what the operator has decided for that.
 
 import asyncio
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
@@ -43,7 +43,17 @@ class Seen(NamedTuple):
 NOTHING_KNOWN: Final = Seen()
 NOTHING_SEEN: Final = Seen(is_all=True)
 
-Then = Callable[[Seen], None]  # Must not raise.
+
+class Asker(Protocol):
+    """Who waits to know what a reader has seen; neither call may raise."""
+
+    def know(self, seen: Seen) -> None:
+        """Take what the reader has seen, and work out what follows from it."""
+        ...
+
+    def tell(self) -> None:
+        """Tell what followed, now that all who were looked up together know."""
+        ...
 
 
 class Capped(StrEnum):
@@ -146,7 +156,7 @@ class FrequencyLook:
         self._now = clock.now
         self._when_away = when_away
         self._without_user = without_user
-        self._waiting: list[tuple[AskedOf, CappedBanners, Then]] = []
+        self._waiting: list[tuple[AskedOf, CappedBanners, Asker]] = []
         self._task: asyncio.Task[None] | None = None
         self._away_until = 0.0
         self._next_at = 0.0
@@ -157,14 +167,14 @@ class FrequencyLook:
         self.offered_unknown = 0  # What was seen was not known, and capped ads took part.
         self.withheld_unknown = 0
 
-    def seen_enough(self, asked: AskedOf, banners: CappedBanners, then: Then) -> Seen | None:
-        """Tell which banners take no part; None where it has to be looked up: then it is told as soon as it is known."""
+    def seen_enough(self, asked: AskedOf, banners: CappedBanners, asker: Asker) -> Seen | None:
+        """Tell which banners take no part; None where it has to be looked up: then who asked hears of it."""
         if asked[0] == NOBODY_WRITTEN:
             return self._unknown(self._without_user, banners)
         if self._is_away():
             return self._unknown(self._when_away, banners)
         self.asked += 1
-        self._waiting.append((asked, banners, then))
+        self._waiting.append((asked, banners, asker))
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._look_on(), name="frequency-look")
         return None
@@ -190,7 +200,24 @@ class FrequencyLook:
             now = self._next_at
         self._next_at = now + APART_SECONDS
 
-    async def _look(self, asking: Sequence[tuple[AskedOf, CappedBanners, Then]]) -> None:
+    async def _look(self, asking: Sequence[tuple[AskedOf, CappedBanners, Asker]]) -> None:
+        found = await self._found(asking)
+        for place, (asked, banners, asker) in enumerate(asking):
+            if found is None:
+                asker.know(self._unknown(self._when_away, banners))
+            elif (shown := found.get(place)) is not None:
+                asker.know(banners.seen_enough(shown))
+            else:
+                asker.know(NOTHING_SEEN if len(asked) == 1 else NOTHING_KNOWN)
+        # Not each before the next is worked out: that, and writing to so many clients, is other code, of which the
+        # processor would find little in its caches.
+        for _, _, asker in asking:
+            asker.tell()
+
+    async def _found(
+        self, asking: Sequence[tuple[AskedOf, CappedBanners, Asker]]
+    ) -> Mapping[int, Sequence[Shown]] | None:
+        """Look up what all of them want to know; None where that cannot be."""
         asked_of = {id(banners): banners for _, banners, _ in asking}
         least = _least_of(caps for banners in asked_of.values() for caps in banners.least.items())
         self.looked_up += 1
@@ -201,16 +228,9 @@ class FrequencyLook:
             self.failures += 1
             self._away_until = asyncio.get_running_loop().time() + AWAY_SECONDS
             log.warning("frequency_away", requests=len(asking), error=repr(error))
-            for _, banners, then in asking:
-                then(self._unknown(self._when_away, banners))
-            return
+            return None
         self._away_until = 0.0
-        for place, (asked, banners, then) in enumerate(asking):
-            shown = found.get(place)
-            if shown is not None:
-                then(banners.seen_enough(shown))
-            else:
-                then(NOTHING_SEEN if len(asked) == 1 else NOTHING_KNOWN)
+        return found
 
     def _unknown(self, decided: Capped, banners: CappedBanners) -> Seen:
         if decided is Capped.OFFER:

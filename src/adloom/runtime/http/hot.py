@@ -73,7 +73,8 @@ class Later:
         return answered.__await__()
 
 
-HotOutcome: TypeAlias = Answer | asyncio.Future[Answer] | Later | None
+Coming: TypeAlias = asyncio.Future[Answer] | Later
+HotOutcome: TypeAlias = Answer | Coming | None
 HotHandler = Callable[[HotRequest], HotOutcome]
 
 
@@ -85,6 +86,9 @@ class HotRoute(msgspec.Struct, frozen=True):
     is_prefix: bool
     handler: HotHandler
     body_bytes_max: int = HOT_BODY_BYTES_MAX
+    is_gathered: bool = (
+        False  # Whether all of its requests that come in one turn of the loop are answered together.
+    )
     refusal: Answer | None = None  # What the handler answers, where it never answers anything else.
 
     def covers(self, path: bytes) -> bool:

@@ -21,16 +21,25 @@ from uvicorn.server import ServerState
 from adloom.core.errors import UnavailableError
 from adloom.runtime.http.asgi import scope_of
 from adloom.runtime.http.fixed_headers import FixedHeaders
-from adloom.runtime.http.hot import Answer, HotRequest, HotRoute, HotRoutes, Later, problem_answer
+from adloom.runtime.http.gathering import Gathering
+from adloom.runtime.http.hot import (
+    Answer,
+    Coming,
+    HotOutcome,
+    HotRequest,
+    HotRoute,
+    HotRoutes,
+    problem_answer,
+)
 from adloom.runtime.http.limits import DEFAULT_LIMITS, Limits
+from adloom.runtime.http.outcome import when_come
 from adloom.runtime.http.reading import CLOSES, STAYS_OPEN_FOR_1_0, Phase, RequestReader
-from adloom.runtime.http.refusal import INTERNAL_FAILURE, RefusedError, RequestTimeoutError, answer_to
+from adloom.runtime.http.refusal import RefusedError, RequestTimeoutError, answer_to
 
 DRAIN_SECONDS_MAX = 1.0  # For a request that is half here when the server stops; then it is let go.
 LINGER_SECONDS = 0.5  # For the next request of a connection that had one, or came, within the same time.
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_HAS_NO_LENGTH = (b"HTTP/1.1 204", b"HTTP/1.1 304")
 _IDLE = Phase.IDLE
 
 
@@ -41,6 +50,7 @@ class HotProtocol(HttpToolsProtocol):
     limits: ClassVar[Limits]
     tick_seconds: ClassVar[float]
     fixed_headers: ClassVar[FixedHeaders]
+    gathering: ClassVar[Gathering]
 
     def __init__(
         self,
@@ -62,7 +72,7 @@ class HotProtocol(HttpToolsProtocol):
         # Blocked: a request waits for its answer or the client has to read first. `_advance` ends it.
         self._is_blocked = False
         self._is_app_running = False
-        self._pending: tuple[asyncio.Future[Answer] | Later, HotRequest, bytes] | None = None
+        self._pending: tuple[Coming | None, HotRequest, bytes] | None = None
         self._waiting: deque[Callable[[], None]] = deque()
         self._held = b""
         self._owes_continue = False
@@ -194,30 +204,42 @@ class HotProtocol(HttpToolsProtocol):
         if route is None:
             self._run_app(request, connection)
             return
-        try:
+        if route.is_gathered:
+            self._wait_for(None, request, connection)
+            self.gathering.add(self, route.handler, request)
+            return
+        try:  # As `outcome_of` does, without the call.
             outcome = route.handler(request)
-        except Exception as error:  # noqa: BLE001  the outermost frame of a hot request
+        except Exception as error:  # noqa: BLE001 - the outermost frame of a hot request
             outcome = answer_to(error)
         if isinstance(outcome, Answer):
             self._write(outcome, request, connection)
-        elif outcome is None:
+        else:
+            self._take(outcome, request, connection)
+
+    def on_outcome(self, request: HotRequest, outcome: HotOutcome) -> None:
+        """Take what a request came to that was gathered with others."""
+        if self._pending is None or self._pending[1] is not request:
+            return  # The client has gone.
+        if isinstance(outcome, Answer):
+            self._on_come(None, outcome)
+        else:
+            self._take(outcome, request, self._pending[2])
+
+    def _take(self, outcome: Coming | None, request: HotRequest, connection: bytes) -> None:
+        if outcome is None:
+            self._pending = None
             self._run_app(request, connection)
         else:
-            self._await(outcome, request, connection)
+            self._wait_for(outcome, request, connection)
+            when_come(outcome, self._on_come)
 
-    def _await(self, coming: asyncio.Future[Answer] | Later, request: HotRequest, connection: bytes) -> None:
+    def _wait_for(self, coming: Coming | None, request: HotRequest, connection: bytes) -> None:
         self._pending = (coming, request, connection)
         self._is_blocked = True
         self._blocked_since = self._time()
-        if isinstance(coming, Later):
-            coming.then(self._on_come)
-        else:
-            coming.add_done_callback(self._on_future_done)
 
-    def _on_future_done(self, future: asyncio.Future[Answer]) -> None:
-        self._on_come(future, _result_of(future))
-
-    def _on_come(self, come: asyncio.Future[Answer] | Later, answer: Answer) -> None:
+    def _on_come(self, come: Coming | None, answer: Answer) -> None:
         if self._pending is None or self._pending[0] is not come:
             return  # The client has gone, or has been told that it took too long.
         _, request, connection = self._pending
@@ -305,29 +327,24 @@ class HotProtocol(HttpToolsProtocol):
     def _write(self, answer: Answer, request: HotRequest, connection: bytes) -> None:
         if self._is_draining and not self._waiting:
             connection = CLOSES
-        self.transport.write(self._encoded(answer, connection, has_body=request.method != b"HEAD"))
+        self._send(answer, connection, has_body=request.method != b"HEAD")
         if connection is CLOSES:
             self._reader.is_finished = True
             self.transport.close()
 
     def _write_last(self, answer: Answer) -> None:
         """Write a refusal and hear the client out, since closing on unread bytes would take it back."""
-        self.transport.write(self._encoded(answer, CLOSES, has_body=True))
+        self._send(answer, CLOSES, has_body=True)
         if self._is_draining or not self.transport.can_write_eof():
             self.transport.close()
         else:
             self.transport.write_eof()
 
-    def _encoded(self, answer: Answer, connection: bytes, *, has_body: bool) -> bytes:
+    def _send(self, answer: Answer, connection: bytes, *, has_body: bool) -> None:
         state = self.server_state
         state.total_requests += 1
-        fixed = self.fixed_headers.of(state.default_headers)
-        head = answer.head
-        body = answer.body
-        if not body and head.startswith(_HAS_NO_LENGTH):
-            return b"%b%b%b\r\n" % (head, fixed.lines, connection)
-        sent = body if has_body else b""
-        return b"%b%b%bcontent-length: %d\r\n\r\n%b" % (head, fixed.lines, connection, len(body), sent)
+        headers = state.default_headers
+        self.transport.write(self.fixed_headers.around(answer, connection, headers, has_body=has_body))
 
     # Time.
 
@@ -376,16 +393,8 @@ def make_protocol(routes: HotRoutes, limits: Limits = DEFAULT_LIMITS) -> type[Ho
     class DeliveryProtocol(HotProtocol):
         hot_routes = routes
         fixed_headers = FixedHeaders()
+        gathering = Gathering()
         tick_seconds = limits.tick_seconds
 
     DeliveryProtocol.limits = limits
     return DeliveryProtocol
-
-
-def _result_of(future: asyncio.Future[Answer]) -> Answer:
-    if future.cancelled():
-        return problem_answer(UnavailableError("The answer was given up."))
-    error = future.exception()
-    if error is None:
-        return future.result()
-    return answer_to(error) if isinstance(error, Exception) else INTERNAL_FAILURE
