@@ -38,13 +38,19 @@ done = function(summary, latency, requests)
     summary.duration / 1e6, latency:percentile(50), latency:percentile(99)))
 end
 """
+# wrk takes 30 µs to format a request, which is more than many a server takes to answer it: bodies of one length
+# have the same head.
 POSTS = """
 wrk.method = "POST"
 wrk.headers["Content-Type"] = "application/json"
-local serial, kinds = 0, {%s}
+local serial, kinds, heads = 0, {%s}, {}
 request = function()
   serial = serial + 1
-  return wrk.format(nil, nil, nil, table.concat({%s}))
+  local body = table.concat({%s})
+  if not heads[#body] then
+    heads[#body] = string.sub(wrk.format(nil, nil, nil, body), 1, -#body - 1)
+  end
+  return heads[#body] .. body
 end
 """
 
