@@ -17,6 +17,7 @@ from adloom.benchmark.auction.catalog import some_requests
 from adloom.benchmark.auction.counter import NO_OP_PATH
 from adloom.benchmark.figures import NO_OP, Figures, Goal, Sample, figures_of, share_of, verdicts_of
 from adloom.benchmark.load import KIND, SERIAL, USER, LoadError, Target
+from adloom.benchmark.pinning import keep_off_last_cpu, pin_to_last_cpu
 from adloom.benchmark.product import clean_environment
 from adloom.benchmark.report import rendered, report_of
 from adloom.benchmark.rounds import Plan, Subject, load_generator, samples_of
@@ -54,6 +55,7 @@ def main() -> None:
             server = subprocess.Popen(  # noqa: S603 - our own
                 tethered(valkey.program), env=valkey.program.environment, cwd="/", stdout=log, stderr=log
             )
+        pin_to_last_cpu(server.pid)
         try:
             asyncio.run(valkey.wait_until_ready())
             _measure(console, valkey.url, campaigns)
@@ -85,6 +87,7 @@ def _samples(console: Console, redis_url: str, campaigns: int, *without: str) ->
     port = free_port()
     command = [sys.executable, "-m", "adloom.benchmark.auction.counter", str(port), redis_url, str(campaigns)]
     counter = subprocess.Popen([*command, *without], env=clean_environment(os.environ))  # noqa: S603 - ourselves
+    keep_off_last_cpu(counter.pid)
     try:
         _wait_until_there(counter, port)
         subjects = [Subject(target=target, pids=[counter.pid]) for target in _targets(port)]
