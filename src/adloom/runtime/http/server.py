@@ -14,6 +14,9 @@ from adloom.runtime.http.patience import PatientProtocol
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 KEEP_ALIVE_SECONDS_MAX = 30
+# A socket that is listened on gives one connection in a turn of the loop, and turns of a busy process are long. Each
+# copy of it gives one more.
+CONNECTIONS_A_TURN = 8
 WEB_SOCKET_BYTES_MAX = 1024 * 1024  # What people type into a form is far from it.
 
 
@@ -79,4 +82,5 @@ async def serve(  # noqa: PLR0913 - what servers differ in
         timeout_keep_alive=KEEP_ALIVE_SECONDS_MAX,
         timeout_graceful_shutdown=drain_seconds_max,
     )
-    await GracefulServer(config, before_drain=before_drain).serve(sockets=[listener])
+    copies = [listener.dup() for _ in range(CONNECTIONS_A_TURN - 1)]
+    await GracefulServer(config, before_drain=before_drain).serve(sockets=[listener, *copies])
