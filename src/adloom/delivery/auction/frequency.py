@@ -23,6 +23,7 @@ from adloom.delivery.auction.request import NOBODY_WRITTEN
 from adloom.delivery.index import Market, Placement
 from adloom.ledger.frequency.many import USERS_MAX, AskedOf, Least, Shown
 from adloom.ledger.frequency.windows import Window
+from adloom.runtime.http.gathering import TOGETHER_MAX
 
 LOOK_SECONDS_MAX: Final = 0.25
 APART_SECONDS: Final = 0.002  # From the beginning of a look-up to that of the next.
@@ -202,17 +203,18 @@ class FrequencyLook:
 
     async def _look(self, asking: Sequence[tuple[AskedOf, CappedBanners, Asker]]) -> None:
         found = await self._found(asking)
-        for place, (asked, banners, asker) in enumerate(asking):
-            if found is None:
-                asker.know(self._unknown(self._when_away, banners))
-            elif (shown := found.get(place)) is not None:
-                asker.know(banners.seen_enough(shown))
-            else:
-                asker.know(NOTHING_SEEN if len(asked) == 1 else NOTHING_KNOWN)
-        # Not each before the next is worked out: that, and writing to so many clients, is other code, of which the
-        # processor would find little in its caches.
-        for _, _, asker in asking:
-            asker.tell()
+        # They are worked out together, and then told, as those who come in one turn of the loop are.
+        for start in range(0, len(asking), TOGETHER_MAX):
+            some = asking[start : start + TOGETHER_MAX]
+            for place, (asked, banners, asker) in enumerate(some, start):
+                if found is None:
+                    asker.know(self._unknown(self._when_away, banners))
+                elif (shown := found.get(place)) is not None:
+                    asker.know(banners.seen_enough(shown))
+                else:
+                    asker.know(NOTHING_SEEN if len(asked) == 1 else NOTHING_KNOWN)
+            for _, _, asker in some:
+                asker.tell()
 
     async def _found(
         self, asking: Sequence[tuple[AskedOf, CappedBanners, Asker]]
