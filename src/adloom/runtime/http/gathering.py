@@ -12,7 +12,7 @@ import structlog
 from adloom.runtime.http.hot import HotHandler, HotOutcome, HotRequest
 from adloom.runtime.http.outcome import outcome_of
 
-TOGETHER_MAX: Final = 64  # More save no more, and the first of them waits for the last.
+TOGETHER_MAX: Final = 64  # The first of them waits for the last: a millisecond or two.
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -47,5 +47,5 @@ class Gathering:
             for (connection, _, request), outcome in zip(some, outcomes, strict=True):
                 try:
                     connection.on_outcome(request, outcome)
-                except Exception:  # whatever is wrong with one connection, others wait too
+                except Exception:  # Whatever is wrong with one connection, others wait too.
                     log.exception("answer_not_taken")

@@ -86,9 +86,7 @@ class HotRoute(msgspec.Struct, frozen=True):
     is_prefix: bool
     handler: HotHandler
     body_bytes_max: int = HOT_BODY_BYTES_MAX
-    is_gathered: bool = (
-        False  # Whether all of its requests that come in one turn of the loop are answered together.
-    )
+    is_gathered: bool = False  # Its requests of one turn of the loop are answered together.
     refusal: Answer | None = None  # What the handler answers, where it never answers anything else.
 
     def covers(self, path: bytes) -> bool:
