@@ -164,7 +164,7 @@ def test_an_account_is_made_and_what_is_wrong_is_said_at_its_field(
     expect(page.get_by_role("row").filter(has_text="bob@example.com")).to_contain_text("active")
     page.get_by_label("Search by e-mail address").fill("nobody")
     expect(page.get_by_text("Nothing matches")).to_be_visible()
-    assert path_of(page) == "/console/system?tab=accounts&search=nobody"
+    expect(page).to_have_url(f"{console.url}/console/system?tab=accounts&search=nobody")
     page.reload()
     expect(page.get_by_text("Nothing matches")).to_be_visible()
     page.get_by_role("button", name="Clear search and filters").click()
