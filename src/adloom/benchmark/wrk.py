@@ -38,8 +38,7 @@ done = function(summary, latency, requests)
     summary.duration / 1e6, latency:percentile(50), latency:percentile(99)))
 end
 """
-# wrk takes 30 µs to format a request, which is more than many a server takes to answer it: bodies of one length
-# have the same head.
+# Bodies of one length have the same head: to format one for each took wrk a fifth more CPU.
 POSTS = """
 wrk.method = "POST"
 wrk.headers["Content-Type"] = "application/json"
