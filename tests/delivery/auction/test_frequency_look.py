@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from adloom.delivery.auction.frequency import Capped, CappedBanners, Seen
 from adloom.delivery.rows import AssignmentRow, FrequencyCap
@@ -184,7 +185,7 @@ async def test_who_comes_first_meanwhile_is_not_offered_to_who_was_not_asked_abo
     assert ad["adId"] == name_of(4)
 
 
-async def test_all_who_were_looked_up_together_know_before_the_first_is_told() -> None:
+async def test_who_was_looked_up_together_is_worked_out_and_then_told_and_nobody_holds_up_others() -> None:
     counter = Counter(capped(1, "3.00"), a_row(2, "2.00"))
     lines: list[str] = []
 
@@ -197,14 +198,18 @@ async def test_all_who_were_looked_up_together_know_before_the_first_is_told() -
 
         def tell(self) -> None:
             lines.append(f"{self._name} is told")
+            if self._name == "a":
+                raise RuntimeError("The socket is gone.")
 
     banners = CappedBanners({Window.DAY: {name_of(1): (2, 1)}}, {Window.DAY: 2}, Seen())
     for name, user in (("a", USER), ("b", an_id(101))):
         counter.frequency.seen_enough((str(user),), banners, Asking(name))
     counter.counts.shown[USER] = [seen(1, 2)]
 
-    async with asyncio.timeout(5):
-        while len(lines) < 4:  # noqa: ASYNC110 - a task of the look's own
-            await asyncio.sleep(0)
+    with capture_logs() as logs:
+        async with asyncio.timeout(5):
+            while len(lines) < 4:  # noqa: ASYNC110 - a task of the look's own
+                await asyncio.sleep(0)
 
     assert lines == ["a knows 1", "b knows 0", "a is told", "b is told"]
+    assert [entry["event"] for entry in logs] == ["frequency_not_told"]

@@ -39,8 +39,8 @@ ANY_READER: Final = "auction, any reader"
 CPU_MAX: Final = 4.0
 GROWTH_MAX: Final = 2.0
 THROUGHPUT_MIN: Final = 0.3
-# So many that the process has something to do while half of them wait for Valkey: of 128 it leaves a tenth of its
-# core unused.
+# So many that the process has something to do while half of them wait for Valkey: of 128 it leaves up to a
+# tenth of its core unused.
 PLAN: Final = Plan(seconds=2.0, rounds=7, connections=256, workers=1)
 
 

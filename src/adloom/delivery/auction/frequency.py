@@ -46,10 +46,10 @@ NOTHING_SEEN: Final = Seen(is_all=True)
 
 
 class Asker(Protocol):
-    """Who waits to know what a reader has seen; neither call may raise."""
+    """Who waits to know what a reader has seen."""
 
     def know(self, seen: Seen) -> None:
-        """Take what the reader has seen, and work out what follows from it."""
+        """Take what the reader has seen, and work out what follows from it; this must not raise."""
         ...
 
     def tell(self) -> None:
@@ -214,7 +214,10 @@ class FrequencyLook:
                 else:
                     asker.know(NOTHING_SEEN if len(asked) == 1 else NOTHING_KNOWN)
             for _, _, asker in some:
-                asker.tell()
+                try:
+                    asker.tell()
+                except Exception:  # Whatever is wrong with one of them, others wait too.
+                    log.exception("frequency_not_told")
 
     async def _found(
         self, asking: Sequence[tuple[AskedOf, CappedBanners, Asker]]

@@ -12,7 +12,7 @@ import structlog
 from adloom.runtime.http.hot import HotHandler, HotOutcome, HotRequest
 from adloom.runtime.http.outcome import outcome_of
 
-TOGETHER_MAX: Final = 64  # The first of them waits for the last: a millisecond or two.
+TOGETHER_MAX: Final = 64  # The first of them waits for the last: about a millisecond.
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
