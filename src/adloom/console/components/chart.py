@@ -132,15 +132,14 @@ def _series(series: Series, index: int) -> dict[str, Any]:
 
 
 def _top(series: Sequence[Series], axis: int) -> int | None:
-    """Bound an axis of shares that come near the whole: there is no 120 %."""
-    shares = [
-        value
-        for one in series
-        if one.axis == axis and one.unit == "percent"
-        for value in one.values
-        if value is not None
-    ]
-    return 1 if shares and NEARLY_WHOLE < max(shares) <= 1 else None
+    shares = [one.values for one in series if one.axis == axis and one.unit == "percent"]
+    return share_top([value for values in shares for value in values]) if shares else None
+
+
+def share_top(shares: Sequence[float | None]) -> int | None:
+    """Bound an axis of shares that come near the whole, or of which there is none yet: there is no 120 %."""
+    most = max((value for value in shares if value is not None), default=0)
+    return 1 if most == 0 or NEARLY_WHOLE < most <= 1 else None
 
 
 def _axis_formatter(unit: Unit) -> str:
