@@ -1,6 +1,6 @@
 """The projection `auctions`: each auction once, with its bids as the API shows them, and without erased readers."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import uuid4
@@ -152,6 +152,7 @@ async def test_an_auction_that_is_told_twice_is_one_row(hall: Hall) -> None:
     assert await hall.fold(an_auction()) == Folded(repeated=1)
 
     assert len(await hall.rows()) == 2
+    assert await hall.pool.fetchval("SELECT auctions FROM auction.hours") == 2
 
 
 async def test_other_happenings_only_move_the_cursor(hall: Hall) -> None:
@@ -218,11 +219,16 @@ async def test_days_older_than_the_retention_are_dropped_and_only_those(pool: Po
     days = [now.date() - timedelta(days=age) for age in (KEPT_DAYS + 2, KEPT_DAYS + 1, KEPT_DAYS)]
     async with pool.acquire() as connection:
         await ensure_auction_days(connection, days)
+    late = AuctionTables(pool, clock=ManualClock(now - 2 * DAY), kept_days=KEPT_DAYS)
+    held = [an_auction(uuid4(), held_at=datetime.combine(day, time.max, UTC)) for day in days]
+    await late.commit([Record("1-1", one) for one in held], after=await late.cursor(), cursor="1-1")
     upkeep = an_upkeep(pool, now=now)
 
     await upkeep.look()
 
     assert upkeep.dropped == 2
+    hours = await pool.fetch("SELECT hour, auctions FROM auction.hours")
+    assert [(row["hour"].date(), row["auctions"]) for row in hours] == [(days[2], 1)]
     kept = await attached(pool)
     assert (days[2] in kept, days[1] in kept) == (True, False)
 

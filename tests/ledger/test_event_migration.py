@@ -2,15 +2,8 @@
 
 from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime
-from importlib.resources import files
 
-import asyncpg
 import pytest
-from alembic import command
-from alembic.config import Config
-from sqlalchemy import Connection
-from sqlalchemy.ext.asyncio import create_async_engine
-from sqlalchemy.pool import NullPool
 
 from adloom.ledger.projection import Folded, Record
 from adloom.ledger.store import EventTables
@@ -18,6 +11,7 @@ from adloom.runtime import migrate
 from adloom.runtime.postgres import Pool, open_pool
 from tests.ledger.builders import REQUEST, a_click, an_impression
 from tests.ledger.catalog import insert_catalog
+from tests.support.migrating import go_back_to
 
 AT = datetime(2026, 11, 14, 23, 59, 59, 999_999, tzinfo=UTC)
 LATER = datetime(2026, 11, 15, tzinfo=UTC)
@@ -31,31 +25,10 @@ INSERT = """
 """
 
 
-async def upgrade_to(database_url: str, revision: str) -> None:
-    """Migrate no further than to a revision, as `runtime.migrate` does to the newest."""
-
-    def upgrade(connection: Connection) -> None:
-        config = Config()
-        config.set_main_option("script_location", str(files("adloom") / "migrations"))
-        config.set_main_option("path_separator", "os")
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)
-
-    engine = create_async_engine(
-        database_url.replace("postgresql://", "postgresql+asyncpg://"), poolclass=NullPool
-    )
-    async with engine.connect() as connection:
-        await connection.run_sync(upgrade)
-        await connection.commit()
-
-
 @pytest.fixture
 async def old(database_url: str) -> AsyncIterator[Pool]:
     """A database as the version before the days of events left it."""
-    connection = await asyncpg.connect(database_url)
-    await connection.execute("DROP SCHEMA public, events, auction, sync CASCADE; CREATE SCHEMA public")
-    await connection.close()
-    await upgrade_to(database_url, "0004")
+    await go_back_to(database_url, "0004")
     async with open_pool(database_url, size_max=2) as pool:
         await insert_catalog(pool)
         yield pool

@@ -84,15 +84,22 @@ def escaped_for_like(text: str) -> str:
 
 
 async def page_of_rows(
-    connection: Connection, source: RowSource, filters: Filters, page: PageRequest
+    connection: Connection,
+    source: RowSource,
+    filters: Filters,
+    page: PageRequest,
+    *,
+    total_count: int | None = None,
 ) -> Listed[Record]:
-    """Read one page."""
+    """Read one page; how many there are is counted, unless it is known."""
     where = f"FROM {source.tables} WHERE {filters.sql}"
-    total: int = await connection.fetchval(f"SELECT count(*) {where}", *filters.values)
+    if total_count is None:
+        total_count = await connection.fetchval(f"SELECT count(*) {where}", *filters.values)
+        assert total_count is not None
     way = "DESC" if page.is_descending else "ASC"
     rows = await connection.fetch(
         f"SELECT {source.columns} {where} ORDER BY it.{page.sort} {way}, {source.tiebreak} {way}"
         f" LIMIT {page.size:d} OFFSET {(page.number - 1) * page.size:d}",
         *filters.values,
     )
-    return Listed(items=rows, total_count=total)
+    return Listed(items=rows, total_count=total_count)

@@ -27,6 +27,11 @@ OLD_DAYS: Final = """
      ORDER BY inhrelid IS NOT NULL, day
      LIMIT $3
 """
+# Before the auctions themselves, so that it is tried again until both are gone.
+FORGET_HOURS: Final = """
+    DELETE FROM auction.hours
+     WHERE hour >= $1::date::timestamp AT TIME ZONE 'UTC' AND hour < ($1::date + 1)::timestamp AT TIME ZONE 'UTC'
+"""
 
 
 async def ensure_auction_days(connection: Connection, days: Collection[date]) -> int:
@@ -61,6 +66,7 @@ class AuctionDays:
                 return []
             days = [row["day"] for row in await connection.fetch(OLD_DAYS, before, kept_days, count_max)]
             for day in days:
+                await connection.execute(FORGET_HOURS, day)
                 await drop_day(connection, SCHEMA, TABLE, day)
         return days
 

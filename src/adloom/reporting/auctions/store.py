@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.catalog.access import Scope
+from adloom.reporting.auctions.hours import hours_of, is_by_hour
 from adloom.reporting.auctions.model import (
     Auction,
     AuctionNotFoundError,
@@ -39,10 +40,13 @@ OWN_CAMPAIGNS: Final = """
       JOIN advertisers AS owner ON owner.id = campaign.advertiser_id
      WHERE owner.public_id = $1
 """
-# Read off the index of the moments, which has all of these columns.
 _SUMS: Final = """
     count(*) AS auctions, count(it.winning_campaign_id) AS wins,
     coalesce(sum(it.winning_ecpm), 0) AS ecpm_sum, coalesce(sum(it.bid_count), 0)::bigint AS bids
+"""
+_SUMS_OF_HOURS: Final = """
+    coalesce(sum(it.auctions), 0)::bigint AS auctions, coalesce(sum(it.wins), 0)::bigint AS wins,
+    coalesce(sum(it.ecpm_sum), 0) AS ecpm_sum, coalesce(sum(it.bids), 0)::bigint AS bids
 """
 # An advertiser's wins are its own, and its bids those of its campaigns.
 _OWN_SUMS: Final = """
@@ -56,6 +60,7 @@ _KEYS: Final = {
     # Hours of UTC, whatever zone the connection has.
     Grouping.HOUR: "date_bin('1 hour', it.auction_time, 'epoch')",
 }
+_KEYS_OF_HOURS: Final = {Grouping.PLACEMENT_TYPE: "it.placement_type", Grouping.HOUR: "it.hour"}
 _ORDERS: Final = {Grouping.PLACEMENT_TYPE: "auctions DESC, key", Grouping.HOUR: "key DESC"}
 # Of each campaign: the auctions that it took part in, how many of those it won, and its bids in them.
 BY_CAMPAIGN: Final = """
@@ -81,7 +86,8 @@ async def own_campaigns(connection: Connection, scope: Scope) -> list[UUID] | No
 
 async def page(connection: Connection, question: AuctionQuestion, request: PageRequest) -> Listed[Auction]:
     """Read a page of the auctions."""
-    rows = await page_of_rows(connection, AUCTIONS, _matching(question), request)
+    total_count = (await statistics(connection, question)).auctions if is_by_hour(question) else None
+    rows = await page_of_rows(connection, AUCTIONS, _matching(question), request, total_count=total_count)
     return Listed(
         items=[msgspec.convert(dict(row), Auction) for row in rows.items], total_count=rows.total_count
     )
@@ -101,27 +107,36 @@ async def find(connection: Connection, auction_id: UUID, own: Sequence[UUID] | N
 
 async def statistics(connection: Connection, question: AuctionQuestion) -> Statistics:
     """Sum up auctions."""
-    filters = _matching(question)
-    sums = _sums(filters, question)
-    statement = f"SELECT {sums} FROM auction.auctions AS it WHERE {filters.sql}"  # noqa: S608 - our own names
-    row = await connection.fetchrow(statement, *filters.values)
+    if is_by_hour(question):
+        hours, values = hours_of(question)
+        statement = f"SELECT {_SUMS_OF_HOURS} FROM ({hours}) AS it"  # noqa: S608 - our own names
+    else:
+        filters = _matching(question)
+        sums, values = _sums(filters, question), filters.values
+        statement = f"SELECT {sums} FROM auction.auctions AS it WHERE {filters.sql}"  # noqa: S608 - our own names
+    row = await connection.fetchrow(statement, *values)
     assert row is not None
     return msgspec.convert(dict(row), Statistics)
 
 
 async def breakdown(connection: Connection, question: AuctionQuestion, by: Grouping) -> list[Part]:
     """Sum up auctions in parts, the first of them only where there are too many."""
+    statement, values = _parted(question, by)
+    return [_part(dict(row)) for row in await connection.fetch(statement, *values)]
+
+
+def _parted(question: AuctionQuestion, by: Grouping) -> tuple[str, list[object]]:
     filters = _matching(question)
     if by is Grouping.CAMPAIGN:
         own = filters.bound(question.campaign_ids)
-        statement = BY_CAMPAIGN.format(filters=filters.sql, own=own, limit=PARTS_MAX)
-    else:
-        sums = _sums(filters, question)
-        statement = (
-            f"SELECT {_KEYS[by]} AS key, {sums} FROM auction.auctions AS it WHERE {filters.sql}"  # noqa: S608 - our own names
-            f" GROUP BY 1 ORDER BY {_ORDERS[by]} LIMIT {PARTS_MAX}"
-        )
-    return [_part(dict(row)) for row in await connection.fetch(statement, *filters.values)]
+        return BY_CAMPAIGN.format(filters=filters.sql, own=own, limit=PARTS_MAX), filters.values
+    behind = f" GROUP BY 1 ORDER BY {_ORDERS[by]} LIMIT {PARTS_MAX}"
+    if is_by_hour(question):
+        hours, values = hours_of(question)
+        return f"SELECT {_KEYS_OF_HOURS[by]} AS key, {_SUMS_OF_HOURS} FROM ({hours}) AS it{behind}", values  # noqa: S608 - our own names
+    sums = _sums(filters, question)
+    statement = f"SELECT {_KEYS[by]} AS key, {sums} FROM auction.auctions AS it WHERE {filters.sql}{behind}"  # noqa: S608 - our own names
+    return statement, filters.values
 
 
 def _matching(question: AuctionQuestion) -> Filters:
