@@ -37,6 +37,15 @@ def test_bids_stand_in_a_lane_for_each_kind_the_highest_first() -> None:
     ]
 
 
+def test_the_highest_bids_stand_in_a_block_that_is_soon_looked_through() -> None:
+    rows = [a_row(number, str(number)) for number in range(1, 1_301)]
+
+    blocks = an_index(rows, a_slot()).by_slug[b"slot-1"].blocks
+
+    assert [len(block.candidates) for block in blocks] == [128, 1_024, 148]
+    assert [one.campaign_key for block in blocks for one in block.candidates] == [*range(1_300, 0, -1)]
+
+
 def test_who_bids_nothing_or_may_not_serve_is_no_bidder() -> None:
     block = the_block(
         a_row(1, None), a_row(2, "0"), a_row(3, "1", standing=Standing.CAMPAIGN_PAUSED), a_row(4, "1")

@@ -52,7 +52,9 @@ def check(seed: int) -> int:
     """Compare over one random market; tell how often."""
     chance = Random(seed)  # noqa: S311 - not a secret
     snapshot = a_market(chance)
-    index = _in_small_blocks(compiled(snapshot), block_max=chance.choice([1, 2, 3, 1_024]))
+    index = _in_small_blocks(
+        compiled(snapshot), first_max=chance.choice([1, 2, 1_024]), block_max=chance.choice([1, 2, 3, 1_024])
+    )
     own_bids = chance.choice(list(OwnBids))
     shelves = Shelves()
     stands = Stands(shelves, policies=POLICIES, own_bids=own_bids)
@@ -70,7 +72,7 @@ def check(seed: int) -> int:
     return REQUESTS_A_MARKET
 
 
-def _in_small_blocks(index: Index, *, block_max: int) -> Index:
+def _in_small_blocks(index: Index, *, first_max: int, block_max: int) -> Index:
     """Cut books into more blocks than so few bids would fill."""
     placements = [
         msgspec.structs.replace(
@@ -84,6 +86,7 @@ def _in_small_blocks(index: Index, *, block_max: int) -> Index:
                             for one in block.candidates
                             if isinstance(one, Bidder)
                         ],
+                        first_max=first_max,
                         block_max=block_max,
                         own_min=1,
                     )

@@ -4,8 +4,10 @@ How a bid per click compares to one per impression depends on the request. So in
 apart, each in its own lane: there the highest comes first, for every request, where all have the same CTR.
 """
 
+from array import array
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from adloom.auction.bid import BidType, Quality, payer_of
@@ -16,6 +18,8 @@ from adloom.delivery.index import Block, Candidate
 from adloom.delivery.rows import AssignmentRow, FrequencyCap, PlacementRow
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX, compiling
 
+# Most auctions are decided among so few; their bitmaps are short.
+FIRST_BIDDERS_MAX: Final = 128
 # An advertiser with fewer bids in a block is passed over one by one.
 OWN_BIDS_MIN: Final = 8
 ORDINARY_CLICKS: Final = 20  # Of a thousand impressions.
@@ -59,6 +63,7 @@ class BidBlock(Block, frozen=True, kw_only=True, eq=False):
     lanes: tuple[Lane, ...]
     bidders: tuple[Bidder, ...]  # The candidates, by what they are.
     worths: tuple[int, ...]  # Of each.
+    payers: Sequence[int]  # Of each, side by side in memory: of most bids nothing else is looked at.
     floor_min: Micros  # Below it nobody takes part.
     floor_max: Micros
     own: Mapping[int, int]  # By who bids often here, which bids those are.
@@ -103,14 +108,19 @@ def format_of(row: AssignmentRow) -> AdFormat:
 
 
 def booking(
-    bidders: Sequence[Bidder], *, block_max: int = BLOCK_CANDIDATES_MAX, own_min: int = OWN_BIDS_MIN
+    bidders: Sequence[Bidder],
+    *,
+    first_max: int = FIRST_BIDDERS_MAX,
+    block_max: int = BLOCK_CANDIDATES_MAX,
+    own_min: int = OWN_BIDS_MIN,
 ) -> Generator[None, None, list[Block]]:
     """Put bidders into blocks, with pauses; the highest bids come into the first."""
     ordered = sorted(bidders, key=_nominal_worth, reverse=True)
     blocks: list[Block] = []
-    for start in range(0, len(ordered), block_max):
+    ends = [*range(first_max, len(ordered), block_max), len(ordered)] if ordered else []
+    for start, end in pairwise([0, *ends]):
         yield
-        in_lanes = sorted(ordered[start : start + block_max], key=_rank)
+        in_lanes = sorted(ordered[start:end], key=_rank)
         blocks.append((yield from _block(tuple(in_lanes), own_min)))
     return blocks
 
@@ -125,6 +135,7 @@ def _block(bidders: tuple[Bidder, ...], own_min: int) -> Generator[None, None, B
         lanes=_lanes(bidders),
         bidders=bidders,
         worths=tuple(one.worth for one in bidders),
+        payers=array("q", [one.payer for one in bidders]),
         floor_min=min(one.floor for one in bidders),
         floor_max=max(one.floor for one in bidders),
         own=_own(bidders, own_min),

@@ -110,9 +110,12 @@ class _Lead:
         best, best_ecpm, payer = self.best, self.ecpm, self._payer
         runner_up, second = self.runner_up, self.second
         seen_enough, without = self._seen_enough, self._without
-        ctr_max, bidders, worths = scorer.ctr_max, block.bidders, block.worths
+        ctr_max, bidders, worths, payers = scorer.ctr_max, block.bidders, block.worths, block.payers
+        floor_min = block.floor_min
+        is_everybody_alike = floor_min == block.floor_max and not seen_enough and not without
         for is_per_click, members, _, end in block.lanes:
             is_uniform = scorer.is_uniform or not is_per_click
+            is_looked_at = not (is_uniform and is_everybody_alike)
             mask = eligible & members
             while mask:
                 lowest = mask & -mask
@@ -123,26 +126,32 @@ class _Lead:
                     most = ecpm = (worth * ctr_max + HALF_PER_CLICK) // PER_CLICK
                 else:
                     most = ecpm = (worth + HALF_PER_IMPRESSION) // PER_IMPRESSION
-                if most < block.floor_min or not most or (most <= second and most < best_ecpm):
+                if most < floor_min or not most or (most <= second and most < best_ecpm):
                     break  # The others of the lane have no more.
-                one = bidders[position]
-                if one.banner_key in seen_enough or one.campaign_key in without:
-                    continue
-                if not is_uniform:
-                    ecpm = (worth * scorer.ctr(one) + HALF_PER_CLICK) // PER_CLICK
-                if ecpm < one.floor or not ecpm:
-                    continue
-                if best is None or ecpm > best_ecpm or (ecpm == best_ecpm and one.seniority < best.seniority):
-                    if best is not None and one.payer != payer:
+                if is_looked_at:
+                    one = bidders[position]
+                    if one.banner_key in seen_enough or one.campaign_key in without:
+                        continue
+                    if not is_uniform:
+                        ecpm = (worth * scorer.ctr(one) + HALF_PER_CLICK) // PER_CLICK
+                    if ecpm < one.floor or not ecpm:
+                        continue
+                its_payer = payers[position]
+                if (
+                    best is None
+                    or ecpm > best_ecpm
+                    or (ecpm == best_ecpm and bidders[position].seniority < best.seniority)
+                ):
+                    if best is not None and its_payer != payer:
                         second, runner_up = best_ecpm, best
-                    best, best_ecpm = one, ecpm
-                    payer = None if self._is_counting_own else one.payer
-                elif one.payer != payer:
+                    best, best_ecpm = bidders[position], ecpm
+                    payer = None if self._is_counting_own else its_payer
+                elif its_payer != payer:
                     if ecpm > second:
-                        second, runner_up = ecpm, one
+                        second, runner_up = ecpm, bidders[position]
                 elif most < best_ecpm:
                     # None of the others that the winner's advertiser has here can win, and they do not count.
-                    mask &= ~block.own.get(one.payer, 0)
+                    mask &= ~block.own.get(its_payer, 0)
                 if is_uniform and ecpm <= second and position + 1 < end and worths[position + 1] == worth:
                     # Those of the lane who bid the same are younger: they change nothing any more.
                     next_lower = bisect_right(worths, -worth, lo=position, hi=end, key=neg)
