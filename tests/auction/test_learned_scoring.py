@@ -8,17 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adloom.auction import model as learned
+from adloom.auction import learned
 from adloom.auction.bid import CTR_ONE
 from adloom.auction.features import SLOTS, ad_slots, banner_slots, placement_slots, request_slots, slot_of
-from adloom.auction.model import (
-    LearnedScoring,
-    Model,
-    UnreadableModelError,
-    bound_over,
-    decoded,
-    encoded,
-)
+from adloom.auction.learned import Kind, LearnedScorer, LearnedScoring
+from adloom.auction.model import LOGIT_MAX, Model, UnreadableModelError, bound_over, decoded, encoded
 from adloom.auction.score import HIGH_INTENT, Heuristic, Signals
 
 
@@ -160,8 +154,58 @@ def test_what_is_forgotten_is_predicted_again() -> None:
     assert policy.scorer(request).ctr(SomeAd()) == first
 
 
+def test_what_a_kept_scorer_remembers_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learned, "REMEMBERED_MAX", 50)
+    policy = LearnedScoring(a_model())
+    kept = [policy.scorer(Signals(placement_type="feed", segment=f"{number}")) for number in range(20)]
+    for banner in range(200):
+        for scorer in kept:
+            scorer.ctr(SomeAd(banner_key=banner))
+
+    remembered = sum(len(scorer.crossings) for scorer in kept if isinstance(scorer, LearnedScorer))
+
+    assert remembered <= 50
+
+
+def test_a_kind_of_reader_makes_no_more_difference_than_kinds_have_made() -> None:
+    made = weights()
+    slot, _ = banner_slots(2, "mobile", None)
+    made[slot] = 3.0
+    request = Signals(placement_type="feed", device="mobile")
+    bold, careful = (
+        LearnedScoring(a_model(weights=made, highest=3.0, crossing=crossing)).scorer(request)
+        for crossing in (3.0, 0.1)
+    )
+
+    assert bold.ctr(SomeAd()) > 5 * careful.ctr(SomeAd())
+    assert careful.ctr(SomeAd()) > Heuristic().scorer(request).ctr(SomeAd())
+
+
+def test_kinds_of_readers_who_come_often_are_told_once() -> None:
+    policy = LearnedScoring(a_model())
+    for times, segment in ((learned.FREQUENT, "often"), (learned.FREQUENT - 1, "seldom")):
+        for _ in range(times):
+            policy.scorer(Signals(placement_type="feed", segment=segment))
+
+    kind = Kind(None, "often")
+    assert policy.frequent_kind() == kind
+    policy.know(kind)
+
+    assert policy.frequent_kind() is None
+    assert policy.kinds == [kind]
+
+
+def test_a_model_of_a_learner_that_did_not_tell_of_kinds_is_read() -> None:
+    told = msgspec.msgpack.decode(encoded(a_model(crossing=0.5)))
+
+    assert decoded(msgspec.msgpack.encode(told)).crossing == 0.5
+    assert decoded(msgspec.msgpack.encode(told[:-1])).crossing == LOGIT_MAX
+
+
 def test_a_model_is_read_as_it_was_written() -> None:
-    written = a_model(weights=weights(banner_2=0.25), calibration=1.5, examples=12, learned_at=1e9)
+    written = a_model(
+        weights=weights(banner_2=0.25), crossing=0.75, calibration=1.5, examples=12, learned_at=1e9
+    )
 
     assert decoded(encoded(written)) == written
 

@@ -5,7 +5,8 @@ import pytest
 
 from adloom.auction import training
 from adloom.auction.bid import CTR_ONE
-from adloom.auction.model import CALIBRATION_MAX, CALIBRATION_MIN, LearnedScoring
+from adloom.auction.learned import LearnedScoring
+from adloom.auction.model import CALIBRATION_MAX, CALIBRATION_MIN
 from adloom.auction.score import Signals
 from adloom.auction.training import Example, Learner, UnreadableStateError
 from tests.auction.test_learned_scoring import SomeAd

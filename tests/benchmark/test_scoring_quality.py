@@ -1,7 +1,7 @@
 """Learning is worth it: on traffic whose true CTRs are known, judged by days that nobody has learned from."""
 
 from adloom.auction.bid import CTR_ONE
-from adloom.auction.model import LearnedScoring
+from adloom.auction.learned import LearnedScoring
 from adloom.auction.score import Heuristic
 from adloom.auction.training import Learner
 from adloom.benchmark.scoring.quality import SeenAd, Size, compared, first_hours, lived_through, predicted

@@ -1,44 +1,29 @@
-"""The policy `learned`: a logistic model that says by how much the heuristic is wrong.
-
-The heuristic's odds are multiplied by e to the sum of some weights, so a model that has learned nothing is
-the heuristic, to the billionth. What follows from the request is added up once for all its ads, what
-follows from an ad once for all requests; what follows from both is remembered as long as there is room.
-
-No ad of a request exceeds its `ctr_max`, by decree: a prediction beyond what ads have had lately is cut
-there. That keeps the bound close, and a search that relies on it exact.
-"""
+"""What was learned of clicks: the weights of a logistic model, and how they are written down."""
 
 import zlib
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from math import exp
 from typing import Final
 
 import msgspec
 
 from adloom.auction.bid import CTR_ONE, Ctr
-from adloom.auction.features import SLOTS, Slots, ad_slots, banner_slots, placement_slots, request_slots
-from adloom.auction.score import Ad, Heuristic, Scorer, Signals
+from adloom.auction.features import SLOTS, Slots
 
-LEARNED: Final = "learned"
 FORMAT: Final = 1
 
 BOUND_MARGIN: Final = 0.2  # In logits: an ad is believed to be so much better than any before it.
 LOGIT_MAX: Final = 30.0  # Beyond what any ad has; e to the power of it is still a number.
 CALIBRATION_MIN: Final = 0.5
 CALIBRATION_MAX: Final = 2.0
-FACTORS_MAX: Final = 100_000  # Remembered of a model: about 20 MB. Beyond, all are forgotten.
-SCORERS_MAX: Final = 4_096
 
 # Bounds are rounded up to one of these, a quarter apart: orders of ads are kept by them.
 _BOUND_STEP: Final = 1.25
 _BOUND_STEPS: Final = 60
 _BOUNDS: Final = sorted({round(CTR_ONE / _BOUND_STEP**step) for step in range(_BOUND_STEPS)})
 _PIECE_BYTES: Final = 32_768  # Of weights that are unpacked in one go.
-
-# By placement, banner and campaign.
-Factors = dict[tuple[int, int, int], float]
 
 
 class UnreadableModelError(Exception):
@@ -50,7 +35,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 
     version: int
     weights: "array[float]"
-    highest: float = 0.0  # What the weights of an ad came to at most, lately.
+    highest: float = 0.0  # What the weights of an ad came to at most, lately,
+    crossing: float = LOGIT_MAX  # and those of a banner and a kind of reader, in either direction.
     calibration: float = 1.0  # Clicks that came for each that was predicted.
     examples: int = 0
     learned_at: float = 0.0  # In seconds since the epoch.
@@ -64,94 +50,17 @@ class _Blob(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     examples: int
     learned_at: float
     weights: memoryview
+    crossing: float = LOGIT_MAX  # Of a learner that did not tell, all is believed.
 
 
-class LearnedScoring:
-    """The policy over one model; without one it is the heuristic."""
-
-    def __init__(self, model: Model | None = None) -> None:
-        self.name = LEARNED
-        self.version = 0 if model is None else model.version
-        self._model = model
-        self._heuristic = Heuristic()
-        self._scorers: dict[tuple[object, ...], LearnedScorer] = {}
-        self._factors: dict[tuple[str | None, str | None], Factors] = {}
-        self._remembered = 0
-
-    def scorer(self, signals: Signals) -> Scorer:
-        """Look at a request once, for all its ads."""
-        flat = self._heuristic.scorer(signals)
-        model = self._model
-        if model is None:
-            return flat
-        key = (flat.ctr_max, signals.device, signals.country, signals.hour, signals.segment)
-        scorer = self._scorers.get(key)
-        if scorer is None:
-            if len(self._scorers) >= SCORERS_MAX:
-                self._forget()
-            factors = self._factors.setdefault((signals.device, signals.segment), {})
-            scorer = LearnedScorer(model, signals, flat.ctr_max, factors, self._make_room)
-            self._scorers[key] = scorer
-        return scorer
-
-    def _make_room(self) -> None:
-        """Count one more thing that is remembered, and forget all where there are too many."""
-        self._remembered += 1
-        if self._remembered > FACTORS_MAX:
-            self._forget()
-
-    def _forget(self) -> None:
-        # A scorer that is in use keeps what it remembers until its request is over.
-        self._scorers = {}
-        self._factors = {}
-        self._remembered = 0
+def crossing_bound(model: Model) -> float:
+    """Tell what a kind of reader makes of a banner at most, as the weights come to."""
+    return min(LOGIT_MAX, model.crossing + BOUND_MARGIN)
 
 
-class LearnedScorer:
-    """The policy for requests of one kind: three factors of the odds, and a look at the bound."""
-
-    def __init__(
-        self,
-        model: Model,
-        signals: Signals,
-        heuristic: Ctr,
-        factors: Factors,
-        make_room: Callable[[], None],
-    ) -> None:
-        self.is_uniform = False
-        self._weights = model.weights
-        self._signals = signals
-        self._scale = CTR_ONE * model.calibration
-        self._odds = odds(heuristic) * power(
-            model.weights,
-            request_slots(signals.device, signals.country, signals.hour, signals.segment),
-        )
-        self._factors = factors
-        self._of_placements: dict[int, float] = {}
-        self._make_room = make_room
-        highest = self._odds * exp(min(LOGIT_MAX, model.highest + BOUND_MARGIN))
-        self.ctr_max = bound_over(ctr_of(highest, self._scale))
-
-    def ctr(self, ad: Ad) -> Ctr:
-        """Predict how likely a click on an ad is."""
-        placement = ad.placement_key
-        key = (placement, ad.banner_key, ad.campaign_key)
-        factor = self._factors.get(key) or self._factor(key)
-        of_placement = self._of_placements.get(placement) or self._of_placement(placement)
-        odds_here = self._odds * factor * of_placement
-        ctr = int(self._scale * odds_here / (1.0 + odds_here) + 0.5)
-        return self.ctr_max if ctr > self.ctr_max else Ctr(ctr or 1)
-
-    def _factor(self, key: tuple[int, int, int]) -> float:
-        self._make_room()
-        slots = (*ad_slots(*key), *banner_slots(key[1], self._signals.device, self._signals.segment))
-        factor = self._factors[key] = power(self._weights, slots)
-        return factor
-
-    def _of_placement(self, placement: int) -> float:
-        slots = placement_slots(placement, self._signals.device, self._signals.hour)
-        factor = self._of_placements[placement] = power(self._weights, slots)
-        return factor
+def highest_bound(model: Model) -> float:
+    """Tell what the weights of an ad come to at most."""
+    return min(LOGIT_MAX, model.highest + BOUND_MARGIN)
 
 
 def odds(ctr: Ctr) -> float:
@@ -159,9 +68,9 @@ def odds(ctr: Ctr) -> float:
     return ctr / max(1, CTR_ONE - ctr)
 
 
-def power(weights: "array[float]", slots: Slots) -> float:
+def power(weights: "array[float]", slots: Slots, *, at_most: float = LOGIT_MAX) -> float:
     """Raise e to a sum of weights, or to what is within reason; never nothing."""
-    return exp(max(-LOGIT_MAX, min(LOGIT_MAX, sum([weights[slot] for slot in slots]))))
+    return exp(max(-at_most, min(at_most, sum([weights[slot] for slot in slots]))))
 
 
 def ctr_of(the_odds: float, scale: float = CTR_ONE) -> Ctr:
@@ -185,6 +94,7 @@ def encoded(model: Model) -> bytes:
         examples=model.examples,
         learned_at=model.learned_at,
         weights=memoryview(weights),
+        crossing=model.crossing,
     )
     return msgspec.msgpack.encode(blob)
 
@@ -219,6 +129,7 @@ def decoding(data: bytes) -> Generator[None, None, Model]:
         version=blob.version,
         weights=numbers,
         highest=blob.highest,
+        crossing=max(0.0, blob.crossing),
         calibration=min(CALIBRATION_MAX, max(CALIBRATION_MIN, blob.calibration)),
         examples=blob.examples,
         learned_at=blob.learned_at,

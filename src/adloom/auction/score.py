@@ -1,7 +1,7 @@
 """How likely a click is, and how good an ad: policies behind one protocol, chosen by placement."""
 
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -58,6 +58,46 @@ class Ad(Protocol):
         ...
 
 
+class Strengths(Protocol):
+    """What a policy knows of ads before a request: of any request, or of those of one kind."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody asks any more, since something else was learned."""
+        ...
+
+    def strength(self, ad: Ad) -> float:
+        """Tell by how much an ad is clicked more than others, whatever else the request is."""
+        ...
+
+
+class Span(NamedTuple):
+    """Between what a CTR is, for strength 1; see `RankedScorer.span`."""
+
+    low: float
+    high: float
+
+
+class RankedScorer(Protocol):
+    """A scorer of which the CTR of an ad is within a span of its strength, so that few ads have to be asked for it."""
+
+    @property
+    def strengths(self) -> Strengths:
+        """Whose strengths those are."""
+        ...
+
+    def ctr_by(self, ad: Ad, strength: float) -> Ctr:
+        """Predict as `Scorer.ctr` does, for an ad whose strength is known."""
+        ...
+
+    def span(self, placement_keys: tuple[int, ...]) -> Span:
+        """Tell of some placements between what the CTRs there are.
+
+        None is over `strength * high + 1`, and none under `strength * low - 1` that is not `ctr_max`.
+        """
+        ...
+
+
 class Scorer(Protocol):
     """A policy for one request."""
 
@@ -69,6 +109,11 @@ class Scorer(Protocol):
     @property
     def is_uniform(self) -> bool:
         """Whether every ad has that CTR: then nobody has to ask for it ad by ad."""
+        ...
+
+    @property
+    def ranked(self) -> RankedScorer | None:
+        """The same where ads can be ranked before the request; otherwise each is asked for."""
         ...
 
     def ctr(self, ad: Ad) -> Ctr:
@@ -89,6 +134,11 @@ class Scoring(Protocol):
         """Which of its states predicts; a policy that never learns stays at 0."""
         ...
 
+    @property
+    def strengths(self) -> "tuple[Strengths, ...]":
+        """What it knows of ads before a request, if anything."""
+        ...
+
     def scorer(self, signals: Signals) -> Scorer:
         """Look at a request once, for all its ads."""
         ...
@@ -99,6 +149,7 @@ class FlatScorer(msgspec.Struct, frozen=True):
 
     ctr_max: Ctr
     is_uniform: bool = True
+    ranked: None = None
 
     def ctr(self, ad: Ad) -> Ctr:
         """Give it."""
@@ -111,6 +162,7 @@ class Heuristic:
 
     name: str = HEURISTIC
     version: int = 0
+    strengths: tuple[Strengths, ...] = ()
 
     def __init__(self) -> None:
         # All that there are, made once: base, and which of the boosts.

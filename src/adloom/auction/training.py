@@ -28,7 +28,9 @@ EVIDENCE_MAX: Final = 4_000.0  # Where rates stop falling: about 200,000 impress
 CALIBRATION_HALF: Final = 20_000
 CALIBRATION_PRIOR: Final = 20.0
 LOSS_HALF: Final = 20_000
-HIGHEST_FALLS: Final = 1e-5  # By example: what an ad came to is forgotten where none comes near it.
+HIGHEST_FALLS: Final = (
+    1e-5  # By example: what an ad, or a kind of reader, came to is forgotten where none comes near it.
+)
 
 _CALIBRATION_KEPT: Final = 0.5 ** (1 / CALIBRATION_HALF)
 _LOSS_KEPT: Final = 0.5 ** (1 / LOSS_HALF)
@@ -57,6 +59,7 @@ class Progress(msgspec.Struct, kw_only=True):
     expected: float = 0.0  # Clicks, of those that are remembered for the calibration.
     observed: float = 0.0
     highest: float = 0.0
+    crossing: float = 0.0
     loss: float = 0.0
     heuristic_loss: float = 0.0
     loss_weight: float = 0.0
@@ -104,18 +107,22 @@ class Learner:
         signals, placement, banner = example.signals, example.placement_key, example.banner_key
         device, segment, hour = signals.device, signals.segment, signals.hour
         shared = request_slots(device, signals.country, hour, segment)
+        crossing = banner_slots(banner, device, segment)
         own = (
             *ad_slots(placement, banner, example.campaign_key),
-            *banner_slots(banner, device, segment),
+            *crossing,
             *placement_slots(placement, device, hour),
         )
-        weights = self._weights
+        weights, progress = self._weights, self.progress
         of_ad = sum([weights[slot] for slot in own])
         logits = of_ad + sum([weights[slot] for slot in shared])
         heuristic = self._heuristic.scorer(signals).ctr_max
         raw = odds(heuristic) * exp(max(-LOGIT_MAX, min(LOGIT_MAX, logits)))
         predicted = raw / (1.0 + raw)
-        self._note(example, heuristic, predicted, of_ad)
+        of_crossing = abs(sum([weights[slot] for slot in crossing]))
+        progress.highest = max(of_ad, progress.highest - HIGHEST_FALLS)
+        progress.crossing = max(of_crossing, progress.crossing - HIGHEST_FALLS)
+        self._note(example, heuristic, predicted)
         self._move((*shared, *own), predicted - example.is_clicked)
 
     def model(self, *, version: int, at: float) -> Model:
@@ -124,17 +131,17 @@ class Learner:
             version=version,
             weights=self._weights[:],
             highest=self.progress.highest,
+            crossing=self.progress.crossing,
             calibration=self.calibration,
             examples=self.progress.examples,
             learned_at=at,
         )
 
-    def _note(self, example: Example, heuristic: Ctr, predicted: float, of_ad: float) -> None:
+    def _note(self, example: Example, heuristic: Ctr, predicted: float) -> None:
         progress, is_clicked = self.progress, example.is_clicked
         calibrated = min(1.0, predicted * self.calibration)
         progress.examples += 1
         progress.clicks += is_clicked
-        progress.highest = max(of_ad, progress.highest - HIGHEST_FALLS)
         progress.loss = progress.loss * _LOSS_KEPT + log_loss(calibrated, is_clicked=is_clicked)
         progress.heuristic_loss = progress.heuristic_loss * _LOSS_KEPT + log_loss(
             heuristic / CTR_ONE, is_clicked=is_clicked

@@ -39,8 +39,9 @@ class Auctions(NamedTuple):
 
 def make_stands(settings: DeliverySettings, shelves: Shelves, models: ModelKeeper) -> Stands:
     """Put together what markets have to auction off."""
-    own_bids = OwnBids(settings.auctions.own_bids)
-    return Stands(shelves, policies=_policies(models), own_bids=own_bids)
+    stands = Stands(shelves, policies=_policies(models), own_bids=OwnBids(settings.auctions.own_bids))
+    models.rank_by(stands.ranking)
+    return stands
 
 
 def make_auctions(  # noqa: PLR0913 - a composition root names them all

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from adloom.auction.bid import BidType
-from adloom.auction.model import LEARNED, LearnedScoring
-from adloom.auction.score import HEURISTIC, Heuristic, Scorer, Signals
+from adloom.auction.learned import LEARNED, LearnedScoring
+from adloom.auction.score import HEURISTIC, Heuristic, Scorer, Signals, Strengths
 from adloom.delivery.auction import decided
 from adloom.delivery.auction.auctioneer import Auctioneer
 from adloom.delivery.auction.decide import Win
@@ -50,6 +50,10 @@ class Policy:
     @property
     def version(self) -> int:
         return self.scoring.version
+
+    @property
+    def strengths(self) -> tuple[Strengths, ...]:
+        return self.scoring.strengths
 
     def scorer(self, signals: Signals) -> Scorer:
         return self.scoring.scorer(signals)

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from adloom.auction.bid import Bid, BidType
-from adloom.auction.model import LEARNED, LearnedScoring
+from adloom.auction.learned import LEARNED, LearnedScoring
 from adloom.auction.run import run
 from adloom.auction.score import Signals
 from adloom.auction.training import Example, Learner

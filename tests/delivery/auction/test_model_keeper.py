@@ -2,19 +2,26 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from adloom.auction.bid import BidType
+from adloom.auction.learned import FREQUENT, LEARNED
 from adloom.auction.model import Model
 from adloom.auction.score import Scoring, Signals
 from adloom.auction.training import Example, Learner
 from adloom.core.clock import ManualClock
-from adloom.delivery.auction.model_keeper import ModelKeeper
+from adloom.delivery.auction.book import BidBlock
+from adloom.delivery.auction.model_keeper import RANKED_MAX, ModelKeeper
+from adloom.delivery.auction.stand import Known, Stands
+from adloom.delivery.shelves import Shelves
+from adloom.delivery.steps import finished
 from adloom.ledger.learning.publish import MODEL, MODEL_NOTICES, ModelPublisher
 from adloom.runtime.valkey import Valkey
 from tests.auction.test_learned_scoring import SomeAd
+from tests.delivery.auction.marketplace import a_row, a_slot, an_index
 from tests.support.eventually import eventually
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
@@ -66,6 +73,54 @@ async def test_a_model_is_used_as_soon_as_it_is_published(valkey: Valkey) -> Non
         for version in (1, 2):
             await ModelPublisher(valkey).publish(a_model(version))
             await eventually(lambda version=version: keeper.version == version, seconds=5)
+
+
+async def test_ads_are_ranked_for_frequent_readers_and_before_each_model_is_used(valkey: Valkey) -> None:
+    rows = [a_row(number, "1", bid_type=BidType.CPC) for number in range(1, 4)]
+    index = an_index(rows, a_slot(scoring=LEARNED))
+    ((block,),) = [placement.blocks for placement in index.by_key.values()]
+    assert isinstance(block, BidBlock)
+    keeper = ModelKeeper(valkey, ManualClock(NOW))
+    stands = Stands(Shelves(), policies={LEARNED: keeper})
+    keeper.rank_by(stands.ranking)
+    stands.put_up(finished(stands.preparing(index, now=NOW)))
+
+    await ModelPublisher(valkey).publish(a_model(1))
+    await keeper.load()
+    assert set(block.rankings) == set(keeper.strengths)
+    for _ in range(FREQUENT):
+        keeper.scorer(FEED)
+    await keeper.look_at_readers()
+    assert set(block.rankings) == set(keeper.strengths)
+    assert len(keeper.strengths) == 2
+
+    first = keeper.strengths
+    await ModelPublisher(valkey).publish(a_model(2))
+    await keeper.load()
+    assert set(block.rankings) == {*first, *keeper.strengths}
+    assert len(keeper.strengths) == 2
+    assert all(one.is_over for one in first)
+
+
+async def test_a_market_with_very_many_bids_is_ranked_for_few_kinds_of_readers(valkey: Valkey) -> None:
+    keeper = ModelKeeper(valkey, ManualClock(NOW))
+    keeper.rank_by(lambda _, known: pretended(known, bids=RANKED_MAX // 2))
+    await ModelPublisher(valkey).publish(a_model(1))
+    await keeper.load()
+    for segment in ("a", "b", "c"):
+        for _ in range(FREQUENT):
+            keeper.scorer(Signals(placement_type="feed", segment=segment))
+
+    await keeper.look_at_readers()
+
+    assert len(keeper.strengths) == 1 + 2
+
+
+def pretended(known: Known, *, bids: int) -> Generator[None, None, int]:
+    """Rank nothing, among so many."""
+    yield
+    assert known()
+    return bids
 
 
 async def test_a_keeper_that_is_cancelled_ends_whatever_it_is_at(valkey: Valkey) -> None:

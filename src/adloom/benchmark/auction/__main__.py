@@ -51,27 +51,31 @@ def _memory(size: int) -> float:
 
 def _print_costs(costs: list[Cost], memory: list[float]) -> None:
     table = Table(title="Auctions in process, µs: mean / p99", title_justify="left", title_style="dim")
-    for heading in ("campaigns", "compile s", "heads ms", "MiB", "won", "bids"):
+    for heading in ("campaigns", "compile s", "heads ms", "ranked s", "MiB", "won", "bids"):
         table.add_column(heading, justify="right")
-    for heading in ("by type", "by slug", "listed, type", "listed, slug"):
+    for heading in ("by type", "by slug", "learned, type", "learned, slug", "listed, type", "listed, slug"):
         table.add_column(heading, justify="right")
     for cost, mebibytes in zip(costs, memory, strict=True):
         table.add_row(
             f"{cost.campaigns:,}",
             f"{cost.compile_seconds:.2f}",
             f"{cost.head_millis:.0f}",
+            f"{cost.ranking_seconds:.2f}",
             f"{mebibytes:.0f}",
             f"{cost.won_share:.0%}",
             f"{cost.bids_mean:.0f}",
-            *map(_cell, (cost.by_type, cost.by_slug, cost.listed_by_type, cost.listed_by_slug)),
+            *map(_cell, (cost.by_type, cost.by_slug, cost.learned_by_type, cost.learned_by_slug)),
+            *map(_cell, (cost.listed_by_type, cost.listed_by_slug)),
         )
-    console = Console(width=130)
+    console = Console(width=160)
     console.print(table)
     first, last = costs[0], costs[-1]
     console.print(
         f"Growth from {first.campaigns:,} to {last.campaigns:,} campaigns: "
         f"by type {last.by_type.mean / first.by_type.mean:.2f} times, "
-        f"by slug {last.by_slug.mean / first.by_slug.mean:.2f} times."
+        f"by slug {last.by_slug.mean / first.by_slug.mean:.2f} times; "
+        f"learned {last.learned_by_type.mean / first.learned_by_type.mean:.2f} "
+        f"and {last.learned_by_slug.mean / first.learned_by_slug.mean:.2f} times."
     )
 
 

@@ -2,17 +2,25 @@
 
 import gc
 import time
+from array import array
+from collections import Counter
 from collections.abc import Callable, Sequence
+from random import Random  # noqa: TID251 - seeded, and of the bench alone
 from typing import Final
 
 import msgspec
 
-from adloom.auction.score import Signals
+from adloom.auction.features import SLOTS
+from adloom.auction.learned import KINDS_MAX, Kind, LearnedScoring
+from adloom.auction.model import Model
+from adloom.auction.score import HEURISTIC, Signals
 from adloom.benchmark.accounting import usage_of
 from adloom.benchmark.auction.catalog import TYPES, an_auction_catalog, half_of_them, some_requests
+from adloom.benchmark.scale.catalog import SEED
 from adloom.core.clock import SystemClock
 from adloom.delivery.auction.decide import Win
 from adloom.delivery.auction.field import field_of
+from adloom.delivery.auction.model_keeper import RANKED_MAX
 from adloom.delivery.auction.stand import Stand, Stands
 from adloom.delivery.compile import compiled
 from adloom.delivery.exclusions import Exclusions
@@ -39,13 +47,21 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     campaigns: int
     compile_seconds: float
     head_millis: float  # To put the highest bids of all markets together.
+    ranking_seconds: float  # To rank all bids by what was learned.
     won_share: float
     bids_mean: float  # That took part.
     by_type: Spread  # Over all placements of a type, as the API is asked as a rule.
     by_slug: Spread  # On one placement.
+    learned_by_type: Spread  # With CTRs that differ by ad.
+    learned_by_slug: Spread
     listed_by_type: Spread  # To list the highest 256 bids and count the others, for the record.
     listed_by_slug: Spread
 
+
+# As in `benchmark.scoring` after 300,000 impressions of 800 banners.
+WEIGHTS_SPREAD: Final = 0.15
+HIGHEST: Final = 2.4
+CROSSING: Final = 0.8
 
 Asked = tuple[Stand, Context, Signals]
 Work = Callable[[Stand, Context, Signals], object]
@@ -58,6 +74,8 @@ def costs_of(sizes: Sequence[int]) -> list[Cost]:
     gc.freeze()
     by_type = _spreads([(bench.win, bench.by_type) for bench in benches])
     by_slug = _spreads([(bench.win, bench.by_slug) for bench in benches])
+    learned_by_type = _spreads([(bench.learned_win, bench.by_type) for bench in benches])
+    learned_by_slug = _spreads([(bench.learned_win, bench.by_slug) for bench in benches])
     listed_by_type = _spreads([(bench.bid_count, bench.by_type[:LISTED]) for bench in benches])
     listed_by_slug = _spreads([(bench.bid_count, bench.by_slug[:LISTED]) for bench in benches])
     return [
@@ -65,10 +83,13 @@ def costs_of(sizes: Sequence[int]) -> list[Cost]:
             campaigns=bench.campaigns,
             compile_seconds=bench.compile_seconds,
             head_millis=bench.head_millis,
+            ranking_seconds=bench.ranking_seconds,
             won_share=sum(bench.win(*asked) is not None for asked in bench.by_type) / REQUESTS,
             bids_mean=sum(bench.bid_count(*asked) for asked in bench.by_type[:LISTED]) / LISTED,
             by_type=by_type[number],
             by_slug=by_slug[number],
+            learned_by_type=learned_by_type[number],
+            learned_by_slug=learned_by_slug[number],
             listed_by_type=listed_by_type[number],
             listed_by_slug=listed_by_slug[number],
         )
@@ -97,6 +118,10 @@ class Bench:
         stands.put_up(finished(stands.preparing(index, now=now)))
         self.head_millis = (time.thread_time() - started_at) * 1e3
         slugs, requests = list(index.by_slug), some_requests(REQUESTS)
+        self._learned = LearnedScoring(_a_model(), kinds=_frequent_kinds(requests, campaigns))
+        started_at = time.thread_time()
+        finished(stands.ranking(HEURISTIC, lambda: self._learned.strengths))
+        self.ranking_seconds = time.thread_time() - started_at
         self.by_type: list[Asked] = [
             (_there(stands.of_type(index, TYPES[number % len(TYPES)], now=now)), *request)
             for number, request in enumerate(requests)
@@ -118,10 +143,28 @@ class Bench:
         win, _ = self._stands.auction(stand, (context,), self._stands.scorers(stand, signals))
         return win
 
+    def learned_win(self, stand: Stand, context: Context, signals: Signals) -> Win | None:
+        """Hold an auction in which the CTR of each ad is another."""
+        win, _ = self._stands.auction(stand, (context,), [self._learned.scorer(signals)])
+        return win
+
     def bid_count(self, stand: Stand, context: Context, signals: Signals) -> int:
         """List who took part."""
         scorers = self._stands.scorers(stand, signals)
         return field_of(stand.order(scorers), (context,), scorers).bid_count
+
+
+def _a_model() -> Model:
+    """Make a model as uneven as those that learn from the traffic of `benchmark.scoring`."""
+    chance = Random(SEED)  # noqa: S311 - not a secret
+    weights = array("f", [chance.gauss(0, WEIGHTS_SPREAD) for _ in range(SLOTS)])
+    return Model(version=1, weights=weights, highest=HIGHEST, crossing=CROSSING)
+
+
+def _frequent_kinds(requests: Sequence[tuple[Context, Signals]], campaigns: int) -> list[Kind]:
+    """Choose the kinds of readers that a process would rank so many bids for."""
+    asked = Counter(Kind(signals.device, signals.segment) for _, signals in requests)
+    return [kind for kind, _ in asked.most_common(min(KINDS_MAX, RANKED_MAX // campaigns))]
 
 
 def _there(stand: Stand | None) -> Stand:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from adloom.auction.bid import BidType, Ctr
-from adloom.auction.score import HEURISTIC, Ad, FlatScorer, Signals
+from adloom.auction.score import HEURISTIC, Ad, FlatScorer, Signals, Strengths
 from adloom.benchmark.scale.catalog import an_assignment, some_id
 from adloom.core.ids import PlacementId
 from adloom.core.money import Micros
@@ -57,6 +57,7 @@ class Wobbly:
 
     name: str = WOBBLY
     version: int = 1
+    strengths: tuple[Strengths, ...] = ()
 
     def scorer(self, signals: Signals) -> "WobblyScorer":
         """Look at a request."""
@@ -68,6 +69,7 @@ class WobblyScorer(NamedTuple):
 
     ctr_max: Ctr
     is_uniform: bool = False
+    ranked: None = None
 
     def ctr(self, ad: Ad) -> Ctr:
         """Tell ads apart by all that is known of them."""
@@ -80,6 +82,7 @@ class Seldom:
 
     name: str = SELDOM
     version: int = 1
+    strengths: tuple[Strengths, ...] = ()
 
     def scorer(self, signals: Signals) -> FlatScorer:
         """Look at nothing."""

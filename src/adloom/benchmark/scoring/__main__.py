@@ -8,7 +8,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from adloom.auction.model import LearnedScoring, decoded, encoded
+from adloom.auction.learned import LearnedScoring
+from adloom.auction.model import decoded, encoded
 from adloom.auction.score import Heuristic
 from adloom.auction.training import Learner
 from adloom.benchmark.scoring.quality import Quality, SeenAd, Size, compared, first_hours, lived_through

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from adloom.auction.bid import CTR_ONE
-from adloom.auction.model import LearnedScoring
+from adloom.auction.learned import LearnedScoring
 from adloom.auction.score import Heuristic
 from adloom.auction.training import Learner, log_loss
 from adloom.benchmark.scoring.traffic import Market, Seen

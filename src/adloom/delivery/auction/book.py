@@ -6,14 +6,15 @@ apart, each in its own lane: there the highest comes first, for every request, w
 
 from array import array
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from adloom.auction.bid import BidType, Quality, payer_of
-from adloom.auction.price import worth_of
-from adloom.auction.score import AdFormat, quality_of
+from adloom.auction.bid import BidType, Ctr, Quality, payer_of
+from adloom.auction.price import ecpm_of, worth_of
+from adloom.auction.score import AdFormat, Strengths, quality_of
 from adloom.core.money import Micros
+from adloom.delivery.auction.ranking import Ranking, ranking
 from adloom.delivery.index import Block, Candidate
 from adloom.delivery.rows import AssignmentRow, FrequencyCap, PlacementRow
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX, compiling
@@ -69,6 +70,8 @@ class BidBlock(Block, frozen=True, kw_only=True, eq=False):
     own: Mapping[int, int]  # By who bids often here, which bids those are.
     counted: int  # Those whose banner may be seen only so often by one reader,
     counted_keys: frozenset[int]  # and the keys of those banners.
+    placement_keys: tuple[int, ...]
+    rankings: dict[Strengths, Ranking]  # By whose strengths: those in use, and those that are about to be.
 
 
 def is_bidding(row: AssignmentRow) -> bool:
@@ -125,6 +128,26 @@ def booking(
     return blocks
 
 
+def rank_all(blocks: Iterable[Block], strengths: Strengths) -> Generator[None, None, None]:
+    """Rank the bids per click of blocks, with pauses; those that are ranked already stay as they are."""
+    for block in blocks:
+        if not isinstance(block, BidBlock) or strengths in block.rankings:
+            continue
+        for is_per_click, _, start, end in block.lanes:
+            if is_per_click:
+                ranked = yield from ranking(
+                    block.bidders,
+                    block.worths,
+                    range(start, end),
+                    # Those who bid per impression come first.
+                    per_impression=ecpm_of(BidType.CPM, block.worths[0], Ctr(0)) if start else Micros(0),
+                    strengths=strengths,
+                )
+                for over in [one for one in block.rankings if one.is_over]:
+                    del block.rankings[over]
+                block.rankings[strengths] = ranked
+
+
 def _block(bidders: tuple[Bidder, ...], own_min: int) -> Generator[None, None, BidBlock]:
     targeting = yield from compiling([one.rules for one in bidders])
     return BidBlock(
@@ -141,6 +164,8 @@ def _block(bidders: tuple[Bidder, ...], own_min: int) -> Generator[None, None, B
         own=_own(bidders, own_min),
         counted=sum(1 << number for number, one in enumerate(bidders) if one.frequency),
         counted_keys=frozenset(one.banner_key for one in bidders if one.frequency),
+        placement_keys=tuple(dict.fromkeys(one.placement_key for one in bidders)),
+        rankings={},
     )
 
 

@@ -22,7 +22,7 @@ from adloom.auction.price import (
     charge_of,
     final_price,
 )
-from adloom.auction.score import Scorer
+from adloom.auction.score import RankedScorer, Scorer
 from adloom.core.money import Micros
 from adloom.delivery.auction.book import BidBlock, Bidder
 from adloom.delivery.auction.order import Look
@@ -71,11 +71,14 @@ def decide(  # noqa: PLR0913 - all that a request is
         if best is not None and bound <= lead.second and (bound < lead.ecpm or oldest > best.campaign_key):
             break
         looked += 1
+        scorer = scorers[which]
+        if scorer.ranked is not None and lead.is_beyond(block, scorer.ranked):
+            continue
         eligible = stock.available[number] & looked_at
         if eligible:
             eligible = block.targeting.eligible(contexts[where], eligible)
         if eligible:
-            lead.hear(block, eligible, scorers[which])
+            lead.hear(block, eligible, scorer)
     if lead.best is None:
         return None, looked
     return _won(lead.best, lead.ecpm, lead.runner_up, lead.second), looked
@@ -105,8 +108,19 @@ class _Lead:
         self.second = NOBODY
         self._payer: int | None = None  # Whose bids do not count as the second.
 
+    def is_beyond(self, block: BidBlock, scorer: RankedScorer) -> bool:
+        """Tell whether no bid of a block can change anything, as far as it is ranked."""
+        ranking = block.rankings.get(scorer.strengths)
+        if ranking is None or self.best is None:
+            return False
+        high = scorer.span(block.placement_keys).high
+        most = max(ranking.per_impression, ranking.most(ranking.pieces[0].top, high))
+        return most <= self.second and most < self.ecpm
+
     def hear(self, block: BidBlock, eligible: int, scorer: Scorer) -> None:  # noqa: C901, PLR0912 - a call for each bid would cost more than the bid
         """Hear the bids of a block, as long as they can change anything."""
+        if scorer.ranked is not None:
+            eligible = self._hear_ranked(block, eligible, scorer.ranked)
         best, best_ecpm, payer = self.best, self.ecpm, self._payer
         runner_up, second = self.runner_up, self.second
         seen_enough, without = self._seen_enough, self._without
@@ -158,6 +172,46 @@ class _Lead:
                     mask = mask >> next_lower << next_lower
         self.best, self.ecpm, self._payer = best, best_ecpm, payer
         self.runner_up, self.second = runner_up, second
+
+    def _hear_ranked(self, block: BidBlock, eligible: int, scorer: RankedScorer) -> int:
+        """Hear those bids of a block that are ranked; give the others."""
+        ranking = block.rankings.get(scorer.strengths)
+        if ranking is None:
+            return eligible
+        high = scorer.span(block.placement_keys).high
+        mine = eligible & ranking.members
+        for top, _, _, members in ranking.pieces:
+            most = ranking.most(top, high)
+            if most < block.floor_min or (most <= self.second and most < self.ecpm):
+                break  # The others have no more.
+            mask = mine & members
+            if self._payer is not None and most < self.ecpm:
+                # None that the winner's advertiser has here can win, and they do not count.
+                mask &= ~block.own.get(self._payer, 0)
+            while mask:
+                lowest = mask & -mask
+                position = lowest.bit_length() - 1
+                mask ^= lowest
+                most = ranking.most(ranking.caps[position], high)
+                if most > self.second or most >= self.ecpm:
+                    one = block.bidders[position]
+                    ctr = scorer.ctr_by(one, ranking.strengths[position])
+                    self._hear_one(one, (block.worths[position] * ctr + HALF_PER_CLICK) // PER_CLICK)
+        return eligible ^ mine
+
+    def _hear_one(self, one: Bidder, ecpm: int) -> None:
+        if one.banner_key in self._seen_enough or one.campaign_key in self._without:
+            return
+        if ecpm < one.floor or not ecpm:
+            return
+        best, payer = self.best, self._payer
+        if best is None or ecpm > self.ecpm or (ecpm == self.ecpm and one.seniority < best.seniority):
+            if best is not None and one.payer != payer:
+                self.second, self.runner_up = self.ecpm, best
+            self.best, self.ecpm = one, ecpm
+            self._payer = None if self._is_counting_own else one.payer
+        elif one.payer != payer and ecpm > self.second:
+            self.second, self.runner_up = ecpm, one
 
 
 def _won(best: Bidder, best_ecpm: int, runner_up: Bidder | None, second: int) -> Win:

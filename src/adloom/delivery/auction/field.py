@@ -1,7 +1,7 @@
 """Who took part in an auction, and how many did not: for its record and its explanation, not for its outcome."""
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from operator import itemgetter
 from typing import Final
 
@@ -16,10 +16,11 @@ from adloom.auction.price import (
     ecpm_of,
     least_ecpm,
 )
-from adloom.auction.score import Scorer
+from adloom.auction.score import RankedScorer, Scorer
 from adloom.delivery.auction.book import BidBlock, Bidder, Lane
 from adloom.delivery.auction.decide import NO_KEYS
 from adloom.delivery.auction.order import Order
+from adloom.delivery.auction.ranking import Ranking
 from adloom.delivery.stock import Stock
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 from adloom.targeting.context import Context
@@ -111,14 +112,14 @@ class _Highest:
             if scorer.is_uniform or not lane.is_per_click:
                 self._enter_lane(block, lane, among, scorer, lowest_rank)
                 continue
-            for position in _positions(among & lane.members):
-                one = block.bidders[position]
-                ctr = scorer.ctr(one)
-                ecpm = ecpm_of(BidType.CPC, block.worths[position], ctr)
-                if ecpm < least_ecpm(one.floor):
-                    refused += 1
-                elif -ecpm <= lowest_rank:
-                    self._bids.append((-ecpm, one, ctr))
+            ranked = scorer.ranked
+            ranking = None if ranked is None else block.rankings.get(ranked.strengths)
+            if ranked is None or ranking is None:
+                refused += self._enter_each(
+                    block, among & lane.members, lambda position: scorer.ctr(block.bidders[position])
+                )
+            else:
+                refused += self._enter_ranked(block, among, scorer.ctr_max, ranked, ranking)
         return refused
 
     def in_order(self) -> list[Entered]:
@@ -131,6 +132,41 @@ class _Highest:
                     bids[start:end] = sorted(bids[start:end], key=_seniority)
                 start = end
         return bids[: self._bids_max]
+
+    def _enter_each(self, block: BidBlock, among: int, ctr_at: Callable[[int], Ctr]) -> int:
+        """Add bids per click one by one; tell how many were under the floor."""
+        refused = 0
+        for position in _positions(among):
+            one, ctr = block.bidders[position], ctr_at(position)
+            ecpm = ecpm_of(BidType.CPC, block.worths[position], ctr)
+            if ecpm < least_ecpm(one.floor):
+                refused += 1
+            elif -ecpm <= self._lowest_rank:
+                self._bids.append((-ecpm, one, ctr))
+        return refused
+
+    def _enter_ranked(
+        self, block: BidBlock, among: int, ctr_max: Ctr, scorer: RankedScorer, ranking: Ranking
+    ) -> int:
+        """Add bids per click of pieces that may have some of the highest, or some under the floor; tell how many were."""
+        span, bidders, strengths = scorer.span(block.placement_keys), block.bidders, ranking.strengths
+        refused = 0
+        for piece in ranking.pieces:
+            mask = among & piece.members
+            if not mask:
+                continue
+            most = ranking.most(piece.top, span.high)
+            if most < least_ecpm(block.floor_min):
+                refused += mask.bit_count()
+                continue
+            is_among_highest = -most <= self._lowest_rank
+            if is_among_highest or ranking.least(piece, span.low, ctr_max) < least_ecpm(block.floor_max):
+                refused += self._enter_each(
+                    block, mask, lambda position: scorer.ctr_by(bidders[position], strengths[position])
+                )
+                if len(self._bids) > self._bids_max * MORE:
+                    self._cut()
+        return refused
 
     def _enter_lane(self, block: BidBlock, lane: Lane, among: int, scorer: Scorer, lowest_rank: int) -> None:
         """Add those of a lane in which the highest comes first."""

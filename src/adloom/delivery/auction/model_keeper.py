@@ -1,14 +1,17 @@
 """The learned model of a delivery process: loaded in the background, and swapped by one reference."""
 
 import asyncio
+from collections.abc import Callable, Generator
 from datetime import UTC, datetime, timedelta
 from typing import Final, cast
 
 import structlog
 
-from adloom.auction.model import LEARNED, LearnedScoring, Model, UnreadableModelError, decoding
-from adloom.auction.score import Scorer, Signals
+from adloom.auction.learned import KINDS_MAX, LEARNED, LearnedScoring
+from adloom.auction.model import Model, UnreadableModelError, decoding
+from adloom.auction.score import Scorer, Signals, Strengths
 from adloom.core.clock import Clock
+from adloom.delivery.auction.stand import Known
 from adloom.delivery.slices import Slices
 from adloom.ledger.learning.publish import MODEL, MODEL_NOTICES
 from adloom.runtime.subscription import Subscription
@@ -16,6 +19,11 @@ from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
 RETRY_SECONDS: Final = 1.0
 CANCEL_AGAIN_SECONDS: Final = 0.1
+LOOK_SECONDS: Final = 1.0
+RANKED_MAX: Final = 100_000  # Bids, each once for a kind of reader: some microseconds each, for every model.
+
+# In steps, between which requests are answered.
+Rank = Callable[[str, Known], Generator[None, None, int]]
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -29,16 +37,27 @@ class ModelKeeper:
         self._clock = clock
         self._news = asyncio.Event()
         self._scoring = LearnedScoring()
+        self._ranking: Rank | None = None
         # Plain figures, read by a collector.
         self.examples = 0
         self.failures = 0
         self.loads = 0
+        self._kinds_max = KINDS_MAX
         self._learned_at: datetime | None = None
 
     @property
     def version(self) -> int:
         """Tell which model is used; 0 is none."""
         return self._scoring.version
+
+    @property
+    def strengths(self) -> tuple[Strengths, ...]:
+        """What is known of ads before a request."""
+        return self._scoring.strengths
+
+    def rank_by(self, ranking: Rank) -> None:
+        """Hear how bids are ranked by what is known of them, before it is used."""
+        self._ranking = ranking
 
     def scorer(self, signals: Signals) -> Scorer:
         """Look at a request once, for all its ads."""
@@ -57,14 +76,15 @@ class ModelKeeper:
         listening = Subscription(
             self._valkey, MODEL_NOTICES, heard=lambda _: self._news.set(), began=self._news.set
         )
-        loading = asyncio.ensure_future(self._load_on())
+        working = {asyncio.ensure_future(self._load_on()), asyncio.ensure_future(self._look_on())}
         try:
             await listening.run(stop)
         finally:
             # The driver loses a cancellation that meets a connection which is just being made.
-            while not loading.done():
-                loading.cancel()
-                await asyncio.wait([loading], timeout=CANCEL_AGAIN_SECONDS)
+            while working:
+                for task in working:
+                    task.cancel()
+                _, working = await asyncio.wait(working, timeout=CANCEL_AGAIN_SECONDS)
 
     async def load(self) -> None:
         """Take what is published, unless it is what we have."""
@@ -74,7 +94,25 @@ class ModelKeeper:
             return
         model = await Slices().done(decoding(blob))
         if model.version != self.version:
-            self._use(model)
+            kinds = self._scoring.kinds
+            scoring = LearnedScoring(model, kinds=kinds)
+            bids = await self._rank(lambda: scoring.strengths)
+            self._kinds_max = min(KINDS_MAX, RANKED_MAX // max(1, bids))
+            if len(kinds) > self._kinds_max:
+                scoring = LearnedScoring(model, kinds=kinds[: self._kinds_max])
+                await self._rank(lambda: scoring.strengths)
+            self._use(scoring, model)
+
+    async def look_at_readers(self) -> None:
+        """Get to know how strong ads are for kinds of readers who come often, one kind after the other."""
+        while len(self._scoring.kinds) < self._kinds_max:
+            scoring = self._scoring
+            kind = scoring.frequent_kind()
+            if kind is None:
+                return
+            strengths = scoring.for_kind(kind)
+            await self._rank(lambda strengths=strengths: (strengths,))
+            scoring.know(kind, strengths)
 
     async def _load_on(self) -> None:
         while True:
@@ -95,8 +133,17 @@ class ModelKeeper:
                 self.failures += 1
                 log.exception("model_not_loaded")
 
-    def _use(self, model: Model) -> None:
-        self._scoring = LearnedScoring(model)
+    async def _rank(self, known: Known) -> int:
+        return 0 if self._ranking is None else await Slices().done(self._ranking(LEARNED, known))
+
+    async def _look_on(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            await self.look_at_readers()
+
+    def _use(self, scoring: LearnedScoring, model: Model) -> None:
+        before, self._scoring = self._scoring, scoring
+        before.retire()
         self.examples = model.examples
         self._learned_at = datetime.fromtimestamp(model.learned_at, UTC)
         self.loads += 1

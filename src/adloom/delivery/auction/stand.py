@@ -1,18 +1,18 @@
 """What a market has to auction off at the moment: all placements of a type, or one placement."""
 
 from collections import defaultdict
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 from zoneinfo import ZoneInfo
 
 from adloom.auction.bid import OwnBids
-from adloom.auction.score import Heuristic, Scorer, Scoring, Signals
-from adloom.delivery.auction.book import BidBlock
+from adloom.auction.score import Heuristic, Scorer, Scoring, Signals, Strengths
+from adloom.delivery.auction.book import BidBlock, rank_all
 from adloom.delivery.auction.decide import NO_KEYS, Win, decide
 from adloom.delivery.auction.head import HEAD_BIDDERS_MAX, Head, heading
 from adloom.delivery.auction.order import Lot, Order
-from adloom.delivery.index import Index, Market
+from adloom.delivery.index import Block, Index, Market
 from adloom.delivery.shelves import Shelf, Shelves
 from adloom.delivery.stock import Stock
 from adloom.targeting.context import Context
@@ -20,6 +20,7 @@ from adloom.targeting.context import Context
 # Beyond this the orders are made anew: a policy that has so many bounds has too many.
 ORDERS_MAX: Final = 64
 
+Known = Callable[[], tuple[Strengths, ...]]
 Heads = Mapping[str, tuple[Market, Sequence[Stock]]]  # By type, of which market they are.
 NO_HEADS: Final[tuple[Market, Sequence[Stock]]] = ((), ())
 
@@ -118,6 +119,7 @@ class Stands:
         self._own_bids = own_bids
         self._index: Index | None = None
         self._heads: Heads = {}
+        self._prepared: tuple[Index, Heads] | None = None
         self._by_type: dict[str, Stand] = {}
         self._by_slug: dict[bytes, Stand] = {}
 
@@ -132,7 +134,26 @@ class Stands:
                 heads[kind] = before
                 continue
             heads[kind] = market, (yield from self._stocking(market, now, bidders_max))
+        self._prepared = index, heads
+        for policy in self._policies.values():
+            yield from self.ranking(policy.name, lambda policy=policy: policy.strengths)
         return heads
+
+    def ranking(self, scoring: str, known: Known) -> Generator[None, None, int]:
+        """Rank the bids that a policy scores by what is known before a request, with pauses; tell how many those are.
+
+        What is prepared, and what is known, may change meanwhile.
+        """
+        bids = 0
+        prepared: tuple[Index, Heads] | None = None
+        ranked_by: tuple[Strengths, ...] = ()
+        while self._prepared is not prepared or known() != ranked_by:
+            prepared, ranked_by = self._prepared, known()
+            blocks = [] if prepared is None else _blocks(*prepared, scoring)
+            bids = sum(len(block.candidates) for block in blocks)
+            for strengths in ranked_by:
+                yield from rank_all(blocks, strengths)
+        return bids
 
     def put_up(self, heads: Heads) -> None:
         """Take what was prepared, in the moment in which its index becomes the current one."""
@@ -223,6 +244,21 @@ class Stands:
         }
         for stand in (*self._by_type.values(), *self._by_slug.values()):
             stand.expire()
+
+
+def _blocks(index: Index, heads: Heads, scoring: str) -> list[Block]:
+    """List the blocks of bids that a policy scores."""
+    blocks = [
+        block
+        for placement in index.by_key.values()
+        if placement.is_auctioned and placement.scoring == scoring
+        for block in placement.blocks
+    ]
+    for _, stocks in heads.values():
+        for stock in stocks:
+            if isinstance(stock.candidates, Head) and stock.candidates.scoring == scoring:
+                blocks += stock.candidates.blocks
+    return blocks
 
 
 def _not_in(head: Head, block: BidBlock) -> int:

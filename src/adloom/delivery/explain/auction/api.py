@@ -10,7 +10,8 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import Field, PlainSerializer, WithJsonSchema
 
 from adloom.auction.bid import CTR_ONE, QUALITY_ONE, OwnBids
-from adloom.auction.model import LEARNED, LearnedScoring, UnreadableModelError, decoded
+from adloom.auction.learned import LEARNED, LearnedScoring
+from adloom.auction.model import UnreadableModelError, decoded
 from adloom.auction.score import HEURISTIC, Heuristic, Scorer, Scoring
 from adloom.catalog.api import AdvertiserReads
 from adloom.core.errors import PlacementNotFoundError
