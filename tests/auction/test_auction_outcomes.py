@@ -1,5 +1,6 @@
 """What a second-price auction with a floor comes to, by hand."""
 
+import time
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -25,6 +26,12 @@ class Case(NamedTuple):
 
 def micros(amount: str) -> int:
     return int(Decimal(amount) * MICROS_PER_UNIT)
+
+
+def seconds_of(bids: list[Bid]) -> float:
+    started_at = time.thread_time()
+    run(bids)
+    return time.thread_time() - started_at
 
 
 def bids_of(*amounts: str, floor: str = "0") -> list[Bid]:
@@ -124,6 +131,13 @@ def test_who_is_under_the_floor_is_told_the_floor() -> None:
     placed = run([a_bid("4", floor="5"), a_bid("0.10", number=2, floor="5", bid_type=BidType.CPC)]).placed
 
     assert [one.would_have_to_bid for one in placed] == [units("5"), units("0.25")]
+
+
+def test_that_nobody_reaches_the_floor_takes_no_longer_than_that_somebody_does() -> None:
+    under = [a_bid("4", number=number, floor="5") for number in range(1, 1_001)]
+
+    # To compare everybody with everybody took a hundred times as long.
+    assert seconds_of(under) < 10 * seconds_of([*under, a_bid("6")])
 
 
 def test_an_ad_that_nobody_would_click_can_bid_what_it_will() -> None:

@@ -34,7 +34,7 @@ def run(bids: Iterable[Bid], *, own_bids: OwnBids = OwnBids.IGNORE) -> Result:
     ranked = sorted(bids, key=_rank)
     taking_part = [bid for bid in ranked if takes_part(bid)]
     if not taking_part:
-        return Result(placed=tuple(_placed(bid, ranked, winner=None) for bid in ranked))
+        return Result(placed=tuple(_placed(bid, taking_part, winner=None) for bid in ranked))
     winner = taking_part[0]
     ecpm = ecpm_of_bid(winner)
     rivals = [bid for bid in taking_part[1:] if own_bids is OwnBids.COUNT or bid.payer != winner.payer]
@@ -64,7 +64,7 @@ def takes_part(bid: Bid) -> bool:
 def bid_to_win(bid: Bid, rivals: Sequence[Bid]) -> Micros | None:
     """Tell the lowest own bid that would have won against those who take part, the highest of them first."""
     needed = least_ecpm(bid.floor)
-    highest = next((one for one in rivals if one is not bid and takes_part(one)), None)
+    highest = next((one for one in rivals if one is not bid), None)
     if highest is not None:
         # A tie is enough for the older of the two.
         to_beat = ecpm_of_bid(highest) + (highest.seniority < bid.seniority)
@@ -72,12 +72,12 @@ def bid_to_win(bid: Bid, rivals: Sequence[Bid]) -> Micros | None:
     return lowest_bid(bid.bid_type, needed, ctr=bid.ctr, quality=bid.quality)
 
 
-def _placed(bid: Bid, ranked: Sequence[Bid], *, winner: Bid | None) -> Placed:
+def _placed(bid: Bid, taking_part: Sequence[Bid], *, winner: Bid | None) -> Placed:
     ecpm = ecpm_of_bid(bid)
     if bid is winner:
         return Placed(bid=bid, ecpm=ecpm, outcome=Outcome.WON)
     outcome = Outcome.LOST if takes_part(bid) else Outcome.UNDER_FLOOR
-    return Placed(bid=bid, ecpm=ecpm, outcome=outcome, would_have_to_bid=bid_to_win(bid, ranked))
+    return Placed(bid=bid, ecpm=ecpm, outcome=outcome, would_have_to_bid=bid_to_win(bid, taking_part))
 
 
 def _rank(bid: Bid) -> tuple[int, tuple[int, int, int]]:
