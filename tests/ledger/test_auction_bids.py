@@ -21,6 +21,7 @@ from adloom.ledger.auction_bids import (
 from adloom.ledger.event import (
     CONTEXT_MAX,
     CONTEXT_VALUE_MAX,
+    Floored,
     Removed,
     UnreadableEntryError,
     decoded,
@@ -64,6 +65,14 @@ def test_an_auction_comes_back_from_the_ledger_as_it_went_in() -> None:
     assert msgspec.msgpack.decode(encoded(won))["k"] == "auction.v1"
 
 
+def test_an_entry_of_a_version_that_recorded_no_floors_of_bids_is_read() -> None:
+    entry = encoded(an_auction(floors=(Floored(Micros(5), b"\2"),)))
+    older = msgspec.msgpack.decode(entry)
+    del older["fl"]
+
+    assert decoded(msgspec.msgpack.encode(older)) == an_auction()
+
+
 @pytest.mark.parametrize(
     "fields",
     [
@@ -73,6 +82,8 @@ def test_an_auction_comes_back_from_the_ledger_as_it_went_in() -> None:
         {"placement_type": "t" * 51},
         {"removed": tuple(Removed(str(number), 1) for number in range(251))},
         {"removed": (Removed("r" * 51, 1),)},
+        {"floors": tuple(Floored(Micros(number), b"") for number in range(BIDS_MAX + 1))},
+        {"floors": (Floored(Micros(1), bytes(BIDS_MAX + 1)),)},
     ],
     ids=lambda fields: next(iter(fields)),
 )
@@ -85,6 +96,7 @@ def test_the_largest_entry_is_some_kilobytes() -> None:
     largest = an_auction(
         bids=a_bid() * BIDS_MAX,
         context={f"{number:02}" + "k" * 48: "v" * CONTEXT_VALUE_MAX for number in range(CONTEXT_MAX)},
+        floors=(Floored(Micros(5_000_000), bytes(range(BIDS_MAX))),),
     )
 
     assert decoded(encoded(largest)) == largest

@@ -10,7 +10,7 @@ from adloom.core.actor import Role
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
 from adloom.ledger.auction_bids import LOST, REMOVED
-from adloom.ledger.event import Auctioned, Removed
+from adloom.ledger.event import Auctioned, Floored, Removed
 from adloom.runtime.postgres import Pool
 from tests.ledger.builders import (
     BANNER,
@@ -100,6 +100,7 @@ async def test_an_auction_is_read_with_its_bids_and_the_steps_that_removed_some(
         "ecpm": 7.0,
         "outcome": "lost",
         "removedBy": None,
+        "floorCpm": None,
         "wouldHaveToBid": 9.0001,
     }
 
@@ -337,18 +338,80 @@ async def test_an_erased_readers_auctions_stay_without_the_reader(admin: Client,
     assert (await read(admin, userId=str(USER)))["totalCount"] == 0
 
 
+UNDER_FLOOR = a_bid(banner=OTHER_BANNER, bid=5_000_000, ecpm=5_000_000, outcome=REMOVED)
+OF_FLOOR = (Removed("floor", 1),)
+
+
 async def test_a_bid_that_did_not_win_says_what_would_have(admin: Client, pool: Pool) -> None:
     bids = (
         a_bid()
         + a_bid(banner=OTHER_BANNER, bid=7_000_000, ecpm=7_000_000, outcome=LOST)
         + a_bid(banner=OTHER_BANNER, bid=300_000, is_per_click=True, ecpm=6_000_000, outcome=LOST)
         + a_bid(banner=OTHER_BANNER, bid=1_000_000, ecpm=1_000_000, outcome=REMOVED)
+        + a_bid(banner=OTHER_BANNER, bid=20_000_000, ecpm=20_000_000, outcome=REMOVED)
         + a_bid(banner=OTHER_BANNER, bid=8_000_000, ecpm=8_000_000, outcome=REMOVED + 1)
     )
-    removed = (Removed("floor", 1), Removed("targeting:country", 1))
-    await fold_auctions(pool, an_auction(bids=bids, removed=removed, floor=Micros(2_000_000)))
+    removed = (Removed("floor", 2), Removed("targeting:country", 1))
+    # The one of 20.00 stands on a placement with another floor than the winner's.
+    floors = (Floored(Micros(2_000_000), b"\3"), Floored(Micros(50_000_000), b"\4"))
+    await fold_auctions(pool, an_auction(bids=bids, removed=removed, floor=Micros(2_000_000), floors=floors))
 
     found = await read(admin, f"{PATH}/{REQUEST}")
 
     # A step over 9.00, and a click of fifty for the one that bids by it.
-    assert [bid["wouldHaveToBid"] for bid in found["bids"]] == [None, 9.0001, 0.4501, 9.0001, None]
+    assert [bid["wouldHaveToBid"] for bid in found["bids"]] == [None, 9.0001, 0.4501, 9.0001, 50.0, None]
+    assert [bid["floorCpm"] for bid in found["bids"]] == [None, None, None, 2.0, 50.0, None]
+
+
+async def test_where_nobody_won_a_bid_is_told_the_floor_that_it_was_under(admin: Client, pool: Pool) -> None:
+    auction = an_auction(
+        winner=None,
+        bid_count=0,
+        bids=UNDER_FLOOR,
+        removed=OF_FLOOR,
+        floors=(Floored(Micros(6_000_000), b"\0"),),
+    )
+    await fold_auctions(pool, auction)
+
+    [bid] = (await read(admin, f"{PATH}/{REQUEST}"))["bids"]
+
+    assert (bid["floorCpm"], bid["wouldHaveToBid"]) == (6.0, 6.0)
+
+
+async def test_where_the_floor_was_not_recorded_nobody_is_told_that_anything_were_enough(
+    admin: Client, pool: Pool
+) -> None:
+    of_type = an_auction(uuid4(), winner=None, bid_count=0, bids=UNDER_FLOOR, removed=OF_FLOOR)
+    of_one = an_auction(
+        uuid4(),
+        placement_id=PLACEMENT,
+        winner=None,
+        bid_count=0,
+        bids=UNDER_FLOOR,
+        removed=OF_FLOOR,
+        floor=Micros(6_000_000),
+    )
+    won = an_auction(uuid4(), bids=a_bid() + UNDER_FLOOR, removed=OF_FLOOR)
+    await fold_auctions(pool, of_type, of_one, won)
+
+    told = [
+        (await read(admin, f"{PATH}/{auction.auction_id}"))["bids"][-1]["wouldHaveToBid"]
+        for auction in (of_type, of_one, won)
+    ]
+
+    # Where a placement was named and nobody won, its floor is that of all.
+    assert told == [None, 6.0, None]
+
+
+async def test_where_no_winner_could_be_held_nobody_knows_what_would_have_been_enough(
+    admin: Client, pool: Pool
+) -> None:
+    bids = a_bid(outcome=LOST) + UNDER_FLOOR
+    floors = (Floored(Micros(6_000_000), b"\1"),)
+    await fold_auctions(
+        pool, an_auction(winner=None, bid_count=1, bids=bids, removed=OF_FLOOR, floors=floors)
+    )
+
+    found = await read(admin, f"{PATH}/{REQUEST}")
+
+    assert [bid["wouldHaveToBid"] for bid in found["bids"]] == [None, None]

@@ -15,7 +15,7 @@ import msgspec
 from adloom.core.ids import BannerId, CampaignId
 from adloom.core.money import Micros
 
-BIDS_MAX: Final = 256  # Of an entry; how many there were is told beside them.
+BIDS_MAX: Final = 256  # Of an entry, so that a place is one byte; how many there were is told beside them.
 REASONS_MAX: Final = 250  # An outcome is one byte.
 
 WON: Final = 0

@@ -60,6 +60,7 @@ _SHORT_NAMES: Final = {
     "bid_count": "n",
     "bids": "bs",
     "removed": "rm",
+    "floors": "fl",
 }
 
 
@@ -183,6 +184,13 @@ class Removed(msgspec.Struct, frozen=True, array_like=True):
     count: int
 
 
+class Floored(msgspec.Struct, frozen=True, array_like=True):
+    """A floor, and who of an auction's bids was under it: their places, a byte each."""
+
+    floor: Micros
+    places: Annotated[bytes, msgspec.Meta(max_length=BIDS_MAX)]
+
+
 class Auctioned(
     msgspec.Struct,
     frozen=True,
@@ -216,6 +224,8 @@ class Auctioned(
     bids: Annotated[bytes, msgspec.Meta(max_length=BIDS_MAX * BID_BYTES)] = b""
     # All who were removed, whether or not `bids` has them; an outcome in there is the place of a reason here.
     removed: Annotated[tuple[Removed, ...], msgspec.Meta(max_length=REASONS_MAX)] = ()
+    # Of all in `bids` who were under the floor of their own placement; entries of older versions have none.
+    floors: Annotated[tuple[Floored, ...], msgspec.Meta(max_length=BIDS_MAX)] = ()
 
 
 Event: TypeAlias = Impression | Click

@@ -11,7 +11,7 @@ from adloom.auction.bid import BidType
 from adloom.core.errors import ValidationFailedError
 from adloom.delivery.rows import Caps, Delivery
 from adloom.ledger.auction_bids import LOST, REMOVED, WON, packed_bid, packed_terms, unpacked
-from adloom.ledger.event import Auctioned, ChargedBy, Removed, Served
+from adloom.ledger.event import Auctioned, ChargedBy, Floored, Removed, Served
 from adloom.runtime.http.hot import Answer, HotRequest
 from adloom.targeting.rules import rule_of
 from tests.auction.bids import units
@@ -238,6 +238,38 @@ def test_an_auction_that_nobody_won_is_recorded_too() -> None:
     [auction] = counter.entries()
     assert isinstance(auction, Auctioned)
     assert (auction.winner, auction.bid_count, auction.removed) == (None, 0, (Removed("floor", 1),))
+
+
+def test_the_floor_of_their_own_placement_is_recorded_of_those_who_were_under_it() -> None:
+    rows = [
+        a_row(1, "10.00"),
+        a_row(2, "0.50"),
+        a_row(3, "20.00", placement_key=2),
+        a_row(4, "30.00", placement_key=2),
+    ]
+    counter = Counter(*rows, slots=[a_slot(1, floor="1"), a_slot(2, floor="50")])
+
+    counter.served()
+
+    [auction] = counter.entries()
+    assert isinstance(auction, Auctioned)
+    banners = [bid.banner_id for bid in unpacked(auction.bids)]
+    assert auction.floor == units("1")
+    assert {banners[place]: one.floor for one in auction.floors for place in one.places} == {
+        rows[1].banner_id: units("1"),
+        rows[2].banner_id: units("50"),
+        rows[3].banner_id: units("50"),
+    }
+
+
+def test_where_nobody_reaches_a_floor_it_is_recorded_all_the_same() -> None:
+    counter = Counter(a_row(1, "5.00"), slots=[a_slot(floor="6")])
+
+    counter.served()
+
+    [auction] = counter.entries()
+    assert isinstance(auction, Auctioned)
+    assert (auction.winner, auction.floors) == (None, (Floored(units("6"), b"\0"),))
 
 
 def test_of_a_large_market_the_others_are_counted() -> None:

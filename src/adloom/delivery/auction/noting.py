@@ -10,13 +10,14 @@ import msgspec
 from adloom.auction.bid import BidType
 from adloom.auction.price import ecpm_of
 from adloom.auction.score import Scorer
+from adloom.core.money import Micros
 from adloom.delivery.auction import removal
 from adloom.delivery.auction.book import Bidder
 from adloom.delivery.auction.decide import NO_KEYS
 from adloom.delivery.auction.field import Field, field_of
 from adloom.delivery.auction.order import Order
 from adloom.ledger.auction_bids import BID_BYTES, BIDS_MAX, LOST, REMOVED, WON, packed_bid
-from adloom.ledger.event import Removed
+from adloom.ledger.event import Floored, Removed
 from adloom.targeting.context import Context
 
 _TERMS: Final = struct.Struct(">QIB")
@@ -30,6 +31,7 @@ class Note(msgspec.Struct, frozen=True, gc=False):
     bid_count: int
     removed: tuple[Removed, ...]
     looked_at: int  # How many candidates were, to make it; none where it is used again.
+    floors: tuple[Floored, ...] = ()  # Of those in `bids` who were under theirs.
 
     def won(self) -> bytes:
         """Give the bids where the highest has won."""
@@ -65,17 +67,21 @@ class Notebook:
         bids = [packed_bid(_terms_of(one), ctr, -rank, LOST) for rank, one, ctr in field.bids]
         removed = _removed(field)
         candidates = sum(removed.values()) + field.bid_count
+        under: dict[Micros, bytearray] = {}
         if candidates <= BIDS_MAX:
-            removed = self._listed(asked, field, bids, now)
+            removed = self._listed(asked, field, bids, under, now)
         return Note(
             b"".join(bids),
             field.bid_count,
             tuple(Removed(reason, count) for reason, count in removed.items() if count),
             candidates,
+            tuple(Floored(floor, bytes(places)) for floor, places in under.items()),
         )
 
-    def _listed(self, asked: Asked, field: Field, bids: list[bytes], now: datetime) -> dict[str, int]:
-        """List those too who took no part, since there is room for everybody."""
+    def _listed(
+        self, asked: Asked, field: Field, bids: list[bytes], under: dict[Micros, bytearray], now: datetime
+    ) -> dict[str, int]:
+        """List those too who took no part, since there is room for everybody; who was under which floor apart."""
         took_part = {one.seniority for _, one, _ in field.bids}
         removed: dict[str, int] = {}
         for look in asked.order.looks:
@@ -95,6 +101,8 @@ class Notebook:
                 ctr = scorer.ctr(one)
                 ecpm = ecpm_of(one.bid_type, one.worth, ctr)
                 outcome = REMOVED + list(removed).index(reason)
+                if reason == removal.FLOOR:
+                    under.setdefault(one.floor, bytearray()).append(len(bids))
                 bids.append(packed_bid(_terms_of(one), ctr, ecpm, outcome))
         return removed
 

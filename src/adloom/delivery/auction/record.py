@@ -103,6 +103,7 @@ def _auctioned(held: Held, note: Note) -> Auctioned:
         bid_count=note.bid_count,
         bids=note.bids if win is None else note.won(),
         removed=note.removed,
+        floors=note.floors,
     )
 
 

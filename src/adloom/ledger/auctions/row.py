@@ -34,6 +34,7 @@ class BidShown(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_d
     ecpm: float
     outcome: str
     removed_by: str | None = None
+    floor_cpm: float | None = None  # Of who was under it.
 
 
 class AuctionRow(NamedTuple):
@@ -73,7 +74,7 @@ def rows_of(
     ]
 
 
-def shown_bid(bid: RecordedBid, removed: Sequence[Removed]) -> BidShown:
+def shown_bid(bid: RecordedBid, removed: Sequence[Removed], floor: Micros | None = None) -> BidShown:
     """Write a bid out; what is recorded as a number of a reason gets its name."""
     kind = BidType.CPC if bid.is_per_click else BidType.CPM
     amount = per_thousand_clicks(kind, bid.bid, Ctr(bid.ctr))
@@ -90,11 +91,13 @@ def shown_bid(bid: RecordedBid, removed: Sequence[Removed]) -> BidShown:
         outcome={WON: "won", LOST: "lost"}.get(bid.outcome, "removed"),
         # An entry whose reasons are cut names none, rather than another's.
         removed_by=removed[reason].reason if 0 <= reason < len(removed) else None,
+        floor_cpm=None if floor is None else _shown(floor),
     )
 
 
 def _row(auction: Auctioned, *, is_erased: bool) -> AuctionRow:
     bids = list(unpacked(auction.bids))
+    floors = {place: one.floor for one in auction.floors for place in one.places}
     winner = auction.winner
     placement_id = winner.placement_id if winner else auction.placement_id
     return AuctionRow(
@@ -108,7 +111,9 @@ def _row(auction: Auctioned, *, is_erased: bool) -> AuctionRow:
         scoring_version=auction.scoring_version,
         floor_cpm=decimal_from_micros(auction.floor),
         bid_count=auction.bid_count,
-        bids=_encode([shown_bid(bid, auction.removed) for bid in bids]).decode(),
+        bids=_encode(
+            [shown_bid(bid, auction.removed, floors.get(place)) for place, bid in enumerate(bids)]
+        ).decode(),
         removed=_encode({one.reason.replace(NUL, ""): one.count for one in auction.removed}).decode(),
         campaign_ids=_array(bid.campaign_id for bid in bids if bid.outcome < REMOVED),
         winning_ad_id=winner.banner_id if winner else None,

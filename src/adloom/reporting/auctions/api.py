@@ -114,9 +114,15 @@ class BidAnswer(Answer):
     ecpm: float | None
     outcome: Annotated[str, Field(json_schema_extra={"enum": ["won", "lost", "removed"]})]
     removed_by: Annotated[str | None, Field(description="The step that took it out, as `explain` names it.")]
+    floor_cpm: Annotated[
+        float | None, Field(description="Of its own placement, where it was removed for being under that.")
+    ]
     would_have_to_bid: Annotated[
         float | None,
-        Field(description="An own bid that would have won, of who was outbid or under the floor."),
+        Field(
+            description="An own bid that would have won, of who was outbid or under the floor;"
+            " null where nobody knows one."
+        ),
     ]
 
 
@@ -124,7 +130,10 @@ class WholeAuctionAnswer(AuctionAnswer):
     """An auction with its bids: those that took part, the highest first, then those that were removed."""
 
     scoring_version: int
-    floor_cpm: AmountShown
+    floor_cpm: Annotated[
+        AmountShown,
+        Field(description="Of the placement where it was won, or that the request named; 0 for neither."),
+    ]
     context: dict[str, Any] | None
     bids: Annotated[
         Sequence[BidAnswer], Field(description="At most 256; `bidCount` tells how many took part.")

@@ -61,6 +61,7 @@ class Bid(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ecpm: float | None = None
     outcome: str
     removed_by: str | None = None
+    floor_cpm: float | None = None
     would_have_to_bid: float | None = None
 
 
@@ -129,12 +130,9 @@ def with_bids_to_win(auction: WholeAuction) -> WholeAuction:
 
 
 def _bid_to_win(bid: Bid, auction: WholeAuction) -> float | None:
-    if bid.bid_type is None or bid.predicted_ctr is None or bid.quality_score is None:
+    needed = _ecpm_to_win(bid, auction)
+    if needed is None or bid.bid_type is None or bid.predicted_ctr is None or bid.quality_score is None:
         return None
-    needed = least_ecpm(Micros(int(auction.floor_cpm * MICROS)))
-    if auction.winning_ecpm is not None:
-        # What is recorded is rounded, and who was older is not recorded: a step more is enough in any case.
-        needed = Micros(max(needed, int(auction.winning_ecpm * MICROS) + STEP))
     lowest = lowest_bid(
         BidType(bid.bid_type),
         needed,
@@ -142,6 +140,29 @@ def _bid_to_win(bid: Bid, auction: WholeAuction) -> float | None:
         quality=Quality(round(bid.quality_score * QUALITY_ONE)),
     )
     return None if lowest is None else -(-lowest // STEP) * STEP / MICROS
+
+
+def _ecpm_to_win(bid: Bid, auction: WholeAuction) -> Micros | None:
+    """Tell an eCPM that would have won; None where nobody knows one."""
+    to_beat = Micros(0)
+    if auction.winning_ecpm is not None:
+        # What is recorded is rounded, and who was older is not recorded: a step more is enough in any case.
+        to_beat = Micros(int(auction.winning_ecpm * MICROS) + STEP)
+    elif auction.bid_count:
+        return None  # Some took part, and none of those who were tried could be held: they are not bids any more.
+    if bid.outcome == LOST:
+        return to_beat  # Whoever took part had reached their floor.
+    floor = _floor_of(bid, auction)
+    return None if floor is None else max(least_ecpm(floor), to_beat)
+
+
+def _floor_of(bid: Bid, auction: WholeAuction) -> Micros | None:
+    """Tell the floor that a bid was under: its own placement's, where that was recorded."""
+    if bid.floor_cpm is not None:
+        return Micros(round(bid.floor_cpm * MICROS))
+    # The only placement that takes part in an auction that nobody won is the one that was asked for.
+    is_named = auction.winning_ecpm is None and auction.placement_id is not None
+    return Micros(int(auction.floor_cpm * MICROS)) if is_named else None
 
 
 def hidden(auction: Auction, own: Set[UUID]) -> Auction:
