@@ -16,7 +16,7 @@ from adloom.pacing.schedule import zone_named
 from adloom.runtime.http.dependencies import CurrentActor, Database, GuardedRoute, Now
 from adloom.runtime.http.hot import HotRequest
 from adloom.runtime.http.openapi import problems
-from adloom.runtime.http.shapes import Answer, Moment
+from adloom.runtime.http.shapes import Answer, Moment, Text
 from adloom.targeting.context import Context, context_hash
 
 OWN_HEADERS = frozenset({b"authorization", b"x-api-key"})  # They say who asks, not for whom.
@@ -77,7 +77,7 @@ router = APIRouter(
 
 @router.get("/{slug}")
 async def explain(  # noqa: PLR0913, PLR0917 - what the framework hands in
-    slug: Annotated[str, Path(max_length=100)],
+    slug: Annotated[Text, Path(max_length=100)],
     request: Request,
     actor: CurrentActor,
     pool: Database,

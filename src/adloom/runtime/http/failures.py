@@ -42,6 +42,8 @@ OUTAGES: Final = (
     asyncpg.InsufficientResourcesError,
     asyncpg.TransactionRollbackError,
 )
+# A text that the database does not store, in a field that did not say so itself.
+UNSTORABLE: Final = (asyncpg.CharacterNotInRepertoireError, asyncpg.UntranslatableCharacterError)
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _PARTS_OF_A_REQUEST: Final = frozenset({"body", "query", "path", "header", "cookie"})
 _BETTER_WORDS: Final = {
@@ -59,6 +61,7 @@ def install_problem_handlers(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_exception_handler(HTTPException, _answer_framework)
     app.add_exception_handler(asyncpg.InterfaceError, _answer_interface)
+    app.add_exception_handler(asyncpg.DataError, _answer_unstorable)
     for outage in OUTAGES:
         app.add_exception_handler(outage, _answer_outage)
 
@@ -150,6 +153,15 @@ async def _answer_interface(request: Request, error: Exception) -> Response:
     if isinstance(error, asyncpg.InternalClientError | ValueError):
         raise error
     return await _answer_outage(request, error)
+
+
+async def _answer_unstorable(_request: Request, error: Exception) -> Response:
+    # Half a surrogate does not even leave the driver. All else that the database cannot read is our own mistake.
+    if not isinstance(error, UNSTORABLE) and not isinstance(error.__cause__, UnicodeEncodeError):
+        raise error
+    return problem_response(
+        BadRequestError("A text of the request has a character that cannot be stored, such as NUL.")
+    )
 
 
 async def _answer_outage(_request: Request, _error: Exception) -> Response:

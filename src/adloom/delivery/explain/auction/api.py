@@ -31,7 +31,7 @@ from adloom.pacing.schedule import zone_named
 from adloom.runtime.http.dependencies import Database, GuardedRoute, Now
 from adloom.runtime.http.hot import HotRequest
 from adloom.runtime.http.openapi import problems
-from adloom.runtime.http.shapes import Answer, Body
+from adloom.runtime.http.shapes import Answer, Body, Text
 from adloom.runtime.settings import AuctionSettings
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 from adloom.targeting.context import Context
@@ -52,9 +52,9 @@ class AuctionBody(Body):
     """The body of the serve route."""
 
     user_id: UUID
-    placement_type: Annotated[str | None, Field(min_length=1, max_length=50)] = None
-    placement: Annotated[str | None, Field(min_length=1, max_length=100)] = None
-    user_context: Annotated[dict[str, str] | None, Field(max_length=CONTEXT_KEYS_MAX)] = None
+    placement_type: Annotated[Text, Field(min_length=1, max_length=50)] | None = None
+    placement: Annotated[Text, Field(min_length=1, max_length=100)] | None = None
+    user_context: Annotated[dict[Text, Text], Field(max_length=CONTEXT_KEYS_MAX)] | None = None
 
 
 class ExplainedBid(Answer):
