@@ -9,6 +9,7 @@ import pytest
 
 from adloom.core.clock import ManualClock, SystemClock
 from adloom.core.errors import UnavailableError
+from adloom.core.ids import NOBODY
 from adloom.core.money import Micros
 from adloom.ledger.auction_bids import LOST, REMOVED
 from adloom.ledger.auctions.day_store import AuctionDays, ensure_auction_days
@@ -66,6 +67,13 @@ class Hall:
 @pytest.fixture
 def hall(pool: Pool) -> Hall:
     return Hall(pool)
+
+
+async def test_an_auction_for_somebody_whom_nobody_knows_names_no_user(hall: Hall) -> None:
+    await hall.fold(an_auction(user_id=NOBODY))
+
+    row = await hall.one()
+    assert (row["user_id"], row["context"]) == (None, {"country": "FR"})
 
 
 async def test_an_auction_becomes_a_row_with_all_its_bids(hall: Hall) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from adloom.core.errors import UnavailableError
+from adloom.core.ids import NOBODY
 from adloom.core.money import Micros
-from adloom.ledger.event import Mark
+from adloom.ledger.event import Auctioned, Mark, Served
 from adloom.ledger.followers.counted import Counted
 from adloom.ledger.frequency.counts import FrequencyCounts
 from adloom.ledger.ports import CursorMovedError, Folded, Record
@@ -94,6 +95,16 @@ def test_what_is_published_is_as_the_schema_says_with_no_field_left_out(
     assert list(problems(json.loads(payload), schema)) == []
     assert list(json.loads(payload)) == list(schema["properties"])
     assert schema["required"] == list(schema["properties"])
+
+
+@pytest.mark.parametrize(
+    "happening", [a_served(user_id=NOBODY), an_auction(user_id=NOBODY)], ids=lambda one: type(one).__name__
+)
+def test_an_offer_to_somebody_whom_nobody_knows_names_no_user(happening: Served | Auctioned) -> None:
+    message = message_of(Counted("1784203200000-3", happening, happening.user_id))
+
+    assert message is not None
+    assert json.loads(message.payload)["userId"] is None
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Identifiers: a type for each, UUIDv7 outside, and the one place that makes them."""
 
-from typing import NewType, Protocol
+from typing import Final, NewType, Protocol
 from uuid import UUID
 
 import uuid_utils
@@ -16,6 +16,8 @@ RequestId = NewType("RequestId", UUID)
 SiteId = NewType("SiteId", UUID)
 TargetingRuleId = NewType("TargetingRuleId", UUID)
 UserId = NewType("UserId", UUID)
+
+NOBODY: Final = UUID(int=0)  # What some programs send where they know no user.
 
 
 class WrittenId(Protocol):

@@ -14,8 +14,7 @@ import msgspec
 
 from adloom.core.clock import Clock
 from adloom.core.errors import BannerNotFoundError, FieldProblem, ValidationFailedError
-from adloom.core.ids import BannerId, CampaignId, PlacementId
-from adloom.delivery.auction.request import NOBODY
+from adloom.core.ids import NOBODY, BannerId, CampaignId, PlacementId
 from adloom.delivery.index import Index, Placement
 from adloom.delivery.rows import Delivery
 from adloom.ledger.accept import genuine, offer_correlation

@@ -11,12 +11,12 @@ from msgspec import Meta
 
 from adloom.auction.score import Signals
 from adloom.core.errors import FieldProblem, ValidationFailedError
+from adloom.core.ids import NOBODY
 from adloom.delivery.overrides import BOOLEANS, PARAMETERS, Overrides, Parameter, overrides_of
 from adloom.runtime.http.body import BodyDecoder
 from adloom.targeting.context import Context
 
 DEFAULT_TYPE: Final = "feed"
-NOBODY: Final = UUID(int=0)  # What some programs send where they know no user.
 NOBODY_WRITTEN: Final = str(NOBODY)
 CONTEXT_KEYS_MAX: Final = 64
 CONTEXTS_REMEMBERED_MAX: Final = 4_096

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import msgspec
 
+from adloom.core.ids import NOBODY
 from adloom.core.money import decimal_from_micros
 from adloom.ledger.event import Auctioned, Click, Impression, Served, Win
 from adloom.ledger.followers.counted import Counted
@@ -111,7 +112,7 @@ def _served(counted: Counted, event: Served) -> AdServed:
         campaign_id=event.campaign_id,
         placement_id=event.placement_id,
         placement_type=event.placement_type,
-        user_id=counted.user_id,
+        user_id=_named(counted.user_id),
         final_price=decimal_from_micros(event.final_price),
         winning_ecpm=decimal_from_micros(event.winning_ecpm),
         served_at=event.served_at,
@@ -127,8 +128,13 @@ def _won(counted: Counted, auction: Auctioned, winner: Win) -> AdServed:
         campaign_id=winner.campaign_id,
         placement_id=winner.placement_id,
         placement_type=auction.placement_type,
-        user_id=counted.user_id,
+        user_id=_named(counted.user_id),
         final_price=decimal_from_micros(winner.final_price),
         winning_ecpm=decimal_from_micros(winner.ecpm),
         served_at=auction.held_at,
     )
+
+
+def _named(user_id: UUID | None) -> UUID | None:
+    """Leave out who is nobody: an auction is told of them as it was asked for."""
+    return None if user_id == NOBODY else user_id

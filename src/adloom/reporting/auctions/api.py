@@ -81,7 +81,10 @@ class AuctionAnswer(Answer):
     """An auction; prices are per thousand impressions."""
 
     id: UUID
-    user_id: Annotated[UUID | None, Field(description="Null where the reader was erased, and for accounts.")]
+    user_id: Annotated[
+        UUID | None,
+        Field(description="Null where nobody knew the reader or it was erased, and for accounts."),
+    ]
     placement_type: str
     placement_id: Annotated[UUID | None, Field(description="Where it was won, or what the request named.")]
     auction_time: datetime

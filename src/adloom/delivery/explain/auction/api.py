@@ -16,9 +16,10 @@ from adloom.auction.model import UnreadableModelError, decoded
 from adloom.auction.score import HEURISTIC, Heuristic, Scorer, Scoring
 from adloom.catalog.api import AdvertiserReads
 from adloom.core.errors import PlacementNotFoundError
+from adloom.core.ids import NOBODY
 from adloom.core.money import Micros, decimal_from_micros
 from adloom.delivery.auction.frequency import Capped
-from adloom.delivery.auction.request import CONTEXT_KEYS_MAX, DEFAULT_TYPE, NOBODY, Reader, reader_of
+from adloom.delivery.auction.request import CONTEXT_KEYS_MAX, DEFAULT_TYPE, Reader, reader_of
 from adloom.delivery.context import ContextReader
 from adloom.delivery.explain.api import AskedMoment, as_reader
 from adloom.delivery.explain.auction.store import MarketRows, read
