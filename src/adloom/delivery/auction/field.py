@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from operator import itemgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -19,7 +19,7 @@ from adloom.auction.price import (
 from adloom.auction.score import RankedScorer, Scorer
 from adloom.delivery.auction.book import BidBlock, Bidder, Lane
 from adloom.delivery.auction.decide import NO_KEYS
-from adloom.delivery.auction.order import Order
+from adloom.delivery.auction.order import Look, Order
 from adloom.delivery.auction.ranking import Ranking
 from adloom.delivery.stock import Stock
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
@@ -47,6 +47,15 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     under_floor: int
 
 
+class Left(NamedTuple):
+    """Who of a block is still there after each step, as bitmaps."""
+
+    in_time: int
+    available: int
+    targeted: int
+    unseen: int
+
+
 def field_of(  # noqa: PLR0913 - all that a request is
     order: Order,
     contexts: Sequence[Context],
@@ -61,37 +70,41 @@ def field_of(  # noqa: PLR0913 - all that a request is
     Those who are not among the highest are counted by their bitmaps. `seen_enough` has banners with a cap only.
     """
     highest = _Highest(bids_max)
-    everybody = in_time = available = targeted = seen = under_floor = bid_count = 0
+    everybody = in_time = available = targeted = unseen = bid_count = 0
     for turn, look in enumerate(order.looks):
-        stock, number, block, members = look.stock, look.number, look.block, look.members
-        everybody += members.bit_count()
-        in_time += (stock.openings.masks[number] & members).bit_count()
-        mask = stock.available[number] & members
-        if without:
-            mask &= ~_of_campaigns(without, stock, number)
-        available += mask.bit_count()
-        mask = block.targeting.eligible(contexts[look.context], mask)
-        targeted += mask.bit_count()
-        if seen_enough:
-            absent = _of_banners(seen_enough, block, mask)
-            seen += absent.bit_count()
-            mask ^= absent
+        left = left_of(look, contexts[look.context], seen_enough=seen_enough, without=without)
+        everybody += look.members.bit_count()
+        in_time += left.in_time.bit_count()
+        available += left.available.bit_count()
+        targeted += left.targeted.bit_count()
+        mask = left.unseen
         if not mask:
             continue
+        unseen += mask.bit_count()
         scorer = scorers[look.scorer]
         over_floor = mask & order.over_floor(turn, scorer.ctr_max)
-        refused = highest.enter(block, over_floor, scorer)
-        under_floor += mask.bit_count() - over_floor.bit_count() + refused
-        bid_count += over_floor.bit_count() - refused
+        bid_count += over_floor.bit_count() - highest.enter(look.block, over_floor, scorer)
     return Field(
         bids=highest.in_order(),
         bid_count=bid_count,
         not_in_time=everybody - in_time,
         excluded=in_time - available,
         not_targeted=available - targeted,
-        seen_enough=seen,
-        under_floor=under_floor,
+        seen_enough=targeted - unseen,
+        under_floor=unseen - bid_count,
     )
+
+
+def left_of(look: Look, context: Context, *, seen_enough: Collection[int], without: Collection[int]) -> Left:
+    """Take out of a block whom each step removes before bids are compared."""
+    stock, number, block = look.stock, look.number, look.block
+    available = stock.available[number] & look.members
+    if without:
+        available &= ~_of_campaigns(without, stock, number)
+    targeted = unseen = block.targeting.eligible(context, available)
+    if seen_enough:
+        unseen ^= _of_banners(seen_enough, block, targeted)
+    return Left(stock.openings.masks[number] & look.members, available, targeted, unseen)
 
 
 class _Highest:
@@ -136,7 +149,7 @@ class _Highest:
     def _enter_each(self, block: BidBlock, among: int, ctr_at: Callable[[int], Ctr]) -> int:
         """Add bids per click one by one; tell how many were under the floor."""
         refused = 0
-        for position in _positions(among):
+        for position in positions(among):
             one, ctr = block.bidders[position], ctr_at(position)
             ecpm = ecpm_of(BidType.CPC, block.worths[position], ctr)
             if ecpm < least_ecpm(one.floor):
@@ -178,7 +191,7 @@ class _Highest:
             factor, half, scale = scorer.ctr_max, HALF_PER_CLICK, PER_CLICK
         if -((worths[lane.start] * factor + half) // scale) > lowest_rank:
             return
-        for entered, position in enumerate(_positions(among & lane.members), 1):
+        for entered, position in enumerate(positions(among & lane.members), 1):
             rank = -((worths[position] * factor + half) // scale)
             if rank > lowest_rank:
                 break  # The others of the lane have no more.
@@ -196,7 +209,7 @@ class _Highest:
             del bids[bisect_right(bids, self._lowest_rank, lo=most, key=_rank) :]
 
 
-def _positions(mask: int) -> Iterator[int]:
+def positions(mask: int) -> Iterator[int]:
     """List the bits that are set, the lowest first: by far the fastest way where there are many."""
     digits = bin(mask)[:1:-1]
     position = digits.find("1")
