@@ -1,8 +1,6 @@
 """Looking into things in a real browser: why a campaign is not shown, one auction, a report and its sheet."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -17,7 +15,7 @@ from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.ledger.auction_bids import LOST
 from adloom.ledger.auctions.store import AuctionTables
 from adloom.ledger.ports import Record
-from adloom.runtime.postgres import Pool, open_pool
+from adloom.runtime.postgres import Pool
 from tests.ledger.builders import a_bid, a_win, an_auction
 from tests.reporting.folding import Books, clicked, seen
 from tests.support.builders import Json, banner_body, campaign_body, placement_body, rule_body
@@ -54,7 +52,7 @@ def world(services: Services) -> Iterator[World]:
         _made(api, "/admin/targeting-rules", rule)
         api.patch(f"/admin/campaigns/{paused['id']}/pause").raise_for_status()
         auction_id = uuid4()
-        _in_database(console, lambda pool: _fill(pool, auction_id, placement, shown, banner))
+        console.in_database(lambda pool: _fill(pool, auction_id, placement, shown, banner))
         yield World(console, placement, shown, paused, for_germans, auction_id)
 
 
@@ -70,16 +68,6 @@ def _an_ad(api: httpx.Client, placement: Json, name: str) -> tuple[Json, Json]:
     _made(api, f"{path}/{placement['id']}/banners", {"bannerId": banner["id"]})
     api.patch(f"/admin/campaigns/{campaign['id']}/activate").raise_for_status()
     return campaign, banner
-
-
-def _in_database(console: RunningConsole, work: Callable[[Pool], Awaitable[None]]) -> None:
-    async def run() -> None:
-        async with open_pool(console.database_url, size_max=2) as pool:
-            await work(pool)
-
-    # Playwright's loop runs in the thread of the tests, and a thread has one.
-    with ThreadPoolExecutor(1) as threads:
-        threads.submit(lambda: asyncio.run(run())).result()
 
 
 async def _fill(pool: Pool, auction_id: UUID, placement: Json, campaign: Json, banner: Json) -> None:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -31,7 +31,7 @@ from adloom.runtime.auth import issue_access_token
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.installation import DataDirectory
 from adloom.runtime.ports import free_port
-from adloom.runtime.postgres import open_pool
+from adloom.runtime.postgres import Pool, open_pool
 from tests.support.builders import banner_body, campaign_body, placement_body
 from tests.support.product import Product
 from tests.support.services import Services, running_services, running_valkey
@@ -79,6 +79,15 @@ class RunningConsole(msgspec.Struct, frozen=True):
         actor = Actor(subject="test", role=role)
         token = issue_access_token(SECRET, actor, now=datetime.now(UTC), lifetime=timedelta(hours=1))
         return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {token}"})
+
+    def in_database(self, work: Callable[[Pool], Awaitable[None]]) -> None:
+        """Do something in its database."""
+
+        async def run() -> None:
+            async with open_pool(self.database_url, size_max=2) as pool:
+                await work(pool)
+
+        _elsewhere(run)
 
     def welcome_link(self) -> str:
         """Make a link that logs the admin in once."""

@@ -48,6 +48,10 @@
     reveal(selector) {
       document.querySelector(selector)?.scrollIntoView({ inline: "center", block: "nearest" });
     },
+    // Text as HTML shows it: what people have named things runs nowhere.
+    text: (value) => String(value ?? "").replace(/[&<>"'`]/g, (sign) => `&#${sign.charCodeAt(0)};`),
+    // What a tooltip says, line by line; charts take what they are given for HTML.
+    lines: (...lines) => lines.filter((line) => line).map(adloom.text).join("<br>"),
     number: (value) => Number(value).toLocaleString("en-US", { maximumFractionDigits: 2 }),
     percent: (value) => `${(Number(value) * 100).toLocaleString("en-US", { maximumFractionDigits: 2 })}%`,
     // Sums come in hundredths.

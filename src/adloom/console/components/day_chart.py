@@ -134,5 +134,5 @@ def _clock(starts: datetime, timezone: str) -> str:
 def _tooltip(clock: str) -> str:
     return (
         f"(lines) => {{ const clock = {clock}; return `<b>${{clock(lines[0].value[0])}}</b><br>` + "
-        "lines.map((line) => `${line.marker} ${line.seriesName}: ${adloom.money(line.value[1])}`).join('<br>'); }"
+        "lines.map((line) => `${line.marker} ${adloom.text(line.seriesName)}: ${adloom.money(line.value[1])}`).join('<br>'); }"
     )

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
 from nicegui import ui
 
 SIZE_MIN: Final = 8
@@ -19,41 +20,43 @@ class Scatter:
         self, groups: Mapping[str, Sequence[Point]], *, across: str, up: str, description: str
     ) -> None:
         self._across, self._up = across, up
-        self._element = ui.echart(self._options(groups)).classes("al-chart tall")
+        self._element = ui.echart(options_of(groups, across=across, up=up)).classes("al-chart tall")
         self._element.props(f'role="img" aria-label="{description}"')
         ui.on("adloom_theme", self._element.update)
 
     def update(self, groups: Mapping[str, Sequence[Point]]) -> None:
         """Show other points."""
         self._element.options.clear()
-        self._element.options.update(self._options(groups))
+        self._element.options.update(options_of(groups, across=self._across, up=self._up))
         self._element.update()
 
-    def _options(self, groups: Mapping[str, Sequence[Point]]) -> dict[str, Any]:
-        most = max((max(one[:2]) for points in groups.values() for one in points), default=1)
-        series = [_series(name, points, index) for index, (name, points) in enumerate(groups.items())]
-        series.append(
-            {
-                "type": "line", "silent": True, "symbol": "none", "data": [[0, 0], [most, most]],
-                "lineStyle": {":color": "adloom.ink('quiet')", "type": "dashed", "width": 1},
-            }
-        )  # fmt: skip
-        return {
-            "animation": False,
-            "textStyle": {"fontFamily": "system-ui, sans-serif"},
-            "grid": {"left": 12, "right": 24, "top": 36, "bottom": 24, "containLabel": True},
-            "legend": {"data": list(groups), "left": 0, "top": 0, "icon": "circle", "itemWidth": 8, "itemHeight": 8,
-                       "textStyle": {":color": "adloom.ink('quiet')"}},
-            "tooltip": {
-                "trigger": "item", "confine": True,
-                ":backgroundColor": "adloom.ink('card')", ":borderColor": "adloom.ink('line')",
-                "textStyle": {":color": "adloom.ink('ink')", "fontSize": 13},
-                ":formatter": f"(one) => `${{one.value[2]}}<br>{self._across}: ${{adloom.number(one.value[0])}}<br>{self._up}: ${{adloom.number(one.value[1])}}${{one.value[3] > 1 ? `<br>&times; ${{one.value[3]}}` : ''}}`",
-            },
-            "xAxis": _axis(self._across, name_gap=24),
-            "yAxis": _axis(self._up, name_gap=10) | {"nameLocation": "end", "nameTextStyle": {":color": "adloom.ink('quiet')", "align": "left"}},
-            "series": series,
-        }  # fmt: skip
+
+def options_of(groups: Mapping[str, Sequence[Point]], *, across: str, up: str) -> dict[str, Any]:
+    """Make what ECharts draws."""
+    most = max((max(one[:2]) for points in groups.values() for one in points), default=1)
+    series = [_series(name, points, index) for index, (name, points) in enumerate(groups.items())]
+    series.append(
+        {
+            "type": "line", "silent": True, "symbol": "none", "data": [[0, 0], [most, most]],
+            "lineStyle": {":color": "adloom.ink('quiet')", "type": "dashed", "width": 1},
+        }
+    )  # fmt: skip
+    return {
+        "animation": False,
+        "textStyle": {"fontFamily": "system-ui, sans-serif"},
+        "grid": {"left": 12, "right": 24, "top": 36, "bottom": 24, "containLabel": True},
+        "legend": {"data": list(groups), "left": 0, "top": 0, "icon": "circle", "itemWidth": 8, "itemHeight": 8,
+                   "textStyle": {":color": "adloom.ink('quiet')"}},
+        "tooltip": {
+            "trigger": "item", "confine": True,
+            ":backgroundColor": "adloom.ink('card')", ":borderColor": "adloom.ink('line')",
+            "textStyle": {":color": "adloom.ink('ink')", "fontSize": 13},
+            ":formatter": _tooltip(across, up),
+        },
+        "xAxis": _axis(across, name_gap=24),
+        "yAxis": _axis(up, name_gap=10) | {"nameLocation": "end", "nameTextStyle": {":color": "adloom.ink('quiet')", "align": "left"}},
+        "series": series,
+    }  # fmt: skip
 
 
 def _series(name: str, points: Sequence[Point], index: int) -> dict[str, Any]:
@@ -65,6 +68,17 @@ def _series(name: str, points: Sequence[Point], index: int) -> dict[str, Any]:
         "data": [[*point, count] for point, count in Counter(points).items()],
         "itemStyle": {":color": f"adloom.wash('c{index % 6 + 1}', 0.6)"},
     }
+
+
+def _tooltip(across: str, up: str) -> str:
+    return (
+        f"(one) => adloom.lines(one.value[2], {_quoted(across)} + adloom.number(one.value[0]), "
+        f"{_quoted(up)} + adloom.number(one.value[1]), one.value[3] > 1 && `\u00d7 ${{one.value[3]}}`)"
+    )
+
+
+def _quoted(label: str) -> str:
+    return msgspec.json.encode(f"{label}: ").decode()
 
 
 def _axis(name: str, *, name_gap: int) -> dict[str, Any]:

@@ -1,0 +1,194 @@
+"""Names that would like to be scripts, in a real browser: wherever the console shows them they are text."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from urllib.parse import quote
+from uuid import UUID, uuid4
+
+import httpx
+import msgspec
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from adloom.core.clock import ManualClock
+from adloom.core.ids import BannerId, CampaignId, PlacementId
+from adloom.ledger.auctions.store import AuctionTables
+from adloom.ledger.ports import Record
+from adloom.runtime.postgres import Pool
+from tests.ledger.builders import a_bid, a_win, an_auction
+from tests.reporting.folding import Books, seen
+from tests.support import builders
+from tests.support.builders import Json
+from tests.support.chromium import a_visit
+from tests.support.console import RunningConsole, a_console
+from tests.support.services import Services
+
+pytestmark = pytest.mark.browser
+
+# The first half is for whoever takes a name for HTML, the second for whoever puts it between quotes.
+NAME = '<img src=x onerror=window.pwned=1>" :x="window.pwned=2'
+PWNED = "() => [window.pwned ?? null, document.querySelectorAll('img[src=x]').length]"
+PIXEL_OF = "([chart, at]) => getElement(chart.id.slice(1)).chart.convertToPixel({ gridIndex: 0 }, at)"
+PAGES = (
+    "/console",
+    "/console/auctions",
+    "/console/auctions/{auction}",
+    "/console/why?auction={auction}",
+    "/console/why?campaign={campaign}",
+    "/console/why?placement=front&segment={name}",
+    "/console/why?placement=front&device={name}",
+    "/console/why?placement=direct&userId={name}",
+    "/console/reports?by=campaign,banner,placement",
+    "/console/reports?by=day,campaign",
+    "/console/reports?by=campaign&campaignId={name}",
+    "/console/reports/ads",
+    "/console/campaigns?search={name}",
+    "/console/campaigns/{campaign}",
+    "/console/campaigns/{campaign}?tab=banners",
+    "/console/campaigns/{campaign}?tab=targeting",
+    "/console/campaigns/{campaign}?tab=schedule",
+    "/console/campaigns/{campaign}?tab=settings",
+    "/console/campaigns/{campaign}?tab=history",
+    "/console/banners",
+    "/console/banners/{banner}",
+    "/console/banners/{banner}?tab=where",
+    "/console/banners/{banner}?tab=history",
+    "/console/placements",
+    "/console/placements/{placement}",
+    "/console/placements/{placement}?tab=settings",
+    "/console/placements/{placement}?tab=history",
+    "/console/sites",
+    "/console/sites/{site}",
+    "/console/sites/{site}?tab=settings",
+    "/console/advertisers",
+    "/console/advertisers/{advertiser}",
+    "/console/advertisers/{advertiser}?tab=settings",
+    "/console/publishers",
+    "/console/publishers/{publisher}",
+    "/console/budgets",
+    "/console/budgets/campaigns/{campaign}",
+    "/console/budgets/advertisers/{advertiser}",
+    "/console/jobs?queue={name}",
+)
+
+
+class World(msgspec.Struct, frozen=True):
+    """A console over a catalog in which everything has the same name, and what its things are known by."""
+
+    console: RunningConsole
+    ids: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def world(services: Services) -> Iterator[World]:
+    with a_console(services) as console, console.api() as api:
+        advertiser = _made(api, "/admin/advertisers", {"name": NAME, "dailyBudgetPaisa": 900})
+        publisher = _made(api, "/admin/publishers", {"name": NAME})
+        owned = {"publisherId": publisher["id"]}
+        site = _made(api, "/admin/sites", builders.site_body(name=NAME, **owned))
+        front = builders.placement_body(
+            slug="front", label=NAME, delivery="auction", siteId=site["id"], **owned
+        )
+        placement = _made(api, "/admin/placements", front)
+        direct = _made(api, "/admin/placements", builders.placement_body(slug="direct", label=NAME))
+        body = builders.campaign_body(
+            name=NAME, description=NAME, bidAmount=9, advertiserId=advertiser["id"], budgetDailyPaisa=900
+        )
+        campaign = _made(api, "/admin/campaigns", body)
+        banner = _made(
+            api, "/admin/banners", builders.banner_body(title=NAME, headline=NAME, primaryImageAlt=NAME)
+        )
+        for place in (placement, direct):
+            path = f"/admin/campaigns/{campaign['id']}/placements"
+            _made(api, path, {"placementId": place["id"]})
+            _made(api, f"{path}/{place['id']}/banners", {"bannerId": banner["id"]})
+        segments = {
+            "campaignId": campaign["id"],
+            "ruleType": "user_segment",
+            "operator": "not_in",
+            "value": [NAME],
+        }
+        _made(api, "/admin/targeting-rules", segments)
+        api.patch(f"/admin/campaigns/{campaign['id']}/activate").raise_for_status()
+        auction_id = uuid4()
+        console.in_database(lambda pool: _fill(pool, auction_id, placement, campaign, banner))
+        things = {
+            "advertiser": advertiser, "publisher": publisher, "site": site, "placement": placement,
+            "campaign": campaign, "banner": banner,
+        }  # fmt: skip
+        ids = {noun: str(thing["id"]) for noun, thing in things.items()}
+        yield World(console, {**ids, "auction": str(auction_id), "name": quote(NAME)})
+
+
+def _made(api: httpx.Client, path: str, body: Json) -> Json:
+    answer = api.post(path, json=body)
+    assert answer.is_success, answer.text
+    return answer.json()
+
+
+async def _fill(pool: Pool, auction_id: UUID, placement: Json, campaign: Json, banner: Json) -> None:
+    """Fold an auction that the campaign has won, and an impression."""
+    now = datetime.now(UTC)
+    own = CampaignId(UUID(campaign["id"]))
+    ad = BannerId(UUID(banner["id"]))
+    auction = an_auction(
+        auction_id,
+        held_at=now,
+        winner=a_win(campaign_id=own, banner_id=ad, placement_id=PlacementId(UUID(placement["id"]))),
+        bids=a_bid(banner=ad, campaign=own),
+        removed=(),
+    )
+    tables = AuctionTables(pool, clock=ManualClock(now), kept_days=7)
+    await tables.commit([Record("1-0", auction)], after=await tables.cursor(), cursor="1-0")
+    await Books(pool).fold(seen(banner, placement, campaign, at=now, country="FR"))
+
+
+@pytest.fixture
+def page(chromium: Browser) -> Iterator[Page]:
+    with a_visit(chromium) as visit:
+        yield visit.page
+
+
+def point_at(page: Page, chart: Locator, at: tuple[float, float]) -> None:
+    """Move to where a chart has drawn a value."""
+    chart.locator("canvas").first.wait_for()
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    across, up = page.evaluate(PIXEL_OF, [chart.element_handle(), at])
+    assert box is not None
+    page.mouse.move(box["x"] + across - 3, box["y"] + up)
+    page.mouse.move(box["x"] + across, box["y"] + up)
+
+
+def test_the_name_of_a_campaign_is_text_where_its_dot_is_pointed_at(world: World, page: Page) -> None:
+    world.console.log_in(page, goal="/console/auctions")
+    chart = page.get_by_role("img", name="Price against eCPM")
+
+    point_at(page, chart, (9.0, 7.01))
+
+    expect(chart.get_by_text("Price: 7.01")).to_be_visible()
+    assert page.evaluate(PWNED) == [None, 0]
+    expect(chart.get_by_text(NAME)).to_be_visible()
+
+
+def test_the_names_of_bars_are_text_where_they_are_pointed_at(world: World, page: Page) -> None:
+    world.console.log_in(page, goal="/console/reports?by=campaign,banner")
+    chart = page.locator(".al-chart")
+
+    point_at(page, chart, (0, 0.5))
+
+    expect(chart.get_by_text(NAME).first).to_be_visible()
+    assert page.evaluate(PWNED) == [None, 0]
+
+
+def test_a_name_runs_nowhere(world: World, page: Page) -> None:
+    world.console.log_in(page)
+    ran: list[str] = []
+
+    for path in PAGES:
+        page.goto(f"{world.console.url}{path.format(**world.ids)}")
+        page.locator("h1").first.wait_for()
+        page.wait_for_function("() => window.did_handshake")
+        ran += [path] if page.evaluate(PWNED) != [None, 0] else []
+
+    assert ran == []
