@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from adloom.console.words import first_campaign as words
 from adloom.core.clock import ManualClock
 from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.ledger.auctions.store import AuctionTables
@@ -192,3 +193,24 @@ def test_a_name_runs_nowhere(world: World, page: Page) -> None:
         ran += [path] if page.evaluate(PWNED) != [None, 0] else []
 
     assert ran == []
+
+
+def test_a_name_runs_nowhere_in_the_first_campaign(world: World, page: Page) -> None:
+    world.console.log_in(page, goal="/console/first-campaign")
+
+    page.get_by_text(words.WHERE_NEW).click()
+    page.get_by_role("button", name=words.NEXT).click()
+
+    page.locator(".al-pictures button").first.wait_for()
+    assert page.evaluate(PWNED) == [None, 0]
+
+
+def test_what_an_address_says_behind_an_id_does_not_run(world: World, page: Page) -> None:
+    world.console.log_in(page)
+    auction = quote(f"{world.ids['auction']}#{NAME}")
+
+    page.goto(f"{world.console.url}/console/why?auction={auction}")
+
+    page.locator("h1").first.wait_for()
+    page.wait_for_function("() => window.did_handshake")
+    assert page.evaluate(PWNED) == [None, 0]

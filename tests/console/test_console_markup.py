@@ -1,5 +1,10 @@
-"""What people have named things is text, in tooltips of charts too."""
+"""What people have named things is text: in tooltips of charts, and in attributes of elements."""
 
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from adloom import console
 from adloom.console.components.scatter import options_of
 
 NAME = "<img src=x onerror=window.pwned=1>"
@@ -13,3 +18,44 @@ def test_a_tooltip_takes_the_name_of_a_point_for_text() -> None:
         '(one) => adloom.lines(one.value[2], "eCPM: " + adloom.number(one.value[0]), '
         '"`${price}`: " + adloom.number(one.value[1]), one.value[3] > 1 && `\u00d7 ${one.value[3]}`)'
     )
+
+
+def test_only_constants_are_written_into_strings_that_are_parsed() -> None:
+    """See `components/attributes.py`: what else there is goes through `attributed`."""
+    root = Path(console.__file__).parent
+    found = [
+        f"{path.relative_to(root)}:{call.lineno} {ast.unparse(value)}"
+        for path in root.rglob("*.py")
+        for call in _calls_of("props", ast.parse(path.read_text()))
+        for value in _values(call)
+        if not _is_constant(value)
+    ]
+
+    assert found == []
+
+
+def _calls_of(name: str, tree: ast.AST) -> Iterator[ast.Call]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == name:
+            yield node
+
+
+def _values(call: ast.Call) -> Iterator[ast.expr]:
+    """Give what a call is given that is not written there: whole arguments, and parts of strings."""
+    for argument in [*call.args, *(keyword.value for keyword in call.keywords)]:
+        if isinstance(argument, ast.JoinedStr):
+            yield from (part.value for part in argument.values if isinstance(part, ast.FormattedValue))
+        else:
+            yield argument
+
+
+def _is_constant(value: ast.expr) -> bool:
+    match value:
+        case ast.Constant():
+            return True
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name.isupper()
+        case ast.Subscript(value=of):
+            return _is_constant(of)
+        case _:
+            return False

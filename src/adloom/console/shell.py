@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from nicegui import ui
 
 from adloom.console.client import ApiClient, ProblemError
+from adloom.console.components.attributes import attributed
 from adloom.console.components.form import Form
 from adloom.console.components.toast import say_good
 from adloom.console.navigation import sections_for
@@ -28,7 +29,7 @@ def shell(
         ui.html(f'<a class="skip" href="#content">{words.SKIP_TO_CONTENT}</a>', sanitize=False)
         _button("menu", words.OPEN_NAVIGATION).classes("al-menu").on_click(drawer.toggle)
         with ui.element("a").props('href="/console"').classes("al-brand"):
-            ui.element("img").props(f'src="{asset_address("mark.svg")}" alt=""')
+            attributed(ui.element("img"), src=asset_address("mark.svg"), alt="")
             ui.label(words.PRODUCT)
         ui.element("div").classes("grow")
         _button("contrast", words.SWITCH_THEME).on("click", js_handler="() => adloom.switchTheme()")
@@ -38,7 +39,7 @@ def shell(
 
 
 def _button(icon: str, label: str) -> ui.button:
-    return ui.button(icon=icon).props(f'flat round color="" aria-label="{label}" title="{label}"')
+    return attributed(ui.button(icon=icon).props('flat round color=""'), aria_label=label, title=label)
 
 
 def _navigation(path: str, role: Role, registered: AbstractSet[str]) -> None:
@@ -51,7 +52,7 @@ def _navigation(path: str, role: Role, registered: AbstractSet[str]) -> None:
             if section.group != group:
                 group = section.group
                 ui.label(group).classes("al-nav-group")
-            link = ui.element("a").props(f'href="{section.path}"').classes("al-nav-link")
+            link = attributed(ui.element("a").classes("al-nav-link"), href=section.path)
             if section.path == current:
                 link.props('aria-current="page"')
             with link:

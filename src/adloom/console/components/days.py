@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from nicegui import ui
 
+from adloom.console.components.attributes import attributed
+
 TYPED_MILLISECONDS: Final = 700  # Each digit of a year makes another day of it.
 YEAR_MIN: Final = 2000
 
@@ -13,7 +15,7 @@ YEAR_MIN: Final = 2000
 def day_field(name: str, label: str, value: date, on_day: Callable[[date], None]) -> None:
     """Add a field; whoever listens hears of each whole day that is chosen."""
     field = ui.input(label, value=str(value))
-    field.props(f'outlined dense type="date" debounce="{TYPED_MILLISECONDS}" data-field="{name}"')
+    attributed(field, data_field=name).props(f'outlined dense type="date" debounce="{TYPED_MILLISECONDS}"')
 
     def chosen(event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
         try:

@@ -15,6 +15,7 @@ from nicegui import ui
 from nicegui.elements.mixins.validation_element import ValidationElement
 
 from adloom.console.client import ProblemError
+from adloom.console.components.attributes import attributed
 from adloom.console.components.toast import say_bad
 from adloom.console.words import shell as words
 
@@ -52,7 +53,7 @@ class Form:
     def password(self, name: str, label: str, *, autocomplete: str = "new-password") -> ui.input:
         """Add a field for a password."""
         field = ui.input(label, password=True, password_toggle_button=True)
-        field.props(f'autocomplete="{autocomplete}"')
+        attributed(field, autocomplete=autocomplete)
         self._add(name, field, is_required=True)
         return field
 
@@ -186,7 +187,7 @@ class Form:
         check: Check | None = None,
     ) -> None:
         self._fields[name] = field
-        field.props(f'outlined dense bottom-slots data-field="{name}"').classes("full")
+        attributed(field, data_field=name).props("outlined dense bottom-slots").classes("full")
         if hint:
             field.props["hint"] = hint
 

@@ -6,6 +6,8 @@ import msgspec
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.console.components.attributes import attributed
+
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
     """A step: what it is called, how many pass it, and what took the others."""
@@ -20,8 +22,8 @@ def funnel(steps: Sequence[Step], *, description: str) -> None:
     """Draw the steps; the first is the whole."""
     whole = max((step.left for step in steps), default=0) or 1
     rows = Markup("").join(_row(step, whole, before) for step, before in _with_before(steps))
-    ui.html(rows, sanitize=False, tag="ol").classes("al-funnel").props(
-        f'role="list" aria-label="{Markup.escape(description)}"'
+    attributed(
+        ui.html(rows, sanitize=False, tag="ol").classes("al-funnel"), role="list", aria_label=description
     )
 
 

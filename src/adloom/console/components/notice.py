@@ -7,6 +7,7 @@ from markupsafe import escape
 from nicegui import ui
 
 from adloom.console.client import ProblemError
+from adloom.console.components.attributes import attributed
 from adloom.console.words import shell as words
 
 Kind = Literal["good", "warn", "bad", "info"]
@@ -32,7 +33,7 @@ def empty_state(  # noqa: PLR0913 - what empty states differ in
         ui.icon(icon).props('aria-hidden="true"')
         ui.html(f"<h2>{escape(title)}</h2><p>{escape(note)}</p>", sanitize=False)
         if href:
-            ui.button(action).props(f'href="{href}" unelevated')
+            attributed(ui.button(action).props("unelevated"), href=href)
         elif on_action is not None:
             ui.button(action, on_click=on_action).props("unelevated")
 

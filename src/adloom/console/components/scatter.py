@@ -7,6 +7,8 @@ from typing import Any, Final
 import msgspec
 from nicegui import ui
 
+from adloom.console.components.attributes import attributed
+
 SIZE_MIN: Final = 8
 SIZE_MAX: Final = 48
 
@@ -21,7 +23,7 @@ class Scatter:
     ) -> None:
         self._across, self._up = across, up
         self._element = ui.echart(options_of(groups, across=across, up=up)).classes("al-chart tall")
-        self._element.props(f'role="img" aria-label="{description}"')
+        attributed(self._element, role="img", aria_label=description)
         ui.on("adloom_theme", self._element.update)
 
     def update(self, groups: Mapping[str, Sequence[Point]]) -> None:

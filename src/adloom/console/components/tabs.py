@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.console.components.attributes import attributed
+
 
 def tab_links(path: str, current: str, labels: Mapping[str, str], *, label: str) -> None:
     """Show the parts of a page, which are chosen by `?tab=`."""
@@ -14,6 +16,6 @@ def tab_links(path: str, current: str, labels: Mapping[str, str], *, label: str)
         )
         for name, text in labels.items()
     )
-    ui.html(links, sanitize=False, tag="nav").classes("al-tabs").props(f'aria-label="{label}"')
+    attributed(ui.html(links, sanitize=False, tag="nav").classes("al-tabs"), aria_label=label)
     # On a phone the chosen one may be beyond the edge.
     ui.run_javascript("adloom.reveal('.al-tabs [aria-current]')")

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from nicegui import ui
+
+from adloom.console.components.attributes import attributed
 
 
 def view_links(views: Sequence[tuple[str, str]], *, current: str, label: str) -> None:
@@ -14,4 +16,4 @@ def view_links(views: Sequence[tuple[str, str]], *, current: str, label: str) ->
         )
         for text, href in views
     )
-    ui.html(links, sanitize=False, tag="nav").classes("al-tabs").props(f'aria-label="{escape(label)}"')
+    attributed(ui.html(links, sanitize=False, tag="nav").classes("al-tabs"), aria_label=label)

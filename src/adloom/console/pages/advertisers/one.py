@@ -5,6 +5,7 @@ from typing import Final
 from nicegui import ui
 
 from adloom.console.client import Json
+from adloom.console.components.attributes import attributed
 from adloom.console.components.format import money
 from adloom.console.components.heading import card, facts, heading, meter
 from adloom.console.components.status import account_badge
@@ -43,9 +44,8 @@ async def _build(visit: Visit, advertiser: Json, address: str, again: Again) -> 
         if visit.may_write and not advertiser["deletedAt"]:
             if visit.is_admin:
                 delete_button(visit, advertiser, address, words.ADVERTISER_DELETE_NOTE, again)
-            ui.button(campaign_words.NEW, icon="add").props(
-                f'href="{NEW_CAMPAIGN}?advertiser={advertiser["id"]}" unelevated'
-            )
+            add = ui.button(campaign_words.NEW, icon="add").props("unelevated")
+            attributed(add, href=f"{NEW_CAMPAIGN}?advertiser={advertiser['id']}")
     if advertiser["deletedAt"]:
         deleted_notice(visit, advertiser, address, words.ADVERTISER.lower(), again)
     await _spend(visit, address)

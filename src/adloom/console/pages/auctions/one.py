@@ -5,6 +5,7 @@ from nicegui import ui
 
 from adloom.console.client import Json
 from adloom.console.components import format as shown
+from adloom.console.components.attributes import attributed
 from adloom.console.components.chart import Chart, Series
 from adloom.console.components.heading import card, facts, heading
 from adloom.console.names import names_of, short
@@ -29,8 +30,9 @@ async def auction(visit: Visit) -> None:
     with heading(f"{words.ONE} {short(found['id'])}", note=note, crumbs=[(words.TITLE, ADDRESS)]):
         again = await question_now(visit, found)
         if again:
-            ui.button(why.ASK_NOW, icon="replay").props(f'outline href="{again}"')
-        ui.button(words.WHY, icon="help_outline").props(f'outline href="/console/why?auction={found["id"]}"')
+            attributed(ui.button(why.ASK_NOW, icon="replay").props("outline"), href=again)
+        asked = ui.button(words.WHY, icon="help_outline").props("outline")
+        attributed(asked, href=f"/console/why?auction={found['id']}")
     banners = await names_of(visit.api, "banner", [one["adId"] for one in found["bids"][:CHARTED_MAX]])
     with ui.element("div").classes("grid-of two"):
         with card(words.SUMMARY):

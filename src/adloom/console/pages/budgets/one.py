@@ -6,6 +6,7 @@ from nicegui import ui
 
 from adloom.console.client import Json
 from adloom.console.components import format as shown
+from adloom.console.components.attributes import attributed
 from adloom.console.components.day_chart import DayChart
 from adloom.console.components.form import Form
 from adloom.console.components.heading import card, heading
@@ -30,8 +31,9 @@ async def campaign_budget(visit: Visit) -> None:
     path = f"/admin/campaigns/{visit.parts['campaign_id']}"
     campaign = await visit.api.get(path)
     with heading(campaign["name"], crumbs=[(words.TITLE, ADDRESS)]):
-        ui.button(words.WHY).props(f'outline href="/console/why?campaign={campaign["id"]}"')
-        ui.button(words.OPEN_CAMPAIGN).props(f'outline href="/console/campaigns/{campaign["id"]}"')
+        why, whole = ui.button(words.WHY).props("outline"), ui.button(words.OPEN_CAMPAIGN).props("outline")
+        attributed(why, href=f"/console/why?campaign={campaign['id']}")
+        attributed(whole, href=f"/console/campaigns/{campaign['id']}")
         is_resettable = visit.is_admin and campaign["budgetDailyPaisa"] is not None
         reset = ui.button(words.RESET).props("unelevated") if is_resettable else None
 
@@ -50,7 +52,8 @@ async def advertiser_budget(visit: Visit) -> None:
     advertiser = await visit.api.get(path)
     crumbs = [(words.TITLE, ADDRESS), (words.OF_ADVERTISERS, OF_ADVERTISERS)]
     with heading(advertiser["name"], crumbs=crumbs):
-        ui.button(words.OPEN_ADVERTISER).props(f'outline href="/console/advertisers/{advertiser["id"]}"')
+        whole = ui.button(words.OPEN_ADVERTISER).props("outline")
+        attributed(whole, href=f"/console/advertisers/{advertiser['id']}")
     with ui.element("div").classes("grid-of tiles"):
         tiles = [Tile(name) for name in (words.SPENT_TODAY, words.PROJECTED, words.REMAINING, words.HELD)]
     await _day(visit, path, "spend", tiles, _tell_advertiser)

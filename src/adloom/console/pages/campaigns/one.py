@@ -5,6 +5,7 @@ from typing import Final
 from nicegui import ui
 
 from adloom.console.client import Json
+from adloom.console.components.attributes import attributed
 from adloom.console.components.catalog_form import CatalogForm
 from adloom.console.components.heading import heading
 from adloom.console.components.moves import move_buttons
@@ -47,9 +48,8 @@ async def campaign_page(visit: Visit) -> None:
 
 async def _build(visit: Visit, campaign: Json, address: str, again: Again) -> None:
     with heading(campaign["name"], crumbs=[(words.CAMPAIGNS, HOME)], badge=campaign_badge(campaign)):
-        ui.button(words.WHY, icon="help_outline").props(
-            f'href="{words.WHY_LINK.format(campaign_id=campaign["id"])}" flat'
-        )
+        why = ui.button(words.WHY, icon="help_outline").props("flat")
+        attributed(why, href=words.WHY_LINK.format(campaign_id=campaign["id"]))
         if visit.may_write and not campaign["deletedAt"]:
             move_buttons(visit.api, campaign, again)
     if campaign["deletedAt"]:

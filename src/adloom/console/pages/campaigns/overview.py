@@ -7,6 +7,7 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console.client import Json
+from adloom.console.components.attributes import attributed
 from adloom.console.components.banner_preview import DEVICES, BannerPreview, with_neighbours
 from adloom.console.components.chart import Chart, Series
 from adloom.console.components.chooser import name_of
@@ -53,9 +54,8 @@ def _say_what_is_missing(campaign: Json, *, has_banner: bool) -> None:
             sanitize=False,
         ).classes("grow")
         if not has_banner:
-            ui.button(words.TO_BANNERS).props(
-                f'href="/console/campaigns/{campaign["id"]}?tab=banners" outline'
-            )
+            banners = ui.button(words.TO_BANNERS).props("outline")
+            attributed(banners, href=f"/console/campaigns/{campaign['id']}?tab=banners")
 
 
 async def _budget(visit: Visit, campaign: Json) -> None:

@@ -7,6 +7,7 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console.client import Json
+from adloom.console.components.attributes import attributed
 from adloom.console.components.format import count
 from adloom.console.components.heading import card
 from adloom.console.components.snippet import snippet
@@ -26,7 +27,8 @@ async def finish(visit: Visit, plan: Plan) -> None:
         with card(words.DONE_TITLE), ui.element("div").classes("stack"):
             _way(placement, tag)
             with ui.element("div").classes("row-of"):
-                ui.button(words.TO_CAMPAIGN).props(f'href="/console/campaigns/{campaign["id"]}" outline')
+                whole = ui.button(words.TO_CAMPAIGN).props("outline")
+                attributed(whole, href=f"/console/campaigns/{campaign['id']}")
                 ui.button(words.AGAIN, on_click=ui.navigate.reload).props("flat")
         with card(words.CHECKS):
             checks = ui.html("", sanitize=False, tag="ul").classes("al-progress").props('aria-live="polite"')
@@ -53,9 +55,8 @@ def _way(placement: Json, tag: Json) -> None:
 
 def _link(label: str, address: str) -> None:
     with ui.element("div").classes("row-of"):
-        ui.button(label, icon="open_in_new").props(
-            f'href="{address}" target="_blank" rel="noopener" unelevated'
-        )
+        link = ui.button(label, icon="open_in_new").props('target="_blank" rel="noopener" unelevated')
+        attributed(link, href=address)
 
 
 async def _checks(visit: Visit, placement: Json, campaign: Json) -> Markup:

@@ -5,6 +5,7 @@ from typing import Final
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.console.components.attributes import attributed
 from adloom.console.components.heading import heading
 from adloom.console.navigation import ADMINS
 from adloom.console.page import Visit, page
@@ -55,4 +56,4 @@ def _trail(current: int) -> None:
         for number, label in enumerate(words.STEPS)
     )
     label = words.STEP_LABEL.format(number=min(current + 1, len(words.STEPS)), count=len(words.STEPS))
-    ui.html(steps, sanitize=False, tag="ol").classes("al-steps").props(f'aria-label="{label}"')
+    attributed(ui.html(steps, sanitize=False, tag="ol").classes("al-steps"), aria_label=label)

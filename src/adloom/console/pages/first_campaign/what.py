@@ -6,6 +6,7 @@ from nicegui import ui
 
 from adloom.console.client import ApiClient, Json
 from adloom.console.components import checks
+from adloom.console.components.attributes import attributed
 from adloom.console.components.banner_preview import DEVICES, BannerPreview, with_neighbours
 from adloom.console.components.catalog_form import CatalogForm
 from adloom.console.components.heading import card
@@ -71,9 +72,8 @@ def _fields(form: CatalogForm, known: list[Json]) -> list[ui.input | ui.textarea
 
 def _picture(banner: Json, image: ui.input | ui.textarea) -> None:
     address = banner["primaryImageUrl"]
-    button = ui.element("button").props(
-        f'type="button" aria-label="{words.USE_IMAGE.format(name=banner["title"])}"'
-    )
+    label = words.USE_IMAGE.format(name=banner["title"])
+    button = attributed(ui.element("button"), type="button", aria_label=label)
     with button.on("click", lambda: image.set_value(address)):
         ui.element("img").props["src"] = address
 

@@ -5,6 +5,7 @@ from typing import Final
 from nicegui import ui
 
 from adloom.console.client import Json
+from adloom.console.components.attributes import attributed
 from adloom.console.components.catalog_form import CatalogForm
 from adloom.console.components.confirm import confirm
 from adloom.console.components.heading import heading
@@ -39,9 +40,8 @@ async def placement_page(visit: Visit) -> None:
 async def _build(visit: Visit, placement: Json, address: str, again: Again) -> None:
     is_on = placement["isActive"]
     with heading(placement["label"], crumbs=[(words.PLACEMENTS, HOME)], badge=switch_badge(is_on=is_on)):
-        ui.button(words.WHY, icon="help_outline").props(
-            f'href="{words.WHY_LINK.format(slug=placement["slug"])}" flat'
-        )
+        why = ui.button(words.WHY, icon="help_outline").props("flat")
+        attributed(why, href=words.WHY_LINK.format(slug=placement["slug"]))
         if visit.may_write:
             _buttons(visit, placement, address, again)
     match part_asked(visit, TABS):

@@ -5,6 +5,7 @@ from typing import Final
 from nicegui import ui
 
 from adloom.console.client import Json
+from adloom.console.components.attributes import attributed
 from adloom.console.components.heading import card, facts, heading
 from adloom.console.components.status import account_badge
 from adloom.console.navigation import SELLERS
@@ -42,9 +43,8 @@ async def _build(visit: Visit, publisher: Json, address: str, again: Again) -> N
         if visit.may_write and not publisher["deletedAt"]:
             if visit.is_admin:
                 delete_button(visit, publisher, address, words.PUBLISHER_DELETE_NOTE, again)
-            ui.button(placement_words.NEW, icon="add").props(
-                f'href="{NEW_PLACEMENT}?publisher={publisher["id"]}" unelevated'
-            )
+            add = ui.button(placement_words.NEW, icon="add").props("unelevated")
+            attributed(add, href=f"{NEW_PLACEMENT}?publisher={publisher['id']}")
     if publisher["deletedAt"]:
         deleted_notice(visit, publisher, address, words.PUBLISHER.lower(), again)
     match part_asked(visit, TABS):

@@ -9,6 +9,7 @@ from nicegui import ui
 
 from adloom.console.client import ApiClient, Json, ProblemError
 from adloom.console.components import format as shown
+from adloom.console.components.attributes import attributed
 from adloom.console.components.days import day_field
 from adloom.console.components.heading import card, heading
 from adloom.console.components.notice import empty_state, notice
@@ -93,9 +94,9 @@ async def _controls(visit: Visit, question: Question, today: date) -> None:
         for name, label, options in await _filters(visit):
             given = question.filters.get(name)
             known = dict(options) if given is None or given in options else {**options, given: short(given)}
-            ui.select(known, label=label, value=given, clearable=True, with_input=True).props(
-                f'outlined dense options-dense data-field="{name}"'
-            ).on_value_change(lambda event, name=name: ask(**{name: event.value}))
+            field = ui.select(known, label=label, value=given, clearable=True, with_input=True)
+            attributed(field, data_field=name).props("outlined dense options-dense")
+            field.on_value_change(lambda event, name=name: ask(**{name: event.value}))
 
 
 async def _filters(visit: Visit) -> list[tuple[str, str, Mapping[str, str]]]:

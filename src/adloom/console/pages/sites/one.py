@@ -5,6 +5,7 @@ from typing import Final
 from nicegui import ui
 
 from adloom.console.client import Json
+from adloom.console.components.attributes import attributed
 from adloom.console.components.confirm import confirm
 from adloom.console.components.heading import heading
 from adloom.console.navigation import SELLERS
@@ -51,9 +52,8 @@ async def _build(visit: Visit, site: Json, address: str, again: Again) -> None:
         if visit.may_write:
             publisher = f"&publisher={site['publisherId']}" if site["publisherId"] else ""
             ui.button(shared.REMOVE, on_click=ask).props("outline")
-            ui.button(placement_words.NEW, icon="add").props(
-                f'href="{NEW_PLACEMENT}?site={site["id"]}{publisher}" unelevated'
-            )
+            add = ui.button(placement_words.NEW, icon="add").props("unelevated")
+            attributed(add, href=f"{NEW_PLACEMENT}?site={site['id']}{publisher}")
     match part_asked(visit, TABS):
         case "settings":
             thing_settings(visit, site, address, site_fields, again, may_write=visit.may_write)

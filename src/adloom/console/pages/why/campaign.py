@@ -7,6 +7,7 @@ from nicegui import ui
 
 from adloom.console.client import ApiClient, Json, ProblemError
 from adloom.console.components import format as shown
+from adloom.console.components.attributes import attributed
 from adloom.console.components.funnel import Step, funnel
 from adloom.console.components.heading import badge, card, meter
 from adloom.console.components.notice import Kind, empty_state, notice
@@ -92,8 +93,8 @@ def _checks(found: Json) -> None:
     with ui.element("ul").classes("al-checks"):
         for check in found["checks"]:
             icon, colour = ICONS[check["state"]]
-            with ui.element("li").props(f'data-check="{check["name"]}" data-state="{check["state"]}"'):
-                ui.icon(icon).classes(colour).props(f'aria-label="{words.CHECK_STATES[check["state"]]}"')
+            with attributed(ui.element("li"), data_check=check["name"], data_state=check["state"]):
+                attributed(ui.icon(icon).classes(colour), aria_label=words.CHECK_STATES[check["state"]])
                 ui.html(
                     Markup('<span class="strong">{}</span>').format(
                         words.CHECKS.get(check["name"], check["name"])
@@ -157,6 +158,5 @@ async def _placements(api: ApiClient, campaign_id: str) -> None:
                     placement = await api.get(f"/admin/placements/{link['placementId']}")
                 except ProblemError:
                     continue  # Somebody else's: its name is not for everybody.
-                ui.button(placement["label"], icon="person_search").props(
-                    f'outline href="/console/why?placement={placement["slug"]}"'
-                )
+                ask = ui.button(placement["label"], icon="person_search").props("outline")
+                attributed(ask, href=f"/console/why?placement={placement['slug']}")

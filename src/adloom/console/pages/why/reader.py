@@ -9,6 +9,7 @@ from uuid import UUID
 from nicegui import ui
 
 from adloom.console.client import ApiClient, Json, ProblemError
+from adloom.console.components.attributes import attributed
 from adloom.console.components.funnel import funnel
 from adloom.console.components.heading import card, facts
 from adloom.console.components.notice import empty_state, notice
@@ -104,7 +105,7 @@ def _form(query: Mapping[str, str], places: list[Json]) -> None:
         fields["userId"].props["hint"] = words.USER_HINT
         fields["at"].tooltip(words.AT_HINT)
     for name, field in fields.items():
-        field.props(f'outlined dense options-dense data-field="{name}"')
+        attributed(field, data_field=name).props("outlined dense options-dense")
 
     def ask() -> None:
         given = {name: str(field.value).strip() for name, field in fields.items() if field.value}

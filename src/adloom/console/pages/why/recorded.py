@@ -8,6 +8,7 @@ from nicegui import ui
 
 from adloom.console.client import Json, ProblemError
 from adloom.console.components import format as shown
+from adloom.console.components.attributes import attributed
 from adloom.console.components.funnel import funnel
 from adloom.console.components.heading import card
 from adloom.console.components.notice import empty_state, notice
@@ -45,8 +46,9 @@ async def show_recorded(visit: Visit) -> None:
         with ui.element("div").classes("row-of"):
             again = await question_now(visit, auction)
             if again:
-                ui.button(words.ASK_NOW, icon="replay").props(f'outline href="{again}"')
-            ui.button(words.OPEN_AUCTION).props(f'outline href="/console/auctions/{auction_id}"')
+                attributed(ui.button(words.ASK_NOW, icon="replay").props("outline"), href=again)
+            whole = ui.button(words.OPEN_AUCTION).props("outline")
+            attributed(whole, href=f"/console/auctions/{auction['id']}")
     await auction_parts(visit, auction)
 
 

@@ -1,0 +1,18 @@
+"""Attributes of an element that are anybody's words.
+
+A string of `props` is parsed: a quote in a value would end it, and what stands behind it could be a script.
+So only our own constants are written there; `attributed` takes everything else as it is.
+"""
+
+from typing import TypeVar
+
+from nicegui import ui
+
+Element = TypeVar("Element", bound=ui.element)
+
+
+def attributed(element: Element, **values: str) -> Element:
+    """Set attributes, whatever is in their values; `aria_label` is the attribute aria-label."""
+    for name, value in values.items():
+        element.props[name.replace("_", "-")] = value
+    return element
