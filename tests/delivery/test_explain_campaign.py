@@ -190,6 +190,34 @@ async def test_auctions_are_counted_by_how_they_ended(admin: Client, pool: Pool)
     assert check(found, "floor")["passed"] == 3
 
 
+@pytest.mark.parametrize(
+    ("steps", "sentence"),
+    [
+        (
+            ("budget_pending",),
+            "There were auctions in which a delivery process waited for a piece of its budget.",
+        ),
+        (
+            ("budget_pending", "daily_budget"),
+            "There were auctions in which its budgets had nothing left to offer at that moment.",
+        ),
+    ],
+)
+async def test_a_budget_that_was_waited_for_holds_a_campaign_back(
+    admin: Client, pool: Pool, steps: tuple[str, ...], sentence: str
+) -> None:
+    placement = await admin.make_placement(delivery="auction", placementType="feed")
+    it = await a_shown(admin, placement=placement, bidAmount=7)
+    removed = [a_lost_auction(it, outcome=REMOVED, removed=(Removed(step, 1),)) for step in steps]
+    await fold_auctions(pool, a_lost_auction(it), *removed)
+
+    found = await delivery(admin, it.campaign)
+
+    budget = check(found, "budget")
+    assert (budget["state"], budget["passed"], budget["of"]) == ("limits", 1, 1 + len(steps))
+    assert budget["sentence"] == sentence
+
+
 async def test_an_auctioned_campaign_without_a_bid_is_told_so(admin: Client) -> None:
     placement = await admin.make_placement(delivery="auction")
     it = await a_shown(admin, placement=placement)

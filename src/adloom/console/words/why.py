@@ -96,7 +96,7 @@ STEP_NOTES: Final = {
     "targeting": "Targeting rules that do not want this reader.",
     "schedule": "It is not the time of the banner.",
     "caps": "The campaign has had all that its caps allow.",
-    "budget": "A budget, or the pace of a day, leaves nothing for one more offer.",
+    "budget": "A budget, or the pace of a day, leaves nothing for one more offer, or has not been granted yet.",
     "frequency": "The reader has seen the ad often enough.",
     "floor": "The eCPM is under the floor of the placement.",
     "slots": "Banners that come before fill all slots, or a fallback is not needed.",
@@ -104,6 +104,7 @@ STEP_NOTES: Final = {
 }
 REASONS: Final = {
     "not_held": "The budget had nothing to offer at that moment.",
+    "budget_pending": "A delivery process waited for a piece of the campaign's budget, which the worker grants.",
     "caps_and_budgets": "A cap or a budget of the campaign left nothing.",
     "floor": "Its eCPM was under the floor of the placement.",
     "frequency_cap": "The reader had seen the ad as often as its frequency caps allow.",

@@ -17,6 +17,7 @@ from adloom.delivery.explain.campaign import words
 from adloom.delivery.explain.campaign.targeted import wanted_impressions
 from adloom.delivery.explain.campaign.traffic import Traffic
 from adloom.delivery.explain.words import REASONS, Reason, campaign_dates_reason, cap_reason, schedule_reason
+from adloom.delivery.lease_share import PENDING
 from adloom.delivery.rows import AssignmentRow, Delivery, PlacementRow, PlacementRows, Standing
 from adloom.pacing.schedule_window import why_closed
 
@@ -171,7 +172,9 @@ def _budget(known: Known) -> Check:
     lacking = known.lacking
     if lacking is not None and lacking != PACING:
         return _stopped(words.BUDGET, REASONS[lacking])
-    return _limited(words.BUDGET, words.HAS_BUDGET, words.LACKED_BUDGET, known.traffic, BUDGETS)
+    lacked = known.traffic.auctions.removed_by(*BUDGETS)
+    reason = words.LACKED_BUDGET if lacked else words.WAITED_FOR_BUDGET
+    return _limited(words.BUDGET, words.HAS_BUDGET, reason, known.traffic, (*BUDGETS, PENDING))
 
 
 def _pacing(known: Known) -> Check:

@@ -55,6 +55,11 @@ LACKED_BUDGET: Final = Reason(
     "There were auctions in which its budgets had nothing left to offer at that moment.",
     "Raise the budgets of the campaign or of its advertiser.",
 )
+WAITED_FOR_BUDGET: Final = Reason(
+    "budget_pending",
+    "There were auctions in which a delivery process waited for a piece of its budget.",
+    "Nothing is wrong where it is seldom: processes ask by themselves. Where it lasts, see that the worker runs.",
+)
 NO_REQUESTS: Final = Reason(
     "no_requests",
     "Nobody has looked at its placements.",

@@ -1,0 +1,76 @@
+"""The steps of «Why?»: whatever the code can give as a reason, the console and the guide know."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from adloom.brain.messages import Verdict
+from adloom.console.pages.why.steps import AUCTION, DIRECT, STEP_OF, recorded_reason, step_of, steps
+from adloom.console.words import why as words
+from adloom.delivery import caps, lease_share
+from adloom.delivery.auction import removal
+from adloom.delivery.explain.auction.verdict import NO_BID, SEEN_ENOUGH, UNDER_FLOOR
+from adloom.delivery.explain.words import REASONS
+from adloom.delivery.rows import Standing
+from adloom.pacing.schedule_window import Closed
+from adloom.targeting.rules import RuleType
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs/guide/serving.md"
+ROW = re.compile(r"^\| (`[^|]+`) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+NAME = re.compile(r"`([a-z_]+)(?::…)?`")
+# Reasons of who is shown, or would be if others were not.
+NOT_REMOVED = frozenset({"won", "won_as_fallback", "won_as_evergreen", "slots_filled", "fallback_not_needed"})
+
+
+def constants(module: object) -> set[str]:
+    return {value for name, value in vars(module).items() if name.isupper() and isinstance(value, str)}
+
+
+RECORDED = {
+    *constants(removal),
+    *(f"{removal.TARGETING}:{one}" for one in RuleType),
+    *(f"{removal.SCHEDULE}:{one}" for one in Closed),
+    caps.IMPRESSION_CAP,
+    caps.CLICK_CAP,
+    *(lease_share.REASONS.get(one, lease_share.PENDING) for one in Verdict),
+}
+EXPLAINED = {
+    *(REASONS.keys() - NOT_REMOVED),
+    *(one.value for one in Standing if one is not Standing.LIVE),
+    NO_BID.name,
+    SEEN_ENOUGH.name,
+    UNDER_FLOOR.name,
+}
+HEADS = {name.partition(":")[0] for name in RECORDED | EXPLAINED}
+
+
+def test_every_reason_has_a_step_of_the_funnel() -> None:
+    assert STEP_OF.keys() == HEADS
+    assert set(STEP_OF.values()) <= {*AUCTION, *DIRECT}
+
+
+def test_every_reason_on_record_has_a_sentence() -> None:
+    untold = [name for name in sorted(RECORDED) if recorded_reason(name, "removed") == words.UNTOLD]
+
+    assert untold == []
+
+
+def test_a_budget_that_is_not_granted_yet_is_a_matter_of_budget() -> None:
+    found = steps({"budget_pending": 3}, lost=0, won=1, is_auction=True)
+
+    left = {step.label: step.left for step in found}
+    assert (left[words.STEPS["status"]], left[words.STEPS["budget"]]) == (4, 1)
+
+
+@pytest.mark.parametrize("name", ["targeting:country", "targeting"])
+def test_a_part_of_a_step_belongs_to_it(name: str) -> None:
+    assert step_of(name) == "targeting"
+
+
+def test_the_guide_has_every_reason_with_what_to_do_about_it() -> None:
+    section = GUIDE.read_text().partition("## Why this one?")[2]
+
+    named = [name for row in ROW.finditer(section) for name in NAME.findall(row[1])]
+
+    assert sorted(named) == sorted(HEADS)
