@@ -1,5 +1,7 @@
 """«Why?» over HTTP: for a reader, for an auction that was held, and for a campaign that does not deliver."""
 
+import html
+import re
 from collections.abc import AsyncGenerator
 from uuid import UUID, uuid4
 
@@ -121,3 +123,38 @@ async def test_an_advertiser_asks_about_its_own_campaign(console: ControlPlane, 
 
         assert "The campaign is still a draft." in (await bob.get(f"/console/why?campaign={own['id']}")).text
         assert "There is no campaign" in (await bob.get(f"/console/why?campaign={foreign['id']}")).text
+
+
+async def test_an_advertiser_who_lost_reads_that_somebody_else_has_won(
+    console: ControlPlane, api: Client, pool: Pool
+) -> None:
+    advertiser = await api.make_advertiser()
+    campaign = await api.make_campaign(name="Spring", advertiserId=advertiser["id"])
+    banner = await api.make_banner(title="Tulips", advertiserId=advertiser["id"])
+    others = b"".join(a_bid(campaign=CampaignId(uuid4()), outcome=LOST) for _ in range(13))
+    own = a_bid(
+        banner=BannerId(UUID(banner["id"])), campaign=CampaignId(UUID(campaign["id"])), ecpm=1, outcome=LOST
+    )
+    lost = an_auction(
+        uuid4(),
+        winner=a_win(campaign_id=CampaignId(uuid4())),
+        bids=a_bid(campaign=CampaignId(uuid4())) + others + own,
+        bid_count=15,
+        removed=(),
+    )
+    unsold = an_auction(uuid4(), winner=None, bids=own, bid_count=1, removed=())
+    await fold_auctions(pool, lost, unsold)
+    await make_person(console, "bob@example.com", Role.ADVERTISER, account_id=UUID(advertiser["id"]))
+
+    async with Visitor(console) as bob:
+        await bob.log_in("bob@example.com")
+        page = (await bob.get(f"/console/auctions/{lost.auction_id}")).text
+        of_nobody = (await bob.get(f"/console/auctions/{unsold.auction_id}")).text
+
+    assert [winner_in(page), winner_in(of_nobody)] == ["somebody else", "nobody"]
+    assert '"type":"category","data":["Tulips"]' in page
+
+
+def winner_in(page: str) -> str | None:
+    found = re.search(r"<dt>Winner</dt><dd><[^>]*>([^<]*)<", html.unescape(page))
+    return found and found[1]

@@ -1,5 +1,7 @@
 """One auction in full: what it came to, every candidate and step, and what each would have had to bid."""
 
+from collections.abc import Sequence
+
 from markupsafe import Markup
 from nicegui import ui
 
@@ -15,7 +17,7 @@ from adloom.console.pages.auctions.list import ADDRESS, AUCTIONS
 from adloom.console.pages.why.candidates import amount
 from adloom.console.pages.why.recorded import auction_parts, question_now
 from adloom.console.words import auctions as words
-from adloom.console.words import why
+from adloom.console.words import shell, why
 
 CHARTED_MAX = 12
 CPC = "cpc"
@@ -33,12 +35,15 @@ async def auction(visit: Visit) -> None:
             attributed(ui.button(why.ASK_NOW, icon="replay").props("outline"), href=again)
         asked = ui.button(words.WHY, icon="help_outline").props("outline")
         attributed(asked, href=f"/console/why?auction={found['id']}")
-    banners = await names_of(visit.api, "banner", [one["adId"] for one in found["bids"][:CHARTED_MAX]])
+    # An account knows what its own bids are worth: they may be far behind those of others.
+    charted = [bid for bid in found["bids"] if bid["ecpm"] is not None][:CHARTED_MAX]
+    named = [found["winningAdId"], *(bid["adId"] for bid in charted)]
+    banners = await names_of(visit.api, "banner", named)
     with ui.element("div").classes("grid-of two"):
         with card(words.SUMMARY):
             await _facts(visit, found, banners)
         with card(words.ECPM_BY_BID):
-            _chart(found, banners)
+            _chart(found, charted, banners)
     await auction_parts(visit, found)
 
 
@@ -47,14 +52,17 @@ async def _facts(visit: Visit, found: Json, banners: dict[str, str]) -> None:
     placements = await names_of(visit.api, "placement", [found["placementId"]])
     won_by_click = any(bid["outcome"] == "won" and bid["bidType"] == CPC for bid in found["bids"])
     unit = words.PER_CLICK if won_by_click else words.PER_THOUSAND
+    # Who it was may be hidden; that somebody has won is not.
+    is_won = any(bid["outcome"] == "won" for bid in found["bids"])
+    nobody = words.SOMEBODY_ELSE if is_won else words.NOBODY
     pairs: list[tuple[str, str | Markup]] = [
-        (words.FACT_WINNER, _link("banners", found["winningAdId"], banners)),
-        (words.FACT_CAMPAIGN, _link("campaigns", found["winningCampaignId"], campaigns)),
+        (words.FACT_WINNER, _link("banners", found["winningAdId"], banners, nobody)),
+        (words.FACT_CAMPAIGN, _link("campaigns", found["winningCampaignId"], campaigns, nobody)),
         (words.FACT_PRICE, amount(found["finalPrice"], places=4)),
         (words.FACT_ECPM, amount(found["winningeCPM"], places=4)),
         (words.FACT_CHARGE, words.CHARGE_NOTE.format(charge=amount(found["charge"], places=4), unit=unit)),
         (words.FACT_FLOOR, amount(found["floorCpm"], places=4)),
-        (words.FACT_PLACEMENT, _link("placements", found["placementId"], placements)),
+        (words.FACT_PLACEMENT, _link("placements", found["placementId"], placements, shell.NONE)),
         (words.FACT_TYPE, found["placementType"]),
         (words.FACT_SCORING, words.FACT_SCORING_VERSION.format(name=found["scoring"], version=found["scoringVersion"])),
         (words.FACT_USER, Markup('<span class="mono">{}</span>').format(found["userId"]) if found["userId"] else words.ERASED),
@@ -70,16 +78,15 @@ def _reader(context: Json) -> str:
     return ", ".join([*known, *(text for name, text in flags.items() if context.get(name) == "true")])
 
 
-def _link(noun: str, thing_id: str | None, names: dict[str, str]) -> Markup:
+def _link(noun: str, thing_id: str | None, names: dict[str, str], instead: str) -> Markup:
     if thing_id is None:
-        return Markup('<span class="quiet">{}</span>').format(words.NOBODY)
+        return Markup('<span class="quiet">{}</span>').format(instead)
     return Markup('<a href="/console/{}/{}">{}</a>').format(
         noun, thing_id, names.get(thing_id, short(thing_id))
     )
 
 
-def _chart(found: Json, banners: dict[str, str]) -> None:
-    bids = [bid for bid in found["bids"] if bid["ecpm"] is not None][:CHARTED_MAX]
+def _chart(found: Json, bids: Sequence[Json], banners: dict[str, str]) -> None:
     labels = [banners.get(bid["adId"] or "", why.SOMEBODY) for bid in bids]
     series = [Series(name=words.ECPM_SHORT, values=[bid["ecpm"] for bid in bids], kind="bar", colour=2)]
     for name, value, colour in (
