@@ -5,8 +5,9 @@ from uuid import UUID
 import pytest
 
 from adloom.core.actor import Role
-from tests.support.builders import Json
+from tests.support.builders import NOBODY, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
+from tests.support.documents import Importer, a_large_market
 
 
 async def an_ad(admin: Client, placement: Json, **campaign_fields: object) -> tuple[Json, Json]:
@@ -101,3 +102,31 @@ async def test_what_an_advertiser_has_blocked_does_not_get_its_ads(admin: Client
 
     await admin.patch(f"/admin/sites/{site['id']}", json={"domain": "friend.example.com"})
     assert (await admin.get(path)).json()["winner"] == banner["id"]
+
+
+async def test_all_who_are_removed_are_counted_by_step(admin: Client) -> None:
+    placement = await admin.make_placement()
+    campaign, _ = await an_ad(admin, placement)
+    await an_ad(admin, placement)
+    await admin.make_rule(campaign, ruleType="country", operator="in", value=["DE"])
+
+    answer = (await admin.get(f"/banners/explain/{placement['slug']}", params={"country": "FR"})).json()
+
+    assert answer["removed"] == {"targeting:country": 1}
+
+
+async def test_of_a_large_market_all_are_counted_although_not_all_are_sent(
+    admin: Client, control: ControlPlane
+) -> None:
+    await Importer(admin).imported(a_large_market(1_050))
+    body = {"userId": str(NOBODY), "placement": "hero"}
+
+    answer = (await admin.post("/api/v1/ads/explain", json=body)).json()
+    async with control.acting_as(Role.ADVERTISER) as stranger:
+        of_others = (await stranger.post("/api/v1/ads/explain", json=body)).json()
+
+    outcomes = [one["outcome"] for one in answer["candidates"]]
+    assert (len(outcomes), outcomes[:3]) == (1_000, ["won", "lost", "removed"])
+    assert (answer["candidateCount"], answer["removed"]) == (1_050, {"campaign_paused": 1_048})
+    # Who takes no part is nobody else's business, nor is how many they are.
+    assert (of_others["candidateCount"], of_others["removed"]) == (2, {})

@@ -8,6 +8,7 @@ from tests.support.builders import Json
 from tests.support.control import Client, problem
 
 PLACEMENT: Json = {"slug": "hero", "label": "Hero", "layoutType": "full_slider"}
+MARKET_ACTIVE = 2
 BANNER: Json = {"title": "Tea", "primaryImageUrl": "https://cdn.example.com/tea.png"}
 
 
@@ -21,6 +22,25 @@ def a_document(**lists: Any) -> Json:
         "assignments": [{"campaignId": "c", "placementId": "p", "bannerId": "b", "weight": 5}],
         "targetingRules": [{"campaignId": "c", "ruleType": "country", "operator": "in", "value": ["in"]}],
         **lists,
+    }
+
+
+def a_large_market(size: int) -> Json:
+    """An auctioned placement with an active campaign of two banners, and a paused one with all others."""
+    banners = [f"b{number}" for number in range(size)]
+    owners = ["active" if number < MARKET_ACTIVE else "paused" for number in range(size)]
+    return {
+        "placements": [{"key": "p", **PLACEMENT, "delivery": "auction"}],
+        "banners": [{"key": key, **BANNER} for key in banners],
+        "campaigns": [
+            {"key": status, "name": status, "status": status, "bidAmount": 5}
+            for status in ("active", "paused")
+        ],
+        "links": [{"campaignId": status, "placementId": "hero"} for status in ("active", "paused")],
+        "assignments": [
+            {"campaignId": owner, "placementId": "p", "bannerId": key}
+            for owner, key in zip(owners, banners, strict=True)
+        ],
     }
 
 

@@ -1,5 +1,6 @@
 """The explanation of a placement over HTTP, on the control plane."""
 
+from collections import Counter
 from typing import Annotated
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -29,6 +30,11 @@ AskedMoment = Annotated[
 ]
 
 _contexts = ContextReader()
+
+
+RemovedCounts = Annotated[
+    dict[str, int], Field(description="How many were removed, by the step that did it.")
+]
 
 
 class ExplainedContext(Answer):
@@ -64,6 +70,7 @@ class Explanation(Answer):
     candidates: list[ExplainedCandidate]
     winner: Annotated[UUID | None, Field(description="Who fills the first slot, where you may know it.")]
     winners: list[UUID]
+    removed: RemovedCounts
     context: ExplainedContext
 
 
@@ -135,6 +142,7 @@ def _explanation(verdicts: list[Verdict], context: Context) -> Explanation:
         ],
         winner=winners[0] if winners else None,
         winners=winners,
+        removed=Counter(one.removed_by for one in verdicts if one.removed_by is not None),
         context=ExplainedContext(
             **{name: getattr(context, name) for name in context.__struct_fields__}, hash=context_hash(context)
         ),

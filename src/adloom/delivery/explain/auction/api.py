@@ -1,6 +1,7 @@
 """The explanation of an auction over HTTP, on the control plane."""
 
 import asyncio
+from collections import Counter
 from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, cast
@@ -21,7 +22,7 @@ from adloom.core.money import Micros, decimal_from_micros
 from adloom.delivery.auction.frequency import Capped
 from adloom.delivery.auction.request import CONTEXT_KEYS_MAX, DEFAULT_TYPE, Reader, reader_of
 from adloom.delivery.context import ContextReader
-from adloom.delivery.explain.api import AskedMoment, as_reader
+from adloom.delivery.explain.api import AskedMoment, RemovedCounts, as_reader
 from adloom.delivery.explain.auction.store import MarketRows, read
 from adloom.delivery.explain.auction.verdict import Explained, Facts, Judged, explained
 from adloom.delivery.explain.verdict import Outcome
@@ -85,6 +86,7 @@ class ExplainedAuction(Answer):
 
     candidates: Annotated[list[ExplainedBid], Field(description="At most 1,000, those who took part first.")]
     candidate_count: int
+    removed: RemovedCounts
     winner: Annotated[UUID | None, Field(description=NOT_YOURS)]
     final_price: Annotated[AmountShown | None, Field(description=f"Per thousand impressions. {NOT_YOURS}")]
     charge: Annotated[
@@ -211,6 +213,7 @@ def _shown(found: Explained, account_id: UUID | None) -> ExplainedAuction:
             for one in shown[:CANDIDATES_MAX]
         ],
         candidate_count=len(shown),
+        removed=Counter(one.reason.name for one in shown if one.outcome is Outcome.REMOVED),
         winner=winner.row.banner_id if is_shown and winner is not None else None,
         final_price=_amount(found.result.final) if is_shown else None,
         charge=_amount(found.result.charge) if is_shown else None,
