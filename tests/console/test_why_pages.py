@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from adloom.console.words import why as words
 from adloom.core.actor import Role
 from adloom.core.ids import BannerId, CampaignId
 from adloom.ledger.auction_bids import LOST
@@ -16,6 +17,7 @@ from tests.ledger.builders import a_bid, a_win, an_auction
 from tests.support.auctions import fold_auctions
 from tests.support.builders import Json
 from tests.support.control import Client, ControlPlane
+from tests.support.documents import Importer, a_large_market
 
 
 @pytest.fixture
@@ -63,6 +65,19 @@ async def test_an_auction_is_explained_for_the_moment_of_the_address(ann: Visito
     assert "«Banner of Over soon» would win, and pay 8.01" in now.text
     assert "«Banner of Spring» would win" in later.text
     assert "The campaign was over at 2026-11-20 00:00:00 UTC." in later.text
+
+
+async def test_the_funnel_counts_those_too_who_are_not_sent(ann: Visitor, api: Client) -> None:
+    await Importer(api).imported(a_large_market(1_050))
+
+    page = html.unescape((await ann.get("/console/why?placement=hero")).text)
+
+    left = dict(re.findall(r'class=\\"name\\">([^<]*)</span>.*?class=\\"num\\">([^<]*)<', page))
+    assert [left[words.STEP_ALL], left[words.STEPS["status"]], left[words.STEPS["won"]]] == [
+        "1,050",
+        "2",
+        "1",
+    ]
 
 
 async def test_what_makes_no_sense_is_said_in_the_words_of_the_api(ann: Visitor, api: Client) -> None:

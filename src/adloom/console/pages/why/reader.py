@@ -10,13 +10,13 @@ from nicegui import ui
 
 from adloom.console.client import ApiClient, Json, ProblemError
 from adloom.console.components.attributes import attributed
-from adloom.console.components.funnel import funnel
+from adloom.console.components.funnel import Step, funnel
 from adloom.console.components.heading import card, facts
 from adloom.console.components.notice import empty_state, notice
 from adloom.console.components.toast import say_good
 from adloom.console.page import Visit
 from adloom.console.pages.why.candidates import amount, candidate_table
-from adloom.console.pages.why.steps import removals, steps
+from adloom.console.pages.why.steps import steps
 from adloom.console.words import shell
 from adloom.console.words import why as words
 from adloom.console.words.countries import COUNTRIES, LANGUAGES
@@ -146,15 +146,10 @@ async def _answer(
         else:
             _say_who_is_shown(won)
         title = words.FUNNEL_AUCTION if is_auction else words.FUNNEL
-        lost = sum(one["outcome"] == "lost" for one in candidates)
         with card(title):
-            funnel(
-                steps(removals(candidates), lost=lost, won=len(won), is_auction=is_auction), description=title
-            )
+            funnel(_funnel(answer, won=len(won), is_auction=is_auction), description=title)
     with below:
-        with card(
-            words.CANDIDATES, note=f"{answer.get('candidateCount', len(candidates)):,}", classes="flush"
-        ):
+        with card(words.CANDIDATES, note=f"{_count(answer):,}", classes="flush"):
             await candidate_table(
                 visit.api,
                 candidates,
@@ -165,6 +160,17 @@ async def _answer(
             with card(words.CONTEXT):
                 context = answer["context"]
                 facts([(label, _seen(name, context[name])) for name, label in words.CONTEXT_NAMES.items()])
+
+
+def _funnel(answer: Json, *, won: int, is_auction: bool) -> list[Step]:
+    """Count everybody: of a large market not all candidates are sent, but all are counted."""
+    removed: Mapping[str, int] = answer["removed"]
+    lost = _count(answer) - sum(removed.values()) - won
+    return steps(removed, lost=lost, won=won, is_auction=is_auction)
+
+
+def _count(answer: Json) -> int:
+    return answer.get("candidateCount", len(answer["candidates"]))
 
 
 async def _direct(visit: Visit, slug: str, given: Mapping[str, str], at: str | None) -> Json:

@@ -1,7 +1,7 @@
 """The steps that candidates are removed by, in their order, and where each can be changed. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from adloom.console.components.funnel import Step
@@ -71,11 +71,6 @@ def steps(removed: Mapping[str, int], *, lost: int, won: int, is_auction: bool) 
         kind = "good" if name == order[-1] and left else ""
         found.append(Step(label=words.STEPS[name], left=left, note=words.STEP_NOTES[name], kind=kind))
     return found
-
-
-def removals(candidates: Iterable[Mapping[str, str | None]]) -> Counter[str]:
-    """Count candidates by what removed them."""
-    return Counter(one.get("removedBy") or STATUS for one in candidates if one["outcome"] == "removed")
 
 
 def place_to_change(removed_by: str | None, outcome: str, *, is_auction: bool) -> str | None:
