@@ -1,6 +1,6 @@
 import pytest
 
-from adloom.console.components.chart import share_top
+from adloom.console.components.chart import has_lone_point, share_top
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,19 @@ def test_an_axis_of_shares_ends_at_the_whole_where_they_come_near_it_or_there_ar
     shares: list[float | None], top: int | None
 ) -> None:
     assert share_top(shares) == top
+
+
+@pytest.mark.parametrize(
+    ("values", "is_lone"),
+    [
+        ([], False),
+        ([1.0], True),
+        ([1.0, 2.0], False),
+        ([None, 0.0, None], True),
+        ([1.0, 2.0, None, 3.0], True),
+        ([None, 1.0, 2.0, None], False),
+        ([None, None], False),
+    ],
+)
+def test_a_point_that_no_line_leads_to_is_drawn(values: list[float | None], is_lone: bool) -> None:  # noqa: FBT001 - a case
+    assert has_lone_point(values) is is_lone

@@ -1,6 +1,9 @@
 """Budgets, auctions, reports and jobs over HTTP: each shows what the API knows, to whom it may be shown."""
 
+import json
+import re
 from collections.abc import AsyncGenerator
+from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
@@ -115,6 +118,25 @@ async def test_auctions_are_listed_with_their_prices(ann: Visitor, pool: Pool) -
     assert "Price against eCPM" in page.text
     assert "7.01" in page.text
     assert "100.0%" in page.text
+
+
+@pytest.mark.parametrize(
+    ("hours", "first"), [("1", "11-15 11:00"), ("24", "11-14 12:00"), ("168", "11-08 12:00")]
+)
+async def test_auctions_by_hour_are_those_of_the_whole_period(
+    ann: Visitor, pool: Pool, hours: str, first: str
+) -> None:
+    held = [an_auction(uuid4(), held_at=NOON - timedelta(hours=ago)) for ago in (0, 0, 1, 100)]
+    await fold_auctions(pool, *held)
+
+    page = (await ann.get(f"/console/auctions?hours={hours}")).text
+
+    labels, counts = (
+        json.loads(found) for found in re.findall(r'"(?:category|bar)","data":(\[[^]]*])', page)
+    )
+    assert (labels[0], labels[-1], len(labels)) == (first, "11-15 12:00", int(hours) + 1)
+    assert counts[-2:] == [1, 2]
+    assert sum(counts) == (4 if hours == "168" else 3)
 
 
 async def test_a_report_is_by_any_dimensions_of_its_address(ann: Visitor, api: Client, pool: Pool) -> None:

@@ -119,8 +119,8 @@ def _series(series: Series, index: int) -> dict[str, Any]:
         "data": list(series.values),
         "yAxisIndex": series.axis,
         "stack": f"stack-{series.axis}" if series.is_stacked else None,
-        # A line of one point would not be seen.
-        "showSymbol": sum(value is not None for value in series.values) == 1,
+        # A point without a neighbour is no line, and would not be seen.
+        "showSymbol": has_lone_point(series.values),
         "symbolSize": 6,
         "barMaxWidth": 28,
         "itemStyle": {
@@ -131,6 +131,15 @@ def _series(series: Series, index: int) -> dict[str, Any]:
         "areaStyle": {":color": f"adloom.wash('{colour}', 0.12)"} if series.has_area else None,
         "tooltip": {":valueFormatter": f"(value) => value == null ? '' : adloom.{series.unit}(value)"},
     }
+
+
+def has_lone_point(values: Sequence[float | None]) -> bool:
+    """Tell whether one of the values has nothing on either side that a line could lead to."""
+    known = [False, *(value is not None for value in values), False]
+    return any(
+        is_known and not before and not after
+        for before, is_known, after in zip(known, known[1:], known[2:], strict=False)
+    )
 
 
 def _top(series: Sequence[Series], axis: int) -> int | None:

@@ -1,7 +1,7 @@
 """The auctions: what they come to, price against eCPM, and the last ones, live."""
 
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
 
@@ -34,7 +34,7 @@ PICTURE_SECONDS: Final = 10.0
 POINTS_PAGES: Final = 3
 POINTS_A_PAGE: Final = 100
 PARTS_MAX: Final = 8
-HOURS_MAX: Final = 48
+HOUR: Final = timedelta(hours=1)
 
 
 class Market:
@@ -50,8 +50,14 @@ class Market:
     @property
     def query(self) -> dict[str, object]:
         """What the API is asked."""
-        since = self._visit.now - timedelta(hours=int(self.hours))
+        since = self._visit.now - int(self.hours) * HOUR
         return {"startDate": f"{since:%Y-%m-%dT%H:%M:%SZ}", "placementType": self.type}
+
+    @property
+    def every_hour(self) -> list[datetime]:
+        """The hours of the period, whether or not something was auctioned in them."""
+        last = self._visit.now.replace(minute=0, second=0, microsecond=0)
+        return [last - number * HOUR for number in range(int(self.hours), -1, -1)]
 
     def address(self, **changes: str | None) -> str:
         """Make the address of this question with some changes."""
@@ -213,10 +219,13 @@ def _rate(part: Json) -> tuple[float, str]:
 
 
 async def _by_hour(market: Market) -> tuple[list[str], list[Series]]:
-    parts = (await market.read("/statistics/breakdown", groupBy="hour"))["items"][:HOURS_MAX][::-1]
-    labels = [f"{part['hour'][5:10]} {part['hour'][11:16]}" for part in parts]
-    rates = [part["averageWinRate"] / 100 for part in parts]
+    answer = await market.read("/statistics/breakdown", groupBy="hour")
+    found = {shown.moment(part["hour"]): part for part in answer["items"]}
+    parts = [found.get(hour) for hour in market.every_hour]
+    labels = [f"{hour:%m-%d %H:%M}" for hour in market.every_hour]
+    held = [part["totalAuctions"] if part else 0 for part in parts]
+    rates = [part["averageWinRate"] / 100 if part else None for part in parts]
     return labels, [
-        Series(name=words.HELD, values=[part["totalAuctions"] for part in parts], kind="bar", colour=2),
+        Series(name=words.HELD, values=held, kind="bar", colour=2),
         Series(name=words.WIN_RATE_SHORT, values=rates, unit="percent", axis=1, colour=1),
     ]
