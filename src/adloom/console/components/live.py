@@ -1,14 +1,28 @@
-"""Reading something again and again, as long as somebody looks at it."""
+"""What goes on while somebody looks at a page."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Final
 
 from nicegui import ui
 
+# So many times as long as a refresh took it rests: open pages do not keep counting what is slow to count.
+REST: Final = 10
+
 
 def live(seconds: float, refresh: Callable[[], Awaitable[object]]) -> None:
-    """Refresh every so often; a page in a tab that nobody sees asks for nothing."""
-    timer = ui.timer(seconds, refresh, immediate=False)
+    """Refresh every so often, more seldom where it takes long; a page in a tab that nobody sees asks for nothing."""
+
+    async def refreshed() -> None:
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        try:
+            await refresh()
+        finally:
+            # From one beginning to the next.
+            timer.interval = max(seconds, (1 + REST) * (clock() - began))
+
+    timer = ui.timer(seconds, refreshed, immediate=False)
 
     def heard(event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
         timer.active = bool(event.args)

@@ -100,7 +100,7 @@ async def auctions(visit: Visit) -> None:
             "gavel", words.EMPTY, words.EMPTY_NOTE, action=words.TO_PLACEMENTS, href="/console/placements"
         )
         return
-    await _tiles(market, is_own=visit.role is Role.ADVERTISER)
+    _tiles(market, total, is_own=visit.role is Role.ADVERTISER)
     await _pictures(market)
     with ui.element("div").classes("row-of apart"):
         ui.html(f"<h2>{words.LIVE}</h2>", sanitize=False)
@@ -145,7 +145,7 @@ async def _controls(market: Market) -> None:
         )
 
 
-async def _tiles(market: Market, *, is_own: bool) -> None:
+def _tiles(market: Market, total: Json, *, is_own: bool) -> None:
     with ui.element("div").classes("grid-of tiles"):
         labels = (
             words.HELD,
@@ -155,8 +155,7 @@ async def _tiles(market: Market, *, is_own: bool) -> None:
         )
         tiles = [Tile(label) for label in labels]
 
-    async def tell() -> None:
-        total = await market.read("/statistics")
+    def tell(total: Json) -> None:
         count = total["totalAuctions"]
         tiles[0].update(shown.count(count))
         tiles[1].update(shown.percent(total["averageWinRate"] / 100, places=1))
@@ -164,8 +163,11 @@ async def _tiles(market: Market, *, is_own: bool) -> None:
         each = f"{total['totalBidsPlaced'] / count:.1f}" if count else "0"
         tiles[3].update(shown.count(total["totalBidsPlaced"]), note=words.BIDS_NOTE.format(number=each))
 
-    await tell()
-    live(REFRESH_SECONDS, tell)
+    async def refresh() -> None:
+        tell(await market.read("/statistics"))
+
+    tell(total)
+    live(REFRESH_SECONDS, refresh)
 
 
 async def _pictures(market: Market) -> None:

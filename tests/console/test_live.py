@@ -1,0 +1,60 @@
+"""Pages that refresh by themselves leave the database alone for longer the longer it has worked for them."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from inspect import isawaitable
+
+import pytest
+from nicegui import Client, ui
+from nicegui.page import page
+
+from adloom.console.components.live import live
+
+SLOW_SECONDS = 0.05
+RESTED_SECONDS = 10 * SLOW_SECONDS
+
+
+async def quick() -> None:
+    return
+
+
+async def slow() -> None:
+    await asyncio.sleep(SLOW_SECONDS)
+
+
+async def failing() -> None:
+    await slow()
+    raise TimeoutError
+
+
+@pytest.fixture
+async def client() -> AsyncGenerator[Client]:
+    """A page that nobody has opened: its timers run when a test says so."""
+    client = Client(page("/live"))
+    yield client
+    client.delete()
+
+
+async def interval_after(client: Client, seconds: float, refresh: Callable[[], Awaitable[None]]) -> float:
+    """Refresh once, and tell how far from there the next one begins."""
+    with client:
+        live(seconds, refresh)
+    [timer] = [one for one in client.elements.values() if isinstance(one, ui.timer)]
+    assert timer.callback is not None
+    begun = timer.callback()
+    assert isawaitable(begun)
+    with contextlib.suppress(TimeoutError):
+        await begun
+    return timer.interval
+
+
+async def test_what_is_quick_is_refreshed_as_often_as_was_asked(client: Client) -> None:
+    assert await interval_after(client, 2.0, quick) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("refresh", [slow, failing])
+async def test_what_is_slow_rests_for_a_multiple_of_what_it_took(
+    client: Client, refresh: Callable[[], Awaitable[None]]
+) -> None:
+    assert await interval_after(client, 0.01, refresh) >= SLOW_SECONDS + RESTED_SECONDS
