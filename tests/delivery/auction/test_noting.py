@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from adloom.auction.bid import BidType
-from adloom.auction.model import LEARNED
+from adloom.auction.learned import LEARNED
 from adloom.auction.score import HEURISTIC
 from adloom.core.ids import BannerId
 from adloom.core.money import Micros
