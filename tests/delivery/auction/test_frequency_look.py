@@ -129,23 +129,77 @@ async def test_nobody_is_left_when_all_were_seen_often_enough() -> None:
     counter.counts.shown[USER] = [seen(1, 2)]
 
     assert await counter.served_later() is None
-    assert counter.routes.unfilled == {"nobody": 0, "frequency_cap": 1, "not_held": 0}
+    assert counter.routes.unfilled == {
+        "nobody": 0,
+        "frequency_cap": 1,
+        "frequency_unknown": 0,
+        "not_held": 0,
+    }
 
 
-async def test_who_stands_in_for_a_winner_is_nobody_of_whom_nothing_is_known() -> None:
+async def test_who_stands_in_for_a_winner_is_looked_up_where_nobody_was_yet() -> None:
     limited = [a_row(1, "10.00", is_limited=True), a_row(2, "9.00", is_limited=True)]
     counter = Counter(*limited, capped(3, "8.00"), a_row(4, "1.00"))
     counter.counts.shown[USER] = [seen(3, 2)]
     counter.grant(100_000)
     counter.clock.advance(timedelta(hours=2))  # Both leases end, and nobody has said so yet.
 
-    ad = counter.served()
+    ad = await counter.served_later()
 
     assert ad is not None
     assert ad["adId"] == name_of(4)
 
 
-async def test_nor_is_who_was_not_asked_about() -> None:
+@pytest.mark.parametrize("sample_rate", [0.0, 1.0])
+async def test_nor_does_a_second_bid_get_lost_with_a_winner_who_cannot_be_held(sample_rate: float) -> None:
+    rows = a_row(1, "10.00", is_limited=True), a_row(2, "9.50"), capped(3, "9.00")
+    counter = Counter(*rows, sample_rate=sample_rate)
+    counter.grant(100_000)
+    counter.clock.advance(timedelta(hours=2))
+
+    ad = await counter.served_later()
+
+    assert ad is not None
+    assert (ad["adId"], ad["finalPrice"]) == (name_of(2), 9.01)
+    assert counter.counts.asked == [[USER]]
+    [entry] = counter.entries()
+    if isinstance(entry, Auctioned):
+        assert (entry.bid_count, entry.removed) == (2, (Removed("budget_pending", 1),))
+
+
+@pytest.mark.parametrize(("when_away", "price"), [(Capped.WITHHOLD, 1.01), (Capped.OFFER, 8.01)])
+async def test_who_was_looked_up_stands_in_and_of_others_the_operator_has_decided(
+    when_away: Capped, price: float
+) -> None:
+    rows = capped(1, "10.00", is_limited=True), capped(2, "9.00"), capped(3, "8.00"), a_row(4, "1.00")
+    counter = Counter(*rows, sample_rate=0.0, when_away=when_away)
+    counter.grant(100_000)
+    counter.clock.advance(timedelta(hours=2))
+
+    ad = await counter.served_later()
+
+    assert counter.counts.banners == [(name_of(1), name_of(2))]
+    assert ad is not None
+    assert (ad["adId"], ad["finalPrice"]) == (name_of(2), price)
+    look = counter.frequency
+    is_offered = when_away is Capped.OFFER
+    assert (look.offered_unknown, look.withheld_unknown) == (is_offered, not is_offered)
+
+
+async def test_of_who_would_be_third_nobody_has_to_decide() -> None:
+    rows = capped(1, "10.00", is_limited=True), a_row(2, "9.00"), a_row(3, "8.00"), capped(4, "7.00")
+    counter = Counter(*rows, sample_rate=0.0)
+    counter.grant(100_000)
+    counter.clock.advance(timedelta(hours=2))
+
+    ad = await counter.served_later()
+
+    assert ad is not None
+    assert (ad["adId"], ad["finalPrice"]) == (name_of(2), 8.01)
+    assert counter.frequency.withheld_unknown == 0
+
+
+async def test_who_was_not_asked_about_stands_back() -> None:
     limited = [capped(1, "10.00", is_limited=True), capped(2, "9.00", is_limited=True)]
     counter = Counter(*limited, capped(3, "8.00"), a_row(4, "1.00"), sample_rate=0.0)
     counter.counts.shown[USER] = [seen(3, 2)]
@@ -183,6 +237,54 @@ async def test_who_comes_first_meanwhile_is_not_offered_to_who_was_not_asked_abo
     assert counter.counts.banners == [(name_of(1), name_of(2))]
     assert ad is not None
     assert ad["adId"] == name_of(4)
+
+
+@pytest.mark.parametrize(("when_away", "price"), [(Capped.WITHHOLD, 1.01), (Capped.OFFER, 8.01)])
+async def test_who_was_asked_about_is_offered_whoever_else_comes_or_goes(
+    when_away: Capped, price: float
+) -> None:
+    rows = a_row(1, "10.00"), capped(2, "9.00"), capped(3, "8.00"), a_row(4, "1.00")
+    counter = Counter(*rows, sample_rate=0.0, when_away=when_away)
+
+    later = counter.ask()
+    counter.shelves.change({1: "budget"})
+    assert isinstance(later, Later)
+    ad = ad_in(await later)
+
+    assert counter.counts.banners == [(name_of(2),)]
+    assert ad is not None
+    assert (ad["adId"], ad["finalPrice"]) == (name_of(2), price)
+    look = counter.frequency
+    is_offered = when_away is Capped.OFFER
+    assert (look.offered_unknown, look.withheld_unknown) == (is_offered, not is_offered)
+
+
+async def test_what_is_not_known_is_not_called_a_cap() -> None:
+    counter = Counter(capped(1, "3.00"), capped(2, "2.00"))
+    counter.counts.is_away = True
+
+    assert await counter.served_later() is None
+
+    assert counter.routes.unfilled == {
+        "nobody": 0,
+        "frequency_cap": 0,
+        "frequency_unknown": 1,
+        "not_held": 0,
+    }
+    [auction] = counter.entries()
+    assert isinstance(auction, Auctioned)
+    assert auction.removed == (Removed("frequency_unknown", 2),)
+
+
+async def test_nor_is_it_in_a_large_market() -> None:
+    counter = Counter(*[capped(number, "2.00") for number in range(1, 301)])
+    counter.counts.is_away = True
+
+    assert await counter.served_later() is None
+
+    [auction] = counter.entries()
+    assert isinstance(auction, Auctioned)
+    assert auction.removed == (Removed("frequency_unknown", 300),)
 
 
 async def test_who_was_looked_up_together_is_worked_out_and_then_told_and_nobody_holds_up_others() -> None:

@@ -108,6 +108,7 @@ REASONS: Final = {
     "caps_and_budgets": "A cap or a budget of the campaign left nothing.",
     "floor": "Its eCPM was under the floor of the placement.",
     "frequency_cap": "The reader had seen the ad as often as its frequency caps allow.",
+    "frequency_unknown": "It was not known how often the reader had seen the ad, which has a frequency cap.",
     "pacing": "The campaign spreads its daily budget over the day, and was ahead of it.",
     "daily_budget": "The daily budget of the campaign was used up.",
     "total_budget": "The total budget of the campaign was used up.",

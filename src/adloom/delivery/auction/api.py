@@ -18,6 +18,7 @@ from adloom.delivery.auction.decided import Auction
 from adloom.delivery.auction.encode import AdEncoder
 from adloom.delivery.auction.frequency import NOTHING_KNOWN, FrequencyLook, Seen
 from adloom.delivery.auction.record import AuctionRecorder, Held
+from adloom.delivery.auction.removal import FREQUENCY_CAP, FREQUENCY_UNKNOWN, of_frequency
 from adloom.delivery.auction.request import DEFAULT_TYPE, Query, understood
 from adloom.delivery.auction.stand import Stand, Stands
 from adloom.delivery.index import Index, Placement
@@ -74,7 +75,7 @@ class AuctionRoutes:
         self._recorder = recorder
         # Plain counters, read by a collector.
         self.won = 0
-        self.unfilled = {"nobody": 0, "frequency_cap": 0, "not_held": 0}
+        self.unfilled = {"nobody": 0, FREQUENCY_CAP: 0, FREQUENCY_UNKNOWN: 0, "not_held": 0}
         self._price_sum = 0
 
     @property
@@ -98,7 +99,7 @@ class AuctionRoutes:
         is_noted = self._recorder.is_wanted(second)
         if auction.watched:
             return self._answered_in_turn(_Turn(self, request, query, index, auction, now, second, is_noted))
-        return self._answer(query, auction, now, second, is_noted, NOTHING_KNOWN)
+        return self._answer(request, query, index, auction, now, second, is_noted, NOTHING_KNOWN)
 
     def _answered_in_turn(self, turn: "_Turn") -> Answer | Later:
         """Answer when it is known what the reader has seen, which may be now; only for the record all of it matters."""
@@ -107,22 +108,36 @@ class AuctionRoutes:
         seen = self._frequency.seen_enough(asked, self._auctioneer.capped(auction.stand), turn)
         return turn if seen is None else self.answered_knowing(turn, seen)
 
-    def answered_knowing(self, turn: "_Turn", seen: Seen) -> Answer:
+    def answered_knowing(self, turn: "_Turn", seen: Seen) -> Answer | Later:
         """Hold the auction anew where it matters what the reader has seen, or meanwhile all may be another."""
         query, auction, current = turn.query, turn.auction, self._index()
         is_so = not seen.enough or not auction.hangs_on(seen.enough)
         if is_so and current is turn.index and self._auctioneer.still_holds(auction):
-            return self._answer(query, auction, turn.now, turn.second, turn.is_noted, seen)
+            return self._answer(
+                turn.request, query, current, auction, turn.now, turn.second, turn.is_noted, seen
+            )
         now = self._now()
         stand = self._stand(current, query, now)
         if stand is None:
             return _refusal_of(current, query)
-        anew = self._auctioneer.auction(turn.request, query.reader, current, stand, now, seen.enough)
-        if not seen.is_all and not set(anew.watched) <= set(auction.watched):
-            # Others than were asked about: nobody waits twice.
-            seen = self._auctioneer.capped(stand).all_of_them
-            anew = self._auctioneer.auction(turn.request, query.reader, current, stand, now, seen.enough)
-        return self._answer(query, anew, now, int(now.timestamp()), turn.is_noted, seen)
+        anew = self._auctioneer.auction(turn.request, query.reader, current, stand, now, seen)
+        if not seen.is_all:
+            seen = Seen(unseen=auction.watched)
+            if not set(anew.watched) <= set(auction.watched):
+                seen = self._frequency.of_others(self._auctioneer.capped(stand), auction.watched)
+                anew = self._auctioneer.knowing(anew, seen)
+        second = int(now.timestamp())
+        return self._answer(turn.request, query, current, anew, now, second, turn.is_noted, seen)
+
+    def _answered_still(self, turn: "_Turn", unseen: tuple[str, ...]) -> Answer | Later:
+        """Answer where nobody could be held yet, and who is next has a cap: it is looked up, unless others were."""
+        if not unseen:
+            return self._answered_in_turn(turn)
+        seen = self._frequency.of_others(self._auctioneer.capped(turn.auction.stand), unseen)
+        auction = self._auctioneer.knowing(turn.auction, seen)
+        return self._answer(
+            turn.request, turn.query, turn.index, auction, turn.now, turn.second, turn.is_noted, seen
+        )
 
     def _stand(self, index: Index, query: Query, now: datetime) -> Stand | None:
         """Find the market that is asked for."""
@@ -135,17 +150,22 @@ class AuctionRoutes:
 
     def _answer(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
         self,
+        request: HotRequest,
         query: Query,
+        index: Index,
         auction: Auction,
         now: datetime,
         second: int,
         is_noted: bool,  # noqa: FBT001 - likewise
         seen: Seen,
-    ) -> Answer:
+    ) -> Answer | Later:
         recorder = self._recorder
         sale = self._auctioneer.sale(
             auction, now, second, is_noted=is_noted and recorder.has_room(), seen=seen
         )
+        if sale.is_open:
+            turn = _Turn(self, request, query, index, sale.auction, now, second, is_noted)
+            return self._answered_still(turn, seen.unseen or auction.watched)
         auction, auction_id = sale.auction, self._new_id()
         win = auction.win
         if win is None:
@@ -182,11 +202,14 @@ class AuctionRoutes:
         )
 
     def _count_unfilled(self, sale: Sale) -> None:
+        asked = sale.auction.asked
         if sale.is_contended:
             self.unfilled["not_held"] += 1
-        else:
+        elif asked.seen_enough:
             # Nobody is asked what a reader has seen unless somebody would have won.
-            self.unfilled["frequency_cap" if sale.auction.asked.seen_enough else "nobody"] += 1
+            self.unfilled[of_frequency(is_unknown=asked.is_unknown)] += 1
+        else:
+            self.unfilled["nobody"] += 1
 
 
 class _Turn(Later):
@@ -220,7 +243,9 @@ class _Turn(Later):
     def know(self, seen: Seen) -> None:
         """Work out the answer, now that it is known what the reader has seen."""
         try:
-            self._known = self._routes.answered_knowing(self, seen)
+            known = self._routes.answered_knowing(self, seen)
+            assert isinstance(known, Answer), "nobody waits twice"
+            self._known = known
         except Exception as error:  # noqa: BLE001 - whoever waits is told
             self._known = answer_to(error)
 

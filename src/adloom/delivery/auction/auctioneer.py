@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from adloom.delivery.auction.decide import NO_KEYS, Win
+from adloom.delivery.auction.decide import Win
 from adloom.delivery.auction.decided import Auction, AuctionMemory, Kind
-from adloom.delivery.auction.frequency import NOTHING_KNOWN, CappedBanners, CappedBook, Keys, Seen
+from adloom.delivery.auction.frequency import NOTHING_KNOWN, CappedBanners, CappedBook, Seen
 from adloom.delivery.auction.holding import WinHolder
 from adloom.delivery.auction.noting import Asked, Note, Notebook
 from adloom.delivery.auction.request import Reader
@@ -22,12 +22,17 @@ TRIES_MAX: Final = 8  # Of winners whose budget is gone in the same moment; then
 
 
 class Sale(msgspec.Struct, frozen=True, gc=False):
-    """An auction whose winner, if there is one, is held to it."""
+    """An auction whose winner, if there is one, is held to it; unless it is still open."""
 
     auction: Auction
     lease: int
     note: Note | None
-    is_contended: bool  # Somebody would have won who could not be held.
+    is_open: bool = False  # It hangs on banners with a cap that were not looked up; nobody is held yet.
+
+    @property
+    def is_contended(self) -> bool:
+        """Tell whether somebody would have won who could not be held."""
+        return bool(self.auction.asked.without)
 
 
 class Auctioneer:
@@ -57,12 +62,12 @@ class Auctioneer:
         index: Index,
         stand: Stand,
         now: datetime,
-        seen_enough: Keys = NO_KEYS,
+        seen: Seen | None = None,
     ) -> Auction:
         """Decide who would win, or remember who does."""
         context = self._context_of(request, stand.zones[0], now)
-        if seen_enough:
-            asked = self._asked(reader, stand, context, now, seen_enough)
+        if seen is not None and seen.enough:
+            asked = self._asked(reader, stand, context, now, seen)
             return Auction(self._won(stand, asked), stand, asked)
         kind: Kind = (stand, context, reader)
         if len(stand.zones) > 1:
@@ -83,28 +88,39 @@ class Auctioneer:
     def sale(
         self, auction: Auction, now: datetime, second: int, *, is_noted: bool, seen: Seen = NOTHING_KNOWN
     ) -> Sale:
-        """Hold the winner to it; if that cannot be, the next best wins. Of banners that changed nothing it is noted too."""
+        """Hold the winner to it; if that cannot be, the next best wins, as far as it is known what the reader has seen.
+
+        Of banners that changed nothing it is noted too.
+        """
         tried = auction
         note: Note | None = None
         while True:
             if is_noted:
                 # Before it is held, since that may take its campaign away.
-                note = self._noted(tried, now, seen.enough)
+                note = self._noted(tried, now, seen)
             win = tried.win
             if win is None:
-                return Sale(tried, 0, note, tried is not auction)
+                return Sale(tried, 0, note)
             lease = self._hold(win, tried.cost, second)
             if lease is not None:
-                return Sale(tried, lease, note, tried is not auction)
-            tried = self._without(tried, win, seen)
+                return Sale(tried, lease, note)
+            tried = self._anew(tried, seen, without=win.bidder.campaign_key)
+            if not seen.is_all and not set(tried.watched) <= set(seen.unseen or auction.watched):
+                return Sale(tried, 0, None, is_open=True)
+
+    def knowing(self, auction: Auction, seen: Seen) -> Auction:
+        """Auction off the same once more, now that it is known or decided of all banners whether they take part."""
+        return self._anew(auction, seen) if seen.enough else auction
 
     def _asked(
-        self, reader: Reader, stand: Stand, context: Context, now: datetime, seen_enough: Keys = NO_KEYS
+        self, reader: Reader, stand: Stand, context: Context, now: datetime, seen: Seen = NOTHING_KNOWN
     ) -> Asked:
         context = reader.overrides.applied_to(context)
         scorers = self._stands.scorers(stand, reader.signals(stand.market[0].type, context))
         contexts = (context, *[self._moved_to(context, zone, now) for zone in stand.zones[1:]])
-        return Asked(stand.order(scorers), contexts, scorers, seen_enough)
+        return Asked(
+            stand.order(scorers), contexts, scorers, seen_enough=seen.enough, is_unknown=seen.is_unknown
+        )
 
     def _won(self, stand: Stand, asked: Asked) -> Win | None:
         win, _ = self._stands.auction(
@@ -112,24 +128,16 @@ class Auctioneer:
         )
         return win
 
-    def _without(self, auction: Auction, winner: Win, seen: Seen) -> Auction:
-        """Auction off the same once more, without a winner who could not be held.
+    def _anew(self, auction: Auction, seen: Seen, *, without: int | None = None) -> Auction:
+        """Auction off the same once more, without a campaign that could not be held."""
+        stand, asked = auction.stand, _knowing(auction.asked, seen)
+        if without is not None:
+            asked = msgspec.structs.replace(asked, without=asked.without | {without})
+        return Auction(None if len(asked.without) >= TRIES_MAX else self._won(stand, asked), stand, asked)
 
-        Nor with anybody of whom it is not known how often the reader has seen them.
-        """
-        stand, asked = auction.stand, auction.asked
-        without = asked.without | {winner.bidder.campaign_key}
-        if not seen.is_all:
-            seen = self.capped(stand).all_of_them
-        asked = msgspec.structs.replace(asked, seen_enough=asked.seen_enough | seen.enough, without=without)
-        return Auction(None if len(without) >= TRIES_MAX else self._won(stand, asked), stand, asked)
-
-    def _noted(self, auction: Auction, now: datetime, seen_enough: Keys) -> Note:
-        if seen_enough:
-            asked = msgspec.structs.replace(
-                auction.asked, seen_enough=auction.asked.seen_enough | seen_enough
-            )
-            return self._notebook.note(asked, now)
+    def _noted(self, auction: Auction, now: datetime, seen: Seen) -> Note:
+        if seen.enough:
+            return self._notebook.note(_knowing(auction.asked, seen), now)
         edition = auction.asked.order.edition(self._stands.turnover.count)
         if auction.note is not None and auction.note_edition == edition:
             return auction.note
@@ -137,3 +145,9 @@ class Auctioneer:
         if self._memory.still_holds(auction):
             self._memory.noted(auction, msgspec.structs.replace(note, looked_at=0), edition)
         return note
+
+
+def _knowing(asked: Asked, seen: Seen) -> Asked:
+    return msgspec.structs.replace(
+        asked, seen_enough=asked.seen_enough | seen.enough, is_unknown=asked.is_unknown or seen.is_unknown
+    )

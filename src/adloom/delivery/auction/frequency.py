@@ -39,6 +39,8 @@ class Seen(NamedTuple):
 
     enough: Keys = NO_KEYS
     is_all: bool = False
+    unseen: tuple[str, ...] = ()  # Looked up and not seen often enough, where those are not all.
+    is_unknown: bool = False  # Nobody knows how often those in `enough` were seen, and they are withheld.
 
 
 NOTHING_KNOWN: Final = Seen()
@@ -86,7 +88,7 @@ class CappedBanners(msgspec.Struct, frozen=True, eq=False):
 
     caps: Mapping[Window, Limits]
     least: Least  # By window, the smallest of their caps.
-    all_of_them: Seen
+    all_of_them: Seen  # As withheld.
 
     def seen_enough(self, shown: Sequence[Shown]) -> Seen:
         """Tell which of them a reader has seen often enough."""
@@ -96,6 +98,13 @@ class CappedBanners(msgspec.Struct, frozen=True, eq=False):
             if limit is not None and times >= limit[0]:
                 found.add(limit[1])
         return Seen(frozenset(found), is_all=True) if found else NOTHING_SEEN
+
+    def all_but(self, unseen: Sequence[str]) -> Seen:
+        """Withhold all of them but those that were looked up and not seen often enough."""
+        if not unseen:
+            return self.all_of_them
+        known = {limits[one][1] for limits in self.caps.values() for one in unseen if one in limits}
+        return self.all_of_them._replace(enough=self.all_of_them.enough - known)
 
 
 class CappedBook:
@@ -118,7 +127,11 @@ class CappedBook:
         banners = CappedBanners(
             caps,
             {window: min(times for times, _ in limits.values()) for window, limits in caps.items()},
-            Seen(frozenset(key for limits in caps.values() for _, key in limits.values()), is_all=True),
+            Seen(
+                frozenset(key for limits in caps.values() for _, key in limits.values()),
+                is_all=True,
+                is_unknown=True,
+            ),
         )
         self._markets[key] = market, banners
         return banners
@@ -180,6 +193,10 @@ class FrequencyLook:
             self._task = asyncio.get_running_loop().create_task(self._look_on(), name="frequency-look")
         return None
 
+    def of_others(self, banners: CappedBanners, unseen: Sequence[str]) -> Seen:
+        """Tell which banners take no part where others matter now than were looked up: nobody waits twice."""
+        return self._unknown(self._when_away, banners, unseen)
+
     def _is_away(self) -> bool:
         return self._away_until > 0.0 and asyncio.get_running_loop().time() < self._away_until
 
@@ -237,12 +254,12 @@ class FrequencyLook:
         self._away_until = 0.0
         return found
 
-    def _unknown(self, decided: Capped, banners: CappedBanners) -> Seen:
+    def _unknown(self, decided: Capped, banners: CappedBanners, unseen: Sequence[str] = ()) -> Seen:
         if decided is Capped.OFFER:
             self.offered_unknown += 1
             return NOTHING_SEEN
         self.withheld_unknown += 1
-        return banners.all_of_them
+        return banners.all_but(unseen)
 
 
 def _least_of(caps: Iterable[tuple[Window, int]]) -> Least:

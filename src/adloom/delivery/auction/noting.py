@@ -48,6 +48,7 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     scorers: Sequence[Scorer]
     seen_enough: frozenset[int] = NO_KEYS
     without: frozenset[int] = NO_KEYS
+    is_unknown: bool = False  # Nobody knows how often those in `seen_enough` were seen.
 
 
 class Notebook:
@@ -67,7 +68,8 @@ class Notebook:
             bids_max=BIDS_MAX,
         )
         listing = _Listing(
-            [packed_bid(_terms_of(one), ctr, -rank, LOST) for rank, one, ctr in field.bids], _removed(field)
+            [packed_bid(_terms_of(one), ctr, -rank, LOST) for rank, one, ctr in field.bids],
+            _removed(field, asked),
         )
         looked_at = field.bid_count + sum(listing.unlisted.values())
         if looked_at <= BIDS_MAX:
@@ -98,7 +100,7 @@ class Notebook:
                 one = look.block.bidders[position]
                 if not scorer.is_uniform and one.seniority in took_part:
                     continue
-                step = _step_of(position, left)
+                step = _step_of(position, left, asked)
                 listing.unlisted[step] -= 1
                 reason = self._reason(one, asked, context, now) if step in _IN_PARTS else step
                 listing.add(one, scorer.ctr(one), reason)
@@ -113,6 +115,7 @@ class Notebook:
             reason_of=self._reason_of,
             seen_enough=asked.seen_enough,
             without=asked.without,
+            is_unknown=asked.is_unknown,
         )
 
 
@@ -151,21 +154,23 @@ def _terms_of(bidder: Bidder) -> bytes:
     return bidder.pair + _TERMS.pack(bidder.bid, bidder.quality, bidder.bid_type is BidType.CPC)
 
 
-def _removed(field: Field) -> dict[str, int]:
+def _removed(field: Field, asked: Asked) -> dict[str, int]:
     return {
         removal.SCHEDULE: field.not_in_time,
         removal.LIMITS: field.excluded,
         removal.TARGETING: field.not_targeted,
-        removal.FREQUENCY_CAP: field.seen_enough,
+        removal.of_frequency(is_unknown=asked.is_unknown): field.seen_enough,
         removal.FLOOR: field.under_floor,
     }
 
 
-def _step_of(position: int, left: Left) -> str:
+def _step_of(position: int, left: Left, asked: Asked) -> str:
     """Name the step as `_removed` does."""
     one = 1 << position
     if not left.available & one:
         return removal.LIMITS if left.in_time & one else removal.SCHEDULE
     if not left.targeted & one:
         return removal.TARGETING
-    return removal.FLOOR if left.unseen & one else removal.FREQUENCY_CAP
+    if left.unseen & one:
+        return removal.FLOOR
+    return removal.of_frequency(is_unknown=asked.is_unknown)

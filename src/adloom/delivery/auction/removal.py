@@ -15,6 +15,7 @@ SCHEDULE: Final = "schedule"
 LIMITS: Final = "caps_and_budgets"  # Of the campaign, where it is not told which of them.
 NOT_HELD: Final = "not_held"
 FREQUENCY_CAP: Final = "frequency_cap"
+FREQUENCY_UNKNOWN: Final = "frequency_unknown"  # How often it was seen, and the operator withholds it then.
 FLOOR: Final = "floor"
 
 ReasonOf = Callable[[int], str | None]
@@ -28,6 +29,7 @@ def removal_of(  # noqa: PLR0913 - all that can keep somebody out
     reason_of: ReasonOf,
     seen_enough: Collection[int],
     without: Collection[int],
+    is_unknown: bool = False,
 ) -> str:
     """Name the first step that removes a bidder who does not take part: dates, rules, schedule, limits, the floor."""
     timing = bidder.timing
@@ -47,4 +49,9 @@ def removal_of(  # noqa: PLR0913 - all that can keep somebody out
         return excluded
     if bidder.campaign_key in without:
         return NOT_HELD
-    return FREQUENCY_CAP if bidder.banner_key in seen_enough else FLOOR
+    return of_frequency(is_unknown=is_unknown) if bidder.banner_key in seen_enough else FLOOR
+
+
+def of_frequency(*, is_unknown: bool) -> str:
+    """Name the step that removes who was seen often enough, or may have been."""
+    return FREQUENCY_UNKNOWN if is_unknown else FREQUENCY_CAP

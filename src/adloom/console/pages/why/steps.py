@@ -41,6 +41,7 @@ STEP_OF: Final = {
     "budget_pending": "budget",
     "not_held": "budget",
     "frequency_cap": "frequency",
+    "frequency_unknown": "frequency",
     "floor": "floor",
     "no_partial_render": "slots",
 }
@@ -48,7 +49,7 @@ DIRECT: Final = ("status", "dates", "targeting", "schedule", "caps", "budget", "
 AUCTION: Final = (
     "bid", "status", "dates", "targeting", "schedule", "caps", "budget", "frequency", "floor", "won",
 )  # fmt: skip
-ON_BANNER: Final = ("banner_", "schedule", "frequency_cap")
+ON_BANNER: Final = ("banner_", "schedule", "frequency_")
 ON_PLACEMENT: Final = ("placement_", "no_partial_render")
 
 

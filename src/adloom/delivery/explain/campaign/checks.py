@@ -10,7 +10,14 @@ import msgspec
 from adloom.catalog.campaign.lifecycle import CampaignStatus
 from adloom.catalog.campaign.model import Campaign
 from adloom.delivery.auction.book import is_bidding
-from adloom.delivery.auction.removal import FLOOR, FREQUENCY_CAP, LIMITS, NOT_HELD, TARGETING
+from adloom.delivery.auction.removal import (
+    FLOOR,
+    FREQUENCY_CAP,
+    FREQUENCY_UNKNOWN,
+    LIMITS,
+    NOT_HELD,
+    TARGETING,
+)
 from adloom.delivery.caps import Counts, cap_reached
 from adloom.delivery.explain.auction.verdict import NO_BID, OUTBID, SEEN_ENOUGH, UNDER_FLOOR
 from adloom.delivery.explain.campaign import words
@@ -23,6 +30,7 @@ from adloom.pacing.schedule_window import why_closed
 
 PACING: Final = "pacing"
 BUDGETS: Final = ("daily_budget", "total_budget", "advertiser_budget", LIMITS, NOT_HELD)
+FREQUENCIES: Final = (FREQUENCY_CAP, FREQUENCY_UNKNOWN)
 OF_CAMPAIGN: Final = frozenset(
     {
         Standing.CAMPAIGN_DELETED, Standing.CAMPAIGN_DRAFT, Standing.CAMPAIGN_PAUSED, Standing.CAMPAIGN_ENDED,
@@ -196,7 +204,7 @@ def _requests(known: Known, assigned: Sequence[Assigned]) -> Check:
 def _in_auctions(traffic: Traffic) -> list[Check]:
     auctions = traffic.auctions
     return [
-        _limited(words.FREQUENCY, words.NOT_SEEN_ENOUGH, SEEN_ENOUGH, traffic, (FREQUENCY_CAP,)),
+        _limited(words.FREQUENCY, words.NOT_SEEN_ENOUGH, SEEN_ENOUGH, traffic, FREQUENCIES),
         _limited(words.FLOOR, words.OVER_FLOOR, UNDER_FLOOR, traffic, (FLOOR,)),
         _counted(
             words.AUCTIONS,
