@@ -106,6 +106,7 @@ class Shelves:
         self._excluded = Excluded()
         self.turnover = Turnover()
         self._asked: list[Shelf] = []
+        self.inquiries = 0  # How often somebody wanted to know which placements are asked for.
         self._watching: list[Stock] = []
         self.hits = 0
         self.misses = 0
@@ -129,6 +130,7 @@ class Shelves:
     def asked(self) -> list[int]:
         """Tell which placements were asked for since this was last asked."""
         asked, self._asked = self._asked, []
+        self.inquiries += 1
         for shelf in asked:
             shelf.is_asked = False
         return [shelf.placement.key for shelf in asked]

@@ -65,6 +65,13 @@ def test_a_market_is_asked_for_as_often_as_somebody_wants_to_know(market: Market
         assert sorted(market.shelves.asked()) == [1, 2]
 
 
+def test_who_asks_for_one_placement_does_not_hide_that_all_are_asked_for(market: Marketplace) -> None:
+    for _ in range(3):
+        market.stand(slug="slot-1")
+        market.stand()
+        assert sorted(market.shelves.asked()) == [1, 2]
+
+
 def test_who_was_excluded_while_heads_were_prepared_is_out() -> None:
     market = Marketplace(a_row(1, "5", placement_key=1), a_row(2, "4", placement_key=2), slots=TWO_SLOTS)
     heads = finished(market.stands.preparing(market.index, now=NOON))

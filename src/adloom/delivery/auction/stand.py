@@ -41,11 +41,12 @@ class Stand:
         self._lots: tuple[Lot, ...] = ()
         self._orders: dict[tuple[int, ...], Order] = {}
         self._since = self._until = now
+        self._inquiries = 0  # Its shelves are known to be asked for since so many of them.
         self.look_at(now)
 
     def is_as_of(self, now: datetime) -> bool:
         """Tell whether it is known whose time it is, and noted that the market is asked for."""
-        return self._since <= now < self._until and self._on_shelves[0].is_asked
+        return self._since <= now < self._until and self._inquiries == self._shelves.inquiries
 
     def expire(self) -> None:
         """Hear that shelves may have been replaced: they are looked at before the next request."""
@@ -54,6 +55,7 @@ class Stand:
     def look_at(self, now: datetime) -> None:
         """Look whose time it is."""
         on_shelves = [self._shelves.of(placement, now) for placement in self.market]
+        self._inquiries = self._shelves.inquiries
         if on_shelves != self._on_shelves:
             self._on_shelves = on_shelves
             self._lots = tuple(self._put_out())
