@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from adloom.delivery.auction.frequency import Capped, CappedBanners, Seen
 from adloom.delivery.rows import AssignmentRow, FrequencyCap
 from adloom.ledger.event import Auctioned, Removed
-from adloom.ledger.frequency.many import Shown
+from adloom.ledger.frequency.many import USERS_MAX, Shown
 from adloom.ledger.frequency.windows import Window
 from adloom.runtime.http.hot import Later
 from tests.delivery.auction.counter import USER, Counter, ad_in
@@ -110,6 +110,20 @@ async def test_when_it_is_not_known_the_operator_has_decided(when_away: Capped, 
     assert len(counter.counts.asked) == 1
     look = counter.frequency
     assert (look.failures, look.withheld_unknown + look.offered_unknown) == (1, 2)
+
+
+async def test_a_look_up_that_failed_is_not_repeated_for_those_who_came_meanwhile() -> None:
+    counter = Counter(capped(1, "3.00"), a_row(2, "2.00"))
+    counter.counts.is_away = True
+    first = counter.ask()
+    await asyncio.sleep(0)  # Its look-up is under way.
+
+    others = [counter.ask() for _ in range(2 * USERS_MAX + 1)]
+    ads = [ad_in(await answer) for answer in (first, *others) if isinstance(answer, Later)]
+
+    assert [ad and ad["adId"] for ad in ads] == [name_of(2)] * (2 * USERS_MAX + 2)
+    assert counter.counts.asked == [[USER]]
+    assert counter.frequency.withheld_unknown == len(ads)
 
 
 @pytest.mark.parametrize(("without_user", "expected"), [(Capped.WITHHOLD, 2), (Capped.OFFER, 1)])

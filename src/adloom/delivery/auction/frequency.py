@@ -212,6 +212,9 @@ class FrequencyLook:
 
     async def _gather(self) -> None:
         """Let more come, unless the last look-up was long ago: a look-up costs the same for one as for many."""
+        if self._is_away():
+            await asyncio.sleep(0)  # Those who came during a look-up that failed wait for nothing else.
+            return
         now = asyncio.get_running_loop().time()
         if now < self._next_at and len(self._waiting) < USERS_MAX:
             await asyncio.sleep(self._next_at - now)
@@ -219,7 +222,7 @@ class FrequencyLook:
         self._next_at = now + APART_SECONDS
 
     async def _look(self, asking: Sequence[tuple[AskedOf, CappedBanners, Asker]]) -> None:
-        found = await self._found(asking)
+        found = None if self._is_away() else await self._found(asking)
         # They are worked out together, and then told, as those who come in one turn of the loop are.
         for start in range(0, len(asking), TOGETHER_MAX):
             some = asking[start : start + TOGETHER_MAX]
