@@ -105,7 +105,7 @@ class AuctionRoutes:
         """Answer when it is known what the reader has seen, which may be now; only for the record all of it matters."""
         query, auction = turn.query, turn.auction
         asked = (query.user,) if turn.is_noted else (query.user, *auction.watched)
-        seen = self._frequency.seen_enough(asked, self._auctioneer.capped(auction.stand), turn)
+        seen = self._frequency.seen_enough(asked, self._auctioneer.capped(auction.stand, turn.index), turn)
         return turn if seen is None else self.answered_knowing(turn, seen)
 
     def answered_knowing(self, turn: "_Turn", seen: Seen) -> Answer | Later:
@@ -124,7 +124,7 @@ class AuctionRoutes:
         if not seen.is_all:
             seen = Seen(unseen=auction.watched)
             if not set(anew.watched) <= set(auction.watched):
-                seen = self._frequency.of_others(self._auctioneer.capped(stand), auction.watched)
+                seen = self._frequency.of_others(self._auctioneer.capped(stand, current), auction.watched)
                 anew = self._auctioneer.knowing(anew, seen)
         second = int(now.timestamp())
         return self._answer(turn.request, query, current, anew, now, second, turn.is_noted, seen)
@@ -133,7 +133,7 @@ class AuctionRoutes:
         """Answer where nobody could be held yet, and who is next has a cap: it is looked up, unless others were."""
         if not unseen:
             return self._answered_in_turn(turn)
-        seen = self._frequency.of_others(self._auctioneer.capped(turn.auction.stand), unseen)
+        seen = self._frequency.of_others(self._auctioneer.capped(turn.auction.stand, turn.index), unseen)
         auction = self._auctioneer.knowing(turn.auction, seen)
         return self._answer(
             turn.request, turn.query, turn.index, auction, turn.now, turn.second, turn.is_noted, seen

@@ -81,9 +81,9 @@ class Auctioneer:
             self._memory.keep(kind, auction)
         return auction
 
-    def capped(self, stand: Stand) -> CappedBanners:
+    def capped(self, stand: Stand, index: Index) -> CappedBanners:
         """Give the banners of a market that one reader may see only so often."""
-        return self._capped.of(stand.market)
+        return self._capped.of(stand.market, index)
 
     def sale(
         self, auction: Auction, now: datetime, second: int, *, is_noted: bool, seen: Seen = NOTHING_KNOWN

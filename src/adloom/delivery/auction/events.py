@@ -97,12 +97,15 @@ class Assigned:
     """Where ads take part in auctions; what a placement has is found out once."""
 
     def __init__(self) -> None:
+        self._index: Index | None = None
         self._known: dict[int, tuple[Placement, dict[bytes, CampaignId | None]]] = {}
 
     def place_of(self, ad_id: BannerId, index: Index) -> tuple[PlacementId, CampaignId | None]:
         """Tell the one placement of an ad, and its campaign if there is one only; else raise what to say besides."""
         if not index.has_banner(ad_id):
             raise BannerNotFoundError(f"There is no ad {ad_id}.")
+        if index is not self._index:
+            self._tidy(index)
         banner = ad_id.bytes
         places = [
             (placement.id, assigned[banner])
@@ -114,6 +117,11 @@ class Assigned:
             message = f"This ad takes part in auctions on {where}: give the trackingToken of its offer."
             raise ValidationFailedError(message, errors=[FieldProblem("trackingToken", message)])
         return places[0]
+
+    def _tidy(self, index: Index) -> None:
+        """Forget what another index does not have any more."""
+        self._index = index
+        self._known = {key: known for key, known in self._known.items() if index.by_key.get(key) is known[0]}
 
     def _on(self, placement: Placement) -> dict[bytes, CampaignId | None]:
         known = self._known.get(placement.key)

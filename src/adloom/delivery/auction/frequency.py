@@ -20,7 +20,7 @@ from adloom.core.clock import Clock
 from adloom.delivery.auction.book import BidBlock
 from adloom.delivery.auction.decide import NO_KEYS
 from adloom.delivery.auction.request import NOBODY_WRITTEN
-from adloom.delivery.index import Market, Placement
+from adloom.delivery.index import Index, Market, Placement
 from adloom.ledger.frequency.many import USERS_MAX, AskedOf, Least, Shown
 from adloom.ledger.frequency.windows import Window
 from adloom.runtime.http.gathering import TOGETHER_MAX
@@ -108,14 +108,17 @@ class CappedBanners(msgspec.Struct, frozen=True, eq=False):
 
 
 class CappedBook:
-    """The capped banners of markets; what a placement has is found out once."""
+    """The capped banners of the markets of one index; what a placement has is found out once."""
 
     def __init__(self) -> None:
+        self._index: Index | None = None
         self._placements: dict[int, tuple[Placement, Mapping[Window, Limits]]] = {}
         self._markets: dict[int, tuple[Market, CappedBanners]] = {}  # By the first placement of each.
 
-    def of(self, market: Market) -> CappedBanners:
+    def of(self, market: Market, index: Index) -> CappedBanners:
         """Give those of a market."""
+        if index is not self._index:
+            self._tidy(index)
         key = ~market[0].key if len(market) == 1 else market[0].key
         known = self._markets.get(key)
         if known is not None and (known[0] is market or _is_same(known[0], market)):
@@ -135,6 +138,20 @@ class CappedBook:
         )
         self._markets[key] = market, banners
         return banners
+
+    def _tidy(self, index: Index) -> None:
+        """Forget what another index does not have any more."""
+        self._index = index
+        by_key = index.by_key
+        self._placements = {
+            key: known for key, known in self._placements.items() if by_key.get(key) is known[0]
+        }
+        self._markets = {
+            key: (market, banners)
+            for key, (market, banners) in self._markets.items()
+            if index.markets.get(market[0].type) is market
+            or (len(market) == 1 and by_key.get(market[0].key) is market[0])
+        }
 
     def _of_placement(self, placement: Placement) -> Mapping[Window, Limits]:
         known = self._placements.get(placement.key)
