@@ -1,18 +1,26 @@
 """Holding what an auction was won with: under its caps, and out of a lease of its budget, at the real charge."""
 
-from adloom.core.money import Micros, impression_cost
+from typing import Final
+
+from adloom.core.money import IMPRESSIONS_PER_CPM, Micros, impression_cost
 from adloom.delivery.auction.decide import Win
 from adloom.delivery.caps import CapBook
 from adloom.delivery.leases import LeaseBook
 from adloom.delivery.shelves import BUDGETS, CAPS, Shelves
 from adloom.ledger.event import ChargedBy
 
+LEAST_COST: Final = Micros(1)  # Of an impression: nobody who bids is shown for nothing.
+
 
 def cost_of(win: Win) -> Micros:
-    """Tell what the offer costs once it is seen, or clicked, whichever it is charged by."""
+    """Tell what the offer costs once it is seen, or clicked, whichever it is charged by.
+
+    An impression costs whole micros: never more than was bid for it, unless that was less than one.
+    """
     if win.bidder.price.charged_by is ChargedBy.CLICK:
         return win.charge
-    return impression_cost(win.charge)
+    most = win.bidder.bid // IMPRESSIONS_PER_CPM
+    return Micros(max(LEAST_COST, min(impression_cost(win.charge), most)))
 
 
 class WinHolder:
