@@ -3,6 +3,8 @@
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from http.client import HTTPConnection
 
 import pytest
 
@@ -122,6 +124,23 @@ def test_a_refusal_reaches_a_client_that_is_still_sending(server: RunningServer)
     for _ in range(20):
         with server.connect() as wire:
             wire.send(b"POST /echo HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body)).send(body)
+
+            assert_refused(wire, wire.answer(), 413, "BODY_TOO_LARGE")
+
+
+@pytest.mark.parametrize("path", [b"/echo", b"/gathered/", b"/app/"])
+def test_a_client_that_reads_only_after_ten_megabytes_gets_its_refusal(
+    start_server: Callable[[Limits], RunningServer], path: bytes
+) -> None:
+    server, body = start_server(Limits()), b"x" * 10_000_000
+
+    for _ in range(5):
+        with closing(HTTPConnection("127.0.0.1", server.port, timeout=5)) as connection:
+            connection.request("POST", path.decode(), body=body)
+
+            assert connection.getresponse().status == 413
+        with server.connect() as wire:
+            wire.send(b"POST " + path + b" HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body)).send(body)
 
             assert_refused(wire, wire.answer(), 413, "BODY_TOO_LARGE")
 

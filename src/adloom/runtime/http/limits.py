@@ -15,7 +15,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     body_bytes_max: int = _MIB  # 413, on the routes of the ASGI app; a hot route has its own
     parse_bytes_max: int = 4 * _KIB  # Parsed in one go: what a busy connection may queue beyond its answer.
     write_buffer_bytes_max: int = 64 * _KIB  # Unread answers; no request is read or begun beyond it.
-    discard_bytes_max: int = 4 * _MIB  # Read and thrown away after a refusal; then the connection is cut.
+    discard_bytes_max: int = 16 * _MIB  # Read and thrown away after a refusal; then the connection is cut.
     header_seconds_max: float = 10.0  # 408, from the first byte of a request to its blank line
     body_seconds_max: float = 15.0  # 408, from the blank line to the last byte
     keep_alive_seconds_max: float = 30.0  # Closed without a word.
