@@ -40,8 +40,11 @@ class BodyDecoder(Generic[T]):
         """Look again, field by field: the decoder stops at the first."""
         try:
             values = _decode_object(body)
-        except msgspec.ValidationError:
-            return ValidationFailedError(f"The {self._called} must be a JSON object.")
+        except msgspec.ValidationError as problem:
+            if _PATH.search(str(problem)) is None:
+                return ValidationFailedError(f"The {self._called} must be a JSON object.")
+            # A value that no field can have, as a number beyond all bounds: what the decoder says has to do.
+            return self._failed([_named("", str(error))])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return ValidationFailedError(f"The {self._called} is not JSON that can be read: {error}.")
         problems = [problem for field in self._fields if (problem := _problem(field, values))]

@@ -1,0 +1,42 @@
+"""What is wrong with a body is told by the field, if it has one."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from adloom.core.errors import ValidationFailedError
+from adloom.runtime.http.body import BodyDecoder
+
+
+class Said(msgspec.Struct):
+    name: str
+    known: dict[str, Any] = {}
+
+
+decode = BodyDecoder(Said).decode
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (b'{"name": "a", "known": {"b": 1e400}}', "known[...]"),
+        (b'{"name": "a", "known": {"b": [{"c": -1e400}]}}', "known[...][0][...]"),
+        (b'{"name": 1e400}', "name"),
+        (b'{"name": 7, "known": {"b": 1e400}}', "name"),
+        (b'{"other": 1e400}', "body"),
+    ],
+)
+def test_a_number_beyond_all_bounds_is_where_it_is(body: bytes, field: str) -> None:
+    with pytest.raises(ValidationFailedError) as failed:
+        decode(body)
+
+    assert [problem.field for problem in failed.value.errors] == [field]
+
+
+@pytest.mark.parametrize("body", [b"[]", b"7", b"null", b'"{}"', b"1e400", b"[1e400]", b'[{"name": 7}]'])
+def test_what_is_no_object_is_told_so(body: bytes) -> None:
+    with pytest.raises(ValidationFailedError, match="must be a JSON object") as failed:
+        decode(body)
+
+    assert not failed.value.errors
