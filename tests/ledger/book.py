@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from adloom.core.errors import UnavailableError
-from adloom.ledger.event import Auctioned, Event, Served, encoded
+from adloom.ledger.event import Auctioned, Event, Served, Unsold, encoded
 from adloom.ledger.projection import CursorMovedError, Folded, Projection, Record, UnfoldableError
 from adloom.ledger.stream import BEGINNING
 
@@ -52,6 +52,8 @@ def name_of(record: Record) -> str:
     happening = record.happening
     if isinstance(happening, Auctioned):
         return str(happening.auction_id)
+    if isinstance(happening, Unsold):
+        return "unsold"
     return str(happening.request_id) if isinstance(happening, Served) else happening.correlation_id
 
 

@@ -10,7 +10,7 @@ import pytest
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import NOBODY
 from adloom.core.money import Micros
-from adloom.ledger.event import Auctioned, Mark, Served
+from adloom.ledger.event import Auctioned, Mark, Served, Unsold
 from adloom.ledger.followers.counted import Counted
 from adloom.ledger.frequency.counts import FrequencyCounts
 from adloom.ledger.ports import CursorMovedError, Folded, Record
@@ -77,6 +77,10 @@ HAPPENINGS = [
     a_served(user_id=USER, slot=255, final_price=Micros(1_234_567), winning_ecpm=Micros(99_999_950)),
     an_auction(),
 ]
+
+
+def test_that_nobody_won_is_of_no_topic() -> None:
+    assert message_of(Counted("1784203200000-3", Unsold(held_at=NOW), None)) is None
 
 
 @pytest.mark.parametrize("happening", HAPPENINGS, ids=lambda one: type(one).__name__)

@@ -21,6 +21,8 @@ from adloom.delivery.leases import LeaseBook
 from adloom.delivery.publish import IndexKeeper
 from adloom.delivery.shelves import Shelves
 from adloom.ledger.append import LedgerAppender
+from adloom.ledger.auctions.beside import AuctionsBeside, paired
+from adloom.ledger.auctions.recording import AuctionAppender
 from adloom.ledger.frequency.many import FrequencyOfMany
 from adloom.ledger.token import TokenKeys
 from adloom.runtime.metrics import Metrics
@@ -34,7 +36,24 @@ class Auctions(NamedTuple):
     routes: AuctionRoutes
     frequency: FrequencyLook
     recorder: AuctionRecorder
-    teller: GatheringTeller
+    tellers: tuple[GatheringTeller, ...]
+
+    def flush(self) -> None:
+        """Tell all that is kept for a moment."""
+        for teller in self.tellers:
+            teller.flush()
+
+
+class Recording(NamedTuple):
+    """Where recorded auctions go, and who takes them there."""
+
+    beside: AuctionsBeside
+    appender: AuctionAppender
+
+    @property
+    def left_out(self) -> int:
+        """How many auctions were not recorded after all."""
+        return self.beside.left_out + self.appender.left_out
 
 
 def make_stands(settings: DeliverySettings, shelves: Shelves, models: ModelKeeper) -> Stands:
@@ -55,6 +74,7 @@ def make_auctions(  # noqa: PLR0913 - a composition root names them all
     models: ModelKeeper,
     lease_book: LeaseBook,
     appender: LedgerAppender,
+    recording: AuctionAppender,
 ) -> Auctions:
     """Put the auctions of a process together."""
     wanted = settings.auctions
@@ -64,9 +84,10 @@ def make_auctions(  # noqa: PLR0913 - a composition root names them all
         when_away=Capped(wanted.frequency_when_away),
         without_user=Capped(wanted.frequency_without_user),
     )
-    teller = GatheringTeller(appender.tell_all)
+    teller, pair_teller = GatheringTeller(appender.tell_all), GatheringTeller(recording.tell_all)
     recorder = AuctionRecorder(
         teller.tell,
+        lambda entry, auction: pair_teller.tell(paired(entry, auction)),
         SystemRandom(),
         sample_rate=wanted.sample_rate,
         bytes_per_second=wanted.record_bytes_per_second,
@@ -83,14 +104,14 @@ def make_auctions(  # noqa: PLR0913 - a composition root names them all
         frequency=frequency,
         recorder=recorder,
     )
-    return Auctions(routes, frequency, recorder, teller)
+    return Auctions(routes, frequency, recorder, (pair_teller, teller))
 
 
 def _policies(models: ModelKeeper) -> dict[str, Scoring]:
     return {HEURISTIC: Heuristic(), models.name: models}
 
 
-def register_auctions(metrics: Metrics, auctions: Auctions) -> None:
+def register_auctions(metrics: Metrics, auctions: Auctions, recording: Recording) -> None:
     """Show what became of auctions, and how often it was not known what a reader has seen."""
     routes, frequency, recorder, _ = auctions
     metrics.counters(
@@ -109,9 +130,9 @@ def register_auctions(metrics: Metrics, auctions: Auctions) -> None:
         "Auctions by whether the ledger was told of all their bids.",
         "outcome",
         lambda: {
-            "recorded": recorder.recorded,
+            "recorded": recording.beside.kept,
             "sampled_out": recorder.sampled_out,
-            "left_out": recorder.left_out,
+            "left_out": recorder.left_out + recording.left_out,
         },
     )
     metrics.counters(

@@ -15,7 +15,6 @@ from adloom.core.ids import SystemIds
 from adloom.delivery.api import ServeRoutes
 from adloom.delivery.auction.events import AdEventRoutes
 from adloom.delivery.auction.model_keeper import ModelKeeper
-from adloom.delivery.auction.telling import GatheringTeller
 from adloom.delivery.context import ContextReader
 from adloom.delivery.health import DeliveryHealth
 from adloom.delivery.lease_keeper import LeaseKeeper
@@ -25,7 +24,7 @@ from adloom.delivery.served import ServedTeller
 from adloom.delivery.shelves import Shelves
 from adloom.delivery.tag.pages import ScriptlessRoutes
 from adloom.delivery.tag.script import ScriptRoutes
-from adloom.entrypoints.auctions import make_auctions, make_stands, register_auctions
+from adloom.entrypoints.auctions import Auctions, Recording, make_auctions, make_stands, register_auctions
 from adloom.entrypoints.listeners import inherited_socket
 from adloom.entrypoints.model_metrics import register_model
 from adloom.entrypoints.process import run_process
@@ -33,6 +32,8 @@ from adloom.entrypoints.spool import opened_spool
 from adloom.entrypoints.vitals import ServeFigures, delivery_teller
 from adloom.ledger.api import EventRoutes
 from adloom.ledger.append import LedgerAppender
+from adloom.ledger.auctions.beside import AuctionsBeside
+from adloom.ledger.auctions.recording import AuctionAppender
 from adloom.ledger.networks import Networks
 from adloom.ledger.spool.drain import Spool
 from adloom.ledger.stream import ValkeyLedger
@@ -76,6 +77,7 @@ class Running(NamedTuple):
     line: ValkeyLine
     spool: Spool | None
     appender: LedgerAppender
+    recording: Recording
     leases: LeaseKeeper
     models: ModelKeeper
     keeper: IndexKeeper
@@ -93,6 +95,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         aclosing(ValkeyLine(valkey)) as line,
         opened_spool(settings, ValkeyLedger(valkey)) as spool,
         LedgerAppender(ValkeyLedger(valkey), spool) as appender,
+        AuctionAppender(beside := AuctionsBeside(valkey), appender.tell_all, spool) as recording,
         _leasing(LeaseKeeper(valkey, shelves, clock, process=process)) as leases,
         _learning(ModelKeeper(valkey, clock)) as models,
         _kept(
@@ -107,8 +110,8 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         ) as keeper,
     ):
         health = DeliveryHealth(keeper, pool, valkey, clock, spool=spool)
-        running = Running(clock, line, spool, appender, leases, models, keeper)
-        public, teller, figures = _public_routes(settings, metrics, running)
+        running = Running(clock, line, spool, appender, Recording(beside, recording), leases, models, keeper)
+        public, auctions, figures = _public_routes(settings, metrics, running)
         vitals = delivery_teller(
             settings, valkey, clock, figures, keeper=keeper, appender=appender, spool=spool
         )
@@ -124,12 +127,12 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
                 protocol=make_protocol(HotRoutes(routes)),
                 drain_seconds_max=DRAIN_SECONDS_MAX,
             )
-        teller.flush()
+        auctions.flush()
 
 
 def _public_routes(
     settings: DeliverySettings, metrics: Metrics, running: Running
-) -> tuple[list[HotRoute], GatheringTeller, ServeFigures]:
+) -> tuple[list[HotRoute], Auctions, ServeFigures]:
     """Make what readers and their servers ask for, and show what becomes of it; tell who has to be flushed at the end."""
     clock, keeper, appender, leases = running.clock, running.keeper, running.appender, running.leases
     keys = _token_keys(settings)
@@ -159,6 +162,7 @@ def _public_routes(
         models=running.models,
         lease_book=leases.book,
         appender=appender,
+        recording=running.recording.appender,
     )
     ad_events = AdEventRoutes(lambda: keeper.current, keys, clock, events)
     _register_index(metrics, keeper, clock)
@@ -167,7 +171,7 @@ def _public_routes(
     _register_requests(metrics, offers, events, appender)
     _register_spool(metrics, running.spool)
     _register_leases(metrics, leases)
-    register_auctions(metrics, auctions)
+    register_auctions(metrics, auctions, running.recording)
     register_model(metrics, running.models)
     figures = ServeFigures(offers, auctions.routes)
     figures.register(metrics)
@@ -178,7 +182,7 @@ def _public_routes(
         *ad_events.routes(),
         *ScriptlessRoutes(offers, events).routes(),
     ]
-    return routes, auctions.teller, figures
+    return routes, auctions, figures
 
 
 def _token_keys(settings: DeliverySettings) -> TokenKeys:

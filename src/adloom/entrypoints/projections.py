@@ -10,6 +10,7 @@ from adloom.brain import charges
 from adloom.core.clock import SystemClock
 from adloom.entrypoints.brains import Brains, charging
 from adloom.ledger.auctions import store as auctions
+from adloom.ledger.auctions.beside import AuctionsBeside
 from adloom.ledger.followers.lately import CountedLately
 from adloom.ledger.followers.store import CountedEvents
 from adloom.ledger.frequency import projection as frequency
@@ -76,7 +77,7 @@ def places(  # noqa: PLR0913 - settings, each with its default
         ),
         Place(
             auctions.AUCTIONS,
-            auctions.AuctionTables(pool, clock=SystemClock(), kept_days=auction_days),
+            auctions.AuctionTables(pool, AuctionsBeside(valkey), clock=SystemClock(), kept_days=auction_days),
             EVENT_TABLES,
             auctions.BATCH_MAX,
         ),

@@ -161,7 +161,7 @@ IMPOSSIBLE: Final = {
     ),
     AUCTIONS: (
         "Auctions cannot be replayed: each is recorded once and never corrected,"
-        " so reading the ledger again would change nothing."
+        " and what the ledger keeps has no bids."
     ),
     LEARNING: (
         "Learning cannot be replayed: an example that was learned twice would weigh twice."

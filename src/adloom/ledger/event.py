@@ -191,6 +191,19 @@ class Floored(msgspec.Struct, frozen=True, array_like=True):
     places: Annotated[bytes, msgspec.Meta(max_length=BIDS_MAX)]
 
 
+class Unsold(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    rename=_SHORT_NAMES,
+    tag_field="k",
+    tag="unsold.v1",
+):
+    """Nobody won an auction; the auction lies beside the ledger, under the id of this entry."""
+
+    held_at: datetime
+
+
 class Auctioned(
     msgspec.Struct,
     frozen=True,
@@ -200,7 +213,11 @@ class Auctioned(
     tag_field="k",
     tag="auction.v1",
 ):
-    """An auction was held, and won or not; who follows what is served takes it for that too. Prices as in `Served`."""
+    """An auction was held, and won or not; prices as in `Served`.
+
+    It lies beside the ledger, under the id of the entry that tells what was served, or that nobody won. Who follows
+    what is served takes one in the ledger itself, where they once were, for that too.
+    """
 
     auction_id: RequestId  # The request that its offer is of; the offer's slot is 0.
     user_id: UUID
@@ -229,7 +246,7 @@ class Auctioned(
 
 
 Event: TypeAlias = Impression | Click
-Happening: TypeAlias = Event | Served | Auctioned
+Happening: TypeAlias = Event | Served | Auctioned | Unsold
 
 _encoder: Final = msgspec.msgpack.Encoder(uuid_format="bytes")
 _decoder: Final = msgspec.msgpack.Decoder[Happening](Happening)
@@ -259,7 +276,7 @@ def happened_at(happening: Happening) -> datetime:
             return happening.received_at
         case Served():
             return happening.served_at
-        case Auctioned():
+        case Auctioned() | Unsold():
             return happening.held_at
 
 

@@ -23,6 +23,13 @@ class Folded(msgspec.Struct, frozen=True):
     repeated: int = 0  # Their correlation id was there already.
     dropped: int = 0  # Their banner or placement is gone from the catalog.
 
+    def __add__(self, other: "Folded") -> "Folded":
+        return Folded(
+            counted=self.counted + other.counted,
+            repeated=self.repeated + other.repeated,
+            dropped=self.dropped + other.dropped,
+        )
+
 
 class CursorMovedError(Exception):
     """Somebody else has moved the cursor: a worker that was thought dead, or a second one."""

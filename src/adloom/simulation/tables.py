@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from adloom.core.errors import UnavailableError
-from adloom.ledger.event import HARMLESS, Click, Event, Impression, Mark
+from adloom.ledger.event import HARMLESS, Click, Event, Impression, Mark, Unsold
 from adloom.ledger.fold import (
     GOOD,
     Additions,
@@ -153,6 +153,8 @@ class TablesServer:
         """Tell which entries are the ones that the rows were made from; an offer counts as it is."""
         found: list[Counted] = []
         for entry_id, happening in records:
+            if isinstance(happening, Unsold):
+                continue
             if not isinstance(happening, Impression | Click):
                 found.append(Counted(entry_id, happening, happening.user_id))
                 continue

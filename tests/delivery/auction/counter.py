@@ -83,8 +83,10 @@ class Counter:
             **{name: value for name, value in options.items() if name in {"when_away", "without_user"}},
         )
         self.told: list[bytes] = []
+        self.beside: list[Happening] = []  # What the ledger is told with auctions on record.
         self.recorder = AuctionRecorder(
             self.told.append,
+            self._recorded,
             Random(7),  # noqa: S311 - not a secret
             sample_rate=options.get("sample_rate", 1.0),
             bytes_per_second=options.get("bytes_per_second", 1 << 20),
@@ -107,6 +109,10 @@ class Counter:
         )
         self.leases.learn({one.key: one.terms for one in placements}, at=0.0)
         self.shelves.change(self.leases.changes())
+
+    def _recorded(self, entry: bytes, auction: bytes) -> None:
+        self.beside.append(decoded(entry))
+        self.told.append(auction)
 
     def grant(self, amount: int) -> None:
         """Give every campaign that asks a lease of so many micros."""

@@ -5,13 +5,14 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import pytest
 
 from adloom.auction.bid import BidType
 from adloom.core.errors import ValidationFailedError
 from adloom.delivery.rows import Caps, Delivery
 from adloom.ledger.auction_bids import LOST, REMOVED, WON, packed_bid, packed_terms, unpacked
-from adloom.ledger.event import Auctioned, ChargedBy, Floored, Removed, Served
+from adloom.ledger.event import Auctioned, ChargedBy, Floored, Removed, Served, Unsold
 from adloom.runtime.http.hot import Answer, HotRequest
 from adloom.targeting.rules import rule_of
 from tests.auction.bids import units
@@ -230,11 +231,26 @@ def test_an_auction_is_recorded_with_all_its_bids() -> None:
     ]
 
 
+def test_the_ledger_is_told_what_was_served_of_auctions_on_record_too() -> None:
+    recorded, sampled_out = (Counter(a_row(1, "2.00"), a_row(2, "1.00"), sample_rate=rate) for rate in (1, 0))
+
+    ad = recorded.served()
+    sampled_out.served()
+
+    assert ad is not None
+    [served], [other] = recorded.beside, sampled_out.entries()
+    assert isinstance(served, Served)
+    assert isinstance(other, Served)
+    assert str(served.request_id) == ad["auctionId"]
+    assert msgspec.structs.replace(other, request_id=served.request_id) == served
+
+
 def test_an_auction_that_nobody_won_is_recorded_too() -> None:
     counter = Counter(a_row(1, "1.00"), slots=[a_slot(floor="2")])
 
     counter.served()
 
+    assert counter.beside == [Unsold(held_at=NOON)]
     [auction] = counter.entries()
     assert isinstance(auction, Auctioned)
     assert (auction.winner, auction.bid_count, auction.removed) == (None, 0, (Removed("floor", 1),))

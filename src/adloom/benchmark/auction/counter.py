@@ -43,6 +43,8 @@ from adloom.delivery.leases import LeaseBook
 from adloom.delivery.shelves import Shelves
 from adloom.delivery.steps import finished
 from adloom.ledger.append import LedgerAppender
+from adloom.ledger.auctions.beside import AuctionsBeside, paired
+from adloom.ledger.auctions.recording import AuctionAppender
 from adloom.ledger.frequency.counts import FIRST_GENERATION, generation_prefix
 from adloom.ledger.frequency.many import FrequencyOfMany
 from adloom.ledger.frequency.windows import buckets_of
@@ -89,10 +91,13 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
         open_valkey(redis_url) as valkey,
         aclosing(ValkeyLine(valkey)) as line,
         LedgerAppender(ValkeyLedger(valkey)) as appender,
+        AuctionAppender(AuctionsBeside(valkey), appender.tell_all, None) as recording,
     ):
         if has_frequency_caps:
             await _show(valkey, index.by_key.values(), clock)
-        auctions = _routes(index, stands, WinHolder(shelves, caps, leases), shelves, line, appender)
+        auctions = _routes(
+            index, stands, WinHolder(shelves, caps, leases), shelves, line, appender, recording
+        )
         coming_and_going = asyncio.ensure_future(_come_and_go(shelves, campaigns))
         no_op = HotRoute(b"GET", NO_OP_PATH.encode(), is_prefix=False, handler=lambda _: NO_OP)
         with socket.create_server(("127.0.0.1", port)) as listener:
@@ -144,8 +149,9 @@ def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
     shelves: Shelves,
     line: ValkeyLine,
     appender: LedgerAppender,
+    recording: AuctionAppender,
 ) -> AuctionRoutes:
-    clock = SystemClock()
+    clock, pair_teller = SystemClock(), GatheringTeller(recording.tell_all)
     return AuctionRoutes(
         lambda: index,
         clock,
@@ -157,6 +163,7 @@ def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
         frequency=FrequencyLook(FrequencyOfMany(line), clock),
         recorder=AuctionRecorder(
             GatheringTeller(appender.tell_all).tell,
+            lambda entry, auction: pair_teller.tell(paired(entry, auction)),
             SystemRandom(),
             sample_rate=1.0,
             bytes_per_second=AUCTION_RECORD_BYTES_PER_SECOND,

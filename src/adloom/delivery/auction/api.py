@@ -171,17 +171,18 @@ class AuctionRoutes:
         if win is None:
             self._count_unfilled(sale)
             if sale.note is not None:
-                recorder.held(self._held(auction_id, query, sale, None, now), sale.note)
+                recorder.held(self._held(auction_id, query, sale, None, now), sale.note, None)
             return NO_AD
         goods = auction.goods
         if goods is None:
             placement = auction.stand.placements[win.bidder.placement_key]
             goods = auction.goods = self._encoder.goods(win, auction.cost, placement)
+        user_id = bytes.fromhex(query.user.replace("-", ""))
+        served = goods.entry.of(auction_id.bytes, now, second, user_id)
         if sale.note is None:
-            user_id = bytes.fromhex(query.user.replace("-", ""))
-            recorder.served(goods.entry.of(auction_id.bytes, now, second, user_id))
+            recorder.served(served)
         else:
-            recorder.held(self._held(auction_id, query, sale, goods.placement, now), sale.note)
+            recorder.held(self._held(auction_id, query, sale, goods.placement, now), sale.note, served)
         self.won += 1
         self._price_sum += win.final
         return Answer(

@@ -1,7 +1,7 @@
 """Telling the ledger of auctions; no answer waits for that.
 
 Whole auctions are recorded by chance, if the operator wants that, and only so many bytes a second: a
-market of thousands has kilobytes of bids. Of those that are not recorded it is told what was served.
+market of thousands has kilobytes of bids. They lie beside the ledger, which is told what was served in any case.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from adloom.delivery.auction.book import BidBlock
 from adloom.delivery.auction.noting import Note
 from adloom.delivery.auction.request import LAST_PURCHASE_DAYS, Query, said_of
 from adloom.delivery.index import Placement
-from adloom.ledger.event import CONTEXT_VALUE_MAX, Auctioned, Win, encoded
+from adloom.ledger.event import CONTEXT_VALUE_MAX, Auctioned, Unsold, Win, encoded
 from adloom.targeting.context import Context
 
 PAIRS_REMEMBERED_MAX: Final = 4_096
@@ -31,6 +31,7 @@ ENTRY_BYTES: Final = 300  # Of an auction without its bids.
 LOOKED_AT_BYTES: Final = 8  # What it costs to look at a candidate, in bytes that are told.
 
 Tell = Callable[[bytes], object]
+Record = Callable[[bytes, bytes], object]
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -45,10 +46,15 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class AuctionRecorder:
-    """Decides which auctions are recorded; `tell` takes an entry of the ledger, and does not wait."""
+    """Decides which auctions are recorded; `tell` takes an entry of the ledger, `record` one and the auction that it is of.
 
-    def __init__(self, tell: Tell, chance: Chance, *, sample_rate: float, bytes_per_second: int) -> None:
-        self._tell = tell
+    Neither waits.
+    """
+
+    def __init__(
+        self, tell: Tell, record: Record, chance: Chance, *, sample_rate: float, bytes_per_second: int
+    ) -> None:
+        self._record = record
         self.served = tell  # Of an auction that is not recorded: the entry of its offer.
         self._chance = chance
         self._sample_rate = sample_rate
@@ -78,11 +84,11 @@ class AuctionRecorder:
         self.left_out += 1
         return False
 
-    def held(self, held: Held, note: Note) -> None:
-        """Tell of an auction with all its bids."""
+    def held(self, held: Held, note: Note, served: bytes | None) -> None:
+        """Tell of an auction with all its bids, and with the entry of its offer, if somebody has won."""
         self._room -= ENTRY_BYTES + len(note.bids) + LOOKED_AT_BYTES * note.looked_at
         self.recorded += 1
-        self._tell(encoded(_auctioned(held, note)))
+        self._record(served or encoded(Unsold(held_at=held.now)), encoded(_auctioned(held, note)))
 
 
 def _auctioned(held: Held, note: Note) -> Auctioned:

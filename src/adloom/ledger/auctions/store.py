@@ -1,7 +1,8 @@
 """The projection of auctions in PostgreSQL: each once, in the transaction that moves the cursor."""
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+import contextlib
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import aclosing, contextmanager
 from datetime import UTC, timedelta
 from typing import Final
 
@@ -9,16 +10,19 @@ import asyncpg
 
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
+from adloom.ledger.auctions.beside import AuctionsBeside
 from adloom.ledger.auctions.day_store import ensure_auction_days
 from adloom.ledger.auctions.row import AuctionRow, rows_of
-from adloom.ledger.event import Auctioned
+from adloom.ledger.event import Auctioned, Served, UnreadableEntryError, Unsold
 from adloom.ledger.ports import CursorMovedError, Folded, Record, UnfoldableError
 from adloom.ledger.stream import BEGINNING
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 
 AUCTIONS: Final = "auctions"
 BATCH_MAX: Final = 2_000
-ROWS_AT_ONCE: Final = 500  # In a statement: a row may have 256 bids.
+# Made and written in one go: all else in the worker waits while rows are made, here for some hundredths of a second.
+ROWS_AT_ONCE: Final = 500
+BID_BYTES_AT_ONCE: Final = 2**18
 
 ENSURE_CURSOR: Final = """
     INSERT INTO projection_cursors (projection, entry_id) VALUES ($1, $2) ON CONFLICT (projection) DO NOTHING
@@ -53,10 +57,16 @@ INSERT: Final = """
 
 
 class AuctionTables:
-    """The projection `auctions`; what is older than is kept is passed over."""
+    """The projection `auctions`; what is older than is kept is passed over.
 
-    def __init__(self, pool: Pool, *, clock: Clock, kept_days: int) -> None:
+    Auctions lie beside the ledger, and are forgotten there once they are rows; older ones are in the ledger itself.
+    """
+
+    def __init__(
+        self, pool: Pool, beside: AuctionsBeside | None = None, *, clock: Clock, kept_days: int
+    ) -> None:
         self._pool = pool
+        self._beside = beside
         self._clock = clock
         self._kept = timedelta(days=kept_days)
 
@@ -72,18 +82,36 @@ class AuctionTables:
 
     async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
         """Insert the auctions that are not there and move the cursor, in one transaction."""
-        auctions = [one.happening for one in records if isinstance(one.happening, Auctioned)]
         with _unavailable_when_away():
-            if not auctions:
-                if await self._pool.fetchval(MOVE, AUCTIONS, after, cursor) is None:
-                    raise CursorMovedError
-                return Folded()
-            async with self._pool.acquire() as connection, connection.transaction():
-                if await connection.fetchval(LOCK_CURSOR, AUCTIONS) != after:
-                    raise CursorMovedError
-                folded = await self._fold(connection, auctions)
-                await connection.execute(MOVE_CURSOR, AUCTIONS, cursor)
+            async with aclosing(self._pieces(records, after=after, cursor=cursor)) as pieces:
+                first = await anext(pieces, None)
+                if first is None:
+                    if await self._pool.fetchval(MOVE, AUCTIONS, after, cursor) is None:
+                        raise CursorMovedError
+                    return Folded()
+                async with self._pool.acquire() as connection, connection.transaction():
+                    if await connection.fetchval(LOCK_CURSOR, AUCTIONS) != after:
+                        raise CursorMovedError
+                    folded = await self._fold(connection, first)
+                    async for piece in pieces:
+                        folded += await self._fold(connection, piece)
+                    await connection.execute(MOVE_CURSOR, AUCTIONS, cursor)
+        await self._forget(cursor)
         return folded
+
+    async def _pieces(
+        self, records: Sequence[Record], *, after: str, cursor: str
+    ) -> AsyncGenerator[Sequence[Auctioned]]:
+        """Give the auctions of a batch, so many at a time as may be written in one go; none of them empty."""
+        for piece in parted([one.happening for one in records if isinstance(one.happening, Auctioned)]):
+            yield piece
+        told = {one.entry_id for one in records if isinstance(one.happening, Served | Unsold)}
+        if self._beside is None or not told:
+            return
+        async with aclosing(self._beside.of(told, after=after, last=cursor)) as pages:
+            async for page in pages:
+                for piece in parted(page):
+                    yield piece
 
     async def _fold(self, connection: Connection, auctions: Sequence[Auctioned]) -> Folded:
         users = list({auction.user_id for auction in auctions})
@@ -91,10 +119,27 @@ class AuctionTables:
         first_day = (self._clock.now().astimezone(UTC) - self._kept).date()
         rows = rows_of(auctions, erased_at=erased_at, first_day=first_day)
         await ensure_auction_days(connection, {row.auction_time.date() for row in rows})
-        inserted = 0
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            inserted += await _inserted(connection, rows[start : start + ROWS_AT_ONCE])
+        inserted = await _inserted(connection, rows) if rows else 0
         return Folded(counted=inserted, repeated=len(rows) - inserted, dropped=len(auctions) - len(rows))
+
+    async def _forget(self, cursor: str) -> None:
+        if self._beside is not None:
+            with contextlib.suppress(
+                UnavailableError
+            ):  # The batch is in; the next one forgets this one, too.
+                await self._beside.forget(cursor)
+
+
+def parted(auctions: Sequence[Auctioned]) -> Generator[Sequence[Auctioned]]:
+    """Part auctions so that no piece takes long."""
+    start = size = 0
+    for place, auction in enumerate(auctions):
+        if place - start == ROWS_AT_ONCE or (size and size + len(auction.bids) > BID_BYTES_AT_ONCE):
+            yield auctions[start:place]
+            start, size = place, 0
+        size += len(auction.bids)
+    if start < len(auctions):
+        yield auctions[start:]
 
 
 async def _inserted(connection: Connection, rows: Sequence[AuctionRow]) -> int:
@@ -110,7 +155,13 @@ def _unavailable_when_away() -> Generator[None]:
         if error.constraint_name is None:  # No rule is broken: the day has gone while we wrote into it.
             raise UnavailableError(f"A day of the auctions is not there: {error!r}") from error
         raise UnfoldableError(repr(error)) from error
-    except (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, ValueError, OverflowError) as error:
+    except (
+        asyncpg.DataError,
+        asyncpg.IntegrityConstraintViolationError,
+        UnreadableEntryError,
+        ValueError,
+        OverflowError,
+    ) as error:
         raise UnfoldableError(repr(error)) from error
     except POSTGRES_AWAY as error:
         raise UnavailableError(f"The database does not take the auctions: {error!r}") from error

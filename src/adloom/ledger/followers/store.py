@@ -10,7 +10,7 @@ import asyncpg
 import msgspec
 
 from adloom.core.errors import UnavailableError
-from adloom.ledger.event import Click, Impression, happened_at
+from adloom.ledger.event import Click, Impression, Unsold, happened_at
 from adloom.ledger.followers.counted import Counted
 from adloom.ledger.followers.lately import CountedLately
 from adloom.ledger.ports import Record, UnfoldableError
@@ -70,7 +70,7 @@ class CountedEvents:
                     unknown.append(record)
             elif isinstance(happening, Click):
                 unknown.append(record)
-            else:
+            elif not isinstance(happening, Unsold):
                 known[entry_id] = Counted(entry_id, happening, happening.user_id)
         return known, unknown
 

@@ -13,7 +13,7 @@ import msgspec
 
 from adloom.core.ids import NOBODY
 from adloom.core.money import decimal_from_micros
-from adloom.ledger.event import Auctioned, Click, Impression, Served, Win
+from adloom.ledger.event import Auctioned, Click, Impression, Served, Unsold, Win
 from adloom.ledger.followers.counted import Counted
 
 IMPRESSION_TRACKED: Final = "ads.impression.tracked.v1"
@@ -81,6 +81,8 @@ def message_of(counted: Counted) -> Message | None:
             if winner is None:
                 return None
             return Message(AD_SERVED, _encode(_won(counted, counted.happening, winner)))
+        case Unsold():
+            return None
 
 
 def _tracked(counted: Counted, event: Impression | Click) -> Tracked:
