@@ -48,9 +48,16 @@ def test_after_a_gap_it_begins_anew() -> None:
     assert ids(tail.after("9-0", count_max=10)) == ["10-0"]
 
 
-@given(sizes=st.lists(st.integers(0, 7), max_size=12), kept_max=st.integers(0, 10), asked=st.integers(0, 50))
-def test_whatever_is_given_is_what_the_ledger_has_there(sizes: list[int], kept_max: int, asked: int) -> None:
-    tail, last = Tail(kept_max=kept_max), 0
+@given(
+    sizes=st.lists(st.integers(0, 7), max_size=12),
+    kept_max=st.integers(0, 10),
+    bytes_max=st.integers(0, 10) | st.just(1_000),
+    asked=st.integers(0, 50),
+)
+def test_whatever_is_given_is_what_the_ledger_has_there(
+    sizes: list[int], kept_max: int, bytes_max: int, asked: int
+) -> None:
+    tail, last = Tail(kept_max=kept_max, bytes_max=bytes_max), 0
     for size in sizes:
         tail.add(f"{last}-0", entries(*range(last + 1, last + size + 1)))
         last += size
@@ -58,8 +65,23 @@ def test_whatever_is_given_is_what_the_ledger_has_there(sizes: list[int], kept_m
     found = tail.after(f"{asked}-0", count_max=5)
 
     assert found == entries(*range(asked + 1, asked + 1 + len(found)))
-    if sizes and kept_max >= last > asked:
+    if sizes and kept_max >= last > asked and bytes_max == 1_000:
         assert len(found) == min(5, last - asked)
+
+
+def test_large_entries_are_forgotten_sooner() -> None:
+    """An auction of an older release has 15 kilobytes: forty thousand of them would be a gigabyte."""
+    tail = Tail(bytes_max=150_000)
+    large = [Entry(f"{number}-0", bytes(15_000)) for number in range(1, 26)]
+
+    for entry, before in zip(large, [Entry("0-0", b""), *large], strict=False):
+        tail.add(before.id, [entry])
+        kept = [one for number in range(26) for one in tail.after(f"{number}-0", count_max=1)]
+        assert sum(len(one.data) for one in kept) <= 150_000
+        assert kept[-1] is entry
+
+    tail.add("25-0", [Entry("26-0", bytes(200_000))])
+    assert tail.after("25-0", count_max=1) == []
 
 
 # --- what was read

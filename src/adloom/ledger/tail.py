@@ -4,7 +4,7 @@ The first of them takes entries from the ledger and reads them; those who follow
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from adloom.ledger.event import decoded
@@ -12,13 +12,18 @@ from adloom.ledger.ports import Record
 from adloom.ledger.stream import Entry, entry_order
 
 KEPT_MAX: Final = 40_000  # Two of the largest batches: 66 MB of impressions, of which 48 are what was read.
+BYTES_MAX: Final = (
+    2**25
+)  # Of entries as the ledger has them: thrice those impressions. What is read of large ones is as large.
 
 
 class Tail:
     """Entries without a gap; those that were taken longest ago are forgotten by halves."""
 
-    def __init__(self, *, kept_max: int = KEPT_MAX) -> None:
+    def __init__(self, *, kept_max: int = KEPT_MAX, bytes_max: int = BYTES_MAX) -> None:
         self._kept_max = kept_max
+        self._bytes_max = bytes_max
+        self._bytes = 0
         self._entries: list[Entry] = []
         self._records: list[Record | None] = []  # Of each entry, once it was read.
         self._before = ""  # The entry before the first of them.
@@ -26,13 +31,22 @@ class Tail:
     def add(self, after: str, entries: Sequence[Entry]) -> None:
         """Keep entries that follow another."""
         if not self._entries or self._entries[-1].id != after:
-            self._entries, self._records, self._before = [], [], after
+            self._entries, self._records, self._before, self._bytes = [], [], after, 0
         self._entries.extend(entries)
         self._records.extend([None] * len(entries))
-        if len(self._entries) > self._kept_max:
-            gone = len(self._entries) - self._kept_max // 2
-            self._before = self._entries[gone - 1].id
-            del self._entries[:gone], self._records[:gone]
+        self._bytes += _bytes_of(entries)
+        if len(self._entries) > self._kept_max or self._bytes > self._bytes_max:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Forget so many that half of what may be kept is left."""
+        gone, left = max(0, len(self._entries) - self._kept_max // 2), self._bytes
+        left -= _bytes_of(self._entries[:gone])
+        while left > self._bytes_max // 2:
+            left -= len(self._entries[gone].data)
+            gone += 1
+        self._before, self._bytes = self._entries[gone - 1].id, left
+        del self._entries[:gone], self._records[:gone]
 
     def after(self, entry_id: str, *, count_max: int) -> list[Entry]:
         """Give what follows an entry; nothing where that is not known here."""
@@ -77,6 +91,10 @@ class Tail:
 
     def _place_after(self, entry_id: str) -> int:
         return bisect_right(self._entries, entry_order(entry_id), key=_order)
+
+
+def _bytes_of(entries: Iterable[Entry]) -> int:
+    return sum([len(entry.data) for entry in entries])
 
 
 def _order(entry: Entry) -> tuple[int, int]:
