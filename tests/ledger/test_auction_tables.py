@@ -13,6 +13,7 @@ from adloom.core.ids import NOBODY
 from adloom.core.money import Micros
 from adloom.ledger.auction_bids import LOST, REMOVED
 from adloom.ledger.auctions.day_store import AuctionDays, ensure_auction_days
+from adloom.ledger.auctions.row import rows_of
 from adloom.ledger.auctions.store import AuctionTables
 from adloom.ledger.event import Auctioned, Click, Impression, Removed
 from adloom.ledger.partitions import DayUpkeep, Retention
@@ -74,6 +75,18 @@ async def test_an_auction_for_somebody_whom_nobody_knows_names_no_user(hall: Hal
 
     row = await hall.one()
     assert (row["user_id"], row["context"]) == (None, {"country": "FR"})
+
+
+def test_bids_that_are_alike_are_written_out_once() -> None:
+    """Readers of a kind have the same auction, and some auctions have hundreds of bids."""
+    alike = [an_auction(uuid4(), user_id=uuid4()) for _ in range(2)]
+    other = an_auction(uuid4(), removed=(Removed("schedule", 1),))
+
+    one, again, another = rows_of([*alike, other], erased_at={}, first_day=NOW.date())
+
+    assert one.bids is again.bids
+    assert one.user_id != again.user_id
+    assert ("targeting:country" in one.bids, "schedule" in another.bids) == (True, True)
 
 
 async def test_an_auction_becomes_a_row_with_all_its_bids(hall: Hall) -> None:

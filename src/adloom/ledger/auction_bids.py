@@ -7,6 +7,7 @@ when an index is built.
 
 import struct
 from collections.abc import Generator
+from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
@@ -17,6 +18,9 @@ from adloom.core.money import Micros
 
 BIDS_MAX: Final = 256  # Of an entry, so that a place is one byte; how many there were is told beside them.
 REASONS_MAX: Final = 250  # An outcome is one byte.
+IDS_REMEMBERED_MAX: Final = (
+    16_384  # The same ads bid again and again; to make an id takes longer than all else of a bid.
+)
 
 WON: Final = 0
 LOST: Final = 1
@@ -64,8 +68,8 @@ def unpacked(bids: bytes) -> Generator[RecordedBid]:
         raise ValueError("The last bid of an auction is cut.")
     for banner, campaign, bid, quality, kind, ctr, ecpm, outcome in _WHOLE.iter_unpack(bids):
         yield RecordedBid(
-            BannerId(UUID(bytes=banner)),
-            CampaignId(UUID(bytes=campaign)),
+            BannerId(_id_of(banner)),
+            CampaignId(_id_of(campaign)),
             Micros(bid),
             kind == _CPC,
             ctr,
@@ -73,3 +77,8 @@ def unpacked(bids: bytes) -> Generator[RecordedBid]:
             Micros(ecpm),
             outcome,
         )
+
+
+@lru_cache(IDS_REMEMBERED_MAX)
+def _id_of(written: bytes) -> UUID:
+    return UUID(bytes=written)

@@ -1,8 +1,9 @@
 """What becomes of an auction's entry: a row, with its bids written out as the API shows them. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -11,15 +12,13 @@ import msgspec
 from adloom.auction.bid import CTR_ONE, QUALITY_ONE, BidType, Ctr
 from adloom.auction.price import per_thousand_clicks
 from adloom.core.ids import NOBODY
-from adloom.core.money import Micros, decimal_from_micros
+from adloom.core.money import MICROS_PER_UNIT, Micros, decimal_from_micros
 from adloom.ledger.auction_bids import LOST, REMOVED, WON, RecordedBid, unpacked
-from adloom.ledger.event import Auctioned, Removed
+from adloom.ledger.event import Auctioned, Floored, Removed
 
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
 NUL: Final = "\0"  # The one character that the database does not take.
-
-_MICROS_A_STEP: Final = 100
-_STEPS_A_UNIT: Final = 10_000
+BIDS_REMEMBERED_MAX: Final = 100  # Of so many auctions: 9 MB where each has 256.
 
 
 class BidShown(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
@@ -62,6 +61,9 @@ class AuctionRow(NamedTuple):
 
 
 _encode: Final = msgspec.json.Encoder().encode
+_OUTCOMES: Final = {WON: "won", LOST: "lost"}
+_CPC: Final = (BidType.CPC, BidType.CPC.value)
+_CPM: Final = (BidType.CPM, BidType.CPM.value)
 
 
 def rows_of(
@@ -77,19 +79,19 @@ def rows_of(
 
 def shown_bid(bid: RecordedBid, removed: Sequence[Removed], floor: Micros | None = None) -> BidShown:
     """Write a bid out; what is recorded as a number of a reason gets its name."""
-    kind = BidType.CPC if bid.is_per_click else BidType.CPM
+    kind, kind_name = _CPC if bid.is_per_click else _CPM
     amount = per_thousand_clicks(kind, bid.bid, Ctr(bid.ctr))
     reason = bid.outcome - REMOVED
     return BidShown(
         ad_id=bid.banner_id,
         campaign_id=bid.campaign_id,
         bid=_shown(bid.bid),
-        bid_type=kind.value,
+        bid_type=kind_name,
         bid_amount=None if amount is None else _shown(amount),
         predicted_ctr=bid.ctr / CTR_ONE,
         quality_score=bid.quality / QUALITY_ONE,
         ecpm=_shown(bid.ecpm),
-        outcome={WON: "won", LOST: "lost"}.get(bid.outcome, "removed"),
+        outcome=_OUTCOMES.get(bid.outcome, "removed"),
         # An entry whose reasons are cut names none, rather than another's.
         removed_by=removed[reason].reason if 0 <= reason < len(removed) else None,
         floor_cpm=None if floor is None else _shown(floor),
@@ -97,8 +99,7 @@ def shown_bid(bid: RecordedBid, removed: Sequence[Removed], floor: Micros | None
 
 
 def _row(auction: Auctioned, *, is_erased: bool) -> AuctionRow:
-    bids = list(unpacked(auction.bids))
-    floors = {place: one.floor for one in auction.floors for place in one.places}
+    bids, campaign_ids = _written(auction.bids, auction.removed, auction.floors)
     winner = auction.winner
     placement_id = winner.placement_id if winner else auction.placement_id
     return AuctionRow(
@@ -112,11 +113,9 @@ def _row(auction: Auctioned, *, is_erased: bool) -> AuctionRow:
         scoring_version=auction.scoring_version,
         floor_cpm=decimal_from_micros(auction.floor),
         bid_count=auction.bid_count,
-        bids=_encode(
-            [shown_bid(bid, auction.removed, floors.get(place)) for place, bid in enumerate(bids)]
-        ).decode(),
+        bids=bids,
         removed=_encode({one.reason.replace(NUL, ""): one.count for one in auction.removed}).decode(),
-        campaign_ids=_array(bid.campaign_id for bid in bids if bid.outcome < REMOVED),
+        campaign_ids=campaign_ids,
         winning_ad_id=winner.banner_id if winner else None,
         winning_campaign_id=winner.campaign_id if winner else None,
         final_price=decimal_from_micros(winner.final_price) if winner else None,
@@ -125,9 +124,18 @@ def _row(auction: Auctioned, *, is_erased: bool) -> AuctionRow:
     )
 
 
-def _array(ids: Iterable[UUID]) -> str:
-    """Write an array as the database reads one."""
-    return f"{{{','.join(map(str, ids))}}}"
+@lru_cache(BIDS_REMEMBERED_MAX)
+def _written(recorded: bytes, removed: tuple[Removed, ...], floored: tuple[Floored, ...]) -> tuple[str, str]:
+    """Write out bids, and whose took part; readers of a kind have the same auction, as long as nobody comes or goes."""
+    bids = list(unpacked(recorded))
+    floors = {place: one.floor for one in floored for place in one.places}
+    shown = [shown_bid(bid, removed, floors.get(place)) for place, bid in enumerate(bids)]
+    return _encode(shown).decode(), _array([bid.campaign_id for bid in bids if bid.outcome < REMOVED])
+
+
+def _array(ids: Sequence[UUID]) -> str:
+    """Write an array as the database reads one, whose braces are other ones than those of JSON."""
+    return f"{{{_encode(ids)[1:-1].decode()}}}"
 
 
 def _context(context: Mapping[str, str]) -> str:
@@ -138,7 +146,4 @@ def _context(context: Mapping[str, str]) -> str:
 
 def _shown(amount: Micros) -> float:
     """Write an amount with four places, half to even as all amounts of the API are; a float is exact enough for those."""
-    steps, rest = divmod(amount, _MICROS_A_STEP)
-    twice = 2 * rest
-    steps += twice > _MICROS_A_STEP or (twice == _MICROS_A_STEP and steps % 2 == 1)
-    return steps / _STEPS_A_UNIT
+    return round(amount, -2) / MICROS_PER_UNIT
