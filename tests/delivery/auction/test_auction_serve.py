@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
@@ -330,16 +331,33 @@ def test_what_is_not_sampled_is_told_as_served() -> None:
 
 
 def test_beyond_so_many_bytes_a_second_only_what_is_served_is_told() -> None:
-    counter = Counter(a_row(1, "2.00"), bytes_per_second=250)
+    counter = Counter(a_row(1, "2.00"), bytes_per_second=2_000)
 
     for _ in range(5):
         counter.served()
 
     kinds = [type(one) for one in counter.entries()]
-    # There is room for two seconds at once.
+    # There is room for a quarter of a second at once.
     assert kinds == [Auctioned, Auctioned, Served, Served, Served]
     assert (counter.recorder.recorded, counter.recorder.left_out) == (2, 3)
     assert counter.recorder.is_wanted(SECOND + 10)
+
+
+def test_auctions_on_record_are_spread_over_a_second() -> None:
+    counter = Counter(a_row(1, "2.00"), bytes_per_second=2_000)
+    recorded_in: list[int] = []
+
+    for tick in range(600):
+        before = counter.recorder.recorded
+        counter.served()
+        if counter.recorder.recorded > before:
+            recorded_in.append(tick)
+        counter.clock.advance(timedelta(milliseconds=10))
+
+    # Some come at once; then each waits for as much as the one before it has taken.
+    gaps = {after - before for before, after in pairwise(recorded_in[-20:])}
+    assert len(gaps) <= 2
+    assert 10 <= min(gaps) <= max(gaps) <= 30
 
 
 def test_bids_are_packed_as_the_ledger_reads_them() -> None:

@@ -95,8 +95,8 @@ class AuctionRoutes:
         if stand is None:
             return _refusal_of(index, query)
         auction = self._auctioneer.auction(request, query.reader, index, stand, now)
-        second = int(now.timestamp())
-        is_noted = self._recorder.is_wanted(second)
+        at = now.timestamp()
+        second, is_noted = int(at), self._recorder.is_wanted(at)
         if auction.watched:
             return self._answered_in_turn(_Turn(self, request, query, index, auction, now, second, is_noted))
         return self._answer(request, query, index, auction, now, second, is_noted, NOTHING_KNOWN)

@@ -26,7 +26,9 @@ from adloom.targeting.context import Context
 
 PAIRS_REMEMBERED_MAX: Final = 4_096
 CONTEXTS_REMEMBERED_MAX: Final = 1_024
-ROOM_SECONDS: Final = 2  # Of the bytes a second: how much more than them may come at once.
+ROOM_SECONDS: Final = (
+    0.25  # Of the bytes a second: what may come at once. Everybody else waits for it, some milliseconds.
+)
 ENTRY_BYTES: Final = 300  # Of an auction without its bids.
 LOOKED_AT_BYTES: Final = 8  # What it costs to look at a candidate, in bytes that are told.
 
@@ -59,22 +61,25 @@ class AuctionRecorder:
         self._chance = chance
         self._sample_rate = sample_rate
         self._bytes_per_second = bytes_per_second
-        self._room = bytes_per_second * ROOM_SECONDS
-        self._second = 0
+        self._room = float(bytes_per_second * ROOM_SECONDS)
+        self._filled_at = 0.0
         # Plain counters, read by a collector.
         self.recorded = 0
         self.left_out = 0  # Since there were too many.
         self.sampled_out = 0
 
-    def is_wanted(self, second: int) -> bool:
-        """Tell whether an auction is to be recorded whole; in the end, if there is still room then."""
+    def is_wanted(self, at: float) -> bool:
+        """Tell whether an auction is to be recorded whole; in the end, if there is still room then.
+
+        Room comes all the time: what came once a second would be used at once, and everybody else would wait for it.
+        """
         if self._sample_rate < 1 and self._chance.random() >= self._sample_rate:
             self.sampled_out += 1
             return False
-        if second != self._second:
-            gained = max(0, second - self._second) * self._bytes_per_second
+        if self._room <= 0 or at > self._filled_at + ROOM_SECONDS:
+            gained = max(0.0, at - self._filled_at) * self._bytes_per_second
             self._room = min(self._room + gained, self._bytes_per_second * ROOM_SECONDS)
-            self._second = second
+            self._filled_at = at
         return self.has_room()
 
     def has_room(self) -> bool:
