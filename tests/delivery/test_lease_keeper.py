@@ -219,7 +219,9 @@ async def test_many_ask_in_batches(desk: Desk, brain: Brain) -> None:
     await eventually(lambda: desk.keeper.book.leases == 1_200, seconds=10)
 
     assert max(brain.messages) <= BATCH_MAX
-    assert len(brain.usages) == 1_200
+    # On a busy machine an answer may take so long that the same report is said once more.
+    said = {(one.to.key, one.message.report) for one in brain.letters if isinstance(one.message, Usage)}
+    assert len(said) == 1_200
 
 
 async def test_one_that_was_turned_away_asks_again_while_its_placement_is_asked_for(
