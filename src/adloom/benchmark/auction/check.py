@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from adloom.auction.bid import Bid, Outcome, OwnBids
+from adloom.auction.learned import LEARNED
 from adloom.auction.run import run
 from adloom.auction.score import HEURISTIC, Heuristic, Scorer, Scoring, quality_of
 from adloom.benchmark.auction.random_market import (
@@ -18,6 +19,7 @@ from adloom.benchmark.auction.random_market import (
     Wobbly,
     a_market,
     a_request,
+    learned,
 )
 from adloom.delivery.auction.book import Bidder, booking, format_of
 from adloom.delivery.auction.field import BIDS_MAX, field_of
@@ -32,7 +34,12 @@ from adloom.targeting.evaluate import matches_all
 
 REQUESTS_A_MARKET: Final = 40
 EXCLUDED_MAX: Final = 4
-POLICIES: Final[dict[str, Scoring]] = {HEURISTIC: Heuristic(), WOBBLY: Wobbly(), SELDOM: Seldom()}
+POLICIES: Final[dict[str, Scoring]] = {
+    HEURISTIC: Heuristic(),
+    WOBBLY: Wobbly(),
+    SELDOM: Seldom(),
+    LEARNED: learned(),
+}
 
 
 class Ad(msgspec.Struct, frozen=True):

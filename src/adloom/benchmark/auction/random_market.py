@@ -1,5 +1,6 @@
 """Random markets, over values so few that ties, floors, own bids and absences meet often."""
 
+from array import array
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from random import Random  # noqa: TID251 - seeded
@@ -8,6 +9,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from adloom.auction.bid import BidType, Ctr
+from adloom.auction.features import SLOTS
+from adloom.auction.learned import LEARNED, Kind, LearnedScoring
+from adloom.auction.model import Model
 from adloom.auction.score import HEURISTIC, Ad, FlatScorer, Signals, Strengths
 from adloom.benchmark.scale.catalog import an_assignment, some_id
 from adloom.core.ids import PlacementId
@@ -90,6 +94,14 @@ class Seldom:
         return FlatScorer(Ctr(400_000))
 
 
+def learned() -> LearnedScoring:
+    """Make a policy that ranks ads, whose bounds some of them exceed."""
+    chance = Random(1)  # noqa: S311 - not a secret
+    weights = array("f", [chance.gauss(0, 0.3) for _ in range(SLOTS)])
+    model = Model(version=1, weights=weights, highest=0.6, crossing=0.3)
+    return LearnedScoring(model, kinds=[Kind(None, None)])
+
+
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """A request."""
 
@@ -170,7 +182,7 @@ def _placement(chance: Random, key: int) -> PlacementRow:
         placement_type=chance.choice(TYPES),
         timezone=chance.choice(ZONES),
         floor=Micros(chance.choice(FLOORS)),
-        scoring=chance.choice([HEURISTIC, HEURISTIC, WOBBLY, SELDOM]),
+        scoring=chance.choice([HEURISTIC, HEURISTIC, WOBBLY, SELDOM, LEARNED]),
     )
 
 
