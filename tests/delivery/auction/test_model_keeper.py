@@ -102,6 +102,54 @@ async def test_ads_are_ranked_for_frequent_readers_and_before_each_model_is_used
     assert all(one.is_over for one in first)
 
 
+async def test_a_market_that_has_grown_leaves_no_rankings_that_nobody_uses(
+    valkey: Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = an_index([a_row(1, "1", bid_type=BidType.CPC)], a_slot(scoring=LEARNED))
+    ((block,),) = [placement.blocks for placement in index.by_key.values()]
+    assert isinstance(block, BidBlock)
+    keeper = ModelKeeper(valkey, ManualClock(NOW))
+    stands = Stands(Shelves(), policies={LEARNED: keeper})
+    keeper.rank_by(stands.ranking)
+    stands.put_up(finished(stands.preparing(index, now=NOW)))
+    await ModelPublisher(valkey).publish(a_model(1))
+    await keeper.load()
+    for segment in ("a", "b"):
+        for _ in range(FREQUENT):
+            keeper.scorer(Signals(placement_type="feed", segment=segment))
+    await keeper.look_at_readers()
+    first = keeper.strengths
+    assert len(first) == 3
+
+    monkeypatch.setattr("adloom.delivery.auction.model_keeper.RANKED_MAX", 1)
+    await ModelPublisher(valkey).publish(a_model(2))
+    await keeper.load()
+
+    assert len(keeper.strengths) == 2
+    assert set(block.rankings) == {*first, *keeper.strengths}
+
+
+async def test_readers_are_looked_at_again_after_a_failure(
+    valkey: Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adloom.delivery.auction.model_keeper.LOOK_SECONDS", 0.01)
+    await ModelPublisher(valkey).publish(a_model(1))
+    async with kept(valkey) as keeper:
+        await eventually(lambda: keeper.version == 1, seconds=5)
+        keeper.rank_by(failing)
+        for _ in range(FREQUENT):
+            keeper.scorer(FEED)
+        await eventually(lambda: keeper.failures > 1, seconds=5)
+        keeper.rank_by(lambda _, known: pretended(known, bids=1))
+        await eventually(lambda: len(keeper.strengths) == 2, seconds=5)
+
+
+def failing(scoring: str, known: Known) -> Generator[None, None, int]:
+    """Rank nothing, and say so."""
+    raise RuntimeError(f"{scoring}: {known()}")
+    yield
+
+
 async def test_a_market_with_very_many_bids_is_ranked_for_few_kinds_of_readers(valkey: Valkey) -> None:
     keeper = ModelKeeper(valkey, ManualClock(NOW))
     keeper.rank_by(lambda _, known: pretended(known, bids=RANKED_MAX // 2))

@@ -117,7 +117,7 @@ def test_ranked_bids_give_the_winner_the_price_and_the_field_that_all_bids_give(
         )
         slug = chance.choice([None, *(f"slot-{key}" for key in SLOTS_KEYS)])
         told = chance.random()
-        assert ranked.found(Random(told), signals, slug) == plain.found(Random(told), signals, slug)  # noqa: S311
+        assert ranked.found(Random(told), signals, slug) == plain.found(Random(told), signals, slug)  # noqa: S311 - not a secret
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -94,13 +94,12 @@ class ModelKeeper:
             return
         model = await Slices().done(decoding(blob))
         if model.version != self.version:
-            kinds = self._scoring.kinds
-            scoring = LearnedScoring(model, kinds=kinds)
+            scoring = LearnedScoring(model)
             bids = await self._rank(lambda: scoring.strengths)
             self._kinds_max = min(KINDS_MAX, RANKED_MAX // max(1, bids))
-            if len(kinds) > self._kinds_max:
-                scoring = LearnedScoring(model, kinds=kinds[: self._kinds_max])
-                await self._rank(lambda: scoring.strengths)
+            for kind in self._scoring.kinds[: self._kinds_max]:
+                scoring.know(kind)
+            await self._rank(lambda: scoring.strengths)
             self._use(scoring, model)
 
     async def look_at_readers(self) -> None:
@@ -139,7 +138,11 @@ class ModelKeeper:
     async def _look_on(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            await self.look_at_readers()
+            try:
+                await self.look_at_readers()
+            except Exception:
+                self.failures += 1
+                log.exception("readers_not_looked_at")
 
     def _use(self, scoring: LearnedScoring, model: Model) -> None:
         before, self._scoring = self._scoring, scoring
