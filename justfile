@@ -29,7 +29,7 @@ simulate *arguments:
 
 # Check them on real processes that are killed, with 20 seeds; arguments go to pytest
 chaos *arguments:
-    ADLOOM_CHAOS_SEEDS=20 uv run pytest -n 1 -rP tests/chaos tests/budgets/test_budgets_under_attack.py {{arguments}}
+    ADLOOM_CHAOS_SEEDS=20 uv run pytest -n 1 -rP tests/chaos tests/chaos/budgets/test_budgets_under_attack.py {{arguments}}
 
 # Fuzz the control plane by its own description; arguments go to Schemathesis
 fuzz *arguments:

@@ -22,15 +22,15 @@ from uuid import UUID
 import msgspec
 
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
-from adloom.ledger.event import Impression
-from adloom.ledger.known_names import KnownNames
-from adloom.ledger.ports import Record
-from adloom.ledger.store import EventTables
+from adloom.events.log.event import Impression
+from adloom.events.ports import Record
+from adloom.events.tables.known_names import KnownNames
+from adloom.events.tables.store import EventTables
 from adloom.runtime import migrate
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool, open_pool
-from adloom.runtime.processes.program import tethered
+from adloom.runtime.supervisor.program import tethered
 
 NOW: Final = datetime(2026, 11, 15, 12, tzinfo=UTC)
 DAYS: Final = 9

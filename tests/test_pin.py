@@ -1,6 +1,7 @@
 import tomllib
 
 import pytest
+
 from scripts.pin import pins_in, with_pins
 
 PROJECT = """[project]

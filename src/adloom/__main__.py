@@ -1,5 +1,5 @@
 """`python -m adloom` is `adloom`."""
 
-from adloom.entrypoints.cli import main
+from adloom.cli.main import main
 
 main()

@@ -13,11 +13,11 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from adloom.console.words import first_campaign as words
 from adloom.core.clock import ManualClock
 from adloom.core.ids import BannerId, CampaignId, PlacementId
-from adloom.ledger.auctions.store import AuctionTables
-from adloom.ledger.ports import Record
+from adloom.events.auction_log.store import AuctionTables
+from adloom.events.ports import Record
 from adloom.runtime.postgres import Pool
-from tests.ledger.builders import a_bid, a_win, an_auction
-from tests.reporting.folding import Books, seen
+from tests.events.builders import a_bid, a_win, an_auction
+from tests.stats.folding import Books, seen
 from tests.support import builders
 from tests.support.builders import Json
 from tests.support.chromium import a_visit

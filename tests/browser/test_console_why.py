@@ -12,12 +12,12 @@ from playwright.sync_api import Browser, Page, expect
 
 from adloom.core.clock import ManualClock
 from adloom.core.ids import BannerId, CampaignId, PlacementId
-from adloom.ledger.auction_bids import LOST
-from adloom.ledger.auctions.store import AuctionTables
-from adloom.ledger.ports import Record
+from adloom.events.auction_log.store import AuctionTables
+from adloom.events.log.auction_bids import LOST
+from adloom.events.ports import Record
 from adloom.runtime.postgres import Pool
-from tests.ledger.builders import a_bid, a_win, an_auction
-from tests.reporting.folding import Books, clicked, seen
+from tests.events.builders import a_bid, a_win, an_auction
+from tests.stats.folding import Books, clicked, seen
 from tests.support.builders import Json, banner_body, campaign_body, placement_body, rule_body
 from tests.support.chromium import Visit, a_visit
 from tests.support.console import RunningConsole, a_console

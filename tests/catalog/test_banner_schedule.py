@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from adloom.pacing.schedule import ScheduleStatus
+from adloom.schedule.schedule import ScheduleStatus
 from tests.support.builders import NOON
 from tests.support.control import Client, ControlPlane
 

@@ -10,13 +10,13 @@ from adloom.catalog.schedule_sync import ScheduleSync, sync_job, sync_job_id
 from adloom.catalog.version import current_version
 from adloom.core.clock import ManualClock
 from adloom.core.ids import SystemIds
-from adloom.delivery.publish import IndexKeeper
 from adloom.runtime.jobs.cron import Cron
 from adloom.runtime.jobs.queue import open_queue
 from adloom.runtime.jobs.schedule import CronSchedule
 from adloom.runtime.jobs.worker import JobWorker
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
+from adloom.serving.background.index_refresh import IndexKeeper
 from tests.support.eventually import eventually
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)

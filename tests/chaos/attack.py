@@ -7,7 +7,7 @@ import signal
 from collections import Counter
 from random import Random
 
-from adloom.simulation.laws import Witness
+from simulation.laws import Witness
 from tests.support.eventually import eventually
 from tests.support.product import Product
 

@@ -11,14 +11,14 @@ import asyncpg
 import httpx
 import msgspec
 
-from adloom.ledger.followers.fence import text_at
-from adloom.ledger.frequency.counts import cursor_key
-from adloom.ledger.frequency.windows import Window
-from adloom.ledger.stream import BEGINNING, DEAD_STREAM, STREAM, entry_order
-from adloom.ledger.topics.publish import CURSOR
+from adloom.events.followers.fence import text_at
+from adloom.events.frequency.counts import cursor_key
+from adloom.events.frequency.windows import Window
+from adloom.events.log.stream import BEGINNING, DEAD_STREAM, STREAM, entry_order
+from adloom.events.topics.publish import CURSOR
 from adloom.runtime.postgres import POSTGRES_AWAY
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey, open_valkey
-from adloom.simulation.laws import KINDS, Books, Counts, EventKey, Row, Witness
+from simulation.laws import KINDS, Books, Counts, EventKey, Row, Witness
 from tests.support.product import Product, adloom
 
 SETTLED_SECONDS_MAX = 90.0

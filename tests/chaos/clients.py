@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from adloom.simulation.laws import EventKey, Witness
+from simulation.laws import EventKey, Witness
 
 PATIENCE_SECONDS = 4.0
 PAUSE_SECONDS_MEAN = 0.02

@@ -10,7 +10,7 @@ import os
 import httpx
 import pytest
 
-from adloom.simulation.laws import violations
+from simulation.laws import violations
 from tests.chaos.attack import Attack
 from tests.chaos.books import books_of, dead_letters, frequency_violations, settled
 from tests.chaos.catalog import some_ads

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from adloom.ledger.event import Mark
-from adloom.simulation.laws import Books, EventKey, Row, Witness, violations
+from adloom.events.log.event import Mark
+from simulation.laws import Books, EventKey, Row, Witness, violations
 from tests.chaos.books import books_of, settled
 from tests.chaos.catalog import some_ads
 from tests.chaos.clients import Ads

@@ -13,11 +13,11 @@ LOOK = (
 @pytest.mark.parametrize(
     "module",
     [
-        "adloom.entrypoints.cli",
-        "adloom.entrypoints.delivery",
-        "adloom.entrypoints.worker",
-        "adloom.entrypoints.control",
-        "adloom.entrypoints.up",
+        "adloom.cli.main",
+        "adloom.app.delivery",
+        "adloom.app.worker",
+        "adloom.app.control",
+        "adloom.app.up.run",
     ],
 )
 def test_the_console_is_not_imported_before_it_is_served(module: str) -> None:

@@ -10,10 +10,10 @@ import pytest
 from adloom.console.words import why as words
 from adloom.core.actor import Role
 from adloom.core.ids import BannerId, CampaignId
-from adloom.ledger.auction_bids import LOST
+from adloom.events.log.auction_bids import LOST
 from adloom.runtime.postgres import Pool
 from tests.console.visitor import Visitor, make_person
-from tests.ledger.builders import a_bid, a_win, an_auction
+from tests.events.builders import a_bid, a_win, an_auction
 from tests.support.auctions import fold_auctions
 from tests.support.builders import Json
 from tests.support.control import Client, ControlPlane

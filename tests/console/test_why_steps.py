@@ -5,15 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from adloom.brain.messages import Verdict
+from adloom.budgets.messages import Verdict
 from adloom.console.pages.why.steps import AUCTION, DIRECT, STEP_OF, recorded_reason, step_of, steps
 from adloom.console.words import why as words
-from adloom.delivery import caps, lease_share
-from adloom.delivery.auction import removal
-from adloom.delivery.explain.auction.verdict import NO_BID, SEEN_ENOUGH, UNDER_FLOOR
-from adloom.delivery.explain.words import REASONS
-from adloom.delivery.rows import Standing
-from adloom.pacing.schedule_window import Closed
+from adloom.explain.auction.verdict import NO_BID, SEEN_ENOUGH, UNDER_FLOOR
+from adloom.explain.sentences import REASONS
+from adloom.schedule.schedule_window import Closed
+from adloom.serving.auction.record import removal
+from adloom.serving.eligibility import caps
+from adloom.serving.index.rows import Standing
+from adloom.serving.leases import campaign_lease
 from adloom.targeting.rules import RuleType
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs/guide/serving.md"
@@ -33,7 +34,7 @@ RECORDED = {
     *(f"{removal.SCHEDULE}:{one}" for one in Closed),
     caps.IMPRESSION_CAP,
     caps.CLICK_CAP,
-    *(lease_share.REASONS.get(one, lease_share.PENDING) for one in Verdict),
+    *(campaign_lease.REASONS.get(one, campaign_lease.PENDING) for one in Verdict),
 }
 EXPLAINED = {
     *(REASONS.keys() - NOT_REMOVED),

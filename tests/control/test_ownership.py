@@ -9,12 +9,12 @@ from uuid import UUID
 
 import pytest
 
+from adloom.app.control import openapi_document
 from adloom.core.actor import Role
 from adloom.core.ids import BannerId, CampaignId, SystemIds
-from adloom.entrypoints.control import openapi_document
-from adloom.ledger.event import Mark
+from adloom.events.log.event import Mark
 from adloom.runtime.postgres import Pool
-from tests.ledger.builders import a_bid, an_auction
+from tests.events.builders import a_bid, an_auction
 from tests.support.auctions import fold_auctions
 from tests.support.control import Client, ControlPlane, problem
 from tests.support.event_rows import EventRows
@@ -70,7 +70,7 @@ OPERATIONS = [
     if path.startswith(("/admin", "/api/v1/admin"))
 ]
 ON_ONE_THING = [(method, path) for method, path in OPERATIONS if "{" in path and (method, path) not in SHARED]
-# An answer without an end: `tests/reporting/test_spend_stream.py` reads it.
+# An answer without an end: `tests/stats/test_spend_stream.py` reads it.
 STREAMS = {
     path
     for method, path in OPERATIONS

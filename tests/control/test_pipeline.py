@@ -10,7 +10,7 @@ import pytest
 import structlog.testing
 
 from adloom.core.actor import Role
-from adloom.runtime.http.middleware import BODY_BYTES_MAX
+from adloom.runtime.http.api.middleware import BODY_BYTES_MAX
 from adloom.runtime.ports import free_port
 from tests.support.builders import banner_body
 from tests.support.control import Client, ControlPlane, control_settings, problem, running_control

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from adloom.entrypoints.control import openapi_document
+from adloom.app.control import openapi_document
 from tests.support.builders import NOBODY, Json
 from tests.support.control import Client, ControlPlane
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from adloom.entrypoints.listeners import LISTEN_FD
+from adloom.app.listeners import LISTEN_FD
 from tests.docs.pages import OPERATING, ROOT, pages, pages_about_the_code, prose
 
 SOURCE = ROOT / "src" / "adloom"

@@ -11,14 +11,14 @@ import pytest
 
 from adloom.core.clock import ManualClock
 from adloom.core.ids import BannerId
-from adloom.delivery.context import ContextReader
-from adloom.ledger.api import EventRoutes
-from adloom.ledger.append import LedgerAppender
-from adloom.ledger.event import Event
-from adloom.ledger.networks import Networks
-from adloom.ledger.token import TokenKeys
-from adloom.ledger.watch import Watch
-from tests.ledger.builders import (
+from adloom.events.ingest.api import EventRoutes
+from adloom.events.ingest.ivt.detector import Watch
+from adloom.events.ingest.ivt.networks import Networks
+from adloom.events.ingest.token import TokenKeys
+from adloom.events.log.append import LedgerAppender
+from adloom.events.log.event import Event
+from adloom.serving.request.context import ContextReader
+from tests.events.builders import (
     BANNER,
     CAMPAIGN,
     NOBODY,
@@ -29,7 +29,7 @@ from tests.ledger.builders import (
     FakeIndex,
     a_token,
 )
-from tests.ledger.edge import MemoryStore
+from tests.events.edge import MemoryStore
 from tests.support.golden import Expected, Step, compare, filled, matches
 from tests.support.hot_server import serving
 
@@ -46,7 +46,7 @@ KEPT = {
     "other": a_token(banner=BannerId(NOBODY)).decode(),
     "expired": a_token(issued_at=NOW - timedelta(minutes=31)).decode(),
 }
-# A body that is too large is over HTTP too, in tests/ledger/test_over_http.py.
+# A body that is too large is over HTTP too, in tests/events/test_over_http.py.
 CODES = {
     "VALIDATION_FAILED": 400,
     "TRACKING_TOKEN_INVALID": 403,

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 import structlog
 
-from adloom.runtime.logs import configure_logs
 from adloom.runtime.settings import Secret, Services, Telemetry
+from adloom.runtime.telemetry.logs import configure_logs
 
 
 def a_telemetry(*, log_format: str = "json", log_level: str = "info") -> Telemetry:
@@ -229,7 +229,7 @@ def test_the_end_of_a_process_by_an_exception_is_a_line_too() -> None:
     telemetry = msgspec.json.encode(a_telemetry()).decode()
     program = f"""
 import msgspec
-from adloom.runtime.logs import configure_logs
+from adloom.runtime.telemetry.logs import configure_logs
 from adloom.runtime.settings import Secret, Telemetry
 configure_logs(msgspec.json.decode({telemetry!r}, type=Telemetry))
 raise RuntimeError("out of order")

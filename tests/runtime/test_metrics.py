@@ -5,9 +5,9 @@ import httpx
 import pytest
 
 from adloom import VERSION
-from adloom.runtime.metrics import serve_metrics
 from adloom.runtime.ports import free_port, is_taken
 from adloom.runtime.settings import SettingsError, Telemetry
+from adloom.runtime.telemetry.metrics import serve_metrics
 
 
 def a_telemetry(port: int | None) -> Telemetry:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.runtime.sealing import SealBrokenError, Sealer
+from adloom.runtime.encryption import SealBrokenError, Sealer
 
 SECRET = "a-secret-of-the-tests-that-is-long-enough"
 OTHER = "another-secret-of-the-tests-long-enough"

@@ -10,7 +10,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from adloom.runtime.settings import Telemetry
-from adloom.runtime.tracing import NO_SPAN, configure_tracing, is_tracing, request_span, sampled, span
+from adloom.runtime.telemetry.tracing import (
+    NO_SPAN,
+    configure_tracing,
+    is_tracing,
+    request_span,
+    sampled,
+    span,
+)
 
 
 def a_telemetry(endpoint: str | None) -> Telemetry:
@@ -168,7 +175,7 @@ def test_without_an_endpoint_nothing_of_opentelemetry_is_imported() -> None:
     program = """
 import sys
 from adloom.runtime.settings import Telemetry
-from adloom.runtime.tracing import configure_tracing, span
+from adloom.runtime.telemetry.tracing import configure_tracing, span
 off = Telemetry(process="p", log_level="info", log_format="json", metrics_port=None, otlp_endpoint=None)
 with configure_tracing(off), span("work"):
     print([name for name in sys.modules if name.startswith("opentelemetry")])

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from adloom.core.clock import ManualClock
 from adloom.runtime.settings import Telemetry, worker_settings
+from adloom.runtime.telemetry.heartbeat.keys import HOUR, MINUTE, PROCESSES
+from adloom.runtime.telemetry.heartbeat.model import GONE_AFTER, MASK, Reading, shown_settings
+from adloom.runtime.telemetry.heartbeat.publish import VitalsTeller
+from adloom.runtime.telemetry.heartbeat.read import FORGOTTEN_AFTER, VitalsReader
 from adloom.runtime.valkey import Valkey
-from adloom.runtime.vitals.keys import HOUR, MINUTE, PROCESSES
-from adloom.runtime.vitals.model import GONE_AFTER, MASK, Reading, shown_settings
-from adloom.runtime.vitals.read import FORGOTTEN_AFTER, VitalsReader
-from adloom.runtime.vitals.tell import VitalsTeller
 from tests.support.builders import NOON
 
 SECRET = "a-secret-that-is-long-enough-for-this"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from adloom.entrypoints import sample_commands
+from adloom.cli import sample_commands
 from adloom.runtime.installation import DataDirectory, InstallationError
 from adloom.sample.manifest import FILE_NAME, State
 from tests.sample.builders import a_manifest

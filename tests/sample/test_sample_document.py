@@ -8,13 +8,13 @@ from adloom.catalog.campaign.lifecycle import CampaignStatus
 from adloom.catalog.placement.model import Layout
 from adloom.catalog.transfer.document import read_json
 from adloom.catalog.transfer.kind import KIND_NAMED
-from adloom.pacing.budget_line import PacingStrategy
 from adloom.sample.abroad import OUTSIDE
 from adloom.sample.advertisers import ADVERTISERS
 from adloom.sample.campaigns import CAMPAIGNS
 from adloom.sample.creatives import CREATIVE_BY_KEY, CREATIVES
 from adloom.sample.document import chosen_ids, document
 from adloom.sample.places import FREE_SLUG, SLOT_BY_SLUG, SLOTS
+from adloom.schedule.pacing import PacingStrategy
 from tests.sample.builders import LOADED_AT, a_manifest
 
 DOCUMENT = document(a_manifest().things, delivery_url="http://127.0.0.1:8080", now=LOADED_AT)

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from adloom.entrypoints.sample_data import is_catalog_untouched, is_there
+from adloom.app.sample_data import is_catalog_untouched, is_there
 from adloom.runtime.installation import DataDirectory
 from adloom.sample.campaigns import CAMPAIGNS
 from adloom.sample.places import SLOTS

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from adloom.runtime.http.hot import Answer, HotRequest, HotRoutes
+from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoutes
 from adloom.sample.creatives import CREATIVES
 from adloom.sample.document import phone_picture_of, picture_of
 from adloom.sample.markup import TAG_PATH

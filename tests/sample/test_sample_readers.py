@@ -5,8 +5,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.delivery.device import DeviceReader
 from adloom.sample.readers import COUNTRIES, DEVICES, a_reader, chosen
+from adloom.serving.request.device import DeviceReader
 from tests.sample.builders import a_chance
 
 

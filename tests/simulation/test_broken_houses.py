@@ -7,17 +7,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from adloom.ledger.event import Event
-from adloom.ledger.projection import CursorMovedError, Folded, Record
-from adloom.ledger.stream import Entry, entry_order
-from adloom.simulation.disk import Disk
-from adloom.simulation.faults import ROUGH
-from adloom.simulation.laws import EventKey
-from adloom.simulation.ledger import LedgerServer
-from adloom.simulation.swarm import MOMENTS
-from adloom.simulation.tables import TablesServer
-from adloom.simulation.topic import TopicServer
-from adloom.simulation.world import Plan, simulated
+from adloom.events.log.event import Event
+from adloom.events.log.stream import Entry, entry_order
+from adloom.events.projections.projection import CursorMovedError, Folded, Record
+from simulation.disk import Disk
+from simulation.faults import ROUGH
+from simulation.laws import EventKey
+from simulation.ledger import LedgerServer
+from simulation.swarm import MOMENTS
+from simulation.tables import TablesServer
+from simulation.topic import TopicServer
+from simulation.world import Plan, simulated
 
 SEEDS = range(8)
 # The ledger is often away, so that much is in spools when their processes die.

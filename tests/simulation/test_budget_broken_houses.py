@@ -7,22 +7,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from adloom.brain import campaign_step
-from adloom.brain.addresses import CAMPAIGN
-from adloom.brain.campaign import CampaignState, new_campaign
-from adloom.brain.kinds import advertisers, all_kinds
-from adloom.brain.messages import CampaignMessage, ConfigureCampaign, Look, Usage
-from adloom.brain.seen import Offer
-from adloom.core.chance import Chance
+from adloom.budgets.addresses import CAMPAIGN
+from adloom.budgets.campaign import step as campaign_step
+from adloom.budgets.campaign.seen import Offer
+from adloom.budgets.campaign.state import CampaignState, new_campaign
+from adloom.budgets.kinds import advertisers, all_kinds
+from adloom.budgets.messages import CampaignMessage, ConfigureCampaign, Look, Usage
 from adloom.core.money import Micros
-from adloom.runtime.entities.entity import Stepped
-from adloom.runtime.entities.kind import AnyKind, Kind
-from adloom.runtime.entities.ports import Write
-from adloom.simulation.budgets.database import MoneyDatabase
-from adloom.simulation.budgets.faults import ROUGH_MONEY
-from adloom.simulation.budgets.plans import MIDNIGHTS
-from adloom.simulation.budgets.selling import SellingProcess, Sold
-from adloom.simulation.budgets.world import MoneyPlan, simulated
+from adloom.core.random import Chance
+from adloom.runtime.actors.entity import Stepped
+from adloom.runtime.actors.kind import AnyKind, Kind
+from adloom.runtime.actors.ports import Write
+from simulation.budgets.database import MoneyDatabase
+from simulation.budgets.faults import ROUGH_MONEY
+from simulation.budgets.plans import MIDNIGHTS
+from simulation.budgets.selling import SellingProcess, Sold
+from simulation.budgets.world import MoneyPlan, simulated
 
 SEEDS = range(6)
 # Workers come and go, and there are often two of them.

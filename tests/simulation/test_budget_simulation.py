@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 import msgspec
 import pytest
 
-from adloom.entrypoints import simulate
-from adloom.pacing.budget_day import budget_day
-from adloom.simulation.budgets.faults import NO_MONEY_FAULTS, ROUGH_MONEY, MoneyFaultRates
-from adloom.simulation.budgets.plans import MIDNIGHTS, a_money_plan, simulated_money
-from adloom.simulation.budgets.world import MoneyOutcome, MoneyPlan, simulated
+from adloom.schedule.budget_day import budget_day
+from simulation import command as simulate
+from simulation.budgets.faults import NO_MONEY_FAULTS, ROUGH_MONEY, MoneyFaultRates
+from simulation.budgets.plans import MIDNIGHTS, a_money_plan, simulated_money
+from simulation.budgets.world import MoneyOutcome, MoneyPlan, simulated
 
 SEEDS = range(int(os.environ.get("ADLOOM_SIMULATION_SEEDS", "20")) // 5)
 
@@ -111,8 +111,8 @@ def test_the_same_seed_gives_the_same_evening() -> None:
 
 def test_the_same_seed_gives_the_same_evening_in_another_process() -> None:
     script = (
-        "from adloom.simulation.budgets.plans import simulated_money;"
-        "from adloom.simulation.swarm import quieted; quieted();"
+        "from simulation.budgets.plans import simulated_money;"
+        "from simulation.swarm import quieted; quieted();"
         "print(simulated_money(9).digest)"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "4711"}

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from adloom.entrypoints import simulate
-from adloom.simulation.faults import NO_FAULTS, ROUGH, FaultRates
-from adloom.simulation.swarm import a_short_plan, outcomes
-from adloom.simulation.world import Outcome, Plan, simulated
+from simulation import command as simulate
+from simulation.faults import NO_FAULTS, ROUGH, FaultRates
+from simulation.swarm import a_short_plan, outcomes
+from simulation.world import Outcome, Plan, simulated
 
 SEEDS = range(int(os.environ.get("ADLOOM_SIMULATION_SEEDS", "20")))
 SEEDS_A_TEST = 5
@@ -128,7 +128,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
 def test_the_same_seed_gives_the_same_run_in_another_process() -> None:
     script = (
         "from tests.simulation.test_ledger import rough, simulated;"
-        "from adloom.simulation.swarm import quieted; quieted();"
+        "from simulation.swarm import quieted; quieted();"
         "print(simulated(rough(7)).digest)"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "4711", "PYTHONPATH": "."}

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from adloom.simulation.loop import StuckError, run
+from simulation.loop import StuckError, run
 
 
 async def order_of_ten() -> list[int]:

@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from adloom.core.chance import Chance
-from adloom.runtime.entities.entity import (
+from adloom.core.random import Chance
+from adloom.runtime.actors.entity import (
     Address,
     Effect,
     Persist,
@@ -16,7 +16,7 @@ from adloom.runtime.entities.entity import (
     Tell,
     Wake,
 )
-from adloom.runtime.entities.kind import Kind
+from adloom.runtime.actors.kind import Kind
 
 AGAIN_AFTER = timedelta(seconds=1)
 NOTED_AFTER = timedelta(seconds=0.5)

@@ -1,9 +1,9 @@
 """Recorded auctions, folded as the worker does."""
 
 from adloom.core.clock import ManualClock
-from adloom.ledger.auctions.store import AuctionTables
-from adloom.ledger.event import Auctioned
-from adloom.ledger.ports import Folded, Record
+from adloom.events.auction_log.store import AuctionTables
+from adloom.events.log.event import Auctioned
+from adloom.events.ports import Folded, Record
 from adloom.runtime.postgres import Pool
 from tests.support.builders import NOON
 

@@ -9,7 +9,7 @@ from adloom.catalog.campaign.lifecycle import CampaignStatus
 from adloom.catalog.campaign.model import BidType, Campaign
 from adloom.catalog.source import Source
 from adloom.core.ids import CampaignId
-from adloom.pacing.budget_line import PacingStrategy
+from adloom.schedule.pacing import PacingStrategy
 
 Json = dict[str, Any]
 

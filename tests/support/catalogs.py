@@ -5,8 +5,8 @@ from datetime import UTC, datetime, time, timedelta
 from hypothesis import strategies as st
 
 from adloom.core.ids import BannerId, CampaignId
-from adloom.delivery.rows import AssignmentRow, Caps, Standing
-from adloom.pacing.schedule import Schedule, ScheduleStatus
+from adloom.schedule.schedule import Schedule, ScheduleStatus
+from adloom.serving.index.rows import AssignmentRow, Caps, Standing
 from adloom.targeting.rules import Rule, rule_of
 from tests.support.contexts import COUNTRIES, SEGMENTS
 from tests.support.rows import an_assignment_row, an_id

@@ -107,7 +107,7 @@ def a_console(services: Services, *, port: int = 0, **environment: str) -> Gener
         running = RunningConsole(f"http://127.0.0.1:{port}", database_url, valkey.url)
         _elsewhere(lambda: _make_admin(database_url))
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "adloom.entrypoints.control"],
+            [sys.executable, "-P", "-m", "adloom.app.control"],
             env={
                 **os.environ,
                 "DATABASE_URL": database_url,

@@ -14,10 +14,10 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import BaseRoute
 
+from adloom.app.control import build_control
 from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
 from adloom.core.clock import ManualClock
 from adloom.core.ids import SystemIds
-from adloom.entrypoints.control import build_control
 from adloom.runtime.auth import Passwords, issue_access_token
 from adloom.runtime.settings import ControlSettings, Secret, Services, Telemetry
 from tests.support.builders import (

@@ -12,9 +12,9 @@ import uvloop
 from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
 
 from adloom.core.errors import NotFoundError
-from adloom.runtime.http.hot import Answer, HotRequest, HotRoute, HotRoutes, Later, answer_head
-from adloom.runtime.http.limits import Limits
-from adloom.runtime.http.protocol import make_protocol
+from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoute, HotRoutes, Later, answer_head
+from adloom.runtime.http.fast.limits import Limits
+from adloom.runtime.http.fast.protocol import make_protocol
 from tests.support.http_wire import Wire
 
 TEXT = answer_head(HTTPStatus.OK, b"text/plain")

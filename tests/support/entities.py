@@ -9,9 +9,9 @@ from typing import Any, ParamSpec
 
 import msgspec
 
-from adloom.core.chance import Chance
 from adloom.core.errors import UnavailableError
-from adloom.runtime.entities.entity import (
+from adloom.core.random import Chance
+from adloom.runtime.actors.entity import (
     Address,
     Effect,
     Persist,
@@ -22,12 +22,12 @@ from adloom.runtime.entities.entity import (
     Tell,
     Wake,
 )
-from adloom.runtime.entities.host import EntityHost
-from adloom.runtime.entities.kind import AnyKind, Kind
-from adloom.runtime.entities.ports import FencedOutError, RefusedError, Stored, Write
-from adloom.simulation import loop as virtual
-from adloom.simulation.chance import seeded
-from adloom.simulation.clocks import VirtualClock
+from adloom.runtime.actors.host import EntityHost
+from adloom.runtime.actors.kind import AnyKind, Kind
+from adloom.runtime.actors.ports import FencedOutError, RefusedError, Stored, Write
+from simulation import loop as virtual
+from simulation.chance import seeded
+from simulation.clocks import VirtualClock
 
 P = ParamSpec("P")
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from adloom.ledger.event import HARMLESS, Mark
+from adloom.events.log.event import HARMLESS, Mark
 from adloom.runtime.postgres import Pool
 from tests.support.builders import NOON, Json
 

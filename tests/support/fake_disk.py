@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from enum import Enum
 from random import Random
 
-from adloom.ledger.spool.disk import SpoolFile
+from adloom.events.log.spool.disk import SpoolFile
 
 
 class KilledError(BaseException):

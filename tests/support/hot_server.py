@@ -8,9 +8,9 @@ import httpx
 import uvicorn
 from uvicorn.server import ServerState
 
-from adloom.runtime.http.hot import HotRoute, HotRoutes
+from adloom.runtime.http.fast.fast_routes import HotRoute, HotRoutes
+from adloom.runtime.http.fast.protocol import make_protocol
 from adloom.runtime.http.plain import PlainApp
-from adloom.runtime.http.protocol import make_protocol
 
 
 @asynccontextmanager

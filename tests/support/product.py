@@ -231,6 +231,6 @@ def _kind(child: psutil.Process) -> str | None:
     if "tether.py" in " ".join(words[:4]):
         return None
     for word in words:
-        if word.startswith("adloom.entrypoints."):
-            return word.removeprefix("adloom.entrypoints.")
+        if word.startswith("adloom.app."):
+            return word.removeprefix("adloom.app.")
     return {"postgres": "postgres", "valkey-server": "valkey"}.get(Path(words[0]).name) if words else None

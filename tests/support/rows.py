@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.core.ids import BannerId, CampaignId, PlacementId
-from adloom.delivery.rows import AssignmentRow, PlacementRow, Snapshot
+from adloom.serving.index.rows import AssignmentRow, PlacementRow, Snapshot
 
 HOME_KEY = 1
 

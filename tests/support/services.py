@@ -15,7 +15,7 @@ from adloom.runtime import migrate
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.ports import free_port
-from adloom.runtime.processes.program import Program, tethered
+from adloom.runtime.supervisor.program import Program, tethered
 
 PASSWORD = "a-password-of-the-tests"
 STOP_SECONDS_MAX = 10

@@ -12,8 +12,8 @@ from adloom.catalog.audit.entry import author_of
 from adloom.catalog.changes import Catalog
 from adloom.catalog.concurrency import UNCONDITIONAL, entity_tag, precondition_of
 from adloom.core.actor import Role
-from adloom.runtime.http.dependencies import CurrentActor, GuardedRoute
-from adloom.runtime.http.openapi import NEEDS_A_TOKEN, problems
+from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute
+from adloom.runtime.http.api.openapi import NEEDS_A_TOKEN, problems
 
 CHANGING_METHODS: Final = frozenset({"PATCH", "PUT", "DELETE", "POST"})
 IF_MATCH: Final = {

@@ -9,9 +9,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, Wi
 
 from adloom.core.errors import ValidationFailedError
 from adloom.core.money import Micros, decimal_from_micros, micros_from_decimal
-from adloom.pacing.recurrence_rule import TEXT_CHARACTERS_MAX, recurrence_of
-from adloom.pacing.schedule import timezone_of
-from adloom.runtime.http.shapes import Text
+from adloom.runtime.http.api.shapes import Text
+from adloom.schedule.recurrence_rule import TEXT_CHARACTERS_MAX, recurrence_of
+from adloom.schedule.schedule import timezone_of
 from adloom.targeting.values import domain_of
 
 PRICE_MAX: Final = 1_000_000_000

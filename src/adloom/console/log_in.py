@@ -12,7 +12,7 @@ from adloom.console.theme import asset_address, head
 from adloom.console.words import shell as words
 from adloom.core.errors import AdloomError, BadRequestError, ForbiddenError, RateLimitedError
 from adloom.identity.api import limit_attempts
-from adloom.runtime.http.dependencies import Now
+from adloom.runtime.http.api.dependencies import Now
 
 FIELDS_MAX: Final = 10
 EMAIL_LENGTH_MAX: Final = 255

@@ -9,7 +9,7 @@ from typing import Final
 from fastapi import APIRouter, Response
 
 from adloom.console.theme import asset
-from adloom.delivery.tag.script import assembled
+from adloom.serving.tag.script import assembled
 
 PREVIEW: Final = "/console/preview"
 POLICY: Final = (

@@ -13,12 +13,12 @@ from adloom.identity import store
 from adloom.identity.model import ApiKey, ApiKeyNotFoundError, check_account
 from adloom.identity.sessions import Sessions, TokenPair
 from adloom.runtime.auth import api_key_hint, new_api_key, secret_hash
+from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Ids, Now
+from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.shapes import Answer, Body, Name, Text, Text255
 from adloom.runtime.http.client_address import client_address, limited_unit
-from adloom.runtime.http.dependencies import CurrentActor, Database, GuardedRoute, Ids, Now
-from adloom.runtime.http.openapi import problems
-from adloom.runtime.http.pages import ListQuery, Page, page_of
 from adloom.runtime.http.rate_limit import RateLimiter
-from adloom.runtime.http.shapes import Answer, Body, Name, Text, Text255
 
 
 class LogInBody(Body):

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from adloom.core.chance import Chance
+from adloom.core.random import Chance
 
 # Of the mean, hour by hour; they add up to 24.
 BY_HOUR: Final = (

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Final
 
 from adloom.core.errors import NotFoundError
-from adloom.runtime.http.hot import Answer, HotRequest, HotRoute, answer_head, problem_answer
+from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoute, answer_head, problem_answer
 from adloom.sample.creatives import CREATIVES
 from adloom.sample.document import phone_picture_of, picture_of
 from adloom.sample.magazine import magazine_pages

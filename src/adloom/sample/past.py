@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
-from adloom.core.chance import Chance
+from adloom.core.random import Chance
 from adloom.sample.campaigns import CAMPAIGNS
 from adloom.sample.creatives import CREATIVE_BY_KEY
 from adloom.sample.curve import VISITS_PER_SECOND, busyness

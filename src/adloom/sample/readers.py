@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.chance import Chance
+from adloom.core.random import Chance
 
 T = TypeVar("T")
 

@@ -8,8 +8,8 @@ from typing import Final, Protocol
 
 import structlog
 
-from adloom.core.chance import Chance
 from adloom.core.clock import Clock
+from adloom.core.random import Chance
 from adloom.sample.browser import Asked, BusyError
 from adloom.sample.curve import seconds_to_next, visits_per_second
 from adloom.sample.manifest import Manifest, State

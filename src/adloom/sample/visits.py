@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.core.chance import Chance
+from adloom.core.random import Chance
 from adloom.sample import magazine, shop
 from adloom.sample.articles import ARTICLES
 from adloom.sample.creatives import CREATIVES

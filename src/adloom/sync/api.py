@@ -10,9 +10,9 @@ from fastapi import Depends, Query
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from adloom.catalog.access import Scope
-from adloom.runtime.http.dependencies import CurrentActor
-from adloom.runtime.http.pages import ListQuery
-from adloom.runtime.http.shapes import Body, Patch, matching
+from adloom.runtime.http.api.dependencies import CurrentActor
+from adloom.runtime.http.api.pages import ListQuery
+from adloom.runtime.http.api.shapes import Body, Patch, matching
 from adloom.sync.seller import FIELD, Asker, reader, writer
 
 S = TypeVar("S", bound=msgspec.Struct)

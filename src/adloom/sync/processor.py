@@ -14,9 +14,9 @@ import msgspec
 import structlog
 
 from adloom.core.clock import Clock
+from adloom.runtime.encryption import SealBrokenError, Sealer
 from adloom.runtime.jobs.worker import HopelessJobError, Job
 from adloom.runtime.postgres import Pool
-from adloom.runtime.sealing import SealBrokenError, Sealer
 from adloom.runtime.settings import Secret
 from adloom.sync.jobs import Origin, SyncJob, backoff_after, days_of, job_from, stretches
 from adloom.sync.pipeline import entity_store, store

@@ -12,7 +12,7 @@ from adloom.runtime.embedded.binaries import install_postgres
 from adloom.runtime.embedded.identity import can_reach, unprivileged_user
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.ports import free_port
-from adloom.runtime.processes.program import start
+from adloom.runtime.supervisor.program import start
 from tests.support.product import an_open_folder
 
 

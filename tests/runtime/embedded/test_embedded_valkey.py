@@ -7,7 +7,7 @@ from pathlib import Path
 
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.ports import free_port
-from adloom.runtime.processes.program import start
+from adloom.runtime.supervisor.program import start
 from adloom.runtime.valkey import open_valkey
 
 

@@ -5,7 +5,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from adloom.runtime.http.failures import install_problem_handlers
+from adloom.runtime.http.api.exception_handlers import install_problem_handlers
 from adloom.runtime.postgres import Pool
 
 

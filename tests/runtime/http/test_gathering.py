@@ -4,8 +4,8 @@ import asyncio
 
 from structlog.testing import capture_logs
 
-from adloom.runtime.http.gathering import TOGETHER_MAX, Gathering
-from adloom.runtime.http.hot import Answer, HotOutcome, HotRequest
+from adloom.runtime.http.fast.fast_routes import Answer, HotOutcome, HotRequest
+from adloom.runtime.http.fast.tick_batch import TOGETHER_MAX, Gathering
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from adloom.runtime.http.limits import Limits
-from adloom.runtime.http.protocol import LINGER_SECONDS
+from adloom.runtime.http.fast.limits import Limits
+from adloom.runtime.http.fast.protocol import LINGER_SECONDS
 from tests.support.echo_server import RunningServer
 
 StartServer = Callable[[Limits], RunningServer]

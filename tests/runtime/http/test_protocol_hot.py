@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 import pytest
 
-from adloom.runtime.http.hot import Answer, HotRequest, HotRoute, HotRoutes, answer_head
+from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoute, HotRoutes, answer_head
 
 
 def a_route(method: bytes, path: bytes, *, is_prefix: bool = False) -> HotRoute:

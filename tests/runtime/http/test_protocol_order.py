@@ -7,7 +7,7 @@ from collections.abc import Callable
 import psutil
 import pytest
 
-from adloom.runtime.http.limits import Limits
+from adloom.runtime.http.fast.limits import Limits
 from tests.support.echo_server import BIG_BYTES, RunningServer
 from tests.support.http_wire import ClosedError, Wire
 

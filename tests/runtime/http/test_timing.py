@@ -2,8 +2,8 @@
 
 import asyncio
 
-from adloom.runtime.http.hot import Answer, HotHandler, HotRequest, HotRoute
-from adloom.runtime.http.timing import SAMPLES_MAX, ServeTimes
+from adloom.runtime.http.fast.fast_routes import Answer, HotHandler, HotRequest, HotRoute
+from adloom.runtime.http.fast.timing import SAMPLES_MAX, ServeTimes
 
 REQUEST = HotRequest(b"GET", b"/")
 

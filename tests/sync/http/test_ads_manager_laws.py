@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from adloom.app.control import openapi_document
 from adloom.core.actor import Role
-from adloom.entrypoints.control import openapi_document
 from adloom.runtime.postgres import Pool
 from tests.support.builders import NOBODY
 from tests.support.control import Client, ControlPlane

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from adloom.core.actor import Role
+from adloom.runtime.encryption import Sealer
 from adloom.runtime.postgres import Pool
-from adloom.runtime.sealing import Sealer
 from tests.support.builders import NOBODY, Json
 from tests.support.control import (
     Client,

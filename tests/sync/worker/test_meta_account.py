@@ -6,9 +6,9 @@ from decimal import Decimal
 import pytest
 import structlog
 
+from adloom.runtime.encryption import Sealer
 from adloom.runtime.jobs.worker import HopelessJobError, Job
 from adloom.runtime.postgres import Pool
-from adloom.runtime.sealing import Sealer
 from adloom.sync.jobs import SYNC_STATS
 from adloom.sync.processor import SyncProcessor
 from adloom.sync.providers.http_client import open_http_client

@@ -9,9 +9,9 @@ import pytest
 import structlog
 
 from adloom.core.clock import ManualClock
+from adloom.runtime.encryption import Sealer
 from adloom.runtime.jobs.worker import HopelessJobError, Job
 from adloom.runtime.postgres import Pool
-from adloom.runtime.sealing import Sealer
 from adloom.sync.jobs import SYNC_STATS, Origin, SyncJob
 from adloom.sync.processor import backoff
 from adloom.sync.providers.mock import MockProvider

@@ -34,7 +34,7 @@ def a_worker(database_url: str, redis_url: str, **variables: str) -> Generator[s
         "ADLOOM_LOG_FORMAT": "json",
     }
     process = subprocess.Popen(
-        [sys.executable, "-m", "adloom.entrypoints.worker"],
+        [sys.executable, "-m", "adloom.app.worker"],
         env={**os.environ, **given, **variables},
         stderr=subprocess.PIPE,
     )

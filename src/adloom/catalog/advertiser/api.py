@@ -16,9 +16,9 @@ from adloom.catalog.api import AdminWrites, AdvertiserReads, CatalogOfTheApp, ca
 from adloom.catalog.changes import Catalog
 from adloom.catalog.shapes import Domain, Paisa, TimeZone
 from adloom.core.ids import AdvertiserId
-from adloom.runtime.http.dependencies import Ids, Now
-from adloom.runtime.http.pages import ListQuery, Page, page_of
-from adloom.runtime.http.shapes import Answer, Body, Name, Patch, Text255
+from adloom.runtime.http.api.dependencies import Ids, Now
+from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.shapes import Answer, Body, Name, Patch, Text255
 
 
 class AdvertiserBody(Body):

@@ -15,9 +15,9 @@ from adloom.catalog.campaign.model import Campaign
 from adloom.catalog.campaign.store import campaigns
 from adloom.catalog.changes import CatalogWrite
 from adloom.core.ids import BannerId, PlacementId
-from adloom.runtime.http.dependencies import Now
-from adloom.runtime.http.pages import ListQuery, Page, page_of
-from adloom.runtime.http.shapes import Answer, Body, Flag, Natural, Patch, Text100, Text255, WebAddress
+from adloom.runtime.http.api.dependencies import Now
+from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.shapes import Answer, Body, Flag, Natural, Patch, Text100, Text255, WebAddress
 
 
 class LinkFields(Body):

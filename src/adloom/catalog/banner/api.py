@@ -17,10 +17,9 @@ from adloom.catalog.created_by import user_behind
 from adloom.catalog.shapes import RecurrenceRule, TimeOfDay, TimeOfDayShown, TimeZone
 from adloom.catalog.source import Source
 from adloom.core.ids import AdvertiserId, BannerId
-from adloom.pacing.schedule import ScheduleStatus
-from adloom.runtime.http.dependencies import Ids, Now
-from adloom.runtime.http.pages import ListQuery, Page, page_of
-from adloom.runtime.http.shapes import (
+from adloom.runtime.http.api.dependencies import Ids, Now
+from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.shapes import (
     INT4_MAX,
     Answer,
     Body,
@@ -35,6 +34,7 @@ from adloom.runtime.http.shapes import (
     WebAddress,
     matching,
 )
+from adloom.schedule.schedule import ScheduleStatus
 
 Color = Annotated[str, AfterValidator(matching(COLOR_PATTERN, "must be a colour like #ff8800"))]
 

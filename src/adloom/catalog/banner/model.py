@@ -10,7 +10,7 @@ from adloom.catalog.soft_delete import SoftDeletable
 from adloom.catalog.source import Source
 from adloom.core.errors import BadRequestError, FieldProblem, ValidationFailedError
 from adloom.core.ids import AdvertiserId, BannerId, UserId
-from adloom.pacing.schedule import ScheduleStatus, status_from_dates, window_problem
+from adloom.schedule.schedule import ScheduleStatus, status_from_dates, window_problem
 
 COLOR_PATTERN: Final = r"^#[0-9a-fA-F]{6}$"
 TAGS_MAX: Final = 50

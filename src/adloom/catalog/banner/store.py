@@ -10,8 +10,8 @@ from adloom.catalog.reference.store import is_there
 from adloom.catalog.source import Source
 from adloom.core.actor import Role
 from adloom.core.errors import BannerNotFoundError, FieldProblem, ValidationFailedError
-from adloom.pacing.schedule import ScheduleStatus
 from adloom.runtime.listing import Filters
+from adloom.schedule.schedule import ScheduleStatus
 
 SORTABLE = frozenset(
     {

@@ -18,10 +18,10 @@ from adloom.catalog.created_by import user_behind
 from adloom.catalog.shapes import Paisa, Price, PriceShown, TimeZone
 from adloom.catalog.source import Source
 from adloom.core.ids import AdvertiserId, CampaignId
-from adloom.pacing.budget_line import PacingStrategy
-from adloom.runtime.http.dependencies import Ids, Now
-from adloom.runtime.http.pages import ListQuery, Page, page_of
-from adloom.runtime.http.shapes import Answer, Body, Moment, Name, Natural, Patch, Text, Text255
+from adloom.runtime.http.api.dependencies import Ids, Now
+from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.shapes import Answer, Body, Moment, Name, Natural, Patch, Text, Text255
+from adloom.schedule.pacing import PacingStrategy
 
 
 class CampaignFields(Body):

@@ -11,7 +11,7 @@ from adloom.catalog.source import Source
 from adloom.core.errors import BadRequestError
 from adloom.core.ids import AdvertiserId, CampaignId, UserId
 from adloom.core.money import Micros
-from adloom.pacing.budget_line import PacingStrategy
+from adloom.schedule.pacing import PacingStrategy
 
 
 class CampaignAlreadyDeletedError(BadRequestError):

@@ -12,8 +12,8 @@ from adloom.catalog.banner.store import banners
 from adloom.catalog.frequency import store
 from adloom.catalog.frequency.model import CapWindow, FrequencyCap
 from adloom.core.ids import BannerId, FrequencyCapId
-from adloom.runtime.http.dependencies import Ids, Now
-from adloom.runtime.http.shapes import Answer, Body, Patch, Positive
+from adloom.runtime.http.api.dependencies import Ids, Now
+from adloom.runtime.http.api.shapes import Answer, Body, Patch, Positive
 
 
 class FrequencyCapFields(Body):

@@ -11,9 +11,9 @@ from pydantic import BeforeValidator, Field
 
 from adloom.catalog.api import CatalogOfTheApp, catalog_router
 from adloom.catalog.history import store
-from adloom.runtime.http.dependencies import CurrentActor
-from adloom.runtime.http.pages import ListQuery, Page, page_of
-from adloom.runtime.http.shapes import Answer, Moment, Text100, Text255
+from adloom.runtime.http.api.dependencies import CurrentActor
+from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.shapes import Answer, Moment, Text100, Text255
 from adloom.runtime.listing import PageRequest
 
 DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)

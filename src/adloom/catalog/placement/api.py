@@ -22,9 +22,9 @@ from adloom.catalog.placement.model import (
 from adloom.catalog.shapes import Price, PriceShown, TimeZone
 from adloom.core.ids import PlacementId, PublisherId
 from adloom.core.money import Micros
-from adloom.runtime.http.dependencies import Ids, Now
-from adloom.runtime.http.pages import ListQuery, Page, page_of
-from adloom.runtime.http.shapes import (
+from adloom.runtime.http.api.dependencies import Ids, Now
+from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.shapes import (
     Answer,
     Body,
     Flag,

@@ -13,9 +13,9 @@ from adloom.catalog.changes import Catalog
 from adloom.catalog.publisher import store
 from adloom.catalog.publisher.model import Publisher
 from adloom.core.ids import PublisherId
-from adloom.runtime.http.dependencies import Ids, Now
-from adloom.runtime.http.pages import ListQuery, Page, page_of
-from adloom.runtime.http.shapes import Answer, Body, Name, Patch, Text255
+from adloom.runtime.http.api.dependencies import Ids, Now
+from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.shapes import Answer, Body, Name, Patch, Text255
 
 
 class PublisherBody(Body):

@@ -15,9 +15,9 @@ from adloom.catalog.reference.model import (
     ReferenceNotFoundError,
     id_of_kind,
 )
-from adloom.runtime.http.dependencies import CurrentActor, Now
-from adloom.runtime.http.pages import ListQuery, Page, page_of
-from adloom.runtime.http.shapes import Answer, Body, Name, Natural, Text255
+from adloom.runtime.http.api.dependencies import CurrentActor, Now
+from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.shapes import Answer, Body, Name, Natural, Text255
 
 
 class ReferenceBody(Body):

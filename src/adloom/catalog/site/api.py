@@ -12,9 +12,9 @@ from adloom.catalog.shapes import Domain, TimeZone
 from adloom.catalog.site import store
 from adloom.catalog.site.model import Site
 from adloom.core.ids import PublisherId, SiteId
-from adloom.runtime.http.dependencies import Ids, Now
-from adloom.runtime.http.pages import ListQuery, Page, page_of
-from adloom.runtime.http.shapes import Answer, Body, Name, Patch, Text255
+from adloom.runtime.http.api.dependencies import Ids, Now
+from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.shapes import Answer, Body, Name, Patch, Text255
 
 
 class SiteFields(Body):

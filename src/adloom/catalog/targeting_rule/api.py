@@ -12,9 +12,9 @@ from adloom.catalog.campaign.store import campaigns
 from adloom.catalog.targeting_rule import store
 from adloom.catalog.targeting_rule.model import RuleValue, TargetingRule
 from adloom.core.ids import CampaignId, TargetingRuleId
-from adloom.runtime.http.dependencies import Ids, Now
-from adloom.runtime.http.pages import ListQuery, Page, page_of
-from adloom.runtime.http.shapes import Answer, Body, Flag, Patch, Text255
+from adloom.runtime.http.api.dependencies import Ids, Now
+from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.shapes import Answer, Body, Flag, Patch, Text255
 from adloom.targeting.rules import Operator, RuleType
 
 

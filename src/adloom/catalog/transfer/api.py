@@ -18,9 +18,9 @@ from adloom.catalog.transfer.plan import Change
 from adloom.catalog.transfer.sheet import read_csv, write_csv
 from adloom.core.actor import Role
 from adloom.core.errors import FieldProblem, ForbiddenError, UnavailableError, ValidationFailedError
-from adloom.runtime.http.dependencies import CurrentActor, GuardedRoute, Ids, Now
-from adloom.runtime.http.openapi import NEEDS_A_TOKEN, problems
-from adloom.runtime.http.shapes import Answer, Body
+from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute, Ids, Now
+from adloom.runtime.http.api.openapi import NEEDS_A_TOKEN, problems
+from adloom.runtime.http.api.shapes import Answer, Body
 
 JSON: Final = "application/json"
 CSV: Final = "text/csv"

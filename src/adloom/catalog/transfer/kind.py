@@ -23,7 +23,7 @@ import adloom.catalog.targeting_rule.api as targeting_rule
 from adloom.catalog.changes import Noun
 from adloom.catalog.transfer.table import Table
 from adloom.core.actor import Role
-from adloom.runtime.http.shapes import Answer, Body, Name, Patch
+from adloom.runtime.http.api.shapes import Answer, Body, Name, Patch
 
 Finish = Callable[[Any, Any, datetime], Any]
 

@@ -25,7 +25,7 @@ from adloom.catalog.transfer.table import Identity
 from adloom.core.actor import Role
 from adloom.core.errors import AdloomError, FieldProblem
 from adloom.core.ids import IdSource, UserId
-from adloom.runtime.http.failures import field_problems
+from adloom.runtime.http.api.exception_handlers import field_problems
 
 CapPlace: TypeAlias = tuple[UUID, str]  # A banner, and the window of one of its frequency caps.
 Thing: TypeAlias = Any  # A struct of some kind: which fields it has, the kind's own rules know.

@@ -13,7 +13,7 @@ from adloom.console.components import checks
 from adloom.console.components.form import Encode, Form
 from adloom.console.components.format import moment as read_moment
 from adloom.console.words import catalog as words
-from adloom.pacing.schedule import zone_named
+from adloom.schedule.schedule import zone_named
 
 STALE: Final = "STALE_WRITE"
 MINUTES: Final = "%Y-%m-%dT%H:%M"

@@ -10,7 +10,7 @@ from adloom.catalog.banner.model import COLOR_PATTERN
 from adloom.catalog.placement.model import SLUG_PATTERN
 from adloom.console.words import catalog as words
 from adloom.core.errors import ValidationFailedError
-from adloom.pacing.recurrence_rule import recurrence_of
+from adloom.schedule.recurrence_rule import recurrence_of
 from adloom.targeting.values import domain_of
 
 INTEGER_MAX: Final = 2**31 - 1

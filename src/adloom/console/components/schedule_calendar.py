@@ -11,8 +11,8 @@ from nicegui import ui
 
 from adloom.console.components.format import moment, percent
 from adloom.console.words import schedule as words
-from adloom.pacing.schedule import Schedule, ScheduleStatus, zone_named
-from adloom.pacing.schedule_window import is_open
+from adloom.schedule.schedule import Schedule, ScheduleStatus, zone_named
+from adloom.schedule.schedule_window import is_open
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import matches_all
 from adloom.targeting.rules import rule_of

@@ -24,10 +24,10 @@ from adloom.identity.account.model import (
 )
 from adloom.identity.model import User, check_account
 from adloom.runtime.auth import Passwords
-from adloom.runtime.http.dependencies import CurrentActor, Database, GuardedRoute, Ids, Now
-from adloom.runtime.http.openapi import problems
-from adloom.runtime.http.pages import ListQuery, Page, page_of
-from adloom.runtime.http.shapes import Answer, Body, Text, Text255, matching
+from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Ids, Now
+from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.shapes import Answer, Body, Text, Text255, matching
 from adloom.runtime.postgres import Connection
 
 Email = Annotated[

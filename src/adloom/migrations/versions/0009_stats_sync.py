@@ -8,7 +8,7 @@ revision = "0009"
 down_revision = "0008"
 
 # What is deleted stays, hidden, so that statistics of the past keep what they are about. An external id stands
-# once in what it belongs to, or its statistics would be counted twice. Credentials are sealed (`runtime/sealing.py`).
+# once in what it belongs to, or its statistics would be counted twice. Credentials are sealed (`runtime/encryption.py`).
 ACCOUNTS = """
     CREATE SCHEMA sync;
     CREATE TABLE sync.ad_accounts (

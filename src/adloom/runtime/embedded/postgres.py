@@ -14,7 +14,7 @@ import asyncpg
 from adloom.runtime.embedded.binaries import install_postgres, postgres_home
 from adloom.runtime.embedded.identity import door_to, give, unprivileged_user
 from adloom.runtime.embedded.left_over import end_left_over
-from adloom.runtime.processes.program import Program, run
+from adloom.runtime.supervisor.program import Program, run
 
 DATABASE = "adloom"
 OWNER = "adloom"

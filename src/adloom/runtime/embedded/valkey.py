@@ -8,7 +8,7 @@ from pathlib import Path
 
 from adloom.runtime.embedded.binaries import valkey_server
 from adloom.runtime.embedded.left_over import end_left_over
-from adloom.runtime.processes.program import Program
+from adloom.runtime.supervisor.program import Program
 from adloom.runtime.valkey import VALKEY_AWAY, open_valkey
 
 READY_SECONDS_MAX = 60.0

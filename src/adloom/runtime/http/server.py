@@ -10,7 +10,7 @@ from types import FrameType
 import uvicorn
 from starlette.types import ASGIApp
 
-from adloom.runtime.http.patience import PatientProtocol
+from adloom.runtime.http.timeouts import PatientProtocol
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 KEEP_ALIVE_SECONDS_MAX = 30

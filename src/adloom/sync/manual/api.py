@@ -8,10 +8,10 @@ from fastapi import APIRouter, Depends, Query, Request, status
 from pydantic import Field
 
 from adloom.catalog.access import Scope
-from adloom.runtime.http.dependencies import Database, GuardedRoute, Now
-from adloom.runtime.http.openapi import problems
-from adloom.runtime.http.pages import Page
-from adloom.runtime.http.shapes import Answer
+from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now
+from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.pages import Page
+from adloom.runtime.http.api.shapes import Answer
 from adloom.sync.api import (
     PREFIX,
     Day,

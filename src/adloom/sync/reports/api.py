@@ -12,9 +12,9 @@ from pydantic import Field, field_validator
 
 from adloom.catalog.access import Scope
 from adloom.core.errors import FieldProblem, ValidationFailedError
-from adloom.runtime.http.dependencies import Database, GuardedRoute
-from adloom.runtime.http.openapi import problems
-from adloom.runtime.http.shapes import Answer, Body, Text255
+from adloom.runtime.http.api.dependencies import Database, GuardedRoute
+from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.shapes import Answer, Body, Text255
 from adloom.runtime.postgres import Pool
 from adloom.sync.api import PREFIX, Currency, Day, SellerId, SellerReads
 from adloom.sync.reports import sellpage_store, store

@@ -17,7 +17,7 @@ from adloom.console.words import campaigns as campaign_words
 from adloom.console.words import catalog as shared
 from adloom.console.words import schedule as schedule_words
 from adloom.console.words import shell as shell_words
-from adloom.pacing.schedule import status_from_dates
+from adloom.schedule.schedule import status_from_dates
 
 OWN = "own"
 DRAFT = "draft"

@@ -10,11 +10,11 @@ from pydantic import Field
 
 from adloom.catalog.api import CatalogOfTheApp, catalog_router
 from adloom.catalog.shapes import TimeZone
-from adloom.runtime.http.dependencies import Ids, Now
-from adloom.runtime.http.pages import Page
-from adloom.runtime.http.shapes import Answer, Body, Flag, Name, Text, Text255
+from adloom.runtime.encryption import Sealer
+from adloom.runtime.http.api.dependencies import Ids, Now
+from adloom.runtime.http.api.pages import Page
+from adloom.runtime.http.api.shapes import Answer, Body, Flag, Name, Text, Text255
 from adloom.runtime.postgres import Connection
-from adloom.runtime.sealing import Sealer
 from adloom.sync.api import (
     PREFIX,
     Currency,

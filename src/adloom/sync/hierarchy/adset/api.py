@@ -8,9 +8,9 @@ from fastapi import Query, status
 from pydantic import Field
 
 from adloom.catalog.api import CatalogOfTheApp, catalog_router
-from adloom.runtime.http.dependencies import Ids, Now
-from adloom.runtime.http.pages import Page, page_of
-from adloom.runtime.http.shapes import Answer, Body, Name, Text255
+from adloom.runtime.http.api.dependencies import Ids, Now
+from adloom.runtime.http.api.pages import Page, page_of
+from adloom.runtime.http.api.shapes import Answer, Body, Name, Text255
 from adloom.sync.api import (
     PREFIX,
     SellerActs,

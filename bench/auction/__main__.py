@@ -1,0 +1,87 @@
+"""`python -m bench.auction`: a table of what auctions cost; `--check N` compares N of them instead."""
+
+import os
+import subprocess
+import sys
+import time
+from itertools import count
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.auction.check import check
+from bench.auction.decision import Cost, Spread, costs_of, resident_mebibytes
+
+SIZES: Final = (1_000, 10_000, 100_000)
+CHECK: Final = "--check"
+MEMORY: Final = "--memory"
+
+
+def main() -> None:
+    """Measure all sizes, and in children what they occupy; or compare with the plain auction."""
+    match sys.argv[1:]:
+        case []:
+            memory = [_memory(size) for size in SIZES]
+            _print_costs(costs_of(SIZES), memory)
+        case [option, size] if option == MEMORY:
+            sys.stdout.write(str(resident_mebibytes(int(size), os.getpid())))
+        case [option, wanted, *seed] if option == CHECK and len(seed) <= 1:
+            _check(int(wanted), first_seed=int(seed[0]) if seed else 0)
+        case _:
+            sys.exit(f"usage: python -m bench.auction [{CHECK} AUCTIONS [FIRST_SEED]]")
+
+
+def _check(wanted: int, *, first_seed: int) -> None:
+    """Compare with the plain auction, one market after the other; the first disagreement ends it."""
+    started_at, done = time.monotonic(), 0
+    for seed in count(first_seed):
+        done += check(seed)
+        if done >= wanted:
+            seconds = time.monotonic() - started_at
+            Console().print(f"{done:,} auctions are as the plain one says ({seed=}, {seconds:.0f} s).")
+            return
+
+
+def _memory(size: int) -> float:
+    command = [sys.executable, "-m", "bench.auction", MEMORY, str(size)]
+    done = subprocess.run(command, capture_output=True, check=True)  # noqa: S603 - ourselves
+    return float(done.stdout)
+
+
+def _print_costs(costs: list[Cost], memory: list[float]) -> None:
+    table = Table(title="Auctions in process, µs: mean / p99", title_justify="left", title_style="dim")
+    for heading in ("campaigns", "compile s", "heads ms", "ranked s", "MiB", "won", "bids"):
+        table.add_column(heading, justify="right")
+    for heading in ("by type", "by slug", "learned, type", "learned, slug", "listed, type", "listed, slug"):
+        table.add_column(heading, justify="right")
+    for cost, mebibytes in zip(costs, memory, strict=True):
+        table.add_row(
+            f"{cost.campaigns:,}",
+            f"{cost.compile_seconds:.2f}",
+            f"{cost.head_millis:.0f}",
+            f"{cost.ranking_seconds:.2f}",
+            f"{mebibytes:.0f}",
+            f"{cost.won_share:.0%}",
+            f"{cost.bids_mean:.0f}",
+            *map(_cell, (cost.by_type, cost.by_slug, cost.learned_by_type, cost.learned_by_slug)),
+            *map(_cell, (cost.listed_by_type, cost.listed_by_slug)),
+        )
+    console = Console(width=160)
+    console.print(table)
+    first, last = costs[0], costs[-1]
+    console.print(
+        f"Growth from {first.campaigns:,} to {last.campaigns:,} campaigns: "
+        f"by type {last.by_type.mean / first.by_type.mean:.2f} times, "
+        f"by slug {last.by_slug.mean / first.by_slug.mean:.2f} times; "
+        f"learned {last.learned_by_type.mean / first.learned_by_type.mean:.2f} "
+        f"and {last.learned_by_slug.mean / first.learned_by_slug.mean:.2f} times."
+    )
+
+
+def _cell(spread: Spread) -> str:
+    return f"{spread.mean:.1f} / {spread.p99:.1f}"
+
+
+if __name__ == "__main__":
+    main()

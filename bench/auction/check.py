@@ -1,0 +1,234 @@
+"""Whether the fast auction is the plain one: both over the same random markets."""
+
+from random import Random  # noqa: TID251 - seeded
+from typing import Final
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from adloom.auction.bid import Bid, Outcome, OwnBids
+from adloom.auction.learned import LEARNED
+from adloom.auction.run import run
+from adloom.auction.score import HEURISTIC, Heuristic, Scorer, Scoring, quality_of
+from adloom.serving.auction.market import Stands
+from adloom.serving.auction.record.funnel import BIDS_MAX, field_of
+from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.index.bid_block import Bidder, booking, format_of
+from adloom.serving.index.compile import compiled
+from adloom.serving.index.index import Index, changed
+from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, Snapshot, Standing
+from adloom.serving.index.steps import finished
+from adloom.targeting.context import Context
+from adloom.targeting.evaluate import matches_all
+from bench.auction.random_market import (
+    NOW,
+    SELDOM,
+    WOBBLY,
+    Asked,
+    Seldom,
+    Wobbly,
+    a_market,
+    a_request,
+    learned,
+)
+
+REQUESTS_A_MARKET: Final = 40
+EXCLUDED_MAX: Final = 4
+POLICIES: Final[dict[str, Scoring]] = {
+    HEURISTIC: Heuristic(),
+    WOBBLY: Wobbly(),
+    SELDOM: Seldom(),
+    LEARNED: learned(),
+}
+
+
+class Ad(msgspec.Struct, frozen=True):
+    """An ad, as policies see it."""
+
+    campaign_key: int
+    banner_key: int
+    placement_key: int
+    format: str
+
+
+class Disagreement(Exception):  # noqa: N818 - it is what is looked for
+    """The fast auction is wrong, or the plain one."""
+
+
+def check(seed: int) -> int:
+    """Compare over one random market; tell how often."""
+    chance = Random(seed)  # noqa: S311 - not a secret
+    snapshot = a_market(chance)
+    index = _in_small_blocks(
+        compiled(snapshot), first_max=chance.choice([1, 2, 1_024]), block_max=chance.choice([1, 2, 3, 1_024])
+    )
+    own_bids = chance.choice(list(OwnBids))
+    shelves = Shelves()
+    stands = Stands(shelves, policies=POLICIES, own_bids=own_bids)
+    if chance.random() < 1 / 2:
+        stands.put_up(finished(stands.preparing(index, now=NOW, bidders_max=chance.choice([1, 3, 9]))))
+    excluded: set[int] = set()
+    for _ in range(REQUESTS_A_MARKET):
+        _exclude(chance, shelves, excluded, snapshot)
+        asked = a_request(chance, snapshot.placements)
+        bids_max = chance.choice([1, 3, BIDS_MAX])
+        fast = _fast(stands, index, asked, bids_max)
+        plain = _plain(snapshot, asked, excluded, own_bids, bids_max)
+        if fast != plain:
+            raise Disagreement(f"seed {seed}: {fast} is not {plain} for {asked}, {own_bids}")
+    return REQUESTS_A_MARKET
+
+
+def _in_small_blocks(index: Index, *, first_max: int, block_max: int) -> Index:
+    """Cut books into more blocks than so few bids would fill."""
+    placements = [
+        msgspec.structs.replace(
+            placement,
+            blocks=tuple(
+                finished(
+                    booking(
+                        [
+                            one
+                            for block in placement.blocks
+                            for one in block.candidates
+                            if isinstance(one, Bidder)
+                        ],
+                        first_max=first_max,
+                        block_max=block_max,
+                        own_min=1,
+                    )
+                )
+            ),
+        )
+        if placement.delivery is Delivery.AUCTION
+        else placement
+        for placement in index.by_key.values()
+    ]
+    return changed(
+        index,
+        version=index.version,
+        gone=[placement.key for placement in placements],
+        placements=placements,
+        banner_ids=index.banner_ids,
+        campaign_ids=index.campaign_ids,
+    )
+
+
+def _exclude(chance: Random, shelves: Shelves, excluded: set[int], snapshot: Snapshot) -> None:
+    for row in chance.sample(snapshot.assignments, min(len(snapshot.assignments), EXCLUDED_MAX)):
+        if chance.random() < 1 / 2:
+            excluded.symmetric_difference_update({row.campaign_key})
+            is_out = row.campaign_key in excluded
+            shelves.change({row.campaign_key: "daily_budget" if is_out else None})
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What an auction came to, in words that both have."""
+
+    winner: tuple[int, int, int] | None = None
+    ecpm: int = 0
+    second: int | None = None
+    final: int = 0
+    charge: int = 0
+    bids: list[tuple[int, tuple[int, int, int]]] = []
+    bid_count: int = 0
+    under_floor: int = 0
+
+
+def _fast(stands: Stands, index: Index, asked: Asked, bids_max: int) -> Told:
+    if asked.slug is not None:
+        stand = stands.of_slug(index, asked.slug, now=NOW)
+    else:
+        stand = stands.of_type(index, asked.placement_type, now=NOW)
+    if stand is None:
+        return Told()
+    contexts = [_in_zone(asked.context, zone) for zone in stand.zones]
+    scorers = stands.scorers(stand, asked.signals)
+    absent = {"seen_enough": asked.seen_enough, "without": asked.without}
+    win, _ = stands.auction(stand, contexts, scorers, **absent)
+    field = field_of(stand.order(scorers), contexts, scorers, **absent, bids_max=bids_max)
+    told = Told(
+        bids=[(-rank, bidder.seniority) for rank, bidder, _ in field.bids],
+        bid_count=field.bid_count,
+        under_floor=field.under_floor,
+    )
+    if win is None:
+        return told
+    return msgspec.structs.replace(
+        told,
+        winner=win.bidder.seniority,
+        ecpm=win.ecpm,
+        second=win.second,
+        final=win.final,
+        charge=win.charge,
+    )
+
+
+def _plain(snapshot: Snapshot, asked: Asked, excluded: set[int], own_bids: OwnBids, bids_max: int) -> Told:
+    result = run(_bids(snapshot, asked, excluded), own_bids=own_bids)
+    taking_part = [one for one in result.placed if one.outcome is not Outcome.UNDER_FLOOR]
+    return Told(
+        winner=result.winner and result.winner.seniority,
+        ecpm=result.ecpm,
+        second=result.second,
+        final=result.final,
+        charge=result.charge,
+        bids=[(one.ecpm, one.bid.seniority) for one in taking_part[:bids_max]],
+        bid_count=len(taking_part),
+        under_floor=len(result.placed) - len(taking_part),
+    )
+
+
+def _bids(snapshot: Snapshot, asked: Asked, excluded: set[int]) -> list[Bid]:
+    scorers = {name: policy.scorer(asked.signals) for name, policy in POLICIES.items()}
+    bids: list[Bid] = []
+    for placement in snapshot.placements:
+        is_asked = placement.placement_type == asked.placement_type and (
+            asked.slug is None or asked.slug == placement.slug.encode()
+        )
+        if not (is_asked and placement.is_active and placement.delivery is Delivery.AUCTION):
+            continue
+        context = _in_zone(asked.context, ZoneInfo(placement.timezone))
+        bids += [
+            _bid(row, placement, scorers[placement.scoring])
+            for row in snapshot.assignments
+            if row.placement_key == placement.key
+            and _may_bid(row, context)
+            and row.campaign_key not in excluded | asked.without
+            and row.banner_key not in asked.seen_enough
+        ]
+    return bids
+
+
+def _may_bid(row: AssignmentRow, context: Context) -> bool:
+    return (
+        row.standing is Standing.LIVE
+        and bool(row.bid)
+        and (row.starts_at is None or row.starts_at <= NOW)
+        and (row.ends_at is None or row.ends_at > NOW)
+        and matches_all(row.rules, context)
+    )
+
+
+def _bid(row: AssignmentRow, placement: PlacementRow, scorer: Scorer) -> Bid:
+    assert row.bid is not None
+    ad_format = format_of(row)
+    ad = Ad(row.campaign_key, row.banner_key, placement.key, ad_format)
+    return Bid(
+        campaign_key=row.campaign_key,
+        banner_key=row.banner_key,
+        placement_key=placement.key,
+        advertiser_key=row.advertiser_key,
+        bid_type=row.bid_type,
+        bid=row.bid,
+        ctr=scorer.ctr(ad),
+        quality=quality_of(ad_format),
+        floor=placement.floor,
+    )
+
+
+def _in_zone(context: Context, zone: ZoneInfo) -> Context:
+    """Move a context whose hour is of UTC; days do not matter here."""
+    offset = zone.utcoffset(NOW)
+    assert offset is not None
+    return msgspec.structs.replace(context, hour=(context.hour + int(offset.total_seconds()) // 3_600) % 24)

@@ -1,0 +1,201 @@
+"""A delivery process with a made-up catalog: `… auction.counter PORT REDIS_URL CAMPAIGNS [no-frequency]`.
+
+Routes, index, leases, look-ups and ledger are the product's; only what the worker would grant is granted here.
+"""
+
+import asyncio
+import socket
+import sys
+from collections import deque
+from collections.abc import Iterable
+from contextlib import aclosing
+from datetime import timedelta
+from http import HTTPStatus
+from random import Random, SystemRandom  # noqa: TID251 - of the bench alone
+from typing import Final
+from uuid import UUID
+
+import uvloop
+
+from adloom.auction.score import HEURISTIC, Heuristic
+from adloom.budgets.messages import LeaseAnswer, Verdict
+from adloom.core.clock import SystemClock
+from adloom.core.ids import SystemIds
+from adloom.core.money import Micros
+from adloom.events.auction_log.recording import AuctionAppender
+from adloom.events.auction_log.side_stream import AuctionsBeside, paired
+from adloom.events.frequency.counts import FIRST_GENERATION, generation_prefix
+from adloom.events.frequency.many import FrequencyOfMany
+from adloom.events.frequency.windows import buckets_of
+from adloom.events.ingest.token import TokenKeys
+from adloom.events.log.append import LedgerAppender
+from adloom.events.log.stream import ValkeyLedger
+from adloom.runtime.gc_tuning import AMONG_REQUESTS, settle
+from adloom.runtime.http.fast.fast_routes import Answer, HotRoute, HotRoutes, answer_head
+from adloom.runtime.http.fast.protocol import make_protocol
+from adloom.runtime.http.plain import PlainApp
+from adloom.runtime.http.server import serve
+from adloom.runtime.settings import AUCTION_RECORD_BYTES_PER_SECOND
+from adloom.runtime.valkey import Valkey, ValkeyLine, open_valkey
+from adloom.serving.auction.api import AuctionRoutes
+from adloom.serving.auction.auctioneer import Auctioneer
+from adloom.serving.auction.encode import AdEncoder
+from adloom.serving.auction.frequency_lookup import FrequencyLook
+from adloom.serving.auction.market import Stands
+from adloom.serving.auction.record.batch_publisher import GatheringTeller
+from adloom.serving.auction.recorder import AuctionRecorder
+from adloom.serving.auction.reserve import WinHolder
+from adloom.serving.eligibility.caps import CapBook
+from adloom.serving.eligibility.exclusions import Exclusions
+from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.index.bid_block import BidBlock
+from adloom.serving.index.compile import compiled
+from adloom.serving.index.index import Index, Placement
+from adloom.serving.index.steps import finished
+from adloom.serving.leases.local_leases import LeaseBook
+from adloom.serving.request.context import ContextReader
+from bench.auction.catalog import an_auction_catalog, half_of_them
+from bench.load import USER_BEGINS, USERS
+from bench.scale.catalog import SEED
+
+NO_OP: Final = Answer(answer_head(HTTPStatus.OK, b"application/json"), b'{"status":"ok"}')
+NO_OP_PATH: Final = "/health/live"
+SESSION: Final = 1
+SHOWN_BANNERS: Final = 3
+TURNS_A_SECOND: Final = 50
+OUT_MAX: Final = 100
+LEASE_MICROS: Final = Micros(10**15)
+SECRET: Final = "a secret of the bench, long enough to be one"  # noqa: S105 - of nothing
+
+
+async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps: bool) -> None:
+    """Serve until told to stop."""
+    clock = SystemClock()
+    index = compiled(an_auction_catalog(campaigns, has_frequency_caps=has_frequency_caps))
+    shelves, caps, leases = Shelves(), CapBook(), LeaseBook(SESSION)
+    _grant(leases, index.by_key.values(), clock)
+    caps.learn(
+        {key: one for placement in index.by_key.values() for key, one in placement.caps.items()},
+        {},
+        second=int(clock.now().timestamp()),
+    )
+    shelves.change(leases.changes())
+    shelves.exclude(Exclusions(campaigns=half_of_them(campaigns)), source="bench")
+    shelves.put_up(
+        index, [finished(shelves.preparing(one, now=clock.now())) for one in index.by_key.values()]
+    )
+    stands = Stands(shelves)
+    stands.put_up(finished(stands.preparing(index, now=clock.now())))
+    settle(AMONG_REQUESTS)
+    async with (
+        open_valkey(redis_url) as valkey,
+        aclosing(ValkeyLine(valkey)) as line,
+        LedgerAppender(ValkeyLedger(valkey)) as appender,
+        AuctionAppender(AuctionsBeside(valkey), appender.tell_all, None) as recording,
+    ):
+        if has_frequency_caps:
+            await _show(valkey, index.by_key.values(), clock)
+        auctions = _routes(
+            index, stands, WinHolder(shelves, caps, leases), shelves, line, appender, recording
+        )
+        coming_and_going = asyncio.ensure_future(_come_and_go(shelves, campaigns))
+        no_op = HotRoute(b"GET", NO_OP_PATH.encode(), is_prefix=False, handler=lambda _: NO_OP)
+        with socket.create_server(("127.0.0.1", port)) as listener:
+            await serve(
+                PlainApp({}),
+                listener,
+                protocol=make_protocol(HotRoutes([*auctions.routes(), no_op])),
+                drain_seconds_max=1,
+            )
+        coming_and_going.cancel()
+
+
+async def _show(valkey: Valkey, placements: Iterable[Placement], clock: SystemClock) -> None:
+    """Let every user have seen some capped banners, few of them often enough."""
+    chance = Random(SEED)  # noqa: S311 - not a secret
+    banners = [
+        str(UUID(bytes=one.pair[:16]))
+        for placement in placements
+        for block in placement.blocks
+        if isinstance(block, BidBlock)
+        for one in block.bidders
+        if one.frequency
+    ]
+    pipeline = valkey.pipeline(transaction=False)
+    for number in range(USERS):
+        shown = {banner: chance.randint(1, 3) for banner in chance.sample(banners, SHOWN_BANNERS)}
+        for bucket in buckets_of(clock.now()):
+            key = f"{generation_prefix(FIRST_GENERATION)}{USER_BEGINS}{number:012}{bucket.suffix}"
+            pipeline.hset(key, items=[part for pair in shown.items() for part in pair])
+    await pipeline.execute()
+
+
+async def _come_and_go(shelves: Shelves, campaigns: int) -> None:
+    """Let campaigns run out of budget and get some again, as on a busy day."""
+    chance = Random(SEED)  # noqa: S311 - not a secret
+    out: deque[int] = deque()
+    while True:
+        await asyncio.sleep(1 / TURNS_A_SECOND)
+        out.append(chance.randrange(campaigns))
+        shelves.change({out[-1]: "budget"})
+        if len(out) > OUT_MAX:
+            shelves.change({out.popleft(): None})
+
+
+def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
+    index: Index,
+    stands: Stands,
+    holder: WinHolder,
+    shelves: Shelves,
+    line: ValkeyLine,
+    appender: LedgerAppender,
+    recording: AuctionAppender,
+) -> AuctionRoutes:
+    clock, pair_teller = SystemClock(), GatheringTeller(recording.tell_all)
+    return AuctionRoutes(
+        lambda: index,
+        clock,
+        SystemIds(),
+        stands=stands,
+        policies={HEURISTIC: Heuristic()},
+        auctioneer=Auctioneer(stands, ContextReader(), holder, shelves.reason_of),
+        encoder=AdEncoder(TokenKeys(SECRET).signer, public_url="https://ads.example"),
+        frequency=FrequencyLook(FrequencyOfMany(line), clock),
+        recorder=AuctionRecorder(
+            GatheringTeller(appender.tell_all).tell,
+            lambda entry, auction: pair_teller.tell(paired(entry, auction)),
+            SystemRandom(),
+            sample_rate=1.0,
+            bytes_per_second=AUCTION_RECORD_BYTES_PER_SECOND,
+        ),
+    )
+
+
+def _grant(leases: LeaseBook, placements: Iterable[Placement], clock: SystemClock) -> None:
+    """Give every campaign more than a bench can spend."""
+    now = clock.now()
+    second, at = int(now.timestamp()), 0.0
+    leases.learn({one.key: one.terms for one in placements}, at=at)
+    while True:
+        at += 1.0
+        said = leases.due(second=second, at=at, most=1_000, is_wanted=lambda _: True)
+        for terms, usage in said:
+            answer = LeaseAnswer(
+                campaign_id=terms.campaign_id,
+                session=SESSION,
+                report=usage.report,
+                lease=1,
+                granted=LEASE_MICROS,
+                given=Micros(0),
+                ends_at=now + timedelta(hours=1),
+                verdict=Verdict.GRANTED,
+            )
+            leases.answered(answer, second=second, at=at)
+        if not leases.excluded():
+            return
+
+
+if __name__ == "__main__":
+    _, port, redis_url, campaigns, *without = sys.argv
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # As a delivery process has it.
+        runner.run(main(int(port), redis_url, int(campaigns), has_frequency_caps=without != ["no-frequency"]))

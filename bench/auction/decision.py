@@ -1,0 +1,194 @@
+"""What an auction costs in this process, from the request's context to the winner and its price."""
+
+import gc
+import time
+from array import array
+from collections import Counter
+from collections.abc import Callable, Sequence
+from random import Random  # noqa: TID251 - seeded, and of the bench alone
+from typing import Final
+
+import msgspec
+
+from adloom.auction.features import SLOTS
+from adloom.auction.learned import KINDS_MAX, Kind, LearnedScoring
+from adloom.auction.model import Model
+from adloom.auction.score import HEURISTIC, Signals
+from adloom.core.clock import SystemClock
+from adloom.serving.auction.decide import Win
+from adloom.serving.auction.market import Stand, Stands
+from adloom.serving.auction.record.funnel import field_of
+from adloom.serving.background.model_loader import RANKED_MAX
+from adloom.serving.eligibility.exclusions import Exclusions
+from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.index.compile import compiled
+from adloom.serving.index.index import Index
+from adloom.serving.index.steps import finished
+from adloom.targeting.context import Context
+from bench.accounting import usage_of
+from bench.auction.catalog import TYPES, an_auction_catalog, half_of_them, some_requests
+from bench.scale.catalog import SEED
+
+REQUESTS: Final = 2_000
+LISTED: Final = 200  # Of the requests; who took part is listed for them.
+TURNS: Final = 15  # Of each request the best counts: everything else is somebody else's noise.
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """What requests took, in µs."""
+
+    mean: float
+    p99: float
+
+
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
+    """What was measured of one size."""
+
+    campaigns: int
+    compile_seconds: float
+    head_millis: float  # To put the highest bids of all markets together.
+    ranking_seconds: float  # To rank all bids by what was learned.
+    won_share: float
+    bids_mean: float  # That took part.
+    by_type: Spread  # Over all placements of a type, as the API is asked as a rule.
+    by_slug: Spread  # On one placement.
+    learned_by_type: Spread  # With CTRs that differ by ad.
+    learned_by_slug: Spread
+    listed_by_type: Spread  # To list the highest 256 bids and count the others, for the record.
+    listed_by_slug: Spread
+
+
+# As in `benchmark.scoring` after 300,000 impressions of 800 banners.
+WEIGHTS_SPREAD: Final = 0.15
+HIGHEST: Final = 2.4
+CROSSING: Final = 0.8
+
+Asked = tuple[Stand, Context, Signals]
+Work = Callable[[Stand, Context, Signals], object]
+
+
+def costs_of(sizes: Sequence[int]) -> list[Cost]:
+    """Measure all sizes in turns, so that what else the machine does falls on all of them."""
+    benches = [Bench(size) for size in sizes]
+    gc.collect()
+    gc.freeze()
+    by_type = _spreads([(bench.win, bench.by_type) for bench in benches])
+    by_slug = _spreads([(bench.win, bench.by_slug) for bench in benches])
+    learned_by_type = _spreads([(bench.learned_win, bench.by_type) for bench in benches])
+    learned_by_slug = _spreads([(bench.learned_win, bench.by_slug) for bench in benches])
+    listed_by_type = _spreads([(bench.bid_count, bench.by_type[:LISTED]) for bench in benches])
+    listed_by_slug = _spreads([(bench.bid_count, bench.by_slug[:LISTED]) for bench in benches])
+    return [
+        Cost(
+            campaigns=bench.campaigns,
+            compile_seconds=bench.compile_seconds,
+            head_millis=bench.head_millis,
+            ranking_seconds=bench.ranking_seconds,
+            won_share=sum(bench.win(*asked) is not None for asked in bench.by_type) / REQUESTS,
+            bids_mean=sum(bench.bid_count(*asked) for asked in bench.by_type[:LISTED]) / LISTED,
+            by_type=by_type[number],
+            by_slug=by_slug[number],
+            learned_by_type=learned_by_type[number],
+            learned_by_slug=learned_by_slug[number],
+            listed_by_type=listed_by_type[number],
+            listed_by_slug=listed_by_slug[number],
+        )
+        for number, bench in enumerate(benches)
+    ]
+
+
+def resident_mebibytes(campaigns: int, pid: int) -> float:
+    """Tell what one size occupies; a process can tell of one only, since memory is not given back."""
+    bench = Bench(campaigns)
+    gc.collect()
+    assert bench.by_type, "it is still there"
+    return usage_of([pid]).resident_bytes / (1 << 20)
+
+
+class Bench:
+    """Auctions of many readers on many placements, no two in a row on the same."""
+
+    def __init__(self, campaigns: int) -> None:
+        self.campaigns = campaigns
+        index = self._compiled()
+        now, shelves = SystemClock().now(), Shelves()
+        shelves.exclude(Exclusions(campaigns=half_of_them(campaigns)))
+        self._stands = stands = Stands(shelves)
+        started_at = time.thread_time()
+        stands.put_up(finished(stands.preparing(index, now=now)))
+        self.head_millis = (time.thread_time() - started_at) * 1e3
+        slugs, requests = list(index.by_slug), some_requests(REQUESTS)
+        self._learned = LearnedScoring(_a_model(), kinds=_frequent_kinds(requests, campaigns))
+        started_at = time.thread_time()
+        finished(stands.ranking(HEURISTIC, lambda: self._learned.strengths))
+        self.ranking_seconds = time.thread_time() - started_at
+        self.by_type: list[Asked] = [
+            (_there(stands.of_type(index, TYPES[number % len(TYPES)], now=now)), *request)
+            for number, request in enumerate(requests)
+        ]
+        self.by_slug: list[Asked] = [
+            (_there(stands.of_slug(index, slugs[number % len(slugs)], now=now)), *request)
+            for number, request in enumerate(requests)
+        ]
+
+    def _compiled(self) -> Index:
+        snapshot = an_auction_catalog(self.campaigns)
+        started_at = time.thread_time()
+        index = compiled(snapshot)
+        self.compile_seconds = time.thread_time() - started_at
+        return index
+
+    def win(self, stand: Stand, context: Context, signals: Signals) -> Win | None:
+        """Hold an auction."""
+        win, _ = self._stands.auction(stand, (context,), self._stands.scorers(stand, signals))
+        return win
+
+    def learned_win(self, stand: Stand, context: Context, signals: Signals) -> Win | None:
+        """Hold an auction in which the CTR of each ad is another."""
+        win, _ = self._stands.auction(stand, (context,), [self._learned.scorer(signals)])
+        return win
+
+    def bid_count(self, stand: Stand, context: Context, signals: Signals) -> int:
+        """List who took part."""
+        scorers = self._stands.scorers(stand, signals)
+        return field_of(stand.order(scorers), (context,), scorers).bid_count
+
+
+def _a_model() -> Model:
+    """Make a model as uneven as those that learn from the traffic of `benchmark.scoring`."""
+    chance = Random(SEED)  # noqa: S311 - not a secret
+    weights = array("f", [chance.gauss(0, WEIGHTS_SPREAD) for _ in range(SLOTS)])
+    return Model(version=1, weights=weights, highest=HIGHEST, crossing=CROSSING)
+
+
+def _frequent_kinds(requests: Sequence[tuple[Context, Signals]], campaigns: int) -> list[Kind]:
+    """Choose the kinds of readers that a process would rank so many bids for."""
+    asked = Counter(Kind(signals.device, signals.segment) for _, signals in requests)
+    return [kind for kind, _ in asked.most_common(min(KINDS_MAX, RANKED_MAX // campaigns))]
+
+
+def _there(stand: Stand | None) -> Stand:
+    assert stand is not None, "every placement of the bench is auctioned"
+    return stand
+
+
+def _spreads(works: Sequence[tuple[Work, Sequence[Asked]]]) -> list[Spread]:
+    best = [[1 << 62] * len(asked) for _, asked in works]
+    gc.disable()
+    for _ in range(TURNS):
+        for (work, asked), of_work in zip(works, best, strict=True):
+            _take_turn(work, asked, of_work)
+    gc.enable()
+    return [_spread(sorted(of_work)) for of_work in best]
+
+
+def _take_turn(work: Work, asked: Sequence[Asked], best: list[int]) -> None:
+    clock = time.perf_counter_ns
+    for number, (stand, context, signals) in enumerate(asked):
+        started_at = clock()
+        work(stand, context, signals)
+        best[number] = min(best[number], clock() - started_at)
+
+
+def _spread(nanos: Sequence[int]) -> Spread:
+    return Spread(sum(nanos) / len(nanos) / 1e3, nanos[len(nanos) * 99 // 100] / 1e3)

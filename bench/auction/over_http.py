@@ -1,0 +1,143 @@
+"""What auctions cost over HTTP: `python -m bench.auction.over_http [CAMPAIGNS]`, as ratios to a no-op."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from rich.console import Console
+
+from adloom.core.clock import SystemClock
+from adloom.runtime.embedded.valkey import EmbeddedValkey
+from adloom.runtime.ports import free_port
+from adloom.runtime.supervisor.program import tethered
+from adloom.serving.auction.request import said_of
+from bench.auction.catalog import some_requests
+from bench.auction.counter import NO_OP_PATH
+from bench.figures import NO_OP, Figures, Goal, Sample, figures_of, share_of, verdicts_of
+from bench.load import KIND, SERIAL, USER, LoadError, Target
+from bench.pinning import keep_off_last_cpu, pin_to_last_cpu
+from bench.product import clean_environment
+from bench.report import rendered, report_of
+from bench.rounds import Plan, Subject, load_generator, samples_of
+from bench.stopping import stop
+
+CAMPAIGNS: Final = 100_000
+FEW_CAMPAIGNS: Final = 1_000
+KINDS: Final = 100  # Of readers.
+START_SECONDS_MAX: Final = 120.0
+PASSWORD: Final = "a-password-of-the-bench"  # noqa: S105 - of a server that is gone in a minute
+BY_TYPE: Final = "auction, 25 placements"
+BY_SLUG: Final = "auction, 1 placement"
+ANY_READER: Final = "auction, any reader"
+CPU_MAX: Final = 4.0
+GROWTH_MAX: Final = 2.0
+THROUGHPUT_MIN: Final = 0.3
+# So many that the process has something to do while half of them wait for Valkey: of 128 it leaves up to a
+# tenth of its core unused.
+PLAN: Final = Plan(seconds=2.0, rounds=7, connections=256, workers=1)
+
+
+def main() -> None:
+    """Start servers of our own, measure, and print a table."""
+    campaigns = int(sys.argv[1]) if len(sys.argv) > 1 else CAMPAIGNS
+    console = Console(width=110)
+    with tempfile.TemporaryDirectory(prefix="adloom-bench-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        valkey = EmbeddedValkey(folder / "valkey", port=free_port(), password=PASSWORD)
+        asyncio.run(valkey.prepare())
+        with (folder / "valkey.log").open("wb") as log:
+            server = subprocess.Popen(  # noqa: S603 - our own
+                tethered(valkey.program), env=valkey.program.environment, cwd="/", stdout=log, stderr=log
+            )
+        pin_to_last_cpu(server.pid)
+        try:
+            asyncio.run(valkey.wait_until_ready())
+            _measure(console, valkey.url, campaigns)
+        finally:
+            stop(server, seconds_max=10.0)
+
+
+def _measure(console: Console, redis_url: str, campaigns: int) -> None:
+    """Measure without frequency caps, for which nobody is asked anything, and with them; then a small market."""
+    plain = figures_of(_samples(console, redis_url, campaigns, "no-frequency"))
+    goals = [Goal(target=each, of=NO_OP, at_most=CPU_MAX) for each in (BY_TYPE, BY_SLUG)]
+    _show(console, f"{campaigns:,} campaigns without frequency caps", plain, goals)
+    samples = _samples(console, redis_url, campaigns)
+    capped = figures_of(samples)
+    _show(console, f"{campaigns:,} campaigns, half of them with frequency caps", capped, [])
+    for target in (BY_TYPE, BY_SLUG):
+        share = share_of(samples, target, NO_OP)
+        console.print(
+            f"goal: {target} has at least {THROUGHPUT_MIN:.0%} of the no-op's throughput: {share:.1%}"
+        )
+    few = figures_of(_samples(console, redis_url, FEW_CAMPAIGNS))
+    _show(console, f"{FEW_CAMPAIGNS:,} campaigns, half of them with frequency caps", few, [])
+    for target in (BY_TYPE, BY_SLUG):
+        growth = _to_no_op(capped, target) / _to_no_op(few, target)
+        console.print(f"goal: {target} needs less than {GROWTH_MAX:g} times that: {growth:.2f}")
+
+
+def _samples(console: Console, redis_url: str, campaigns: int, *without: str) -> list[Sample]:
+    port = free_port()
+    command = [sys.executable, "-m", "bench.auction.counter", str(port), redis_url, str(campaigns)]
+    counter = subprocess.Popen([*command, *without], env=clean_environment(os.environ))  # noqa: S603 - ourselves
+    keep_off_last_cpu(counter.pid)
+    try:
+        _wait_until_there(counter, port)
+        subjects = [Subject(target=target, pids=[counter.pid]) for target in _targets(port)]
+        return samples_of(subjects, PLAN, load_generator()[1], console.print)
+    finally:
+        stop(counter, seconds_max=10.0)
+
+
+def _show(console: Console, title: str, figures: list[Figures], goals: list[Goal]) -> None:
+    report = report_of(
+        PLAN, load_generator()[0], figures, verdicts_of(figures, goals), now=SystemClock().now()
+    )
+    console.print(f"\n{title}", rendered(report), sep="\n")
+
+
+def _to_no_op(figures: list[Figures], target: str) -> float:
+    return next(each.cpu_to_no_op for each in figures if each.target == target)
+
+
+def _targets(port: int) -> list[Target]:
+    """Ask for a type and for one placement, for readers of many kinds; and for one of a kind of their own each time."""
+    path = "/api/v1/ads/serve"
+    kinds = tuple(msgspec.json.encode(said_of(context)).decode() for context, _ in some_requests(KINDS))
+    kind = KIND.strip('"')
+    bodies = {
+        BY_TYPE: {"userId": USER, "placementType": "feed", "userContext": kind},
+        BY_SLUG: {"userId": USER, "placement": "slot-0", "userContext": kind},
+        ANY_READER: {"userId": USER, "placementType": "feed", "userContext": {"segment": f"s-{SERIAL}"}},
+    }
+    return [
+        Target(name=NO_OP, port=port, path=NO_OP_PATH),
+        *(
+            Target(name=name, port=port, path=path, body=msgspec.json.encode(body).decode(), kinds=kinds)
+            for name, body in bodies.items()
+        ),
+    ]
+
+
+def _wait_until_there(counter: subprocess.Popen[bytes], port: int) -> None:
+    ends_at = time.monotonic() + START_SECONDS_MAX
+    while counter.poll() is None and time.monotonic() < ends_at:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{NO_OP_PATH}"):
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise LoadError("The counter did not open.")
+
+
+if __name__ == "__main__":
+    main()

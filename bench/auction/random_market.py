@@ -1,0 +1,204 @@
+"""Random markets, over values so few that ties, floors, own bids and absences meet often."""
+
+from array import array
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from random import Random  # noqa: TID251 - seeded
+from typing import Final, NamedTuple
+
+import msgspec
+
+from adloom.auction.bid import BidType, Ctr
+from adloom.auction.features import SLOTS
+from adloom.auction.learned import LEARNED, Kind, LearnedScoring
+from adloom.auction.model import Model
+from adloom.auction.score import HEURISTIC, Ad, FlatScorer, Signals, Strengths
+from adloom.core.ids import PlacementId
+from adloom.core.money import Micros
+from adloom.events.frequency.windows import Window
+from adloom.serving.index.offer_price import price_of
+from adloom.serving.index.rows import AssignmentRow, Delivery, FrequencyCap, PlacementRow, Snapshot, Standing
+from adloom.targeting.context import Context
+from adloom.targeting.rules import Rule, rule_of
+from bench.scale.catalog import an_assignment, some_id
+
+NOW: Final = datetime(2026, 11, 15, 12, tzinfo=UTC)
+ZONES: Final = ("UTC", "Asia/Kolkata")
+TYPES: Final = ("feed", "story")
+WOBBLY: Final = "wobbly"
+SELDOM: Final = "seldom"
+CAMPAIGNS_MAX: Final = 14
+BANNERS_MAX: Final = 3
+AMOUNTS: Final = (
+    1,
+    2,
+    3,
+    60,
+    61,
+    9_999,
+    10_000,
+    10_001,
+    20_000,
+    200_000,
+    400_000,
+    1_000_000,
+    1_000_001,
+    2_000_000,
+)
+FLOORS: Final = (0, 0, 0, 1, 10_000, 190_000, 400_000, 1_000_000)
+RULES: Final = (
+    rule_of("device", "in", ["mobile"]),
+    rule_of("country", "not_in", ["DE"]),
+    rule_of("country", "in", ["DE", "FR"]),
+    rule_of("hour_of_day", "between", [10, 14]),
+    rule_of("user_segment", "in", ["high-intent"]),
+    rule_of("referrer_domain", "in", ["example.com"]),
+)
+
+
+class Wobbly:
+    """A policy that tells ads apart, whose bound few of them reach."""
+
+    name: str = WOBBLY
+    version: int = 1
+    strengths: tuple[Strengths, ...] = ()
+
+    def scorer(self, signals: Signals) -> "WobblyScorer":
+        """Look at a request."""
+        return WobblyScorer(Ctr(40_000_000 if signals.segment else 400_000))
+
+
+class WobblyScorer(NamedTuple):
+    """As much as the bound, or some parts of it."""
+
+    ctr_max: Ctr
+    is_uniform: bool = False
+    ranked: None = None
+
+    def ctr(self, ad: Ad) -> Ctr:
+        """Tell ads apart by all that is known of them."""
+        parts = (ad.campaign_key * 7 + ad.banner_key * 5 + ad.placement_key * 3 + len(ad.format)) % 5
+        return Ctr(self.ctr_max * parts // 4)
+
+
+class Seldom:
+    """A policy for which nearly nobody clicks, so that bids that differ are worth the same."""
+
+    name: str = SELDOM
+    version: int = 1
+    strengths: tuple[Strengths, ...] = ()
+
+    def scorer(self, signals: Signals) -> FlatScorer:
+        """Look at nothing."""
+        del signals
+        return FlatScorer(Ctr(400_000))
+
+
+def learned() -> LearnedScoring:
+    """Make a policy that ranks ads, whose bounds some of them exceed."""
+    chance = Random(1)  # noqa: S311 - not a secret
+    weights = array("f", [chance.gauss(0, 0.3) for _ in range(SLOTS)])
+    model = Model(version=1, weights=weights, highest=0.6, crossing=0.3)
+    return LearnedScoring(model, kinds=[Kind(None, None)])
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """A request."""
+
+    placement_type: str
+    slug: bytes | None
+    context: Context  # In UTC.
+    signals: Signals
+    seen_enough: frozenset[int]
+    without: frozenset[int]
+
+
+def a_market(chance: Random) -> Snapshot:
+    """Make a catalog."""
+    placements = [_placement(chance, key) for key in range(1, chance.randint(1, 4) + 1)]
+    # Few different bids make many ties, also by rounding.
+    amounts = chance.sample(AMOUNTS, chance.randint(1, 4))
+    assignments: list[AssignmentRow] = []
+    for campaign_key in range(1, chance.randint(1, CAMPAIGNS_MAX) + 1):
+        template = _campaign(chance, campaign_key, amounts)
+        for banner_key in chance.sample(range(1, BANNERS_MAX + 1), chance.randint(1, BANNERS_MAX)):
+            video_url = chance.choice([None, "https://cdn.example/a.mp4"])
+            assignments += [
+                msgspec.structs.replace(
+                    template, placement_key=row.key, banner_key=banner_key, video_url=video_url
+                )
+                for row in placements
+                if chance.random() < 2 / 3
+            ]
+    return Snapshot(version=1, placements=placements, assignments=assignments, banner_ids=[], campaign_ids=[])
+
+
+def a_request(chance: Random, placements: Sequence[PlacementRow]) -> Asked:
+    """Make a request."""
+    placement = chance.choice(placements)
+    segment = chance.choice([None, "high-intent", "others"])
+    return Asked(
+        placement_type=placement.placement_type,
+        slug=placement.slug.encode() if chance.random() < 1 / 3 else None,
+        context=Context(
+            device=chance.choice(["mobile", "desktop"]),
+            country=chance.choice([None, "DE", "FR"]),
+            language=None,
+            is_logged_in=False,
+            is_new_visitor=False,
+            referrer_domain=chance.choice([None, "www.example.com"]),
+            segment=segment,
+            hour=chance.randrange(24),
+            day=0,
+        ),
+        signals=Signals(
+            placement_type=placement.placement_type,
+            segment=segment,
+            last_purchase_days=chance.choice([None, 3, 30]),
+        ),
+        seen_enough=_some(chance, BANNERS_MAX),
+        without=_some(chance, CAMPAIGNS_MAX),
+    )
+
+
+def _some(chance: Random, most: int) -> frozenset[int]:
+    if chance.random() < 2 / 3:
+        return frozenset()
+    return frozenset(chance.sample(range(1, most + 1), 1))
+
+
+def _placement(chance: Random, key: int) -> PlacementRow:
+    return PlacementRow(
+        key=key,
+        id=PlacementId(some_id(chance)),
+        slug=f"slot-{key}",
+        label=f"Slot {key}",
+        layout_type="full_slider",
+        max_banners=1,
+        is_active=chance.random() < 9 / 10,
+        fallback_placeholder_url=None,
+        allow_partial_render=False,
+        delivery=chance.choice([Delivery.AUCTION] * 9 + [Delivery.DIRECT]),
+        placement_type=chance.choice(TYPES),
+        timezone=chance.choice(ZONES),
+        floor=Micros(chance.choice(FLOORS)),
+        scoring=chance.choice([HEURISTIC, HEURISTIC, WOBBLY, SELDOM, LEARNED]),
+    )
+
+
+def _campaign(chance: Random, key: int, amounts: Sequence[int]) -> AssignmentRow:
+    bid = Micros(chance.choice(amounts)) if chance.random() < 9 / 10 else None
+    bid_type = chance.choice(list(BidType))
+    rules: list[Rule] = chance.sample(RULES, chance.choice([0, 0, 1, 2]))
+    return msgspec.structs.replace(
+        an_assignment(chance, key),
+        standing=Standing.LIVE if chance.random() < 9 / 10 else Standing.CAMPAIGN_PAUSED,
+        starts_at=chance.choice([None, None, NOW, NOW + timedelta(hours=1)]),
+        ends_at=chance.choice([None, None, NOW, NOW + timedelta(hours=2)]),
+        rules=tuple(rules),
+        advertiser_key=chance.choice([None, 1, 2, 3]),
+        bid_type=bid_type,
+        bid=bid,
+        price=price_of(bid_type, bid),
+        frequency=(FrequencyCap(Window.DAY, 1),),
+    )

@@ -1,0 +1,91 @@
+"""`python -m bench.budgets`: what budgets cost, as ratios to the same without them in one run."""
+
+import asyncio
+import sys
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from bench.budgets import charges, idle, serve
+from bench.budgets.outcome import Outcome, Say, drawn
+from bench.load import LoadError
+from bench.rounds import Plan, load_generator
+
+MANY_SLOTS = 3
+EVENTS_MAX = 10_000_000
+CAMPAIGNS_MAX = 1_000_000
+
+
+class Part(StrEnum):
+    """What can be measured alone."""
+
+    SERVE = "serve"
+    CHARGES = "charges"
+    IDLE = "idle"
+
+
+def main(  # noqa: PLR0913 - one an option
+    *,
+    only: Annotated[Part | None, typer.Option(help="Measure this alone.")] = None,
+    seconds: Annotated[float, typer.Option(min=0.1, max=600, help="serve: length of a round.")] = 1.0,
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="serve: rounds of each placement.")] = 10,
+    connections: Annotated[int, typer.Option(min=1, max=1_000, help="serve: open connections.")] = 32,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="serve: delivery processes.")] = 1,
+    many: Annotated[
+        int, typer.Option(min=2, max=10_000, help="serve: campaigns of the larger placement.")
+    ] = 300,
+    events: Annotated[
+        int, typer.Option(min=1, max=EVENTS_MAX, help="charges: impressions a round.")
+    ] = 100_000,
+    campaigns: Annotated[int, typer.Option(min=1, max=CAMPAIGNS_MAX, help="charges: their campaigns.")] = 500,
+    charge_rounds: Annotated[
+        int, typer.Option(min=1, max=100, help="charges: rounds with charges and without.")
+    ] = 1,
+    idle_campaigns: Annotated[
+        int, typer.Option(min=1, max=CAMPAIGNS_MAX, help="idle: campaigns that are leased.")
+    ] = 100_000,
+    idle_sessions: Annotated[int, typer.Option(min=1, max=64, help="idle: delivery processes.")] = 1,
+    idle_seconds: Annotated[float, typer.Option(min=0.1, max=600, help="idle: how long.")] = 20.0,
+) -> None:
+    """Measure serving, charging and holding budgets, on servers that are thrown away."""
+    plan = Plan(seconds=seconds, rounds=rounds, connections=connections, workers=workers)
+    pairs = [serve.Pair(campaigns=1, slots=1), serve.Pair(campaigns=many, slots=MANY_SLOTS)]
+    _show_all(
+        {
+            Part.SERVE: lambda say: serve.measured(plan, pairs, load_generator()[1], say),
+            Part.CHARGES: lambda say: asyncio.run(
+                charges.measured(events=events, campaigns=campaigns, rounds=charge_rounds, say=say)
+            ),
+            Part.IDLE: lambda say: asyncio.run(
+                idle.measured(
+                    campaigns=idle_campaigns, sessions=idle_sessions, idle_seconds=idle_seconds, say=say
+                )
+            ),
+        },
+        only,
+    )
+
+
+def _show_all(parts: Mapping[Part, Callable[[Say], Outcome]], only: Part | None) -> None:
+    console = Console()
+    for part, measured in parts.items():
+        if only in (None, part):
+            with console.status("") as status:
+                # Tasks say it in groups.
+                try:
+                    outcome = measured(status.update)
+                except* LoadError as errors:
+                    sys.exit(f"{part}: {_words(errors)}")
+            console.print(drawn(outcome))
+
+
+def _words(errors: ExceptionGroup[LoadError]) -> str:
+    first = errors.exceptions[0]
+    return str(first) if isinstance(first, LoadError) else _words(first)
+
+
+if __name__ == "__main__":
+    typer.run(main)

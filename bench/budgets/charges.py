@@ -1,0 +1,210 @@
+"""Charging: impressions whose offers cost something, by a real worker with all that it does in production.
+
+The reference are as many impressions that cost nothing: those are counted, published and looked at all the same.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from statistics import median
+from typing import Final, cast
+
+import msgspec
+
+from adloom.budgets.campaign.seen import AHEAD_SECONDS_MAX
+from adloom.budgets.charges.projection import CHARGES
+from adloom.core.clock import SystemClock
+from adloom.core.ids import CampaignId, RequestId, SystemIds
+from adloom.core.money import Micros
+from adloom.events.log.event import Impression, encoded
+from adloom.events.log.stream import STREAM, ValkeyLedger
+from bench.accounting import usage_of
+from bench.budgets.campaigns_store import (
+    Shown,
+    add_campaigns,
+    charged,
+    cursor_of,
+    impressions,
+)
+from bench.budgets.leaseholder import Leaseholder
+from bench.budgets.outcome import Judged, Outcome, Say
+from bench.budgets.servers import (
+    Servers,
+    database_pids,
+    running_worker,
+    throw_away_servers,
+    until_quiet,
+)
+from bench.load import LoadError
+
+CHARGES_PER_SECOND_MIN: Final = 10_000
+COST: Final = Micros(1_000)
+CPM_MICROS: Final = COST * 1_000
+SESSION: Final = 1
+PAID_EVERY: Final = 2
+APPENDED_AT_ONCE: Final = 2_000
+LOOK_SECONDS: Final = 0.05
+WARM_SECONDS: Final = AHEAD_SECONDS_MAX + 2.0
+DONE_SECONDS_MAX: Final = 180.0
+QUIET_SECONDS_MAX: Final = 30.0
+COUNTED, CHARGED = "counted", "and charged"
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """One load of events: how long until the last was done, and what it took."""
+
+    name: str
+    events: int
+    seconds: float
+    worker_seconds: float
+    database_seconds: float
+
+
+async def measured(*, events: int, campaigns: int, rounds: int, say: Say) -> Outcome:
+    """Let a worker count and charge, on servers that are thrown away."""
+    say("starting servers and a worker")
+    async with throw_away_servers() as servers:
+        shown = await add_campaigns(servers.pool, campaigns, cpm_micros=CPM_MICROS, paid_every=PAID_EVERY)
+        async with running_worker(servers) as pid, Leaseholder(servers.valkey, SESSION).living() as holder:
+            bench = _Bench(servers, pid, holder, shown, say)
+            await bench.warm_up(min(events, APPENDED_AT_ONCE))
+            works: list[Work] = []
+            for _ in range(rounds):
+                works += [await bench.count(events), await bench.charge(events)]
+            await bench.check()
+    return outcome_of(works, campaigns)
+
+
+def outcome_of(works: Sequence[Work], campaigns: int) -> Outcome:
+    """Compare charging with counting alone."""
+    by_name = {name: [work for work in works if work.name == name] for name in (COUNTED, CHARGED)}
+    counting = median(map(_worker_micros, by_name[COUNTED])) or 1.0
+    rate = median(work.events / work.seconds for work in by_name[CHARGED])
+    return Outcome(
+        title=f"charges: {works[0].events:,} impressions of {campaigns:,} campaigns, one worker",
+        headings=["impressions", "per second", "worker µs", "to counted", "a core's", "database µs"],
+        rows=[
+            [
+                name,
+                f"{median(work.events / work.seconds for work in done):,.0f}",
+                f"{(micros := median(map(_worker_micros, done))):.1f}",
+                f"{micros / counting:.2f}",
+                f"{1e6 / (micros or 1):,.0f}",
+                f"{median(work.database_seconds / work.events for work in done) * 1e6:.1f}",
+            ]
+            for name, done in by_name.items()
+        ],
+        judged=[
+            Judged(
+                claim=f"at least {CHARGES_PER_SECOND_MIN:,} charges a second, all in the money ledger",
+                found=f"{rate:,.0f}",
+                is_met=rate >= CHARGES_PER_SECOND_MIN,
+            )
+        ],
+    )
+
+
+class _Bench:
+    """A worker that is running, and a delivery process that has leases from it."""
+
+    def __init__(
+        self, servers: Servers, pid: int, holder: Leaseholder, shown: Sequence[Shown], say: Say
+    ) -> None:
+        self._servers = servers
+        self._pid = pid
+        self._holder = holder
+        self._shown = shown
+        self._addresses = {one.id: one.address for one in shown}
+        self._say = say
+        self._ids = SystemIds()
+        self._ledger = ValkeyLedger(servers.valkey)
+        self._counted = 0
+        self._charged = 0
+
+    async def warm_up(self, events: int) -> None:
+        """Let the worker do all of it once; offers of later seconds it knows to be new without asking."""
+        await self.charge(events)
+        await asyncio.sleep(WARM_SECONDS)
+
+    async def count(self, events: int) -> Work:
+        """Let impressions be counted that cost nothing."""
+        self._say(f"{events:,} impressions that cost nothing")
+        self._counted += events
+        return await self._worked_off(COUNTED, [self._impression(number, {}, 0) for number in range(events)])
+
+    async def charge(self, events: int) -> Work:
+        """Let impressions be counted and charged, whose offers were given out of leases."""
+        self._say(f"{events:,} impressions that are charged")
+        each = -(-events // len(self._shown))
+        leases = await self._holder.use(self._addresses, want=Micros(each * COST), cost=COST)
+        second = int(SystemClock().now().timestamp())
+        given = {one.id: (second, each * COST) for one in self._shown}
+        await self._holder.use(self._addresses, want=COST, cost=COST, given=given)
+        self._charged += events
+        self._counted += events
+        made = [self._impression(number, leases, second) for number in range(events)]
+        return await self._worked_off(CHARGED, made)
+
+    async def check(self) -> None:
+        """See that everything was counted, and charged, once."""
+        found, (charges, micros) = await impressions(self._servers.pool), await charged(self._servers.pool)
+        if (found, charges, micros) != (self._counted, self._charged, self._charged * COST):
+            raise LoadError(
+                f"Of {self._counted} impressions {found} are counted, and of {self._charged} charges {charges} kept."
+            )
+
+    async def _worked_off(self, name: str, events: Sequence[Impression]) -> Work:
+        entries = [encoded(event) for event in events]
+        await until_quiet(self._pid, seconds_max=QUIET_SECONDS_MAX)
+        clock = asyncio.get_running_loop().time
+        database = database_pids()
+        database_before, before = _cpu(database), _cpu([self._pid])
+        began_at = clock()
+        for first in range(0, len(entries), APPENDED_AT_ONCE):
+            await self._ledger.append(entries[first : first + APPENDED_AT_ONCE])
+        await self._until_done(ends_at=clock() + DONE_SECONDS_MAX)
+        seconds = clock() - began_at
+        await until_quiet(self._pid, seconds_max=QUIET_SECONDS_MAX)
+        return Work(
+            name=name,
+            events=len(entries),
+            seconds=seconds,
+            worker_seconds=_cpu([self._pid]) - before,
+            database_seconds=_cpu(database) - database_before,
+        )
+
+    async def _until_done(self, *, ends_at: float) -> None:
+        """Wait until charges have come to the end of the ledger: they follow whoever counts."""
+        rows = cast("list[tuple[bytes, object]]", await self._servers.valkey.xrevrange(STREAM, count=1))
+        last = rows[0][0].decode()
+        while await cursor_of(self._servers.pool, CHARGES) != last:
+            if asyncio.get_running_loop().time() > ends_at:
+                raise LoadError(f"Not everything was charged within {DONE_SECONDS_MAX:.0f} s.")
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def _impression(self, number: int, leases: dict[CampaignId, int], second: int) -> Impression:
+        one, now = self._shown[number % len(self._shown)], SystemClock().now()
+        return Impression(
+            correlation_id=str(self._ids.new()),
+            banner_id=one.banner_id,
+            placement_id=one.placement_id,
+            campaign_id=one.id,
+            occurred_at=now,
+            received_at=now,
+            request_id=RequestId(self._ids.new()),
+            slot=0,
+            offered_at=second,
+            lease=leases.get(one.id, 0),
+            charge=COST if leases else Micros(0),
+            session_id="6f1c0f5e9d7b4a3f",
+            device_type="desktop",
+            country_code="DE",
+            page_url="https://news.example/politics/2026/11/an-article-of-the-day",
+        )
+
+
+def _cpu(pids: list[int]) -> float:
+    return usage_of(pids).cpu_seconds
+
+
+def _worker_micros(work: Work) -> float:
+    return work.worker_seconds / work.events * 1e6

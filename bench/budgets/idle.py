@@ -1,0 +1,108 @@
+"""Budgets that nobody uses: many campaigns with standing leases, in a worker that has nothing to do."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from adloom.core.money import Micros
+from bench.accounting import usage_of
+from bench.budgets.campaigns_store import add_campaigns
+from bench.budgets.leaseholder import Leaseholder
+from bench.budgets.outcome import Judged, Outcome, Say
+from bench.budgets.servers import running_worker, throw_away_servers, until_quiet
+
+COST: Final = Micros(1_000)
+OFFERS_LEASED: Final = 2
+PAID_EVERY: Final = 10
+BEFORE_SECONDS_MAX: Final = 10.0
+QUIET_SECONDS_MAX: Final = 30.0
+MEGABYTE: Final = 1_000_000
+RESIDENT_MEGABYTES_MAX: Final = 1_000
+# A worker without any campaigns looks at this and that too; so much more is none.
+MORE_SHARE_MAX: Final = 0.01
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker at rest, and what it took to come there."""
+
+    name: str
+    resident_bytes: int
+    idle_share: float
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+
+async def measured(*, campaigns: int, sessions: int, idle_seconds: float, say: Say) -> Outcome:
+    """Let delivery processes lease all campaigns, and see what the worker does then."""
+    say("starting servers and a worker")
+    async with throw_away_servers() as servers, contextlib.AsyncExitStack() as stack:
+        shown = await add_campaigns(servers.pool, campaigns, cpm_micros=COST * 1_000, paid_every=PAID_EVERY)
+        addresses = {one.id: one.address for one in shown}
+        pid = await stack.enter_async_context(running_worker(servers))
+        holders = [
+            await stack.enter_async_context(Leaseholder(servers.valkey, number).living())
+            for number in range(1, sessions + 1)
+        ]
+        say("nothing to do, without campaigns")
+        states = [await _rested("none", pid, min(idle_seconds, BEFORE_SECONDS_MAX))]
+        for number, holder in enumerate(holders, start=1):
+            say(f"process {number} takes {campaigns:,} leases")
+            began_at, cpu_before = time.perf_counter(), usage_of([pid]).cpu_seconds
+            await holder.use(addresses, want=Micros(OFFERS_LEASED * COST), cost=COST)
+            seconds, cpu_seconds = time.perf_counter() - began_at, usage_of([pid]).cpu_seconds - cpu_before
+            is_last = number == sessions
+            say(f"nothing to do, with {campaigns:,} campaigns")
+            state = await _rested(f"{campaigns:,} × {number}", pid, idle_seconds if is_last else 0.0)  # noqa: RUF001 - times
+            states.append(msgspec.structs.replace(state, seconds=seconds, cpu_seconds=cpu_seconds))
+    return outcome_of(states, idle_seconds)
+
+
+def outcome_of(states: Sequence[State], idle_seconds: float) -> Outcome:
+    """Compare a worker that has many campaigns with the same one before it had any."""
+    first, last = states[0], states[-1]
+    more = last.idle_share - first.idle_share
+    megabytes = last.resident_bytes / MEGABYTE
+    return Outcome(
+        title=f"idle: the worker over {idle_seconds:g} s without anything to do",
+        headings=["leases", "leased in s", "CPU s for it", "MB", "to none", "idle CPU"],
+        rows=[
+            [
+                state.name,
+                "" if state is first else f"{state.seconds:.1f}",
+                "" if state is first else f"{state.cpu_seconds:.1f}",
+                f"{state.resident_bytes / MEGABYTE:.0f}",
+                f"{state.resident_bytes / first.resident_bytes:.2f}",
+                f"{state.idle_share:.2%}" if state in (first, last) else "",
+            ]
+            for state in states
+        ],
+        judged=[
+            Judged(
+                claim=f"under {RESIDENT_MEGABYTES_MAX:,} MB in the worker",
+                found=f"{megabytes:.0f} MB",
+                is_met=megabytes < RESIDENT_MEGABYTES_MAX,
+            ),
+            Judged(
+                claim=f"idle campaigns take no CPU (under {MORE_SHARE_MAX:.0%} of a core more than none)",
+                found=f"{more:+.2%}",
+                is_met=more < MORE_SHARE_MAX,
+            ),
+        ],
+    )
+
+
+async def _rested(name: str, pid: int, idle_seconds: float) -> State:
+    """Let a worker come to rest, and look at it for a while."""
+    await until_quiet(pid, seconds_max=QUIET_SECONDS_MAX)
+    before, began_at = usage_of([pid]).cpu_seconds, time.perf_counter()
+    await asyncio.sleep(idle_seconds)
+    after, seconds = usage_of([pid]), time.perf_counter() - began_at
+    return State(
+        name=name,
+        resident_bytes=after.resident_bytes,
+        idle_share=(after.cpu_seconds - before) / seconds if idle_seconds else 0.0,
+    )

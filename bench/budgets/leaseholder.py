@@ -1,0 +1,146 @@
+"""A delivery process, as far as brains hear of it: it lives, takes leases, and says what it has given."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Final
+
+from adloom.budgets.messages import LeaseAnswer, Usage
+from adloom.budgets.transport.wire import (
+    HEARTBEAT_SECONDS,
+    MAIL_CHANNEL,
+    Heartbeat,
+    Message,
+    decode_news,
+    encode_mail,
+    session_address,
+    session_channel,
+)
+from adloom.core.ids import CampaignId
+from adloom.core.money import Micros
+from adloom.runtime.actors.entity import Address
+from adloom.runtime.subscription import Subscription
+from adloom.runtime.valkey import Valkey
+from bench.load import LoadError
+
+LETTERS_AT_ONCE: Final = 1_000
+UNANSWERED_MAX: Final = 5_000  # Real ones ask in the background too, some at a time.
+ANSWER_SECONDS_MAX: Final = 30.0
+LOOK_SECONDS: Final = 0.01
+ASKED_MAX: Final = 100
+AGAIN_SECONDS: Final = 0.1
+REPEAT_SECONDS: Final = 2.0  # Mail may get lost.
+
+
+class Leaseholder:
+    """One session."""
+
+    def __init__(self, valkey: Valkey, session: int) -> None:
+        self._valkey = valkey
+        self._session = session
+        self._report = 0
+        self._answers: dict[CampaignId, LeaseAnswer] = {}  # To the last report.
+        self._leases: dict[CampaignId, int] = {}
+
+    @contextlib.asynccontextmanager
+    async def living(self) -> AsyncGenerator["Leaseholder"]:
+        """Listen, and send a sign of life every other second."""
+        stop, is_listening = asyncio.Event(), asyncio.Event()
+        channel = session_channel(self._session)
+        subscription = Subscription(self._valkey, channel, heard=self._heard, began=is_listening.set)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(subscription.run(stop))
+            beating = group.create_task(self._beat())
+            try:
+                await is_listening.wait()
+                yield self
+            finally:
+                beating.cancel()
+                stop.set()
+
+    async def use(
+        self,
+        campaigns: Mapping[CampaignId, Address],
+        *,
+        want: Micros,
+        cost: Micros,
+        given: Mapping[CampaignId, tuple[int, int]] | None = None,
+    ) -> dict[CampaignId, int]:
+        """Tell campaigns what was given, and ask until all have leased so much; give the numbers of the leases."""
+        asking, told = dict(campaigns), given or {}
+        for _ in range(ASKED_MAX):
+            await self._ask(asking, want=want, cost=cost, given=told)
+            told = {}  # What was given is told once.
+            asking = {
+                campaign: address
+                for campaign, address in asking.items()
+                if self._answers[campaign].granted - self._answers[campaign].given < want
+            }
+            if not asking:
+                return {campaign: self._leases[campaign] for campaign in campaigns}
+            await asyncio.sleep(AGAIN_SECONDS)  # Their advertisers are being asked.
+        raise LoadError(f"{len(asking)} of {len(campaigns)} campaigns give no lease.")
+
+    async def _ask(
+        self,
+        campaigns: Mapping[CampaignId, Address],
+        *,
+        want: Micros,
+        cost: Micros,
+        given: Mapping[CampaignId, tuple[int, int]],
+    ) -> None:
+        """Send every campaign one report, and wait for the answers to it."""
+        self._report += 1
+        self._answers = {}
+        letters: dict[CampaignId, tuple[Address, Message]] = {
+            campaign: (
+                address,
+                Usage(
+                    session=self._session,
+                    report=self._report,
+                    lease=self._leases.get(campaign, 0),
+                    given=(given[campaign],) if campaign in given else (),
+                    want=want,
+                    cost=cost,
+                ),
+            )
+            for campaign, address in campaigns.items()
+        }
+        waiting = list(letters)
+        for first in range(0, len(waiting), LETTERS_AT_ONCE):
+            part = waiting[first : first + LETTERS_AT_ONCE]
+            await self._send([letters[campaign] for campaign in part])
+            await self._answered(letters, first + len(part) - UNANSWERED_MAX)
+        await self._answered(letters, len(letters))
+
+    async def _answered(self, letters: Mapping[CampaignId, tuple[Address, Message]], count: int) -> None:
+        """Wait until so many have answered; who does not is told again."""
+        clock = asyncio.get_running_loop().time
+        ends_at, repeat_at = clock() + ANSWER_SECONDS_MAX, clock() + REPEAT_SECONDS
+        before = len(self._answers)
+        while len(self._answers) < count:
+            await asyncio.sleep(LOOK_SECONDS)
+            if len(self._answers) > before:
+                before = len(self._answers)
+                ends_at, repeat_at = clock() + ANSWER_SECONDS_MAX, clock() + REPEAT_SECONDS
+            elif clock() > ends_at:
+                raise LoadError(f"Only {len(self._answers)} of {count} campaigns have answered.")
+            elif clock() > repeat_at:
+                repeat_at = clock() + REPEAT_SECONDS
+                late = [letter for campaign, letter in letters.items() if campaign not in self._answers]
+                await self._send(late[:LETTERS_AT_ONCE])
+
+    def _heard(self, data: bytes) -> None:
+        for news in decode_news(data):
+            if isinstance(news, LeaseAnswer) and news.report == self._report and news.lease:
+                self._answers[news.campaign_id] = news
+                self._leases[news.campaign_id] = news.lease
+
+    async def _beat(self) -> None:
+        beat = Heartbeat(session=self._session, process=f"bench-{self._session}")
+        while True:
+            await self._send([(session_address(self._session), beat)])
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+
+    async def _send(self, letters: Sequence[tuple[Address, Message]]) -> None:
+        await self._valkey.publish(MAIL_CHANNEL, encode_mail(letters))

@@ -1,0 +1,169 @@
+"""Serving with budgets and without: the same catalog on the same server, round by round in turn."""
+
+import threading
+import urllib.request
+from collections.abc import Sequence
+from statistics import median
+from typing import Any, Final
+
+import msgspec
+
+from bench.admin import BANNER, answer_of
+from bench.budgets.outcome import Judged, Outcome, Say
+from bench.figures import Sample
+from bench.load import Effort, Load, LoadError, Target
+from bench.product import Product, running_product
+from bench.rounds import LoadBy, Plan, Subject, samples_of
+
+MORE_CPU_MAX: Final = 0.2
+LOOK_SECONDS: Final = 0.05
+SEEN_MIN: Final = 0.95  # Where fewer requests are answered with banners, something else is measured.
+START_SECONDS_MAX: Final = 20.0
+# An impression costs a thousandth of a unit, and no bench comes to the end of this.
+PRICED: Final = {"bidAmount": 1, "budgetDailyPaisa": 1_000_000_000_000, "pacingStrategy": "Accelerated"}
+
+
+class Pair(msgspec.Struct, frozen=True, kw_only=True):
+    """Two placements whose campaigns differ in having a budget."""
+
+    campaigns: int
+    slots: int
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Name the placement without budgets, and the one with them."""
+        return f"free-{self.campaigns}", f"budget-{self.campaigns}"
+
+
+def measured(plan: Plan, pairs: Sequence[Pair], load_by: LoadBy, say: Say) -> Outcome:
+    """Start a product, fill it, and measure all placements in turn."""
+    say("starting the product")
+    with running_product(workers=plan.workers) as product:
+        for pair in pairs:
+            for name, terms in zip(pair.names, ({}, PRICED), strict=True):
+                product.admin.post("/admin/import", a_document(name, pair, terms))
+        names = [name for pair in pairs for name in pair.names]
+        for name in names:
+            _wait_until_filled(product, name)
+        watched = Watched(product.port, load_by)
+        subjects = [
+            Subject(target=Target(name=name, port=product.port, path=_path(name)), pids=product.delivery_pids)
+            for name in names
+        ]
+        samples = samples_of(subjects, plan, watched, say)
+    return outcome_of(pairs, samples, watched.filled_share(), plan)
+
+
+def a_document(name: str, pair: Pair, terms: dict[str, Any]) -> dict[str, Any]:
+    """Write a placement and its campaigns down, for an import."""
+    keys = [f"{name}-{number}" for number in range(pair.campaigns)]
+    placement = {"slug": name, "label": name, "layoutType": "full_slider", "maxBanners": pair.slots}
+    return {
+        "placements": [placement],
+        "banners": [{"key": f"b-{key}", **BANNER} for key in keys],
+        "campaigns": [{"key": f"c-{key}", "name": key, "status": "active", **terms} for key in keys],
+        "links": [{"campaignId": f"c-{key}", "placementId": name} for key in keys],
+        "assignments": [
+            {"campaignId": f"c-{key}", "placementId": name, "bannerId": f"b-{key}"} for key in keys
+        ],
+    }
+
+
+def outcome_of(
+    pairs: Sequence[Pair], samples: Sequence[Sample], filled: dict[str, float], plan: Plan
+) -> Outcome:
+    """Compare each round with budgets with the round without that was next to it."""
+    rows: list[list[str]] = []
+    judged: list[Judged] = []
+    for pair in pairs:
+        free, paid = ([each for each in samples if each.target == name] for name in pair.names)
+        ratio = median(_micros(two) / (_micros(one) or 1) for one, two in zip(free, paid, strict=True))
+        for rounds, to_free in ((free, 1.0), (paid, ratio)):
+            name = rounds[0].target
+            if filled[name] < SEEN_MIN:
+                raise LoadError(f"{name}: only {filled[name]:.0%} of the answers had banners in them.")
+            rows.append(_row(rounds, to_free, filled[name], pair))
+        judged.append(
+            Judged(
+                claim=f"{pair.campaigns} with budgets: at most {MORE_CPU_MAX:.0%} more server CPU a request",
+                found=f"{ratio - 1:+.1%}",
+                is_met=ratio <= 1 + MORE_CPU_MAX,
+            )
+        )
+    return Outcome(
+        title=f"serve: medians of {plan.rounds} × {plan.seconds:g} s, {plan.connections} connections",  # noqa: RUF001 - times
+        headings=["placement", "slots", "requests/s", "p99 ms", "filled", "CPU µs", "to free"],
+        rows=rows,
+        judged=judged,
+    )
+
+
+class Watched:
+    """A load generator beside which somebody looks whether the answers have banners in them."""
+
+    def __init__(self, port: int, load_by: LoadBy) -> None:
+        self._port = port
+        self._load_by = load_by
+        self._looks: dict[str, list[list[bool]]] = {}  # By target, for every load.
+
+    def __call__(self, target: Target, effort: Effort) -> Load:
+        """Load a target, and look."""
+        stop = threading.Event()
+        looking = threading.Thread(target=self._look, args=(target, stop))
+        looking.start()
+        try:
+            return self._load_by(target, effort)
+        finally:
+            stop.set()
+            looking.join()
+
+    def filled_share(self) -> dict[str, float]:
+        """Tell which share of the answers of each target had banners, once it was warm: leases follow the demand."""
+        shares: dict[str, float] = {}
+        for name, loads in self._looks.items():
+            looks = [is_filled for load in loads[1:] for is_filled in load]
+            shares[name] = sum(looks) / len(looks) if looks else 1.0
+        return shares
+
+    def _look(self, target: Target, stop: threading.Event) -> None:
+        looks: list[bool] = []
+        self._looks.setdefault(target.name, []).append(looks)
+        while not stop.wait(LOOK_SECONDS):
+            if (is_filled := _is_filled(self._port, target.path)) is not None:
+                looks.append(is_filled)
+
+
+def _row(rounds: Sequence[Sample], to_free: float, filled: float, pair: Pair) -> list[str]:
+    return [
+        rounds[0].target,
+        str(pair.slots),
+        f"{median(each.load.requests / each.load.seconds for each in rounds):,.0f}",
+        f"{median(each.load.p99_micros for each in rounds) / 1_000:.2f}",
+        f"{filled:.0%}",
+        f"{median(map(_micros, rounds)):.1f}",
+        f"{to_free:.2f}",
+    ]
+
+
+def _micros(sample: Sample) -> float:
+    return sample.cpu_seconds / sample.load.requests * 1e6
+
+
+def _path(name: str) -> str:
+    return f"/banners/serve/{name}"
+
+
+def _wait_until_filled(product: Product, name: str) -> None:
+    for _ in range(int(START_SECONDS_MAX / LOOK_SECONDS)):
+        if _is_filled(product.port, _path(name)):
+            return
+        threading.Event().wait(LOOK_SECONDS)
+    raise LoadError(f"{name}: no banner was served within {START_SECONDS_MAX:.0f} s.")
+
+
+def _is_filled(port: int, path: str) -> bool | None:
+    """Tell whether an answer has banners; None where there is none, since it is not in the index yet, or busy."""
+    try:
+        return bool(answer_of(urllib.request.Request(f"http://127.0.0.1:{port}{path}"))["banners"])
+    except (LoadError, OSError):
+        return None

@@ -1,0 +1,127 @@
+"""A worker on servers of its own, as `adloom up` runs them, that are thrown away."""
+
+import asyncio
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from adloom.budgets.transport.wire import MAIL_CHANNEL
+from adloom.runtime import migrate
+from adloom.runtime.embedded.postgres import EmbeddedPostgres
+from adloom.runtime.embedded.valkey import EmbeddedValkey
+from adloom.runtime.ports import free_port
+from adloom.runtime.postgres import Pool, open_pool
+from adloom.runtime.supervisor.program import Program, send, start
+from adloom.runtime.valkey import Valkey, open_valkey
+from bench.accounting import command_line, descendants, usage_of
+from bench.load import LoadError
+from bench.product import clean_environment
+
+PASSWORD: Final = "a-password-of-the-bench"  # noqa: S105 - of servers that are gone in a minute
+POOL_SIZE_MAX: Final = 4
+START_SECONDS_MAX: Final = 60.0
+STOP_SECONDS_MAX: Final = 15.0
+LOOK_SECONDS: Final = 0.02
+QUIET_SECONDS: Final = 0.5
+QUIET_SHARE_MAX: Final = 0.05  # Of a core.
+
+
+class Servers(msgspec.Struct, frozen=True, kw_only=True):
+    """PostgreSQL and Valkey, and where a worker says what it has to say."""
+
+    pool: Pool
+    valkey: Valkey
+    database_url: str
+    redis_url: str
+    log: Path
+
+
+@contextlib.asynccontextmanager
+async def throw_away_servers() -> AsyncGenerator[Servers]:
+    """Run servers with an empty catalog, and leave nothing of them behind."""
+    async with contextlib.AsyncExitStack() as stack:
+        folder = stack.enter_context(_open_folder())
+        postgres = EmbeddedPostgres(folder / "postgres", port=free_port(), password=PASSWORD)
+        valkey = EmbeddedValkey(folder / "valkey", port=free_port(), password=PASSWORD)
+        for server in (postgres, valkey):
+            await server.prepare()
+            await stack.enter_async_context(_running(server.program, folder / f"{server.program.name}.log"))
+            await server.wait_until_ready()
+        await migrate.upgrade(postgres.url)
+        yield Servers(
+            pool=await stack.enter_async_context(open_pool(postgres.url, size_max=POOL_SIZE_MAX)),
+            valkey=await stack.enter_async_context(open_valkey(valkey.url)),
+            database_url=postgres.url,
+            redis_url=valkey.url,
+            log=folder / "worker.log",
+        )
+
+
+@contextlib.asynccontextmanager
+async def running_worker(servers: Servers) -> AsyncGenerator[int]:
+    """Run a worker with all that it does in production, from the moment that its brains take mail; give its pid."""
+    program = Program(
+        name="worker",
+        arguments=(sys.executable, "-P", "-m", "adloom.app.worker"),
+        environment={
+            **clean_environment(os.environ),
+            "DATABASE_URL": servers.database_url,
+            "REDIS_URL": servers.redis_url,
+            "WORKER_PORT": str(free_port()),
+            "ADLOOM_PROCESS": "worker",
+        },
+    )
+    async with _running(program, servers.log) as pid:
+        ends_at = asyncio.get_running_loop().time() + START_SECONDS_MAX
+        while not (await servers.valkey.pubsub_numsub(MAIL_CHANNEL))[0][1]:
+            if asyncio.get_running_loop().time() > ends_at:
+                said = servers.log.read_text(encoding="utf-8", errors="replace")
+                raise LoadError(f"The worker did not start; it said:\n{said[-4000:].strip()}")
+            await asyncio.sleep(LOOK_SECONDS)
+        yield pid
+
+
+async def until_quiet(pid: int, *, seconds_max: float) -> None:
+    """Wait until a process has nothing left to do."""
+    for _ in range(int(seconds_max / QUIET_SECONDS)):
+        before = usage_of([pid]).cpu_seconds
+        await asyncio.sleep(QUIET_SECONDS)
+        if usage_of([pid]).cpu_seconds - before < QUIET_SECONDS * QUIET_SHARE_MAX:
+            return
+
+
+def database_pids() -> list[int]:
+    """Tell the processes of our PostgreSQL."""
+    return [
+        pid for pid in descendants(os.getpid()) if any("postgres" in word for word in command_line(pid)[:1])
+    ]
+
+
+@contextlib.contextmanager
+def _open_folder() -> Generator[Path]:
+    with tempfile.TemporaryDirectory(prefix="adloom-bench-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # As root, PostgreSQL runs as another user, who has to get in.
+        yield folder
+
+
+@contextlib.asynccontextmanager
+async def _running(program: Program, log: Path) -> AsyncGenerator[int]:
+    with log.open("wb") as output:
+        process = await start(program, output=output)
+    try:
+        yield process.pid
+    finally:
+        send(process, program.stop_signal)
+        try:
+            async with asyncio.timeout(STOP_SECONDS_MAX):
+                await process.wait()
+        except TimeoutError:
+            send(process, program.death_signal)
+            await process.wait()

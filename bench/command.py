@@ -1,0 +1,44 @@
+"""`adloom bench`: what the hot routes cost, as ratios in one run."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+
+from adloom.core.clock import SystemClock
+from bench.figures import figures_of, verdicts_of
+from bench.load import LoadError
+from bench.report import rendered, report_of
+from bench.rounds import Plan, load_generator, measured
+
+ROUNDS_MAX = 100
+SECONDS_MAX = 600.0
+CONNECTIONS_MAX = 1_000
+WORKERS_MAX = 64
+
+
+def run(
+    *,
+    seconds: Annotated[float, typer.Option(min=0.1, max=SECONDS_MAX, help="Length of a round.")] = 3.0,
+    rounds: Annotated[int, typer.Option(min=1, max=ROUNDS_MAX, help="Rounds of each target.")] = 3,
+    connections: Annotated[int, typer.Option(min=1, max=CONNECTIONS_MAX, help="Open connections.")] = 32,
+    workers: Annotated[int, typer.Option(min=1, max=WORKERS_MAX, help="Delivery processes.")] = 1,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures here too.")] = None,
+) -> None:
+    """Measure no-op, serve, event and nginx, each as a ratio to the no-op of the same run."""
+    console = Console()
+    plan = Plan(seconds=seconds, rounds=rounds, connections=connections, workers=workers)
+    load_by_name, load_by = load_generator()
+    with console.status("") as status:
+        try:
+            samples = measured(plan, load_by, status.update)
+        except LoadError as error:
+            sys.exit(f"adloom bench: {error}")
+    figures = figures_of(samples)
+    report = report_of(plan, load_by_name, figures, verdicts_of(figures), now=SystemClock().now())
+    console.print(rendered(report))
+    if json_file is not None:
+        json_file.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2))

@@ -1,0 +1,80 @@
+"""What the figures look like on a terminal, and in a file."""
+
+import os
+import platform
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from adloom import VERSION
+from bench.figures import Figures, Verdict
+from bench.rounds import Plan
+
+MEBIBYTE = 1 << 20
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """One run, with what one has to know to compare it with another."""
+
+    version: str
+    python: str
+    cpus: int
+    measured_at: datetime
+    load_by: str
+    plan: Plan
+    figures: Sequence[Figures]
+    verdicts: Sequence[Verdict]
+
+
+def report_of(
+    plan: Plan, load_by: str, figures: Sequence[Figures], verdicts: Sequence[Verdict], *, now: datetime
+) -> Report:
+    """Put a run together with where it was made."""
+    return Report(
+        version=VERSION,
+        python=platform.python_version(),
+        cpus=os.cpu_count() or 1,
+        measured_at=now,
+        load_by=load_by,
+        plan=plan,
+        figures=figures,
+        verdicts=verdicts,
+    )
+
+
+def rendered(report: Report) -> RenderableType:
+    """Draw the table, which fits into 80 columns, and a line for each goal; CPU is the server's, per request."""
+    plan = report.plan
+    title = (
+        f"medians of {plan.rounds} × {plan.seconds:g} s by {report.load_by}, "  # noqa: RUF001 - times
+        f"{plan.connections} connections, {plan.workers} process{'es' if plan.workers > 1 else ''}"
+    )
+    table = Table(title=title, title_justify="left", title_style="dim")
+    table.add_column("target", no_wrap=True)
+    for heading in ("requests/s", "p50 ms", "p99 ms", "CPU µs", "to no-op", "MiB"):
+        table.add_column(heading, justify="right")
+    for each in report.figures:
+        table.add_row(each.target, *_cells(each))
+    return Group(table, *map(_line, report.verdicts))
+
+
+def _cells(figures: Figures) -> list[str]:
+    return [
+        f"{figures.requests_per_second:,.0f}",
+        f"{figures.p50_micros / 1_000:.2f}",
+        f"{figures.p99_micros / 1_000:.2f}",
+        f"{figures.cpu_micros:.1f}",
+        f"{figures.cpu_to_no_op:.2f}",
+        f"{figures.resident_bytes / MEBIBYTE:.0f}",
+    ]
+
+
+def _line(verdict: Verdict) -> Text:
+    goal = verdict.goal
+    mark, style = ("met", "green") if verdict.is_met else ("NOT MET", "bold red")
+    claim = f"goal: {goal.target} needs at most {goal.at_most:g} times the CPU of {goal.of}: "
+    return Text.assemble(claim, (f"{verdict.ratio:.2f}, {mark}", style))

@@ -1,0 +1,91 @@
+"""`python -m bench.rollup`: what rolling up a day costs, as a ratio to counting its rows."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from datetime import date
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from adloom.core.clock import SystemClock
+from adloom.runtime.postgres import Pool
+from adloom.stats.rollup import Rollup
+from bench.rollup_database import STATEMENT_SECONDS_MAX, Size, fill_day, throw_away_database
+
+DAY: Final = date(2026, 11, 14)
+EVENTS_MAX: Final = 1_000_000_000
+
+COUNT = """
+    SELECT (SELECT count(*) FROM events.banner_impressions) + (SELECT count(*) FROM events.banner_clicks)
+"""
+
+
+def main(
+    *,
+    events: Annotated[int, typer.Option(min=1, max=EVENTS_MAX, help="Events of the day.")] = 10_000_000,
+    banners: Annotated[int, typer.Option(min=1, help="Banners that they are of.")] = 10_000,
+    places: Annotated[int, typer.Option(min=1, help="Placements, campaigns and advertisers, each.")] = 1_000,
+) -> None:
+    """Roll a day up on a database that is thrown away, and compare it with counting its rows."""
+    asyncio.run(_measure(events, Size(banners=banners, places=places)))
+
+
+async def _measure(events: int, size: Size) -> None:
+    console = Console()
+    with console.status("Starting PostgreSQL") as status:
+        async with throw_away_database(size) as pool:
+            await fill_day(
+                pool, DAY, events, size, lambda share: status.update(f"Making {events:,} events: {share:.0%}")
+            )
+            status.update("Measuring")
+            figures = await _figures(pool)
+            megabytes = await pool.fetchval(
+                "SELECT sum(pg_relation_size(oid))::bigint / 1000000 FROM pg_class WHERE relname ~ $1",
+                r"^banner_(impressions|clicks)_\d+$",
+            )
+            rows = await pool.fetchval("SELECT count(*) FROM banner_stats")
+    _show(console, f"{events:,} events ({megabytes:,} MB) into {rows:,} rows", figures)
+
+
+async def _figures(pool: Pool) -> dict[str, float]:
+    """Measure each, with the counting before and after, since other work may run beside us."""
+    rollup = Rollup(pool, SystemClock())
+
+    async def count() -> None:
+        await pool.execute(COUNT, timeout=STATEMENT_SECONDS_MAX)
+
+    async def roll_up() -> None:
+        assert await rollup.roll_up(DAY) is not None
+
+    counting = await _seconds(count)
+    first = await _seconds(roll_up)
+    again = await _seconds(roll_up)
+    return {
+        "count(*) of the rows": min(counting, await _seconds(count)),
+        "roll up, the first time": first,
+        "roll up again": again,
+    }
+
+
+async def _seconds(work: Callable[[], Awaitable[None]]) -> float:
+    started_at = time.perf_counter()
+    await work()
+    return time.perf_counter() - started_at
+
+
+def _show(console: Console, title: str, figures: dict[str, float]) -> None:
+    yardstick = next(iter(figures.values()))
+    table = Table(title=title, title_justify="left", title_style="dim")
+    table.add_column("")
+    table.add_column("s", justify="right")
+    table.add_column("to count(*)", justify="right")
+    for name, seconds in figures.items():
+        table.add_row(name, f"{seconds:.2f}", f"{seconds / yardstick:.1f}")
+    console.print(table)
+
+
+if __name__ == "__main__":
+    typer.run(main)

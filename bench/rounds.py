@@ -1,0 +1,106 @@
+"""The measurement itself: short rounds of all targets in turn, so that noise hits all alike."""
+
+import contextlib
+import itertools
+from collections.abc import Callable, Generator, Sequence
+
+import msgspec
+
+from bench.accounting import usage_of
+from bench.client import load_by_client
+from bench.figures import EVENT, NO_OP, SERVE, Sample
+from bench.load import Effort, Load, LoadError, Target
+from bench.nginx import find_nginx, running_nginx
+from bench.product import running_product
+from bench.wrk import find_wrk, load_by_wrk
+
+WARM_UP_SECONDS_MAX = 1.0
+ERROR_SHARE_MAX = 0.001  # Beyond this we would measure how fast the server refuses.
+
+LoadBy = Callable[[Target, Effort], Load]
+Tell = Callable[[str], None]
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """How to measure."""
+
+    seconds: float
+    rounds: int
+    connections: int
+    workers: int
+
+
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
+    """A target, and the processes that answer it."""
+
+    target: Target
+    pids: list[int]
+
+
+def load_generator() -> tuple[str, LoadBy]:
+    """Take wrk if it is there, else the built-in client."""
+    wrk = find_wrk()
+    if wrk is None:
+        return "the built-in client", load_by_client
+    return "wrk", lambda target, effort: load_by_wrk(wrk, target, effort)
+
+
+def measured(plan: Plan, load_by: LoadBy, tell: Tell) -> list[Sample]:
+    """Start everything, measure, and stop everything."""
+    with running_subjects(plan, tell) as subjects:
+        return samples_of(subjects, plan, load_by, tell)
+
+
+@contextlib.contextmanager
+def running_subjects(plan: Plan, tell: Tell) -> Generator[list[Subject]]:
+    """Start the product, and nginx beside it where it is installed."""
+    with contextlib.ExitStack() as stack:
+        tell("starting the product")
+        product = stack.enter_context(running_product(workers=plan.workers))
+        targets = [
+            Target(name=NO_OP, port=product.port, path="/health/live"),
+            Target(name=SERVE, port=product.port, path=product.serve_path),
+            Target(name=EVENT, port=product.port, path="/banners/events/impression", body=product.impression),
+        ]
+        subjects = [Subject(target=target, pids=product.delivery_pids) for target in targets]
+        nginx = find_nginx()
+        if nginx is not None:
+            server = stack.enter_context(running_nginx(nginx))
+            subjects.append(Subject(target=server.target, pids=server.pids))
+        yield subjects
+
+
+def samples_of(subjects: Sequence[Subject], plan: Plan, load_by: LoadBy, tell: Tell) -> list[Sample]:
+    """Warm each up, then measure all in turn, round by round."""
+    serials = itertools.count()
+
+    def effort(seconds: float) -> Effort:
+        prefix = f"bench-{next(serials)}-"
+        return Effort(connections=plan.connections, seconds=seconds, serial_prefix=prefix)
+
+    for subject in subjects:
+        tell(f"warming up {subject.target.name}")
+        load_by(subject.target, effort(min(plan.seconds, WARM_UP_SECONDS_MAX)))
+    samples: list[Sample] = []
+    for number in range(1, plan.rounds + 1):
+        for subject in subjects:
+            tell(f"round {number} of {plan.rounds}: {subject.target.name}")
+            samples.append(sampled(subject, effort(plan.seconds), load_by))
+    return samples
+
+
+def sampled(subject: Subject, effort: Effort, load_by: LoadBy) -> Sample:
+    """Measure one target once."""
+    before = usage_of(subject.pids)
+    load = load_by(subject.target, effort)
+    after = usage_of(subject.pids)
+    if load.requests == 0 or load.errors > load.requests * ERROR_SHARE_MAX:
+        raise LoadError(
+            f"{subject.target.name}: {load.errors} errors in {load.requests} requests, nothing to measure."
+        )
+    return Sample(
+        target=subject.target.name,
+        load=load,
+        cpu_seconds=after.cpu_seconds - before.cpu_seconds,
+        resident_bytes=after.resident_bytes,
+    )

@@ -1,0 +1,148 @@
+"""What one size of catalog costs in this process: to compile, to hold, to decide over, to answer from."""
+
+import gc
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from adloom.budgets.messages import LeaseAnswer, Verdict
+from adloom.core.clock import SystemClock
+from adloom.core.ids import SystemIds
+from adloom.core.money import Micros
+from adloom.events.ingest.token import TokenKeys
+from adloom.runtime.http.fast.fast_routes import HotRequest, first_values
+from adloom.serving.direct.api import ServeRoutes
+from adloom.serving.eligibility.decide import decide
+from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.index.compile import Shared, compiled, compiling, grouped
+from adloom.serving.index.index import Index
+from adloom.serving.index.rows import Snapshot
+from adloom.serving.leases.local_leases import LeaseBook
+from bench.accounting import usage_of
+from bench.load import BROWSER_HEADERS
+from bench.scale.catalog import Size, a_catalog, some_contexts, with_budgets
+
+REQUESTS: Final = 200
+OFFERS: Final = 1_000_000
+LOOK_SECONDS: Final = 100.0
+TURNS: Final = 100  # The best of them counts: everything else is somebody else's noise.
+SECRET: Final = "a secret of the bench, long enough to be one"  # noqa: S105 - as it says
+
+
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
+    """What was measured; micros are of CPU, per request."""
+
+    size: Size
+    compile_seconds: float
+    longest_step_millis: float
+    resident_mebibytes: float
+    filled_share: float
+    decide_micros: float
+    hit_micros: float
+    leased_micros: float  # As `hit_micros`, where every campaign has a budget and a lease of it.
+    miss_micros: float
+
+
+def cost_of(size: Size, pid: int) -> Cost:
+    """Measure one size; a process measures one only, since memory is not given back."""
+    snapshot = a_catalog(size)
+    compile_seconds, longest_step_millis = _compile_cost(snapshot)
+    index = compiled(snapshot)
+    del snapshot
+    gc.collect()
+    resident = usage_of([pid]).resident_bytes / (1 << 20)
+    shelves, now = Shelves(), SystemClock().now()
+    placements = list(index.by_key.values())
+    asked = [
+        (shelves.of(placements[number % len(placements)], now), context)
+        for number, context in enumerate(some_contexts(REQUESTS))
+    ]
+    decisions = [decide(shelf.placement, context, shelf.available) for shelf, context in asked]
+    return Cost(
+        size=size,
+        compile_seconds=compile_seconds,
+        longest_step_millis=longest_step_millis,
+        resident_mebibytes=resident,
+        filled_share=sum(map(bool, decisions)) / REQUESTS,
+        decide_micros=_best(
+            lambda: [decide(shelf.placement, context, shelf.available) for shelf, context in asked]
+        ),
+        hit_micros=_answer_cost(index, keep_seconds=60),
+        leased_micros=_answer_cost(compiled(with_budgets(a_catalog(size))), keep_seconds=60),
+        miss_micros=_answer_cost(index, keep_seconds=0),
+    )
+
+
+def _compile_cost(snapshot: Snapshot) -> tuple[float, float]:
+    shared, total, longest = Shared(), 0.0, 0.0
+    for rows in grouped(snapshot.placements, snapshot.assignments):
+        steps = compiling(rows, shared)
+        is_done = False
+        while not is_done:
+            started_at = time.thread_time()
+            is_done = next(steps, True) is True
+            seconds = time.thread_time() - started_at
+            total, longest = total + seconds, max(longest, seconds)
+    return total, longest * 1e3
+
+
+def _answer_cost(index: Index, *, keep_seconds: int) -> float:
+    shelves, book = Shelves(keep_seconds=keep_seconds), LeaseBook()
+    routes = ServeRoutes(
+        lambda: index,
+        TokenKeys(SECRET).signer,
+        SystemClock(),
+        SystemIds(),
+        public_url="https://ads.example",
+        shelves=shelves,
+        lease_book=book,
+    )
+    _lease_all(book, index)
+    shelves.change(book.changes())
+    slugs = list(index.by_slug)
+    requests = [
+        _request(slugs[number % len(slugs)], context.country or "")
+        for number, context in enumerate(some_contexts(REQUESTS))
+    ]
+    return _best(lambda: [routes.serve(request) for request in requests])
+
+
+def _lease_all(book: LeaseBook, index: Index) -> None:
+    """Grant every campaign that needs a lease more than the bench can offer."""
+    book.learn({key: placement.terms for key, placement in index.by_key.items()}, at=0.0)
+    second, at = int(SystemClock().now().timestamp()), 0.0
+    while said := book.due(
+        second=second, at=(at := at + LOOK_SECONDS), most=len(index.by_key), is_wanted=bool
+    ):
+        for terms, usage in said:
+            answer = LeaseAnswer(
+                campaign_id=terms.campaign_id,
+                session=usage.session,
+                report=usage.report,
+                lease=1,
+                granted=Micros(terms.cost * OFFERS),
+                given=Micros(0),
+                ends_at=datetime.max.replace(tzinfo=UTC),
+                verdict=Verdict.GRANTED,
+            )
+            book.answered(answer, second=second, at=at)
+
+
+def _request(slug: bytes, country: str) -> HotRequest:
+    headers = [(name.lower().encode(), value.encode()) for name, value in BROWSER_HEADERS.items()]
+    headers.append((b"x-country-code", country.encode()))
+    request = HotRequest(b"GET", b"/banners/serve/" + slug, headers=headers)
+    request.first_values = first_values(headers)  # The protocol has made it by then.
+    return request
+
+
+def _best(work: Callable[[], object]) -> float:
+    best = float("inf")
+    for _ in range(TURNS):
+        started_at = time.thread_time()
+        work()
+        best = min(best, time.thread_time() - started_at)
+    return best / REQUESTS * 1e6

@@ -1,0 +1,182 @@
+"""`python -m bench.sync`: what a sync of many sellers costs, as a ratio to copying its rows.
+
+As the worker does it: the clock's job puts a job a seller and level, five of them run at a time, the mock provider
+makes the figures up. The database and Valkey are thrown away.
+"""
+
+import asyncio
+import contextlib
+import logging
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
+import structlog
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from adloom.core.clock import SystemClock
+from adloom.runtime.embedded.valkey import EmbeddedValkey
+from adloom.runtime.jobs.worker import Job, JobWorker
+from adloom.runtime.ports import free_port
+from adloom.runtime.postgres import Pool
+from adloom.runtime.supervisor.program import send, start
+from adloom.sync.jobs import CONCURRENCY, QUEUE, SYNC_STATS
+from adloom.sync.processor import SyncProcessor, backoff
+from adloom.sync.providers.mock import MockProvider
+from adloom.sync.queue import open_stats_queue
+from adloom.sync.scheduler import SCHEDULE_STATS, SyncScheduler
+from adloom.sync.words import Level, Platform
+from bench.rollup_database import PASSWORD, Size, throw_away_database
+
+LOOK_SECONDS: Final = 0.01
+LIMIT_SECONDS: Final = 30.0
+
+# Of every 100 entities 4 are campaigns, 16 ad sets and 80 ads.
+HIERARCHY: Final = (
+    "INSERT INTO advertisers (public_id, name) SELECT gen_random_uuid(), 'S' FROM generate_series(1, $1::int)",
+    """
+    INSERT INTO sync.ad_accounts (public_id, advertiser_id, name)
+    SELECT gen_random_uuid(), id, 'A' FROM advertisers WHERE name = 'S'
+    """,
+    """
+    INSERT INTO sync.sellpages (public_id, advertiser_id, name)
+    SELECT gen_random_uuid(), id, 'P' FROM advertisers WHERE name = 'S'
+    """,
+    """
+    INSERT INTO sync.campaigns (public_id, advertiser_id, ad_account_id, sellpage_id, name, budget)
+    SELECT gen_random_uuid(), advertiser_id, account.id, page.id, 'C', 100 + n
+      FROM sync.ad_accounts AS account JOIN sync.sellpages AS page USING (advertiser_id)
+     CROSS JOIN generate_series(1, $1::int) AS n
+    """,
+    """
+    INSERT INTO sync.adsets (public_id, advertiser_id, campaign_id, name)
+    SELECT gen_random_uuid(), advertiser_id, id, 'S' FROM sync.campaigns CROSS JOIN generate_series(1, 4)
+    """,
+    """
+    INSERT INTO sync.ads (public_id, advertiser_id, adset_id, name)
+    SELECT gen_random_uuid(), advertiser_id, id, 'A' FROM sync.adsets CROSS JOIN generate_series(1, 5)
+    """,
+)
+COPY_ROWS: Final = "CREATE TEMPORARY TABLE copied ON COMMIT DROP AS TABLE sync.ad_stats_raw"
+TICK: Final = Job(name=SCHEDULE_STATS, id="bench", data={}, attempt=1)
+
+
+class Parts(msgspec.Struct, frozen=True):
+    """What runs a sync."""
+
+    pool: Pool
+    scheduler: SyncScheduler
+    worker: JobWorker
+
+
+def main(
+    *,
+    sellers: Annotated[int, typer.Option(min=1, help="Sellers.")] = 100,
+    entities: Annotated[
+        int, typer.Option(min=25, help="Campaigns, ad sets and ads of all of them.")
+    ] = 10_000,
+    lookback: Annotated[int, typer.Option(min=0, help="Days before today.")] = 3,
+) -> None:
+    """Sync all sellers twice on servers that are thrown away, and compare it with copying the rows."""
+    # A line a job is for operators.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    asyncio.run(_measure(sellers, entities, lookback))
+
+
+async def _measure(sellers: int, entities: int, lookback: int) -> None:
+    console = Console()
+    with console.status("Starting the servers") as status:
+        async with throw_away_database(Size(banners=1, places=1)) as pool, _valkey() as redis_url:
+            await _fill(pool, sellers, campaigns=max(1, entities // sellers // 25))
+            status.update("Syncing")
+            figures = await _figures(pool, redis_url, lookback)
+            rows = await pool.fetchval("SELECT count(*) FROM sync.ad_stats_raw")
+            found = await pool.fetchval("SELECT count(DISTINCT entity_id) FROM sync.ad_stats_daily")
+    _show(console, f"{sellers:,} sellers, {found:,} entities, {rows:,} raw rows", figures)
+
+
+async def _figures(pool: Pool, redis_url: str, lookback: int) -> dict[str, float]:
+    async with _parts(pool, redis_url, lookback) as parts:
+        first = await _seconds(lambda: _sync(parts))
+        again = await _seconds(lambda: _sync(parts))
+    return {"copy the raw rows": await _seconds(lambda: _copy(pool)), "sync": first, "sync again": again}
+
+
+async def _sync(parts: Parts) -> None:
+    """Put the jobs of all sellers, and wait until they are done."""
+    before = parts.worker.done
+    put = parts.scheduler.put
+    await parts.scheduler.handle(TICK)
+    count = parts.scheduler.put - put
+    while parts.worker.done < before + count:
+        assert not parts.worker.dead, "a job has failed"
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def _copy(pool: Pool) -> None:
+    async with pool.acquire() as connection, connection.transaction():
+        await connection.execute(COPY_ROWS)
+
+
+@contextlib.asynccontextmanager
+async def _parts(pool: Pool, redis_url: str, lookback: int) -> AsyncGenerator[Parts]:
+    clock, stop = SystemClock(), asyncio.Event()
+    processor = SyncProcessor(pool, {Platform.MOCK: MockProvider()}, clock=clock)
+    worker = JobWorker(
+        QUEUE, redis_url, {SYNC_STATS: processor.handle}, concurrency=CONCURRENCY, backoff=backoff
+    )
+    async with open_stats_queue(redis_url) as queue, asyncio.TaskGroup() as group:
+        group.create_task(worker.run(stop))
+        yield Parts(pool, SyncScheduler(pool, queue, clock, lookback_days=lookback), worker)
+        stop.set()
+
+
+@contextlib.asynccontextmanager
+async def _valkey() -> AsyncGenerator[str]:
+    with tempfile.TemporaryDirectory(prefix="adloom-bench-") as name:
+        valkey = EmbeddedValkey(Path(name), port=free_port(), password=PASSWORD)
+        await valkey.prepare()
+        process = await start(valkey.program)
+        try:
+            await valkey.wait_until_ready()
+            yield valkey.url
+        finally:
+            send(process, valkey.program.stop_signal)
+            await process.wait()
+
+
+async def _fill(pool: Pool, sellers: int, *, campaigns: int) -> None:
+    numbers = {"sync.campaigns (": campaigns, "advertisers (public_id": sellers}
+    for statement in HIERARCHY:
+        given = [count for name, count in numbers.items() if f"INTO {name}" in statement]
+        await pool.execute(statement, *given)
+    for level in Level:
+        await pool.execute(f"ANALYZE sync.{level.value.lower()}s")
+
+
+async def _seconds(work: Callable[[], Awaitable[None]]) -> float:
+    started_at = time.perf_counter()
+    await work()
+    return time.perf_counter() - started_at
+
+
+def _show(console: Console, title: str, figures: dict[str, float]) -> None:
+    yardstick = next(iter(figures.values()))
+    table = Table(title=title, title_justify="left", title_style="dim")
+    table.add_column("")
+    table.add_column("s", justify="right")
+    table.add_column("to copying", justify="right")
+    for name, seconds in figures.items():
+        table.add_row(name, f"{seconds:.2f}", f"{seconds / yardstick:.1f}")
+    console.print(table)
+    is_met = max(figures.values()) < LIMIT_SECONDS
+    console.print(f"{'within' if is_met else 'NOT within'} {LIMIT_SECONDS:.0f} s", highlight=False)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,319 @@
+"""What people configure: campaigns and who pays for them, with every version that there was."""
+
+from collections.abc import Sequence
+from random import Random  # noqa: TID251 - for its type
+from typing import Final, TypeVar
+
+import msgspec
+
+from adloom.auction.bid import BidType
+from adloom.budgets.addresses import advertiser_address, campaign_address
+from adloom.budgets.config.configuration import AdvertiserRow, CampaignRow
+from adloom.core.ids import AdvertiserId, BannerId, CampaignId, IdSource, PlacementId
+from adloom.core.money import IMPRESSIONS_PER_CPM, Micros, micros_from_paisa
+from adloom.events.log.event import ChargedBy
+from adloom.runtime.actors.entity import Address
+from adloom.schedule.pacing import PacingStrategy
+from adloom.serving.index.compile import compiled
+from adloom.serving.index.index import Index
+from adloom.serving.index.offer_price import Price
+from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, Snapshot, Standing
+from simulation.tables import CatalogKeys
+
+PLACEMENT_KEY: Final = 1
+AUCTION_KEY: Final = 2  # Of a placement that the same campaigns bid for.
+AUCTION_SLUG: Final = b"auctioned"
+ADVERTISER_KEY: Final = 1
+FLOORS: Final = (Micros(0), Micros(0), Micros(150_000), Micros(5_000_000))
+WITHOUT_BOUND: Final = 1 << 62
+COSTS: Final = (Micros(10_000), Micros(10_000), Micros(7_000), Micros(3_000))
+BUDGETS_PAISA: Final = (0, 1, 2, 5, 10, 40, 100)
+AMPLE_PAISA: Final = (5, 40, 100, 120)
+
+_changed = msgspec.structs.replace
+
+
+class Payer(msgspec.Struct, frozen=True, kw_only=True):
+    """An advertiser, at some version."""
+
+    id: AdvertiserId
+    timezone: str
+    daily_paisa: int | None
+
+
+class Selling(msgspec.Struct, frozen=True, kw_only=True):
+    """A campaign with its one banner, at some version."""
+
+    key: int
+    id: CampaignId
+    banner_id: BannerId
+    payer_id: AdvertiserId | None
+    price: Price
+    timezone: str
+    is_active: bool = True
+    daily_paisa: int | None = None
+    total_paisa: int | None = None
+    pacing: PacingStrategy = PacingStrategy.ACCELERATED
+
+    @property
+    def bid_type(self) -> BidType:
+        """What it bids for."""
+        return BidType.CPC if self.price.charged_by is ChargedBy.CLICK else BidType.CPM
+
+    @property
+    def bid(self) -> Micros:
+        """What it bids, which is what it pays where there is no auction."""
+        return (
+            self.price.cost if self.bid_type is BidType.CPC else Micros(self.price.cost * IMPRESSIONS_PER_CPM)
+        )
+
+    @property
+    def address(self) -> Address:
+        """Where its brain lives."""
+        return campaign_address(self.id, self.payer_id)
+
+
+class MoneyCatalog:
+    """The catalog of one run; nothing of it is ever forgotten, so that laws can ask what was allowed when."""
+
+    def __init__(self, ids: IdSource, chance: Random, *, campaigns: int, zone: str, has_payer: bool) -> None:
+        self._chance = chance
+        self.version = 1
+        self.placement_id = PlacementId(ids.new())
+        self.auction_placement_id = PlacementId(ids.new())
+        self._floor = chance.choice(FLOORS)
+        self.payers: dict[AdvertiserId, Payer] = {}
+        self.campaigns: dict[CampaignId, Selling] = {}
+        self.changes: list[tuple[int, Address]] = []
+        self._payers_ever: dict[AdvertiserId, list[tuple[int, Payer]]] = {}
+        self._campaigns_ever: dict[CampaignId, list[tuple[int, Selling]]] = {}
+        self._index: Index | None = None
+        payer_id = AdvertiserId(ids.new()) if has_payer else None
+        if payer_id is not None:
+            daily = self._chance.choice([None, *BUDGETS_PAISA])
+            self.put_payer(Payer(id=payer_id, timezone=zone, daily_paisa=daily))
+        for number in range(campaigns):
+            self.put(
+                Selling(
+                    key=10 + number,
+                    id=CampaignId(ids.new()),
+                    banner_id=BannerId(ids.new()),
+                    payer_id=payer_id,
+                    price=Price(chance.choice(COSTS), chance.choice([*ChargedBy, ChargedBy.IMPRESSION])),
+                    timezone=zone,
+                    daily_paisa=self._budget(),
+                    total_paisa=None if chance.random() < 0.5 else self._budget(5),  # noqa: PLR2004 - as often as not
+                    pacing=chance.choice([PacingStrategy.ACCELERATED, *PacingStrategy]),
+                )
+            )
+
+    # ------------------------------------------------------------ what people do
+
+    def put(self, campaign: Selling) -> None:
+        """Write a campaign."""
+        self.version += 1
+        self.campaigns[campaign.id] = campaign
+        self._campaigns_ever.setdefault(campaign.id, []).append((self.version, campaign))
+        self.changes.append((self.version, campaign.address))
+        self._index = None
+
+    def put_payer(self, payer: Payer) -> None:
+        """Write an advertiser: its campaigns change with it."""
+        self.version += 1
+        self.payers[payer.id] = payer
+        self._payers_ever.setdefault(payer.id, []).append((self.version, payer))
+        self.changes.append((self.version, advertiser_address(payer.id)))
+        self.changes += [
+            (self.version, one.address) for one in self.campaigns.values() if one.payer_id == payer.id
+        ]
+        self._index = None
+
+    def change_something(self) -> None:
+        """Let somebody raise or lower a budget, pause, go on or change the pace."""
+        chance = self._chance
+        one = self.campaigns[chance.choice(list(self.campaigns))]
+        match chance.randrange(6):
+            case 0 | 1:
+                self.put(_changed(one, daily_paisa=self._budget()))
+            case 2:
+                self.put(_changed(one, total_paisa=self._budget(5)))
+            case 3:
+                self.put(_changed(one, is_active=not one.is_active))
+            case 4 if one.payer_id is not None:
+                budget = chance.choice([None, *BUDGETS_PAISA])
+                self.put_payer(_changed(self.payers[one.payer_id], daily_paisa=budget))
+            case _:
+                self.put(_changed(one, pacing=chance.choice(list(PacingStrategy))))
+
+    def open_all(self) -> None:
+        """Let all campaigns run as fast as they can, most of them with something to spend."""
+        chance = self._chance
+        for payer in list(self.payers.values()):
+            self.put_payer(_changed(payer, daily_paisa=chance.choice([None, *AMPLE_PAISA])))
+        for one in list(self.campaigns.values()):
+            self.put(
+                _changed(
+                    one,
+                    is_active=True,
+                    pacing=PacingStrategy.ACCELERATED,
+                    daily_paisa=chance.choice(AMPLE_PAISA),
+                    total_paisa=chance.choice([None, one.total_paisa, 2 * AMPLE_PAISA[-1]]),
+                )
+            )
+
+    def _budget(self, times: int = 1) -> int | None:
+        budget = self._chance.choice([None, *BUDGETS_PAISA, *BUDGETS_PAISA])
+        return None if budget is None else budget * times
+
+    # ------------------------------------------------------------ what was allowed
+
+    def daily_max(self, campaign_id: CampaignId, since: int, until: int) -> int:
+        """Tell the highest daily budget of a campaign between two versions."""
+        return max(
+            _bound(one.daily_paisa) for one in _between(self._campaigns_ever[campaign_id], since, until)
+        )
+
+    def total_max(self, campaign_id: CampaignId, since: int, until: int) -> int:
+        """Tell the highest total budget of a campaign between two versions."""
+        return max(
+            _bound(one.total_paisa) for one in _between(self._campaigns_ever[campaign_id], since, until)
+        )
+
+    def payer_max(self, payer_id: AdvertiserId, since: int, until: int) -> int:
+        """Tell the highest daily budget of an advertiser between two versions."""
+        return max(_bound(one.daily_paisa) for one in _between(self._payers_ever[payer_id], since, until))
+
+    # ------------------------------------------------------------ what the house reads
+
+    def campaign_row(self, campaign_id: CampaignId) -> CampaignRow:
+        """Give a campaign as its brain reads it."""
+        one = self.campaigns[campaign_id]
+        return CampaignRow(
+            id=one.id,
+            advertiser=None if one.payer_id is None else self.payer_row(one.payer_id),
+            status="active" if one.is_active else "paused",
+            is_deleted=False,
+            starts_at=None,
+            ends_at=None,
+            budget_daily_paisa=one.daily_paisa,
+            budget_total_paisa=one.total_paisa,
+            pacing_strategy=one.pacing.value,
+            timezone=one.timezone,
+        )
+
+    def payer_row(self, payer_id: AdvertiserId) -> AdvertiserRow:
+        """Give an advertiser as its brain reads it."""
+        payer = self.payers[payer_id]
+        return AdvertiserRow(
+            id=payer.id, is_deleted=False, daily_budget_paisa=payer.daily_paisa, timezone=payer.timezone
+        )
+
+    def keys(self) -> CatalogKeys:
+        """Give the keys that the tables have."""
+        campaigns = self.campaigns.values()
+        return CatalogKeys(
+            banners={one.banner_id.int: one.key for one in campaigns},
+            placements={self.placement_id.int: PLACEMENT_KEY, self.auction_placement_id.int: AUCTION_KEY},
+            campaigns={one.id.int: one.key for one in campaigns},
+        )
+
+    def index(self) -> Index:
+        """Compile the catalog as it is now."""
+        if self._index is None:
+            self._index = compiled(self._snapshot())
+        return self._index
+
+    def _snapshot(self) -> Snapshot:
+        campaigns = list(self.campaigns.values())
+        placement = PlacementRow(
+            key=PLACEMENT_KEY,
+            id=self.placement_id,
+            slug="home",
+            label="Home",
+            layout_type="full_slider",
+            max_banners=len(campaigns),
+            is_active=True,
+            fallback_placeholder_url=None,
+            allow_partial_render=True,
+        )
+        auctioned = _changed(
+            placement,
+            key=AUCTION_KEY,
+            id=self.auction_placement_id,
+            slug=AUCTION_SLUG.decode(),
+            delivery=Delivery.AUCTION,
+            floor=self._floor,
+        )
+        return Snapshot(
+            version=self.version,
+            placements=[placement, auctioned],
+            assignments=[
+                self._assignment(one, placement_key)
+                for placement_key in (PLACEMENT_KEY, AUCTION_KEY)
+                for one in campaigns
+            ],
+            banner_ids=[one.banner_id for one in campaigns],
+            campaign_ids=[one.id for one in campaigns],
+        )
+
+    def _assignment(self, one: Selling, placement_key: int) -> AssignmentRow:
+        payer = None if one.payer_id is None else self.payers[one.payer_id]
+        limits: Sequence[int | None] = (
+            one.daily_paisa,
+            one.total_paisa,
+            None if payer is None else payer.daily_paisa,
+        )
+        return AssignmentRow(
+            placement_key=placement_key,
+            campaign_id=one.id,
+            banner_id=one.banner_id,
+            campaign_key=one.key,
+            banner_key=one.key,
+            standing=Standing.LIVE if one.is_active else Standing.CAMPAIGN_PAUSED,
+            starts_at=None,
+            ends_at=None,
+            advertiser_id=one.payer_id,
+            advertiser_key=None if one.payer_id is None else ADVERTISER_KEY,
+            price=one.price,
+            bid_type=one.bid_type,
+            bid=one.bid,
+            is_limited=any(limit is not None for limit in limits),
+            display_order=one.key,
+            weight=100,
+            campaign_priority=0,
+            banner_priority=0,
+            is_fallback=False,
+            fallback_priority=None,
+            title=f"Banner {one.key}",
+            headline=None,
+            subheadline=None,
+            description=None,
+            primary_image_url="https://cdn.example/banner.png",
+            primary_image_alt=None,
+            mobile_image_url=None,
+            video_url=None,
+            media_variants={},
+            cta_label=None,
+            cta_url="https://shop.example/",
+            cta_open_new_tab=False,
+            utm_source=None,
+            utm_medium=None,
+            utm_campaign=None,
+            utm_content=None,
+            bg_color=None,
+            transition_duration_ms=None,
+        )
+
+
+VersionedT = TypeVar("VersionedT", Payer, Selling)
+
+
+def _between(ever: Sequence[tuple[int, VersionedT]], since: int, until: int) -> list[VersionedT]:
+    """Give what was in force at `since`, and everything from then on until `until`."""
+    found = [one for version, one in ever if since < version <= until]
+    before = [one for version, one in ever if version <= since]
+    return [*before[-1:], *found] or [ever[0][1]]
+
+
+def _bound(paisa: int | None) -> int:
+    return WITHOUT_BOUND if paisa is None else micros_from_paisa(paisa)

@@ -1,0 +1,107 @@
+"""The workers of the house: the real brains with their host, and the charges, over simulated servers."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from random import Random  # noqa: TID251 - for its type
+from typing import Final
+
+import msgspec
+
+from adloom.budgets.charges.projection import CHARGES, ChargesProjection
+from adloom.budgets.config.catalog_follower import CatalogFollower
+from adloom.budgets.config.entity_config import Introductions
+from adloom.budgets.config.entity_lookup import CatalogWhereabouts
+from adloom.budgets.leader import Turn
+from adloom.budgets.transport.broadcast import ValkeyAudience
+from adloom.budgets.transport.inbox import MailRoom
+from adloom.core.clock import Clock
+from adloom.events.projections.projection import Projection
+from adloom.runtime.actors.host import EntityHost
+from adloom.runtime.actors.kind import AnyKind
+from simulation.budgets.database import MoneyDatabase
+from simulation.budgets.stores import (
+    SimulatedCatalog,
+    SimulatedCharges,
+    SimulatedCounts,
+    SimulatedSessions,
+    SimulatedStates,
+)
+from simulation.budgets.valkey import BrainsClaim, ValkeyServer, valkey_of
+from simulation.faults import Host
+from simulation.ledger import GroupConnection, LedgerServer
+
+LEASE_SECONDS: Final = 5.0
+
+Kinds = Callable[[], Sequence[AnyKind]]
+
+
+class MoneyServers(msgspec.Struct, frozen=True, kw_only=True):
+    """What outlives the processes."""
+
+    database: MoneyDatabase
+    valkey: ValkeyServer
+    ledger: LedgerServer
+
+
+class BrainProcess:
+    """A worker: brains while it is its turn, and the charges that follow the ledger."""
+
+    def __init__(  # noqa: PLR0913 - all that it is composed of
+        self,
+        name: str,
+        servers: MoneyServers,
+        *,
+        clock: Clock,
+        chance: Random,
+        kinds: Kinds,
+        hold_seconds: int,
+    ) -> None:
+        self.host = Host()
+        database, valkey = servers.database, valkey_of(servers.valkey, self.host)
+        catalog, audience = SimulatedCatalog(database, self.host), ValkeyAudience(valkey)
+        introductions = Introductions(catalog, clock, hold_seconds=hold_seconds)
+        entities = EntityHost(
+            kinds(),
+            SimulatedStates(database, self.host),
+            introduction=introductions,
+            audience=audience,
+            clock=clock,
+            chance=chance,
+            batch_max=chance.choice([1, 10, 2_000]),
+        )
+        room = MailRoom(valkey, SimulatedSessions(database, self.host), entities, audience, clock)
+        follower = CatalogFollower(valkey, catalog, introductions, entities)
+        self._turn = Turn(
+            BrainsClaim(servers.valkey, self.host, name=name), [entities.run, room.run, follower.run]
+        )
+        charges = ChargesProjection(
+            SimulatedCharges(database, self.host),
+            SimulatedCounts(database, self.host),
+            CatalogWhereabouts(catalog),
+            entities,
+            clock,
+            turn=lambda: self._turn.turns,
+        )
+        group = _TurnGroup(servers.ledger, self.host, name, self._turn)
+        self._charging = Projection(CHARGES, group, charges)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until told to stop."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._turn.run(stop))
+            group.create_task(self._charging.run(stop))
+
+
+class _TurnGroup(GroupConnection):
+    """A place in the group of charges that is given up while it is another worker's turn."""
+
+    def __init__(self, server: LedgerServer, host: Host, consumer: str, turn: Turn) -> None:
+        super().__init__(server, host, CHARGES, consumer=consumer, lease_seconds=LEASE_SECONDS)
+        self._turn = turn
+
+    async def own(self) -> bool:
+        """Take the lease, or keep it; tell whether it is ours."""
+        if self._turn.is_ours:
+            return await super().own()
+        await self.disown()
+        return False

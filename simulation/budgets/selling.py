@@ -1,0 +1,160 @@
+"""Delivery processes, as far as they give offers: the real leases, with direct delivery and auctions before them."""
+
+import asyncio
+from random import Random  # noqa: TID251 - for its type
+from typing import Final
+
+import msgspec
+
+from adloom.auction.bid import Bid
+from adloom.auction.score import Scorer
+from adloom.core.clock import Clock
+from adloom.core.money import Micros
+from adloom.runtime.http.fast.fast_routes import HotRequest
+from adloom.serving.auction.auctioneer import Auctioneer
+from adloom.serving.auction.decide import Win
+from adloom.serving.auction.market import Stand, Stands
+from adloom.serving.auction.request import UNKNOWN
+from adloom.serving.auction.reserve import WinHolder
+from adloom.serving.direct.reserve import Holder
+from adloom.serving.eligibility.caps import CapBook
+from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.index.bid_block import BidBlock
+from adloom.serving.index.index import EMPTY, Candidate, Index
+from adloom.serving.index.steps import finished
+from adloom.serving.leases.client import SESSION_BITS, LeaseKeeper
+from adloom.serving.request.context import ContextReader
+from adloom.targeting.context import Context
+from simulation.budgets.catalog import AUCTION_SLUG, PLACEMENT_KEY
+from simulation.budgets.processes import MoneyServers
+from simulation.budgets.valkey import valkey_of
+from simulation.faults import Host
+
+# One context for all: whom a request is for is another's law.
+SOMEBODY: Final = Context(
+    device=None,
+    country=None,
+    language=None,
+    is_logged_in=False,
+    is_new_visitor=False,
+    referrer_domain=None,
+    segment=None,
+    hour=0,
+    day=0,
+)
+REQUEST: Final = HotRequest(b"POST", b"/api/v1/ads/serve")
+
+
+class Sold(msgspec.Struct, frozen=True, kw_only=True):
+    """An offer that was made: of whom, at which cost, out of which lease, in which second."""
+
+    candidate: Candidate
+    cost: Micros
+    lease: int
+    second: int
+    win: Win | None = None  # Where it was auctioned off,
+    rivals: tuple[Bid, ...] = ()  # and all who could have won, where that is known for certain.
+
+
+class SellingProcess:
+    """A delivery process: shelves, leases and their keeper."""
+
+    def __init__(self, name: str, servers: MoneyServers, *, clock: Clock, chance: Random) -> None:
+        self.host = Host()
+        self._clock = clock
+        self._shelves = Shelves()
+        self._keeper = LeaseKeeper(
+            valkey_of(servers.valkey, self.host),
+            self._shelves,
+            clock,
+            process=name,
+            new_session=lambda: chance.getrandbits(SESSION_BITS) or 1,
+        )
+        self._index = EMPTY
+        caps, book = CapBook(), self._keeper.book
+        self._hold = Holder(self._shelves, caps, book).held
+        self._stands = Stands(self._shelves)
+        self._auctioneer = Auctioneer(
+            self._stands, ContextReader(), WinHolder(self._shelves, caps, book), self._shelves.reason_of
+        )
+
+    @property
+    def session(self) -> int:
+        """The session in which it gives."""
+        return self._keeper.book.session
+
+    def learn(self, index: Index) -> None:
+        """Take a new index, as its keeper does."""
+        now = self._clock.now()
+        prepared = [finished(self._shelves.preparing(one, now=now)) for one in index.by_key.values()]
+        heads = finished(self._stands.preparing(index, now=now))
+        self._shelves.put_up(index, prepared)
+        self._stands.put_up(heads)
+        self._index = index
+        self._keeper.learn(index)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Keep leases until told to stop."""
+        await self._keeper.run(stop)
+
+    def offers(self) -> list[Sold]:
+        """Answer a request for a placement that is filled directly."""
+        placement = self._index.by_key.get(PLACEMENT_KEY)
+        if placement is None:
+            return []
+        now = self._clock.now()
+        second = int(now.timestamp())
+        shelf = self._shelves.of(placement, now)
+        offers, leases = self._hold(self._shelves.offers(shelf, SOMEBODY, second), second)
+        return [
+            Sold(candidate=offer.candidate, cost=offer.candidate.price.cost, lease=lease, second=second)
+            for offer, lease in zip(offers, leases, strict=True)
+        ]
+
+    def auctioned(self) -> list[Sold]:
+        """Answer a request for a placement that is auctioned off: one offer at most."""
+        now = self._clock.now()
+        stand = self._stands.of_slug(self._index, AUCTION_SLUG, now=now)
+        if stand is None:
+            return []
+        second = int(now.timestamp())
+        auction = self._auctioneer.auction(REQUEST, UNKNOWN, self._index, stand, now)
+        rivals = self._rivals(stand, auction.asked.scorers[0])
+        sale = self._auctioneer.sale(auction, now, second, is_noted=True)
+        win = sale.auction.win
+        if win is None:
+            return []
+        return [
+            Sold(
+                candidate=win.bidder,
+                cost=sale.auction.cost,
+                lease=sale.lease,
+                second=second,
+                win=win,
+                rivals=() if sale.is_contended else rivals,
+            )
+        ]
+
+    def _rivals(self, stand: Stand, scorer: Scorer) -> tuple[Bid, ...]:
+        """Tell who bids and can pay; nobody where the shelves have still to hear of it."""
+        book = self._keeper.book
+        if book.has_news:
+            return ()
+        out = frozenset[int]().union(*book.excluded().values())
+        return tuple(
+            Bid(
+                campaign_key=one.campaign_key,
+                banner_key=one.banner_key,
+                placement_key=one.placement_key,
+                advertiser_key=one.payer if one.payer >= 0 else None,
+                bid_type=one.bid_type,
+                bid=one.bid,
+                ctr=scorer.ctr(one),
+                quality=one.quality,
+                floor=one.floor,
+            )
+            for block in stand.market[0].blocks
+            if isinstance(block, BidBlock)
+            for one in block.bidders
+            if one.campaign_key not in out
+        )

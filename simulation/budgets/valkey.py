@@ -1,0 +1,220 @@
+"""Valkey in memory, as far as brains and delivery processes use it: a mail that loses, repeats, holds up and reorders.
+
+It stands in for the client itself, so that the real subscriptions, mail room and keepers run over it.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any, Final, cast
+
+from redis.exceptions import ConnectionError as DisconnectedError
+
+from adloom.core.errors import UnavailableError
+from adloom.runtime.valkey import Valkey
+from simulation.budgets.faults import MoneyFaults
+from simulation.faults import Host, waited
+
+DELAY_SECONDS_MAX: Final = 15.0
+OWNER_SECONDS: Final = 5.0
+
+
+class ValkeyServer:
+    """Channels, a few values, and who owns the brains."""
+
+    def __init__(self, faults: MoneyFaults) -> None:
+        self.faults = faults
+        self.is_up = True
+        self.values: dict[str, bytes] = {}
+        self.owner: tuple[str, float] | None = None
+        self._listeners: dict[str, list[Listener]] = {}
+
+    def listen(self, listener: "Listener", channel: str) -> None:
+        """Let somebody hear a channel."""
+        self._listeners.setdefault(channel, []).append(listener)
+
+    def leave(self, listener: "Listener") -> None:
+        """Let somebody hear nothing any more."""
+        for listeners in self._listeners.values():
+            if listener in listeners:
+                listeners.remove(listener)
+
+    def post(self, channel: str, data: bytes) -> int:
+        """Send a message on its way to all who listen now; tell how many that are."""
+        listeners = list(self._listeners.get(channel, ()))
+        for listener in listeners:
+            self._send(listener, data)
+        return len(listeners)
+
+    def _send(self, listener: "Listener", data: bytes) -> None:
+        faults, rates = self.faults, self.faults.money
+        if faults.strikes("mail lost", rates.mail_lost):
+            return
+        for _ in range(2 if faults.strikes("mail repeated", rates.mail_repeated) else 1):
+            seconds = faults.seconds(0.002)
+            if faults.strikes("mail delayed", rates.mail_delayed):
+                seconds = faults.chance.uniform(0, DELAY_SECONDS_MAX)
+            asyncio.get_running_loop().call_later(seconds, listener.put, data)
+
+    async def come_and_go(self, ending: asyncio.Event) -> None:
+        """Go away and come back until the end; who listened has to begin anew."""
+        faults = self.faults
+        while await waited(ending, faults.seconds(faults.rates.outage_seconds_between)):
+            faults.injected["valkey away"] += 1
+            self.is_up = False
+            for listener in [one for listeners in self._listeners.values() for one in listeners]:
+                listener.cut()
+            self._listeners.clear()
+            await waited(ending, faults.seconds(faults.rates.outage_seconds_mean))
+            if faults.strikes("valkey forgot everything", faults.rates.readers_forgotten):
+                self.values.clear()
+                self.owner = None
+            self.is_up = True
+
+
+class Listener:
+    """A connection that listens."""
+
+    def __init__(self, server: ValkeyServer, host: Host) -> None:
+        self._server = server
+        self._host = host
+        self._messages: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+
+    def put(self, data: bytes) -> None:
+        """Have a message arrive."""
+        self._messages.put_nowait({"type": "message", "data": data})
+
+    def cut(self) -> None:
+        """Break the connection."""
+        self._messages.put_nowait(None)
+
+    async def subscribe(self, channel: str) -> None:
+        """Begin to listen."""
+        await _arrived(self._server, self._host)
+        self._server.listen(self, channel)
+        self._messages.put_nowait({"type": "subscribe"})
+
+    async def ping(self) -> None:
+        """Ask whether anybody is there."""
+        await _arrived(self._server, self._host)
+        self._messages.put_nowait({"type": "pong"})
+
+    async def get_message(self, timeout: float) -> dict[str, Any] | None:  # noqa: ASYNC109 - the driver's signature
+        """Wait for the next message, so long."""
+        try:
+            async with asyncio.timeout(timeout):
+                message = await self._messages.get()
+        except TimeoutError:
+            return None
+        if message is None or not self._host.is_alive:
+            raise DisconnectedError("Cut off.")
+        return message
+
+
+class Pipeline:
+    """Commands that travel together; the process may die between any two of them."""
+
+    def __init__(self, server: ValkeyServer, host: Host) -> None:
+        self._server = server
+        self._host = host
+        self._said: list[tuple[str, bytes]] = []
+
+    def publish(self, channel: str, data: bytes) -> None:
+        """Say something when it is executed."""
+        self._said.append((channel, data))
+
+    async def execute(self) -> None:
+        """Say everything."""
+        await _arrived(self._server, self._host)
+        faults = self._server.faults
+        for channel, data in self._said:
+            if faults.strikes("died between news", faults.money.died):
+                self._host.kill()
+            if not self._host.is_alive:
+                raise DisconnectedError("Dead.")
+            self._server.post(channel, data)
+        await _arrived(self._server, self._host)
+
+
+class ValkeyClient:
+    """One process's client, with the calls that are made here and no others."""
+
+    def __init__(self, server: ValkeyServer, host: Host) -> None:
+        self._server = server
+        self._host = host
+
+    async def publish(self, channel: str, data: bytes) -> int:
+        """Say something on a channel."""
+        await _arrived(self._server, self._host)
+        listeners = self._server.post(channel, data)
+        await _arrived(self._server, self._host)
+        return listeners
+
+    async def get(self, name: str) -> bytes | None:
+        """Read a value."""
+        await _arrived(self._server, self._host)
+        return self._server.values.get(name)
+
+    async def set(self, name: str, value: int) -> None:
+        """Keep a value."""
+        await _arrived(self._server, self._host)
+        self._server.values[name] = str(value).encode()
+
+    @asynccontextmanager
+    async def pubsub(self) -> AsyncGenerator[Listener]:
+        """Open a connection that listens."""
+        listener = Listener(self._server, self._host)
+        try:
+            yield listener
+        finally:
+            self._server.leave(listener)
+
+    @asynccontextmanager
+    async def pipeline(self, *, transaction: bool) -> AsyncGenerator[Pipeline]:
+        """Gather commands."""
+        assert not transaction
+        yield Pipeline(self._server, self._host)
+
+
+def valkey_of(server: ValkeyServer, host: Host) -> Valkey:
+    """Give a process its client; it is one by its calls, not by its type."""
+    return cast("Valkey", ValkeyClient(server, host))
+
+
+class BrainsClaim:
+    """One worker's claim to the brains; now and then two have it."""
+
+    def __init__(self, server: ValkeyServer, host: Host, *, name: str) -> None:
+        self._server = server
+        self._host = host
+        self._name = name
+
+    async def take(self) -> bool:
+        """Take the lease, or keep it; tell whether it is ours."""
+        await self._arrived()
+        faults, now = self._server.faults, asyncio.get_running_loop().time()
+        owner = self._server.owner
+        is_anothers = owner is not None and owner[0] != self._name and owner[1] > now
+        if is_anothers:
+            return faults.strikes("brains owned twice", faults.money.owned_twice)
+        self._server.owner = self._name, now + OWNER_SECONDS
+        return True
+
+    async def give_back(self) -> None:
+        """Give the lease back if it is ours."""
+        await self._arrived()
+        if self._server.owner is not None and self._server.owner[0] == self._name:
+            self._server.owner = None
+
+    async def _arrived(self) -> None:
+        try:
+            await _arrived(self._server, self._host)
+        except DisconnectedError as error:
+            raise UnavailableError("It is not known who owns the brains.") from error
+
+
+async def _arrived(server: ValkeyServer, host: Host) -> None:
+    """Have a call arrive, or an answer; or raise that it does not."""
+    await server.faults.travel()
+    if not server.is_up or not host.is_alive:
+        raise DisconnectedError("Away.")

@@ -1,0 +1,163 @@
+"""What may go wrong, how often, and a tally of what did."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from random import Random  # noqa: TID251 - for its type
+from typing import Final
+
+import msgspec
+
+from adloom.core.errors import UnavailableError
+from simulation.trace import Trace
+
+TRAVEL_SECONDS_MEAN: Final = 0.002
+LONG_SECONDS: Final = 60.0
+LATE_SECONDS_MAX: Final = 60.0
+ON_ITS_WAY: Final = 0.5  # How often a message still arrives whose sender was killed meanwhile.
+
+
+class FaultRates(msgspec.Struct, frozen=True, kw_only=True):
+    """How often what goes wrong: shares of calls, and mean seconds between outages."""
+
+    refused: float = 0.0  # A call to the ledger or the tables fails before it has done anything.
+    answer_lost: float = 0.0  # It fails after it has done its work, or a part of it.
+    hung: float = 0.0  # It does its work and never answers.
+    late: float = 0.0  # It fails, and does its work up to a minute later, when others have gone on.
+    request_lost: float = 0.0  # A reader's request does not arrive.
+    response_lost: float = 0.0  # Its answer does not.
+    repeated: float = 0.0  # A reader sends again what was accepted.
+    spoiled: float = 0.0  # Somebody writes into the ledger what is no event, per page view.
+    life_seconds_mean: float = float("inf")  # Of a process, before it is killed or stopped.
+    outage_seconds_between: float = float("inf")  # Of the ledger, and of the tables.
+    outage_seconds_mean: float = 5.0
+    disk_failed: float = 0.0  # A delivery process's disk fails to do what it is asked, or does a part.
+    clock_seconds_between: float = float("inf")  # Of a delivery process, before it is set wrong or right.
+    clock_hours_max: float = 6.0
+    readers_forgotten: float = 0.0  # The ledger comes back without what it knew of its readers, per outage.
+
+
+NO_FAULTS: Final = FaultRates()
+ROUGH: Final = FaultRates(
+    refused=0.03,
+    answer_lost=0.05,
+    hung=0.005,
+    late=0.01,
+    request_lost=0.02,
+    response_lost=0.05,
+    repeated=0.1,
+    spoiled=0.02,
+    life_seconds_mean=20.0,
+    outage_seconds_between=60.0,
+    disk_failed=0.02,
+    clock_seconds_between=60.0,
+    readers_forgotten=0.3,
+)
+ORDINARY: Final = FaultRates(
+    refused=0.001,
+    answer_lost=0.001,
+    hung=0.0001,
+    late=0.0005,
+    request_lost=0.002,
+    response_lost=0.002,
+    repeated=0.02,
+    spoiled=0.0005,
+    life_seconds_mean=3 * 3600.0,
+    outage_seconds_between=12 * 3600.0,
+    outage_seconds_mean=20.0,
+    disk_failed=0.001,
+    clock_seconds_between=24 * 3600.0,
+    readers_forgotten=0.1,
+)
+
+
+class Faults:
+    """Decides by chance what goes wrong, and keeps count."""
+
+    def __init__(self, rates: FaultRates, chance: Random, trace: Trace) -> None:
+        self.rates = rates
+        self.chance = chance
+        self.trace = trace
+        self.injected: Counter[str] = Counter()
+
+    def strikes(self, fault: str, rate: float) -> bool:
+        """Tell whether a fault happens now."""
+        if self.chance.random() >= rate:
+            return False
+        self.injected[fault] += 1
+        self.trace.note(fault)
+        return True
+
+    def seconds(self, mean: float) -> float:
+        """Draw how long something takes or lasts."""
+        return self.chance.expovariate(1 / mean) if mean < float("inf") else mean
+
+    def end(self) -> None:
+        """Let everything go well from now on."""
+        self.rates = NO_FAULTS
+
+    def later(self, what: str, work: Callable[[], None]) -> bool:
+        """Tell whether a call is held up on its way, and let its work be done when it is long given up."""
+        if not self.strikes(what, self.rates.late):
+            return False
+        asyncio.get_running_loop().call_later(self.chance.uniform(0, LATE_SECONDS_MAX), work)
+        return True
+
+    async def travel(self) -> None:
+        """Take the time that a message takes; anything may happen meanwhile."""
+        await asyncio.sleep(self.seconds(TRAVEL_SECONDS_MEAN))
+
+
+class Host:
+    """One life of a process: once dead, nothing that it still does reaches anyone."""
+
+    def __init__(self) -> None:
+        self.died: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it runs."""
+        return not self.died.done()
+
+    def kill(self) -> None:
+        """End it where it stands."""
+        if self.is_alive:
+            self.died.set_result(None)
+
+
+class Outages:
+    """Whether a server is there; it goes away now and then, and loses nothing that it has confirmed."""
+
+    def __init__(self, name: str, faults: Faults, on_forgetting: Callable[[], None] | None = None) -> None:
+        self._name = name
+        self._faults = faults
+        self._on_forgetting = on_forgetting
+        self.is_up = True
+
+    def check(self, host: Host) -> None:
+        """Raise unless both ends of a connection are there."""
+        if not (self.is_up and host.is_alive):
+            raise UnavailableError(f"The {self._name} is away.")
+
+    async def come_and_go(self, ending: asyncio.Event) -> None:
+        """Go away and come back until the end."""
+        while await waited(ending, self._faults.seconds(self._faults.rates.outage_seconds_between)):
+            self.is_up = False
+            seconds = self._faults.seconds(self._faults.rates.outage_seconds_mean)
+            self._faults.injected[f"{self._name} away{' for over a minute' * (seconds > LONG_SECONDS)}"] += 1
+            await waited(ending, seconds)
+            if self._on_forgetting is not None and self._faults.strikes(
+                f"{self._name} forgot its readers", self._faults.rates.readers_forgotten
+            ):
+                self._on_forgetting()
+            self.is_up = True
+
+
+async def waited(ending: asyncio.Event, seconds: float) -> bool:
+    """Wait so long, unless the end comes first; tell whether it did not."""
+    try:
+        async with asyncio.timeout(None if seconds == float("inf") else seconds):
+            await ending.wait()
+    except TimeoutError:
+        return True
+    return False

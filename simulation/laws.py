@@ -1,0 +1,181 @@
+"""The laws, checked from outside: what readers know, against what the books say. Nothing else is known here.
+
+The simulation and the tests that kill real processes are judged by these same functions.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from adloom.events.log.event import HARMLESS, Mark
+
+KINDS: Final = ("impression", "click")
+SHOWN_MAX: Final = 5  # Of one kind of violation: a house on fire need not be described brick by brick.
+ENTRY_BYTES_SHOWN_MAX: Final = 40
+TRIES_MIN: Final = 5  # Before an entry is given up.
+_SECOND: Final = {"impression": Mark.SECOND_IMPRESSION, "click": Mark.SECOND_CLICK}
+# What a good event may be marked with, for what other events of its offer there are.
+_TOLD_BY_OTHERS: Final = HARMLESS | {*_SECOND.values(), Mark.CLICK_WITHOUT_IMPRESSION}
+
+
+class EventKey(NamedTuple):
+    """What makes two reports the same event."""
+
+    kind: str
+    correlation_id: str
+
+
+class Witness:
+    """What the readers have seen: what they sent, and what was accepted."""
+
+    def __init__(self) -> None:
+        self.sent: set[EventKey] = set()
+        self.accepted: set[EventKey] = set()
+        # On which day of UTC an event happened, where the reader said so and every clock was right.
+        self.days: dict[EventKey, date] = {}
+
+
+class Row(NamedTuple):
+    """An event as a table has it: its UTC day, the offer that it belongs to, and what was noticed about it."""
+
+    key: EventKey
+    day: date
+    offer: tuple[str, int] | None
+    marks: frozenset[str]
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether nothing keeps it out of billing."""
+        return HARMLESS.issuperset(self.marks)
+
+
+class Letter(NamedTuple):
+    """An entry that was laid aside: for which projection, what it was, and how often it was tried."""
+
+    projection: str
+    data: bytes
+    tries: int
+
+
+Counts: TypeAlias = Mapping[tuple[date, str], int]  # By UTC day and kind.
+
+
+class Books(msgspec.Struct, frozen=True, kw_only=True):
+    """What the house says has happened, by each of its ways of saying it."""
+
+    rows: Sequence[Row]
+    counts: Mapping[str, Counts]  # By where they stand: live counters, a rollup, an answer of the API.
+    invalid_counts: Counts
+    topic: Sequence[EventKey]
+
+
+def violations(witness: Witness, books: Books) -> list[str]:
+    """Tell which laws are broken, and by what."""
+    return [
+        *_counting(witness, [row.key for row in books.rows]),
+        *_dating(witness, books.rows),
+        *_agreement(books),
+        *_telling(books),
+        *_marking(books.rows),
+    ]
+
+
+def burial_violations(spoiled: Collection[bytes], letters: Collection[Letter]) -> list[str]:
+    """Nothing vanishes: what nobody can fold is found among the dead letters, once, after tries; nothing else is."""
+    buried = Counter(letter.data for letter in letters)
+    return [
+        *_some(f"{_shown(entry)} was never buried" for entry in sorted(set(spoiled) - buried.keys())),
+        *_some(f"{_shown(entry)} was buried alive" for entry in sorted(buried.keys() - set(spoiled))),
+        *_some(f"{_shown(entry)} was buried {count} times" for entry, count in buried.items() if count > 1),
+        *_some(
+            f"{_shown(letter.data)} was buried after {letter.tries} tries"
+            for letter in letters
+            if letter.tries < TRIES_MIN
+        ),
+    ]
+
+
+def _counting(witness: Witness, rows: Sequence[EventKey]) -> list[str]:
+    """Law 1: an accepted event is counted exactly once, and nothing that was never sent is counted."""
+    known = set(rows)
+    return [
+        *_some(f"{key} was accepted and is not counted" for key in sorted(witness.accepted - known)),
+        *_some(f"{key} is counted and was never sent" for key in sorted(known - witness.sent)),
+        *_some(f"{key} has {count} rows" for key, count in sorted(Counter(rows).items()) if count > 1),
+    ]
+
+
+def _dating(witness: Witness, rows: Iterable[Row]) -> list[str]:
+    """Time: what happened on a day is counted on that day, whenever it comes, in whatever zone it is told."""
+    return _some(
+        f"{row.key} happened on {witness.days[row.key]} and is counted on {row.day}"
+        for row in rows
+        if witness.days.get(row.key, row.day) != row.day
+    )
+
+
+def _agreement(books: Books) -> list[str]:
+    """Every figure says what the rows say."""
+    expected = Counter((row.day, row.key.kind) for row in books.rows)
+    invalid = Counter((row.day, row.key.kind) for row in books.rows if not row.is_valid)
+    found = [line for name, counts in books.counts.items() for line in _difference(name, expected, counts)]
+    return found + _difference("what is not valid", invalid, books.invalid_counts)
+
+
+def _difference(name: str, expected: Counts, said: Counts) -> list[str]:
+    days = sorted(expected.keys() | said.keys())
+    return _some(
+        f"{name}: {expected.get(day, 0)} {day[1]}s of {day[0]} are counted as {said.get(day, 0)}"
+        for day in days
+        if expected.get(day, 0) != said.get(day, 0)
+    )
+
+
+def _telling(books: Books) -> list[str]:
+    """Every counted event is told to those who listen, once."""
+    rows, told = Counter(row.key for row in books.rows), Counter(books.topic)
+    return _some(
+        f"{key} is counted {rows[key]} times and told {told[key]} times"
+        for key in sorted(rows.keys() | told.keys())
+        if rows[key] != told[key]
+    )
+
+
+def _marking(rows: Iterable[Row]) -> list[str]:
+    """In whichever order they came: one event of a kind is an offer's first, and clicks know their impression."""
+    found: list[str] = []
+    of_offers: defaultdict[tuple[str, int], list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.offer is not None:
+            of_offers[row.offer].append(row)
+    for offer, events in of_offers.items():
+        for kind in KINDS:
+            of_kind = [row for row in events if row.key.kind == kind]
+            good = [row for row in of_kind if row.marks <= _TOLD_BY_OTHERS]
+            firsts = sum(_SECOND[kind] not in row.marks for row in of_kind)
+            good_firsts = sum(_SECOND[kind] not in row.marks for row in good)
+            # A bad one before the first good one is no second one either.
+            if good_firsts != bool(good) or not bool(of_kind) <= firsts <= good_firsts + 1:
+                found.append(
+                    f"offer {offer} has {firsts} first {kind}s of {len(of_kind)}, {good_firsts} good"
+                )
+        is_seen = any(row.key.kind == "impression" for row in events)
+        found += [
+            f"{row.key} is {'' if is_seen else 'not '}marked as a click without its impression"
+            for row in events
+            if row.key.kind == "click" and (Mark.CLICK_WITHOUT_IMPRESSION in row.marks) == is_seen
+        ]
+    return _some(found)
+
+
+def _some(found: Iterable[str]) -> list[str]:
+    lines = list(found)
+    left = len(lines) - SHOWN_MAX
+    return [*lines[:SHOWN_MAX], f"… and {left} more like that"] if left > 0 else lines
+
+
+def _shown(entry: bytes) -> str:
+    return repr(entry[:ENTRY_BYTES_SHOWN_MAX])

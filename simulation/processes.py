@@ -1,0 +1,206 @@
+"""The processes of the house: the real routes, appender, spool, projections and upkeep over simulated servers."""
+
+import asyncio
+import contextlib
+import functools
+from datetime import timedelta
+from typing import Final
+
+import msgspec
+
+from adloom.core.clock import Clock
+from adloom.core.errors import AdloomError, UnavailableError
+from adloom.core.ids import IdSource
+from adloom.events.ingest.api import EventRoutes
+from adloom.events.ingest.token import TokenKeys
+from adloom.events.log.append import LedgerAppender
+from adloom.events.log.spool.drain import Spool, SpoolLimits
+from adloom.events.projections.projection import Projection, ProjectionStore
+from adloom.events.projections.retention import Upkeep
+from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoutes, problem_answer
+from adloom.serving.direct.api import ServeRoutes
+from adloom.serving.direct.served_events import ServedTeller
+from adloom.serving.index.index import Index
+from adloom.serving.request.context import ContextReader
+from simulation.disk import Disk, DiskConnection
+from simulation.faults import Host, waited
+from simulation.ledger import GroupConnection, LedgerConnection, LedgerServer
+from simulation.tables import TablesConnection, TablesServer
+from simulation.topic import TopicConnection, TopicServer
+
+SECRET: Final = "a secret that only the simulation knows"  # noqa: S105 - as it says
+RETENTION: Final = timedelta()  # Only the cursors keep an entry from being trimmed.
+BATCH_MAX: Final = 50
+COUNTING: Final = "event_tables"
+TELLING: Final = "topics"
+SEGMENT_BYTES_MAX: Final = 8_000  # So small that there are several.
+
+
+class Pace(msgspec.Struct, frozen=True, kw_only=True):
+    """How often things are looked at; nobody sleeps here, so over days looking often is what costs."""
+
+    lease_seconds: float = 5.0
+    renew_seconds: float = 1.5
+    standby_seconds: float = 1.0
+    wait_seconds: float = 4.0
+    upkeep_seconds: float = 30.0
+    rollup_seconds: float = 20.0
+    spool_look_seconds: float = 30.0
+    settle_seconds_max: float = 300.0  # Until everything has gone through when nothing goes wrong any more.
+
+
+BRISK: Final = Pace()
+CALM: Final = Pace(
+    lease_seconds=600.0,
+    renew_seconds=200.0,
+    standby_seconds=60.0,
+    wait_seconds=600.0,
+    upkeep_seconds=600.0,
+    rollup_seconds=900.0,
+    spool_look_seconds=300.0,
+    settle_seconds_max=7_200.0,
+)
+
+
+class ConnectionLostError(Exception):
+    """A reader's connection broke; what became of the request is not known."""
+
+
+class Servers(msgspec.Struct, frozen=True, kw_only=True):
+    """What outlives the processes."""
+
+    ledger: LedgerServer
+    tables: TablesServer
+    topic: TopicServer
+    disk: Disk
+
+
+class DeliveryProcess:
+    """The public routes over one index, with a spool on the machine's disk, or without one."""
+
+    def __init__(  # noqa: PLR0913 - all that it is composed of
+        self,
+        name: str,
+        servers: Servers,
+        index: Index,
+        *,
+        clock: Clock,
+        ids: IdSource,
+        spool_bytes_max: int,
+        pace: Pace,
+    ) -> None:
+        self.host = Host()
+        connection = LedgerConnection(servers.ledger, self.host)
+        self._spool = None
+        if spool_bytes_max:
+            limits = SpoolLimits(
+                bytes_max=spool_bytes_max,
+                segment_bytes_max=SEGMENT_BYTES_MAX,
+                batch_max=BATCH_MAX,
+                look_seconds=pace.spool_look_seconds,
+            )
+            disk = DiskConnection(servers.disk, self.host)
+            self._spool = Spool(disk, connection, process=name, ids=ids, limits=limits)
+        self._appender = LedgerAppender(connection, self._spool)
+        keys = TokenKeys(SECRET)
+        serve = ServeRoutes(
+            lambda: index,
+            keys.signer,
+            clock,
+            ids,
+            public_url="",
+            contexts=_contexts(),
+            teller=ServedTeller(self._appender.tell),
+        )
+        events = EventRoutes(lambda: index, self._appender, keys, clock)
+        self._table = HotRoutes([*serve.routes(), *events.routes()])
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serve; a clean stop appends or spools what has been taken in."""
+        async with self._spool or contextlib.nullcontext(), self._appender:
+            await stop.wait()
+
+    async def ask(self, request: HotRequest) -> Answer:
+        """Answer as the protocol does; a reader whose server dies loses the connection."""
+        route = self._table.find(request.method, request.path)
+        assert route is not None
+        try:
+            answer = route.handler(request)
+            if isinstance(answer, asyncio.Future):
+                _allow_to_be_overlooked(answer)
+                await asyncio.wait([answer, self.host.died], return_when=asyncio.FIRST_COMPLETED)
+                if not self.host.is_alive:
+                    raise ConnectionLostError
+                answer = answer.result()
+        except AdloomError as error:
+            return problem_answer(error)
+        assert isinstance(answer, Answer), "no route of these answers later"
+        return answer
+
+
+class WorkerProcess:
+    """The projections, the upkeep of the ledger, and the rollup of days that are over."""
+
+    def __init__(self, name: str, servers: Servers, *, clock: Clock, pace: Pace) -> None:
+        self.host = Host()
+        self._name = name
+        self._ledger = servers.ledger
+        self._clock = clock
+        self._pace = pace
+        self._tables = TablesConnection(servers.tables, self.host)
+        self._topic = TopicConnection(servers.topic, self._tables, self.host)
+        counting = self._projection(COUNTING, self._tables)
+        self._projections = (counting, self._projection(TELLING, self._topic, follows=counting))
+        self._upkeep = Upkeep(
+            LedgerConnection(servers.ledger, self.host),
+            self._cursors,
+            clock=clock,
+            retention=RETENTION,
+            look_seconds=pace.upkeep_seconds,
+        )
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Follow the ledger; a clean stop finishes the batch."""
+        async with asyncio.TaskGroup() as group:
+            for projection in self._projections:
+                group.create_task(projection.run(stop))
+            group.create_task(self._upkeep.run(stop))
+            group.create_task(self._roll_up(stop))
+
+    def _projection(
+        self, name: str, store: ProjectionStore, *, follows: Projection | None = None
+    ) -> Projection:
+        pace = self._pace
+        place = GroupConnection(
+            self._ledger, self.host, name, consumer=self._name, lease_seconds=pace.lease_seconds
+        )
+        return Projection(
+            name,
+            place,
+            store,
+            follows=follows,
+            batch_max=BATCH_MAX,
+            wait_seconds=pace.wait_seconds,
+            renew_seconds=pace.renew_seconds,
+            standby_seconds=pace.standby_seconds,
+        )
+
+    async def _cursors(self) -> dict[str, str]:
+        return {COUNTING: await self._tables.cursor(), TELLING: await self._topic.cursor()}
+
+    async def _roll_up(self, stop: asyncio.Event) -> None:
+        """Roll up what is over and was not, or has had events since."""
+        while await waited(stop, self._pace.rollup_seconds):
+            with contextlib.suppress(UnavailableError):
+                await self._tables.roll_up_stale(before=self._clock.now().date())
+
+
+@functools.cache
+def _contexts() -> ContextReader:
+    """Give the one reader of contexts: to make one takes as long as a thousand events."""
+    return ContextReader()
+
+
+def _allow_to_be_overlooked(answer: asyncio.Future[Answer]) -> None:
+    """Let the loop not complain of an error that nobody asked for: readers run out of patience."""
+    answer.add_done_callback(lambda done: done.cancelled() or done.exception())

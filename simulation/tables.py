@@ -1,0 +1,264 @@
+"""The event tables in memory, by the rules of the real ones, and what is rolled up from them; with their faults.
+
+They promise what a database promises: a transaction is whole or not at all. All else may go wrong at
+either end of any await.
+"""
+
+import contextlib
+from collections import Counter, defaultdict
+from collections.abc import Sequence, Set
+from datetime import date
+from typing import Final
+
+import msgspec
+
+from adloom.core.errors import UnavailableError
+from adloom.events.followers.counted import Counted
+from adloom.events.log.event import HARMLESS, Click, Event, Impression, Mark, Unsold
+from adloom.events.log.stream import BEGINNING, entry_order
+from adloom.events.projections.projection import CursorMovedError, Folded, Record, UnfoldableError
+from adloom.events.tables.apply_batch import (
+    GOOD,
+    Additions,
+    Batch,
+    EventRow,
+    Known,
+    KnownOffers,
+    Offer,
+    Reported,
+    counts,
+    days,
+    fold,
+    offer_of,
+    sorted_out,
+)
+from simulation.faults import ON_ITS_WAY, Faults, Host, Outages
+from simulation.laws import KINDS, Counts, EventKey, Row
+
+UNFOLDABLE: Final = "unfoldable"  # The correlation id of an event that no table takes.
+SURPRISING: Final = "surprising"  # Of one that makes the program fail in a way that nobody has thought of.
+
+
+class CatalogKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """The integer keys of what the catalog has, by the numbers that their ids are."""
+
+    banners: dict[int, int]
+    placements: dict[int, int]
+    campaigns: dict[int, int]
+
+
+class TablesServer:
+    """Tables that outlive those who write them; what a batch adds to them is decided by the real fold."""
+
+    def __init__(self, faults: Faults, keys: CatalogKeys) -> None:
+        self.faults = faults
+        self.outages = Outages("tables", faults)
+        self.cursor = BEGINNING
+        self.rows: dict[EventKey, EventRow] = {}
+        self.counts: Counter[tuple[date, str]] = Counter()
+        self.invalid_counts: Counter[tuple[date, str]] = Counter()
+        self.day_events: Counter[date] = Counter()
+        self.rolled_up: dict[tuple[date, str], int] = {}
+        self.rolled_events: dict[date, int] = {}
+        self._keys = keys
+        self._of_offer: defaultdict[tuple[str, Offer], list[EventKey]] = defaultdict(list)
+
+    def fold(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+        """Do what the transaction does: all of it, at once."""
+        if self.cursor != after:
+            raise CursorMovedError
+        for _, event in records:
+            if isinstance(event, Impression | Click) and event.correlation_id.startswith(UNFOLDABLE):
+                raise UnfoldableError("No column takes this.")
+            if isinstance(event, Impression | Click) and event.correlation_id.startswith(SURPRISING):
+                raise RuntimeError("Nobody has thought of this.")
+        batch = sorted_out(records)
+        added = fold(batch, self.known(batch))
+        self.apply(added)
+        self.cursor = cursor
+        self.faults.trace.note("folded", cursor.encode())
+        counted = len(added.impressions) + len(added.clicks)
+        return Folded(counted=counted, repeated=added.repeated, dropped=added.dropped)
+
+    def known(self, batch: Batch) -> Known:
+        """Tell what the tables know of a batch."""
+        offers = {offer for event in batch.events if (offer := offer_of(event))}
+        unseen = {
+            offer: [
+                key.correlation_id
+                for key in self._of_offer.get(("click", offer), ())
+                if Mark.CLICK_WITHOUT_IMPRESSION in (self.rows[key].marks or ())
+            ]
+            for offer in offers
+        }
+        return Known(
+            banners=self._keys.banners,
+            placements=self._keys.placements,
+            campaigns=self._keys.campaigns,
+            impressions=self.taken("impression", batch.impressions),
+            clicks=self.taken("click", batch.clicks),
+            offers=KnownOffers(
+                seen=self.reported("impression", offers),
+                clicked=self.reported("click", offers),
+                unseen=unseen,
+            ),
+        )
+
+    def reported(self, kind: str, offers: Set[Offer]) -> Reported:
+        """Tell of which offers an event of a kind is known, and of which a good one."""
+        known = {offer: self._of_offer.get((kind, offer), ()) for offer in offers}
+        is_good = {
+            key for keys in known.values() for key in keys if GOOD.issuperset(self.rows[key].marks or ())
+        }
+        return Reported(
+            offers={offer for offer, keys in known.items() if keys},
+            well={offer for offer, keys in known.items() if not is_good.isdisjoint(keys)},
+        )
+
+    def taken(self, kind: str, events: Sequence[tuple[str, Event]]) -> frozenset[str]:
+        """Tell which correlation ids of a batch have a row already."""
+        return frozenset(
+            event.correlation_id for _, event in events if EventKey(kind, event.correlation_id) in self.rows
+        )
+
+    def apply(self, added: Additions) -> None:
+        """Insert the rows and count them; clicks whose impression has come are no longer marked."""
+        for kind, rows in (("impression", added.impressions), ("click", added.clicks)):
+            for row in rows:
+                key = EventKey(kind, row.correlation_id)
+                self.rows[key] = row
+                if row.request_id is not None and row.slot is not None:
+                    self._of_offer[kind, (row.request_id.int, row.slot)].append(key)
+        for key, count in counts(added).items():
+            day = key.hour.date()
+            self.counts[day, "impression"] += count.impressions
+            self.counts[day, "click"] += count.clicks
+            self.invalid_counts[day, "impression"] += count.invalid_impressions
+            self.invalid_counts[day, "click"] += count.invalid_clicks
+        for day, count in days(added).items():
+            self.day_events[day] += count.events
+        self.take_back(added.now_seen)
+
+    def take_back(self, now_seen: Sequence[str]) -> None:
+        """Unmark clicks that came before their impression."""
+        for correlation_id in now_seen:
+            key = EventKey("click", correlation_id)
+            row = self.rows[key]
+            marks = [mark for mark in row.marks or () if mark != Mark.CLICK_WITHOUT_IMPRESSION]
+            is_valid = HARMLESS.issuperset(marks)
+            self.rows[key] = msgspec.structs.replace(row, marks=marks or None, is_valid=is_valid)
+            self.invalid_counts[row.occurred_at.date(), "click"] -= is_valid and not row.is_valid
+
+    def counted(self, records: Sequence[Record]) -> list[Counted]:
+        """Tell which entries are the ones that the rows were made from; an offer counts as it is."""
+        found: list[Counted] = []
+        for entry_id, happening in records:
+            if isinstance(happening, Unsold):
+                continue
+            if not isinstance(happening, Impression | Click):
+                found.append(Counted(entry_id, happening, happening.user_id))
+                continue
+            row = self.rows.get(key_of(happening))
+            if row is not None and (row.entry_ms, row.entry_seq) == entry_order(entry_id):
+                marks = tuple(row.marks or ())
+                found.append(Counted(entry_id, happening, row.user_id, marks, row.is_valid))
+        return found
+
+    def roll_up(self, day: date) -> None:
+        """Put a day's figures in the place of those that it may have."""
+        for kind in KINDS:
+            self.rolled_up[day, kind] = sum(
+                row.occurred_at.date() == day and key.kind == kind for key, row in self.rows.items()
+            )
+        self.rolled_events[day] = self.day_events[day]
+        self.faults.trace.note("rolled up", day.isoformat().encode())
+
+    def stale_days(self, *, before: date) -> list[date]:
+        """Tell which past days have other events than they were rolled up from."""
+        days = sorted(self.day_events)
+        return [day for day in days if day < before and self.rolled_events.get(day) != self.day_events[day]]
+
+    def said_rows(self) -> list[Row]:
+        """Give the rows as the laws look at them."""
+        return [
+            Row(key, row.occurred_at.date(), _offer(row), frozenset(row.marks or ()))
+            for key, row in self.rows.items()
+        ]
+
+    def statistics(self) -> Counts:
+        """Answer as the statistics do: a fresh day from its rollup, any other from the counts."""
+        return {
+            (day, kind): self.rolled_up[day, kind]
+            if self.rolled_events.get(day) == self.day_events[day]
+            else count
+            for (day, kind), count in self.counts.items()
+        }
+
+
+class TablesConnection:
+    """One process's way to the tables."""
+
+    def __init__(self, server: TablesServer, host: Host) -> None:
+        self._server = server
+        self._host = host
+        self._faults = server.faults
+
+    async def cursor(self) -> str:
+        """Tell where the projection is."""
+        await self._call("cursor")
+        return self._server.cursor
+
+    async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+        """Fold a batch and confirm it; or not, done or not."""
+        faults = self._faults
+
+        def fold_unheard() -> None:
+            with contextlib.suppress(CursorMovedError, UnfoldableError, RuntimeError):
+                self._server.fold(records, after=after, cursor=cursor)
+
+        await faults.travel()
+        if not self._host.is_alive and self._server.outages.is_up and faults.chance.random() < ON_ITS_WAY:
+            fold_unheard()
+        self._check("commit")
+        if faults.later("commit late", fold_unheard):
+            raise UnavailableError("It takes too long.")
+        folded = self._server.fold(records, after=after, cursor=cursor)
+        if faults.strikes("commit unanswered", faults.rates.answer_lost):
+            raise UnavailableError("The answer was lost.")
+        await faults.travel()
+        self._server.outages.check(self._host)
+        return folded
+
+    async def counted(self, records: Sequence[Record]) -> list[Counted]:
+        """Tell what became of entries."""
+        await self._call("lookup")
+        return self._server.counted(records)
+
+    async def roll_up_stale(self, *, before: date) -> None:
+        """Roll up the past days that need it; killed in the middle, some are left for the next time."""
+        await self._call("rollup")
+        for day in self._server.stale_days(before=before):
+            await self._call("rollup")
+            self._server.roll_up(day)
+
+    async def _call(self, what: str) -> None:
+        await self._faults.travel()
+        self._check(what)
+
+    def _check(self, what: str) -> None:
+        self._server.outages.check(self._host)
+        if self._faults.strikes(f"{what} refused", self._faults.rates.refused):
+            raise UnavailableError("Refused.")
+
+
+def key_of(event: Event) -> EventKey:
+    """Name an event."""
+    match event:
+        case Impression():
+            return EventKey("impression", event.correlation_id)
+        case Click():
+            return EventKey("click", event.correlation_id)
+
+
+def _offer(row: EventRow) -> tuple[str, int] | None:
+    return None if row.request_id is None or row.slot is None else (str(row.request_id), row.slot)

@@ -1,0 +1,269 @@
+"""The control plane: the admin API, and who may use it."""
+
+import functools
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI, Response
+
+import adloom.catalog.advertiser.api
+import adloom.catalog.assigned.api
+import adloom.catalog.assignment.api
+import adloom.catalog.banner.api
+import adloom.catalog.campaign.api
+import adloom.catalog.frequency.api
+import adloom.catalog.history.api
+import adloom.catalog.placement.api
+import adloom.catalog.publisher.api
+import adloom.catalog.reference.api
+import adloom.catalog.site.api
+import adloom.catalog.targeting_rule.api
+import adloom.catalog.transfer.api
+import adloom.explain.auction.api
+import adloom.explain.campaign.api
+import adloom.explain.placement.api
+import adloom.identity.account.api
+import adloom.identity.api
+import adloom.ops.attention.api
+import adloom.ops.jobs.api
+import adloom.ops.system.api
+import adloom.stats.api
+import adloom.stats.auctions.api
+import adloom.stats.budget.api
+import adloom.stats.overview.api
+import adloom.stats.privacy.api
+import adloom.stats.rejected.api
+import adloom.stats.spend.api
+import adloom.stats.spend_day.api
+import adloom.sync.hierarchy.account.api
+import adloom.sync.hierarchy.ad.api
+import adloom.sync.hierarchy.adset.api
+import adloom.sync.hierarchy.campaign.api
+import adloom.sync.hierarchy.sellpage.api
+import adloom.sync.manual.api
+import adloom.sync.reports.api
+from adloom import VERSION
+from adloom.app import control_front, control_health
+from adloom.app.listeners import inherited_socket
+from adloom.app.process import run_process
+from adloom.catalog.account.store import AccountRegister
+from adloom.catalog.changes import Catalog
+from adloom.catalog.schedule_sync import QUEUE as BANNERS_QUEUE
+from adloom.core.clock import Clock, SystemClock
+from adloom.core.ids import IdSource, SystemIds
+from adloom.identity.authenticate import HeaderAuthenticator
+from adloom.identity.console_sessions import ConsoleSessions
+from adloom.identity.sessions import Sessions
+from adloom.ops.projections import cursors, places
+from adloom.runtime.auth import Passwords
+from adloom.runtime.encryption import Sealer
+from adloom.runtime.http.api.exception_handlers import install_problem_handlers
+from adloom.runtime.http.api.middleware import RequestPipeline
+from adloom.runtime.http.api.openapi import described
+from adloom.runtime.http.rate_limit import RateLimiter
+from adloom.runtime.http.server import serve
+from adloom.runtime.jobs.queue import open_queue
+from adloom.runtime.postgres import open_pool
+from adloom.runtime.settings import ControlSettings, control_settings
+from adloom.runtime.telemetry.heartbeat.model import Reading, shown_settings
+from adloom.runtime.telemetry.heartbeat.publish import VitalsTeller, telling
+from adloom.runtime.telemetry.metrics import Metrics
+from adloom.runtime.valkey import open_valkey
+from adloom.serving.openapi import delivery_paths
+from adloom.stats.spend.feed import SpendFeed
+from adloom.sync.jobs import QUEUE as STATS_QUEUE
+from adloom.sync.queue import JobState, StatsQueue, open_stats_queue
+
+POOL_SIZE_MAX = 10
+DRAIN_SECONDS_MAX = 5
+
+ROUTERS = (
+    control_front.router,
+    control_health.router,
+    adloom.identity.api.auth_router,
+    adloom.identity.api.api_keys_router,
+    adloom.identity.account.api.router,
+    adloom.catalog.advertiser.api.router,
+    adloom.catalog.publisher.api.router,
+    adloom.catalog.site.api.router,
+    adloom.catalog.reference.api.router,
+    adloom.catalog.placement.api.router,
+    adloom.catalog.banner.api.router,
+    adloom.catalog.campaign.api.router,
+    adloom.catalog.assignment.api.router,
+    adloom.catalog.assigned.api.router,
+    adloom.catalog.history.api.router,
+    adloom.catalog.transfer.api.router,
+    adloom.catalog.targeting_rule.api.router,
+    adloom.catalog.frequency.api.router,
+    adloom.stats.api.router,
+    adloom.stats.rejected.api.router,
+    adloom.stats.privacy.api.router,
+    adloom.stats.spend.api.router,
+    adloom.stats.auctions.api.router,
+    adloom.stats.budget.api.router,
+    adloom.stats.spend_day.api.router,
+    adloom.ops.jobs.api.router,
+    adloom.stats.overview.api.router,
+    adloom.ops.attention.api.router,
+    adloom.ops.system.api.router,
+    adloom.explain.placement.api.router,
+    adloom.explain.auction.api.router,
+    adloom.explain.campaign.api.router,
+    adloom.sync.hierarchy.account.api.router,
+    adloom.sync.hierarchy.sellpage.api.router,
+    adloom.sync.hierarchy.campaign.api.router,
+    adloom.sync.hierarchy.adset.api.router,
+    adloom.sync.hierarchy.ad.api.router,
+    adloom.sync.reports.api.router,
+    adloom.sync.manual.api.router,
+)
+
+
+def main() -> None:
+    """Run until told to stop."""
+    run_process(control_settings, control)
+
+
+async def control(settings: ControlSettings, metrics: Metrics) -> None:
+    """Serve the control plane."""
+    app = build_control(settings, clock=SystemClock(), ids=SystemIds(), has_console=True)
+    metrics.counters(
+        "adloom_control_requests", "Requests by their status.", "status", lambda: app.state.answered
+    )
+    feed: SpendFeed = app.state.spend_feed
+    metrics.gauge("adloom_spend_listeners", "Who follows what is spent.", lambda: feed.listeners)
+    metrics.counter(
+        "adloom_spend_listeners_cut_off", "Those that did not keep up with it.", lambda: feed.cut_off
+    )
+    listener = inherited_socket(settings.host, settings.port)
+    async with open_valkey(settings.services.redis_url) as valkey:
+        vitals = VitalsTeller(
+            valkey,
+            SystemClock(),
+            telemetry=settings.telemetry,
+            settings=shown_settings(settings),
+            read=lambda: Reading(requests=sum(app.state.answered.values())),
+        )
+        async with telling(vitals):
+            await serve(
+                app,
+                listener,
+                drain_seconds_max=DRAIN_SECONDS_MAX,
+                has_lifespan=True,
+                has_web_sockets=True,
+                # Their answers would have no end.
+                before_drain=feed.close,
+            )
+
+
+def build_control(
+    settings: ControlSettings,
+    *,
+    clock: Clock,
+    ids: IdSource,
+    passwords: Passwords | None = None,
+    has_console: bool = False,
+) -> FastAPI:
+    """Put the control plane together; it connects when it is started."""
+    feed = SpendFeed()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
+        async with (
+            open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
+            open_valkey(settings.services.redis_url) as valkey,
+            feed.running(valkey),
+            open_stats_queue(settings.services.redis_url) as stats_queue,
+            open_queue(BANNERS_QUEUE, settings.services.redis_url) as banner_jobs,
+            open_queue(STATS_QUEUE, settings.services.redis_url) as stats_jobs,
+        ):
+            app.state.pool = pool
+            app.state.valkey = valkey
+            app.state.stats_queue = stats_queue
+            app.state.job_queues = {queue.name: queue for queue in (banner_jobs, stats_jobs)}
+            app.state.failed_jobs = functools.partial(_failed_jobs, stats_queue)
+            app.state.ledger_cursors = functools.partial(cursors, places(pool, valkey), pool)
+            app.state.catalog = Catalog(pool, valkey, clock=clock)
+            app.state.passwords = passwords or Passwords()
+            app.state.sessions = Sessions(
+                pool, jwt_secret=settings.jwt_secret, passwords=app.state.passwords, ids=ids
+            )
+            app.state.console_sessions = ConsoleSessions(pool, app.state.sessions)
+            app.state.authenticator = HeaderAuthenticator(
+                pool, jwt_secret=settings.jwt_secret, clock=clock, accounts=AccountRegister(pool, clock)
+            )
+            yield
+
+    app = _routed_app(lifespan)
+    app.state.spend_feed = feed
+    app.state.clock = clock
+    app.state.ids = ids
+    app.state.sealer = Sealer(settings.sealing_secrets) if settings.sealing_secrets else None
+    app.state.public_url = settings.public_url
+    app.state.delivery_url = settings.delivery_url
+    app.state.rate_limiter = RateLimiter(settings.rate_limit_permits_per_minute)
+    app.state.trusted_proxies = settings.trusted_proxies
+    app.state.auctions = settings.auctions
+    if has_console:
+        _add_console(app, settings, clock)
+    answered: dict[str, int] = {}
+    app.state.answered = answered
+    app.add_middleware(
+        RequestPipeline,
+        ids=ids,
+        answered=answered,
+        is_https=settings.public_url.startswith("https://"),
+    )
+    return app
+
+
+async def _failed_jobs(stats_queue: StatsQueue) -> int:
+    return len(await stats_queue.listed(JobState.FAILED))
+
+
+def _add_console(app: FastAPI, settings: ControlSettings, clock: Clock) -> None:
+    # Not above: it takes a second to import, and who only wants the API's description needs none of it.
+    from adloom.console.mount import mount_console  # noqa: PLC0415
+
+    mount_console(app, clock=clock, jwt_secret=settings.jwt_secret, public_url=settings.public_url)
+
+
+def openapi_document() -> dict[str, Any]:
+    """Describe both listeners in one document."""
+    document = described(_routed_app())
+    document["paths"].update(delivery_paths())
+    return document
+
+
+def _routed_app(lifespan: Any = None) -> FastAPI:  # noqa: ANN401 - as the framework declares it
+    app = FastAPI(
+        title="Adloom",
+        version=VERSION,
+        lifespan=lifespan,
+        # The framework's pages load scripts from elsewhere; the document itself is below.
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+    )
+    install_problem_handlers(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    app.add_api_route("/openapi.json", _answer_openapi, include_in_schema=False)
+    return app
+
+
+async def _answer_openapi() -> Response:
+    return Response(_encoded_openapi(), media_type="application/json")
+
+
+@functools.cache
+def _encoded_openapi() -> bytes:
+    return msgspec.json.encode(openapi_document())
+
+
+if __name__ == "__main__":
+    main()

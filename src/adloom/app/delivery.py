@@ -1,0 +1,367 @@
+"""One delivery process: the public path around one index."""
+
+import asyncio
+import math
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager
+from datetime import timedelta
+from http import HTTPStatus
+from typing import NamedTuple
+
+import msgspec
+
+from adloom.app.delivery_auctions import Auctions, Recording, make_auctions, make_stands, register_auctions
+from adloom.app.listeners import inherited_socket
+from adloom.app.metrics.ctr_model import register_model
+from adloom.app.metrics.heartbeat import ServeFigures, delivery_teller
+from adloom.app.process import run_process
+from adloom.core.clock import Clock, SystemClock
+from adloom.core.ids import SystemIds
+from adloom.events.auction_log.recording import AuctionAppender
+from adloom.events.auction_log.side_stream import AuctionsBeside
+from adloom.events.ingest.api import EventRoutes
+from adloom.events.ingest.ivt.detector import Watch
+from adloom.events.ingest.ivt.networks import Networks
+from adloom.events.ingest.token import TokenKeys
+from adloom.events.log.append import LedgerAppender
+from adloom.events.log.spool.drain import Spool
+from adloom.events.log.spool.setup import opened_spool
+from adloom.events.log.stream import ValkeyLedger
+from adloom.runtime.gc_tuning import AMONG_REQUESTS, set_aside, settle
+from adloom.runtime.geoip import opened_countries
+from adloom.runtime.http.fast.fast_routes import Answer, HotRoute, HotRoutes, answer_head
+from adloom.runtime.http.fast.protocol import make_protocol
+from adloom.runtime.http.plain import PlainApp
+from adloom.runtime.http.rate_limit import RateLimiter
+from adloom.runtime.http.server import serve
+from adloom.runtime.postgres import open_pool
+from adloom.runtime.settings import DeliverySettings, delivery_settings
+from adloom.runtime.telemetry.heartbeat.publish import telling
+from adloom.runtime.telemetry.metrics import Metrics
+from adloom.runtime.telemetry.tracing import sampled
+from adloom.runtime.valkey import ValkeyLine, open_valkey
+from adloom.sample.pages import sample_routes
+from adloom.sample.places import SLUGS
+from adloom.serving.auction.events import AdEventRoutes
+from adloom.serving.background.index_refresh import IndexKeeper
+from adloom.serving.background.model_loader import ModelKeeper
+from adloom.serving.direct.api import ServeRoutes
+from adloom.serving.direct.served_events import ServedTeller
+from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.health import DeliveryHealth
+from adloom.serving.leases.client import LeaseKeeper
+from adloom.serving.request.context import ContextReader
+from adloom.serving.request.rate_limit import limited
+from adloom.serving.tag.pages import ScriptlessRoutes
+from adloom.serving.tag.script import ScriptRoutes
+
+POOL_SIZE_MAX = 3  # The keeper of the index, and health checks: requests never use the database.
+FIRST_INDEX_SECONDS_MAX = 10.0
+DRAIN_SECONDS_MAX = 5
+TRACED_ONE_IN = 1_000
+
+ALIVE = Answer(
+    answer_head(HTTPStatus.OK, b"application/json", (b"cache-control", b"no-store")), b'{"status":"ok"}'
+)
+
+
+def main() -> None:
+    """Run until told to stop."""
+    run_process(delivery_settings, deliver)
+
+
+class Running(NamedTuple):
+    """What runs beside the requests of a process, and what they all need."""
+
+    clock: Clock
+    line: ValkeyLine
+    spool: Spool | None
+    appender: LedgerAppender
+    recording: Recording
+    leases: LeaseKeeper
+    models: ModelKeeper
+    keeper: IndexKeeper
+
+
+async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
+    """Serve the public routes; what has been accepted is in the ledger before the process ends."""
+    settle(AMONG_REQUESTS)
+    clock = SystemClock()
+    shelves = Shelves(keep_seconds=settings.serve_cache_seconds)
+    process = settings.telemetry.process
+    async with (
+        open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
+        open_valkey(settings.services.redis_url) as valkey,
+        aclosing(ValkeyLine(valkey)) as line,
+        opened_spool(settings, ValkeyLedger(valkey)) as spool,
+        LedgerAppender(ValkeyLedger(valkey), spool) as appender,
+        AuctionAppender(beside := AuctionsBeside(valkey), appender.tell_all, spool) as recording,
+        _leasing(LeaseKeeper(valkey, shelves, clock, process=process)) as leases,
+        _learning(ModelKeeper(valkey, clock)) as models,
+        _kept(
+            IndexKeeper(
+                pool,
+                valkey,
+                clock,
+                shelves=shelves,
+                stands=make_stands(settings, shelves, models),
+                swapped=leases.learn,
+            )
+        ) as keeper,
+    ):
+        health = DeliveryHealth(keeper, pool, valkey, clock, spool=spool)
+        running = Running(clock, line, spool, appender, Recording(beside, recording), leases, models, keeper)
+        public, auctions, figures = _public_routes(settings, metrics, running)
+        vitals = delivery_teller(
+            settings, valkey, clock, figures, keeper=keeper, appender=appender, spool=spool
+        )
+        routes = [*_behind_limit(public, settings, clock), *ScriptRoutes().routes()]
+        if settings.has_sample_pages:
+            routes += sample_routes(lambda: _has_sample(keeper))
+        routes.append(HotRoute(b"GET", b"/health/live", is_prefix=False, handler=_alive))
+        async with telling(vitals):
+            set_aside()  # The first index.
+            await serve(
+                PlainApp({"/health": health.ready, "/health/ready": health.ready}),
+                inherited_socket(settings.host, settings.port),
+                protocol=make_protocol(HotRoutes(routes)),
+                drain_seconds_max=DRAIN_SECONDS_MAX,
+            )
+        auctions.flush()
+
+
+def _public_routes(
+    settings: DeliverySettings, metrics: Metrics, running: Running
+) -> tuple[list[HotRoute], Auctions, ServeFigures]:
+    """Make what readers and their servers ask for, and show what becomes of it; tell who has to be flushed at the end."""
+    clock, keeper, appender, leases = running.clock, running.keeper, running.appender, running.leases
+    keys = _token_keys(settings)
+    contexts = ContextReader(opened_countries(settings.geoip_file), trusted=settings.trusted_proxies)
+    watch = _watch(settings, contexts)
+    offers = ServeRoutes(
+        lambda: keeper.current,
+        keys.signer,
+        clock,
+        SystemIds(),
+        public_url=settings.public_url,
+        contexts=contexts,
+        shelves=keeper.shelves,
+        cap_book=keeper.cap_book,
+        lease_book=leases.book,
+        teller=ServedTeller(appender.tell) if settings.has_served_events else None,
+    )
+    read = contexts.circumstances_of
+    events = EventRoutes(lambda: keeper.current, appender, keys, clock, suspicion=watch, circumstances=read)
+    auctions = make_auctions(
+        settings,
+        keeper,
+        running.line,
+        clock,
+        keys=keys,
+        contexts=contexts,
+        models=running.models,
+        lease_book=leases.book,
+        appender=appender,
+        recording=running.recording.appender,
+    )
+    ad_events = AdEventRoutes(lambda: keeper.current, keys, clock, events)
+    _register_index(metrics, keeper, clock)
+    _register_answers(metrics, keeper.shelves)
+    _register_reports(metrics, events, watch)
+    _register_requests(metrics, offers, events, appender)
+    _register_spool(metrics, running.spool)
+    _register_leases(metrics, leases)
+    register_auctions(metrics, auctions, running.recording)
+    register_model(metrics, running.models)
+    figures = ServeFigures(offers, auctions.routes)
+    figures.register(metrics)
+    routes = [
+        *_traced(figures.measured(offers.routes()), "banners.serve"),
+        *_traced(figures.measured(auctions.routes.routes()), "ads.serve"),
+        *events.routes(),
+        *ad_events.routes(),
+        *ScriptlessRoutes(offers, events).routes(),
+    ]
+    return routes, auctions, figures
+
+
+def _token_keys(settings: DeliverySettings) -> TokenKeys:
+    return TokenKeys(
+        settings.token_secret,
+        older=settings.older_token_secrets,
+        lifetime=timedelta(seconds=settings.token_seconds),
+    )
+
+
+@asynccontextmanager
+async def _kept(keeper: IndexKeeper) -> AsyncGenerator[IndexKeeper]:
+    """Keep an index up to date; wait for the first one, so that nobody is turned away for lack of it."""
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(keeper.run())
+        await keeper.wait_until_there(seconds_max=FIRST_INDEX_SECONDS_MAX)
+        yield keeper
+        task.cancel()
+
+
+@asynccontextmanager
+async def _leasing(leases: LeaseKeeper) -> AsyncGenerator[LeaseKeeper]:
+    """Keep leases of budgets; they are returned when nothing is offered any more."""
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(leases.run(stop))
+        try:
+            yield leases
+        finally:
+            stop.set()
+
+
+@asynccontextmanager
+async def _learning(models: ModelKeeper) -> AsyncGenerator[ModelKeeper]:
+    """Keep the learned model up to date; without one nobody is turned away."""
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(models.run(stop))
+        try:
+            yield models
+        finally:
+            stop.set()
+
+
+def _watch(settings: DeliverySettings, contexts: ContextReader) -> Watch:
+    return Watch(
+        contexts.is_crawler,
+        trusted=settings.trusted_proxies,
+        data_centers=Networks(settings.data_centers),
+        events_per_minute_max=settings.events_per_address_per_minute,
+    )
+
+
+def _has_sample(keeper: IndexKeeper) -> bool:
+    """Tell whether there is anything of the sample to be asked for."""
+    by_slug = keeper.current.by_slug
+    return any(slug.encode() in by_slug for slug in SLUGS)
+
+
+def _alive(request: object) -> Answer:
+    del request
+    return ALIVE
+
+
+def _traced(routes: list[HotRoute], name: str) -> list[HotRoute]:
+    return [
+        msgspec.structs.replace(route, handler=sampled(route.handler, name, one_in=TRACED_ONE_IN))
+        for route in routes
+    ]
+
+
+def _behind_limit(routes: list[HotRoute], settings: DeliverySettings, clock: Clock) -> list[HotRoute]:
+    if settings.rate_limit_permits_per_minute is None:
+        return routes
+    limiter = RateLimiter(settings.rate_limit_permits_per_minute)
+    return limited(routes, limiter, clock, trusted=settings.trusted_proxies)
+
+
+def _register_index(metrics: Metrics, keeper: IndexKeeper, clock: Clock) -> None:
+    def age_seconds() -> float:
+        age = keeper.age(clock.now())
+        return math.inf if age is None else age.total_seconds()
+
+    metrics.gauge("adloom_index_version", "Catalog version of the index.", lambda: keeper.version or 0)
+    metrics.gauge("adloom_index_age_seconds", "Since the index was known to be the newest.", age_seconds)
+
+
+def _register_answers(metrics: Metrics, shelves: Shelves) -> None:
+    metrics.counters(
+        "adloom_serve_answers",
+        "Answers by whether they were decided anew.",
+        "from",
+        lambda: {"cache": shelves.hits, "decision": shelves.misses},
+    )
+
+
+def _register_reports(metrics: Metrics, events: EventRoutes, watch: Watch) -> None:
+    metrics.counters(
+        "adloom_batch_events",
+        "Events of batches by what became of them.",
+        "outcome",
+        lambda: {"accepted": events.batched, "rejected": events.batch_rejected},
+    )
+    metrics.counters(
+        "adloom_events_marked",
+        "Events that were accepted with a doubt, by the doubt.",
+        "mark",
+        lambda: {mark.value: count for mark, count in watch.marked.items()},
+    )
+
+
+def _register_requests(
+    metrics: Metrics, offers: ServeRoutes, events: EventRoutes, appender: LedgerAppender
+) -> None:
+    metrics.counters(
+        "adloom_serve",
+        "Serve requests by outcome.",
+        "outcome",
+        lambda: {"filled": offers.served, "empty": offers.empty},
+    )
+    metrics.counter("adloom_ledger_batches", "Appends, each of many events.", lambda: appender.batches)
+    metrics.counters(
+        "adloom_ledger_events",
+        "Events by what the ledger did with them.",
+        "outcome",
+        lambda: {
+            "appended": appender.appended,
+            "spooled": appender.spooled,
+            "failed": appender.failed,
+            "refused": appender.refused,
+            "dropped": appender.dropped,
+        },
+    )
+    metrics.counter(
+        "adloom_clicks_lost", "Clicks led on without being in the ledger.", lambda: events.clicks_lost
+    )
+    metrics.gauge("adloom_ledger_pending", "Events that wait for the ledger.", lambda: appender.pending)
+
+
+def _register_spool(metrics: Metrics, spool: Spool | None) -> None:
+    if spool is None:
+        return
+    metrics.gauge("adloom_spool_bytes", "What waits on the disk for the ledger.", lambda: spool.waiting_bytes)
+    metrics.counters(
+        "adloom_spool_events",
+        "Events by what became of them in the spool; damaged are places that could not be read.",
+        "outcome",
+        lambda: {
+            "spooled": spool.spooled,
+            "drained": spool.drained,
+            "refused": spool.refused,
+            "damaged": spool.damaged,
+        },
+    )
+
+
+def _register_leases(metrics: Metrics, leases: LeaseKeeper) -> None:
+    book = leases.book
+    metrics.gauge("adloom_leases", "Campaigns with a budget that can be offered here.", lambda: book.leases)
+    metrics.counters(
+        "adloom_lease_reports",
+        "Reports about leases by what became of them; late are answers that nobody waited for.",
+        "outcome",
+        lambda: {
+            "asked": book.asked,
+            "repeated": book.repeated,
+            "granted": book.granted,
+            "voided": book.voided,
+            "late": book.late,
+        },
+    )
+    metrics.counters(
+        "adloom_lease_refusals",
+        "Leases that were refused, by what stands in the way.",
+        "reason",
+        lambda: {verdict.value: count for verdict, count in book.refused.items()},
+    )
+    metrics.counter("adloom_lease_sessions", "Sessions that were begun.", lambda: leases.sessions)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""The auctions of a delivery process, and what they show to Prometheus."""
+
+from random import SystemRandom  # noqa: TID251 - chance begins here
+from typing import NamedTuple
+
+from adloom.auction.bid import OwnBids
+from adloom.auction.score import HEURISTIC, Heuristic, Scoring
+from adloom.core.clock import Clock
+from adloom.core.ids import SystemIds
+from adloom.events.auction_log.recording import AuctionAppender
+from adloom.events.auction_log.side_stream import AuctionsBeside, paired
+from adloom.events.frequency.many import FrequencyOfMany
+from adloom.events.ingest.token import TokenKeys
+from adloom.events.log.append import LedgerAppender
+from adloom.runtime.settings import DeliverySettings
+from adloom.runtime.telemetry.metrics import Metrics
+from adloom.runtime.valkey import ValkeyLine
+from adloom.serving.auction.api import AuctionRoutes
+from adloom.serving.auction.auctioneer import Auctioneer
+from adloom.serving.auction.encode import AdEncoder
+from adloom.serving.auction.frequency_lookup import Capped, FrequencyLook
+from adloom.serving.auction.market import Stands
+from adloom.serving.auction.record.batch_publisher import GatheringTeller
+from adloom.serving.auction.recorder import AuctionRecorder
+from adloom.serving.auction.reserve import WinHolder
+from adloom.serving.background.index_refresh import IndexKeeper
+from adloom.serving.background.model_loader import ModelKeeper
+from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.leases.local_leases import LeaseBook
+from adloom.serving.request.context import ContextReader
+
+
+class Auctions(NamedTuple):
+    """What serves by auction, and what counts there."""
+
+    routes: AuctionRoutes
+    frequency: FrequencyLook
+    recorder: AuctionRecorder
+    tellers: tuple[GatheringTeller, ...]
+
+    def flush(self) -> None:
+        """Tell all that is kept for a moment."""
+        for teller in self.tellers:
+            teller.flush()
+
+
+class Recording(NamedTuple):
+    """Where recorded auctions go, and who takes them there."""
+
+    beside: AuctionsBeside
+    appender: AuctionAppender
+
+    @property
+    def left_out(self) -> int:
+        """How many auctions were not recorded after all."""
+        return self.beside.left_out + self.appender.left_out
+
+
+def make_stands(settings: DeliverySettings, shelves: Shelves, models: ModelKeeper) -> Stands:
+    """Put together what markets have to auction off."""
+    stands = Stands(shelves, policies=_policies(models), own_bids=OwnBids(settings.auctions.own_bids))
+    models.rank_by(stands.ranking)
+    return stands
+
+
+def make_auctions(  # noqa: PLR0913 - a composition root names them all
+    settings: DeliverySettings,
+    keeper: IndexKeeper,
+    line: ValkeyLine,
+    clock: Clock,
+    *,
+    keys: TokenKeys,
+    contexts: ContextReader,
+    models: ModelKeeper,
+    lease_book: LeaseBook,
+    appender: LedgerAppender,
+    recording: AuctionAppender,
+) -> Auctions:
+    """Put the auctions of a process together."""
+    wanted = settings.auctions
+    frequency = FrequencyLook(
+        FrequencyOfMany(line),
+        clock,
+        when_away=Capped(wanted.frequency_when_away),
+        without_user=Capped(wanted.frequency_without_user),
+    )
+    teller, pair_teller = GatheringTeller(appender.tell_all), GatheringTeller(recording.tell_all)
+    recorder = AuctionRecorder(
+        teller.tell,
+        lambda entry, auction: pair_teller.tell(paired(entry, auction)),
+        SystemRandom(),
+        sample_rate=wanted.sample_rate,
+        bytes_per_second=wanted.record_bytes_per_second,
+    )
+    holder = WinHolder(keeper.shelves, keeper.cap_book, lease_book)
+    routes = AuctionRoutes(
+        lambda: keeper.current,
+        clock,
+        SystemIds(),
+        stands=keeper.stands,
+        policies=_policies(models),
+        auctioneer=Auctioneer(keeper.stands, contexts, holder, keeper.shelves.reason_of),
+        encoder=AdEncoder(keys.signer, public_url=settings.public_url),
+        frequency=frequency,
+        recorder=recorder,
+    )
+    return Auctions(routes, frequency, recorder, (pair_teller, teller))
+
+
+def _policies(models: ModelKeeper) -> dict[str, Scoring]:
+    return {HEURISTIC: Heuristic(), models.name: models}
+
+
+def register_auctions(metrics: Metrics, auctions: Auctions, recording: Recording) -> None:
+    """Show what became of auctions, and how often it was not known what a reader has seen."""
+    routes, frequency, recorder, _ = auctions
+    metrics.counters(
+        "adloom_auctions",
+        "Auctions by outcome; all but won are answered 204, by what was in the way.",
+        "outcome",
+        lambda: {"won": routes.won, **routes.unfilled},
+    )
+    metrics.counter(
+        "adloom_auction_revenue_micros",
+        "Final prices of all that was won, as if each was seen once.",
+        lambda: routes.revenue_micros,
+    )
+    metrics.counters(
+        "adloom_auction_records",
+        "Auctions by whether the ledger was told of all their bids.",
+        "outcome",
+        lambda: {
+            "recorded": recording.beside.kept,
+            "sampled_out": recorder.sampled_out,
+            "left_out": recorder.left_out + recording.left_out,
+        },
+    )
+    metrics.counters(
+        "adloom_frequency_looks",
+        "Requests that depended on what the reader has seen, and round trips for that.",
+        "what",
+        lambda: {
+            "requests": frequency.asked,
+            "round_trips": frequency.looked_up,
+            "failures": frequency.failures,
+        },
+    )
+    metrics.counters(
+        "adloom_frequency_unknown",
+        "Requests whose reader's impressions were not known, by what became of capped ads.",
+        "capped_ads",
+        lambda: {
+            "offered": frequency.offered_unknown,
+            "withheld": frequency.withheld_unknown,
+        },
+    )

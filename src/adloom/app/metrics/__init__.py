@@ -1,0 +1,1 @@
+"""What each process shows to Prometheus and in its heartbeat."""

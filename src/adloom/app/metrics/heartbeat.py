@@ -1,0 +1,78 @@
+"""What each kind of process tells of itself."""
+
+from adloom.core.clock import Clock
+from adloom.events.log.append import LedgerAppender
+from adloom.events.log.spool.drain import Spool
+from adloom.runtime.http.fast.fast_routes import HotRoute
+from adloom.runtime.http.fast.timing import ServeTimes
+from adloom.runtime.settings import DeliverySettings
+from adloom.runtime.telemetry.heartbeat.model import Reading, shown_settings
+from adloom.runtime.telemetry.heartbeat.publish import VitalsTeller
+from adloom.runtime.telemetry.metrics import Metrics
+from adloom.runtime.valkey import Valkey
+from adloom.serving.auction.api import AuctionRoutes
+from adloom.serving.background.index_refresh import IndexKeeper
+from adloom.serving.direct.api import ServeRoutes
+
+MEDIAN = 0.5
+NEARLY_ALL = 0.99
+
+
+class ServeFigures:
+    """What a delivery process has served, as its parts count it."""
+
+    def __init__(self, offers: ServeRoutes, auctions: AuctionRoutes) -> None:
+        self._offers = offers
+        self._auctions = auctions
+        self._times = ServeTimes()
+
+    def measured(self, routes: list[HotRoute]) -> list[HotRoute]:
+        """Measure how long routes take."""
+        return [self._times.measured(route) for route in routes]
+
+    def register(self, metrics: Metrics) -> None:
+        """Show how long serving takes."""
+        metrics.gauges(
+            "adloom_serve_seconds",
+            "From a whole request to its answer, of one in 16 requests; the last 1,024 of them.",
+            "quantile",
+            lambda: {
+                "0.5": self._times.quantile(MEDIAN) or 0.0,
+                "0.99": self._times.quantile(NEARLY_ALL) or 0.0,
+            },
+        )
+
+    def reading(self, keeper: IndexKeeper, appender: LedgerAppender, spool: Spool | None) -> Reading:
+        """Read the figures of this moment."""
+        offers, auctions = self._offers, self._auctions
+        filled = offers.served + auctions.won
+        return Reading(
+            requests=filled + offers.empty + sum(auctions.unfilled.values()),
+            filled=filled,
+            index_version=keeper.version,
+            p50_seconds=self._times.quantile(MEDIAN),
+            p99_seconds=self._times.quantile(NEARLY_ALL),
+            pending=appender.pending,
+            spool_bytes=spool.waiting_bytes if spool is not None else None,
+        )
+
+
+def delivery_teller(  # noqa: PLR0913 - what it reads
+    settings: DeliverySettings,
+    valkey: Valkey,
+    clock: Clock,
+    figures: ServeFigures,
+    *,
+    keeper: IndexKeeper,
+    appender: LedgerAppender,
+    spool: Spool | None,
+) -> VitalsTeller:
+    """Make what tells how a delivery process is doing."""
+    return VitalsTeller(
+        valkey,
+        clock,
+        telemetry=settings.telemetry,
+        settings=shown_settings(settings),
+        read=lambda: figures.reading(keeper, appender, spool),
+        is_serving=True,
+    )

@@ -1,0 +1,139 @@
+"""What a worker shows of itself and of the ledger to Prometheus."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from adloom.catalog.schedule_sync import ScheduleSync
+from adloom.events.projections.projection import Projection
+from adloom.events.projections.retention import Upkeep
+from adloom.events.tables.partitions import DayUpkeep
+from adloom.runtime.jobs.queue import JobQueue
+from adloom.runtime.jobs.worker import JobWorker
+from adloom.runtime.telemetry.metrics import Metrics
+from adloom.stats.rollup import Rollup, StaleDays
+
+
+def register_projections(metrics: Metrics, projections: Sequence[Projection]) -> None:
+    """Show what each projection has done in this process, and whether it is done here."""
+    metrics.registry.register(_Events(projections))
+
+    def each(read: Callable[[Projection], int]) -> Callable[[], dict[str, int]]:
+        return lambda: {one.name: read(one) for one in projections}
+
+    metrics.counters(
+        "adloom_projection_batches", "Batches folded.", "projection", each(lambda one: one.tally.batches)
+    )
+    metrics.counters(
+        "adloom_projection_failures",
+        "Tries that had to wait.",
+        "projection",
+        each(lambda one: one.failures),
+    )
+    metrics.gauges(
+        "adloom_projection_is_owner",
+        "Whether this process is the one that folds.",
+        "projection",
+        each(lambda one: int(one.is_owner)),
+    )
+
+
+def register_ledger(metrics: Metrics, upkeep: Upkeep) -> None:
+    """Show how far the projections are, and how much the ledger holds."""
+    metrics.gauges(
+        "adloom_ledger_lag_entries",
+        "Entries not yet folded.",
+        "projection",
+        lambda: {name: lag.entries for name, lag in upkeep.lags.items()},
+    )
+    metrics.gauges(
+        "adloom_ledger_lag_seconds",
+        "Age of the oldest entry not yet folded.",
+        "projection",
+        lambda: {name: lag.seconds for name, lag in upkeep.lags.items()},
+    )
+    metrics.gauge("adloom_ledger_entries", "Entries in the ledger.", lambda: upkeep.size.entries)
+    metrics.gauge(
+        "adloom_ledger_memory_bytes", "Memory that they take, about.", lambda: upkeep.size.memory_bytes
+    )
+    metrics.gauge("adloom_ledger_dead_letters", "Entries laid aside.", lambda: upkeep.size.dead)
+    metrics.counter("adloom_ledger_trimmed", "Old entries forgotten.", lambda: upkeep.trimmed)
+
+
+def register_days(metrics: Metrics, days: DayUpkeep) -> None:
+    """Show what was done to the days of the event tables."""
+    metrics.counters(
+        "adloom_event_days",
+        "Days of the event tables that were made ahead of time, and that were dropped.",
+        "outcome",
+        lambda: {"made": days.made, "dropped": days.dropped},
+    )
+    metrics.counter(
+        "adloom_event_days_failures", "Looks at the days that have to be repeated.", lambda: days.failures
+    )
+
+
+def register_auction_days(metrics: Metrics, days: DayUpkeep) -> None:
+    """Show what was done to the days of the auctions."""
+    metrics.counters(
+        "adloom_auction_days",
+        "Days of recorded auctions that were made ahead of time, and that were dropped.",
+        "outcome",
+        lambda: {"made": days.made, "dropped": days.dropped},
+    )
+    metrics.counter(
+        "adloom_auction_days_failures", "Looks at those days that have to be repeated.", lambda: days.failures
+    )
+
+
+def register_jobs(metrics: Metrics, queue: JobQueue, jobs: JobWorker, sync: ScheduleSync) -> None:
+    """Show what became of the jobs."""
+    metrics.counters(
+        "adloom_jobs",
+        "Jobs by how an attempt ended: done, failed, buried without attempts left, back from a lost process.",
+        "outcome",
+        lambda: {"done": jobs.done, "failed": jobs.failed, "dead": jobs.dead, "lost": jobs.lost},
+    )
+    metrics.counter("adloom_job_errors", "Times the queue could not be read.", lambda: jobs.errors)
+    metrics.gauges(
+        "adloom_job_queue_depth",
+        "Jobs in the queue by where they are, as of the last one that was put.",
+        "state",
+        lambda: msgspec.structs.asdict(queue.counts),
+    )
+    metrics.counter("adloom_schedule_moves", "Statuses moved by the clock.", lambda: sync.moved)
+
+
+def register_rollup(metrics: Metrics, rollup: Rollup, stale: StaleDays) -> None:
+    """Show how days are rolled up."""
+    metrics.counter("adloom_rollup_days", "Days rolled up.", lambda: rollup.days)
+    metrics.gauge("adloom_rollup_seconds", "How long the last of them took.", lambda: rollup.seconds)
+    metrics.gauge(
+        "adloom_rollup_stale_days",
+        "Days whose night has come and whose rollup lacks events, as of the last look.",
+        lambda: stale.count,
+    )
+
+
+class _Events(Collector):
+    """Reads the tallies at each scrape, and never before."""
+
+    def __init__(self, projections: Sequence[Projection]) -> None:
+        self._projections = projections
+
+    def collect(self) -> Iterable[Metric]:
+        """Read the figures now."""
+        family = CounterMetricFamily(
+            "adloom_projection_events",
+            "Events by what a projection did with them.",
+            labels=["projection", "outcome"],
+        )
+        for one in self._projections:
+            tally = one.tally
+            family.add_metric([one.name, "counted"], tally.counted)
+            family.add_metric([one.name, "repeated"], tally.repeated)
+            family.add_metric([one.name, "dropped"], tally.dropped)
+            family.add_metric([one.name, "dead"], tally.dead)
+        return [family]

@@ -1,0 +1,41 @@
+"""What surrounds the work of every process: its settings, logs, metrics, traces and event loop."""
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Protocol, TypeVar
+
+import uvloop
+
+from adloom.runtime.open_files import raise_open_files
+from adloom.runtime.settings import Telemetry
+from adloom.runtime.telemetry.logs import configure_logs
+from adloom.runtime.telemetry.metrics import Metrics, serve_metrics
+from adloom.runtime.telemetry.tracing import configure_tracing
+
+
+class ProcessSettings(Protocol):
+    """What the settings of all processes have in common."""
+
+    @property
+    def telemetry(self) -> Telemetry:
+        """How the process is seen from outside."""
+        ...
+
+
+S = TypeVar("S", bound=ProcessSettings)
+
+
+def run_process(
+    read_settings: Callable[[Mapping[str, str]], S], work: Callable[[S, Metrics], Coroutine[Any, Any, None]]
+) -> None:
+    """Run a process until its work ends."""
+    settings = read_settings(os.environ)
+    raise_open_files()
+    configure_logs(settings.telemetry)
+    with (
+        serve_metrics(settings.telemetry) as metrics,
+        configure_tracing(settings.telemetry),
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        runner.run(work(settings, metrics))

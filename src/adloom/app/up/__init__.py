@@ -1,0 +1,1 @@
+"""`adloom up`: the whole product on one machine."""

@@ -1,0 +1,154 @@
+"""What one `adloom up` is going to run, decided before anything is started."""
+
+import contextlib
+import os
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from adloom import VERSION
+from adloom.app.listeners import listening, port_of
+from adloom.app.up.child_specs import control_child, delivery_children, sample_child, worker_child
+from adloom.core.clock import Clock
+from adloom.events.log.spool.setup import checked_spool, spool_folder
+from adloom.runtime.embedded.servers import Servers, first_port, servers_of
+from adloom.runtime.installation import DataDirectory, Installation, Secrets
+from adloom.runtime.ports import chosen_ports, is_taken
+from adloom.runtime.settings import Telemetry, control_settings, delivery_settings, worker_settings
+from adloom.runtime.supervisor.child import Child
+
+LOOPBACK = "127.0.0.1"
+
+
+class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command was given."""
+
+    data_directory: Path
+    host: str
+    delivery_port: int
+    control_port: int
+    worker_port: int
+    workers: int
+    is_empty: bool
+
+
+class Listeners(msgspec.Struct, frozen=True, kw_only=True):
+    """The sockets of the product: one for each process."""
+
+    delivery: list[socket.socket]
+    control: socket.socket
+    worker: socket.socket
+
+
+class House(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that runs, as values."""
+
+    servers: Servers
+    children: list[Child]
+    # The simulated readers of the sample, where there may be one.
+    sample: Child | None
+    installation: Installation
+    delivery_url: str
+    control_url: str
+    jwt_secret: str
+    telemetry: Telemetry
+
+
+def opened_listeners(options: UpOptions, closing: contextlib.ExitStack) -> Listeners:
+    """Listen on every port of the product, or raise for the first that is not free."""
+    host = options.host
+    delivery = listening(host, options.delivery_port, count=options.workers, flag="--delivery-port")
+    control = listening(host, options.control_port, count=1, flag="--control-port")
+    worker = listening(host, options.worker_port, count=1, flag="--worker-port")
+    return Listeners(
+        delivery=closing.enter_context(delivery),
+        control=closing.enter_context(control)[0],
+        worker=closing.enter_context(worker)[0],
+    )
+
+
+def planned_house(
+    options: UpOptions,
+    variables: Mapping[str, str],
+    listeners: Listeners,
+    secrets: Secrets,
+    clock: Clock,
+) -> House:
+    """Decide what to run and with which settings, and raise if the settings are not usable."""
+    directory = DataDirectory(options.data_directory)
+    names = [f"delivery-{number}" for number in range(1, options.workers + 1)] + ["control", "worker"]
+    last = directory.installation()
+    postgres_port, valkey_port, *metrics_ports = chosen_ports(
+        [last and last.postgres_port, last and last.valkey_port, *(None for _ in names)],
+        first=first_port(directory.path),
+        is_taken=lambda port: is_taken(LOOPBACK, port),
+    )
+    servers = servers_of(
+        variables, directory.path, secrets, postgres_port=postgres_port, valkey_port=valkey_port
+    )
+    environment = {
+        **_environment(variables, options.host, listeners, servers, secrets),
+        "ADLOOM_SAMPLE_PAGES": "off" if options.is_empty else "on",
+        "ADLOOM_SPOOL_DIR": str(spool_folder(variables, directory)),
+    }
+    delivery, control = delivery_settings(environment), control_settings(environment)
+    checked_spool(delivery)
+    worker_settings(environment)
+    return House(
+        servers=servers,
+        children=_children(listeners, options.host, environment, metrics_ports),
+        sample=None
+        if options.is_empty
+        else sample_child(directory.path, host=options.host, port=delivery.port, environment=environment),
+        installation=Installation(
+            version=VERSION,
+            pid=os.getpid(),
+            started_at=clock.now(),
+            host=options.host,
+            delivery_port=delivery.port,
+            control_port=control.port,
+            worker_port=port_of(listeners.worker),
+            postgres_port=None if servers.postgres is None else postgres_port,
+            valkey_port=None if servers.valkey is None else valkey_port,
+            metrics_ports=dict(zip(names, metrics_ports, strict=True)),
+        ),
+        delivery_url=delivery.public_url,
+        control_url=control.public_url,
+        jwt_secret=control.jwt_secret,
+        telemetry=msgspec.structs.replace(delivery.telemetry, process="up", metrics_port=None),
+    )
+
+
+def _environment(
+    variables: Mapping[str, str], host: str, listeners: Listeners, servers: Servers, secrets: Secrets
+) -> dict[str, str]:
+    return {
+        "JWT_SECRET": secrets.jwt_secret,
+        "ADLOOM_TOKEN_SECRET": secrets.token_secret,
+        "ADLOOM_SECRET": secrets.sealing_secret,
+        # What the user has set wins over what we would choose, but not over where things really are.
+        **variables,
+        "DATABASE_URL": servers.database_url,
+        "REDIS_URL": servers.redis_url,
+        "ADLOOM_DELIVERY_HOST": host,
+        "ADLOOM_DELIVERY_PORT": str(port_of(listeners.delivery[0])),
+        "ADLOOM_CONTROL_HOST": host,
+        "ADLOOM_CONTROL_PORT": str(port_of(listeners.control)),
+        "ADLOOM_WORKER_HOST": host,
+        "WORKER_PORT": str(port_of(listeners.worker)),
+    }
+
+
+def _children(
+    listeners: Listeners, host: str, environment: Mapping[str, str], metrics_ports: list[int]
+) -> list[Child]:
+    *delivery_metrics, control_metrics, worker_metrics = metrics_ports
+    return [
+        *delivery_children(
+            listeners.delivery, host=host, environment=environment, metrics_ports=delivery_metrics
+        ),
+        control_child(listeners.control, host=host, environment=environment, metrics_port=control_metrics),
+        worker_child(listeners.worker, host=host, environment=environment, metrics_port=worker_metrics),
+    ]

@@ -1,0 +1,123 @@
+"""`adloom up`: the whole product on one machine, until it is told to stop."""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Mapping
+
+import msgspec
+
+from adloom.app.progress import Progress
+from adloom.app.sample_data import is_there
+from adloom.app.up.plan import House, UpOptions, opened_listeners, planned_house
+from adloom.app.up.sample import keep_readers, load_at_start
+from adloom.core.clock import Clock, SystemClock
+from adloom.core.ids import SystemIds
+from adloom.identity.console_sessions import new_welcome
+from adloom.identity.first_admin import ensure_first_admin
+from adloom.runtime.installation import DataDirectory, Secrets, made_secrets
+from adloom.runtime.postgres import open_pool
+from adloom.runtime.schema import bring_up_to_date
+from adloom.runtime.supervisor.supervisor import Supervisor, supervised
+from adloom.runtime.telemetry.logs import configure_logs
+
+ADMIN_EMAIL = "admin@adloom.local"
+SAMPLE_PATH = "/sample"
+SHOP_PATH = "/sample/shop"
+CONSOLE_PATH = "/console"
+WELCOME_PATH = "/console/welcome"
+
+
+def run(options: UpOptions, variables: Mapping[str, str]) -> None:
+    """Run everything until a signal asks to stop."""
+    if sys.stderr.isatty():
+        # Who looks on is told what goes wrong; every request would bury what we say.
+        variables = {"ADLOOM_LOG_LEVEL": "warning", **variables}
+    progress = Progress()
+    clock = SystemClock()
+    directory = DataDirectory(options.data_directory)
+    directory.make()
+    with directory.locked(), contextlib.ExitStack() as closing:
+        listeners = opened_listeners(options, closing)
+        secrets = _kept_secrets(directory)
+        house = planned_house(options, variables, listeners, secrets, clock)
+        configure_logs(house.telemetry)
+        directory.keep_installation(house.installation)
+
+        async def work(supervisor: Supervisor) -> None:
+            # Closed first when the work ends: connections that come while we stop are refused, not kept waiting.
+            with closing:
+                welcome = await _start(house, supervisor, secrets, progress, clock)
+                if not options.is_empty:
+                    await load_at_start(house, directory, progress, ids=SystemIds(), now=clock.now())
+                _tell(house, options, secrets, welcome, progress)
+                await keep_readers(house, directory, supervisor)
+
+        asyncio.run(supervised(work))
+    progress.say("adloom stopped")
+
+
+async def _start(
+    house: House, supervisor: Supervisor, secrets: Secrets, progress: Progress, clock: Clock
+) -> str | None:
+    """Start all, each part when what it needs is there; tells the link of a first log-in, where there was none yet."""
+    servers = house.servers
+    if servers.postgres is not None:
+        with progress.step("PostgreSQL"):
+            await supervisor.start([servers.postgres])
+    if servers.valkey is not None:
+        with progress.step("Valkey"):
+            await supervisor.start([servers.valkey])
+    with progress.step("Database schema"):
+        await bring_up_to_date(servers.database_url)
+        async with open_pool(servers.database_url, size_max=1) as pool:
+            is_new = await ensure_first_admin(
+                pool, ADMIN_EMAIL, secrets.admin_password, clock.now(), SystemIds()
+            )
+            token = await new_welcome(pool, ADMIN_EMAIL, now=clock.now()) if is_new else None
+    with progress.step("Delivery, control, worker"):
+        await supervisor.start(house.children)
+    return None if token is None else f"{house.control_url}{WELCOME_PATH}?token={token}"
+
+
+def _kept_secrets(directory: DataDirectory) -> Secrets:
+    secrets = directory.secrets()
+    if secrets is None:
+        secrets = made_secrets()
+        directory.keep_secrets(secrets)
+    elif not secrets.sealing_secret:
+        secrets = msgspec.structs.replace(secrets, sealing_secret=made_secrets().sealing_secret)
+        directory.keep_secrets(secrets)
+    return secrets
+
+
+def _tell(
+    house: House, options: UpOptions, secrets: Secrets, welcome: str | None, progress: Progress
+) -> None:
+    """Say where everything is; who sees it for the first time is told where to begin."""
+    directory = DataDirectory(options.data_directory)
+    width = max(len(house.delivery_url), len(house.control_url)) + len(SHOP_PATH)
+    progress.say()
+    progress.fact("console", f"{house.control_url}{CONSOLE_PATH}".ljust(width), "where people work")
+    if not options.is_empty and is_there(directory):
+        progress.fact(
+            "sample", f"{house.delivery_url}{SAMPLE_PATH}".ljust(width), "a magazine with ads in it"
+        )
+        progress.fact("shop", f"{house.delivery_url}{SHOP_PATH}".ljust(width), "who advertises there")
+    progress.fact("delivery", house.delivery_url.ljust(width), "where pages ask for ads")
+    progress.fact("control", house.control_url.ljust(width), "the admin API")
+    progress.fact("guide", "docs/guide/README.md".ljust(width), "what else it can do")
+    progress.fact("data", str(directory.path))
+    progress.say()
+    progress.say(f"  email: {ADMIN_EMAIL}")
+    if welcome is not None:
+        progress.say(f"  password: {secrets.admin_password}")
+        progress.say()
+        progress.say("  Open this link to be logged in without it; it works once, within 24 hours:")
+        progress.say(f"  {welcome}")
+    else:
+        progress.say(f"  password: as on the first start; it is kept in {directory.secrets_path}")
+    progress.say()
+    progress.say("  Ctrl-C stops everything; the next start finds its data again.")
+    progress.say()
+    progress.ready(f"adloom ready: delivery {house.delivery_url}, control {house.control_url}")

@@ -1,0 +1,175 @@
+"""The worker: keeps the projections up with the ledger, runs the jobs, and says that it does."""
+
+import asyncio
+import socket
+from datetime import timedelta
+from http import HTTPStatus
+from typing import NamedTuple
+
+import msgspec
+
+from adloom.app.listeners import inherited_socket
+from adloom.app.metrics.budgets import register_brains
+from adloom.app.metrics.worker import (
+    register_auction_days,
+    register_days,
+    register_ledger,
+    register_projections,
+)
+from adloom.app.process import run_process
+from adloom.app.worker_ctr import make_trainer, register_learning
+from adloom.app.worker_jobs import Run, Surroundings, job_runs
+from adloom.app.worker_sync import open_sync
+from adloom.budgets.worker import Worker, make_brains
+from adloom.catalog import schedule_sync
+from adloom.core.clock import Clock, SystemClock
+from adloom.core.ids import SystemIds
+from adloom.events.auction_log.partition_store import AuctionDays
+from adloom.events.log.stream import ValkeyLedger
+from adloom.events.projections.retention import Upkeep
+from adloom.events.tables.partition_store import EventDays
+from adloom.events.tables.partitions import DayUpkeep, Retention
+from adloom.ops.projections import cursors, places, projections
+from adloom.runtime.gc_tuning import AMONG_BATCHES, settle
+from adloom.runtime.http.plain import PlainAnswer, PlainApp
+from adloom.runtime.http.server import serve
+from adloom.runtime.jobs.queue import open_queue
+from adloom.runtime.postgres import Pool, open_pool
+from adloom.runtime.settings import Telemetry, WorkerSettings, worker_settings
+from adloom.runtime.telemetry.heartbeat.model import shown_settings
+from adloom.runtime.telemetry.heartbeat.publish import VitalsTeller
+from adloom.runtime.telemetry.metrics import Metrics
+from adloom.runtime.valkey import Valkey, open_valkey
+from adloom.sync.jobs import QUEUE
+
+# One a projection, three for brains, one more.
+LEDGER_POOL_SIZE_MAX = 10
+# One each for learning and for looking after tables and ledger, five for syncs, the rest for jobs.
+POOL_SIZE_MAX = 12
+DRAIN_SECONDS_MAX = 1
+# For the batch under way; one that takes longer is cut off, and comes again at the next start.
+STOP_SECONDS_MAX = 2.0
+
+
+class Pools(NamedTuple):
+    """Connections for anything, and those that are not reset, for who follows the ledger and for brains."""
+
+    any: Pool
+    ledger: Pool
+
+
+class Health(msgspec.Struct, frozen=True):
+    """What monitors of workers read."""
+
+    status: str
+    queue: str
+    uptime: float
+
+
+def main() -> None:
+    """Run until told to stop."""
+    run_process(worker_settings, work)
+
+
+async def work(settings: WorkerSettings, metrics: Metrics) -> None:
+    """Follow the ledger and run jobs until a signal asks to stop."""
+    # Batches are thousands of objects without cycles: the collector took a quarter of our time to find that out.
+    settle(AMONG_BATCHES)
+    async with (
+        open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
+        open_pool(
+            settings.services.database_url, size_max=LEDGER_POOL_SIZE_MAX, is_reset=False
+        ) as ledger_pool,
+        open_valkey(settings.services.redis_url) as valkey,
+        open_queue(schedule_sync.QUEUE, settings.services.redis_url) as queue,
+        open_sync(settings, metrics, pool, clock := SystemClock()) as stats,
+    ):
+        stop = asyncio.Event()
+        runs = [
+            *_ledger_runs(settings, metrics, Pools(pool, ledger_pool), valkey, clock),
+            *job_runs(settings, metrics, Surroundings(pool, valkey, queue, clock, stats)),
+            VitalsTeller(valkey, clock, telemetry=settings.telemetry, settings=shown_settings(settings)).run,
+        ]
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(run(stop)) for run in runs]
+            await _answer_health(settings)
+            stop.set()
+            _, late = await asyncio.wait(tasks, timeout=STOP_SECONDS_MAX)
+            for task in late:
+                task.cancel()
+
+
+def _ledger_runs(
+    settings: WorkerSettings, metrics: Metrics, pools: Pools, valkey: Valkey, clock: Clock
+) -> list[Run]:
+    """Make what follows the ledger and looks after it, and the brains that charge for it."""
+    worker = Worker(_consumer(settings.telemetry), SystemIds().new().hex)
+    pool = pools.any
+    brains = make_brains(pools.ledger, valkey, clock, worker=worker, hold_seconds=settings.hold_seconds)
+    listed = places(
+        pools.ledger,
+        valkey,
+        topic_entries_max=settings.topic_entries_max,
+        auction_days=settings.auction_retention_days,
+        learning_wait_seconds=settings.learning_wait_seconds,
+        brains=brains,
+    )
+    folding = projections(listed, valkey, consumer=worker.consumer, incarnation=worker.incarnation)
+    ledger = ValkeyLedger(valkey)
+    upkeep = Upkeep(
+        ledger,
+        lambda: cursors(listed, pool),
+        clock=clock,
+        retention=timedelta(days=settings.ledger_retention_days),
+    )
+    retention = Retention(
+        event_days=settings.event_retention_days, ledger_days=settings.ledger_retention_days
+    )
+    days = DayUpkeep(EventDays(pool), ledger, clock=clock, retention=retention)
+    auction_days = DayUpkeep(
+        AuctionDays(pool),
+        ledger,
+        clock=clock,
+        retention=msgspec.structs.replace(retention, event_days=settings.auction_retention_days),
+    )
+    register_projections(metrics, folding)
+    register_ledger(metrics, upkeep)
+    register_days(metrics, days)
+    register_auction_days(metrics, auction_days)
+    register_brains(metrics, brains)
+    trainer = make_trainer(pool, valkey, clock, folding=folding, wait_seconds=settings.learning_wait_seconds)
+    register_learning(metrics, trainer)
+    return [
+        *(one.run for one in folding),
+        upkeep.run,
+        days.run,
+        auction_days.run,
+        brains.turn.run,
+        trainer.run,
+    ]
+
+
+def _consumer(telemetry: Telemetry) -> str:
+    """Name this worker, so that its next life knows what was its own."""
+    return f"{telemetry.process}@{socket.gethostname()}"
+
+
+async def _answer_health(settings: WorkerSettings) -> None:
+    """Answer who asks how we are, until a signal asks to stop."""
+    clock = asyncio.get_running_loop().time
+    started_at = clock()
+
+    async def health() -> PlainAnswer:
+        uptime = round(clock() - started_at, 3)
+        return PlainAnswer(HTTPStatus.OK, msgspec.json.encode(Health("ok", QUEUE, uptime)))
+
+    async def alive() -> PlainAnswer:
+        return PlainAnswer(HTTPStatus.OK, b'{"status":"ok"}')
+
+    app = PlainApp({"/health": health, "/health/live": alive})
+    listener = inherited_socket(settings.host, settings.port)
+    await serve(app, listener, drain_seconds_max=DRAIN_SECONDS_MAX)
+
+
+if __name__ == "__main__":
+    main()

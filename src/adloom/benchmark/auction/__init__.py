@@ -1,1 +1,0 @@
-"""What an auction costs, and whether it is right: `python -m adloom.benchmark.auction`."""

@@ -1,0 +1,1 @@
+"""An advertiser's daily budget: its state and its pure step."""

@@ -1,0 +1,133 @@
+"""How an advertiser divides its day among its campaigns.
+
+Its campaigns commit nothing that it has not allotted to them, so that together they never pass its
+budget. What one does not use another may need: then it is asked back.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from adloom.budgets.addresses import campaign_address
+from adloom.budgets.advertiser.state import NOTHING, AdvertiserState, Slice
+from adloom.budgets.messages import Allotment, GiveBack
+from adloom.core.ids import CampaignId
+from adloom.core.money import Micros
+from adloom.runtime.actors.entity import Effect, Tell
+
+ASK_BACK_AFTER: Final = timedelta(milliseconds=500)  # Since the last time: giving back takes a while.
+
+_changed = msgspec.structs.replace
+
+
+def with_slice(state: AdvertiserState, campaign_id: CampaignId, one: Slice) -> AdvertiserState:
+    """Put a campaign's slice in the place of what it was."""
+    known = state.slices.get(campaign_id)
+    day = state.day
+    spent, allotted = (0, 0) if known is None else (known.spent_on(day), known.allotted_on(day))
+    return _changed(
+        state,
+        slices={**state.slices, campaign_id: one},
+        spent=Micros(state.spent - spent + one.spent_on(day)),
+        allotted=Micros(state.allotted - allotted + one.allotted_on(day)),
+        cost_max=max(state.cost_max, one.cost),
+    )
+
+
+def served(
+    state: AdvertiserState, campaign_id: CampaignId, effects: list[Effect], *, is_needed: bool
+) -> AdvertiserState:
+    """Answer a campaign's report: with what it wants, after those who have waited for longer."""
+    state = _changed(state, waiting=tuple(one for one in state.waiting if one != campaign_id))
+    state = served_waiting(state, effects)
+    if is_needed or not state.waiting:
+        state = _allotted(state, campaign_id)
+    one = state.slices[campaign_id]
+    if is_needed and one.day == state.day and not _has_an_offer(one):
+        state = _changed(state, waiting=(*state.waiting, campaign_id))
+    effects.append(_told(state, campaign_id))
+    return state
+
+
+def served_waiting(state: AdvertiserState, effects: list[Effect]) -> AdvertiserState:
+    """Let campaigns that were turned away have what is there by now."""
+    for campaign_id in state.waiting:
+        if left(state) == NOTHING:
+            break
+        state = _allotted(state, campaign_id)
+        if _has_an_offer(state.slices[campaign_id]):
+            state = _changed(state, waiting=tuple(one for one in state.waiting if one != campaign_id))
+            effects.append(_told(state, campaign_id))
+    return state
+
+
+def asked_back(
+    state: AdvertiserState, now: datetime, effects: list[Effect], *, for_campaign: CampaignId
+) -> AdvertiserState:
+    """Ask the others for what they do not use, not more often than they can answer."""
+    if state.asked_back_at is not None and now < state.asked_back_at + ASK_BACK_AFTER:
+        return state
+    effects += [_give_back(state, one) for one in _unspent(state) if one != for_campaign]
+    return _changed(state, asked_back_at=now)
+
+
+def all_asked_back(state: AdvertiserState, effects: list[Effect]) -> None:
+    """Ask everyone for all that is not spent: there is less than was allotted."""
+    effects += [_give_back(state, one, is_all=True) for one in _unspent(state)]
+
+
+def _unspent(state: AdvertiserState) -> list[CampaignId]:
+    day = state.day
+    return [key for key, one in state.slices.items() if one.allotted_on(day) > one.spent_on(day)]
+
+
+def _give_back(state: AdvertiserState, campaign_id: CampaignId, *, is_all: bool = False) -> Tell:
+    assert state.config is not None
+    return Tell(campaign_address(campaign_id, state.config.advertiser_id), GiveBack(is_all=is_all))
+
+
+def left(state: AdvertiserState) -> Micros | None:
+    """Tell what is not allotted yet; None is without bound."""
+    assert state.config is not None
+    if not state.config.is_active:
+        return NOTHING
+    if state.config.daily_budget is None:
+        return None
+    return Micros(max(0, state.config.daily_budget - state.allotted))
+
+
+def _allotted(state: AdvertiserState, campaign_id: CampaignId) -> AdvertiserState:
+    one = state.slices[campaign_id]
+    if one.day != state.day or one.target <= one.allotted:
+        return state
+    allotted = _sized(one, left(state))
+    return (
+        state
+        if allotted <= one.allotted
+        else with_slice(state, campaign_id, _changed(one, allotted=allotted))
+    )
+
+
+def _sized(one: Slice, unallotted: Micros | None) -> Micros:
+    """Allot a campaign at most half of what is left, but an offer's worth while there is one, and no dust."""
+    if unallotted is None:
+        return one.target
+    cost = max(1, one.cost)
+    most = max(unallotted // 2, one.committed + cost - one.allotted)
+    more = min(one.target - one.allotted, unallotted, most)
+    offers = (one.allotted + more - one.committed) // cost
+    return Micros(one.committed + offers * cost)
+
+
+def _has_an_offer(one: Slice) -> bool:
+    return one.allotted >= one.committed + max(1, one.cost)
+
+
+def _told(state: AdvertiserState, campaign_id: CampaignId) -> Tell:
+    assert state.config is not None
+    one = state.slices[campaign_id]
+    allotment = Allotment(
+        sequence=one.sequence, day=max(one.day, state.day), allotted=Micros(one.allotted_on(state.day))
+    )
+    return Tell(campaign_address(campaign_id, state.config.advertiser_id), allotment)

@@ -1,0 +1,89 @@
+"""The state of an advertiser's daily budget."""
+
+from datetime import date, datetime
+from typing import Final
+
+import msgspec
+
+from adloom.budgets.messages import ConfigureAdvertiser
+from adloom.core.ids import AdvertiserId, CampaignId
+from adloom.core.money import Micros
+
+NOTHING: Final = Micros(0)
+
+
+class Slice(msgspec.Struct, frozen=True, kw_only=True):
+    """What one campaign has of the advertiser's day."""
+
+    incarnation: int
+    sequence: int
+    day: date
+    spent_by_day: dict[date, int]
+    committed: Micros
+    allotted: Micros
+    target: Micros
+    cost: Micros
+
+    def spent_on(self, day: date) -> int:
+        """Tell what it has spent on a day."""
+        return self.spent_by_day.get(day, 0)
+
+    def allotted_on(self, day: date) -> int:
+        """Tell what it may commit on a day."""
+        return self.allotted if day == self.day else 0
+
+
+class AdvertiserStanding(msgspec.Struct, frozen=True, kw_only=True, tag="standing.v1"):
+    """How an advertiser stands."""
+
+    advertiser_id: AdvertiserId
+    day: date
+    daily_budget: Micros | None
+    spent: Micros
+    committed: Micros
+    allotted: Micros
+
+
+class AdvertiserState(msgspec.Struct, frozen=True, kw_only=True):
+    """What an advertiser's campaigns have spent and been allotted today."""
+
+    config: ConfigureAdvertiser | None = None
+    day: date = date.min
+    slices: dict[CampaignId, Slice] = {}
+    # Of today, over all slices: kept, because an advertiser may have thousands of campaigns.
+    spent: Micros = NOTHING
+    allotted: Micros = NOTHING
+    cost_max: Micros = NOTHING  # Of an offer of any campaign, as heard today.
+    waiting: tuple[CampaignId, ...] = ()  # Turned away with readers waiting; the first is the next.
+    asked_back_at: datetime | None = None
+    is_exhausted: bool = False
+
+    @property
+    def committed(self) -> Micros:
+        """What was spent today, or may still be."""
+        return Micros(sum(one.committed for one in self.slices.values() if one.day == self.day))
+
+    def spent_on(self, day: date) -> Micros:
+        """Tell what was spent on a day that is not long ago."""
+        if day == self.day:
+            return self.spent
+        return Micros(sum(one.spent_on(day) for one in self.slices.values()))
+
+
+def new_advertiser(key: str, now: datetime) -> AdvertiserState:
+    """Begin an advertiser of which nothing is known."""
+    del key, now
+    return AdvertiserState()
+
+
+def standing(state: AdvertiserState) -> AdvertiserStanding:
+    """Tell how the advertiser stands."""
+    assert state.config is not None
+    return AdvertiserStanding(
+        advertiser_id=state.config.advertiser_id,
+        day=state.day,
+        daily_budget=state.config.daily_budget,
+        spent=state.spent,
+        committed=state.committed,
+        allotted=state.allotted,
+    )

@@ -1,0 +1,182 @@
+"""What an advertiser does with a message: a pure step."""
+
+from datetime import date, datetime, timedelta
+from typing import Final, assert_never
+
+import msgspec
+
+from adloom.budgets.addresses import ADVERTISER, SPEND_TOPIC
+from adloom.budgets.advertiser.allot import (
+    all_asked_back,
+    asked_back,
+    left,
+    served,
+    served_waiting,
+    with_slice,
+)
+from adloom.budgets.advertiser.state import NOTHING, AdvertiserState, Slice, standing
+from adloom.budgets.messages import (
+    AdvertiserExhausted,
+    AdvertiserMessage,
+    AdvertiserRestored,
+    AskBudget,
+    ConfigureAdvertiser,
+    DayTotal,
+    Look,
+    Report,
+)
+from adloom.core.money import Micros
+from adloom.core.random import Chance
+from adloom.runtime.actors.entity import Effect, Persist, Publish, Record, Reply, Stepped, Wake
+from adloom.schedule.budget_day import budget_day, day_named
+
+DAYS_KEPT: Final = timedelta(days=3)  # Longer than anything of a day may still be charged.
+
+_changed = msgspec.structs.replace
+
+
+def step(
+    state: AdvertiserState, message: AdvertiserMessage, now: datetime, chance: Chance
+) -> Stepped[AdvertiserState]:
+    """Take a message."""
+    del chance
+    effects: list[Effect] = []
+    before = state.config
+    if isinstance(message, ConfigureAdvertiser) and (before is None or message.version >= before.version):
+        state = _changed(state, config=message)
+    config = state.config
+    if config is None:
+        return Stepped(state)
+    state = _looked(state, now, effects)
+    match message:
+        case ConfigureAdvertiser():
+            state = _reconfigured(state, before, effects)
+        case Report():
+            state = _reported(state, message, now, effects)
+        case Look():
+            pass
+        case AskBudget():
+            effects.append(Reply(standing(state)))
+        case _:
+            assert_never(message)
+    state = _judged(state, now, effects)
+    ends_at = day_named(state.day, config.timezone).ends_at
+    effects.append(Wake(ends_at if state.is_exhausted else None))
+    return Stepped(state, tuple(effects))
+
+
+def as_of(state: AdvertiserState, now: datetime) -> AdvertiserState:
+    """Bring a state that was read up to the clock, for whoever only wants to know."""
+    return state if state.config is None else _looked(state, now, [])
+
+
+def _looked(state: AdvertiserState, now: datetime, effects: list[Effect]) -> AdvertiserState:
+    assert state.config is not None
+    if state.day > date.min and now < day_named(state.day, state.config.timezone).ends_at:
+        return state
+    return _rolled(state, budget_day(now, state.config.timezone).day, effects)
+
+
+def _rolled(state: AdvertiserState, day: date, effects: list[Effect]) -> AdvertiserState:
+    """Begin a new day; days never go back. Campaigns report theirs by themselves."""
+    if day <= state.day:
+        return state
+    oldest = day - DAYS_KEPT if day - date.min > DAYS_KEPT else date.min
+    slices = {campaign_id: one for campaign_id, one in state.slices.items() if one.day >= oldest}
+    effects.append(Persist())
+    return _changed(
+        state,
+        day=day,
+        slices=slices,
+        spent=Micros(sum(one.spent_on(day) for one in slices.values())),
+        allotted=Micros(sum(one.allotted_on(day) for one in slices.values())),
+        cost_max=NOTHING,
+        waiting=(),
+    )
+
+
+def _reconfigured(
+    state: AdvertiserState, before: ConfigureAdvertiser | None, effects: list[Effect]
+) -> AdvertiserState:
+    """Serve who waits, or take back what may no longer be spent; nothing, where nothing has changed."""
+    config = state.config
+    assert config is not None
+    if before is not None and _changed(before, version=config.version) == config:
+        return state
+    effects.append(Persist())
+    is_over = config.daily_budget is not None and state.allotted > config.daily_budget
+    if is_over or not config.is_active:
+        all_asked_back(state, effects)
+        return state
+    return served_waiting(state, effects)
+
+
+def _reported(
+    state: AdvertiserState, report: Report, now: datetime, effects: list[Effect]
+) -> AdvertiserState:
+    """Take a campaign's report, and allot what there is for it; the same again gets the same answer again."""
+    assert state.config is not None
+    advertiser_id = state.config.advertiser_id
+    known = state.slices.get(report.campaign_id)
+    number = (report.incarnation, report.sequence)
+    if known is not None and number < (known.incarnation, known.sequence):
+        return state
+    effects.append(Persist())
+    if known is None or number > (known.incarnation, known.sequence):
+        state = _rolled(state, report.day, effects)
+        one = _slice(report, known, oldest=state.day - DAYS_KEPT)
+        state = with_slice(state, report.campaign_id, one)
+        effects += [
+            Record(DayTotal(kind=ADVERTISER, id=advertiser_id, day=day, spent=state.spent_on(day)))
+            for day, amount in sorted(report.spent_by_day.items())
+            if known is None or amount != known.spent_on(day)
+        ]
+    state = served(state, report.campaign_id, effects, is_needed=report.is_needed)
+    if report.campaign_id in state.waiting and left(state) is not None:
+        state = asked_back(state, now, effects, for_campaign=report.campaign_id)
+    return state
+
+
+def _slice(report: Report, known: Slice | None, *, oldest: date) -> Slice:
+    before = {} if known is None else known.spent_by_day
+    spent = {day: amount for day, amount in {**before, **report.spent_by_day}.items() if day >= oldest}
+    had = 0 if known is None else known.allotted_on(report.day)
+    return Slice(
+        incarnation=report.incarnation,
+        sequence=report.sequence,
+        day=report.day,
+        spent_by_day=spent,
+        committed=report.committed,
+        # What it still wants of what it had, it keeps; more is for `served` to find.
+        allotted=Micros(max(report.committed, min(report.target, had))),
+        target=report.target,
+        cost=report.cost,
+    )
+
+
+def _judged(state: AdvertiserState, now: datetime, effects: list[Effect]) -> AdvertiserState:
+    """Say it when the budget has run out, or is there again: on the transition only."""
+    assert state.config is not None
+    is_exhausted = _is_exhausted(state)
+    if is_exhausted == state.is_exhausted:
+        return state
+    advertiser_id = state.config.advertiser_id
+    news = (
+        AdvertiserExhausted(advertiser_id=advertiser_id, at=now)
+        if is_exhausted
+        else AdvertiserRestored(advertiser_id=advertiser_id, at=now)
+    )
+    effects += [Persist(), Publish(SPEND_TOPIC, news)]
+    return _changed(state, is_exhausted=is_exhausted)
+
+
+def _is_exhausted(state: AdvertiserState) -> bool:
+    """Tell whether what is left pays for no offer of any campaign."""
+    assert state.config is not None
+    if state.config.daily_budget is None:
+        return False
+    unspent = state.config.daily_budget - state.spent
+    if unspent >= max(1, state.cost_max):
+        return False  # As nearly always: an advertiser may have thousands of campaigns.
+    costs = (one.cost for one in state.slices.values() if one.day == state.day and one.cost > 0)
+    return unspent < max(1, min(costs, default=1))

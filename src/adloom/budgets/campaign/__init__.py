@@ -1,0 +1,1 @@
+"""A campaign's budget: its state and its pure step."""

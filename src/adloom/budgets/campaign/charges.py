@@ -1,0 +1,195 @@
+"""A campaign's charges: holds that were confirmed, and how they become durable."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+
+from adloom.budgets.addresses import CAMPAIGN
+from adloom.budgets.campaign.headroom import line, room
+from adloom.budgets.campaign.lease import Lease
+from adloom.budgets.campaign.reports import reported
+from adloom.budgets.campaign.state import CampaignState
+from adloom.budgets.campaign.updates import said
+from adloom.budgets.messages import Confirm, DayTotal, MoneyKind, MoneyRow
+from adloom.core.money import Micros
+from adloom.runtime.actors.entity import Effect, Persist, Record
+
+FLUSH_EVENTS_MAX: Final = 20
+FLUSH_AFTER: Final = timedelta(milliseconds=500)
+
+# Looked up once: an enumeration finds its members anew each time.
+_CHARGE: Final = MoneyKind.CHARGE
+
+_changed = msgspec.structs.replace
+
+
+def all_confirmed(
+    state: CampaignState, confirms: Sequence[Confirm], now: datetime, effects: list[Effect]
+) -> CampaignState:
+    """Turn holds into charges: by their sums where all of them are held, which comes to the same as one by one."""
+    new = _unbuffered(state, confirms)
+    if not new:
+        return state
+    leases = _charged_together(state, new)
+    if leases is None:
+        for confirm in new:
+            state = confirmed(state, confirm, now, effects)
+        return state
+    rows = [_charge(state, _CHARGE, confirm, leases[confirm.lease], now) for confirm in new]
+    amounts = {number: lease.charged - state.leases[number].charged for number, lease in leases.items()}
+    by_day = dict(state.spent_by_day)
+    for number, amount in amounts.items():
+        by_day[leases[number].day] = by_day.get(leases[number].day, 0) + amount
+    of_window = sum(amount for number, amount in amounts.items() if leases[number].window == state.window)
+    state = _changed(
+        state,
+        buffer=(*state.buffer, *rows),
+        flush_at=state.flush_at or now + FLUSH_AFTER,
+        leases={**state.leases, **leases},
+        spent_total=Micros(state.spent_total + sum(amounts.values())),
+        spent_by_day=by_day,
+        spent_window=Micros(state.spent_window + of_window),
+    )
+    return flushed_when_due(state, now, effects)
+
+
+def confirmed(state: CampaignState, confirm: Confirm, now: datetime, effects: list[Effect]) -> CampaignState:
+    """Turn a hold into a charge; one that came too late is charged only where something is left."""
+    if _is_buffered(state, confirm):
+        return state
+    lease = _covering(state, confirm)
+    kind = _CHARGE
+    if lease is None and not _is_affordable(state, confirm.amount, now):
+        kind = MoneyKind.UNBILLED
+    row = _charge(state, kind, confirm, lease, now)
+    state = _changed(
+        state,
+        buffer=(*state.buffer, row),
+        flush_at=state.flush_at or now + FLUSH_AFTER,
+        **(_spent(state, row, lease) if kind is _CHARGE else {}),
+    )
+    return flushed_when_due(state, now, effects)
+
+
+def flushed_when_due(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
+    """Make charges durable once there are enough, or the first has waited for long enough."""
+    # Further ahead than that it cannot be, unless the clock was set back: then nobody waits for it.
+    is_due = state.flush_at is not None and not state.flush_at - FLUSH_AFTER <= now < state.flush_at
+    if not is_due and len(state.buffer) < FLUSH_EVENTS_MAX:
+        return state
+    return flushed_and_said(state, now, effects)
+
+
+def flushed_and_said(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
+    """Make charges durable, and let everybody know."""
+    state = flushed(state, effects)
+    effects.append(said(state, now))
+    return reported(state, now, effects)
+
+
+def flushed(state: CampaignState, effects: list[Effect]) -> CampaignState:
+    """Make charges durable."""
+    if not state.buffer:
+        return state
+    assert state.config is not None
+    campaign_id = state.config.campaign_id
+    effects += map(Record, state.buffer)
+    days = {row.day for row in state.buffer if row.kind is _CHARGE}
+    effects += [
+        Record(DayTotal(kind=CAMPAIGN, id=campaign_id, day=day, spent=Micros(state.spent_by_day[day])))
+        for day in sorted(days)
+    ]
+    effects.append(Persist())
+    return _changed(state, buffer=(), flush_at=None)
+
+
+def _is_buffered(state: CampaignState, confirm: Confirm) -> bool:
+    """Tell whether the offer is charged and nobody can see that yet: who sends a confirm may send it again."""
+    number = confirm.request_id.int
+    for row in state.buffer:
+        assert row.request_id is not None, "only offers are buffered"
+        if row.request_id.int == number and row.slot == confirm.slot:
+            return True
+    return False
+
+
+def _unbuffered(state: CampaignState, confirms: Sequence[Confirm]) -> Sequence[Confirm]:
+    """Leave out offers whose charges are buffered, and those that are said twice."""
+    known = {(row.request_id.int, row.slot) for row in state.buffer if row.request_id is not None}
+    new: dict[tuple[int, int], Confirm] = {}
+    for confirm in confirms:
+        new.setdefault((confirm.request_id.int, confirm.slot), confirm)
+    return [confirm for offer, confirm in new.items() if offer not in known]
+
+
+def _charged_together(state: CampaignState, confirms: Sequence[Confirm]) -> Mapping[int, Lease] | None:
+    """Charge what each second of each lease comes to, and give the leases; None where one does not cover all."""
+    sums: dict[tuple[int, int], int] = {}
+    for confirm in confirms:
+        key = confirm.lease, confirm.second
+        sums[key] = sums.get(key, 0) + confirm.amount
+    leases: dict[int, Lease] = {}
+    for (number, second), amount in sums.items():
+        lease = leases.get(number) or state.leases.get(number)
+        if lease is None or not _is_covered(state, lease, second, Micros(amount)):
+            return None
+        leases[number] = lease.charged_at(second, Micros(amount))
+    return leases
+
+
+def _covering(state: CampaignState, confirm: Confirm) -> Lease | None:
+    """Find the lease in which the offer is still held."""
+    lease = state.leases.get(confirm.lease)
+    if lease is None or not _is_covered(state, lease, confirm.second, confirm.amount):
+        return None
+    return lease
+
+
+def _is_covered(state: CampaignState, lease: Lease, second: int, amount: Micros) -> bool:
+    is_over = lease.is_over(second, released_until=state.released_until)
+    return not is_over and lease.covers(second, amount)
+
+
+def _is_affordable(state: CampaignState, amount: Micros, now: datetime) -> bool:
+    """Tell whether something is left for an offer whose hold has come back."""
+    assert state.config is not None
+    if not room(state, now).fits(amount):
+        return False
+    return state.config.daily_budget is None or state.spent_window + amount <= line(state, now)
+
+
+def _spent(state: CampaignState, row: MoneyRow, lease: Lease | None) -> dict[str, Any]:
+    amount = row.amount
+    changes: dict[str, Any] = {
+        "spent_total": state.spent_total + amount,
+        "spent_by_day": {**state.spent_by_day, row.day: state.spent_by_day.get(row.day, 0) + amount},
+    }
+    if row.window == state.window:
+        changes["spent_window"] = state.spent_window + amount
+    if lease is not None:
+        changes["leases"] = {**state.leases, lease.number: lease.charged_at(row.second, amount)}
+    return changes
+
+
+def _charge(
+    state: CampaignState, kind: MoneyKind, confirm: Confirm, lease: Lease | None, now: datetime
+) -> MoneyRow:
+    assert state.config is not None
+    return MoneyRow(
+        kind=kind,
+        campaign_id=state.config.campaign_id,
+        advertiser_id=state.config.advertiser_id,
+        day=state.day if lease is None else lease.day,
+        window=state.window if lease is None else lease.window,
+        amount=confirm.amount,
+        at=now,
+        lease=0 if lease is None else lease.number,
+        second=confirm.second,
+        request_id=confirm.request_id,
+        slot=confirm.slot,
+        confirmed_by=confirm.kind,
+        banner_id=confirm.banner_id,
+        placement_id=confirm.placement_id,
+    )

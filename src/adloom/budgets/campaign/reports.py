@@ -1,0 +1,146 @@
+"""A campaign and its advertiser: what it reports, and what it is allotted.
+
+One report is under way at a time and said again until it is answered, each time as things stand then.
+What has happened meanwhile follows with the next. Amounts are totals, and the advertiser keeps the
+highest sequence that it has heard, so nothing is counted twice and nothing has to be remembered.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from adloom.budgets.addresses import advertiser_address
+from adloom.budgets.campaign.headroom import room
+from adloom.budgets.campaign.state import NOTHING, CampaignState, PendingReport
+from adloom.budgets.campaign.updates import said
+from adloom.budgets.messages import Allotment, Report
+from adloom.core.money import Micros
+from adloom.runtime.actors.entity import Effect, Persist, Tell
+
+ATTEMPTS_MAX: Final = 5
+BACKOFF_MIN: Final = timedelta(milliseconds=100)
+BACKOFF_MAX: Final = timedelta(seconds=5)
+RECONCILE_AFTER: Final = timedelta(minutes=2)
+NEED_SECONDS: Final = 2  # For so long somebody who was turned away counts as waiting.
+
+_changed = msgspec.structs.replace
+
+
+def retry_delay(attempt: int) -> timedelta:
+    """Tell how long to wait for an answer to an attempt, counted from 1."""
+    return min(BACKOFF_MAX, BACKOFF_MIN * 2 ** (attempt - 1))
+
+
+def is_needed(state: CampaignState, now: datetime) -> bool:
+    """Tell whether somebody has lately been turned away with a reader waiting."""
+    return int(now.timestamp()) <= state.needed_second + NEED_SECONDS
+
+
+def spare(state: CampaignState) -> Micros:
+    """Tell how much is allotted and not committed."""
+    return Micros(max(0, state.allotted - state.committed_today))
+
+
+def reported(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
+    """Tell the advertiser how we stand, or do so as soon as it has answered what we said last."""
+    assert state.config is not None
+    if state.config.advertiser_id is None:
+        return state
+    if state.report is not None:
+        return state if state.has_news else _changed(state, has_news=True)
+    return _said(state, now, effects, attempts=1)
+
+
+def reported_again(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
+    """Repeat a report that was not answered in time."""
+    pending = state.report
+    if pending is None or now < pending.again_at:
+        return state
+    return _said(state, now, effects, attempts=pending.attempts + 1)
+
+
+def asked_for_more(
+    state: CampaignState, want: Micros, now: datetime, effects: list[Effect], *, is_urgent: bool = False
+) -> CampaignState:
+    """Have so much allotted ahead of need, if our own budgets leave us that.
+
+    While there is none it is asked for once a second; at once, where it was not known before that a reader waits.
+    """
+    want = _own_room(state, want, now)
+    if spare(state) >= want:
+        return _changed(state, wanted=NOTHING) if state.wanted else state
+    second = int(now.timestamp())
+    is_asked = state.wanted and second <= state.asked_second and not is_urgent
+    state = _changed(
+        state,
+        wanted=want,
+        asked_second=max(state.asked_second, second),
+        is_giving_back=False,
+    )
+    if is_asked:
+        return state
+    pending = state.report
+    if pending is not None and pending.attempts > ATTEMPTS_MAX:
+        # Nobody has answered for long, and now somebody waits: that is worth another try.
+        is_worth_it = now >= pending.again_at - RECONCILE_AFTER + BACKOFF_MAX
+        return _said(state, now, effects, attempts=pending.attempts) if is_worth_it else state
+    return reported(state, now, effects)
+
+
+def given_back(state: CampaignState, now: datetime, effects: list[Effect], *, is_all: bool) -> CampaignState:
+    """Return to the advertiser what we have not committed, nor are about to."""
+    is_kept = is_needed(state, now) and not is_all
+    kept = _own_room(state, spare(state), now) if is_kept else NOTHING
+    return reported(_changed(state, wanted=kept, is_giving_back=True), now, effects)
+
+
+def allotted(
+    state: CampaignState, allotment: Allotment, now: datetime, effects: list[Effect]
+) -> CampaignState:
+    """Take what the advertiser allots, in answer to the last report and no other."""
+    if allotment.sequence != state.sequence or allotment.day != state.day:
+        return state
+    is_more = allotment.allotted > state.allotted
+    state = _changed(state, report=None, allotted=max(state.allotted, allotment.allotted))
+    effects.append(Persist())
+    if is_more and state.wanted:
+        state = _changed(state, wanted=NOTHING)
+        effects.append(said(state, now))
+    return reported(state, now, effects) if state.has_news else state
+
+
+def _own_room(state: CampaignState, amount: Micros, now: datetime) -> Micros:
+    """Tell how much of an amount our own budgets allow us to commit now: nothing, where that pays for no offer."""
+    left = room(state, now, is_paced=True, is_allotted=False).amount
+    amount = amount if left is None else min(amount, left)
+    return amount if amount >= max(1, state.cost) else NOTHING
+
+
+def _said(state: CampaignState, now: datetime, effects: list[Effect], *, attempts: int) -> CampaignState:
+    config = state.config
+    assert config is not None
+    assert config.advertiser_id is not None
+    delay = retry_delay(attempts) if attempts <= ATTEMPTS_MAX else RECONCILE_AFTER
+    committed = state.committed_today
+    kept = committed if state.is_giving_back else max(committed, state.allotted)
+    report = Report(
+        campaign_id=config.campaign_id,
+        incarnation=state.incarnation,
+        sequence=state.sequence + 1,
+        day=state.day,
+        spent_by_day=state.spent_by_day,
+        committed=committed,
+        target=Micros(max(kept, committed + state.wanted)),
+        cost=state.cost,
+        is_needed=state.wanted > 0 and is_needed(state, now),
+    )
+    effects += [Persist(), Tell(advertiser_address(config.advertiser_id), report)]
+    return _changed(
+        state,
+        sequence=report.sequence,
+        report=PendingReport(attempts=attempts, again_at=now + delay),
+        has_news=False,
+        # What we no longer ask for is not ours from here on, whether the advertiser has heard it yet or not.
+        allotted=min(state.allotted, report.target),
+    )

@@ -1,0 +1,120 @@
+"""The state of a campaign's budget."""
+
+from datetime import date, datetime
+from typing import Final
+
+import msgspec
+
+from adloom.budgets.campaign.lease import Lease
+from adloom.budgets.messages import ConfigureCampaign, MoneyRow, Verdict
+from adloom.core.money import Micros
+from adloom.schedule.budget_day import BudgetDay, budget_day, day_named
+
+NOTHING: Final = Micros(0)
+FIRST_SECOND: Final = 1_767_225_600  # Of 2026: numbers of leases count from there, and fit into four bytes.
+
+
+class PendingReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A report to the advertiser that is not answered yet."""
+
+    attempts: int
+    again_at: datetime
+
+
+class CampaignState(msgspec.Struct, frozen=True, kw_only=True):
+    """What one campaign has committed and spent; `buffer` is spent and not in the money ledger yet."""
+
+    config: ConfigureCampaign | None = None
+    incarnation: int = 0
+    day: date = date.min
+    window: int = 0
+    spent_window: Micros = NOTHING
+    spent_total: Micros = NOTHING
+    # Of today, and of days whose leases are not settled yet.
+    spent_by_day: dict[date, int] = {}
+    leases: dict[int, Lease] = {}
+    leases_made: int = 0
+    sessions_over: dict[int, int] = {}  # Since which second: what they said before may still arrive.
+    held_since: int | None = None  # No hold is of an earlier second.
+    released_until: int = 0  # Holds of this second and before have come back.
+    cost: Micros = NOTHING  # Of an offer, as last heard: less than that is dust.
+    needed_second: int = 0  # In which somebody with a reader waiting was last turned away.
+    asked_second: int = 0  # In which the advertiser was last asked for more.
+    allotted: Micros = NOTHING  # By the advertiser, for `day`.
+    wanted: Micros = NOTHING  # Of the advertiser, beyond what is committed.
+    is_giving_back: bool = False  # The advertiser needs what we do not use.
+    sequence: int = 0
+    report: PendingReport | None = None
+    has_news: bool = False  # For the advertiser, since that report.
+    buffer: tuple[MoneyRow, ...] = ()
+    flush_at: datetime | None = None
+    exhausted: Verdict | None = None
+
+    @property
+    def spent_today(self) -> Micros:
+        """What was spent of today's budget, whatever windows an admin has opened."""
+        return Micros(self.spent_by_day.get(self.day, 0))
+
+    @property
+    def outstanding(self) -> Micros:
+        """What may still be spent out of all leases."""
+        return Micros(sum(lease.outstanding for lease in self.leases.values()))
+
+    @property
+    def outstanding_of_window(self) -> Micros:
+        """What may still be spent out of this window's leases."""
+        return Micros(sum(lease.outstanding for lease in self.leases.values() if lease.window == self.window))
+
+    @property
+    def committed_today(self) -> Micros:
+        """What of the advertiser's day is spent, or may still be."""
+        leased = sum(lease.outstanding for lease in self.leases.values() if lease.day == self.day)
+        return Micros(self.spent_today + leased)
+
+    @property
+    def held(self) -> Micros:
+        """What is out as holds; what was charged ahead of its report never was."""
+        return Micros(sum(lease.holding + lease.ahead for lease in self.leases.values()))
+
+    @property
+    def leased(self) -> Micros:
+        """What processes can still give, as far as we have heard."""
+        return Micros(sum(lease.unassigned - lease.ahead for lease in self.leases.values()))
+
+    def lease_of(self, session: int) -> Lease | None:
+        """Find the lease that a process gives out of in this window."""
+        for lease in self.leases.values():
+            if lease.session == session and lease.window == self.window and lease.closed_second is None:
+                return lease
+        return None
+
+    def with_lease(self, lease: Lease) -> "CampaignState":
+        """Put a lease in the place of what it was."""
+        return msgspec.structs.replace(self, leases={**self.leases, lease.number: lease})
+
+
+def new_campaign(key: str, now: datetime) -> CampaignState:
+    """Begin a campaign of which nothing is known.
+
+    Should a state ever be lost, the next one is told from it by its incarnation, and its leases by
+    their numbers: they count from the second of its birth, and fewer are made than seconds pass.
+    """
+    del key
+    return CampaignState(
+        incarnation=int(now.timestamp() * 1_000_000),
+        leases_made=max(0, int(now.timestamp()) - FIRST_SECOND),
+    )
+
+
+def today_of(state: CampaignState) -> BudgetDay:
+    """Tell when the campaign's present day begins and ends."""
+    assert state.config is not None
+    return day_named(state.day, state.config.timezone)
+
+
+def day_at(state: CampaignState, now: datetime) -> date:
+    """Tell which day it is for the campaign; days never go back, whatever clocks and zones do."""
+    assert state.config is not None
+    if state.day > date.min and now < today_of(state).ends_at:
+        return state.day
+    return max(state.day, budget_day(now, state.config.timezone).day)

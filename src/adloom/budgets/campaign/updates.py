@@ -1,0 +1,51 @@
+"""What a campaign says of its budget to whoever listens."""
+
+from datetime import datetime
+
+import msgspec
+
+from adloom.budgets.addresses import SPEND_TOPIC
+from adloom.budgets.campaign.headroom import exhausted_by
+from adloom.budgets.campaign.state import CampaignState
+from adloom.budgets.messages import CampaignExhausted, CampaignRestored, SpendUpdate
+from adloom.runtime.actors.entity import Effect, Persist, Publish
+
+
+def spend_update(state: CampaignState, now: datetime) -> SpendUpdate:
+    """Tell how the campaign stands."""
+    config = state.config
+    assert config is not None
+    return SpendUpdate(
+        campaign_id=config.campaign_id,
+        advertiser_id=config.advertiser_id,
+        day=state.day,
+        window=state.window,
+        daily_budget=config.daily_budget,
+        total_budget=config.total_budget,
+        spent_window=state.spent_window,
+        spent_today=state.spent_today,
+        spent_total=state.spent_total,
+        held=state.held,
+        leased=state.leased,
+        at=now,
+    )
+
+
+def said(state: CampaignState, now: datetime) -> Publish:
+    """Say how the campaign stands."""
+    return Publish(SPEND_TOPIC, spend_update(state, now))
+
+
+def judged(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
+    """Say it when the budget has run out, or is there again: on the transition only."""
+    verdict = exhausted_by(state)
+    if verdict is state.exhausted:
+        return state
+    assert state.config is not None
+    if verdict is None:
+        effects.append(Publish(SPEND_TOPIC, CampaignRestored(campaign_id=state.config.campaign_id, at=now)))
+    elif state.exhausted is None:
+        news = CampaignExhausted(campaign_id=state.config.campaign_id, verdict=verdict, at=now)
+        effects.append(Publish(SPEND_TOPIC, news))
+    effects.append(Persist())
+    return msgspec.structs.replace(state, exhausted=verdict)

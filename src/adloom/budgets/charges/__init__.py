@@ -1,0 +1,1 @@
+"""The projection that confirms charges from counted events."""

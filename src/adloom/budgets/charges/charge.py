@@ -1,0 +1,62 @@
+"""Which events cost something, and what they confirm: pure."""
+
+from typing import Final
+
+from adloom.budgets.campaign.seen import Offer
+from adloom.budgets.messages import ChargeKind, Confirm
+from adloom.events.followers.counted import Counted
+from adloom.events.log.event import Click, Event, Happening, Impression
+
+EVENTS: Final = (Impression, Click)
+# Looked up once: an enumeration finds its members anew each time.
+_IMPRESSION: Final = ChargeKind.IMPRESSION
+_CLICK: Final = ChargeKind.CLICK
+
+
+def may_cost(happening: Happening) -> bool:
+    """Tell whether an event is of an offer that costs something; what confirms it is another question."""
+    return (
+        isinstance(happening, EVENTS)
+        and happening.charge > 0
+        and happening.request_id is not None
+        and happening.slot is not None
+        and happening.campaign_id is not None
+    )
+
+
+def confirm_of(counted: Counted) -> Confirm | None:
+    """Tell what an event confirms that counted: nothing where it is not valid, or the offer waits for the other kind."""
+    event = counted.happening
+    if not isinstance(event, EVENTS) or not counted.is_valid:
+        return None
+    kind = _IMPRESSION if isinstance(event, Impression) else _CLICK
+    return _confirm(event, kind) if event.charged_by == kind else None
+
+
+def awaited_click(counted: Counted) -> Confirm | None:
+    """Tell what a click would confirm that came before this impression, and was not valid without it."""
+    event = counted.happening
+    if not isinstance(event, Impression) or event.charged_by != _CLICK:
+        return None
+    return _confirm(event, _CLICK)
+
+
+def _confirm(event: Event, kind: ChargeKind) -> Confirm:
+    assert event.request_id is not None
+    assert event.slot is not None
+    return Confirm(
+        request_id=event.request_id,
+        slot=event.slot,
+        kind=kind,
+        lease=event.lease,
+        second=event.offered_at,
+        amount=event.charge,
+        banner_id=event.banner_id,
+        placement_id=event.placement_id,
+        occurred_at=event.occurred_at,
+    )
+
+
+def offer_of(confirm: Confirm) -> Offer:
+    """Give the exact key of what is confirmed; ids are told apart much faster as numbers."""
+    return confirm.request_id.int, confirm.slot

@@ -1,0 +1,207 @@
+"""The projection `charges`: every valid impression or click of an offer that costs something is confirmed once.
+
+It follows the event tables, which know what counted, and with which marks. An offer is confirmed by its
+first valid impression, or its first valid click, as its token says. A click that came before its impression
+becomes valid with it, so such an impression asks for the click. What the money ledger has already is left
+out; the rest is told to the campaigns, and the cursor moves when all of them have kept it. Whatever happens
+before that, the batch comes again. The ledger need not be asked about offers that were made since we began,
+and that we have not confirmed ourselves.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Final, Protocol, TypeAlias
+from uuid import UUID
+
+from adloom.budgets.campaign.offer_filter import OfferFilter
+from adloom.budgets.campaign.seen import Offer, SeenOffers
+from adloom.budgets.charges.charge import EVENTS, awaited_click, confirm_of, may_cost, offer_of
+from adloom.budgets.charges.store import ChargeStore
+from adloom.budgets.messages import Confirm, Confirms, Look
+from adloom.budgets.ports import Host
+from adloom.core.clock import Clock
+from adloom.core.errors import UnavailableError
+from adloom.events.followers.counted import CountedLookup
+from adloom.events.ports import CursorMovedError, Folded, Record
+from adloom.runtime.actors.entity import Address
+from adloom.runtime.actors.mailboxes import MailboxFullError
+
+CHARGES: Final = "charges"
+# Campaigns gather charges for half a second before they write them, so a batch takes at least that long.
+BATCH_MAX: Final = 20_000
+CONFIRMS_MAX: Final = 50  # In one message: while a campaign takes it, everybody else waits.
+ROOM_SECONDS: Final = 0.005  # Until a host has taken some of what waits.
+ROOM_SECONDS_MAX: Final = 10.0
+LOOK_SECONDS: Final = 2.0  # Charges are kept within half a second, unless a clock was set back meanwhile.
+
+ByOffer: TypeAlias = dict[Offer, tuple[UUID, Confirm]]
+# By the number that a campaign's id is: those are told apart much faster.
+ByCampaign: TypeAlias = dict[int, tuple[UUID, list[Confirm]]]
+
+
+class Whereabouts(Protocol):
+    """Who knows where campaigns live."""
+
+    async def addresses(self, campaign_ids: Iterable[UUID]) -> Mapping[UUID, Address]:
+        """Tell the addresses of campaigns; those that are not in the catalog are left out."""
+        ...
+
+
+class Nowhere:
+    """Stands in for the host where no brains run, so that how far charges are can be asked there too."""
+
+    def tell(self, address: Address, message: object) -> bool:
+        """Take no message."""
+        del address, message
+        return False
+
+    def durable(self, address: Address, message: object) -> asyncio.Future[None]:
+        """Take no message."""
+        del message
+        raise UnavailableError(f"No brains run here, so nothing can be told to {address.key}.")
+
+
+class ChargesProjection:
+    """Confirms offers to the campaigns of one host."""
+
+    def __init__(  # noqa: PLR0913 - what it stands between
+        self,
+        store: ChargeStore,
+        lookup: CountedLookup,
+        whereabouts: Whereabouts,
+        host: Host,
+        clock: Clock,
+        *,
+        turn: Callable[[], int] = lambda: 1,
+    ) -> None:
+        self._store = store
+        self._lookup = lookup
+        self._whereabouts = whereabouts
+        self._host = host
+        self._clock = clock
+        self._turn = turn
+        self._memory: tuple[int, SeenOffers] | None = None
+        # A plain counter, read by a collector: offers of which the money ledger was not asked.
+        self.certainly_new = 0
+
+    async def cursor(self) -> str:
+        """Tell the last entry whose charges are durable."""
+        return await self._store.cursor()
+
+    async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+        """Confirm what is new, wait until that is kept, and move the cursor."""
+        costly = [record for record in records if may_cost(record.happening)]
+        folded = Folded()
+        if costly:
+            if await self._store.cursor() != after:
+                raise CursorMovedError
+            folded = await self._confirm(await self._confirms(costly))
+        await self._store.move(after, cursor)
+        return folded
+
+    async def _confirms(self, records: Sequence[Record]) -> ByOffer:
+        """Tell which offers these entries confirm; each once."""
+        found: ByOffer = {}
+        awaited: ByOffer = {}
+        for counted in await self._lookup.counted(records):
+            event = counted.happening
+            if not isinstance(event, EVENTS) or (campaign_id := event.campaign_id) is None:
+                continue
+            if (confirm := confirm_of(counted)) is not None:
+                found.setdefault(offer_of(confirm), (campaign_id, confirm))
+            elif (confirm := awaited_click(counted)) is not None:
+                awaited.setdefault(offer_of(confirm), (campaign_id, confirm))
+        awaited = {offer: one for offer, one in awaited.items() if offer not in found}
+        if awaited:
+            since = min(confirm.second for _, confirm in awaited.values())
+            for offer in await self._store.clicked(awaited, since=since):
+                found[offer] = awaited[offer]
+        return found
+
+    async def _confirm(self, confirms: ByOffer) -> Folded:
+        charged = await self._store.charged(asked) if (asked := self._maybe_seen(confirms)) else set[Offer]()
+        new = {offer: one for offer, one in confirms.items() if offer not in charged} if charged else confirms
+        together = _by_campaign(new.values())
+        addresses = await self._whereabouts.addresses([campaign_id for campaign_id, _ in together.values()])
+        known = [(addresses[one], its) for one, its in together.values() if one in addresses]
+        # Before they are sent: who may have been told is asked about the next time.
+        self._seen().note(new, now=self._clock.now())
+        await self._make_durable(known)
+        counted = sum(len(its) for _, its in known)
+        return Folded(counted=counted, repeated=len(charged), dropped=len(new) - counted)
+
+    def _maybe_seen(self, confirms: ByOffer) -> set[Offer]:
+        """Tell which offers may be in the money ledger already."""
+        seconds = {offer: one.second for offer, (_, one) in confirms.items()}
+        maybe = self._seen().maybe_seen(seconds, now=self._clock.now())
+        self.certainly_new += len(confirms) - len(maybe)
+        return maybe
+
+    def _seen(self) -> SeenOffers:
+        """Give what we remember of this turn: in another one others have confirmed offers."""
+        turn = self._turn()
+        if self._memory is None or self._memory[0] != turn:
+            self._memory = turn, SeenOffers(OfferFilter, now=self._clock.now())
+        return self._memory[1]
+
+    async def _make_durable(self, confirms: Iterable[tuple[Address, Sequence[Confirm]]]) -> None:
+        kept: list[tuple[asyncio.Future[None], Address]] = []
+        try:
+            for address, together in _messages(confirms):
+                try:
+                    future = self._host.durable(address, together)
+                except MailboxFullError:
+                    future = await self._sent(address, together)
+                kept.append((future, address))
+        finally:
+            # Those that were sent are waited for in any case: what comes of them is seen before they are sent again.
+            await self._all_done(kept)
+        failures = [error for future, _ in kept if (error := future.exception()) is not None]
+        if failures:
+            raise UnavailableError(
+                f"{len(failures)} of {len(kept)} groups of charges are not known to be kept: {failures[0]}"
+            )
+
+    async def _all_done(self, kept: Sequence[tuple[asyncio.Future[None], Address]]) -> None:
+        """Wait until all campaigns have kept their charges; who takes too long is asked to look at the clock."""
+        waiting = kept
+        while waiting:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    # One after the other, since many are done at a time: to be told of each takes longer.
+                    for future, _ in waiting:
+                        if not future.done():
+                            await asyncio.wait([future])
+            waiting = [one for one in waiting if not one[0].done()]
+            for address in sorted({address for _, address in waiting}):
+                self._host.tell(address, Look())
+
+    async def _sent(self, address: Address, together: Confirms) -> asyncio.Future[None]:
+        """Send confirms, once there is room for them."""
+        seconds = 0.0
+        while True:
+            await asyncio.sleep(ROOM_SECONDS)
+            seconds += ROOM_SECONDS
+            try:
+                return self._host.durable(address, together)
+            except MailboxFullError:
+                if seconds >= ROOM_SECONDS_MAX:
+                    raise
+
+
+def _by_campaign(confirms: Iterable[tuple[UUID, Confirm]]) -> ByCampaign:
+    """Put together what one campaign writes at once: a touch for each took a fifth of the worker's time."""
+    found: ByCampaign = {}
+    for campaign_id, confirm in confirms:
+        if (its := found.get(campaign_id.int)) is None:
+            found[campaign_id.int] = campaign_id, [confirm]
+        else:
+            its[1].append(confirm)
+    return found
+
+
+def _messages(confirms: Iterable[tuple[Address, Sequence[Confirm]]]) -> Iterator[tuple[Address, Confirms]]:
+    for address, its in confirms:
+        for start in range(0, len(its), CONFIRMS_MAX):
+            yield address, Confirms(tuple(its[start : start + CONFIRMS_MAX]))

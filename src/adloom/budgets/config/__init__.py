@@ -1,0 +1,1 @@
+"""What budgets know of the catalog."""

@@ -1,0 +1,120 @@
+"""Tells campaigns and advertisers what has changed in the catalog.
+
+A notice through Valkey brings a change within milliseconds; one that got lost is found by looking at the
+catalog's version twice a second. How far we are is remembered, so that what was changed while nobody
+followed is told at the next start. Whoever has no state hears of its configuration when it gets its first
+message, and need not be told.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from typing import Final, cast
+
+import structlog
+
+from adloom.budgets.config.catalog_store import BrainCatalog
+from adloom.budgets.config.entity_config import Introductions
+from adloom.budgets.ports import Host
+from adloom.catalog.changes import NOTICE_CHANNEL
+from adloom.core.errors import UnavailableError
+from adloom.runtime.actors.entity import Address
+from adloom.runtime.subscription import Subscription
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey
+
+VERSION_KEY: Final = "adloom:brain:catalog_version"
+LOOK_SECONDS: Final = 0.5
+PART_MAX: Final = 1_000  # Told at once; the next part waits until the host has had its turn.
+FIRST: Final = Address("", "")
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class CatalogFollower:
+    """Follows the catalog for the entities of one host."""
+
+    def __init__(
+        self, valkey: Valkey, catalog: BrainCatalog, introductions: Introductions, host: Host
+    ) -> None:
+        self._valkey = valkey
+        self._catalog = catalog
+        self._introductions = introductions
+        self._host = host
+        self._noticed = asyncio.Event()
+        self._subscription = Subscription(
+            valkey, NOTICE_CHANNEL, heard=lambda _: self._noticed.set(), began=self._noticed.set
+        )
+        self._version: int | None = None
+        self._is_cut_off = False
+        # A plain counter, read by a collector.
+        self.told = 0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Follow until told to stop."""
+        self._version = None
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._subscription.run(stop))
+            group.create_task(self._wake_at(stop))
+            while not stop.is_set():
+                self._noticed.clear()
+                await self._try_to_look()
+                if not stop.is_set():
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(LOOK_SECONDS):
+                            await self._noticed.wait()
+
+    async def look(self) -> None:
+        """Tell whoever is concerned what has changed since the last look."""
+        since = self._version if self._version is not None else await self._remembered()
+        version, changed = await self._catalog.changed(since)
+        if changed is None:
+            await self._tell_everyone()
+        else:
+            await self._tell_changed(changed)
+        if version != since or self._version is None:
+            await self._valkey.set(VERSION_KEY, version)
+        self._version = version
+
+    async def _wake_at(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        self._noticed.set()
+
+    async def _try_to_look(self) -> None:
+        try:
+            await self.look()
+        except (UnavailableError, *VALKEY_AWAY) as error:
+            # What was not told is told at the next look.
+            if not self._is_cut_off:
+                log.warning("brains_cut_off_from_catalog", error=repr(error))
+            self._is_cut_off = True
+        except Exception:
+            # The outermost loop: one row that cannot be read must not keep all others from their budgets.
+            log.exception("brains_catalog_look_failed", version=self._version)
+        else:
+            self._is_cut_off = False
+
+    async def _remembered(self) -> int:
+        """Tell how far whoever followed last has come; before the first there was nobody to be told."""
+        known = cast("bytes | None", await self._valkey.get(VERSION_KEY))
+        return await self._catalog.version() if known is None else int(known)
+
+    async def _tell_changed(self, changed: Sequence[Address]) -> None:
+        for start in range(0, len(changed), PART_MAX):
+            part = changed[start : start + PART_MAX]
+            concerned = {*await self._catalog.kept(part), *self._introductions.lately(part)}
+            await self._tell(sorted(concerned))
+
+    async def _tell_everyone(self) -> None:
+        last = FIRST
+        while part := await self._catalog.everyone(last, count_max=PART_MAX):
+            await self._tell(part)
+            last = part[-1]
+
+    async def _tell(self, addresses: Sequence[Address]) -> None:
+        if not addresses:
+            return
+        for address, message in (await self._introductions.configurations(addresses)).items():
+            if not self._host.tell(address, message):
+                raise UnavailableError("There is no room for what has changed.")
+            self.told += 1
+        await asyncio.sleep(0)

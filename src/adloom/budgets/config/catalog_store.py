@@ -1,0 +1,163 @@
+"""Reading the catalog for brains."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from adloom.budgets.addresses import ADVERTISER, CAMPAIGN
+from adloom.budgets.config.configuration import AdvertiserRow, CampaignRow
+from adloom.catalog.version import current_version
+from adloom.core.errors import UnavailableError
+from adloom.core.ids import AdvertiserId, CampaignId
+from adloom.runtime.actors.entity import Address
+from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool, Record
+
+CAMPAIGNS: Final = """
+    SELECT campaign.public_id AS id, campaign.status::text AS status,
+           campaign.deleted_at IS NOT NULL AS is_deleted, campaign.starts_at, campaign.ends_at,
+           campaign.budget_daily_paisa, campaign.budget_total_paisa,
+           campaign.pacing_strategy::text AS pacing_strategy, campaign.timezone,
+           payer.public_id AS payer_id, payer.deleted_at IS NOT NULL AS payer_is_deleted,
+           payer.daily_budget_paisa AS payer_budget_paisa, payer.timezone AS payer_timezone
+      FROM campaigns AS campaign
+      LEFT JOIN advertisers AS payer ON payer.id = campaign.advertiser_id
+     WHERE campaign.public_id = ANY ($1::uuid[])
+"""
+ADVERTISERS: Final = """
+    SELECT public_id AS id, deleted_at IS NOT NULL AS is_deleted, daily_budget_paisa, timezone, blocked_sites
+      FROM advertisers WHERE public_id = ANY ($1::uuid[])
+"""
+PAYERS: Final = """
+    SELECT campaign.public_id AS campaign_id, payer.public_id AS advertiser_id
+      FROM campaigns AS campaign
+      LEFT JOIN advertisers AS payer ON payer.id = campaign.advertiser_id
+     WHERE campaign.public_id = ANY ($1::uuid[])
+"""
+OLDEST_CHANGE: Final = "SELECT coalesce(min(version), 0) FROM catalog_changes"
+# A campaign whose payer's zone or deletion has changed is among the changed ones itself.
+CHANGED: Final = """
+    SELECT 'campaign' AS kind, coalesce(payer.public_id::text, '-') || '|' || campaign.public_id AS key
+      FROM catalog_changes AS changed
+      JOIN campaigns AS campaign ON campaign.id = changed.noun_key
+      LEFT JOIN advertisers AS payer ON payer.id = campaign.advertiser_id
+     WHERE changed.version > $1 AND changed.noun = 'campaign'
+    UNION
+    SELECT 'advertiser', payer.public_id::text
+      FROM catalog_changes AS changed
+      JOIN advertisers AS payer ON payer.id = changed.noun_key
+     WHERE changed.version > $1 AND changed.noun = 'advertiser'
+"""
+KEPT: Final = """
+    SELECT kind, key FROM brain_states JOIN unnest($1::text[], $2::text[]) AS asked (kind, key) USING (kind, key)
+"""
+EVERYONE: Final = """
+    SELECT kind, key FROM brain_states WHERE (kind, key) > ($1, $2) AND kind = ANY ($3::text[])
+     ORDER BY kind, key LIMIT $4
+"""
+
+
+class CatalogRows(msgspec.Struct, frozen=True, kw_only=True):
+    """Campaigns and advertisers, read at one version."""
+
+    version: int
+    campaigns: list[CampaignRow]
+    advertisers: list[AdvertiserRow]
+
+
+class BrainCatalog:
+    """The catalog, as brains see it; UnavailableError when it is away."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def rows(
+        self, campaign_ids: Sequence[CampaignId], advertiser_ids: Sequence[AdvertiserId]
+    ) -> CatalogRows:
+        """Read campaigns and advertisers; those that are not there are left out."""
+        async with self._connection() as connection:
+            return await read_rows(connection, campaign_ids, advertiser_ids)
+
+    async def payers(self, campaign_ids: Sequence[UUID]) -> dict[UUID, AdvertiserId | None]:
+        """Tell who pays for campaigns, which never changes; those that are not there are left out."""
+        async with self._connection() as connection:
+            rows = await connection.fetch(PAYERS, campaign_ids)
+        return {row["campaign_id"]: row["advertiser_id"] for row in rows}
+
+    async def version(self) -> int:
+        """Tell the catalog's version."""
+        async with self._connection() as connection:
+            return await current_version(connection)
+
+    async def changed(self, since: int) -> tuple[int, list[Address] | None]:
+        """Tell who has changed since a version, and the version by now; None where that is too long ago to know."""
+        async with self._connection() as connection:
+            version = await current_version(connection)
+            # A catalog that went back comes from a backup: what we know of it is void.
+            if version < since or await connection.fetchval(OLDEST_CHANGE) > since + 1:
+                return version, None
+            rows = await connection.fetch(CHANGED, since) if version > since else []
+        return version, [Address(row["kind"], row["key"]) for row in rows]
+
+    async def kept(self, addresses: Sequence[Address]) -> list[Address]:
+        """Tell which of these have a state."""
+        kinds, keys = [address.kind for address in addresses], [address.key for address in addresses]
+        async with self._connection() as connection:
+            rows = await connection.fetch(KEPT, kinds, keys)
+        return [Address(row["kind"], row["key"]) for row in rows]
+
+    async def everyone(self, after: Address, *, count_max: int) -> list[Address]:
+        """List who has a state, from one on."""
+        async with self._connection() as connection:
+            rows = await connection.fetch(EVERYONE, after.kind, after.key, [ADVERTISER, CAMPAIGN], count_max)
+        return [Address(row["kind"], row["key"]) for row in rows]
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncGenerator[Connection]:
+        """Read everything inside at one version."""
+        try:
+            async with (
+                self._pool.acquire() as connection,
+                connection.transaction(isolation="repeatable_read", readonly=True),
+            ):
+                yield connection
+        except POSTGRES_AWAY as error:
+            raise UnavailableError(f"The catalog cannot be read: {error!r}") from error
+
+
+async def read_rows(
+    connection: Connection, campaign_ids: Sequence[CampaignId], advertiser_ids: Sequence[AdvertiserId]
+) -> CatalogRows:
+    """Read campaigns and advertisers in the transaction of the connection; those that are not there are left out."""
+    campaigns = await connection.fetch(CAMPAIGNS, campaign_ids) if campaign_ids else []
+    advertisers = await connection.fetch(ADVERTISERS, advertiser_ids) if advertiser_ids else []
+    return CatalogRows(
+        version=await current_version(connection),
+        campaigns=[_campaign(row) for row in campaigns],
+        advertisers=[msgspec.convert(dict(row), AdvertiserRow) for row in advertisers],
+    )
+
+
+def _campaign(row: Record) -> CampaignRow:
+    payer = None
+    if row["payer_id"] is not None:
+        payer = AdvertiserRow(
+            id=row["payer_id"],
+            is_deleted=row["payer_is_deleted"],
+            daily_budget_paisa=row["payer_budget_paisa"],
+            timezone=row["payer_timezone"],
+        )
+    return CampaignRow(
+        id=row["id"],
+        advertiser=payer,
+        status=row["status"],
+        is_deleted=row["is_deleted"],
+        starts_at=row["starts_at"],
+        ends_at=row["ends_at"],
+        budget_daily_paisa=row["budget_daily_paisa"],
+        budget_total_paisa=row["budget_total_paisa"],
+        pacing_strategy=row["pacing_strategy"],
+        timezone=row["timezone"],
+    )

@@ -1,0 +1,92 @@
+"""What the catalog says of a campaign or an advertiser, as its brain has to know it: pure."""
+
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from adloom.budgets.messages import ConfigureAdvertiser, ConfigureCampaign
+from adloom.core.ids import AdvertiserId, CampaignId
+from adloom.core.money import Micros, micros_from_paisa
+from adloom.schedule.pacing import PacingStrategy
+from adloom.schedule.schedule import zone_named
+
+ANY_ZONE: Final = "UTC"
+
+
+class AdvertiserRow(msgspec.Struct, frozen=True, kw_only=True):
+    """An advertiser, as the catalog has it."""
+
+    id: UUID
+    is_deleted: bool
+    daily_budget_paisa: int | None
+    timezone: str
+    blocked_sites: tuple[str, ...] = ()
+
+
+class CampaignRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A campaign, as the catalog has it, with who pays for it."""
+
+    id: UUID
+    advertiser: AdvertiserRow | None
+    status: str
+    is_deleted: bool
+    starts_at: datetime | None
+    ends_at: datetime | None
+    budget_daily_paisa: int | None
+    budget_total_paisa: int | None
+    pacing_strategy: str
+    timezone: str
+
+
+def campaign_configuration(
+    row: CampaignRow, *, version: int, hold_seconds: int, now: datetime
+) -> ConfigureCampaign:
+    """Tell a campaign what it is, as of a version of the catalog; its day is that of who pays."""
+    payer = row.advertiser
+    return ConfigureCampaign(
+        version=version,
+        campaign_id=CampaignId(row.id),
+        advertiser_id=None if payer is None else AdvertiserId(payer.id),
+        is_running=is_running(row, now),
+        daily_budget=_micros(row.budget_daily_paisa),
+        total_budget=_micros(row.budget_total_paisa),
+        pacing=PacingStrategy(row.pacing_strategy),
+        timezone=_zone(row.timezone if payer is None else payer.timezone),
+        hold_seconds=hold_seconds,
+        is_allotted=payer is not None and not payer.is_deleted and payer.daily_budget_paisa is not None,
+    )
+
+
+def advertiser_configuration(row: AdvertiserRow, *, version: int) -> ConfigureAdvertiser:
+    """Tell an advertiser what it is, as of a version of the catalog."""
+    return ConfigureAdvertiser(
+        version=version,
+        advertiser_id=AdvertiserId(row.id),
+        is_active=not row.is_deleted,
+        daily_budget=_micros(row.daily_budget_paisa),
+        timezone=_zone(row.timezone),
+        blocked_sites=row.blocked_sites,
+    )
+
+
+def is_running(row: CampaignRow, now: datetime) -> bool:
+    """Tell whether the campaign may serve, now or once it begins.
+
+    It begins at the second, whether or not somebody has told us: so it may be leased ahead of that.
+    """
+    if row.is_deleted or (row.advertiser is not None and row.advertiser.is_deleted):
+        return False
+    if row.ends_at is not None and row.ends_at <= now:
+        return False
+    return row.status == "active" or (row.status == "scheduled" and row.starts_at is not None)
+
+
+def _micros(paisa: int | None) -> Micros | None:
+    return None if paisa is None else micros_from_paisa(paisa)
+
+
+def _zone(name: str) -> str:
+    """Give a zone that there is: one that this machine does not know must not stop a budget."""
+    return name if zone_named(name) is not None else ANY_ZONE

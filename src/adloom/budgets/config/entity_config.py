@@ -1,0 +1,82 @@
+"""Telling campaigns and advertisers what the catalog says of them, before anything else."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+import structlog
+
+from adloom.budgets.addresses import (
+    ADVERTISER,
+    CAMPAIGN,
+    advertiser_address,
+    advertiser_at,
+    campaign_address,
+    campaign_at,
+)
+from adloom.budgets.config.catalog_store import BrainCatalog
+from adloom.budgets.config.configuration import advertiser_configuration, campaign_configuration
+from adloom.core.clock import Clock
+from adloom.runtime.actors.entity import Address
+
+# Of those who were introduced lately it may not be known yet that they have a state.
+LATELY_SECONDS: Final = 60.0
+LATELY_MAX: Final = 100_000
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class Introductions:
+    """Reads the catalog for whoever becomes active."""
+
+    def __init__(self, catalog: BrainCatalog, clock: Clock, *, hold_seconds: int) -> None:
+        self._catalog = catalog
+        self._clock = clock
+        self._hold_seconds = hold_seconds
+        self._lately: dict[Address, float] = {}  # Who was introduced last is last.
+
+    async def introduce(self, addresses: Sequence[Address]) -> Mapping[Address, Sequence[msgspec.Struct]]:
+        """Give each its configuration; who is not in the catalog, or not under this address, gets none."""
+        self._note(addresses)
+        found = await self.configurations(addresses)
+        if len(found) < len(addresses):
+            strangers = [address.key for address in addresses if address not in found]
+            log.warning("brain_not_in_catalog", keys=strangers[:10], count=len(strangers))
+        return {address: [message] for address, message in found.items()}
+
+    async def configurations(self, addresses: Sequence[Address]) -> dict[Address, msgspec.Struct]:
+        """Read what the catalog says of some, as of one version."""
+        campaigns = [campaign_at(one.key)[0] for one in addresses if one.kind == CAMPAIGN]
+        advertisers = [advertiser_at(one.key) for one in addresses if one.kind == ADVERTISER]
+        rows = await self._catalog.rows(campaigns, advertisers)
+        now = self._clock.now()
+        told: dict[Address, msgspec.Struct] = {}
+        for row in rows.campaigns:
+            campaign = campaign_configuration(
+                row, version=rows.version, hold_seconds=self._hold_seconds, now=now
+            )
+            told[campaign_address(campaign.campaign_id, campaign.advertiser_id)] = campaign
+        for row in rows.advertisers:
+            advertiser = advertiser_configuration(row, version=rows.version)
+            told[advertiser_address(advertiser.advertiser_id)] = advertiser
+        # One campaign under two addresses would have its budget twice.
+        return {address: told[address] for address in addresses if address in told}
+
+    def lately(self, addresses: Iterable[Address]) -> list[Address]:
+        """Tell which of these may have been told something older than what somebody knows by now."""
+        oldest = self._seconds() - LATELY_SECONDS
+        return [address for address in addresses if self._lately.get(address, oldest) > oldest]
+
+    def _note(self, addresses: Iterable[Address]) -> None:
+        now = self._seconds()
+        for address in addresses:
+            self._lately.pop(address, None)
+            self._lately[address] = now
+        while self._lately:
+            first = next(iter(self._lately))
+            if self._lately[first] > now - LATELY_SECONDS and len(self._lately) <= LATELY_MAX:
+                break
+            del self._lately[first]
+
+    def _seconds(self) -> float:
+        return self._clock.now().timestamp()

@@ -1,0 +1,1 @@
+"""The money ledger in PostgreSQL, and its reconciliation."""

@@ -1,0 +1,70 @@
+"""Reading the books of a day, as of one moment."""
+
+from datetime import date
+from typing import Final
+
+from adloom.budgets.money.reconcile import Books, Difference
+from adloom.core.money import Micros
+from adloom.runtime.postgres import Connection
+
+STATEMENT_SECONDS_MAX: Final = 300.0
+DIFFERENCES_MAX: Final = 100
+
+ENTRIES: Final = """
+    SELECT count(*) FILTER (WHERE kind = 'charge') AS charges,
+           count(DISTINCT campaign_id) FILTER (WHERE kind = 'charge') AS campaigns,
+           count(DISTINCT advertiser_id) FILTER (WHERE kind = 'charge') AS advertisers,
+           coalesce(sum(amount_micros) FILTER (WHERE kind = 'charge'), 0)::bigint AS bill,
+           coalesce(sum(amount_micros) FILTER (WHERE kind = 'charge' AND advertiser_id IS NULL), 0)::bigint
+               AS without_advertiser,
+           coalesce(sum(amount_micros) FILTER (WHERE kind = 'unbilled'), 0)::bigint AS unbilled,
+           coalesce(sum(amount_micros) FILTER (WHERE kind = 'release'), 0)::bigint AS released
+      FROM money_entries WHERE day = $1
+"""
+SAID: Final = """
+    SELECT coalesce(sum(spent_micros) FILTER (WHERE kind = 'campaign'), 0)::bigint AS campaigns,
+           coalesce(sum(spent_micros) FILTER (WHERE kind = 'advertiser'), 0)::bigint AS advertisers
+      FROM spend_days WHERE day = $1
+"""
+_DIFFERENCES: Final = """
+    SELECT '{kind}' AS kind, id, coalesce(charged.micros, 0) AS charged, coalesce(said.micros, 0) AS said
+      FROM (SELECT {kind}_id AS id, sum(amount_micros)::bigint AS micros FROM money_entries
+             WHERE day = $1 AND kind = 'charge' AND {kind}_id IS NOT NULL GROUP BY 1) AS charged
+      FULL JOIN (SELECT id, spent_micros AS micros FROM spend_days WHERE kind = '{kind}' AND day = $1) AS said
+             USING (id)
+     WHERE coalesce(charged.micros, 0) <> coalesce(said.micros, 0)
+"""
+DIFFERENCES: Final = (
+    _DIFFERENCES.format(kind="campaign")
+    + " UNION ALL "
+    + _DIFFERENCES.format(kind="advertiser")
+    + " ORDER BY 1, 2 LIMIT $2"
+)
+
+
+async def read_books(connection: Connection, day: date) -> Books:
+    """Read what everybody says of a day; the first differences are enough to look into."""
+    async with connection.transaction(isolation="repeatable_read", readonly=True):
+        entries = await connection.fetchrow(ENTRIES, day, timeout=STATEMENT_SECONDS_MAX)
+        said = await connection.fetchrow(SAID, day, timeout=STATEMENT_SECONDS_MAX)
+        differences = await connection.fetch(DIFFERENCES, day, DIFFERENCES_MAX, timeout=STATEMENT_SECONDS_MAX)
+    assert entries is not None
+    assert said is not None
+    return Books(
+        day=day,
+        charges=entries["charges"],
+        bill=Micros(entries["bill"]),
+        campaigns=entries["campaigns"],
+        campaigns_said=Micros(said["campaigns"]),
+        advertisers=entries["advertisers"],
+        advertisers_said=Micros(said["advertisers"]),
+        without_advertiser=Micros(entries["without_advertiser"]),
+        unbilled=Micros(entries["unbilled"]),
+        released=Micros(entries["released"]),
+        differences=tuple(
+            Difference(
+                kind=row["kind"], id=row["id"], charged=Micros(row["charged"]), said=Micros(row["said"])
+            )
+            for row in differences
+        ),
+    )

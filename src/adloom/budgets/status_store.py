@@ -1,0 +1,105 @@
+"""Reading how budgets stand, as brains have kept them."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import structlog
+
+from adloom.budgets.addresses import CAMPAIGN, advertiser_address, campaign_address
+from adloom.budgets.config.catalog_store import read_rows
+from adloom.budgets.config.configuration import advertiser_configuration, campaign_configuration
+from adloom.budgets.kinds import all_kinds
+from adloom.budgets.status import AdvertiserSpend, CampaignStanding, advertiser_spend, campaign_standing
+from adloom.core.errors import UnavailableError
+from adloom.core.ids import AdvertiserId, CampaignId
+from adloom.runtime.actors.entity import Address
+from adloom.runtime.actors.kind import UnreadableStateError
+from adloom.runtime.postgres import Connection, Record
+
+STATES: Final = """
+    SELECT kind, key, format, state FROM brain_states
+      JOIN unnest($1::text[], $2::text[]) AS asked (kind, key) USING (kind, key)
+"""
+# A campaign's key begins with its advertiser's; the key is ordered by its bytes, in which `}` follows `|`.
+OF_AN_ADVERTISER: Final = """
+    SELECT kind, key, format, state FROM brain_states
+     WHERE kind = $1 AND key >= $2 || '|' AND key < $2 || '}'
+"""
+HOLDS_NOTHING: Final = 0  # For how long holds last, where there are none.
+
+_KINDS: Final = {kind.name: kind for kind in all_kinds()}
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+async def kept_states(connection: Connection, addresses: Iterable[Address]) -> dict[Address, Any]:
+    """Read states; who has none is left out, and None is one that this version cannot read."""
+    asked = sorted(set(addresses))
+    if not asked:
+        return {}
+    kinds, keys = [address.kind for address in asked], [address.key for address in asked]
+    return _decoded(await connection.fetch(STATES, kinds, keys))
+
+
+async def read_campaign(
+    connection: Connection, campaign_id: CampaignId, *, now: datetime
+) -> CampaignStanding:
+    """Read how the budgets of a campaign stand that is in the catalog."""
+    [row] = (await read_rows(connection, [campaign_id], [])).campaigns
+    config = campaign_configuration(row, version=0, hold_seconds=HOLDS_NOTHING, now=now)
+    address = campaign_address(campaign_id, config.advertiser_id)
+    states = _readable(await kept_states(connection, [address]))
+    return campaign_standing(states.get(address), config, now=now)
+
+
+async def read_campaigns(
+    connection: Connection, campaign_ids: Sequence[CampaignId], *, now: datetime
+) -> dict[CampaignId, CampaignStanding]:
+    """Read how the budgets of some campaigns stand; those that are not in the catalog are left out."""
+    rows = (await read_rows(connection, campaign_ids, [])).campaigns
+    configs = [campaign_configuration(row, version=0, hold_seconds=HOLDS_NOTHING, now=now) for row in rows]
+    addresses = {one.campaign_id: campaign_address(one.campaign_id, one.advertiser_id) for one in configs}
+    states = _readable(await kept_states(connection, addresses.values()))
+    return {
+        one.campaign_id: campaign_standing(states.get(addresses[one.campaign_id]), one, now=now)
+        for one in configs
+    }
+
+
+async def kept_window(connection: Connection, address: Address) -> int | None:
+    """Tell which daily window a campaign was in when it was last kept; None of one that never was."""
+    state = _readable(await kept_states(connection, [address])).get(address)
+    return None if state is None else state.window
+
+
+async def read_advertiser(
+    connection: Connection, advertiser_id: AdvertiserId, *, now: datetime
+) -> AdvertiserSpend:
+    """Read how the day of an advertiser stands that is in the catalog."""
+    [row] = (await read_rows(connection, [], [advertiser_id])).advertisers
+    config = advertiser_configuration(row, version=0)
+    address = advertiser_address(advertiser_id)
+    own = _readable(await kept_states(connection, [address]))
+    campaigns = _readable(_decoded(await connection.fetch(OF_AN_ADVERTISER, CAMPAIGN, str(advertiser_id))))
+    return advertiser_spend(own.get(address), campaigns.values(), config, now=now)
+
+
+def _decoded(rows: Iterable[Record]) -> dict[Address, Any]:
+    states: dict[Address, Any] = {}
+    for kind, key, number, state in rows:
+        try:
+            states[Address(kind, key)] = _KINDS[kind].decoded(state, format_number=number)
+        except UnreadableStateError as error:
+            log.warning("budget_state_unreadable", kind=kind, key=key, error=str(error))
+            states[Address(kind, key)] = None
+    return states
+
+
+def _readable(states: dict[Address, Any]) -> dict[Address, Any]:
+    """Give the states, if all of them can be read: to leave one out would be to say that nothing was spent."""
+    if any(state is None for state in states.values()):
+        raise UnavailableError(
+            "The budget is kept by another version of Adloom than this one. Try again later."
+        )
+    return states

@@ -1,0 +1,1 @@
+"""Messages between delivery processes and budgets, over Valkey."""

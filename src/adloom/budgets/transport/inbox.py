@@ -1,0 +1,303 @@
+"""Where mail of delivery processes arrives: it is sorted, and handed on to the campaigns.
+
+Nothing here is kept that is not in the tables, and nobody is owed an answer: mail for which there is no room,
+or no table at the moment, is dropped, and its sender sends it again. Who asks for a first lease is noted
+before the campaign hears of it. Who was not heard of for too long is gone: then all campaigns in which it
+has leases are told, and only when they have kept that is the lease forgotten.
+"""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+import structlog
+
+from adloom.budgets.addresses import CAMPAIGN, campaign_address, campaign_at, session_topic
+from adloom.budgets.messages import OpenWindow, SessionOver, Usage
+from adloom.budgets.ports import Host
+from adloom.budgets.transport.session_store import SessionStore
+from adloom.budgets.transport.sessions import Sessions
+from adloom.budgets.transport.wire import (
+    MAIL_CHANNEL,
+    Heartbeat,
+    Letter,
+    SessionEnds,
+    SessionVoid,
+    decode_mail,
+)
+from adloom.core.clock import Clock
+from adloom.core.errors import UnavailableError
+from adloom.runtime.actors.entity import Address
+from adloom.runtime.actors.ports import Audience
+from adloom.runtime.subscription import Subscription
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey
+
+WAITING_MAX: Final = 100_000  # First leases that wait to be noted; beyond, they are asked for again.
+NOTED_MAX: Final = 5_000
+CLOSED_MAX: Final = 1_000  # Leases that are closed at once: between two such parts others have their turn.
+RETRY_SECONDS: Final = 0.5
+CLOSE_AGAIN_SECONDS: Final = 5.0  # After a campaign could not keep it.
+STALLED_SECONDS: Final = 3.0  # Who has slept so long could hear nobody.
+LOOK_SECONDS_MAX: Final = 1.0
+SESSION_MAX: Final = 2**63 - 1
+PROCESS_LENGTH_MAX: Final = 200
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class _Ending(msgspec.Struct):
+    """A session that is over and has leases, as far as is known."""
+
+    is_noted: bool = False
+    again_at: float = 0.0
+
+
+class MailRoom:
+    """Takes the mail to the entities of one host."""
+
+    def __init__(  # noqa: PLR0913 - what it stands between
+        self,
+        valkey: Valkey,
+        store: SessionStore,
+        host: Host,
+        audience: Audience,
+        clock: Clock,
+        *,
+        sessions: Sessions | None = None,
+    ) -> None:
+        self._store = store
+        self._host = host
+        self._audience = audience
+        self._clock = clock
+        self._sessions = Sessions() if sessions is None else sessions
+        self._subscription = Subscription(valkey, MAIL_CHANNEL, heard=self.take, began=self._listening_began)
+        self._has_work = asyncio.Event()
+        self._is_listening = False
+        self._processes: dict[int, str] = {}
+        self._waiting: list[Letter] = []
+        self._ending: dict[int, _Ending] = {}
+        self._void: set[int] = set()
+        # Plain counters, read by a collector.
+        self.letters: Counter[str] = Counter(dict.fromkeys(("taken", "refused", "void", "unknown"), 0))
+        self.sessions_ended = 0
+        self.leases = 0
+
+    @property
+    def sessions(self) -> int:
+        """How many delivery processes are alive."""
+        return len(self._sessions)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Take mail until told to stop."""
+        self._forget()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._listen(stop))
+            keeping = group.create_task(self._keep())
+            await stop.wait()
+            keeping.cancel()
+
+    def take(self, data: bytes) -> None:
+        """Sort what somebody has sent; what cannot be read is left out."""
+        letters = decode_mail(data)
+        if not letters:
+            self.letters["unknown"] += 1
+        for letter in letters:
+            outcome = self._taken(letter)
+            self.letters[outcome] += 1
+        if self._waiting or self._ending or self._void:
+            self._has_work.set()
+
+    def _taken(self, letter: Letter) -> str:
+        address, message = letter
+        match message:
+            case Heartbeat():
+                return self._beaten(message)
+            case SessionEnds(session=session):
+                return self._ended(session)
+            case Usage() if _is_campaign(address) and _is_session(message.session):
+                return self._used(letter, message)
+            case OpenWindow() if _is_campaign(address):
+                return "taken" if self._host.tell(address, message) else "refused"
+            case _:
+                # What nobody can take, or only campaigns, advertisers, the catalog and the ledger may say.
+                return "unknown"
+
+    def _beaten(self, beat: Heartbeat) -> str:
+        if not _is_session(beat.session) or not self._is_heard(beat.session):
+            return "void"
+        self._processes[beat.session] = beat.process.replace("\0", "")[:PROCESS_LENGTH_MAX]
+        return "taken"
+
+    def _ended(self, session: int) -> str:
+        if not _is_session(session) or self._sessions.is_over(session):
+            return "void"
+        self._end(session)
+        return "taken"
+
+    def _used(self, letter: Letter, usage: Usage) -> str:
+        if not self._is_heard(usage.session):
+            return "void"
+        if usage.lease:
+            return "taken" if self._host.tell(*letter) else "refused"
+        if len(self._waiting) >= WAITING_MAX:
+            return "refused"
+        self._waiting.append(letter)
+        return "taken"
+
+    def _is_heard(self, session: int) -> bool:
+        is_open = self._sessions.heard(session, at=_seconds())
+        if not is_open:
+            self._void.add(session)
+        return is_open
+
+    def _end(self, session: int) -> None:
+        self._sessions.end(session)
+        self._ending[session] = _Ending()
+        self.sessions_ended += 1
+
+    def _forget(self) -> None:
+        self._is_listening = False
+        self._processes.clear()
+        self._waiting.clear()
+        self._ending.clear()
+        self._void.clear()
+
+    # ------------------------------------------------------------ what takes its time
+
+    async def _listen(self, stop: asyncio.Event) -> None:
+        """Learn who was there, and listen from then on."""
+        while not stop.is_set():
+            try:
+                known = await self._store.read()
+            except UnavailableError as error:
+                log.warning("mail_room_waits", reason=error.detail)
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            self._sessions.restore(known.open, known.over, at=_seconds())
+            self.leases = known.leases
+            self._ending = {session: _Ending(is_noted=True) for session in known.unsettled}
+            self._has_work.set()
+            await self._subscription.run(stop)
+
+    def _listening_began(self) -> None:
+        self._is_listening = True
+        self._sessions.spare_all(at=_seconds())
+
+    async def _keep(self) -> None:
+        """Note leases, end sessions, and say so, one after the other: so their order is that of the mail."""
+        looked_at = _seconds()
+        while True:
+            await self._wait()
+            if _seconds() - looked_at > STALLED_SECONDS:
+                self._sessions.spare_all(at=_seconds())
+            looked_at = _seconds()
+            self._has_work.clear()
+            try:
+                self._judge_silence()
+                await self._note_waiting()
+                for session in self._due_endings():
+                    await self._close_some(session, self._ending[session])
+                await self._tell_void()
+            except UnavailableError as error:
+                log.warning("mail_room_waits", reason=error.detail)
+                await asyncio.sleep(RETRY_SECONDS)
+            except Exception:
+                # The outermost loop: whatever one letter does, the next ones are taken.
+                log.exception("mail_room_failed")
+                await asyncio.sleep(RETRY_SECONDS)
+            if self._waiting or self._due_endings():
+                self._has_work.set()
+
+    async def _wait(self) -> None:
+        # Nobody's silence is judged before we listen, so it is not waited for either.
+        next_at = self._sessions.next_at() if self._is_listening else None
+        seconds = (
+            LOOK_SECONDS_MAX if next_at is None else min(LOOK_SECONDS_MAX, max(0.0, next_at - _seconds()))
+        )
+        try:
+            async with asyncio.timeout(seconds):
+                await self._has_work.wait()
+        except TimeoutError:
+            return
+
+    def _judge_silence(self) -> None:
+        if not self._is_listening:
+            return
+        for session in self._sessions.silent(at=_seconds()):
+            log.warning("delivery_process_gone", session=session, process=self._processes.get(session, ""))
+            self._end(session)
+
+    async def _note_waiting(self) -> None:
+        """Note who is about to have leases, and hand the letters on; they are dropped where that fails."""
+        while self._waiting:
+            letters, self._waiting = self._waiting[:NOTED_MAX], self._waiting[NOTED_MAX:]
+            usages = [(one.to, one.message) for one in letters if isinstance(one.message, Usage)]
+            sessions = {usage.session: self._processes.get(usage.session, "") for _, usage in usages}
+            leases = [(usage.session, address.key) for address, usage in usages]
+            self.leases += await self._store.note(sessions, leases, now=self._clock.now())
+            for address, usage in usages:
+                if self._sessions.is_over(usage.session):
+                    self._void.add(usage.session)
+                elif not self._host.tell(address, usage):
+                    self.letters["refused"] += 1
+
+    def _due_endings(self) -> list[int]:
+        return [session for session, ending in self._ending.items() if ending.again_at <= _seconds()]
+
+    async def _close_some(self, session: int, ending: "_Ending") -> None:
+        """Close some of the leases of a session that is over; where one fails, the rest has its turn later."""
+        if not ending.is_noted:
+            await self._store.end(session, self._processes.pop(session, ""), now=self._clock.now())
+            ending.is_noted = True
+        keys = await self._store.leases(session, count_max=CLOSED_MAX)
+        closed = await self._closed(session, keys)
+        if closed:
+            await self._store.forget_leases(session, closed)
+            self.leases -= len(closed)
+        if len(closed) < len(keys):
+            log.warning("leases_not_closed", session=session, leases=len(keys) - len(closed))
+            ending.again_at = _seconds() + CLOSE_AGAIN_SECONDS
+        elif len(keys) < CLOSED_MAX:
+            del self._ending[session]
+
+    async def _closed(self, session: int, keys: Sequence[str]) -> list[str]:
+        """Tell campaigns that a session is over; give those that have kept it."""
+        over = SessionOver(session=session, second=int(self._clock.now().timestamp()))
+        closing: dict[str, asyncio.Future[None]] = {}
+        with contextlib.suppress(UnavailableError):
+            for key in keys:
+                closing[key] = self._host.durable(Address(CAMPAIGN, key), over)
+                # Whoever is told to stop meanwhile does not ask what came of it.
+                closing[key].add_done_callback(lambda done: done.cancelled() or done.exception())
+        if closing:
+            await asyncio.wait(closing.values())
+        return [key for key, done in closing.items() if done.exception() is None]
+
+    async def _tell_void(self) -> None:
+        """Tell those who speak in sessions that are over."""
+        void, self._void = self._void, set()
+        if void:
+            try:
+                await self._audience.publish(
+                    [(session_topic(session), SessionVoid(session=session)) for session in void]
+                )
+            except VALKEY_AWAY as error:
+                log.warning("sessions_not_told", count=len(void), reason=repr(error))
+
+
+def _is_session(session: int) -> bool:
+    return 0 < session <= SESSION_MAX
+
+
+def _is_campaign(address: Address) -> bool:
+    try:
+        return address.kind == CAMPAIGN and campaign_address(*campaign_at(address.key)) == address
+    except ValueError:
+        return False
+
+
+def _seconds() -> float:
+    return asyncio.get_running_loop().time()

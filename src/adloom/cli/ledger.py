@@ -1,0 +1,156 @@
+"""The commands about the ledger: `adloom ledger …`."""
+
+# ruff: noqa: PLC0415 - as in cli.py, a command imports what it needs when it runs
+
+import asyncio
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from adloom.cli.options import DataDir, data_directory
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PIPE_COLUMNS = 200
+
+app = typer.Typer(
+    name="ledger", help="Look after the ledger.", no_args_is_help=True, pretty_exceptions_enable=False
+)
+
+dead = typer.Typer(name="dead", help="Entries that a projection gave up.", no_args_is_help=True)
+app.add_typer(dead)
+
+LetterId = Annotated[str, typer.Argument(metavar="ID", help="As `adloom ledger dead list` shows it.")]
+
+
+@app.command()
+def status(*, data_dir: DataDir = None) -> None:
+    """Show how much the ledger holds, and for each projection how far it is and who folds it."""
+    from adloom.cli.ledger_report import show_status
+    from adloom.runtime.embedded.servers import database_url_of, redis_url_of
+
+    directory = data_directory(data_dir)
+    urls = database_url_of(os.environ, directory), redis_url_of(os.environ, directory)
+    asyncio.run(show_status(*urls, _console()))
+
+
+@dead.command("list")
+def list_dead(*, data_dir: DataDir = None) -> None:
+    """List the dead letters, oldest first."""
+    from adloom.cli import ledger_report
+
+    asyncio.run(ledger_report.list_dead(_redis_url(data_dir), _console()))
+
+
+@dead.command("show")
+def show_dead(letter_id: LetterId, *, data_dir: DataDir = None) -> None:
+    """Show one: why it was given up, and the event if it can be read."""
+    from adloom.cli import ledger_report
+
+    asyncio.run(ledger_report.show_dead(_redis_url(data_dir), letter_id, _console()))
+
+
+@dead.command("retry")
+def retry_dead(
+    letter_id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="As `adloom ledger dead list` shows it.")
+    ] = None,
+    *,
+    every: Annotated[bool, typer.Option("--all", help="All that there are.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Append them to the ledger again; an event that was counted meanwhile is not counted twice."""
+    from adloom.cli import ledger_report
+
+    if (letter_id is None) != every:
+        raise typer.BadParameter("Name one, or say --all.", param_hint="ID")
+    letter_ids = None if letter_id is None else [letter_id]
+    asyncio.run(ledger_report.retry_dead(_redis_url(data_dir), letter_ids, _console()))
+
+
+@dead.command("forget")
+def forget_dead(letter_id: LetterId, *, data_dir: DataDir = None) -> None:
+    """Drop one for good."""
+    from adloom.cli import ledger_report
+
+    asyncio.run(ledger_report.forget_dead(_redis_url(data_dir), letter_id, _console()))
+
+
+@app.command()
+def spool(*, data_dir: DataDir = None) -> None:
+    """List what waits on this machine's disk for the ledger: ADLOOM_SPOOL_DIR's, or an installation's."""
+    from adloom.events.log.spool.setup import spool_folder, spool_report
+
+    for line in spool_report(spool_folder(os.environ, data_directory(data_dir))):
+        typer.echo(line)
+
+
+@app.command()
+def replay(
+    *,
+    projection: Annotated[str, typer.Option(help="What to rebuild: event_tables or frequency.")],
+    start: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="PLACE",
+            help="The first entry to read again: its id, a time, a day, or `beginning`, the oldest that there is.",
+        ),
+    ] = "beginning",
+    data_dir: DataDir = None,
+) -> None:
+    """Rebuild a projection from the ledger, beside the one in use, and put it in its place."""
+    from rich.console import Console
+
+    from adloom.cli import replay as command
+    from adloom.runtime.embedded.servers import database_url_of, redis_url_of
+
+    directory = data_directory(data_dir)
+    asyncio.run(
+        command.run(
+            projection,
+            start,
+            database_url=database_url_of(os.environ, directory),
+            redis_url=redis_url_of(os.environ, directory),
+            console=Console(soft_wrap=True),
+        )
+    )
+
+
+@app.command()
+def topics(
+    *,
+    schema: Annotated[
+        str | None, typer.Option(metavar="TOPIC", help="Print the JSON Schema of a topic instead.")
+    ] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """List the topics that programs of yours can follow."""
+    from adloom.cli import topics as command
+    from adloom.runtime.embedded.servers import redis_url_of
+
+    if schema is not None:
+        typer.echo(command.schema_named(schema), nl=False)
+        return
+
+    async def show() -> None:
+        async for line in command.topics_report(redis_url_of(os.environ, data_directory(data_dir))):
+            typer.echo(line)
+
+    asyncio.run(show())
+
+
+def _redis_url(data_dir: DataDir) -> str:
+    from adloom.runtime.embedded.servers import redis_url_of
+
+    return redis_url_of(os.environ, data_directory(data_dir))
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    # A pipe has no width: what is cut off there is lost.
+    return Console() if sys.stdout.isatty() else Console(width=PIPE_COLUMNS)

@@ -1,0 +1,200 @@
+"""What `adloom ledger status` and `adloom ledger dead …` do: look at the ledger, and at what was laid aside."""
+
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Final
+
+import msgspec
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from adloom.core.errors import UnavailableError
+from adloom.events.log.event import UnreadableEntryError, decoded
+from adloom.events.projections.dead_letters import DeadLetter, DeadLetters
+from adloom.events.projections.redelivery import redelivered
+from adloom.events.projections.status import LedgerStatus, ProjectionStatus, StatusReader, made_at
+from adloom.ops.projections import cursors, places
+from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
+from adloom.runtime.valkey import VALKEY_AWAY, open_valkey
+
+REASON_CHARACTERS_MAX: Final = 100
+MEGABYTE: Final = 1_000_000
+
+
+class LedgerCommandError(Exception):
+    """The ledger cannot be looked at, or has no such letter; the message says which."""
+
+
+async def show_status(database_url: str, redis_url: str, console: Console) -> None:
+    """Show how much the ledger holds, and where each projection is."""
+    try:
+        async with open_pool(database_url, size_max=1) as pool, open_valkey(redis_url) as valkey:
+            status = await StatusReader(valkey).read(await cursors(places(pool, valkey), pool))
+    except (UnavailableError, *POSTGRES_AWAY) as error:
+        raise LedgerCommandError(
+            f"The ledger cannot be looked at: {error or type(error).__name__}"
+        ) from error
+    console.print(_size(status), highlight=False)
+    console.print(_table(status.projections))
+
+
+async def list_dead(redis_url: str, console: Console) -> None:
+    """Show all dead letters, oldest first."""
+    async with _letters(redis_url) as letters:
+        table = _plain_table("id", "projection", "entry", "tries", "at", "reason")
+        count = 0
+        async for letter in _all(letters):
+            count += 1
+            table.add_row(
+                letter.id,
+                escape(letter.projection),
+                letter.entry_id,
+                str(letter.tries),
+                _time(letter.at),
+                escape(_shortened(letter.reason)),
+            )
+    if count:
+        console.print(table)
+    console.print(f"{count} dead letters" if count else "There are no dead letters.", highlight=False)
+
+
+async def show_dead(redis_url: str, letter_id: str, console: Console) -> None:
+    """Show everything about one letter."""
+    async with _letters(redis_url) as letters:
+        letter = await letters.get(_id(letter_id))
+    if letter is None:
+        raise _unknown(letter_id)
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in _facts(letter):
+        table.add_row(name, escape(value))
+    console.print(table)
+
+
+async def retry_dead(redis_url: str, letter_ids: Sequence[str] | None, console: Console) -> None:
+    """Have letters tried again: those that are named, or all."""
+    async with _letters(redis_url) as letters:
+        names = [one.id async for one in _all(letters)] if letter_ids is None else list(letter_ids)
+        missing = [name for name in names if not await letters.retry(_id(name))]
+    count = len(names) - len(missing)
+    console.print(f"{count} appended to the ledger again; what fails again comes back here.", highlight=False)
+    if missing and letter_ids is not None:
+        raise _unknown(*missing)
+
+
+async def forget_dead(redis_url: str, letter_id: str, console: Console) -> None:
+    """Drop a letter for good."""
+    async with _letters(redis_url) as letters:
+        if not await letters.forget(_id(letter_id)):
+            raise _unknown(letter_id)
+    console.print(f"{letter_id} is forgotten: its event is not counted.", highlight=False)
+
+
+@asynccontextmanager
+async def _letters(redis_url: str) -> AsyncGenerator[DeadLetters]:
+    try:
+        async with open_valkey(redis_url) as valkey:
+            yield DeadLetters(valkey)
+    except (UnavailableError, *VALKEY_AWAY) as error:
+        raise LedgerCommandError(
+            f"The dead letters cannot be read: {error or type(error).__name__}"
+        ) from error
+
+
+async def _all(letters: DeadLetters) -> AsyncGenerator[DeadLetter]:
+    page = await letters.page()
+    while page:
+        for letter in page:
+            yield letter
+        page = await letters.page(page[-1].id)
+
+
+def _id(letter_id: str) -> str:
+    millis, dash, sequence = letter_id.partition("-")
+    if not (dash and millis.isascii() and millis.isdigit() and sequence.isascii() and sequence.isdigit()):
+        raise LedgerCommandError(f"{letter_id!r} is no id of a dead letter; they look like 1794720000000-0.")
+    return letter_id
+
+
+def _unknown(*letter_ids: str) -> LedgerCommandError:
+    return LedgerCommandError(f"There is no dead letter {', '.join(letter_ids)}.")
+
+
+def _size(status: LedgerStatus) -> str:
+    size = status.size
+    if status.oldest is None or status.newest is None:
+        return "The ledger is empty."
+    return (
+        f"{size.entries:,} entries, about {size.memory_bytes / MEGABYTE:,.1f} MB,"
+        f" from {_time(made_at(status.oldest))} to {_time(made_at(status.newest))};"
+        f" {size.dead:,} dead letters"
+    )
+
+
+def _table(projections: Iterable[ProjectionStatus]) -> Table:
+    table = _plain_table(
+        "projection", "cursor", "behind", "oldest", "owner", "taken", "failing", "tries", "dead"
+    )
+    for one in projections:
+        table.add_row(
+            escape(one.name),
+            one.cursor,
+            f"{one.lag.entries:,}",
+            f"{one.lag.seconds:,.1f} s" if one.lag.entries else "",
+            escape(one.owner or "nobody"),
+            f"{one.taken:,}",
+            f"{one.failing:,}",
+            f"{one.tries:,}",
+            f"{one.dead:,}",
+        )
+    return table
+
+
+def _plain_table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        is_number = column in {"behind", "oldest", "taken", "failing", "tries", "dead"}
+        table.add_column(
+            column,
+            justify="right" if is_number else "left",
+            no_wrap=column != "reason",
+            overflow="fold" if column == "reason" else "ellipsis",
+        )
+    return table
+
+
+def _facts(letter: DeadLetter) -> list[tuple[str, str]]:
+    return [
+        ("id", letter.id),
+        ("projection", letter.projection),
+        ("entry", f"{letter.entry_id}, made {_time(made_at(letter.entry_id))}"),
+        ("tries", str(letter.tries)),
+        ("given up", _time(letter.at)),
+        ("reason", letter.reason),
+        ("event", _event(letter.data)),
+    ]
+
+
+def _event(data: bytes) -> str:
+    again = redelivered(data)
+    if again is not None:
+        data = again.data
+    try:
+        happening = decoded(data)
+    except UnreadableEntryError:
+        return f"unreadable, {len(data)} bytes: {data!r}"
+    said = msgspec.structs.asdict(happening)
+    shown = {"kind": type(happening).__name__} | {name: value for name, value in said.items() if value}
+    return msgspec.json.format(msgspec.json.encode(shown), indent=2).decode()
+
+
+def _shortened(reason: str) -> str:
+    line = " ".join(reason.split())
+    return line if len(line) <= REASON_CHARACTERS_MAX else f"{line[: REASON_CHARACTERS_MAX - 1]}…"
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S}Z"

@@ -1,0 +1,299 @@
+"""The commands. What each needs is imported when it runs: `adloom token` must not wait for a web framework."""
+
+# ruff: noqa: PLC0415 - see above
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from adloom.cli import jobs, ledger, sample
+from adloom.cli.options import DataDir, data_directory
+from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
+
+app = typer.Typer(
+    name="adloom",
+    help="A self-hosted ad platform. Begin with `adloom up`.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(ledger.app)
+app.add_typer(jobs.app)
+app.add_typer(sample.app)
+
+PORT_MAX = 65_535
+WORKERS_MAX = 64
+HOURS_MAX = 24 * 366
+SUBJECT = "adloom-cli"
+PASSED_ON: dict[str, Any] = {
+    "allow_extra_args": True,
+    "ignore_unknown_options": True,
+    "help_option_names": list[str](),
+}
+
+ISO_DAY = ["%Y-%m-%d"]
+Host = Annotated[str, typer.Option(help="The address to listen on.")]
+
+
+def main() -> None:
+    """Run a command; what the user can mend is said in a line."""
+    _open_standard_streams()
+    try:
+        _read_dotenv()
+        app()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        from adloom.cli.user_errors import complaint_of
+
+        complaint = complaint_of(error)
+        if complaint is None:
+            raise
+        typer.echo(f"adloom: {complaint}", err=True)
+        sys.exit(1)
+
+
+@app.command()
+def up(  # noqa: PLR0913 - one for each option
+    *,
+    delivery_port: Annotated[
+        int, typer.Option(min=0, max=PORT_MAX, envvar="ADLOOM_DELIVERY_PORT", help="Pages ask here for ads.")
+    ] = 8080,
+    control_port: Annotated[
+        int, typer.Option(min=0, max=PORT_MAX, envvar="ADLOOM_CONTROL_PORT", help="The admin API.")
+    ] = 8090,
+    worker_port: Annotated[
+        int, typer.Option(min=0, max=PORT_MAX, envvar="WORKER_PORT", help="The worker's health.")
+    ] = 3001,
+    data_dir: DataDir = None,
+    empty: Annotated[bool, typer.Option("--empty", help="Start without sample data.")] = False,
+    workers: Annotated[int, typer.Option(min=1, max=WORKERS_MAX, help="Delivery processes.")] = 1,
+    host: Host = "127.0.0.1",
+) -> None:
+    """Run everything on this machine, embedded servers included, until Ctrl-C."""
+    from adloom.app.up import plan
+    from adloom.app.up import run as command
+
+    options = plan.UpOptions(
+        data_directory=data_directory(data_dir).path,
+        host=host,
+        delivery_port=delivery_port,
+        control_port=control_port,
+        worker_port=worker_port,
+        workers=workers,
+        is_empty=empty,
+    )
+    command.run(options, os.environ)
+
+
+@app.command()
+def serve(
+    *,
+    workers: Annotated[int, typer.Option(min=1, max=WORKERS_MAX, help="Delivery processes.")] = 1,
+    host: Annotated[str, typer.Option(envvar="ADLOOM_DELIVERY_HOST")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=PORT_MAX, envvar="ADLOOM_DELIVERY_PORT")] = 8080,
+) -> None:
+    """Run the delivery plane; it needs DATABASE_URL, REDIS_URL and ADLOOM_TOKEN_SECRET."""
+    from adloom.app.up import serve as command
+
+    command.run(os.environ, host=host, port=port, workers=workers)
+
+
+@app.command()
+def control(
+    *,
+    host: Annotated[str, typer.Option(envvar="ADLOOM_CONTROL_HOST")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=PORT_MAX, envvar="ADLOOM_CONTROL_PORT")] = 8090,
+) -> None:
+    """Run the control plane; it needs DATABASE_URL, REDIS_URL and JWT_SECRET."""
+    os.environ.update({"ADLOOM_CONTROL_HOST": host, "ADLOOM_CONTROL_PORT": str(port)})
+    from adloom.app import control as command
+
+    command.main()
+
+
+@app.command()
+def worker(
+    *,
+    host: Annotated[str, typer.Option(envvar="ADLOOM_WORKER_HOST")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=PORT_MAX, envvar="WORKER_PORT")] = 3001,
+) -> None:
+    """Follow the ledger and count; it needs DATABASE_URL and REDIS_URL."""
+    os.environ.update({"ADLOOM_WORKER_HOST": host, "WORKER_PORT": str(port)})
+    from adloom.app import worker as command
+
+    command.main()
+
+
+@app.command()
+def migrate(*, data_dir: DataDir = None) -> None:
+    """Bring the database to the newest schema: DATABASE_URL's, or that of an installation that runs."""
+    from adloom.runtime.embedded.servers import database_url_of
+    from adloom.runtime.schema import bring_up_to_date
+
+    database_url = database_url_of(os.environ, data_directory(data_dir))
+    revision = asyncio.run(bring_up_to_date(database_url))
+    typer.echo(f"The schema is at revision {revision}.")
+
+
+@app.command()
+def rollup(
+    *,
+    first: Annotated[datetime, typer.Option("--from", formats=ISO_DAY, metavar="DAY", help="The first day.")],
+    last: Annotated[datetime, typer.Option("--to", formats=ISO_DAY, metavar="DAY", help="The last day.")],
+    data_dir: DataDir = None,
+) -> None:
+    """Make the daily statistics of some days anew, both included (UTC); the worker does so every night."""
+    from rich.console import Console
+
+    from adloom.cli import rollup as command
+    from adloom.core.clock import SystemClock
+    from adloom.runtime.embedded.servers import database_url_of
+
+    database_url = database_url_of(os.environ, data_directory(data_dir))
+    asyncio.run(command.run(database_url, first.date(), last.date(), SystemClock(), Console(soft_wrap=True)))
+
+
+@app.command()
+def sync(
+    *,
+    first: Annotated[datetime, typer.Option("--from", formats=ISO_DAY, metavar="DAY", help="The first day.")],
+    last: Annotated[datetime, typer.Option("--to", formats=ISO_DAY, metavar="DAY", help="The last day.")],
+    seller: Annotated[
+        UUID | None, typer.Option(help="The advertiser whose ad accounts; all, if not given.")
+    ] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Have the worker fetch the statistics of ad accounts for some days anew, both included."""
+    from rich.console import Console
+
+    from adloom.cli import sync as command
+    from adloom.core.clock import SystemClock
+    from adloom.runtime.embedded.servers import database_url_of, redis_url_of
+    from adloom.runtime.settings import Secret, Services
+
+    directory = data_directory(data_dir)
+    services = Services(
+        database_url=Secret(database_url_of(os.environ, directory)),
+        redis_url=Secret(redis_url_of(os.environ, directory)),
+    )
+    console, clock = Console(soft_wrap=True), SystemClock()
+    asyncio.run(
+        command.run(services, first.date(), last.date(), clock=clock, console=console, seller_id=seller)
+    )
+
+
+@app.command()
+def token(
+    *,
+    role: Annotated[Role, typer.Option(help="What the token's holder may do.")],
+    account: Annotated[UUID | None, typer.Option(help="The advertiser or publisher.")] = None,
+    data_dir: DataDir = None,
+    hours: Annotated[float, typer.Option(min=0.01, max=HOURS_MAX, help="How long it is valid.")] = 24,
+) -> None:
+    """Print an access token for an installation that runs or is stopped."""
+    from adloom.cli.token import access_token
+    from adloom.core.clock import SystemClock
+    from adloom.core.ids import SystemIds
+
+    if role not in ACCOUNT_ROLES and account is not None:
+        raise typer.BadParameter(f"The role {role.value} acts for no account.", param_hint="--account")
+    if role in ACCOUNT_ROLES and account is None:
+        account = SystemIds().new()
+        typer.echo(f"The token is for a new {role.value}, account {account}.", err=True)
+    signed = access_token(
+        os.environ,
+        data_directory(data_dir),
+        Actor(subject=SUBJECT, role=role, account_id=account),
+        now=SystemClock().now(),
+        lifetime=timedelta(hours=hours),
+    )
+    typer.echo(signed)
+
+
+@app.command()
+def openapi() -> None:
+    """Print the whole API, of both listeners, as one OpenAPI document."""
+    from adloom.app.control import openapi_document
+
+    typer.echo(json.dumps(openapi_document(), indent=2, ensure_ascii=False))
+
+
+@app.command()
+def doctor(
+    *,
+    data_dir: DataDir = None,
+    money: Annotated[
+        bool, typer.Option("--money", help="Prove that the bill of a day is what was charged.")
+    ] = False,
+    day: Annotated[
+        datetime | None,
+        typer.Option(formats=ISO_DAY, metavar="DAY", help="Which day, with --money; today, if not given."),
+    ] = None,
+) -> None:
+    """Check an installation, and say for each failure what to do."""
+    from rich.console import Console
+
+    from adloom.core.clock import SystemClock
+
+    if money:
+        from adloom.ops.doctor.money import prove
+        from adloom.runtime.embedded.servers import database_url_of
+
+        database_url = database_url_of(os.environ, data_directory(data_dir))
+        of_day = SystemClock().now().date() if day is None else day.date()
+        raise typer.Exit(0 if asyncio.run(prove(database_url, of_day, Console())) else 1)
+    if day is not None:
+        raise typer.BadParameter("The day is that of --money.", param_hint="--day")
+    from adloom.ops.doctor.examine import examine
+    from adloom.ops.doctor.report import is_well, show
+
+    directory = data_directory(data_dir)
+    findings = asyncio.run(examine(os.environ, directory, SystemClock()))
+    show(findings, Console())
+    raise typer.Exit(0 if is_well(findings) else 1)
+
+
+@app.command(context_settings=PASSED_ON)
+def bench(context: typer.Context) -> None:
+    """Measure what the hot routes cost, as ratios in one run. Needs a checkout."""
+    _run_from_checkout("bench", context)
+
+
+@app.command(context_settings=PASSED_ON)
+def simulate(context: typer.Context) -> None:
+    """Run days of traffic in seconds, on virtual time and with crashes, and check the laws. Needs a checkout."""
+    _run_from_checkout("simulation", context)
+
+
+def _run_from_checkout(package: str, context: typer.Context) -> None:
+    """Run a package that lies beside `src` in a checkout and is not in the wheel."""
+    root = Path(__file__).resolve().parents[3]
+    if not (root / package / "__main__.py").is_file():
+        sys.exit(f"adloom {context.info_name}: runs in a checkout of the sources only; {root} is none.")
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    command = [sys.executable, "-m", package, *context.args]
+    os.execve(sys.executable, command, environment)  # noqa: S606 - our own interpreter, no shell
+
+
+def _open_standard_streams() -> None:
+    # A stream that was closed leaves its number to the next file that is opened, and children log to it.
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))
+
+
+def _read_dotenv() -> None:
+    from adloom.runtime.settings import with_dotenv
+
+    # A working directory that this user may not look into has nothing to say to it.
+    with contextlib.suppress(PermissionError):
+        os.environ.update(with_dotenv(os.environ, Path(".env")))

@@ -1,0 +1,170 @@
+"""`adloom ledger replay`: rebuilds a projection beside itself while everything goes on, and says what came of it."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from typing import Final
+
+import msgspec
+import structlog
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+from adloom.budgets.charges.projection import CHARGES
+from adloom.core.clock import SystemClock
+from adloom.core.errors import UnavailableError
+from adloom.events.auction_log.store import AUCTIONS
+from adloom.events.ctr.store import LEARNING
+from adloom.events.frequency.projection import FREQUENCY
+from adloom.events.frequency.rebuild import FrequencyRebuild
+from adloom.events.log.stream import BEGINNING
+from adloom.events.rebuild.rebuild import EventTablesRebuild, RebuildRefusedError, Rebuilt
+from adloom.events.rebuild.source import RebuildLedger
+from adloom.events.rebuild.start import UnknownStartError, first_entry
+from adloom.events.tables.store import EVENT_TABLES
+from adloom.runtime.postgres import POSTGRES_AWAY, Pool, open_pool
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey, open_valkey
+
+POOL_SIZE_MAX: Final = 3
+
+
+class ReplayError(Exception):
+    """A replay that cannot be done, or ended early; the message says why."""
+
+
+class Steps:
+    """Shows how far a replay is: a bar on a terminal, one line a step elsewhere."""
+
+    def __init__(self, console: Console, bar: Progress) -> None:
+        self._console = console
+        self._bar = bar
+        self._task = bar.add_task("", total=None)
+
+    def begin(self, step: str, total: int | None = None) -> None:
+        """Say what is done now, and how much of it there is, where that is known."""
+        if not self._console.is_terminal:
+            self._console.print(step, highlight=False)
+        self._bar.reset(self._task, total=total, description=step)
+
+    def advance(self, count: int) -> None:
+        """Say that so much more is done."""
+        self._bar.advance(self._task, count)
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """What a replay is done with; `start` is the least id of the entries that are read again."""
+
+    pool: Pool
+    valkey: Valkey
+    start: str
+    steps: Steps
+
+
+async def run(projection: str, start: str, *, database_url: str, redis_url: str, console: Console) -> None:
+    """Replay a projection, and say what came of it."""
+    # What is skipped is told beside the bar, not within it.
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    replay = _replay_of(projection)
+    began_at = time.perf_counter()
+    try:
+        async with (
+            open_pool(database_url, size_max=POOL_SIZE_MAX) as pool,
+            open_valkey(redis_url) as valkey,
+        ):
+            with _shown(console) as steps:
+                said = await replay(Order(pool=pool, valkey=valkey, start=first_entry(start), steps=steps))
+    except (RebuildRefusedError, UnknownStartError) as error:
+        raise ReplayError(str(error)) from error
+    except (UnavailableError, *POSTGRES_AWAY, *VALKEY_AWAY) as error:
+        raise ReplayError(
+            f"The replay has ended early: {error or type(error).__name__}. It can be begun again at any time."
+        ) from error
+    console.print(f"{said} It took {time.perf_counter() - began_at:,.1f} s.", highlight=False)
+
+
+def _replay_of(projection: str) -> Callable[[Order], Awaitable[str]]:
+    if projection in IMPOSSIBLE:
+        raise ReplayError(IMPOSSIBLE[projection])
+    if projection not in REPLAYS:
+        known = ", ".join(sorted(REPLAYS))
+        raise ReplayError(f"There is no projection {projection!r} that can be replayed; there are {known}.")
+    return REPLAYS[projection]
+
+
+@contextlib.contextmanager
+def _shown(console: Console) -> Generator[Steps]:
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        yield Steps(console, bar)
+
+
+async def _event_tables(order: Order) -> str:
+    rebuild = EventTablesRebuild(order.pool, RebuildLedger(order.valkey), progress=order.steps)
+    return _sentence(await rebuild.run(order.start))
+
+
+async def _frequency(order: Order) -> str:
+    if order.start != BEGINNING:
+        raise RebuildRefusedError(
+            "frequency is counted anew from all rows of the event tables: it has no --from but the beginning."
+        )
+    rebuild = FrequencyRebuild(order.pool, order.valkey, RebuildLedger(order.valkey), progress=order.steps)
+    shown = await rebuild.run(now=SystemClock().now())
+    return f"frequency has counted {shown:,} valid impressions of users, and what came meanwhile."
+
+
+def _sentence(rebuilt: Rebuilt) -> str:
+    folded = rebuilt.folded
+    left_out = f", {rebuilt.left_out:,} left out" if rebuilt.left_out else ""
+    dropped = f", {folded.dropped:,} of things that are gone" if folded.dropped else ""
+    change = (
+        "All figures are as they were."
+        if rebuilt.days_corrected == 0
+        else f"There were {rebuilt.events_before:,} events; {rebuilt.days_corrected:,} days have other figures now."
+    )
+    return (
+        f"event_tables has {rebuilt.events:,} events: {rebuilt.copied:,} kept as they were,"
+        f" {folded.counted:,} folded from {rebuilt.first_entry} on"
+        f" ({folded.repeated:,} repeated{dropped}{left_out}). {change}"
+    )
+
+
+REPLAYS: Final[Mapping[str, Callable[[Order], Awaitable[str]]]] = {
+    EVENT_TABLES: _event_tables,
+    FREQUENCY: _frequency,
+}
+IMPOSSIBLE: Final = {
+    "topics": (
+        "The topics cannot be replayed: others have read them, and would get everything twice."
+        " What the ledger has can be read from a topic as far back as it reaches."
+    ),
+    CHARGES: (
+        "Charges cannot be replayed: what was charged stays charged, and each offer is charged once."
+        " `adloom doctor --money` proves the books of a day."
+    ),
+    AUCTIONS: (
+        "Auctions cannot be replayed: each is recorded once and never corrected,"
+        " and what the ledger keeps has no bids."
+    ),
+    LEARNING: (
+        "Learning cannot be replayed: an example that was learned twice would weigh twice."
+        " To begin anew, delete the row of learning_states; what was learned is replaced by what follows."
+    ),
+}

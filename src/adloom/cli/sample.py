@@ -1,0 +1,40 @@
+"""The commands about the sample: `adloom sample …`."""
+
+# ruff: noqa: PLC0415 - as in cli.py, a command imports what it needs when it runs
+
+import os
+
+import typer
+
+from adloom.cli.options import DataDir, data_directory
+
+app = typer.Typer(
+    name="sample",
+    help="The sample that the first start loads: look at it, take it away, bring it back.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.command()
+def status(*, data_dir: DataDir = None) -> None:
+    """Tell whether the sample is there, and what of it."""
+    from adloom.cli import sample_commands
+
+    sample_commands.tell_status(data_directory(data_dir), typer.echo)
+
+
+@app.command()
+def remove(*, data_dir: DataDir = None) -> None:
+    """Take the sample away, and nothing else; `adloom up` has to run."""
+    from adloom.cli import sample_commands
+
+    sample_commands.remove(os.environ, data_directory(data_dir), typer.echo)
+
+
+@app.command()
+def load(*, data_dir: DataDir = None) -> None:
+    """Bring the sample, also beside what you have made; `adloom up` has to run."""
+    from adloom.cli import sample_commands
+
+    sample_commands.load(os.environ, data_directory(data_dir), typer.echo)

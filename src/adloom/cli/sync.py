@@ -1,0 +1,145 @@
+"""`adloom sync`: has the worker sync some days anew, with a bar on a terminal and a line a job elsewhere."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from datetime import date, timedelta
+from typing import Final
+from uuid import UUID
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from adloom.core.clock import Clock
+from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
+from adloom.runtime.schema import DatabaseError, place_of
+from adloom.runtime.settings import Services
+from adloom.runtime.valkey import VALKEY_AWAY
+from adloom.sync.jobs import Origin, SyncJob, jobs_of
+from adloom.sync.queue import JobState, SeenJob, StatsQueue, open_stats_queue
+from adloom.sync.scheduler_store import eligible_sellers
+
+DAYS_MAX: Final = 3_660
+ONE_DAY: Final = timedelta(days=1)
+LOOK_SECONDS: Final = 0.5
+# Then somebody should look whether there is a worker.
+PATIENCE_SECONDS: Final = 15.0
+
+
+class SyncCommandError(Exception):
+    """What was asked cannot be synced, or not all of it was; the message says why."""
+
+
+async def run(  # noqa: PLR0913 - where, what, and how it is shown
+    services: Services,
+    first: date,
+    last: date,
+    *,
+    clock: Clock,
+    console: Console,
+    seller_id: UUID | None = None,
+    look_seconds: float = LOOK_SECONDS,
+) -> None:
+    """Put a job for each seller and level, and follow them to their end."""
+    check_days(first, last, today=clock.now().date())
+    sellers = [seller_id] if seller_id is not None else await _sellers(services.database_url)
+    if not sellers:
+        raise SyncCommandError("There is no seller with an active ad account and a campaign to sync.")
+    jobs = [job for seller in sellers for job in jobs_of(seller, first, last, Origin.BACKFILL)]
+    try:
+        async with open_stats_queue(services.redis_url) as queue:
+            put = await queue.put(jobs)
+            console.print(f"{put} jobs for {len(sellers)} sellers, {first} to {last}", highlight=False)
+            failed = await _Following(queue, console, jobs).run(look_seconds)
+    except VALKEY_AWAY as error:
+        raise SyncCommandError(f"The queue cannot be reached: {error or type(error).__name__}.") from error
+    if failed:
+        raise SyncCommandError(
+            f"{len(failed)} of {len(jobs)} jobs have failed; `adloom jobs retry --queue stats-sync --all` tries them again."
+        )
+
+
+def check_days(first: date, last: date, *, today: date) -> None:
+    """Say what is wrong with a range of days."""
+    if last < first:
+        raise SyncCommandError(f"--to is {last}, which is before --from {first}.")
+    # It may be tomorrow already where an account is.
+    if last > today + ONE_DAY:
+        raise SyncCommandError(f"--to is {last}, but today is {today} (UTC): nothing has happened then.")
+    if (last - first).days >= DAYS_MAX:
+        raise SyncCommandError(f"--from {first} --to {last} are more than {DAYS_MAX} days at once.")
+
+
+async def _sellers(database_url: str) -> list[UUID]:
+    try:
+        async with open_pool(database_url, size_max=1) as pool:
+            return [seller.seller_id for seller in await eligible_sellers(pool)]
+    except POSTGRES_AWAY as error:
+        raise DatabaseError(
+            f"{place_of(database_url)} cannot be used: {error or type(error).__name__}."
+        ) from error
+
+
+class _Following:
+    """Looks at jobs until all of them have ended."""
+
+    def __init__(self, queue: StatsQueue, console: Console, jobs: Sequence[SyncJob]) -> None:
+        self._queue = queue
+        self._console = console
+        self._open = {job.id: 0.0 for job in jobs}
+        self._total = len(jobs)
+        self._failed: list[SeenJob] = []
+        self._seconds_idle = 0.0
+
+    async def run(self, look_seconds: float) -> list[SeenJob]:
+        """Follow the jobs to their end, and tell which have failed."""
+        with self._bar() as bar:
+            task = bar.add_task("", total=self._total)
+            while self._open:
+                await asyncio.sleep(look_seconds)
+                await self._look()
+                self._show(bar, task)
+                self._warn_if_idle(look_seconds)
+        return self._failed
+
+    async def _look(self) -> None:
+        for job_id in list(self._open):
+            seen = await self._queue.find(job_id)
+            if seen is None or seen.state is JobState.COMPLETED:  # The queue forgets what was done long ago.
+                self._ended(job_id, "done")
+            elif seen.state is JobState.FAILED:
+                self._failed.append(seen)
+                self._ended(job_id, f"failed: {seen.error or 'no reason given'}")
+            else:
+                if seen.state is JobState.ACTIVE:
+                    self._seconds_idle = 0.0
+                self._open[job_id] = seen.progress
+
+    def _ended(self, job_id: str, how: str) -> None:
+        del self._open[job_id]
+        self._seconds_idle = 0.0
+        self._console.print(f"{job_id}  {how}", highlight=False)
+
+    def _show(self, bar: Progress, task: TaskID) -> None:
+        done = self._total - len(self._open)
+        bar.update(task, completed=done + sum(self._open.values()), description=f"{done}/{self._total}")
+
+    def _warn_if_idle(self, seconds: float) -> None:
+        is_told = self._seconds_idle >= PATIENCE_SECONDS
+        self._seconds_idle += seconds
+        if not is_told and self._seconds_idle >= PATIENCE_SECONDS:
+            self._console.print(
+                "No job has moved for a while: is a worker running? The jobs wait for it; Ctrl-C leaves them there.",
+                highlight=False,
+            )
+
+    def _bar(self) -> AbstractContextManager[Progress]:
+        return Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TimeElapsedColumn(),
+            console=self._console,
+            transient=True,
+            disable=not self._console.is_terminal,
+        )

@@ -1,0 +1,38 @@
+"""Which errors are the user's to mend: these are told in a line, all others with a traceback."""
+
+from adloom.app.listeners import ListenError
+from adloom.cli.dead_jobs import JobsError
+from adloom.cli.ledger_report import LedgerCommandError
+from adloom.cli.replay import ReplayError
+from adloom.cli.sync import SyncCommandError
+from adloom.cli.topics import TopicsError
+from adloom.runtime.embedded.identity import UnreachableError
+from adloom.runtime.installation import InstallationError
+from adloom.runtime.schema import DatabaseError
+from adloom.runtime.settings import SettingsError
+from adloom.runtime.supervisor.child import StartError
+from adloom.runtime.supervisor.program import ProgramFailedError
+from adloom.sample.admin import SampleError
+from adloom.stats.rollup import RollupRefusedError
+
+USERS_OWN = (
+    DatabaseError,
+    InstallationError,
+    JobsError,
+    LedgerCommandError,
+    ListenError,
+    ProgramFailedError,
+    ReplayError,
+    RollupRefusedError,
+    SampleError,
+    SettingsError,
+    StartError,
+    SyncCommandError,
+    TopicsError,
+    UnreachableError,
+)
+
+
+def complaint_of(error: Exception) -> str | None:
+    """Word an error that the user can mend; None for the others."""
+    return str(error) if isinstance(error, USERS_OWN) else None

@@ -1,0 +1,149 @@
+"""What becomes of an auction's entry: a row, with its bids written out as the API shows them. Pure."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from functools import lru_cache
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from adloom.auction.bid import CTR_ONE, QUALITY_ONE, BidType, Ctr
+from adloom.auction.price import per_thousand_clicks
+from adloom.core.ids import NOBODY
+from adloom.core.money import MICROS_PER_UNIT, Micros, decimal_from_micros
+from adloom.events.log.auction_bids import LOST, REMOVED, WON, RecordedBid, unpacked
+from adloom.events.log.event import Auctioned, Floored, Removed
+
+NEVER: Final = datetime.min.replace(tzinfo=UTC)
+NUL: Final = "\0"  # The one character that the database does not take.
+BIDS_REMEMBERED_MAX: Final = 100  # Of so many auctions: 9 MB where each has 256.
+
+
+class BidShown(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
+    """A bid as people read it: amounts with four places, per thousand impressions unless `bidType` says a click."""
+
+    ad_id: UUID
+    campaign_id: UUID
+    bid: float
+    bid_type: str
+    bid_amount: float | None
+    predicted_ctr: float
+    quality_score: float
+    ecpm: float
+    outcome: str
+    removed_by: str | None = None
+    floor_cpm: float | None = None  # Of who was under it.
+
+
+class AuctionRow(NamedTuple):
+    """A row, in the order in which its columns are written."""
+
+    id: UUID
+    user_id: UUID | None
+    placement_type: str
+    placement_id: UUID | None
+    auction_time: datetime
+    context: str | None
+    scoring: str
+    scoring_version: int
+    floor_cpm: Decimal
+    bid_count: int
+    bids: str
+    removed: str
+    campaign_ids: str
+    winning_ad_id: UUID | None
+    winning_campaign_id: UUID | None
+    final_price: Decimal | None
+    winning_ecpm: Decimal | None
+    charge: Decimal | None
+
+
+_encode: Final = msgspec.json.Encoder().encode
+_OUTCOMES: Final = {WON: "won", LOST: "lost"}
+_CPC: Final = (BidType.CPC, BidType.CPC.value)
+_CPM: Final = (BidType.CPM, BidType.CPM.value)
+
+
+def rows_of(
+    auctions: Sequence[Auctioned], *, erased_at: Mapping[UUID, datetime], first_day: date
+) -> list[AuctionRow]:
+    """Make the rows of those that are of a day that is still kept; who was erased since is left out of them."""
+    return [
+        _row(auction, is_erased=auction.held_at <= erased_at.get(auction.user_id, NEVER))
+        for auction in auctions
+        if auction.held_at.astimezone(UTC).date() >= first_day
+    ]
+
+
+def shown_bid(bid: RecordedBid, removed: Sequence[Removed], floor: Micros | None = None) -> BidShown:
+    """Write a bid out; what is recorded as a number of a reason gets its name."""
+    kind, kind_name = _CPC if bid.is_per_click else _CPM
+    amount = per_thousand_clicks(kind, bid.bid, Ctr(bid.ctr))
+    reason = bid.outcome - REMOVED
+    return BidShown(
+        ad_id=bid.banner_id,
+        campaign_id=bid.campaign_id,
+        bid=_shown(bid.bid),
+        bid_type=kind_name,
+        bid_amount=None if amount is None else _shown(amount),
+        predicted_ctr=bid.ctr / CTR_ONE,
+        quality_score=bid.quality / QUALITY_ONE,
+        ecpm=_shown(bid.ecpm),
+        outcome=_OUTCOMES.get(bid.outcome, "removed"),
+        # An entry whose reasons are cut names none, rather than another's.
+        removed_by=removed[reason].reason if 0 <= reason < len(removed) else None,
+        floor_cpm=None if floor is None else _shown(floor),
+    )
+
+
+def _row(auction: Auctioned, *, is_erased: bool) -> AuctionRow:
+    bids, campaign_ids = _written(auction.bids, auction.removed, auction.floors)
+    winner = auction.winner
+    placement_id = winner.placement_id if winner else auction.placement_id
+    return AuctionRow(
+        id=auction.auction_id,
+        user_id=None if is_erased or auction.user_id == NOBODY else auction.user_id,
+        placement_type=auction.placement_type.replace(NUL, ""),
+        placement_id=placement_id,
+        auction_time=auction.held_at.astimezone(UTC),
+        context=None if is_erased else _context(auction.context),
+        scoring=auction.scoring,
+        scoring_version=auction.scoring_version,
+        floor_cpm=decimal_from_micros(auction.floor),
+        bid_count=auction.bid_count,
+        bids=bids,
+        removed=_encode({one.reason.replace(NUL, ""): one.count for one in auction.removed}).decode(),
+        campaign_ids=campaign_ids,
+        winning_ad_id=winner.banner_id if winner else None,
+        winning_campaign_id=winner.campaign_id if winner else None,
+        final_price=decimal_from_micros(winner.final_price) if winner else None,
+        winning_ecpm=decimal_from_micros(winner.ecpm) if winner else None,
+        charge=decimal_from_micros(winner.charge) if winner else None,
+    )
+
+
+@lru_cache(BIDS_REMEMBERED_MAX)
+def _written(recorded: bytes, removed: tuple[Removed, ...], floored: tuple[Floored, ...]) -> tuple[str, str]:
+    """Write out bids, and whose took part; readers of a kind have the same auction, as long as nobody comes or goes."""
+    bids = list(unpacked(recorded))
+    floors = {place: one.floor for one in floored for place in one.places}
+    shown = [shown_bid(bid, removed, floors.get(place)) for place, bid in enumerate(bids)]
+    return _encode(shown).decode(), _array([bid.campaign_id for bid in bids if bid.outcome < REMOVED])
+
+
+def _array(ids: Sequence[UUID]) -> str:
+    """Write an array as the database reads one, whose braces are other ones than those of JSON."""
+    return f"{{{_encode(ids)[1:-1].decode()}}}"
+
+
+def _context(context: Mapping[str, str]) -> str:
+    return _encode(
+        {name.replace(NUL, ""): value.replace(NUL, "") for name, value in context.items()}
+    ).decode()
+
+
+def _shown(amount: Micros) -> float:
+    """Write an amount with four places, half to even as all amounts of the API are; a float is exact enough for those."""
+    return round(amount, -2) / MICROS_PER_UNIT

@@ -1,0 +1,101 @@
+"""Recorded auctions beside the ledger: each under the id of the ledger's entry that tells what became of it.
+
+An auction with its bids may have 15 kilobytes, and nobody needs it once it is a row; the ledger's own entries are
+kept for days. So it lies in a stream of its own, whose entries go as soon as they are folded. How much may wait there
+is bounded, and there is no room where Valkey has little left: what readers report comes first.
+"""
+
+import struct
+from collections.abc import AsyncGenerator, Collection, Sequence
+from typing import Final, TypeAlias, cast
+
+from adloom.events.log.event import Auctioned, UnreadableEntryError, decoded
+from adloom.events.log.stream import FIELD, STREAM, entry_order, unavailable_when_away
+from adloom.runtime.valkey import Valkey, again_if_cut_off
+
+BESIDE: Final = f"{STREAM}:auctions"
+WAITING_BYTES_MAX: Final = (
+    64 * 2**20
+)  # A minute of one delivery process at its limit: so long a worker may be away.
+MEMORY_PERCENT_MAX: Final = 75  # Of Valkey's `maxmemory`, by whatever is in it. The doctor warns from there.
+PAGE: Final = 100
+
+# The memory of a stream is reckoned from some of its blocks: the oldest of them.
+KEEP_SCRIPT: Final = """
+local ledger, beside, pairs_of_them = KEYS[1], KEYS[2], ARGV[1]
+local bytes_max, percent_max = tonumber(ARGV[2]), tonumber(ARGV[3])
+local memory = redis.call('INFO', 'memory')
+local used = tonumber(string.match(memory, 'used_memory:(%d+)'))
+local limit = tonumber(string.match(memory, '\\nmaxmemory:(%d+)') or 0)
+local has_room = limit == 0 or used * 100 < limit * percent_max
+if has_room then
+    has_room = (redis.call('MEMORY', 'USAGE', beside, 'SAMPLES', 100) or 0) < bytes_max
+end
+local kept, place, entry, auction = 0, 1, nil, nil
+while place <= #pairs_of_them do
+    entry, auction, place = struct.unpack('>I4c0I4c0', pairs_of_them, place)
+    local id = redis.call('XADD', ledger, '*', 'e', entry)
+    -- An id that is taken is of a ledger that was lost.
+    if has_room and not redis.pcall('XADD', beside, id, 'e', auction).err then kept = kept + 1 end
+end
+return kept
+"""
+
+_length: Final = struct.Struct(">I")
+_Rows: TypeAlias = list[tuple[bytes, dict[bytes, bytes]]]
+
+
+def paired(entry: bytes, auction: bytes) -> bytes:
+    """Put an entry of the ledger and the auction that it tells of into one piece."""
+    return b"".join((_length.pack(len(entry)), entry, _length.pack(len(auction)), auction))
+
+
+def entry_of(pair: bytes) -> bytes:
+    """Give the entry of the ledger alone."""
+    (size,) = _length.unpack_from(pair)
+    return pair[_length.size : _length.size + size]
+
+
+class AuctionsBeside:
+    """Appends auctions with their entries, and gives them to whoever folds them."""
+
+    def __init__(self, valkey: Valkey, *, waiting_bytes_max: int = WAITING_BYTES_MAX) -> None:
+        self._valkey = valkey
+        self._waiting_bytes_max = waiting_bytes_max
+        self._keep = valkey.register_script(KEEP_SCRIPT)
+        # Plain counters, read by a collector.
+        self.kept = 0
+        self.left_out = 0
+
+    async def append(self, entries: Sequence[bytes]) -> None:
+        """Append pairs, in order; where there is no room, the ledger's entry of each alone."""
+        arguments = [b"".join(entries), self._waiting_bytes_max, MEMORY_PERCENT_MAX]
+        with unavailable_when_away():
+            # What is appended twice is recorded once, and told twice: that is rare.
+            kept = int(await again_if_cut_off(lambda: self._keep([STREAM, BESIDE], arguments)))
+        self.kept += kept
+        self.left_out += len(entries) - kept
+
+    async def of(self, ids: Collection[str], *, after: str, last: str) -> AsyncGenerator[list[Auctioned]]:
+        """Read the auctions of entries between two of the ledger, page by page; some may have none."""
+        rows: _Rows = []
+        while ids and (not rows or len(rows) == PAGE):
+            with unavailable_when_away():
+                rows = cast("_Rows", await self._valkey.xrange(BESIDE, f"({after}", last, count=PAGE))
+            if not rows:
+                return
+            after = rows[-1][0].decode()
+            yield [_auction(fields[FIELD]) for row_id, fields in rows if row_id.decode() in ids]
+
+    async def forget(self, last: str) -> None:
+        """Forget all up to an entry of the ledger."""
+        millis, sequence = entry_order(last)
+        with unavailable_when_away():
+            await self._valkey.xtrim(BESIDE, minid=f"{millis}-{sequence + 1}", approximate=False)
+
+
+def _auction(data: bytes) -> Auctioned:
+    happening = decoded(data)
+    if not isinstance(happening, Auctioned):
+        raise UnreadableEntryError("What lies beside the ledger is no auction.")
+    return happening

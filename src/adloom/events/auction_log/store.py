@@ -1,0 +1,167 @@
+"""The projection of auctions in PostgreSQL: each once, in the transaction that moves the cursor."""
+
+import contextlib
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import aclosing, contextmanager
+from datetime import UTC, timedelta
+from typing import Final
+
+import asyncpg
+
+from adloom.core.clock import Clock
+from adloom.core.errors import UnavailableError
+from adloom.events.auction_log.partition_store import ensure_auction_days
+from adloom.events.auction_log.row import AuctionRow, rows_of
+from adloom.events.auction_log.side_stream import AuctionsBeside
+from adloom.events.log.event import Auctioned, Served, UnreadableEntryError, Unsold
+from adloom.events.log.stream import BEGINNING
+from adloom.events.ports import CursorMovedError, Folded, Record, UnfoldableError
+from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
+
+AUCTIONS: Final = "auctions"
+BATCH_MAX: Final = 2_000
+# Made and written in one go: all else in the worker waits while rows are made, here for some hundredths of a second.
+ROWS_AT_ONCE: Final = 500
+BID_BYTES_AT_ONCE: Final = 2**18
+
+ENSURE_CURSOR: Final = """
+    INSERT INTO projection_cursors (projection, entry_id) VALUES ($1, $2) ON CONFLICT (projection) DO NOTHING
+"""
+CURSOR: Final = "SELECT entry_id FROM projection_cursors WHERE projection = $1"
+# The lock makes two workers take turns, and keeps an erasure from coming between a batch and its rows.
+LOCK_CURSOR: Final = "SELECT entry_id FROM projection_cursors WHERE projection = $1 FOR UPDATE"
+MOVE_CURSOR: Final = "UPDATE projection_cursors SET entry_id = $2, moved_at = now() WHERE projection = $1"
+MOVE: Final = """
+    UPDATE projection_cursors SET entry_id = $3, moved_at = now() WHERE projection = $1 AND entry_id = $2
+    RETURNING 1
+"""
+ERASED: Final = "SELECT user_id, erased_at FROM erased_users WHERE user_id = ANY ($1::uuid[])"
+INSERT: Final = """
+    INSERT INTO auction.auctions (
+        id, user_id, placement_type, placement_id, auction_time, context, scoring, scoring_version, floor_cpm,
+        bid_count, bids, removed, campaign_ids, winning_ad_id, winning_campaign_id, final_price, winning_ecpm, charge
+    )
+    SELECT id, user_id, placement_type, placement_id, auction_time, context::jsonb, scoring, scoring_version,
+           floor_cpm, bid_count, bids::jsonb, removed::jsonb, campaign_ids::uuid[], winning_ad_id,
+           winning_campaign_id, final_price, winning_ecpm, charge
+      FROM unnest(
+          $1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::timestamptz[], $6::text[], $7::text[], $8::bigint[],
+          $9::numeric[], $10::integer[], $11::text[], $12::text[], $13::text[], $14::uuid[], $15::uuid[],
+          $16::numeric[], $17::numeric[], $18::numeric[]
+      ) AS held (
+          id, user_id, placement_type, placement_id, auction_time, context, scoring, scoring_version, floor_cpm,
+          bid_count, bids, removed, campaign_ids, winning_ad_id, winning_campaign_id, final_price, winning_ecpm, charge
+      )
+    ON CONFLICT (id, auction_time) DO NOTHING
+"""
+
+
+class AuctionTables:
+    """The projection `auctions`; what is older than is kept is passed over.
+
+    Auctions lie beside the ledger, and are forgotten there once they are rows; older ones are in the ledger itself.
+    """
+
+    def __init__(
+        self, pool: Pool, beside: AuctionsBeside | None = None, *, clock: Clock, kept_days: int
+    ) -> None:
+        self._pool = pool
+        self._beside = beside
+        self._clock = clock
+        self._kept = timedelta(days=kept_days)
+
+    async def cursor(self) -> str:
+        """Tell the last entry that was folded; at first there is none."""
+        with _unavailable_when_away():
+            cursor: str | None = await self._pool.fetchval(CURSOR, AUCTIONS)
+            if cursor is None:
+                await self._pool.execute(ENSURE_CURSOR, AUCTIONS, BEGINNING)
+                cursor = await self._pool.fetchval(CURSOR, AUCTIONS)
+        assert cursor is not None
+        return cursor
+
+    async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+        """Insert the auctions that are not there and move the cursor, in one transaction."""
+        with _unavailable_when_away():
+            async with aclosing(self._pieces(records, after=after, cursor=cursor)) as pieces:
+                first = await anext(pieces, None)
+                if first is None:
+                    if await self._pool.fetchval(MOVE, AUCTIONS, after, cursor) is None:
+                        raise CursorMovedError
+                    return Folded()
+                async with self._pool.acquire() as connection, connection.transaction():
+                    if await connection.fetchval(LOCK_CURSOR, AUCTIONS) != after:
+                        raise CursorMovedError
+                    folded = await self._fold(connection, first)
+                    async for piece in pieces:
+                        folded += await self._fold(connection, piece)
+                    await connection.execute(MOVE_CURSOR, AUCTIONS, cursor)
+        await self._forget(cursor)
+        return folded
+
+    async def _pieces(
+        self, records: Sequence[Record], *, after: str, cursor: str
+    ) -> AsyncGenerator[Sequence[Auctioned]]:
+        """Give the auctions of a batch, so many at a time as may be written in one go; none of them empty."""
+        for piece in parted([one.happening for one in records if isinstance(one.happening, Auctioned)]):
+            yield piece
+        told = {one.entry_id for one in records if isinstance(one.happening, Served | Unsold)}
+        if self._beside is None or not told:
+            return
+        async with aclosing(self._beside.of(told, after=after, last=cursor)) as pages:
+            async for page in pages:
+                for piece in parted(page):
+                    yield piece
+
+    async def _fold(self, connection: Connection, auctions: Sequence[Auctioned]) -> Folded:
+        users = list({auction.user_id for auction in auctions})
+        erased_at = {row["user_id"]: row["erased_at"] for row in await connection.fetch(ERASED, users)}
+        first_day = (self._clock.now().astimezone(UTC) - self._kept).date()
+        rows = rows_of(auctions, erased_at=erased_at, first_day=first_day)
+        await ensure_auction_days(connection, {row.auction_time.date() for row in rows})
+        inserted = await _inserted(connection, rows) if rows else 0
+        return Folded(counted=inserted, repeated=len(rows) - inserted, dropped=len(auctions) - len(rows))
+
+    async def _forget(self, cursor: str) -> None:
+        if self._beside is not None:
+            with contextlib.suppress(
+                UnavailableError
+            ):  # The batch is in; the next one forgets this one, too.
+                await self._beside.forget(cursor)
+
+
+def parted(auctions: Sequence[Auctioned]) -> Generator[Sequence[Auctioned]]:
+    """Part auctions so that no piece takes long."""
+    start = size = 0
+    for place, auction in enumerate(auctions):
+        if place - start == ROWS_AT_ONCE or (size and size + len(auction.bids) > BID_BYTES_AT_ONCE):
+            yield auctions[start:place]
+            start, size = place, 0
+        size += len(auction.bids)
+    if start < len(auctions):
+        yield auctions[start:]
+
+
+async def _inserted(connection: Connection, rows: Sequence[AuctionRow]) -> int:
+    done = await connection.execute(INSERT, *map(list, zip(*rows, strict=True)))
+    return int(done.rpartition(" ")[2])
+
+
+@contextmanager
+def _unavailable_when_away() -> Generator[None]:
+    try:
+        yield
+    except asyncpg.CheckViolationError as error:
+        if error.constraint_name is None:  # No rule is broken: the day has gone while we wrote into it.
+            raise UnavailableError(f"A day of the auctions is not there: {error!r}") from error
+        raise UnfoldableError(repr(error)) from error
+    except (
+        asyncpg.DataError,
+        asyncpg.IntegrityConstraintViolationError,
+        UnreadableEntryError,
+        ValueError,
+        OverflowError,
+    ) as error:
+        raise UnfoldableError(repr(error)) from error
+    except POSTGRES_AWAY as error:
+        raise UnavailableError(f"The database does not take the auctions: {error!r}") from error

@@ -1,0 +1,36 @@
+"""Giving models to delivery processes: one key of Valkey, and a word on a channel when it has changed."""
+
+import asyncio
+from typing import Final
+
+from adloom.auction.model import Model, encoded
+from adloom.events.log.stream import unavailable_when_away
+from adloom.runtime.valkey import Valkey
+
+MODEL: Final = "adloom:scoring:model"
+MODEL_NOTICES: Final = "adloom:scoring:notices"
+
+
+class ModelPublisher:
+    """Publishes models."""
+
+    def __init__(self, valkey: Valkey) -> None:
+        self._valkey = valkey
+        self.bytes = 0
+        self.published = 0
+
+    async def publish(self, model: Model) -> None:
+        """Put a model where all find it, and say so."""
+        blob = await asyncio.to_thread(encoded, model)
+        with unavailable_when_away():
+            async with self._valkey.pipeline(transaction=True) as at_once:
+                at_once.set(MODEL, blob)
+                at_once.publish(MODEL_NOTICES, str(model.version))
+                await at_once.execute()
+        self.bytes = len(blob)
+        self.published += 1
+
+    async def is_there(self) -> bool:
+        """Tell whether there is a model; Valkey may have lost what it had."""
+        with unavailable_when_away():
+            return bool(await self._valkey.exists(MODEL))

@@ -1,0 +1,237 @@
+"""What learning keeps in PostgreSQL: its cursor, what waits, and what is learned."""
+
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import asyncpg
+
+from adloom.core.errors import UnavailableError
+from adloom.events.ctr.waiting import Offer, Waiting, decoded, encoded, purchase_days
+from adloom.events.log.event import OCCURRED_AGE_MAX, Impression
+from adloom.events.log.stream import BEGINNING, entry_order
+from adloom.events.ports import CursorMovedError, Record, UnfoldableError
+from adloom.runtime.postgres import POSTGRES_AWAY, Pool
+from adloom.runtime.postgres import Record as Row
+
+LEARNING: Final = "learning"
+
+CURSOR: Final = "SELECT entry_id FROM projection_cursors WHERE projection = $1"
+ENSURE_CURSOR: Final = """
+    INSERT INTO projection_cursors (projection, entry_id) VALUES ($1, $2) ON CONFLICT (projection) DO NOTHING
+"""
+MOVE: Final = """
+    UPDATE projection_cursors SET entry_id = $3, moved_at = now() WHERE projection = $1 AND entry_id = $2
+    RETURNING 1
+"""
+# Partitions that were empty a moment ago have no statistics: a plan that reads a day from end to end
+# for each batch must not be thinkable.
+BY_INDEX: Final = "SELECT set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)"
+AUCTION_PLACEMENTS: Final = """
+    SELECT public_id FROM placements WHERE public_id = ANY ($1::uuid[]) AND delivery = 'auction'
+"""
+# Conditions on marks are those of the indexes, word for word. Of a reader who was erased nothing is known here.
+IMPRESSIONS: Final = """
+    SELECT impression.request_id, impression.slot, impression.entry_ms, impression.entry_seq,
+           impression.placement_id, impression.banner_id, impression.campaign_id,
+           auction.placement_type, auction.context
+      FROM events.banner_impressions AS impression
+      JOIN auction.auctions AS auction
+        ON auction.id = impression.request_id AND auction.auction_time BETWEEN $4 AND $5
+     WHERE impression.request_id = ANY ($1::uuid[]) AND impression.occurred_at BETWEEN $2 AND $3
+       AND impression.request_id IS NOT NULL
+       AND (impression.marks && '{second_impression,second_click}') IS NOT TRUE
+       AND impression.is_valid AND impression.campaign_id IS NOT NULL AND auction.context IS NOT NULL
+"""
+CLICKS: Final = """
+    SELECT request_id, slot, min(entry_ms) AS entry_ms FROM events.banner_clicks
+     WHERE request_id = ANY ($1::uuid[]) AND request_id IS NOT NULL AND occurred_at >= $2 AND is_valid
+       AND (marks && '{second_impression,second_click}') IS NOT TRUE
+     GROUP BY request_id, slot
+"""
+WAIT: Final = "INSERT INTO learning_waiting (due_at, examples) VALUES ($1, $2)"
+DUE: Final = """
+    SELECT id, examples FROM learning_waiting WHERE due_at <= $1 ORDER BY due_at, id LIMIT $2
+"""
+STATE: Final = "SELECT version, state, learned_at FROM learning_states WHERE name = $1"
+FIRST_STATE: Final = """
+    INSERT INTO learning_states (name, version, state, learned_at) VALUES ($1, 1, $2, $3)
+    ON CONFLICT (name) DO NOTHING RETURNING 1
+"""
+NEXT_STATE: Final = """
+    UPDATE learning_states SET version = version + 1, state = $2, learned_at = $3 WHERE name = $1 AND version = $4
+    RETURNING 1
+"""
+TAKE_OUT: Final = "DELETE FROM learning_waiting WHERE id = ANY ($1::bigint[])"
+
+# An offer's second is cut off, and a clock of ours may be a little ahead of another.
+_OFFERED_BEFORE: Final = 2
+_OFFERED_AFTER: Final = 5
+_MILLIS: Final = 1_000
+
+
+class Kept(NamedTuple):
+    """What was learned, and its version: 0 where nothing was."""
+
+    version: int
+    state: bytes | None
+    learned_at: datetime | None
+
+
+class Due(NamedTuple):
+    """A piece of what waits, whose time has come."""
+
+    id: int
+    waiting: list[Waiting]
+
+
+class LearningStore:
+    """The tables of learning."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def cursor(self) -> str:
+        """Tell the last entry that was looked at; at first there is none."""
+        with _unavailable_when_away():
+            cursor: str | None = await self._pool.fetchval(CURSOR, LEARNING)
+            if cursor is None:
+                await self._pool.execute(ENSURE_CURSOR, LEARNING, BEGINNING)
+                cursor = await self._pool.fetchval(CURSOR, LEARNING)
+        assert cursor is not None
+        return cursor
+
+    async def impressions(self, records: Sequence[Record]) -> list[Waiting]:
+        """Give the impressions of auctions that counted and are valid, in the order of the ledger."""
+        seen = [record for record in records if _has_offer(record)]
+        with _unavailable_when_away():
+            if not seen:
+                return []
+            seen = await _of_auctions(self._pool, seen)
+            if not seen:
+                return []
+            async with self._pool.acquire() as connection, connection.transaction(readonly=True):
+                await connection.execute(BY_INDEX)
+                rows = await connection.fetch(IMPRESSIONS, *_asked(seen))
+        # Of entries that say the same, the one that the row was made from is the event.
+        entries = {entry_order(record.entry_id) for record in seen}
+        found = [row for row in rows if (row["entry_ms"], row["entry_seq"]) in entries]
+        found.sort(key=lambda row: (row["entry_ms"], row["entry_seq"]))
+        return [_waiting(row) for row in found]
+
+    async def keep(self, waiting: Sequence[Waiting], *, due_at: datetime, after: str, cursor: str) -> None:
+        """Have impressions wait, and move the cursor, both or neither."""
+        with _unavailable_when_away():
+            if not waiting:
+                if await self._pool.fetchval(MOVE, LEARNING, after, cursor) is None:
+                    raise CursorMovedError
+                return
+            async with self._pool.acquire() as connection, connection.transaction():
+                if await connection.fetchval(MOVE, LEARNING, after, cursor) is None:
+                    raise CursorMovedError
+                await connection.execute(WAIT, due_at, encoded(waiting))
+
+    async def due(self, now: datetime, *, pieces_max: int) -> list[Due]:
+        """Give pieces whose time has come, the oldest first."""
+        with _unavailable_when_away():
+            rows = await self._pool.fetch(DUE, now, pieces_max)
+        return [Due(row["id"], decoded(row["examples"])) for row in rows]
+
+    async def clicks(self, waiting: Collection[Waiting]) -> dict[Offer, int]:
+        """Tell which offers have a valid click, and when the ledger took it, in milliseconds."""
+        if not waiting:
+            return {}
+        # A browser's clock may be wrong by as much as we believe it.
+        first = datetime.fromtimestamp(min(one.seen_ms for one in waiting) / _MILLIS, UTC) - OCCURRED_AGE_MAX
+        # In their order, which makes looking them up cheaper.
+        requests = sorted({one.request_id for one in waiting})
+        with _unavailable_when_away():
+            async with self._pool.acquire() as connection, connection.transaction(readonly=True):
+                await connection.execute(BY_INDEX)
+                rows = await connection.fetch(CLICKS, requests, first)
+        return {(row["request_id"], row["slot"]): row["entry_ms"] for row in rows}
+
+    async def kept(self) -> Kept:
+        """Give what was learned."""
+        with _unavailable_when_away():
+            row = await self._pool.fetchrow(STATE, LEARNING)
+        return Kept(0, None, None) if row is None else Kept(row["version"], row["state"], row["learned_at"])
+
+    async def learned(self, state: bytes, pieces: Sequence[int], *, version: int, now: datetime) -> None:
+        """Keep what was learned, and take out what it was learned from; CursorMovedError where another did."""
+        with _unavailable_when_away():
+            async with self._pool.acquire() as connection, connection.transaction():
+                done = await (
+                    connection.fetchval(NEXT_STATE, LEARNING, state, now, version)
+                    if version
+                    else connection.fetchval(FIRST_STATE, LEARNING, state, now)
+                )
+                if done is None:
+                    raise CursorMovedError
+                taken = await connection.execute(TAKE_OUT, list(pieces))
+                if int(taken.rpartition(" ")[2]) != len(pieces):
+                    raise CursorMovedError
+
+
+def _has_offer(record: Record) -> bool:
+    event = record.happening
+    return isinstance(event, Impression) and event.request_id is not None and event.offered_at > 0
+
+
+async def _of_auctions(pool: Pool, seen: Sequence[Record]) -> list[Record]:
+    """Leave out what was seen on placements without auctions, which may be nearly all."""
+    placements = {
+        event.placement_id.int: event.placement_id for _, event in seen if isinstance(event, Impression)
+    }
+    rows = await pool.fetch(AUCTION_PLACEMENTS, list(placements.values()))
+    known = {row["public_id"].int for row in rows}
+    return [
+        one
+        for one in (seen if known else ())
+        if isinstance(one.happening, Impression) and one.happening.placement_id.int in known
+    ]
+
+
+def _asked(seen: Sequence[Record]) -> tuple[list[UUID], datetime, datetime, datetime, datetime]:
+    events = [record.happening for record in seen if isinstance(record.happening, Impression)]
+    moments = [event.occurred_at for event in events]
+    seconds = [event.offered_at for event in events]
+    return (
+        sorted({event.request_id for event in events if event.request_id is not None}),
+        min(moments),
+        max(moments),
+        datetime.fromtimestamp(min(seconds) - _OFFERED_BEFORE, UTC),
+        datetime.fromtimestamp(max(seconds) + _OFFERED_AFTER, UTC),
+    )
+
+
+def _waiting(row: Row) -> Waiting:
+    """Take what the prediction was made of; what the impression says of the same may be something else."""
+    context: Mapping[str, str] = row["context"]
+    hour = context.get("hour", "")
+    return Waiting(
+        row["request_id"],
+        row["slot"],
+        row["entry_ms"],
+        row["placement_id"],
+        row["banner_id"],
+        row["campaign_id"],
+        row["placement_type"],
+        context.get("segment"),
+        purchase_days(context),
+        context.get("device"),
+        context.get("country"),
+        int(hour) if hour.isascii() and hour.isdecimal() else None,
+    )
+
+
+@contextmanager
+def _unavailable_when_away() -> Generator[None]:
+    try:
+        yield
+    except (asyncpg.DataError, ValueError, OverflowError) as error:
+        raise UnfoldableError(repr(error)) from error
+    except POSTGRES_AWAY as error:
+        raise UnavailableError(f"The database does not say what can be learned: {error!r}") from error

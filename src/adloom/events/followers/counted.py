@@ -1,0 +1,32 @@
+"""What the event tables made of entries: which of them counted, and with which marks.
+
+A projection that follows the tables does not decide again: of the entries with one correlation id, the
+one that the row was made from is the event, and what the row says of it is what is known.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+from uuid import UUID
+
+import msgspec
+
+from adloom.events.log.event import Happening
+from adloom.events.ports import Record
+
+
+class Counted(msgspec.Struct, frozen=True, gc=False):
+    """An entry that counted; the user is None where none was given, or was erased since."""
+
+    entry_id: str
+    happening: Happening
+    user_id: UUID | None
+    marks: tuple[str, ...] = ()
+    is_valid: bool = True
+
+
+class CountedLookup(Protocol):
+    """Who knows what became of entries."""
+
+    async def counted(self, records: Sequence[Record]) -> list[Counted]:
+        """Give those that counted, in their order; UnavailableError when that is not known."""
+        ...

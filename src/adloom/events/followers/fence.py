@@ -1,0 +1,104 @@
+"""Applying a batch in Valkey exactly once: one script that compares, applies and moves the cursor.
+
+The script does nothing where somebody else has moved the cursor: a second worker, a replay, or we
+ourselves, in a commit whose answer was lost. It does nothing either where a user was erased after
+the tables were asked about the batch, so that nothing of that user comes back behind the eraser.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeAlias, cast
+
+from redis.exceptions import ResponseError
+
+from adloom.core.errors import UnavailableError
+from adloom.events.followers.counted import Counted, CountedLookup
+from adloom.events.log.stream import BEGINNING, unavailable_when_away
+from adloom.events.ports import CursorMovedError, Record
+from adloom.runtime.valkey import Valkey
+
+ERASURES: Final = "adloom:ledger:erasures"  # How many there have been.
+TRIES_MAX: Final = 5  # Each is one more erasure within the milliseconds that a batch takes.
+
+Argument: TypeAlias = str | bytes | int
+
+# Expected values of the keys, the new value of the first of them, then what the body takes from `first` on.
+_FENCED: Final = """
+for i = 1, #KEYS do
+    if (redis.call('GET', KEYS[i]) or '') ~= ARGV[i] then return i end
+end
+local first = #KEYS + 2
+{body}
+redis.call('SET', KEYS[1], ARGV[#KEYS + 1])
+return 0
+"""
+
+
+class Expected(NamedTuple):
+    """What a key must hold for a script to do anything; an empty text is nothing."""
+
+    key: str
+    value: str
+
+
+class FencedScript:
+    """A piece of Lua that runs while some keys are as expected, and then gives the first of them a new value."""
+
+    def __init__(self, valkey: Valkey, body: str) -> None:
+        self._script = valkey.register_script(_FENCED.format(body=body))
+
+    async def run(
+        self, expected: Sequence[Expected], value: str, arguments: Sequence[Argument]
+    ) -> str | None:
+        """Run it; give the key that was not as expected, None when all was and it is done."""
+        keys = [one.key for one in expected]
+        values = [*(one.value for one in expected), value, *arguments]
+        with unavailable_when_away():
+            try:
+                refused_by: int = await self._script(keys, values)
+            except ResponseError as error:  # The server's own words say what is in the way.
+                raise UnavailableError(f"Valkey refuses the batch: {error}") from error
+        return keys[refused_by - 1] if refused_by else None
+
+
+class FollowerCommit:
+    """Commits batches of a projection that follows the event tables."""
+
+    def __init__(self, valkey: Valkey, lookup: CountedLookup, body: str) -> None:
+        self._valkey = valkey
+        self._lookup = lookup
+        self._script = FencedScript(valkey, body)
+
+    async def commit(
+        self,
+        records: Sequence[Record],
+        arguments: Callable[[Sequence[Counted]], Sequence[Argument]],
+        *,
+        expected: Sequence[Expected],
+        cursor: str,
+    ) -> list[Counted]:
+        """Apply what counted of a batch, as `arguments` puts it, and give it; the cursor is expected first."""
+        for _ in range(TRIES_MAX):
+            with unavailable_when_away():
+                erasures = await text_at(self._valkey, ERASURES)
+            counted = await self._lookup.counted(records) if records else []
+            fences = (*expected, Expected(ERASURES, erasures))
+            refused_by = await self._script.run(fences, cursor, arguments(counted))
+            if refused_by is None:
+                return counted
+            if refused_by != ERASURES:
+                raise CursorMovedError
+        raise UnavailableError("Users are being erased faster than a batch can be committed.")
+
+
+async def cursor_at(valkey: Valkey, key: str) -> str:
+    """Tell the cursor that is kept at a key; at first it is at the ledger's beginning."""
+    with unavailable_when_away():
+        await valkey.set(key, BEGINNING, nx=True)
+        return await text_at(valkey, key)
+
+
+async def text_at(valkey: Valkey, key: str) -> str:
+    """Tell the text at a key, empty where there is none."""
+    # The stubs know every decoding; ours answers bytes.
+    value = cast("bytes | None", await valkey.get(key))
+    return value.decode() if value else ""

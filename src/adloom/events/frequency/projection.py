@@ -1,0 +1,151 @@
+"""Folding valid impressions into counts per user and banner: each once, in the script that moves the cursor."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+import msgspec
+
+from adloom.events.followers.counted import Counted, CountedLookup
+from adloom.events.followers.fence import Argument, Expected, FollowerCommit, cursor_at, text_at
+from adloom.events.frequency.counts import (
+    FIRST_GENERATION,
+    GENERATION,
+    cursor_key,
+    generation_prefix,
+    rebuilt_key,
+)
+from adloom.events.frequency.windows import buckets_of
+from adloom.events.log.event import Impression
+from adloom.events.log.stream import BEGINNING, entry_order, unavailable_when_away
+from adloom.events.ports import Folded, Record
+from adloom.runtime.valkey import Valkey
+
+FREQUENCY: Final = "frequency"
+BATCH_MAX: Final = 1_000
+PART_MAX: Final = 200  # The server does nothing else while it counts a part: this is a few milliseconds.
+SECONDS_AN_HOUR: Final = 3_600
+
+# A bucket gets its end with its first count; a lifetime's moves on. One whose end is past is gone again
+# in the same moment: so late events count as long as somebody may still ask, and no longer.
+COUNT: Final = """
+local prefix, hours, shown = unpack(cmsgpack.unpack(ARGV[first]))
+for _, one in ipairs(shown) do
+    local of_user, banner, times = prefix .. one[1], one[2], one[4]
+    for _, bucket in ipairs(hours[one[3]]) do
+        local key = of_user .. bucket[1]
+        redis.call('HINCRBY', key, banner, times)
+        -- Asking is not written to the disk, setting is.
+        if redis.call('EXPIRETIME', key) ~= bucket[2] then redis.call('EXPIREAT', key, bucket[2]) end
+    end
+end
+"""
+
+
+class Shown(NamedTuple):
+    """A user was shown a banner so many times in an hour, counted from the epoch."""
+
+    user: str
+    banner: str
+    hour: int
+    times: int
+
+
+class Generation(NamedTuple):
+    """Where counts go, while what else is as expected; entries up to `rebuilt` are in it already."""
+
+    name: str
+    expected: Sequence[Expected]
+    rebuilt: str = BEGINNING
+
+
+class FrequencyProjection:
+    """The projection `frequency`: the generation that is read, or one that is being built beside it."""
+
+    def __init__(self, valkey: Valkey, lookup: CountedLookup, *, building: Generation | None = None) -> None:
+        self._valkey = valkey
+        self._commit = FollowerCommit(valkey, lookup, COUNT).commit
+        self._is_building = building is not None
+        self._generation = building or Generation(FIRST_GENERATION, ())
+
+    async def cursor(self) -> str:
+        """Tell the last entry that was counted, in the generation that is read by now."""
+        if not self._is_building:
+            self._generation = await self._current()
+        return await cursor_at(self._valkey, cursor_key(self._generation.name))
+
+    async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+        """Count the valid impressions of users and move the cursor, in one script; in more if they are many.
+
+        Each part moves the cursor to its own end, so whatever stops us between two has counted nothing twice.
+        """
+        generation = self._generation
+        rebuilt = entry_order(generation.rebuilt)
+        # An entry from before the rebuild comes again when somebody has redelivered it: it is there.
+        impressions = [
+            record for record in records if _is_of_a_user(record) and entry_order(record.entry_id) > rebuilt
+        ]
+        counted: list[Counted] = []
+        for part, end in in_parts(impressions, after=after, cursor=cursor):
+            counted += await self._commit(
+                part,
+                lambda found: [packed(generation.name, shown(found))],
+                expected=[Expected(cursor_key(generation.name), after), *generation.expected],
+                cursor=end,
+            )
+            after = end
+        return Folded(counted=sum(map(_counts, counted)), repeated=len(impressions) - len(counted))
+
+    async def _current(self) -> Generation:
+        with unavailable_when_away():
+            pointer = await text_at(self._valkey, GENERATION)
+            name = pointer or FIRST_GENERATION
+            rebuilt = await text_at(self._valkey, rebuilt_key(name))
+        return Generation(name, [Expected(GENERATION, pointer)], rebuilt or BEGINNING)
+
+
+def in_parts(
+    records: Sequence[Record], *, after: str, cursor: str, part_max: int = PART_MAX
+) -> Iterator[tuple[Sequence[Record], str]]:
+    """Cut a batch into parts, each with the place of the cursor behind it."""
+    part: list[Record] = []
+    for record in records:
+        # A redelivered entry has its first id, which is behind the cursor: there is no cut after it.
+        if len(part) >= part_max and entry_order(part[-1].entry_id) > entry_order(after):
+            after = part[-1].entry_id
+            yield part, after
+            part = []
+        part.append(record)
+    yield part, cursor
+
+
+def shown(counted: Sequence[Counted]) -> list[Shown]:
+    """Sum up who was shown what in which hour."""
+    times = Counter(
+        (one.user_id, one.happening.banner_id, int(one.happening.occurred_at.timestamp()) // SECONDS_AN_HOUR)
+        for one in counted
+        if isinstance(one.happening, Impression) and _counts(one)
+    )
+    return [Shown(str(user), str(banner), hour, count) for (user, banner, hour), count in times.items()]
+
+
+def packed(generation: str, rows: Sequence[Shown]) -> Argument:
+    """Pack counts for the script: an hour says which buckets, so each hour's are sent once."""
+    places = {hour: place for place, hour in enumerate(dict.fromkeys(row.hour for row in rows), start=1)}
+    hours = [_buckets(hour) for hour in places]
+    counts = [(row.user, row.banner, places[row.hour], row.times) for row in rows]
+    return msgspec.msgpack.encode((generation_prefix(generation), hours, counts))
+
+
+def _buckets(hour: int) -> list[tuple[str, int]]:
+    moment = datetime.fromtimestamp(hour * SECONDS_AN_HOUR, UTC)
+    return [(bucket.suffix, bucket.expires_at) for bucket in buckets_of(moment)]
+
+
+def _is_of_a_user(record: Record) -> bool:
+    return isinstance(record.happening, Impression) and record.happening.user_id is not None
+
+
+def _counts(counted: Counted) -> bool:
+    return counted.is_valid and counted.user_id is not None

@@ -1,0 +1,175 @@
+"""Counting anew, beside the counts that are read, and putting them in their place in one moment.
+
+Everything that counts is in the event tables: a valid impression of a user is a row. So a new
+generation is summed up from the rows, as of the entry that the tables have got to, follows the ledger
+from there, and takes over. Whatever ends it before that has changed nothing; the next one sweeps up.
+Rows that retention has dropped are not there to be counted: a lifetime begins with the oldest row then.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from datetime import datetime, timedelta
+from typing import Final, cast
+
+from adloom.events.followers.fence import ERASURES, Expected, FencedScript, text_at
+from adloom.events.followers.store import CountedEvents
+from adloom.events.frequency import rebuild_store
+from adloom.events.frequency.counts import (
+    BUILDING,
+    FIRST_GENERATION,
+    GENERATION,
+    GENERATIONS,
+    cursor_key,
+    generation_prefix,
+    rebuilt_key,
+)
+from adloom.events.frequency.projection import BATCH_MAX, COUNT, FrequencyProjection, Generation, packed
+from adloom.events.frequency.windows import live_buckets, live_since
+from adloom.events.log.event import UnreadableEntryError, decoded
+from adloom.events.log.stream import BEGINNING, Entry, entry_order, unavailable_when_away
+from adloom.events.ports import CursorMovedError, Record
+from adloom.events.rebuild.rebuild import Progress, RebuildRefusedError, Unwatched
+from adloom.events.rebuild.source import RebuildLedger
+from adloom.events.tables.store import EVENT_TABLES
+from adloom.runtime.postgres import Pool
+from adloom.runtime.valkey import Valkey
+
+KEYS_A_LOOK: Final = 1_000
+CLOCKS_DIFFER: Final = timedelta(minutes=1)  # Those of the processes of one installation.
+OVERTAKEN: Final = "Another replay of `frequency` was begun: this one has ended, and changed nothing."
+
+TAKE_OVER: Final = """
+redis.call('SET', ARGV[first], redis.call('GET', ARGV[first + 1]))
+redis.call('DEL', KEYS[2])
+"""
+
+
+class FrequencyRebuild:
+    """One replay of the projection `frequency`."""
+
+    def __init__(
+        self, pool: Pool, valkey: Valkey, ledger: RebuildLedger, *, progress: Progress | None = None
+    ) -> None:
+        self._pool = pool
+        self._valkey = valkey
+        self._ledger = ledger
+        self._progress = progress or Unwatched()
+        self._count = FencedScript(valkey, COUNT)
+        self._take_over = FencedScript(valkey, TAKE_OVER)
+
+    async def run(self, *, now: datetime) -> int:
+        """Build a generation and let it take over; tell how many impressions of users it begins with."""
+        generation = await self._begin()
+        await self._sweep(keep={generation.name, _pointed_at(generation)})
+        shown = await self._sum_up(generation, now)
+        self._progress.begin("Following the ledger")
+        await self._catch_up(generation)
+        self._progress.begin("Putting the new counts in place")
+        await self._let_take_over(generation, now)
+        await self._sweep(keep={generation.name})
+        return shown
+
+    async def _begin(self) -> Generation:
+        with unavailable_when_away():
+            name = str(await self._valkey.incr(GENERATIONS))
+            pointer = await text_at(self._valkey, GENERATION)
+            await self._valkey.set(BUILDING, name)
+        return Generation(name, [Expected(GENERATION, pointer), Expected(BUILDING, name)])
+
+    async def _sum_up(self, generation: Generation, now: datetime) -> int:
+        """Count what the rows say, and put the cursor to where the rows are."""
+        self._progress.begin("Counting the rows of users")
+        fences = [Expected(BUILDING, generation.name)]
+        shown = 0
+        async with rebuild_store.snapshot(self._pool) as connection:
+            cursor = await rebuild_store.cursor_of(connection, EVENT_TABLES) or BEGINNING
+            async for rows in rebuild_store.all_shown(connection, live_since=live_since(now)):
+                _check(await self._count.run(fences, generation.name, [packed(generation.name, rows)]))
+                times = sum(row.times for row in rows)
+                shown += times
+                self._progress.advance(times)
+        with unavailable_when_away():
+            await self._valkey.set(cursor_key(generation.name), cursor)
+        return shown
+
+    async def _catch_up(self, generation: Generation) -> None:
+        """Count what the tables have folded meanwhile."""
+        projection = FrequencyProjection(self._valkey, CountedEvents(self._pool), building=generation)
+        cursor = await projection.cursor()
+        while entries := await self._folded_after(cursor):
+            records = [record for entry in entries if (record := _record_of(entry))]
+            try:
+                await projection.commit(records, after=cursor, cursor=entries[-1].id)
+            except CursorMovedError as error:
+                raise RebuildRefusedError(OVERTAKEN) from error
+            cursor = entries[-1].id
+            self._progress.advance(len(entries))
+
+    async def _folded_after(self, cursor: str) -> Sequence[Entry]:
+        entries = await self._ledger.entries(f"({cursor}", "+", count_max=BATCH_MAX)
+        async with rebuild_store.snapshot(self._pool) as connection:
+            until = entry_order(await rebuild_store.cursor_of(connection, EVENT_TABLES) or BEGINNING)
+        return [entry for entry in entries if entry_order(entry.id) <= until]
+
+    async def _let_take_over(self, generation: Generation, began_at: datetime) -> None:
+        """Have the generation read from now on: nobody erased meanwhile is in it, and all that the old one counted.
+
+        A worker that has counted the last entry in the old one waits for the next, so what is missing here
+        would be missing until that comes.
+        """
+        old_cursor = cursor_key(_pointed_at(generation))
+        refused_by: str | None = ERASURES
+        while refused_by in {ERASURES, old_cursor}:
+            with unavailable_when_away():
+                before = [Expected(key, await text_at(self._valkey, key)) for key in (ERASURES, old_cursor)]
+            await self._catch_up(generation)
+            await self._forget_erased(generation, began_at)
+            keys = [rebuilt_key(generation.name), cursor_key(generation.name)]
+            refused_by = await self._take_over.run([*generation.expected, *before], generation.name, keys)
+        _check(refused_by)
+
+    async def _forget_erased(self, generation: Generation, began_at: datetime) -> None:
+        async with rebuild_store.snapshot(self._pool) as connection:
+            users = await rebuild_store.erased_since(connection, began_at - CLOCKS_DIFFER)
+        prefix = generation_prefix(generation.name)
+        keys = [f"{prefix}{user}{bucket.suffix}" for user in users for bucket in live_buckets(began_at)]
+        with unavailable_when_away():
+            for start in range(0, len(keys), KEYS_A_LOOK):
+                await self._valkey.unlink(*keys[start : start + KEYS_A_LOOK])
+
+    async def _sweep(self, *, keep: set[str]) -> None:
+        """Take away all generations but some: what was replaced, and what was never finished."""
+        with unavailable_when_away():
+            async for keys in self._generation_keys():
+                gone = [key for key in keys if key.split(b":")[2].decode() not in keep]
+                if gone:
+                    await self._valkey.unlink(*gone)
+
+    async def _generation_keys(self) -> AsyncGenerator[list[bytes]]:
+        place = 0
+        while True:
+            # The stubs know every protocol version and decoding; ours answers bytes.
+            place, keys = cast(
+                "tuple[int, list[bytes]]",
+                await self._valkey.scan(place, match=f"{generation_prefix('[0-9]*')}*", count=KEYS_A_LOOK),
+            )
+            yield keys
+            if place == 0:
+                return
+
+
+def _check(refused_by: str | None) -> None:
+    if refused_by is not None:
+        raise RebuildRefusedError(OVERTAKEN)
+
+
+def _pointed_at(generation: Generation) -> str:
+    [pointer, *_] = generation.expected
+    return pointer.value or FIRST_GENERATION
+
+
+def _record_of(entry: Entry) -> Record | None:
+    """Read an entry; what is unreadable, or comes a second time for one projection, is not in the tables as such."""
+    try:
+        return Record(entry.id, decoded(entry.data))
+    except UnreadableEntryError:
+        return None

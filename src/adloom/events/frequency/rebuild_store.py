@@ -1,0 +1,63 @@
+"""What the event tables know of who was shown what, for counts that are built anew."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from adloom.events.frequency.projection import SECONDS_AN_HOUR, Shown
+from adloom.runtime.postgres import Connection, Pool
+
+ROWS_A_BATCH: Final = 500
+SUM_SECONDS_MAX: Final = 3_600.0  # The sums of all rows are made before the first is given.
+
+# Before `$1` only the lifetime's bucket is still open, so one sum does for all hours.
+SHOWN: Final = """
+    SELECT shown.user_id, banner.public_id AS banner_id, shown.last_at, shown.times
+      FROM (
+          SELECT user_id, banner_id, max(occurred_at) AS last_at, count(*) AS times
+            FROM events.banner_impressions
+           WHERE user_id IS NOT NULL AND is_valid
+           GROUP BY user_id, banner_id,
+                 CASE WHEN occurred_at >= $1 THEN date_trunc('hour', occurred_at, 'UTC') END
+      ) AS shown
+      JOIN banners AS banner ON banner.id = shown.banner_id
+"""
+CURSOR: Final = "SELECT entry_id FROM projection_cursors WHERE projection = $1"
+ERASED_SINCE: Final = "SELECT user_id FROM erased_users WHERE erased_at >= $1"
+
+
+@asynccontextmanager
+async def snapshot(pool: Pool) -> AsyncGenerator[Connection]:
+    """Read everything inside as of one moment: rows and the cursor that they belong to."""
+    async with (
+        pool.acquire() as connection,
+        connection.transaction(isolation="repeatable_read", readonly=True),
+    ):
+        yield connection
+
+
+async def cursor_of(connection: Connection, projection: str) -> str | None:
+    """Tell how far the tables are."""
+    return await connection.fetchval(CURSOR, projection)
+
+
+async def all_shown(connection: Connection, *, live_since: datetime) -> AsyncGenerator[list[Shown]]:
+    """Sum up the valid impressions of users, in batches."""
+    cursor = await connection.cursor(SHOWN, live_since, timeout=SUM_SECONDS_MAX)
+    while rows := await cursor.fetch(ROWS_A_BATCH, timeout=SUM_SECONDS_MAX):
+        yield [
+            Shown(
+                str(row["user_id"]),
+                str(row["banner_id"]),
+                int(row["last_at"].timestamp()) // SECONDS_AN_HOUR,
+                row["times"],
+            )
+            for row in rows
+        ]
+
+
+async def erased_since(connection: Connection, moment: datetime) -> list[UUID]:
+    """Tell who was erased since a moment."""
+    return [row["user_id"] for row in await connection.fetch(ERASED_SINCE, moment)]

@@ -1,0 +1,1 @@
+"""Taking events in: decode, verify the token, detect invalid traffic, append."""

@@ -1,0 +1,1 @@
+"""Invalid-traffic detection: crawlers, prefetches, data centres, floods."""

@@ -1,0 +1,124 @@
+"""Reads from a request who sends it, and what is doubtful about that.
+
+What an address is known for is remembered by what it was read from, in memory only.
+"""
+
+import ipaddress
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Final, Protocol
+
+from adloom.events.ingest.ivt.flags import (
+    UNKNOWN_SENDER,
+    UNSUSPECTED,
+    Sender,
+    Suspicion,
+    also_marked,
+    is_fetched_ahead,
+    judged,
+    sender_at,
+)
+from adloom.events.ingest.ivt.networks import Network, Networks
+from adloom.events.ingest.ivt.rate import FloodCounter
+from adloom.events.log.event import Mark
+from adloom.runtime.http.client_address import client_address
+from adloom.runtime.http.fast.fast_routes import HotRequest, first_values
+
+MARKS: Final = (Mark.CRAWLER, Mark.PREFETCH, Mark.DATA_CENTER, Mark.ADDRESS_FLOOD)
+SENDERS_REMEMBERED_MAX: Final = 16_384
+FORWARDED_BYTES_REMEMBERED_MAX: Final = 256  # A longer chain is no usual one, and read each time.
+
+_FORWARDED_FOR: Final = b"x-forwarded-for"
+_SEC_PURPOSE: Final = b"sec-purpose"
+_PURPOSE: Final = b"purpose"
+_X_MOZ: Final = b"x-moz"
+
+
+class Judge(Protocol):
+    """Judges events by the requests that report them."""
+
+    def sender_of(self, request: HotRequest, /) -> Sender:
+        """Tell who sends a request."""
+        ...
+
+    def suspicion_of(self, sender: Sender, now: datetime, /) -> Suspicion:
+        """Count one event of a sender, and say what is doubtful about it."""
+        ...
+
+
+class Trusting:
+    """Suspects nobody."""
+
+    def sender_of(self, request: HotRequest) -> Sender:  # noqa: ARG002 - the protocol's signature
+        """Tell nothing of who sends a request."""
+        return UNKNOWN_SENDER
+
+    def suspicion_of(self, sender: Sender, now: datetime) -> Suspicion:  # noqa: ARG002 - likewise
+        """Find nothing doubtful."""
+        return UNSUSPECTED
+
+
+class Watch:
+    """Looks at the headers and the address of every request, and counts how often an address reports."""
+
+    def __init__(
+        self,
+        is_crawler: Callable[[bytes], bool],
+        *,
+        trusted: Sequence[Network] = (),
+        data_centers: Networks | None = None,
+        events_per_minute_max: int = 0,
+    ) -> None:
+        self._is_crawler = is_crawler
+        self._trusted = trusted
+        self._proxies = Networks(trusted)
+        self._data_centers = data_centers or Networks()
+        self._is_flood = FloodCounter(events_per_minute_max).is_flood
+        self._remembered_at = lru_cache(SENDERS_REMEMBERED_MAX)(self._sender_at)
+        # Plain counters: a collector reads them when it is asked.
+        self.marked: dict[Mark, int] = dict.fromkeys(MARKS, 0)
+
+    def sender_of(self, request: HotRequest) -> Sender:
+        """Tell who sends a request: by its address, its user agent and its purpose."""
+        if request.first_values is None:
+            request.first_values = first_values(request.headers)
+        values = request.first_values
+        if self._trusted and _FORWARDED_FOR in values:
+            sender = self._sender_behind(request)
+        else:
+            sender = self._remembered_at(request.client, ())
+        is_crawler = self._is_crawler(values.get(b"user-agent", b""))
+        if not (is_crawler or _SEC_PURPOSE in values or _PURPOSE in values or _X_MOZ in values):
+            return sender
+        purposes = [values.get(name, b"") for name in (_SEC_PURPOSE, _PURPOSE, _X_MOZ)]
+        return also_marked(sender, is_crawler=is_crawler, is_prefetch=is_fetched_ahead(purposes))
+
+    def suspicion_of(self, sender: Sender, now: datetime) -> Suspicion:
+        """Count one event of a sender, and say what is doubtful about it."""
+        is_flood = sender.counted_as is not None and self._is_flood(sender.counted_as, now)
+        if not (is_flood or sender.marks):
+            return UNSUSPECTED
+        suspicion = judged(sender, is_flood=is_flood)
+        for mark in suspicion.marks:
+            self.marked[mark] += 1
+        return suspicion
+
+    def _sender_behind(self, request: HotRequest) -> Sender:
+        forwarded = tuple([value for name, value in request.headers if name == _FORWARDED_FOR])
+        is_usual = sum(map(len, forwarded)) <= FORWARDED_BYTES_REMEMBERED_MAX
+        return (self._remembered_at if is_usual else self._sender_at)(request.client, forwarded)
+
+    def _sender_at(self, peer: str | None, forwarded: tuple[bytes, ...]) -> Sender:
+        text = peer or ""
+        if forwarded:
+            text = client_address(peer, [line.decode("latin-1") for line in forwarded], self._trusted)
+        try:
+            address = ipaddress.ip_address(text)
+        except ValueError:
+            return UNKNOWN_SENDER
+        address = getattr(address, "ipv4_mapped", None) or address
+        # A proxy of ours, or a server that we trust, which does not say for whom it asks.
+        if address in self._proxies:
+            return UNKNOWN_SENDER
+        return sender_at(address, data_centers=self._data_centers)

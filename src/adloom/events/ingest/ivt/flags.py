@@ -1,0 +1,98 @@
+"""What makes an event doubtful: its sender is a crawler, only fetches ahead, sits in a data centre, or floods us.
+
+Nothing is refused for it. A doubtful event is counted and marked, and so neither billed nor learned from.
+"""
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from adloom.events.ingest.ivt.networks import Address, Networks
+from adloom.events.log.event import Mark
+
+# Of an address we keep the network only, which is no household's: and only where a mark is about it.
+IPV4_KEPT_LENGTH: Final = 24
+IPV6_KEPT_LENGTH: Final = 48
+NETWORKS_REMEMBERED_MAX: Final = 1_024
+# One household or one machine gets a /64 of IPv6: counting single addresses would count nobody.
+IPV6_COUNTED_BYTES: Final = 8
+
+# Behind these stands a proxy that nobody has declared, or a server that reports for its readers.
+# (What Python calls private has the networks of documentation too, which examples use as clients.)
+INTERNAL: Final = Networks(
+    ipaddress.ip_network(network)
+    for network in (
+        "10.0.0.0/8",
+        "100.64.0.0/10",
+        "127.0.0.0/8",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+        "::1/128",
+        "fc00::/7",
+        "fe80::/10",
+    )
+)
+
+_AHEAD: Final = re.compile(rb"prefetch|prerender", re.IGNORECASE)
+
+
+class Suspicion(msgspec.Struct, frozen=True, gc=False):
+    """What is doubtful about one event, and where it came from if that is what is doubtful."""
+
+    marks: tuple[Mark, ...] = ()
+    client_network: str | None = None
+
+
+UNSUSPECTED: Final = Suspicion()
+
+
+class Sender(msgspec.Struct, frozen=True, gc=False):
+    """What a request tells of who sends it, the same for all of its events."""
+
+    marks: tuple[Mark, ...] = ()
+    address: Address | None = None
+    counted_as: bytes | None = None  # Nobody counts where this is None.
+
+
+UNKNOWN_SENDER: Final = Sender()
+
+
+def is_fetched_ahead(purposes: Sequence[bytes]) -> bool:
+    """Tell from headers of purpose whether a browser asks before its reader does."""
+    return any(_AHEAD.search(purpose) for purpose in purposes)
+
+
+def sender_at(address: Address, *, data_centers: Networks) -> Sender:
+    """Tell what is known of a client by its address alone."""
+    return Sender(
+        (Mark.DATA_CENTER,) if address in data_centers else (),
+        address,
+        None if address in INTERNAL else address.packed[:IPV6_COUNTED_BYTES],
+    )
+
+
+def also_marked(sender: Sender, *, is_crawler: bool, is_prefetch: bool) -> Sender:
+    """Add what the request's headers tell to what its address does."""
+    marks = (*((Mark.CRAWLER,) if is_crawler else ()), *((Mark.PREFETCH,) if is_prefetch else ()))
+    return Sender((*marks, *sender.marks), sender.address, sender.counted_as) if marks else sender
+
+
+def judged(sender: Sender, *, is_flood: bool) -> Suspicion:
+    """Say what is doubtful about an event of a sender."""
+    marks = (*sender.marks, Mark.ADDRESS_FLOOD) if is_flood else sender.marks
+    if not marks:
+        return UNSUSPECTED
+    is_about_address = is_flood or Mark.DATA_CENTER in marks
+    return Suspicion(marks, kept_network(sender.address) if is_about_address and sender.address else None)
+
+
+@lru_cache(NETWORKS_REMEMBERED_MAX)
+def kept_network(address: Address) -> str:
+    """Cut off of an address what would tell one reader from another."""
+    length = IPV4_KEPT_LENGTH if isinstance(address, ipaddress.IPv4Address) else IPV6_KEPT_LENGTH
+    return str(ipaddress.ip_network((address, length), strict=False))

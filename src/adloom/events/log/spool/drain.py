@@ -1,0 +1,234 @@
+"""The spool of one process: takes events while the ledger is away, and drains them when it is back.
+
+While anything of our own waits in it, new events go behind it, so that their order is kept and
+nobody waits for a ledger that is known to be away. What dead processes left is drained beside.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Final, Self
+
+import msgspec
+import structlog
+
+from adloom.core.errors import UnavailableError
+from adloom.core.ids import IdSource
+from adloom.events.log.append import APPEND_SECONDS_MAX, BATCH_MAX, LedgerStore
+from adloom.events.log.spool.backlog import BYTES_MAX, SEGMENT_BYTES_MAX, Backlog
+from adloom.events.log.spool.disk import SpoolDisk
+from adloom.events.log.spool.names import owner_of
+
+PROBE_SECONDS_MIN: Final = 0.05
+PROBE_SECONDS_MAX: Final = 1.0
+PROBE_COUNT: Final = (
+    1  # A ledger that is only slow takes what we give up to wait for, so it is asked with little.
+)
+GROWTH: Final = 8
+# So little is drained while new events wait for it: else a steady stream of them would never see it empty.
+HANDOVER_BYTES: Final = 64 * 2**10
+WAIT_SECONDS_MAX: Final = 0.5  # How long new events wait for what is being drained.
+DRAINED_PER_SPOOLED: Final = 2  # Else more events than the ledger takes would never let it catch up.
+UNABLE_SECONDS: Final = 5.0
+COURTESY_SHARE: Final = 0.5  # What nobody waits for may take this share of the room.
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class SpoolLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """The bounds of a spool."""
+
+    bytes_max: int = BYTES_MAX
+    segment_bytes_max: int = SEGMENT_BYTES_MAX
+    batch_max: int = BATCH_MAX
+    append_seconds_max: float = APPEND_SECONDS_MAX
+    look_seconds: float = 30.0  # Between looks for what dead processes left.
+
+
+DEFAULT_LIMITS: Final = SpoolLimits()
+
+
+class Spool:
+    """Use it as a context, around the appender's, which owns its one task."""
+
+    def __init__(
+        self,
+        disk: SpoolDisk,
+        ledger: LedgerStore,
+        *,
+        process: str,
+        ids: IdSource,
+        limits: SpoolLimits = DEFAULT_LIMITS,
+    ) -> None:
+        self._backlog = Backlog(
+            disk,
+            owner=owner_of(process),
+            life=ids.new(),
+            bytes_max=limits.bytes_max,
+            segment_bytes_max=limits.segment_bytes_max,
+        )
+        self._ledger = ledger
+        self._limits = limits
+        self._turn = asyncio.Lock()
+        self._wake = asyncio.Event()
+        self._progress = asyncio.Event()
+        self._owed = 0  # Events to drain before new ones are taken.
+        self._count_max = PROBE_COUNT
+        self._unable_until = 0.0
+        self._task: asyncio.Task[None] | None = None
+        # Plain counters: a collector reads them when it is asked.
+        self.spooled = 0
+        self.drained = 0
+        self.refused = 0
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._backlog.adopt(is_all=False)
+        except OSError as error:
+            log.warning("spool_not_read", error=repr(error))
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="spool")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let go of the files; what is in them is drained by the next start, or by another process."""
+        assert self._task is not None
+        self._task.cancel()
+        await asyncio.wait([self._task])
+        if self.waiting_bytes:
+            log.warning("spool_left", bytes=self.waiting_bytes)
+        await self._backlog.release()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of our own waits, so that new events may go to the ledger directly."""
+        return not self._backlog.own_bytes
+
+    @property
+    def is_able(self) -> bool:
+        """Whether it would take events, as far as one knows without trying."""
+        return self._backlog.has_room() and asyncio.get_running_loop().time() >= self._unable_until
+
+    @property
+    def has_room_to_spare(self) -> bool:
+        """Whether it should take events that nobody waits for."""
+        return self._backlog.has_room(share=COURTESY_SHARE)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How much waits in it."""
+        return self._backlog.waiting_bytes
+
+    @property
+    def damaged(self) -> int:
+        """How many places could not be read."""
+        return self._backlog.damaged
+
+    async def settled(self) -> None:
+        """Wait for a moment while it is being drained: to be behind it, or to find it empty."""
+        if self.is_empty and not self._turn.locked():
+            return
+        try:
+            async with asyncio.timeout(WAIT_SECONDS_MAX):
+                while self._is_warm and not self.is_empty and self._owed > 0:
+                    self._progress.clear()
+                    await self._progress.wait()
+                async with self._turn:
+                    pass
+        except TimeoutError:
+            return
+
+    async def put(self, entries: Sequence[bytes]) -> None:
+        """Take events; they are on the disk then. UnavailableError if they are not."""
+        was_empty = self.is_empty
+        if was_empty:
+            self._cool_down()  # The ledger has just failed.
+        async with self._turn:
+            try:
+                await self._backlog.put(entries)
+            except UnavailableError:
+                self.refused += len(entries)
+                self._unable_until = asyncio.get_running_loop().time() + UNABLE_SECONDS
+                raise
+        self._unable_until = 0.0
+        self._owed += DRAINED_PER_SPOOLED * len(entries) if self._is_warm else 0
+        self.spooled += len(entries)
+        self._wake.set()
+        if was_empty:
+            log.warning("spool_begun")
+
+    async def _run(self) -> None:
+        time = asyncio.get_running_loop().time
+        look_at = time() + self._limits.look_seconds
+        pause = PROBE_SECONDS_MIN
+        while True:
+            try:
+                if time() >= look_at:
+                    look_at = time() + self._limits.look_seconds
+                    await self._look()
+                self._wake.clear()
+                has_more = await self._drain_some()
+            except (UnavailableError, OSError) as error:  # A time-out is an OSError, too.
+                log.debug("spool_waits", error=repr(error))
+                self._cool_down()
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, PROBE_SECONDS_MAX)
+            except Exception:  # the task's outermost loop: what is spooled must not be left lying
+                log.exception("spool_failed")
+                await asyncio.sleep(PROBE_SECONDS_MAX)
+            else:
+                pause = PROBE_SECONDS_MIN
+                if not has_more:
+                    await self._woken(look_at - time())
+
+    async def _woken(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(max(0.0, seconds)):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    async def _look(self) -> None:
+        """Look for what others left; where we have not even drained our own, somebody else may."""
+        try:
+            await self._backlog.tidy()
+            await self._backlog.adopt(is_all=not self._backlog.waiting_bytes)
+        except OSError as error:
+            log.warning("spool_not_read", error=repr(error))
+
+    async def _drain_some(self) -> bool:
+        if not (self._is_warm and 0 < self._backlog.own_bytes <= HANDOVER_BYTES):
+            return await self._drain_batch()
+        async with self._turn, asyncio.timeout(WAIT_SECONDS_MAX):
+            while not self.is_empty and await self._drain_batch():
+                pass
+        return True
+
+    async def _drain_batch(self) -> bool:
+        batch = await self._backlog.next_batch(self._count_max)
+        if batch is None:
+            return False
+        entries = batch.taken.entries
+        if entries:
+            async with asyncio.timeout(self._limits.append_seconds_max):
+                await self._ledger.append(entries)
+            self._count_max = min(GROWTH * self._count_max, self._limits.batch_max)
+        was_empty = self.is_empty
+        self._backlog.drained(batch)
+        self.drained += len(entries)
+        self._owed = max(0, self._owed - len(entries))
+        self._progress.set()
+        if self.is_empty and not was_empty:
+            log.warning("spool_drained", spooled=self.spooled, drained=self.drained)
+        return True
+
+    @property
+    def _is_warm(self) -> bool:
+        """Whether the ledger took what it was last given."""
+        return self._count_max > PROBE_COUNT
+
+    def _cool_down(self) -> None:
+        self._count_max = PROBE_COUNT
+        self._owed = 0
+        self._progress.set()

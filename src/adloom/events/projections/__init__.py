@@ -1,0 +1,1 @@
+"""Projections: consumers that apply the event log to tables and counters, each with its own cursor."""

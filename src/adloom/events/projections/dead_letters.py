@@ -1,0 +1,149 @@
+"""Dead letters: entries that a projection could not fold, laid aside in a stream of their own.
+
+They stay until somebody has them tried again or forgets them. A projection that finds no more room
+for one waits: what was accepted is never dropped by itself.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final, TypeAlias, cast
+
+import msgspec
+
+from adloom.core.errors import UnavailableError
+from adloom.events.log.stream import DEAD_STREAM, STREAM, unavailable_when_away
+from adloom.runtime.valkey import Valkey
+
+LETTERS_MAX: Final = 10_000
+# Which entries of which projection lie there: an entry that is buried twice is there once.
+INDEX: Final = f"{DEAD_STREAM}:entries"
+PAGE: Final = 100
+
+BURY_SCRIPT: Final = """
+local dead, index = KEYS[1], KEYS[2]
+local field = ARGV[2] .. ' ' .. ARGV[3]
+if redis.call('HEXISTS', index, field) == 1 then return 1 end
+if redis.call('XLEN', dead) >= tonumber(ARGV[1]) then return 0 end
+local time = redis.call('TIME')
+local at = time[1] .. string.format('%03d', math.floor(time[2] / 1000))
+local id = redis.call(
+    'XADD', dead, '*', 'projection', ARGV[2], 'entry', ARGV[3], 'reason', ARGV[4], 'tries', ARGV[5],
+    'at', at, 'e', ARGV[6], 'again', ARGV[7]
+)
+redis.call('HSET', index, field, id)
+return 1
+"""
+
+# Out of here and into the ledger at once, or neither. The second key is absent where it is to be forgotten.
+REMOVE_SCRIPT: Final = """
+local dead, index, ledger = KEYS[1], KEYS[2], KEYS[3]
+local found = redis.call('XRANGE', dead, ARGV[1], ARGV[1])
+if #found == 0 then return 0 end
+local letter = {}
+local fields = found[1][2]
+for i = 1, #fields, 2 do letter[fields[i]] = fields[i + 1] end
+if ledger then redis.call('XADD', ledger, '*', 'e', letter['again'] or letter['e']) end
+redis.call('XDEL', dead, ARGV[1])
+redis.call('HDEL', index, (letter['projection'] or '') .. ' ' .. (letter['entry'] or ''))
+return 1
+"""
+
+_Rows: TypeAlias = list[tuple[bytes, dict[bytes, bytes]]]
+
+
+class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry that was given up; `id` is its place among the dead letters."""
+
+    id: str
+    projection: str
+    entry_id: str
+    reason: str
+    tries: int
+    at: datetime
+    data: bytes
+
+
+class DeadLetters:
+    """Reads the dead letters, tries them again and forgets them."""
+
+    def __init__(self, valkey: Valkey, *, letters_max: int = LETTERS_MAX) -> None:
+        self._valkey = valkey
+        self._letters_max = letters_max
+
+    async def bury(  # noqa: PLR0913 - a letter has as many fields
+        self, projection: str, entry_id: str, data: bytes, *, reason: str, tries: int, again: bytes
+    ) -> None:
+        """Lay an entry aside, once however often it is asked; UnavailableError when there is no room."""
+        with unavailable_when_away():
+            is_buried = await self._valkey.eval(
+                BURY_SCRIPT,
+                2,
+                DEAD_STREAM,
+                INDEX,
+                self._letters_max,
+                projection,
+                entry_id,
+                reason,
+                tries,
+                data,
+                again,
+            )
+        if not is_buried:
+            raise UnavailableError(
+                f"There are {self._letters_max} dead letters already; see `adloom ledger dead list`."
+            )
+
+    async def count(self) -> int:
+        """Tell how many there are."""
+        with unavailable_when_away():
+            return await self._valkey.xlen(DEAD_STREAM)
+
+    async def counts(self) -> Mapping[str, int]:
+        """Tell how many each projection has."""
+        with unavailable_when_away():
+            fields = cast("list[bytes]", await self._valkey.hkeys(INDEX))
+        counts: dict[str, int] = {}
+        for field in fields:
+            projection = field.decode().partition(" ")[0]
+            counts[projection] = counts.get(projection, 0) + 1
+        return counts
+
+    async def page(self, after: str = "-", *, count_max: int = PAGE) -> Sequence[DeadLetter]:
+        """Give the letters after one, oldest first."""
+        first = after if after == "-" else f"({after}"
+        with unavailable_when_away():
+            rows = await self._valkey.xrange(DEAD_STREAM, min=first, count=count_max)
+        # The stubs know every protocol version and decoding.
+        return [_letter(row_id, fields) for row_id, fields in cast("_Rows", rows)]
+
+    async def get(self, letter_id: str) -> DeadLetter | None:
+        """Give one; None where there is none."""
+        with unavailable_when_away():
+            rows = cast("_Rows", await self._valkey.xrange(DEAD_STREAM, letter_id, letter_id))
+        return _letter(*rows[0]) if rows else None
+
+    async def retry(self, letter_id: str) -> bool:
+        """Append an entry to the ledger again and take it from here; False where there is none."""
+        with unavailable_when_away():
+            return bool(await self._valkey.eval(REMOVE_SCRIPT, 3, DEAD_STREAM, INDEX, STREAM, letter_id))
+
+    async def forget(self, letter_id: str) -> bool:
+        """Take an entry from here for good; False where there is none."""
+        with unavailable_when_away():
+            return bool(await self._valkey.eval(REMOVE_SCRIPT, 2, DEAD_STREAM, INDEX, letter_id))
+
+
+def _letter(row_id: bytes, fields: dict[bytes, bytes]) -> DeadLetter:
+    def text(name: bytes) -> str:
+        return fields.get(name, b"").decode(errors="replace")
+
+    return DeadLetter(
+        id=row_id.decode(),
+        # Letters of before there were several projections do not say whose they are.
+        projection=text(b"projection") or "event_tables",
+        entry_id=text(b"entry"),
+        reason=text(b"reason"),
+        tries=int(text(b"tries") or 1),
+        at=datetime.fromtimestamp(int(text(b"at") or row_id.partition(b"-")[0]) / 1000, UTC),
+        data=fields.get(b"e", b""),
+    )

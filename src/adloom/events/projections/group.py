@@ -1,0 +1,283 @@
+"""A projection's consumer group in Valkey, and the lease that gives it one owner at a time.
+
+The group remembers how far entries were handed out, and how often a bad one was tried. It does not
+remember each entry that is being folded (XREADGROUP … NOACK): whatever was handed out and not folded
+lies between the projection's cursor and the group's place, so its next owner sets the group back to
+the cursor. Pending are only entries that were tried and failed. Kept for every entry, that list took
+eight times of Valkey's CPU (4.0 and 0.5 µs an event) and as much of its file as the event itself.
+
+The projections of a worker take the same entries one after the other. Only the first asks for them: it leaves them
+in a tail, from which its followers go on, and these move their group once in a while.
+"""
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final, TypeAlias, cast
+
+from redis.exceptions import ResponseError
+
+from adloom.core.errors import UnavailableError
+from adloom.events.log.stream import STREAM, Entry, entry_order, unavailable_when_away
+from adloom.events.projections.dead_letters import DeadLetters
+from adloom.events.projections.recent_entries import Tail
+from adloom.runtime.valkey import Valkey, again_if_cut_off
+
+LEASE: Final = timedelta(seconds=5)
+# Names of workers that are long gone: in containers each start has another.
+CONSUMER_KEPT: Final = timedelta(hours=1)
+MOVE_SECONDS: Final = 1.0  # How often the group of a follower is moved to where that is.
+SET_BACK_MAX: Final = 3  # More often in a row somebody else must be reading, without a lease.
+
+# Whoever starts anew under the same name takes back what its last life had, once: two that live under
+# one name would otherwise take it from each other for ever.
+OWN_SCRIPT: Final = """
+local stream, lease = KEYS[1], KEYS[2]
+local group, consumer, holder, millis, may_take_back, kept_millis = unpack(ARGV)
+local has = redis.call('GET', lease)
+if has == holder then
+    redis.call('PEXPIRE', lease, millis)
+    return 1
+end
+local is_own = may_take_back == '1' and has and string.sub(has, 1, #consumer + 1) == consumer .. ' '
+if has and not is_own then return 0 end
+redis.call('SET', lease, holder, 'PX', millis)
+local consumers = redis.pcall('XINFO', 'CONSUMERS', stream, group)
+if consumers.err then return 1 end
+for _, facts in ipairs(consumers) do
+    local one = {}
+    for i = 1, #facts, 2 do one[facts[i]] = facts[i + 1] end
+    if one.name ~= consumer and one.pending == 0 and one.idle > tonumber(kept_millis) then
+        redis.call('XGROUP', 'DELCONSUMER', stream, group, one.name)
+    end
+end
+return 1
+"""
+DISOWN_SCRIPT: Final = "if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end return 1"
+
+_IS_BEYOND: Final = """
+-- A half of an id has fewer than 53 bits, so numbers are exact.
+local function is_beyond(one, other)
+    local a, b = string.match(one, '(%d+)-(%d+)')
+    local c, d = string.match(other, '(%d+)-(%d+)')
+    a, b, c, d = tonumber(a), tonumber(b), tonumber(c), tonumber(d)
+    return a > c or (a == c and b > d)
+end
+"""
+# Put the group where the cursor is, whatever was lost: the group, the stream, or the stream's newest
+# entries. Their ids must not be given again: whoever got one would be passed over.
+SET_SCRIPT: Final = f"""
+local stream, lease, group, holder, after = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
+{_IS_BEYOND}
+if redis.call('GET', lease) ~= holder then return 0 end
+local made = redis.pcall('XGROUP', 'CREATE', stream, group, after, 'MKSTREAM')
+if made.err then redis.call('XGROUP', 'SETID', stream, group, after) end
+local facts = redis.call('XINFO', 'STREAM', stream)
+for i = 1, #facts, 2 do
+    if facts[i] == 'last-generated-id' and is_beyond(after, facts[i + 1]) then
+        redis.call('XSETID', stream, after)
+    end
+end
+return 1
+"""
+# Make what anybody left pending our own, without counting that as a try, and let go of what is folded.
+CLAIM_SCRIPT: Final = f"""
+local stream, group, consumer, after = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
+{_IS_BEYOND}
+local from = '0-0'
+repeat
+    local answer = redis.call('XAUTOCLAIM', stream, group, consumer, 0, from, 'COUNT', 100, 'JUSTID')
+    for _, id in ipairs(answer[2]) do
+        if not is_beyond(id, after) then redis.call('XACK', stream, group, id) end
+    end
+    from = answer[1]
+until from == '0-0'
+return 1
+"""
+# The count of an entry's deliveries is that of its tries: the next one is counted before it is made.
+TRIED_SCRIPT: Final = """
+local stream, group, consumer, id = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
+local pending = redis.call('XPENDING', stream, group, id, id, 1)
+local tries = pending[1] and pending[1][4] or 1
+redis.call('XCLAIM', stream, group, consumer, 0, id, 'RETRYCOUNT', tries + 1, 'FORCE', 'JUSTID')
+return tries
+"""
+
+_Rows: TypeAlias = list[tuple[bytes, list[bytes]]]
+
+
+class ValkeyGroup:
+    """One worker's place in one projection's group."""
+
+    def __init__(  # noqa: PLR0913 - two of them are for tests
+        self,
+        valkey: Valkey,
+        projection: str,
+        *,
+        consumer: str,
+        incarnation: str,
+        tail: Tail | None = None,
+        leads: bool = False,
+        lease: timedelta = LEASE,
+        consumer_kept: timedelta = CONSUMER_KEPT,
+    ) -> None:
+        self._valkey = valkey
+        self._projection = projection
+        self._consumer = consumer
+        self._holder = f"{consumer} {incarnation}"
+        self._lease_millis = int(lease.total_seconds() * 1000)
+        self._kept_millis = int(consumer_kept.total_seconds() * 1000)
+        self._keys = [STREAM, lease_key(projection)]
+        self._letters = DeadLetters(valkey)
+        self._may_take_back = True
+        self._tail = tail or Tail(kept_max=0)
+        self._leads = leads
+        self._moved_at = 0.0  # When the group was last where it should be,
+        self._is_left_behind = False  # and whether it is not since then.
+        # Taken already, but beyond what was asked for; they follow the last that was given.
+        self._ahead: list[Entry] = []
+        self._given = ""
+        self._own = valkey.register_script(OWN_SCRIPT)
+        self._disown = valkey.register_script(DISOWN_SCRIPT)
+        self._set = valkey.register_script(SET_SCRIPT)
+        self._claim = valkey.register_script(CLAIM_SCRIPT)
+        self._tried = valkey.register_script(TRIED_SCRIPT)
+        # As the server gives them: the driver would make a dictionary of every entry.
+        valkey.set_response_callback("XREADGROUP", _untouched)  # pyright: ignore[reportArgumentType] - its stubs have it give nothing
+
+    async def own(self) -> bool:
+        """Take the lease, or keep it; tell whether it is ours."""
+        arguments = [
+            *(self._projection, self._consumer, self._holder, self._lease_millis),
+            *(int(self._may_take_back), self._kept_millis),
+        ]
+        with unavailable_when_away():
+            is_ours = await again_if_cut_off(lambda: self._own(self._keys, arguments))
+        self._may_take_back = False
+        return bool(is_ours)
+
+    async def disown(self) -> None:
+        """Give the lease back if it is ours."""
+        with unavailable_when_away():
+            await self._disown(self._keys, [self._holder])
+
+    async def read(self, after: str, *, until: str | None, count_max: int) -> Sequence[Entry] | None:
+        """Take what follows `after`, to which everything is folded; None when the lease is another's."""
+        if self._given != after:
+            self._ahead = []
+        if until is not None and entry_order(until) <= entry_order(after):
+            return []
+        with unavailable_when_away():
+            if known := [] if self._leads else self._tail.after(after, count_max=count_max):
+                if not await self._stay(after):
+                    return None
+                self._ahead = []  # What is beyond `until` today is found in the tail again, with what came since.
+                return known[: allowed(known, until, count_max)]
+            if not self._ahead:
+                taken = await self._taken(after, count_max)
+                if taken is None:
+                    return None
+                self._ahead = taken
+                if self._leads:
+                    self._tail.add(after, taken)
+        self._is_left_behind = False
+        count = allowed(self._ahead, until, count_max)
+        given, self._ahead = self._ahead[:count], self._ahead[count:]
+        self._given = given[-1].id if given else after
+        if given and not self._leads and self._tail.is_before(after):
+            # Whom we follow is in another process: so we are the first here.
+            self._tail.add(after, given)
+        return given
+
+    async def wait(self, after: str, *, seconds: float) -> None:
+        """Return as soon as there is an entry after one, or when the time is over."""
+        millis = max(1, int(seconds * 1000))  # Zero would be for ever.
+        with unavailable_when_away():
+            if self._is_left_behind:
+                await self._move(after)
+            await self._valkey.xread({STREAM: after}, count=1, block=millis)
+
+    async def tried(self, entry_id: str) -> int:
+        """Note that an entry was tried and failed; tell how often by now."""
+        with unavailable_when_away():
+            return int(await self._tried(self._keys, [self._projection, self._consumer, entry_id]))
+
+    async def bury(self, entry: Entry, *, reason: str, tries: int, again: bytes) -> None:
+        """Lay an entry aside among the dead letters."""
+        await self._letters.bury(
+            self._projection, entry.id, entry.data, reason=reason, tries=tries, again=again
+        )
+
+    async def _stay(self, after: str) -> bool:
+        """Go on without the group, but not for long; tell whether the lease is ours, as far as we know."""
+        is_due = asyncio.get_running_loop().time() >= self._moved_at + MOVE_SECONDS
+        is_ours = not is_due or await self._move(after)
+        self._is_left_behind = True
+        return is_ours
+
+    async def _move(self, after: str) -> bool:
+        """Put the group where we are, which the lease has to be ours for."""
+        self._moved_at = asyncio.get_running_loop().time()
+        self._is_left_behind = False
+        return bool(await self._set(self._keys, [self._projection, self._holder, after]))
+
+    async def _taken(self, after: str, count_max: int) -> list[Entry] | None:
+        for _ in range(SET_BACK_MAX):
+            # Safe to ask again: what was taken and did not arrive is taken once more, from the cursor.
+            holder, groups, entries = await again_if_cut_off(lambda: self._take(count_max))
+            if holder != self._holder.encode():
+                return None
+            last, pending = _place(groups, self._projection)
+            if pending:
+                await self._claim(self._keys, [self._projection, self._consumer, after])
+            if last == after:
+                return entries
+            if not await self._set(self._keys, [self._projection, self._holder, after]):
+                return None
+        raise UnavailableError(f"Somebody else reads in the group {self._projection}.")
+
+    async def _take(self, count_max: int) -> tuple[object, object, list[Entry]]:
+        """Tell who has the lease and where the group is, and take what it gives from there, all at one moment."""
+        async with self._valkey.pipeline(transaction=True) as at_once:
+            at_once.get(self._keys[1])
+            at_once.xinfo_groups(STREAM)
+            at_once.xreadgroup(self._projection, self._consumer, {STREAM: ">"}, count=count_max, noack=True)
+            holder, groups, streams = await at_once.execute(raise_on_error=False)
+        return holder, groups, _entries(streams)
+
+
+def allowed(entries: Sequence[Entry], until: str | None, count_max: int) -> int:
+    """Tell how many of the entries may be given, of which none may be beyond another's cursor."""
+    count = min(count_max, len(entries))
+    if until is None:
+        return count
+    return bisect_right(entries, entry_order(until), hi=count, key=lambda entry: entry_order(entry.id))
+
+
+def lease_key(projection: str) -> str:
+    """Name the key that tells who owns a projection."""
+    return f"{STREAM}:owner:{projection}"
+
+
+def _untouched(answer: object, **_: object) -> object:
+    return answer
+
+
+def _place(groups: object, name: str) -> tuple[str | None, int]:
+    """Tell how far a group has handed out entries, and how many are pending; None where there is no group."""
+    if isinstance(groups, ResponseError):  # There is no stream.
+        return None, 0
+    # The stubs know every protocol version and decoding.
+    for facts in cast("list[dict[str, bytes | int]]", groups):
+        if facts["name"] == name.encode():
+            return cast("bytes", facts["last-delivered-id"]).decode(), cast("int", facts["pending"])
+    return None, 0
+
+
+def _entries(streams: object) -> list[Entry]:
+    if not streams or isinstance(streams, ResponseError):
+        return []
+    # Under the newer protocol this is a mapping, under the older one a list of pairs.
+    rows = next(iter(dict(cast("dict[bytes, _Rows]", streams)).values()))
+    return [Entry(row_id.decode(), fields[1]) for row_id, fields in rows]

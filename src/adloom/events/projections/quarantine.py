@@ -1,0 +1,194 @@
+"""Folding a batch in which an entry may be bad: the good ones are folded, the bad one is found and laid aside.
+
+An entry is bad when it cannot be read, when the store refuses it, or when the store fails over it for
+no reason that we know. It is tried a few times before it is given up, because the reason may pass.
+A server that is away says nothing about an entry, and is no try.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import structlog
+
+from adloom.core.errors import UnavailableError
+from adloom.events.log.event import UnreadableEntryError, decoded
+from adloom.events.log.stream import Entry
+from adloom.events.ports import (
+    CursorMovedError,
+    Folded,
+    LedgerReader,
+    ProjectionStore,
+    Record,
+    UnfoldableError,
+)
+from adloom.events.projections.recent_entries import Tail
+from adloom.events.projections.redelivery import Redelivery, redelivered, redelivery
+
+TRIES_MAX: Final = 5
+# Between two tries, doubling: 0.3 s for all of them, for as long the entries behind must wait.
+TRY_AGAIN_SECONDS: Final = 0.02
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+# An entry with what was read of it; None where there is nothing to fold, but the cursor must pass.
+Piece = tuple[Entry, Record | None]
+
+
+class Tally:
+    """What became of entries; plain counters, read by a collector."""
+
+    def __init__(self) -> None:
+        self.counted = 0
+        self.repeated = 0
+        self.dropped = 0
+        self.dead = 0
+        self.batches = 0
+
+    def add(self, folded: Folded) -> None:
+        """Count a batch."""
+        self.batches += 1
+        self.counted += folded.counted
+        self.repeated += folded.repeated
+        self.dropped += folded.dropped
+
+
+class BatchFolder:
+    """Folds the batches of one projection."""
+
+    def __init__(  # noqa: PLR0913 - what it stands between
+        self,
+        projection: str,
+        ledger: LedgerReader,
+        store: ProjectionStore,
+        *,
+        is_follower: bool,
+        tail: Tail | None = None,
+        try_again_seconds: float = TRY_AGAIN_SECONDS,
+    ) -> None:
+        self._projection = projection
+        self._ledger = ledger
+        self._store = store
+        self._is_follower = is_follower
+        self._tail = tail or Tail(kept_max=0)
+        self._try_again_seconds = try_again_seconds
+        self.tally = Tally()
+
+    async def fold(self, entries: Sequence[Entry], *, after: str) -> str:
+        """Fold entries that follow the cursor `after`, and tell where it is then."""
+        cursor = entries[-1].id
+        try:
+            records = self._tail.records(entries)
+        except Exception:  # noqa: BLE001 - whatever a reader may raise over what is no event
+            await self._fold_readable(entries, after=after)
+            return cursor
+        try:
+            self.tally.add(await self._store.commit(records, after=after, cursor=cursor))
+        except (CursorMovedError, UnavailableError):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, one of the entries may be why
+            await self._fold_apart(list(zip(entries, records, strict=True)), after=after, error=error)
+        return cursor
+
+    async def _fold_readable(self, entries: Sequence[Entry], *, after: str) -> None:
+        """Fold what can be read, and give up the rest of the batch together: they wait once, not each."""
+        pieces: list[Piece] = []
+        unreadable: list[tuple[Entry, Exception]] = []
+        first = len(entries)
+        for place, entry in enumerate(entries):
+            try:
+                pieces.append((entry, self._read(entry)))
+            except Exception as error:  # noqa: BLE001 - as above
+                pieces.append((entry, None))
+                unreadable.append((entry, error))
+                first = min(first, place)
+        # What nobody can read is no follower's matter: whom it follows has laid it aside.
+        if unreadable and not self._is_follower:
+            if first > 0:
+                await self._fold(pieces[:first], after=after)
+                after, pieces = entries[first - 1].id, pieces[first:]
+            await self._give_up_unreadable(unreadable)
+        await self._fold(pieces, after=after)
+
+    def _read(self, entry: Entry) -> Record | None:
+        try:
+            return Record(entry.id, decoded(entry.data))
+        except UnreadableEntryError:
+            again = redelivered(entry.data)
+            if again is None:
+                raise
+        return self._record_of(again)
+
+    def _record_of(self, again: Redelivery) -> Record | None:
+        if again.projection != self._projection:
+            return None
+        return Record(again.entry_id, decoded(again.data))
+
+    async def _give_up_unreadable(self, unreadable: Iterable[tuple[Entry, Exception]]) -> None:
+        """Count tries as for any other bad entry: the next of them may be made by a worker of a newer version."""
+        waiting = list(unreadable)
+        seconds = self._try_again_seconds
+        while waiting:
+            left: list[tuple[Entry, Exception]] = []
+            for entry, error in waiting:
+                tries = await self._ledger.tried(entry.id)
+                if tries < TRIES_MAX:
+                    left.append((entry, error))
+                else:
+                    await self._bury(entry, error, tries=tries)
+            waiting = left
+            if waiting:
+                await asyncio.sleep(seconds)
+                seconds *= 2
+
+    async def _fold(self, pieces: Sequence[Piece], *, after: str) -> None:
+        """Commit a part of a batch; where the store fails, look for the entry that is why."""
+        records = [record for _, record in pieces if record is not None]
+        try:
+            self.tally.add(await self._store.commit(records, after=after, cursor=pieces[-1][0].id))
+        except (CursorMovedError, UnavailableError):
+            raise
+        except Exception as error:
+            if not records:
+                raise
+            await self._fold_apart(pieces, after=after, error=error)
+
+    async def _fold_apart(self, pieces: Sequence[Piece], *, after: str, error: Exception) -> None:
+        """Halve a batch that failed until the one that fails is alone; the order stays."""
+        if len(pieces) == 1:
+            await self._fold_alone(pieces[0], after=after, error=error)
+            return
+        half = len(pieces) // 2
+        await self._fold(pieces[:half], after=after)
+        await self._fold(pieces[half:], after=pieces[half - 1][0].id)
+
+    async def _fold_alone(self, piece: Piece, *, after: str, error: Exception) -> None:
+        entry, record = piece
+        assert record is not None
+        if not isinstance(error, UnfoldableError):
+            # Where the store fails over nothing as well, the entry is not to blame: this raises.
+            await self._store.commit([], after=after, cursor=after)
+        seconds = self._try_again_seconds
+        while (tries := await self._ledger.tried(entry.id)) < TRIES_MAX:
+            await asyncio.sleep(seconds)
+            seconds *= 2
+            try:
+                self.tally.add(await self._store.commit([record], after=after, cursor=entry.id))
+            except (CursorMovedError, UnavailableError):
+                raise
+            except Exception as again:  # noqa: BLE001 - as above
+                error = again
+            else:
+                return
+        await self._bury(entry, error, tries=tries)
+        await self._store.commit([], after=after, cursor=entry.id)
+
+    async def _bury(self, entry: Entry, error: Exception, *, tries: int) -> None:
+        # Appended as it is, an entry that the tables have already would be a repeated one to a follower.
+        again = redelivery(entry, self._projection) if self._is_follower else entry.data
+        reason = str(error) if isinstance(error, UnreadableEntryError | UnfoldableError) else repr(error)
+        await self._ledger.bury(entry, reason=reason, tries=tries, again=again)
+        self.tally.dead += 1
+        log.error(
+            "ledger_entry_buried", projection=self._projection, entry=entry.id, tries=tries, reason=reason
+        )

@@ -1,0 +1,87 @@
+"""Looking after the ledger: how far its projections are behind, and forgetting what is old and folded by all."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+import structlog
+
+from adloom.core.clock import Clock
+from adloom.core.errors import UnavailableError
+from adloom.events.log.stream import Lag, LedgerSize, entry_order
+
+LOOK_SECONDS: Final = 5.0
+RETENTION: Final = timedelta(days=7)  # What a rebuilt projection can be read again from.
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class LedgerUpkeep(Protocol):
+    """What can be asked of a ledger beside reading it."""
+
+    async def lag(self, projection: str, cursor: str) -> Lag:
+        """Tell how far a projection is behind."""
+        ...
+
+    async def trim(self, before: str) -> int:
+        """Forget entries before an id."""
+        ...
+
+    async def size(self) -> LedgerSize:
+        """Tell how much there is."""
+        ...
+
+
+def trim_before(cursors: Iterable[str], *, now: datetime, retention: timedelta) -> str | None:
+    """Choose the entry before which nobody needs the ledger: folded by all, and older than the retention."""
+    slowest = min(cursors, key=entry_order, default=None)
+    if slowest is None:
+        return None
+    oldest_kept = f"{int((now - retention).timestamp() * 1000)}-0"
+    return min(slowest, oldest_kept, key=entry_order)
+
+
+class Upkeep:
+    """Looks at the ledger now and then; its figures are those of the last look."""
+
+    def __init__(
+        self,
+        ledger: LedgerUpkeep,
+        cursors: Callable[[], Awaitable[Mapping[str, str]]],
+        *,
+        clock: Clock,
+        retention: timedelta = RETENTION,
+        look_seconds: float = LOOK_SECONDS,
+    ) -> None:
+        self._ledger = ledger
+        self._cursors = cursors
+        self._clock = clock
+        self._retention = retention
+        self._look_seconds = look_seconds
+        self.lags: Mapping[str, Lag] = {}
+        self.size = LedgerSize()
+        self.trimmed = 0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Look again and again until told to stop."""
+        while not stop.is_set():
+            try:
+                await self.look()
+            except UnavailableError as error:
+                log.warning("ledger_upkeep_waits", reason=error.detail)
+            except Exception:
+                log.exception("ledger_upkeep_failed")
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._look_seconds):
+                    await stop.wait()
+
+    async def look(self) -> None:
+        """Measure how far each projection is, and forget what nobody needs."""
+        cursors = await self._cursors()
+        self.lags = {name: await self._ledger.lag(name, cursor) for name, cursor in cursors.items()}
+        before = trim_before(cursors.values(), now=self._clock.now(), retention=self._retention)
+        if before is not None:
+            self.trimmed += await self._ledger.trim(before)
+        self.size = await self._ledger.size()

@@ -1,0 +1,108 @@
+"""The ledger at a glance: how much it holds, and how far, in whose hands and how well each projection is."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final, cast
+
+import msgspec
+
+from adloom.events.log.stream import STREAM, Lag, LedgerSize, ValkeyLedger, entry_order, unavailable_when_away
+from adloom.events.projections.dead_letters import DeadLetters
+from adloom.events.projections.group import lease_key
+from adloom.runtime.valkey import Valkey
+
+FAILING_SHOWN_MAX: Final = 1_000
+
+
+class ProjectionStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a projection is, and in whose hands.
+
+    `taken` are entries that the owner has and has not folded yet, `failing` those that were tried in
+    vain, and `tries` is the most that one of them has had.
+    """
+
+    name: str
+    cursor: str
+    lag: Lag
+    owner: str | None
+    taken: int
+    failing: int
+    tries: int
+    dead: int
+
+
+class LedgerStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole ledger; ids of entries begin with the millisecond they were made in."""
+
+    size: LedgerSize
+    oldest: str | None
+    newest: str | None
+    projections: tuple[ProjectionStatus, ...]
+
+
+def made_at(entry_id: str) -> datetime:
+    """Tell when an entry was made."""
+    return datetime.fromtimestamp(entry_order(entry_id)[0] / 1000, UTC)
+
+
+class StatusReader:
+    """Reads the status; it changes nothing."""
+
+    def __init__(self, valkey: Valkey) -> None:
+        self._valkey = valkey
+        self._ledger = ValkeyLedger(valkey)
+        self._letters = DeadLetters(valkey)
+
+    async def read(self, cursors: Mapping[str, str]) -> LedgerStatus:
+        """Tell how the ledger and those projections are; UnavailableError when that cannot be told."""
+        with unavailable_when_away():
+            oldest, newest = await self._ends()
+            dead = await self._letters.counts()
+            groups = await self._groups()
+            projections = [
+                await self._projection(name, cursor, groups.get(name), dead.get(name, 0))
+                for name, cursor in cursors.items()
+            ]
+            size = await self._ledger.size()
+        return LedgerStatus(size=size, oldest=oldest, newest=newest, projections=tuple(projections))
+
+    async def _projection(
+        self, name: str, cursor: str, group: Mapping[str, Any] | None, dead: int
+    ) -> ProjectionStatus:
+        lag = await self._ledger.lag(name, cursor)
+        taken = failing = tries = 0
+        if group is not None:
+            taken = max(0, lag.entries - (group["lag"] if group["lag"] is not None else lag.entries))
+            failing = group["pending"]
+            tries = await self._tries(name) if failing else 0
+        holder = cast("bytes | None", await self._valkey.get(lease_key(name)))
+        return ProjectionStatus(
+            name=name,
+            cursor=cursor,
+            lag=lag,
+            owner=holder.decode().partition(" ")[0] if holder else None,
+            taken=taken,
+            failing=failing,
+            tries=tries,
+            dead=dead,
+        )
+
+    async def _tries(self, name: str) -> int:
+        # The count of deliveries is one ahead: the next try is counted before it is made.
+        pending = cast(
+            "list[Mapping[str, Any]]",
+            await self._valkey.xpending_range(STREAM, name, "-", "+", FAILING_SHOWN_MAX),
+        )
+        return max((one["times_delivered"] - 1 for one in pending), default=0)
+
+    async def _groups(self) -> dict[str, Mapping[str, Any]]:
+        if not await self._valkey.exists(STREAM):
+            return {}
+        # The stubs know every protocol version and decoding.
+        groups = cast("list[Mapping[str, Any]]", await self._valkey.xinfo_groups(STREAM))
+        return {group["name"].decode(): group for group in groups}
+
+    async def _ends(self) -> tuple[str | None, str | None]:
+        oldest = cast("list[tuple[bytes, object]]", await self._valkey.xrange(STREAM, count=1))
+        newest = cast("list[tuple[bytes, object]]", await self._valkey.xrevrange(STREAM, count=1))
+        return (oldest[0][0].decode(), newest[0][0].decode()) if oldest and newest else (None, None)

@@ -1,0 +1,1 @@
+"""Rebuilding the event tables from the log, beside those in use."""

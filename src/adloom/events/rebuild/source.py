@@ -1,0 +1,102 @@
+"""The ledger as a rebuild reads it: beside the groups of the projections, from any entry to any other."""
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Final, NamedTuple, cast
+
+from adloom.events.log.stream import FIELD, STREAM, Entry, unavailable_when_away
+from adloom.events.projections import dead_letters
+from adloom.runtime.valkey import Valkey
+
+# Valkey does nothing else meanwhile, and events wait for it: a few milliseconds.
+IDS_A_CALL: Final = 2_000
+
+# The ids alone, in runs: those of one millisecond are numbered one after the other.
+RUNS_SCRIPT: Final = """
+local rows = redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[2], 'COUNT', ARGV[3])
+if #rows == 0 then return {} end
+local answer = {#rows, rows[#rows][1]}
+local at, first, last
+for i = 1, #rows do
+    local millis, sequence = string.match(rows[i][1], '^(%d+)-(%d+)$')
+    sequence = tonumber(sequence)
+    if millis == at and sequence == last + 1 then
+        last = sequence
+    else
+        if at then
+            answer[#answer + 1] = at
+            answer[#answer + 1] = first
+            answer[#answer + 1] = last
+        end
+        at, first, last = millis, sequence, sequence
+    end
+end
+answer[#answer + 1] = at
+answer[#answer + 1] = first
+answer[#answer + 1] = last
+return answer
+"""
+
+
+class Run(NamedTuple):
+    """Entries of one millisecond, with all numbers from the first to the last."""
+
+    entry_ms: int
+    first_seq: int
+    last_seq: int
+
+
+class Runs(NamedTuple):
+    """Some entries, and how many they are."""
+
+    entries: int
+    runs: list[Run]
+
+
+class RebuildLedger:
+    """Reads the ledger without taking part in it."""
+
+    def __init__(self, valkey: Valkey) -> None:
+        self._valkey = valkey
+
+    async def oldest(self) -> str | None:
+        """Tell the first entry that there is."""
+        with unavailable_when_away():
+            rows = cast("list[tuple[bytes, object]]", await self._valkey.xrange(STREAM, count=1))
+        return rows[0][0].decode() if rows else None
+
+    async def has_forgotten(self) -> bool:
+        """Tell whether entries were ever trimmed: then more will be, while we read."""
+        with unavailable_when_away():
+            if not await self._valkey.exists(STREAM):
+                return False
+            facts = cast("dict[str, int]", await self._valkey.xinfo_stream(STREAM))
+        return facts["entries-added"] > facts["length"]
+
+    async def is_dead(self, projection: str, entry_id: str) -> bool:
+        """Tell whether a projection has given an entry up."""
+        with unavailable_when_away():
+            return bool(await self._valkey.hexists(dead_letters.INDEX, f"{projection} {entry_id}"))
+
+    async def runs(self, first: str, last: str) -> AsyncGenerator[Runs]:
+        """Give the ids of all entries from one to another, both included."""
+        start = first
+        while True:
+            with unavailable_when_away():
+                answer: list[bytes | int] = await self._valkey.eval(
+                    RUNS_SCRIPT, 1, STREAM, start, last, IDS_A_CALL
+                )
+            if not answer:
+                return
+            count, end, *numbers = answer
+            values = [int(number) for number in numbers]
+            yield Runs(int(count), [Run(*values[at : at + 3]) for at in range(0, len(values), 3)])
+            assert isinstance(end, bytes)
+            start = f"({end.decode()}"
+
+    async def entries(self, start: str, last: str, *, count_max: int) -> Sequence[Entry]:
+        """Read entries up to one; `start` is included unless a `(` stands before it."""
+        with unavailable_when_away():
+            answer = await self._valkey.xrange(STREAM, start, last, count=count_max)
+        # The stubs know every protocol version and decoding; ours answers pairs of bytes.
+        rows = cast("list[tuple[bytes, dict[bytes, bytes]]]", answer)
+        return [Entry(row_id.decode(), fields.get(FIELD, b"")) for row_id, fields in rows]

@@ -1,0 +1,369 @@
+"""SQL of rebuilding the event tables: a schema beside the one in use, filled, and put in its place.
+
+Everything happens on one connection, whose lock keeps a second rebuild out and ends with it.
+"""
+
+from collections.abc import Collection, Sequence
+from datetime import date, datetime, timedelta
+from typing import Final, NamedTuple
+
+import msgspec
+
+from adloom.events.rebuild.source import Run
+from adloom.events.tables.apply_batch import COUNTED_DEVICES
+from adloom.events.tables.partition_store import day_start
+from adloom.runtime.postgres import Connection
+
+IN_USE: Final = "events"
+REBUILT: Final = "events_rebuild"
+REPLACED: Final = "events_old"
+EVENT_KINDS: Final = ("banner_impressions", "banner_clicks")
+TABLES: Final = (*EVENT_KINDS, "event_counts", "event_days")
+# A day of ten million rows is copied in minutes. Whoever waits can interrupt; the server finds a client gone by itself.
+STATEMENT_SECONDS_MAX: Final = 24 * 3600.0
+
+PREPARE_SESSION: Final = """
+    SELECT set_config('client_connection_check_interval', '2s', false),
+           set_config('synchronous_commit', 'off', false),
+           set_config('timezone', 'UTC', false)
+"""
+# The other rebuild, and nobody else, takes this lock.
+TAKE_LOCK: Final = "SELECT pg_try_advisory_lock(x'AD11'::integer, 1)"
+# Views hold on to tables, not to names: they would go with the old ones. Tables that we do not know would, too.
+IN_THE_WAY: Final = """
+    SELECT DISTINCT format('the view %I.%I', view_schema.nspname, view.relname) AS what
+      FROM pg_depend
+      JOIN pg_rewrite AS rule ON rule.oid = objid AND classid = 'pg_rewrite'::regclass
+      JOIN pg_class AS view ON view.oid = rule.ev_class
+      JOIN pg_namespace AS view_schema ON view_schema.oid = view.relnamespace
+      JOIN pg_class AS source ON source.oid = refobjid AND refclassid = 'pg_class'::regclass
+     WHERE source.relnamespace = $1::text::regnamespace AND view.oid <> source.oid
+    UNION ALL
+    SELECT format('the table %I.%I', $1::text, relname) FROM pg_class
+     WHERE relnamespace = $1::text::regnamespace AND relkind IN ('r', 'p', 'f', 'm')
+       AND NOT relispartition AND relname <> ALL ($2::text[])
+"""
+# Table by table: all at once, years of days would need more locks than there are.
+TABLES_OF: Final = """
+    SELECT format('%I.%I', nspname, relname) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+     WHERE nspname = $1::text AND relkind IN ('r', 'p') ORDER BY relispartition DESC, relname
+"""
+CREATE: Final = """
+    CREATE SCHEMA events_rebuild;
+    CREATE TABLE events_rebuild.banner_impressions (LIKE events.banner_impressions INCLUDING ALL)
+        PARTITION BY RANGE (occurred_at);
+    CREATE TABLE events_rebuild.banner_clicks (LIKE events.banner_clicks INCLUDING ALL)
+        PARTITION BY RANGE (occurred_at);
+    CREATE TABLE events_rebuild.event_counts (LIKE events.event_counts INCLUDING ALL);
+    CREATE TABLE events_rebuild.event_days (LIKE events.event_days INCLUDING ALL);
+    CREATE TEMPORARY TABLE kept_entries (kept_ms bigint, first_seq bigint, last_seq bigint);
+"""
+# Rows that are copied keep their numbers, so new ones begin behind all that there are.
+NUMBER_ON: Final = """
+    SELECT setval(pg_get_serial_sequence($2::text, 'id'), nextval(pg_get_serial_sequence($1::text, 'id')))
+"""
+# What an operator has allowed others to read stays allowed.
+GRANTS: Final = """
+    SELECT format('GRANT %s ON %s TO %s', privilege_type, what, coalesce(nullif(grantee, 0)::regrole::text, 'PUBLIC'))
+      FROM (
+          SELECT format('SCHEMA %I', $2::text), nspowner, nspacl FROM pg_namespace WHERE nspname = $1::text
+          UNION ALL
+          SELECT format('%I.%I', $2::text, relname), relowner, relacl FROM pg_class
+           WHERE relnamespace = $1::text::regnamespace AND relname = ANY ($3::text[])
+      ) AS thing (what, owner, acl), aclexplode(acl)
+     WHERE grantee <> owner
+"""
+COLUMNS: Final = """
+    SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_attribute
+     WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped
+"""
+DAYS: Final = """
+    SELECT parent.relname AS kind, partition.relname AS name, to_date(right(partition.relname, 8), 'YYYYMMDD') AS day
+      FROM pg_inherits
+      JOIN pg_class AS parent ON parent.oid = inhparent
+      JOIN pg_class AS partition ON partition.oid = inhrelid
+     WHERE parent.relnamespace = $1::text::regnamespace AND parent.relname = ANY ($2::text[]) AND NOT inhdetachpending
+     ORDER BY day, kind
+"""
+ENSURE_DAY: Final = "SELECT ensure_event_day($1::text, $2::date)"
+# Of entries before the first; and of those up to the last that the ledger has not any more, or that
+# would not be folded again, because their banner or placement is gone.
+COPY: Final = """
+    INSERT INTO events_rebuild.{name} ({columns})
+    SELECT {columns} FROM events.{name} AS it
+      LEFT JOIN (SELECT id AS known_banner FROM banners) AS banner ON known_banner = it.banner_id
+      LEFT JOIN (SELECT id AS known_placement FROM placements_ever) AS place ON known_placement = it.placement_id
+      LEFT JOIN pg_temp.kept_entries AS kept
+        ON kept_ms = it.entry_ms AND it.entry_seq BETWEEN first_seq AND last_seq
+     WHERE (entry_ms, entry_seq) < ($1, $2)
+        OR (entry_ms, entry_seq) <= ($3, $4)
+           AND (kept_ms IS NULL OR known_banner IS NULL OR known_placement IS NULL)
+"""
+# Of entries that the ledger had when it was looked through, and has forgotten since.
+COPY_FORGOTTEN: Final = """
+    INSERT INTO events_rebuild.{name} ({columns})
+    SELECT {columns} FROM events.{name} AS it
+     WHERE (entry_ms, entry_seq) >= ($1, $2) AND (entry_ms, entry_seq) < ($3, $4)
+       AND EXISTS (SELECT FROM banners WHERE id = it.banner_id)
+       AND EXISTS (SELECT FROM placements_ever WHERE id = it.placement_id)
+       AND EXISTS (
+           SELECT FROM pg_temp.kept_entries
+            WHERE kept_ms = it.entry_ms AND it.entry_seq BETWEEN first_seq AND last_seq
+       )
+"""
+COUNT_ROWS: Final = """
+    INSERT INTO events_rebuild.event_counts (
+        hour, banner_id, placement_id, campaign_id, country_code, device_type,
+        impressions, clicks, invalid_impressions, invalid_clicks
+    )
+    SELECT date_trunc('hour', occurred_at, 'UTC'), banner_id, placement_id, campaign_id, country_code,
+           CASE WHEN device_type = ANY ($1::text[]) THEN device_type END,
+           count(*) FILTER (WHERE is_impression), count(*) FILTER (WHERE NOT is_impression),
+           count(*) FILTER (WHERE is_impression AND NOT is_valid),
+           count(*) FILTER (WHERE NOT is_impression AND NOT is_valid)
+      FROM (
+          SELECT occurred_at, banner_id, placement_id, campaign_id, country_code, device_type, is_valid,
+                 true AS is_impression FROM events_rebuild.banner_impressions
+          UNION ALL
+          SELECT occurred_at, banner_id, placement_id, campaign_id, country_code, device_type, is_valid,
+                 false FROM events_rebuild.banner_clicks
+      ) AS event
+     GROUP BY 1, 2, 3, 4, 5, 6
+"""
+COUNT_DAYS: Final = """
+    INSERT INTO events_rebuild.event_days (day, events, last_entry_ms)
+    SELECT day, count(*), max(entry_ms)
+      FROM (
+          SELECT (occurred_at AT TIME ZONE 'UTC')::date AS day, entry_ms FROM events_rebuild.banner_impressions
+          UNION ALL
+          SELECT (occurred_at AT TIME ZONE 'UTC')::date, entry_ms FROM events_rebuild.banner_clicks
+      ) AS event
+     GROUP BY day
+"""
+# As the living projection does in its own transactions.
+PREPARE_FOLD: Final = """
+    SELECT set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true),
+           set_config('plan_cache_mode', 'force_generic_plan', true)
+"""
+
+# What comes from a spool may have occurred long before its entry.
+WRITTEN_SINCE: Final = "SELECT min(day) FROM events.event_days WHERE last_entry_ms >= $1"
+# Counts of days whose rows are gone are all that is left of them.
+COPY_COUNTS: Final = """
+    INSERT INTO events_rebuild.event_counts
+    SELECT * FROM events.event_counts
+     WHERE hour >= $1 AND hour < $2 AND (hour AT TIME ZONE 'UTC')::date <> ALL ($3::date[])
+"""
+COPY_DAYS: Final = """
+    INSERT INTO events_rebuild.event_days
+    SELECT * FROM events.event_days
+     WHERE day >= ($1 AT TIME ZONE 'UTC')::date AND day < ($2 AT TIME ZONE 'UTC')::date AND day <> ALL ($3::date[])
+"""
+# A day whose figures are others than before must be rolled up again; one that has no rows any more, too.
+CORRECT_DAYS: Final = """
+    WITH differing AS (
+        SELECT (hour AT TIME ZONE 'UTC')::date AS day FROM (
+            (SELECT * FROM events.event_counts WHERE hour >= $1 AND hour < $2
+             EXCEPT ALL SELECT * FROM events_rebuild.event_counts WHERE hour >= $1 AND hour < $2)
+            UNION ALL
+            (SELECT * FROM events_rebuild.event_counts WHERE hour >= $1 AND hour < $2
+             EXCEPT ALL SELECT * FROM events.event_counts WHERE hour >= $1 AND hour < $2)
+        ) AS count
+        GROUP BY 1
+    ), corrected AS (
+        SELECT day, 0 AS events, coalesce(before.corrections, 0) + (differing.day IS NOT NULL)::integer AS corrections,
+               coalesce(before.last_entry_ms, 0) AS last_entry_ms
+          FROM events.event_days AS before FULL JOIN differing USING (day)
+         WHERE day >= ($1 AT TIME ZONE 'UTC')::date AND day < ($2 AT TIME ZONE 'UTC')::date
+    ), noted AS (
+        INSERT INTO events_rebuild.event_days AS it (day, events, corrections, last_entry_ms) TABLE corrected
+        ON CONFLICT (day) DO UPDATE
+           SET corrections = EXCLUDED.corrections,
+               last_entry_ms = greatest(it.last_entry_ms, EXCLUDED.last_entry_ms)
+    )
+    SELECT count(*) FROM differing
+"""
+
+ROWS_OF: Final = """
+    SELECT entry_ms, entry_seq FROM events.{kind}
+     WHERE occurred_at >= $1 AND (entry_ms, entry_seq) IN (SELECT * FROM unnest($2::bigint[], $3::bigint[]))
+"""
+# Nobody else writes into the tables in use while the cursor is locked.
+LOCK_CURSOR: Final = """
+    SELECT entry_id, set_config('synchronous_commit', 'on', true)
+      FROM projection_cursors WHERE projection = $1 FOR UPDATE
+"""
+EVENTS: Final = "SELECT coalesce(sum(events), 0)::bigint FROM {schema}.event_days"
+EXCHANGE: Final = """
+    ALTER SCHEMA events RENAME TO events_old;
+    ALTER SCHEMA events_rebuild RENAME TO events;
+"""
+
+
+class Place(NamedTuple):
+    """An entry of the ledger, by what entries are ordered by."""
+
+    entry_ms: int
+    entry_seq: int
+
+    @property
+    def entry_id(self) -> str:
+        """The id, as the ledger writes it."""
+        return f"{self.entry_ms}-{self.entry_seq}"
+
+    @property
+    def next(self) -> "Place":
+        """The first place behind this one."""
+        return Place(self.entry_ms, self.entry_seq + 1)
+
+    def later(self, span: timedelta) -> "Place":
+        """Give the first place that is so much later."""
+        return Place(self.entry_ms + span // timedelta(milliseconds=1), 0)
+
+
+class Partition(msgspec.Struct, frozen=True):
+    """One day of impressions or clicks."""
+
+    kind: str
+    name: str
+    day: date
+
+
+async def take_lock(connection: Connection) -> bool:
+    """Make a connection that of the only rebuild; False where there is one."""
+    await connection.execute(PREPARE_SESSION)
+    return await connection.fetchval(TAKE_LOCK)
+
+
+async def moment(connection: Connection) -> datetime:
+    """Tell the time of the server."""
+    return await connection.fetchval("SELECT now()")
+
+
+async def in_the_way(connection: Connection) -> Sequence[str]:
+    """Name what depends on the tables in use and is not ours, so that it would be lost."""
+    return [row["what"] for row in await connection.fetch(IN_THE_WAY, IN_USE, TABLES)]
+
+
+async def drop_schema(connection: Connection, schema: str) -> None:
+    """Drop a schema with all that is in it, if it is there."""
+    for row in await connection.fetch(TABLES_OF, schema):
+        await connection.execute(f"DROP TABLE IF EXISTS {row[0]}", timeout=STATEMENT_SECONDS_MAX)
+    await connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE", timeout=STATEMENT_SECONDS_MAX)
+
+
+async def create(connection: Connection) -> None:
+    """Make empty tables beside those in use, alike in everything."""
+    async with connection.transaction():
+        await connection.execute("DROP TABLE IF EXISTS pg_temp.kept_entries")
+        await connection.execute(CREATE)
+        for kind in EVENT_KINDS:
+            await connection.execute(NUMBER_ON, f"{IN_USE}.{kind}", f"{REBUILT}.{kind}")
+        for row in await connection.fetch(GRANTS, IN_USE, REBUILT, TABLES):
+            await connection.execute(row[0])
+
+
+async def note_entries(connection: Connection, runs: Sequence[Run]) -> None:
+    """Remember entries that the ledger has."""
+    await connection.copy_records_to_table("kept_entries", schema_name="pg_temp", records=runs)
+
+
+async def partitions(connection: Connection, schema: str) -> list[Partition]:
+    """List the days of a schema."""
+    rows = await connection.fetch(DAYS, schema, EVENT_KINDS)
+    return [Partition(row["kind"], row["name"], row["day"]) for row in rows]
+
+
+async def copy(connection: Connection, partition: Partition, *, before: Place, until: Place) -> int:
+    """Copy the rows of a day that cannot be made anew, and tell how many."""
+    await connection.execute(ENSURE_DAY, REBUILT, partition.day)
+    return await _copied(connection, COPY, partition, (*before, *until))
+
+
+async def copy_forgotten(connection: Connection, partition: Partition, *, first: Place, before: Place) -> int:
+    """Copy the rows of a day whose entries were forgotten since they were noted, and tell how many."""
+    return await _copied(connection, COPY_FORGOTTEN, partition, (*first, *before))
+
+
+async def _copied(connection: Connection, statement: str, partition: Partition, bounds: Sequence[int]) -> int:
+    columns = await connection.fetchval(COLUMNS, f"{IN_USE}.{partition.kind}")
+    done = await connection.execute(
+        statement.format(name=partition.name, columns=columns),
+        *bounds,
+        timeout=STATEMENT_SECONDS_MAX,
+    )
+    return int(done.rpartition(" ")[2])
+
+
+async def look_at(connection: Connection, table: str) -> None:
+    """Let the planner know a table that was just filled."""
+    await connection.execute(f"ANALYZE {table}", timeout=STATEMENT_SECONDS_MAX)
+
+
+async def look_at_all(connection: Connection) -> None:
+    """Let the planner know all of the rebuilt tables."""
+    for table in TABLES:
+        await look_at(connection, f"{REBUILT}.{table}")
+
+
+async def count_rows(connection: Connection) -> None:
+    """Make the counts of the rows that were copied."""
+    await connection.execute(COUNT_ROWS, sorted(COUNTED_DEVICES), timeout=STATEMENT_SECONDS_MAX)
+    await connection.execute(COUNT_DAYS, timeout=STATEMENT_SECONDS_MAX)
+
+
+async def prepare_fold(connection: Connection) -> None:
+    """Let the planner think of indexes alone until the end of the transaction."""
+    await connection.execute(PREPARE_FOLD)
+
+
+async def lock_cursor(connection: Connection, projection: str) -> str:
+    """Keep the living projection from folding until the end of the transaction, and tell how far it is."""
+    return await connection.fetchval(LOCK_CURSOR, projection, timeout=STATEMENT_SECONDS_MAX)
+
+
+async def rows_of(connection: Connection, places: Sequence[Place], *, since: date) -> list[Place]:
+    """Tell which of some entries have a row in use."""
+    numbers = [place.entry_ms for place in places], [place.entry_seq for place in places]
+    found: list[Place] = []
+    for kind in EVENT_KINDS:
+        statement = ROWS_OF.format(kind=kind)
+        rows = await connection.fetch(statement, day_start(since), *numbers, timeout=STATEMENT_SECONDS_MAX)
+        found += [Place(row["entry_ms"], row["entry_seq"]) for row in rows]
+    return sorted(found)
+
+
+async def written_since(connection: Connection, first: Place) -> date | None:
+    """Tell the first of the days that something was added to by an entry or by what followed it."""
+    return await connection.fetchval(WRITTEN_SINCE, first.entry_ms)
+
+
+async def copy_counts(connection: Connection, days: Collection[date], *, first: date, before: date) -> None:
+    """Copy the counts of a span of days, but for the days that have rows to be counted."""
+    for statement in (COPY_COUNTS, COPY_DAYS):
+        await connection.execute(
+            statement, day_start(first), day_start(before), days, timeout=STATEMENT_SECONDS_MAX
+        )
+
+
+async def correct_days(connection: Connection, *, first: date, before: date) -> int:
+    """Note the days of a span whose counts are others than those in use, and tell how many they are."""
+    return await connection.fetchval(
+        CORRECT_DAYS, day_start(first), day_start(before), timeout=STATEMENT_SECONDS_MAX
+    )
+
+
+async def count_events(connection: Connection, schema: str) -> int:
+    """Tell how many events are counted in all."""
+    return await connection.fetchval(EVENTS.format(schema=schema))
+
+
+async def ensure_days(connection: Connection, days: Collection[date]) -> None:
+    """Make the days that are not there yet."""
+    for day in sorted(days):
+        await connection.execute(ENSURE_DAY, REBUILT, day)
+
+
+async def exchange(connection: Connection) -> None:
+    """Put the rebuilt tables in the place of those in use."""
+    await connection.execute(EXCHANGE)

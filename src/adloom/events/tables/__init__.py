@@ -1,0 +1,1 @@
+"""The event tables in PostgreSQL: applying a batch exactly once."""

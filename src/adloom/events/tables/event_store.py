@@ -1,0 +1,108 @@
+"""Rows of events, and the counts that are kept with them."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Final
+
+from msgspec.structs import astuple
+
+from adloom.events.tables.apply_batch import CLICKS, IMPRESSIONS, Count, CountKey, DayCount, EventRow
+from adloom.runtime.postgres import Connection
+
+_ADDRESSES: Final = {IMPRESSIONS: "referrer_url", CLICKS: "destination_url"}
+
+_ADD_COUNTS: Final = """
+    INSERT INTO {schema}.event_counts AS it (
+        hour, banner_id, placement_id, campaign_id, country_code, device_type,
+        impressions, clicks, invalid_impressions, invalid_clicks
+    )
+    SELECT * FROM unnest(
+        $1::timestamptz[], $2::integer[], $3::integer[], $4::integer[], $5::text[], $6::text[],
+        $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[]
+    )
+    ON CONFLICT (hour, banner_id, placement_id, campaign_id, country_code, device_type) DO UPDATE
+       SET impressions = it.impressions + EXCLUDED.impressions,
+           clicks = it.clicks + EXCLUDED.clicks,
+           invalid_impressions = it.invalid_impressions + EXCLUDED.invalid_impressions,
+           invalid_clicks = it.invalid_clicks + EXCLUDED.invalid_clicks
+"""
+_MAKE_VALID: Final = """
+    UPDATE {schema}.event_counts AS it
+       SET invalid_clicks = it.invalid_clicks - now_valid.clicks
+      FROM unnest(
+          $1::timestamptz[], $2::integer[], $3::integer[], $4::integer[], $5::text[], $6::text[], $7::bigint[]
+      ) AS now_valid (hour, banner_id, placement_id, campaign_id, country_code, device_type, clicks)
+     WHERE it.hour = now_valid.hour
+       AND it.banner_id = now_valid.banner_id
+       AND it.placement_id = now_valid.placement_id
+       AND it.campaign_id IS NOT DISTINCT FROM now_valid.campaign_id
+       AND it.country_code IS NOT DISTINCT FROM now_valid.country_code
+       AND it.device_type IS NOT DISTINCT FROM now_valid.device_type
+"""
+_ADD_DAYS: Final = """
+    INSERT INTO {schema}.event_days AS it (day, events, last_entry_ms)
+    SELECT * FROM unnest($1::date[], $2::bigint[], $3::bigint[])
+    ON CONFLICT (day) DO UPDATE
+       SET events = it.events + EXCLUDED.events,
+           last_entry_ms = greatest(it.last_entry_ms, EXCLUDED.last_entry_ms)
+"""
+_CORRECT_DAYS: Final = """
+    UPDATE {schema}.event_days AS it SET corrections = it.corrections + corrected.rows
+      FROM unnest($1::date[], $2::bigint[]) AS corrected (day, rows) WHERE it.day = corrected.day
+"""
+
+
+class EventRows:
+    """Writes rows and counts into the tables of a schema; the caller owns the transaction."""
+
+    def __init__(self, schema: str) -> None:
+        self._schema = schema
+        self._add_counts = _ADD_COUNTS.format(schema=schema)
+        self._make_valid = _MAKE_VALID.format(schema=schema)
+        self._correct_days = _CORRECT_DAYS.format(schema=schema)
+        self._add_days = _ADD_DAYS.format(schema=schema)
+
+    async def insert(self, connection: Connection, table: str, rows: Sequence[EventRow]) -> None:
+        """Insert rows whose correlation ids are new."""
+        if not rows:
+            return
+        columns = [_ADDRESSES[table] if name == "address" else name for name in EventRow.__struct_fields__]
+        await connection.copy_records_to_table(
+            table, schema_name=self._schema, records=map(astuple, rows), columns=columns
+        )
+
+    async def add_counts(self, connection: Connection, counts: Mapping[CountKey, Count]) -> None:
+        """Add to the counts of an hour."""
+        if not counts:
+            return
+        added = counts.values()
+        await connection.execute(
+            self._add_counts,
+            *zip(*counts, strict=True),
+            [count.impressions for count in added],
+            [count.clicks for count in added],
+            [count.invalid_impressions for count in added],
+            [count.invalid_clicks for count in added],
+        )
+
+    async def make_valid(self, connection: Connection, clicks: Mapping[CountKey, int]) -> None:
+        """Take clicks that have become valid off the count of those that are not, and note it of their days."""
+        if not clicks:
+            return
+        await connection.execute(self._make_valid, *zip(*clicks, strict=True), list(clicks.values()))
+        corrected = Counter[date]()
+        for key, count in clicks.items():
+            corrected[key.hour.date()] += count
+        await connection.execute(self._correct_days, list(corrected), list(corrected.values()))
+
+    async def add_days(self, connection: Connection, days: Mapping[date, DayCount]) -> None:
+        """Add to how many rows days have."""
+        if not days:
+            return
+        await connection.execute(
+            self._add_days,
+            list(days),
+            [count.events for count in days.values()],
+            [count.last_entry_ms for count in days.values()],
+        )

@@ -1,0 +1,126 @@
+"""Looking after the days of the event tables: made ahead of time, dropped when they are old.
+
+A day that is missing is made by the batch that needs it, so nothing hangs on our being in time.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Collection, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Final, Protocol
+
+import msgspec
+import structlog
+
+from adloom.core.clock import Clock
+from adloom.core.errors import UnavailableError
+from adloom.events.log.stream import BEGINNING, Entry, entry_order
+from adloom.runtime.postgres import POSTGRES_AWAY
+
+LOOK_SECONDS: Final = 3600.0
+TRY_AGAIN_SECONDS: Final = 60.0
+DAYS_AHEAD: Final = 7
+# As long as a correlation id is looked for, and a day.
+WRITTEN_DAYS_KEPT: Final = 9
+# A clock that jumps ahead for an hour costs a few days of rows, not all; what piles up is dropped in a day.
+DROPPED_AT_ONCE_MAX: Final = 4
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class Retention(msgspec.Struct, frozen=True, kw_only=True):
+    """How long rows of events are kept, and how long the ledger's entries."""
+
+    event_days: int
+    ledger_days: int
+
+
+class Days(Protocol):
+    """Where the days are."""
+
+    async def ensure(self, days: Collection[date]) -> int:
+        """Make the days that are not there yet; tell how many."""
+        ...
+
+    async def drop_old(
+        self, *, before: date, kept_days: int, written_before: datetime, count_max: int
+    ) -> Sequence[date]:
+        """Drop some days before one that nobody has written into since a moment; tell which."""
+        ...
+
+    async def forget_erased(self, before: datetime) -> int:
+        """Forget who was erased before a moment."""
+        ...
+
+
+class LedgerBeginning(Protocol):
+    """Who can tell where the ledger begins."""
+
+    async def read(self, after: str, *, count_max: int, wait_seconds: float) -> Sequence[Entry]:
+        """Read the entries after a cursor."""
+        ...
+
+
+class DayUpkeep:
+    """Looks after the days now and then, and sooner again where that failed."""
+
+    def __init__(
+        self,
+        days: Days,
+        ledger: LedgerBeginning,
+        *,
+        clock: Clock,
+        retention: Retention,
+        try_again_seconds: float = TRY_AGAIN_SECONDS,
+    ) -> None:
+        self._days = days
+        self._ledger = ledger
+        self._clock = clock
+        self._retention = retention
+        self._try_again_seconds = try_again_seconds
+        self.made = 0
+        self.dropped = 0
+        self.failures = 0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Look again and again until told to stop."""
+        while not stop.is_set():
+            seconds = LOOK_SECONDS
+            try:
+                await self.look()
+            except (*POSTGRES_AWAY, UnavailableError) as error:
+                seconds = self._try_again_seconds
+                self.failures += 1
+                log.warning("event_days_wait", reason=str(error), retry_in_seconds=seconds)
+            except Exception:
+                seconds = self._try_again_seconds
+                self.failures += 1
+                log.exception("event_days_failed", retry_in_seconds=seconds)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await stop.wait()
+
+    async def look(self) -> None:
+        """Make the days to come, drop what is old, and forget erasures that nothing waits for any more."""
+        now = self._clock.now()
+        today = now.date()
+        self.made += await self._days.ensure(
+            [today + timedelta(days=ahead) for ahead in range(-1, DAYS_AHEAD + 1)]
+        )
+        dropped = await self._days.drop_old(
+            before=today - timedelta(days=self._retention.event_days),
+            kept_days=self._retention.event_days,
+            written_before=now - timedelta(days=WRITTEN_DAYS_KEPT),
+            count_max=DROPPED_AT_ONCE_MAX,
+        )
+        if dropped:
+            self.dropped += len(dropped)
+            log.info("event_days_dropped", days=[str(day) for day in dropped])
+        read_again_since = now - timedelta(days=self._retention.ledger_days)
+        await self._days.forget_erased(min(read_again_since, await self._ledger_began(now)))
+
+    async def _ledger_began(self, now: datetime) -> datetime:
+        """Tell since when there is something in the ledger: it forgets by the block, not by the entry."""
+        for entry in await self._ledger.read(BEGINNING, count_max=1, wait_seconds=0.001):
+            return datetime.fromtimestamp(entry_order(entry.id)[0] / 1000, UTC)
+        return now

@@ -1,0 +1,148 @@
+"""Impressions, clicks and their counts in PostgreSQL, with the cursor of the ledger beside them."""
+
+import contextlib
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+import asyncpg
+
+from adloom.core.errors import UnavailableError
+from adloom.events.followers.recent_counted import CountedLately
+from adloom.events.log.stream import BEGINNING
+from adloom.events.ports import CursorMovedError, Folded, Record, UnfoldableError
+from adloom.events.tables.apply_batch import (
+    CLICKS,
+    IMPRESSIONS,
+    Additions,
+    Batch,
+    Known,
+    counts,
+    days,
+    fold,
+    sorted_out,
+)
+from adloom.events.tables.event_store import EventRows
+from adloom.events.tables.known_names import KnownNames
+from adloom.events.tables.known_store import KnownEvents
+from adloom.events.tables.offer_marks_store import OfferMarks
+from adloom.events.tables.partition_store import ensure_days
+from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
+
+EVENT_TABLES: Final = "event_tables"
+EVENTS_SCHEMA: Final = "events"
+
+ENSURE_CURSOR = """
+    INSERT INTO projection_cursors (projection, entry_id) VALUES ($1, $2) ON CONFLICT (projection) DO NOTHING
+"""
+CURSOR = "SELECT entry_id FROM projection_cursors WHERE projection = $1"
+CURSORS = "SELECT projection, entry_id FROM projection_cursors ORDER BY projection"
+# The lock makes two workers take turns, so that neither waits for rows of the other in a circle.
+# What follows it are look-ups of keys in partitions that were empty a moment ago: statistics lag
+# behind them, and a plan that reads a day from end to end for each batch must not be thinkable.
+LOCK_CURSOR = """
+    SELECT entry_id, set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true),
+           set_config('plan_cache_mode', 'force_generic_plan', true)
+      FROM projection_cursors WHERE projection = $1 FOR UPDATE
+"""
+MOVE_CURSOR = "UPDATE projection_cursors SET entry_id = $2, moved_at = now() WHERE projection = $1"
+
+
+class EventTables:
+    """The projection that statistics are read from, in a schema that a rebuild may name otherwise.
+
+    Whoever is the only one to write them may remember what is in them, and need not look every event up; `lately` is
+    told what was written, for those who follow.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        *,
+        schema: str = EVENTS_SCHEMA,
+        projection: str = EVENT_TABLES,
+        names: KnownNames | None = None,
+        lately: CountedLately | None = None,
+    ) -> None:
+        self._pool = pool
+        self._schema = schema
+        self._projection = projection
+        self._names = names
+        self._lately = lately
+        self._known = KnownEvents(schema, names)
+        self._rows = EventRows(schema)
+        self._offers = OfferMarks(schema)
+
+    async def cursor(self) -> str:
+        """Tell the last entry that was folded; at first there is none."""
+        with _unavailable_when_away():
+            # Followers ask often, and a row that is there need not be written.
+            cursor: str | None = await self._pool.fetchval(CURSOR, self._projection)
+            if cursor is None:
+                await self._pool.execute(ENSURE_CURSOR, self._projection, BEGINNING)
+                cursor = await self._pool.fetchval(CURSOR, self._projection)
+        assert cursor is not None
+        return cursor
+
+    async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+        """Insert the events, count those that are new and move the cursor, in one transaction."""
+        batch = sorted_out(records)
+        with _unavailable_when_away():
+            async with self._pool.acquire() as connection:
+                async with connection.transaction():
+                    if await connection.fetchval(LOCK_CURSOR, self._projection) != after:
+                        raise CursorMovedError
+                    known, added = await self._fold(connection, batch, after)
+                    await connection.execute(MOVE_CURSOR, self._projection, cursor)
+                if self._lately is not None:
+                    self._lately.moved(after, cursor, added.counted())
+                if self._names is not None:
+                    self._names.moved(after, cursor, added, known.days)
+                    with contextlib.suppress(*POSTGRES_AWAY):  # The batch is in, whatever comes now.
+                        await self._known.read_on(connection, added, known.days)
+        return Folded(counted=added.size, repeated=added.repeated, dropped=added.dropped)
+
+    async def fold_batch(self, connection: Connection, records: Sequence[Record]) -> Folded:
+        """Fold for a rebuild: within its own transaction, where nobody else writes, and without a cursor."""
+        assert self._names is None, "what is remembered goes with the cursor"
+        with _unavailable_when_away():
+            _, added = await self._fold(connection, sorted_out(records), "")
+        return Folded(counted=added.size, repeated=added.repeated, dropped=added.dropped)
+
+    async def _fold(self, connection: Connection, batch: Batch, cursor: str) -> tuple[Known, Additions]:
+        """Find out what is new, and write it; only the holder of the cursor's lock may."""
+        if not batch.events:
+            return Known(), Additions()
+        since = await self._known.since(connection, batch)
+        known = await self._known.look_up(connection, batch, since, cursor=cursor)
+        added = fold(batch, known)
+        written = days(added)
+        await ensure_days(connection, self._schema, written)
+        await self._rows.insert(connection, IMPRESSIONS, added.impressions)
+        await self._rows.insert(connection, CLICKS, added.clicks)
+        await self._rows.add_counts(connection, counts(added))
+        await self._rows.add_days(connection, written)
+        now_valid = await self._offers.take_back(connection, added.now_seen, since)
+        await self._rows.make_valid(connection, now_valid)
+        return known, added
+
+
+async def all_cursors(connection: "Pool | Connection") -> dict[str, str]:
+    """Tell the cursor of every projection in the database, one that is being rebuilt included."""
+    with _unavailable_when_away():
+        return {row["projection"]: row["entry_id"] for row in await connection.fetch(CURSORS)}
+
+
+@contextmanager
+def _unavailable_when_away() -> Generator[None]:
+    try:
+        yield
+    except asyncpg.CheckViolationError as error:
+        if error.constraint_name is None:  # No rule is broken: the day has gone while we wrote into it.
+            raise UnavailableError(f"A day of the tables is not there: {error!r}") from error
+        raise UnfoldableError(repr(error)) from error
+    except (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, ValueError, OverflowError) as error:
+        # The server's refusal of a value, and the driver's.
+        raise UnfoldableError(repr(error)) from error
+    except POSTGRES_AWAY as error:
+        raise UnavailableError(f"The database does not take the batch: {error!r}") from error

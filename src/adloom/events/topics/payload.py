@@ -1,0 +1,142 @@
+"""The events of the topics, as programs of others read them.
+
+Each topic has a schema beside this file. Fields may be added; to take one away or to change what it
+means is a new topic, with the next version in its name.
+"""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from adloom.core.ids import NOBODY
+from adloom.core.money import decimal_from_micros
+from adloom.events.followers.counted import Counted
+from adloom.events.log.event import Auctioned, Click, Impression, Served, Unsold, Win
+
+IMPRESSION_TRACKED: Final = "ads.impression.tracked.v1"
+CLICK_TRACKED: Final = "ads.click.tracked.v1"
+AD_SERVED: Final = "ad.served.v1"
+TOPICS: Final = (IMPRESSION_TRACKED, CLICK_TRACKED, AD_SERVED)
+
+
+class Tracked(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A reader's browser reported something about an ad."""
+
+    event_id: str
+    correlation_id: str
+    ad_id: UUID
+    campaign_id: UUID | None
+    placement_id: UUID
+    user_id: UUID | None
+    timestamp: datetime
+    received_at: datetime
+    request_id: UUID | None
+    slot: int | None
+    country_code: str | None
+    device_type: str | None
+    is_valid: bool
+    is_billable: bool
+    marks: tuple[str, ...]
+
+
+class AdServed(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """An ad was offered; nobody has seen it yet."""
+
+    event_id: str
+    auction_id: UUID
+    slot: int
+    ad_id: UUID
+    campaign_id: UUID
+    placement_id: UUID
+    placement_type: str
+    user_id: UUID | None
+    final_price: Decimal
+    winning_ecpm: Decimal
+    served_at: datetime
+
+
+class Message(NamedTuple):
+    """A payload, and where it goes."""
+
+    topic: str
+    payload: bytes
+
+
+_encode: Final = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def message_of(counted: Counted) -> Message | None:
+    """Write an entry that counted as an event of its topic; an auction that nobody won is of none."""
+    match counted.happening:
+        case Impression():
+            return Message(IMPRESSION_TRACKED, _encode(_tracked(counted, counted.happening)))
+        case Click():
+            return Message(CLICK_TRACKED, _encode(_tracked(counted, counted.happening)))
+        case Served():
+            return Message(AD_SERVED, _encode(_served(counted, counted.happening)))
+        case Auctioned(winner=winner):
+            if winner is None:
+                return None
+            return Message(AD_SERVED, _encode(_won(counted, counted.happening, winner)))
+        case Unsold():
+            return None
+
+
+def _tracked(counted: Counted, event: Impression | Click) -> Tracked:
+    return Tracked(
+        event_id=counted.entry_id,
+        correlation_id=event.correlation_id,
+        ad_id=event.banner_id,
+        campaign_id=event.campaign_id,
+        placement_id=event.placement_id,
+        user_id=counted.user_id,
+        timestamp=event.occurred_at,
+        received_at=event.received_at,
+        request_id=event.request_id,
+        slot=event.slot,
+        country_code=event.country_code,
+        device_type=event.device_type,
+        is_valid=counted.is_valid,
+        is_billable=counted.is_valid and event.request_id is not None,
+        marks=counted.marks,
+    )
+
+
+def _served(counted: Counted, event: Served) -> AdServed:
+    return AdServed(
+        event_id=counted.entry_id,
+        auction_id=event.request_id,
+        slot=event.slot,
+        ad_id=event.banner_id,
+        campaign_id=event.campaign_id,
+        placement_id=event.placement_id,
+        placement_type=event.placement_type,
+        user_id=_named(counted.user_id),
+        final_price=decimal_from_micros(event.final_price),
+        winning_ecpm=decimal_from_micros(event.winning_ecpm),
+        served_at=event.served_at,
+    )
+
+
+def _won(counted: Counted, auction: Auctioned, winner: Win) -> AdServed:
+    return AdServed(
+        event_id=counted.entry_id,
+        auction_id=auction.auction_id,
+        slot=0,
+        ad_id=winner.banner_id,
+        campaign_id=winner.campaign_id,
+        placement_id=winner.placement_id,
+        placement_type=auction.placement_type,
+        user_id=_named(counted.user_id),
+        final_price=decimal_from_micros(winner.final_price),
+        winning_ecpm=decimal_from_micros(winner.ecpm),
+        served_at=auction.held_at,
+    )
+
+
+def _named(user_id: UUID | None) -> UUID | None:
+    """Leave out who is nobody: an auction is told of them as it was asked for."""
+    return None if user_id == NOBODY else user_id

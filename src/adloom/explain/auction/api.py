@@ -1,0 +1,254 @@
+"""The explanation of an auction over HTTP, on the control plane."""
+
+import asyncio
+from collections import Counter
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, cast
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from fastapi import APIRouter, Depends, Request
+from pydantic import Field, PlainSerializer, WithJsonSchema
+
+from adloom.auction.bid import CTR_ONE, QUALITY_ONE, OwnBids
+from adloom.auction.learned import LEARNED, LearnedScoring
+from adloom.auction.model import UnreadableModelError, decoded
+from adloom.auction.score import HEURISTIC, Heuristic, Scorer, Scoring
+from adloom.catalog.api import AdvertiserReads
+from adloom.core.errors import PlacementNotFoundError
+from adloom.core.ids import NOBODY
+from adloom.core.money import Micros, decimal_from_micros
+from adloom.events.ctr.publish import MODEL
+from adloom.events.frequency.many import FrequencyOfMany
+from adloom.events.frequency.windows import Window
+from adloom.explain.auction.store import MarketRows, read
+from adloom.explain.auction.verdict import Explained, Facts, Judged, explained
+from adloom.explain.placement.api import AskedMoment, RemovedCounts, as_reader
+from adloom.explain.placement.verdict import Outcome
+from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now
+from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.shapes import Answer, Body, Text
+from adloom.runtime.http.fast.fast_routes import HotRequest
+from adloom.runtime.settings import AuctionSettings
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey
+from adloom.schedule.schedule import zone_named
+from adloom.serving.auction.frequency_lookup import Capped
+from adloom.serving.auction.request import CONTEXT_KEYS_MAX, DEFAULT_TYPE, Reader, reader_of
+from adloom.serving.request.context import ContextReader
+from adloom.targeting.context import Context
+
+CANDIDATES_MAX = 1_000  # More than anybody reads; those who took part come first.
+BID_STEP = 100  # In micros: a bid has at most four places.
+UTC_ZONE = ZoneInfo("UTC")
+NOT_YOURS = "Null where it is not the caller's own."
+
+AmountShown = Annotated[
+    Decimal, PlainSerializer(float), WithJsonSchema({"type": "number"}, mode="serialization")
+]
+
+_contexts = ContextReader()
+
+
+class AuctionBody(Body):
+    """The body of the serve route."""
+
+    user_id: UUID
+    placement_type: Annotated[Text, Field(min_length=1, max_length=50)] | None = None
+    placement: Annotated[Text, Field(min_length=1, max_length=100)] | None = None
+    user_context: Annotated[dict[Text, Text], Field(max_length=CONTEXT_KEYS_MAX)] | None = None
+
+
+class ExplainedBid(Answer):
+    """What became of one candidate; of somebody else's an account sees the outcome alone."""
+
+    ad_id: Annotated[UUID | None, Field(description=NOT_YOURS)] = None
+    campaign_id: UUID | None = None
+    placement_id: UUID | None = None
+    title: str | None = None
+    outcome: Outcome
+    removed_by: str | None = None
+    reason: str | None = None
+    change: str | None = None
+    bid: Annotated[AmountShown | None, Field(description="The campaign's own, by its `bidType`.")] = None
+    bid_type: str | None = None
+    bid_amount: Annotated[AmountShown | None, Field(description="Per thousand clicks.")] = None
+    predicted_ctr: float | None = None
+    quality_score: float | None = None
+    ecpm: Annotated[AmountShown | None, Field(description="Per thousand impressions.")] = None
+    would_have_to_bid: Annotated[
+        AmountShown | None, Field(description="The lowest own bid that would have won, of who did not.")
+    ] = None
+
+
+class ExplainedAuction(Answer):
+    """An auction that was not held: nothing is counted, held or charged."""
+
+    candidates: Annotated[list[ExplainedBid], Field(description="At most 1,000, those who took part first.")]
+    candidate_count: int
+    removed: RemovedCounts
+    winner: Annotated[UUID | None, Field(description=NOT_YOURS)]
+    final_price: Annotated[AmountShown | None, Field(description=f"Per thousand impressions. {NOT_YOURS}")]
+    charge: Annotated[
+        AmountShown | None,
+        Field(description=f"Per click or per thousand impressions, as the winner bids. {NOT_YOURS}"),
+    ]
+
+
+router = APIRouter(
+    prefix="/api/v1/ads/explain",
+    tags=["auctions"],
+    route_class=GuardedRoute,
+    responses=problems(400, 401, 403, 404, 503),
+)
+
+
+def _valkey(request: Request) -> Valkey:
+    return cast("Valkey", request.app.state.valkey)
+
+
+def _settings(request: Request) -> AuctionSettings:
+    return cast("AuctionSettings", request.app.state.auctions)
+
+
+@router.post("")
+async def explain_auction(  # noqa: PLR0913, PLR0917 - what the framework hands in
+    body: AuctionBody,
+    request: Request,
+    scope: AdvertiserReads,
+    pool: Database,
+    now: Now,
+    valkey: Annotated[Valkey, Depends(_valkey)],
+    settings: Annotated[AuctionSettings, Depends(_settings)],
+    at: AskedMoment = None,
+) -> ExplainedAuction:
+    """Say of every candidate why it would win an auction or not, and what it would have had to bid.
+
+    An advertiser sees its own candidates; of the others, that they take part.
+    """
+    reader, asked = reader_of(body.user_context), as_reader(request)
+    placement_type = body.placement_type or (DEFAULT_TYPE if body.placement is None else None)
+    async with pool.acquire() as connection:
+        market = await read(connection, slug=body.placement, placement_type=placement_type, now=now)
+    if market is None:
+        raise PlacementNotFoundError(
+            "No active placement of this slug or placementType is filled by auction."
+        )
+    zones = {one.placement.timezone for one in market.placements}
+    moment = at or now
+    # Of ten thousand candidates it takes a quarter of a second, in which others are answered.
+    found = await asyncio.to_thread(
+        explained,
+        market.placements,
+        Facts(
+            contexts={zone: _context_of(asked, reader, zone, moment) for zone in zones},
+            scorers=await _scorers(market, asked, reader, valkey, moment),
+            counts=market.counts,
+            budgets=market.budgets,
+            seen_enough=await _seen_enough(market, body.user_id, valkey, settings, now),
+            own_bids=OwnBids(settings.own_bids),
+            now=moment,
+        ),
+    )
+    return _shown(found, scope.account_id)
+
+
+def _context_of(request: HotRequest, reader: Reader, zone: str, now: datetime) -> Context:
+    context = _contexts.context_of(request, zone_named(zone) or UTC_ZONE, now)
+    return reader.overrides.applied_to(context)
+
+
+async def _scorers(
+    market: MarketRows, request: HotRequest, reader: Reader, valkey: Valkey, now: datetime
+) -> "dict[str, Scorer]":
+    """Score as delivery does, with the model that is published."""
+    first = market.placements[0].placement
+    signals = reader.signals(first.placement_type, _context_of(request, reader, first.timezone, now))
+    policies: dict[str, Scoring] = {HEURISTIC: Heuristic()}
+    if any(one.placement.scoring == LEARNED for one in market.placements):
+        policies[LEARNED] = await _learned(valkey)
+    return {name: policy.scorer(signals) for name, policy in policies.items()}
+
+
+async def _learned(valkey: Valkey) -> LearnedScoring:
+    try:
+        # The stubs know every decoding; ours answers bytes.
+        blob = cast("bytes | None", await valkey.get(MODEL))
+        return LearnedScoring(None if blob is None else decoded(blob))
+    except (*VALKEY_AWAY, UnreadableModelError):
+        return LearnedScoring()
+
+
+async def _seen_enough(
+    market: MarketRows, user_id: UUID, valkey: Valkey, settings: AuctionSettings, now: datetime
+) -> set[int]:
+    """Tell which banners the user has seen often enough, by key; where nobody knows, as the operator has decided."""
+    capped = {
+        str(row.banner_id): row for one in market.placements for row in one.assignments if row.frequency
+    }
+    if not capped:
+        return set()
+    if user_id == NOBODY:
+        is_withheld = settings.frequency_without_user == Capped.WITHHOLD
+        return {row.banner_key for row in capped.values()} if is_withheld else set()
+    found = await FrequencyOfMany(valkey).of([(str(user_id),)], dict.fromkeys(Window, 1), now)
+    return {
+        row.banner_key
+        for window, banner, times in found.get(0, ())
+        if (row := capped.get(banner)) is not None
+        and any(cap.window is window and times >= cap.impressions_max for cap in row.frequency)
+    }
+
+
+def _shown(found: Explained, account_id: UUID | None) -> ExplainedAuction:
+    # Who takes no part is nobody else's business.
+    shown = [
+        one for one in found.candidates if _is_seen(one, account_id) or one.outcome is not Outcome.REMOVED
+    ]
+    winner = next((one for one in found.candidates if one.outcome is Outcome.WON), None)
+    is_shown = winner is not None and _is_seen(winner, account_id)
+    return ExplainedAuction(
+        candidates=[
+            _own(one) if _is_seen(one, account_id) else ExplainedBid(outcome=one.outcome)
+            for one in shown[:CANDIDATES_MAX]
+        ],
+        candidate_count=len(shown),
+        removed=Counter(one.reason.name for one in shown if one.outcome is Outcome.REMOVED),
+        winner=winner.row.banner_id if is_shown and winner is not None else None,
+        final_price=_amount(found.result.final) if is_shown else None,
+        charge=_amount(found.result.charge) if is_shown else None,
+    )
+
+
+def _is_seen(one: Judged, account_id: UUID | None) -> bool:
+    return account_id is None or one.row.advertiser_id == account_id
+
+
+def _own(one: Judged) -> ExplainedBid:
+    row = one.row
+    return ExplainedBid(
+        ad_id=row.banner_id,
+        campaign_id=row.campaign_id,
+        placement_id=one.placement.id,
+        title=row.title,
+        outcome=one.outcome,
+        removed_by=one.reason.name if one.outcome is Outcome.REMOVED else None,
+        reason=one.reason.sentence,
+        change=one.reason.change,
+        bid=_amount(row.bid),
+        bid_type=row.bid_type.value,
+        bid_amount=_amount(one.bid_amount),
+        predicted_ctr=one.ctr / CTR_ONE,
+        quality_score=one.quality / QUALITY_ONE,
+        ecpm=_amount(one.ecpm),
+        would_have_to_bid=_amount(_rounded_up(one.would_have_to_bid)),
+    )
+
+
+def _rounded_up(micros: Micros | None) -> Micros | None:
+    """Round to what can be bid, so that it is enough."""
+    return None if micros is None else Micros(-(-micros // BID_STEP) * BID_STEP)
+
+
+def _amount(micros: Micros | None) -> Decimal | None:
+    return None if micros is None else decimal_from_micros(micros)

@@ -1,0 +1,1 @@
+"""Why each candidate of a placement was or was not offered."""

@@ -1,0 +1,149 @@
+"""The explanation of a placement over HTTP, on the control plane."""
+
+from collections import Counter
+from typing import Annotated
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import Field
+
+from adloom.core.actor import Role
+from adloom.core.errors import PlacementNotFoundError
+from adloom.explain.placement.store import read
+from adloom.explain.placement.verdict import Outcome, Verdict, explained
+from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now
+from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.shapes import Answer, Moment, Text
+from adloom.runtime.http.fast.fast_routes import HotRequest
+from adloom.schedule.schedule import zone_named
+from adloom.serving.request.context import ContextReader
+from adloom.targeting.context import Context, context_hash
+
+OWN_HEADERS = frozenset({b"authorization", b"x-api-key"})  # They say who asks, not for whom.
+
+UTC_ZONE = ZoneInfo("UTC")
+
+AskedMoment = Annotated[
+    Moment | None,
+    Query(description="As if it were this moment; counts and budgets stand as they do now."),
+]
+
+_contexts = ContextReader()
+
+
+RemovedCounts = Annotated[
+    dict[str, int], Field(description="How many were removed, by the step that did it.")
+]
+
+
+class ExplainedContext(Answer):
+    """The request as the rules saw it."""
+
+    device: str | None
+    country: str | None
+    language: str | None
+    is_logged_in: Annotated[bool, Field(serialization_alias="loggedIn")]
+    is_new_visitor: Annotated[bool, Field(serialization_alias="newVisitor")]
+    referrer_domain: str | None
+    segment: str | None
+    hour: int
+    day: Annotated[int, Field(description="0 is Sunday.")]
+    hash: str
+
+
+class ExplainedCandidate(Answer):
+    """What became of one candidate, and what would have to change."""
+
+    ad_id: UUID
+    campaign_id: UUID
+    title: str
+    outcome: Outcome
+    removed_by: str | None = None
+    reason: str
+    change: str | None = None
+
+
+class Explanation(Answer):
+    """All candidates of a placement, those who come first in filling slots first."""
+
+    candidates: list[ExplainedCandidate]
+    winner: Annotated[UUID | None, Field(description="Who fills the first slot, where you may know it.")]
+    winners: list[UUID]
+    removed: RemovedCounts
+    context: ExplainedContext
+
+
+router = APIRouter(
+    prefix="/banners/explain",
+    tags=["delivery"],
+    route_class=GuardedRoute,
+    responses=problems(400, 401, 404, 503),
+)
+
+
+@router.get("/{slug}")
+async def explain(  # noqa: PLR0913, PLR0917 - what the framework hands in
+    slug: Annotated[Text, Path(max_length=100)],
+    request: Request,
+    actor: CurrentActor,
+    pool: Database,
+    now: Now,
+    at: AskedMoment = None,
+) -> Explanation:
+    """Say of every candidate why it is shown or not, for a reader with these headers or parameters.
+
+    The parameters are those of the serve route; a bearer token here is yours, not the reader's.
+    An advertiser sees its own candidates, a publisher its own placements.
+    """
+    async with pool.acquire() as connection:
+        found = await read(
+            connection,
+            slug,
+            publisher_id=actor.account_id if actor.role is Role.PUBLISHER else None,
+            now=now,
+        )
+    if found is None:
+        raise PlacementNotFoundError("There is no placement with this slug.")
+    zone = zone_named(found.rows.placement.timezone) or UTC_ZONE
+    moment = at or now
+    context = _contexts.context_of(as_reader(request), zone, moment)
+    verdicts = explained(found.rows, context, counts=found.counts, budgets=found.budgets, now=moment)
+    if actor.role is Role.ADVERTISER:
+        verdicts = [one for one in verdicts if found.owners.get(one.campaign_id) == actor.account_id]
+    return _explanation(verdicts, context)
+
+
+def as_reader(request: Request) -> HotRequest:
+    """Take a question to the control plane for a reader's request, without what says who asks."""
+    return HotRequest(
+        method=b"GET",
+        path=request.url.path.encode(),
+        query=request.url.query.encode(),
+        headers=[pair for pair in request.headers.raw if pair[0] not in OWN_HEADERS],
+        client=request.client.host if request.client else None,
+    )
+
+
+def _explanation(verdicts: list[Verdict], context: Context) -> Explanation:
+    winners: list[UUID] = [one.banner_id for one in verdicts if one.outcome is Outcome.WON]
+    return Explanation(
+        candidates=[
+            ExplainedCandidate(
+                ad_id=one.banner_id,
+                campaign_id=one.campaign_id,
+                title=one.title,
+                outcome=one.outcome,
+                removed_by=one.removed_by,
+                reason=one.reason,
+                change=one.change,
+            )
+            for one in verdicts
+        ],
+        winner=winners[0] if winners else None,
+        winners=winners,
+        removed=Counter(one.removed_by for one in verdicts if one.removed_by is not None),
+        context=ExplainedContext(
+            **{name: getattr(context, name) for name in context.__struct_fields__}, hash=context_hash(context)
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Running an installation: checks, attention, jobs, system status, doctor."""

@@ -1,0 +1,96 @@
+"""What may need attention, out of the database."""
+
+from datetime import datetime
+from typing import Final
+
+from adloom.budgets.status import CampaignStanding
+from adloom.budgets.status_store import read_campaigns
+from adloom.catalog.access import Scope
+from adloom.core.ids import CampaignId
+from adloom.ops.attention.model import SOON, Thing
+from adloom.runtime.listing import Filters
+from adloom.runtime.postgres import Connection
+
+BUDGETS_MAX: Final = 300  # Those that changed last: who has spent nothing for long is nobody's emergency.
+THINGS_MAX: Final = 10
+
+RUNNING: Final = """
+    SELECT it.public_id AS id, it.name, greatest(it.created_at, it.starts_at) AS at
+      FROM campaigns AS it
+      LEFT JOIN advertisers AS owner ON owner.id = it.advertiser_id
+      LEFT JOIN brain_states AS state ON state.kind = 'campaign'
+       AND state.key = coalesce(owner.public_id::text, '-') || '|' || it.public_id
+     WHERE it.status = 'active' AND it.deleted_at IS NULL
+       AND (it.budget_daily_paisa IS NOT NULL OR it.budget_total_paisa IS NOT NULL) AND {filters}
+     ORDER BY state.changed_at DESC NULLS LAST, it.id DESC LIMIT {most}
+"""
+ENDING_CAMPAIGNS: Final = """
+    SELECT it.public_id AS id, it.name AS name, it.ends_at AS at
+      FROM campaigns AS it LEFT JOIN advertisers AS owner ON owner.id = it.advertiser_id
+     WHERE it.status IN ('active', 'paused', 'scheduled') AND it.deleted_at IS NULL
+       AND it.ends_at BETWEEN {now} AND {soon} AND {filters}
+     ORDER BY it.ends_at, it.id LIMIT {most}
+"""
+ENDING_BANNERS: Final = """
+    SELECT it.public_id AS id, it.title AS name, it.expires_at AS at
+      FROM banners AS it LEFT JOIN advertisers AS owner ON owner.id = it.advertiser_id
+     WHERE it.is_active AND it.deleted_at IS NULL
+       AND it.expires_at BETWEEN {now} AND {soon} AND {filters}
+     ORDER BY it.expires_at, it.id LIMIT {most}
+"""
+LOCKED_OUT: Final = """
+    SELECT it.public_id AS id, it.name, it.credentials_expired_at AS at
+      FROM sync.ad_accounts AS it JOIN advertisers AS owner ON owner.id = it.advertiser_id
+     WHERE it.credentials_expired_at IS NOT NULL AND it.deleted_at IS NULL AND {filters}
+     ORDER BY it.credentials_expired_at DESC, it.id LIMIT {most}
+"""
+
+
+async def running_budgets(
+    connection: Connection, scope: Scope, *, now: datetime
+) -> list[tuple[Thing, CampaignStanding]]:
+    """Read how the budgets of running campaigns stand."""
+    filters = _owned(scope)
+    rows = await connection.fetch(
+        RUNNING.format(filters=filters.sql, most=filters.bound(BUDGETS_MAX)), *filters.values
+    )
+    standings = await read_campaigns(connection, [CampaignId(row["id"]) for row in rows], now=now)
+    return [
+        (
+            Thing(noun="campaign", id=row["id"], name=row["name"], at=row["at"]),
+            standings[CampaignId(row["id"])],
+        )
+        for row in rows
+        if row["id"] in standings
+    ]
+
+
+async def ending(connection: Connection, scope: Scope, *, now: datetime) -> list[Thing]:
+    """Read which campaigns and banners end soon."""
+    found: list[Thing] = []
+    for noun, statement in (("campaign", ENDING_CAMPAIGNS), ("banner", ENDING_BANNERS)):
+        filters = _owned(scope)
+        text = statement.format(
+            filters=filters.sql,
+            now=filters.bound(now),
+            soon=filters.bound(now + SOON),
+            most=filters.bound(THINGS_MAX),
+        )
+        rows = await connection.fetch(text, *filters.values)
+        found += [Thing(noun=noun, id=row["id"], name=row["name"], at=row["at"]) for row in rows]
+    return found
+
+
+async def locked_out(connection: Connection, scope: Scope) -> list[Thing]:
+    """Read which accounts elsewhere have to be given new credentials."""
+    filters = _owned(scope)
+    rows = await connection.fetch(
+        LOCKED_OUT.format(filters=filters.sql, most=filters.bound(THINGS_MAX)), *filters.values
+    )
+    return [Thing(noun="adAccount", id=row["id"], name=row["name"], at=row["at"]) for row in rows]
+
+
+def _owned(scope: Scope) -> Filters:
+    filters = Filters()
+    filters.add_given("owner.public_id = {}", scope.account_id)
+    return filters

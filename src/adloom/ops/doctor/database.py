@@ -1,0 +1,87 @@
+"""PostgreSQL: whether it answers, its version, its clock, its schema."""
+
+from datetime import datetime, timedelta
+
+import asyncpg
+
+from adloom.catalog.version import current_version
+from adloom.core.clock import Clock
+from adloom.ops.doctor.finding import Finding, fail, ok, warn
+from adloom.runtime.postgres import Connection
+from adloom.runtime.schema import current_revision, newest_revision, place_of
+
+CONNECT_SECONDS_MAX = 5.0
+VERSION_MIN = 150_000
+CLOCK_GOOD = timedelta(seconds=1)
+CLOCK_MAX = timedelta(seconds=30)
+
+
+async def connect(database_url: str) -> "asyncpg.Connection[asyncpg.Record]":
+    """Open a connection, or raise one of `POSTGRES_AWAY`."""
+    return await asyncpg.connect(
+        database_url, timeout=CONNECT_SECONDS_MAX, command_timeout=CONNECT_SECONDS_MAX
+    )
+
+
+def unreachable(database_url: str, error: Exception) -> Finding:
+    """Find that the database does not answer."""
+    return fail(
+        "PostgreSQL",
+        f"{place_of(database_url)} does not answer: {error or type(error).__name__}",
+        "see that it runs and that DATABASE_URL is right; the embedded one logs to logs/postgres.log",
+    )
+
+
+async def server_version(connection: Connection) -> Finding:
+    """Look at the server's version."""
+    number = int(await connection.fetchval("SHOW server_version_num"))
+    return judged_version(number, await connection.fetchval("SHOW server_version"))
+
+
+def judged_version(number: int, name: str) -> Finding:
+    """Judge the server's version: `NULLS NOT DISTINCT` came with 15."""
+    if number < VERSION_MIN:
+        return fail("PostgreSQL", f"version {name}", "upgrade the server to PostgreSQL 15 or newer")
+    return ok("PostgreSQL", f"answers, version {name}")
+
+
+async def server_clock(connection: Connection, clock: Clock) -> Finding:
+    """Compare the server's clock with ours; half the time of the question is allowed for its way."""
+    asked_at = clock.now()
+    told: datetime = await connection.fetchval("SELECT clock_timestamp()")
+    return judged_clock(told - (asked_at + (clock.now() - asked_at) / 2))
+
+
+def judged_clock(difference: timedelta) -> Finding:
+    """Judge how far two clocks are apart: schedules and days are told by both."""
+    detail = f"the database is {difference.total_seconds():+.3f} s from this machine"
+    remedy = "have both machines keep time by NTP (`timedatectl set-ntp true`)"
+    if abs(difference) > CLOCK_MAX:
+        return fail("Clock", detail, remedy)
+    if abs(difference) > CLOCK_GOOD:
+        return warn("Clock", detail, remedy)
+    return ok("Clock", detail)
+
+
+async def schema(connection: Connection) -> Finding:
+    """Look at whether migrations are missing."""
+    return judged_schema(await current_revision(connection), newest_revision())
+
+
+def judged_schema(current: str | None, newest: str) -> Finding:
+    """Judge the schema's revision."""
+    if current == newest:
+        return ok("Migrations", f"revision {current}")
+    if current is not None and current > newest:
+        return fail(
+            "Migrations", f"revision {current} is newer than this program's {newest}", "upgrade adloom"
+        )
+    return fail("Migrations", f"revision {current or 'none'}, newest is {newest}", "run `adloom migrate`")
+
+
+async def catalog_version(connection: Connection) -> int | None:
+    """Tell the catalog's version; None where there is no catalog yet."""
+    try:
+        return await current_version(connection)
+    except asyncpg.UndefinedTableError:
+        return None

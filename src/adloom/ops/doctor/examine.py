@@ -1,0 +1,123 @@
+"""Runs every check on an installation, running or stopped."""
+
+import contextlib
+from collections.abc import Mapping
+
+from adloom.core.clock import Clock
+from adloom.events.log.spool.setup import spool_folder
+from adloom.ops.doctor import database, ledger, machine, money, processes, spool, sync
+from adloom.ops.doctor.finding import Finding, fail, not_running
+from adloom.runtime.embedded.servers import database_url_of, redis_url_of
+from adloom.runtime.installation import DataDirectory, Installation, InstallationError
+from adloom.runtime.ports import is_taken
+from adloom.runtime.postgres import POSTGRES_AWAY, Connection
+from adloom.runtime.settings import CONTROL_PORT, DELIVERY_PORT, WORKER_PORT
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey, open_valkey
+
+LOOPBACK = "127.0.0.1"
+
+
+async def examine(variables: Mapping[str, str], directory: DataDirectory, clock: Clock) -> list[Finding]:
+    """Look at everything."""
+    is_running = directory.holder() is not None
+    findings = [
+        machine.python_version(),
+        machine.running_process(directory),
+        machine.folder_access(directory),
+        machine.secrets_access(directory),
+        machine.disk_space(directory),
+    ]
+    try:
+        last = directory.installation()
+    except InstallationError as error:
+        return [*findings, fail("Installation", str(error), "run doctor as the user who started it")]
+    findings.append(_ports(last, is_running=is_running))
+    async with contextlib.AsyncExitStack() as closing:
+        connection = await _database(variables, directory, closing, is_running=is_running)
+        valkey = await _valkey(variables, directory, closing, is_running=is_running)
+        findings += [connection] if isinstance(connection, Finding) else await _schema(connection, clock)
+        findings += [valkey] if isinstance(valkey, Finding) else await ledger.server(valkey)
+        has_ledger = not isinstance(valkey, Finding)
+        folder = spool_folder(variables, directory)
+        findings.append(spool.spool(folder, has_ledger=has_ledger, now=clock.now()))
+        if not isinstance(connection, Finding) and not isinstance(valkey, Finding):
+            findings += await ledger.projections(database_url_of(variables, directory), valkey)
+        if not isinstance(valkey, Finding):
+            findings.append(await money.owner(valkey))
+        if not isinstance(connection, Finding):
+            findings.append(await money.books(connection, clock))
+            findings += await sync.stats_sync(connection, clock)
+        version = None if isinstance(connection, Finding) else await database.catalog_version(connection)
+    return [*findings, *await _processes(last if is_running else None, version)]
+
+
+def _ports(last: Installation | None, *, is_running: bool) -> Finding:
+    ports = {"delivery": DELIVERY_PORT, "control": CONTROL_PORT, "worker": WORKER_PORT}
+    host = LOOPBACK
+    if last is not None:
+        ports = {"delivery": last.delivery_port, "control": last.control_port, "worker": last.worker_port}
+        host = last.host
+    return machine.free_ports(ports, is_running=is_running, is_taken=lambda port: is_taken(host, port))
+
+
+async def _database(
+    variables: Mapping[str, str],
+    directory: DataDirectory,
+    closing: contextlib.AsyncExitStack,
+    *,
+    is_running: bool,
+) -> "Connection | Finding":
+    """Connect to the database, or find why not; one that is not ours may run while we do not."""
+    if not (is_running or variables.get("DATABASE_URL")):
+        return not_running("PostgreSQL")
+    try:
+        database_url = database_url_of(variables, directory)
+    except InstallationError as error:
+        return fail("PostgreSQL", str(error), "run doctor with the variables of `adloom up`")
+    try:
+        connection = await database.connect(database_url)
+    except POSTGRES_AWAY as error:
+        return database.unreachable(database_url, error)
+    closing.push_async_callback(connection.close)
+    return connection
+
+
+async def _valkey(
+    variables: Mapping[str, str],
+    directory: DataDirectory,
+    closing: contextlib.AsyncExitStack,
+    *,
+    is_running: bool,
+) -> "Valkey | Finding":
+    """Connect to Valkey, or find why not."""
+    if not (is_running or variables.get("REDIS_URL")):
+        return not_running("Valkey")
+    try:
+        redis_url = redis_url_of(variables, directory)
+    except InstallationError as error:
+        return fail("Valkey", str(error), "run doctor with the variables of `adloom up`")
+    valkey = await closing.enter_async_context(open_valkey(redis_url))
+    try:
+        await valkey.ping()
+    except VALKEY_AWAY as error:
+        return ledger.unreachable(error)
+    return valkey
+
+
+async def _schema(connection: Connection, clock: Clock) -> list[Finding]:
+    return [
+        await database.server_version(connection),
+        await database.server_clock(connection, clock),
+        await database.schema(connection),
+    ]
+
+
+async def _processes(running: Installation | None, catalog_version: int | None) -> list[Finding]:
+    if running is None:
+        return [not_running(name) for name in ("Delivery", "Control", "Worker", "Index")]
+    host = running.host
+    delivery, said = await processes.health("Delivery", host, running.delivery_port, "/health/ready")
+    control, _ = await processes.health("Control", host, running.control_port, "/health/ready")
+    worker, _ = await processes.health("Worker", host, running.worker_port, "/health")
+    index = processes.judged_index(processes.index_of(said), catalog_version=catalog_version)
+    return [delivery, control, worker, index]

@@ -1,0 +1,127 @@
+"""Valkey: whether it answers, its version, whether it keeps what it accepts, how well the projections are."""
+
+from collections.abc import Mapping
+
+from adloom.core.errors import UnavailableError
+from adloom.events.log.stream import Lag, LedgerSize
+from adloom.events.projections.dead_letters import LETTERS_MAX
+from adloom.events.projections.status import StatusReader
+from adloom.ops.doctor.finding import Finding, fail, ok, warn
+from adloom.ops.projections import cursors, places
+from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey
+
+VERSION_MIN = 7
+LAG_SECONDS_GOOD = 10.0
+LAG_SECONDS_MAX = 300.0
+MEMORY_SHARE_GOOD = 0.75
+MEMORY_SHARE_MAX = 0.95  # Beyond the limit events are refused.
+MEGABYTE = 1_000_000
+
+
+def unreachable(error: Exception) -> Finding:
+    """Find that Valkey does not answer."""
+    return fail(
+        "Valkey",
+        f"does not answer: {error or type(error).__name__}",
+        "see that it runs and that REDIS_URL is right; the embedded one logs to valkey/valkey.log",
+    )
+
+
+async def server(valkey: Valkey) -> list[Finding]:
+    """Look at the server's version, and at whether it keeps what it accepts."""
+    facts: Mapping[str, object] = await valkey.info("everything")
+    return [judged_version(facts), judged_durability(facts)]
+
+
+def judged_version(facts: Mapping[str, object]) -> Finding:
+    """Judge the version; a Valkey also tells which Redis it is equal to."""
+    name, version = (
+        ("Valkey", str(facts["valkey_version"]))
+        if "valkey_version" in facts
+        else ("Redis", str(facts.get("redis_version", "0")))
+    )
+    if int(version.partition(".")[0]) < VERSION_MIN:
+        return fail("Valkey", f"{name} {version}", "upgrade the server to Valkey, or Redis 7 or newer")
+    return ok("Valkey", f"answers, {name} {version}")
+
+
+def judged_durability(facts: Mapping[str, object]) -> Finding:
+    """Judge whether an accepted event survives a crash of the server."""
+    if not int(str(facts.get("aof_enabled", 0))):
+        return warn("Durability", "appendonly is off: a crash loses accepted events", "set `appendonly yes`")
+    if facts.get("aof_last_write_status", "ok") != "ok":
+        return fail(
+            "Durability", "the last write of the append-only file failed", "see that its disk has room"
+        )
+    policy = str(facts.get("maxmemory_policy", "noeviction"))
+    if policy != "noeviction":
+        return warn("Durability", f"maxmemory-policy is {policy}", "set `maxmemory-policy noeviction`")
+    return ok("Durability", "append-only file, nothing is evicted")
+
+
+async def projections(database_url: str, valkey: Valkey) -> list[Finding]:
+    """Look at how far each projection is behind the ledger, whether somebody folds, and what was given up."""
+    try:
+        async with open_pool(database_url, size_max=1) as pool:
+            status = await StatusReader(valkey).read(await cursors(places(pool, valkey), pool))
+        memory: Mapping[str, object] = await valkey.info("memory")
+    except (*POSTGRES_AWAY, *VALKEY_AWAY, UnavailableError) as error:
+        return [fail("Queue lag", str(error) or type(error).__name__, "mend the finding above first")]
+    return [
+        *(judged_lag(one.name, one.lag) for one in status.projections),
+        judged_owners({one.name: one.owner for one in status.projections}),
+        judged_dead(status.size.dead),
+        judged_memory(status.size, memory),
+    ]
+
+
+def judged_owners(owners: Mapping[str, str | None]) -> Finding:
+    """Judge whether every projection has a worker that folds it."""
+    without = [name for name, owner in owners.items() if owner is None]
+    if without:
+        return warn(
+            "Owners", f"nobody folds {', '.join(without)}", "start `adloom worker`, or see what it logs"
+        )
+    return ok("Owners", ", ".join(sorted({owner for owner in owners.values() if owner is not None})))
+
+
+def judged_dead(dead: int) -> Finding:
+    """Judge how many entries were given up."""
+    if dead >= LETTERS_MAX:
+        return fail(
+            "Dead letters",
+            f"{dead:,}: no room for more, counting stands still",
+            "see `adloom ledger dead list`",
+        )
+    if dead:
+        return warn("Dead letters", f"{dead:,} entries were given up", "see `adloom ledger dead list`")
+    return ok("Dead letters", "none")
+
+
+def judged_memory(size: LedgerSize, memory: Mapping[str, object]) -> Finding:
+    """Judge how much room is left for the ledger."""
+    used, limit = int(str(memory.get("used_memory", 0))), int(str(memory.get("maxmemory", 0)))
+    detail = f"{size.entries:,} entries in about {size.memory_bytes / MEGABYTE:,.0f} MB"
+    if not limit:
+        return ok("Ledger memory", f"{detail}; Valkey has no limit")
+    detail += f"; Valkey uses {used / MEGABYTE:,.0f} of {limit / MEGABYTE:,.0f} MB"
+    remedy = "raise `maxmemory`, or lower ADLOOM_LEDGER_RETENTION_DAYS"
+    if used >= limit * MEMORY_SHARE_MAX:
+        return fail("Ledger memory", detail, remedy)
+    if used >= limit * MEMORY_SHARE_GOOD:
+        return warn("Ledger memory", detail, remedy)
+    return ok("Ledger memory", detail)
+
+
+def judged_lag(projection: str, lag: Lag) -> Finding:
+    """Judge how far a reader is behind."""
+    name = f"Queue lag, {projection}"
+    detail = f"{lag.entries} entries, the oldest {lag.seconds:.1f} s old"
+    if lag.entries == 0:
+        return ok(name, "none")
+    if lag.seconds > LAG_SECONDS_MAX:
+        return fail(name, detail, "see that `adloom worker` runs and what it logs")
+    if lag.seconds > LAG_SECONDS_GOOD:
+        return warn(name, detail, "look again in a minute; if it grows, see what `adloom worker` logs")
+    return ok(name, detail)

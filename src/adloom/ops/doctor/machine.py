@@ -1,0 +1,102 @@
+"""The machine: interpreter, folders, disk, ports."""
+
+import os
+import platform
+import shutil
+import stat
+import sys
+from collections.abc import Callable, Mapping
+
+from adloom.ops.doctor.finding import Finding, fail, ok, warn
+from adloom.runtime.embedded.identity import UnreachableError, door_to, unprivileged_user
+from adloom.runtime.installation import PRIVATE_MODE, DataDirectory
+
+PYTHON_MIN = (3, 11)
+FREE_BYTES_MIN = 500_000_000
+FREE_BYTES_GOOD = 5_000_000_000
+
+
+def python_version(version: tuple[int, int] = sys.version_info[:2]) -> Finding:
+    """Look at the interpreter."""
+    found = f"{platform.python_version()} at {sys.executable}"
+    if version < PYTHON_MIN:
+        return fail("Python", found, "install Python 3.11 or newer: `uv python install 3.11`")
+    return ok("Python", found)
+
+
+def running_process(directory: DataDirectory) -> Finding:
+    """Look at who holds the data directory."""
+    pid = directory.holder()
+    if pid is None:
+        return warn("Installation", f"nothing runs on {directory.path}", "start it with `adloom up`")
+    return ok("Installation", f"{directory.path}, process {pid}")
+
+
+def folder_access(directory: DataDirectory) -> Finding:
+    """Look at whether the data directory can be used by us, and by the user that PostgreSQL runs as."""
+    path = directory.path
+    if not path.is_dir():
+        return warn(
+            "Data directory", f"{path} does not exist", "`adloom up` makes it, or name it by --data-dir"
+        )
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        return fail("Data directory", f"{path} is not ours to write", f"run as its owner, or `chown` {path}")
+    try:
+        door_to(path, unprivileged_user())
+    except UnreachableError as error:
+        return fail("Data directory", str(error), f"open the folders above it: `chmod o+x` down to {path}")
+    return ok("Data directory", str(path))
+
+
+def secrets_access(directory: DataDirectory) -> Finding:
+    """Look at who may read the secrets."""
+    path = directory.secrets_path
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except OSError:
+        return warn("Secrets", f"there is no {path}", "the first `adloom up` makes it")
+    if mode != PRIVATE_MODE:
+        return fail("Secrets", f"{path} has mode {mode:04o}", f"`chmod 600 {path}`")
+    return ok("Secrets", f"{path}, mode {mode:04o}")
+
+
+def disk_space(directory: DataDirectory) -> Finding:
+    """Look at how much room is left where the data is."""
+    folder = next(place for place in (directory.path, *directory.path.parents) if place.exists())
+    return judged_space(shutil.disk_usage(folder).free)
+
+
+def judged_space(free_bytes: int) -> Finding:
+    """Judge how much room is left."""
+    detail = f"{free_bytes / 1e9:.1f} GB free"
+    remedy = "make room, or move the data directory to a larger disk"
+    if free_bytes < FREE_BYTES_MIN:
+        return fail("Disk", detail, f"{remedy}: PostgreSQL and Valkey stop accepting writes on a full disk")
+    if free_bytes < FREE_BYTES_GOOD:
+        return warn("Disk", detail, remedy)
+    return ok("Disk", detail)
+
+
+def free_ports(ports: Mapping[str, int], *, is_running: bool, is_taken: Callable[[int], bool]) -> Finding:
+    """Look at whether the ports are free for a start, or taken by the installation itself."""
+    words = ", ".join(f"{name} {port}" for name, port in ports.items())
+    if is_running:
+        silent = {name: port for name, port in ports.items() if not is_taken(port)}
+        if silent:
+            return fail(
+                "Ports",
+                f"nobody listens on {_listed(silent)}",
+                "look at the log of `adloom up`, or start it again",
+            )
+        return ok("Ports", words)
+    busy = {name: port for name, port in ports.items() if is_taken(port)}
+    if busy:
+        flags = " ".join(f"--{name}-port" for name in busy)
+        return fail(
+            "Ports", f"in use by another program: {_listed(busy)}", f"stop it, or choose others: {flags}"
+        )
+    return ok("Ports", f"free: {words}")
+
+
+def _listed(ports: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {port}" for name, port in ports.items())

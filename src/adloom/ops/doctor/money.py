@@ -1,0 +1,127 @@
+"""Money: whether the bill of a day is what was charged, what campaigns say, and what advertisers say."""
+
+import asyncio
+from datetime import date, timedelta
+from typing import Final, cast
+
+import asyncpg
+from rich.console import Console
+from rich.table import Table
+
+from adloom.budgets.leader_lock import OWNER_KEY
+from adloom.budgets.money.reconcile import Books
+from adloom.budgets.money.reconcile_store import read_books
+from adloom.core.clock import Clock
+from adloom.core.money import MICROS_PER_UNIT
+from adloom.ops.doctor import database
+from adloom.ops.doctor.finding import Finding, fail, ok, warn
+from adloom.runtime.postgres import POSTGRES_AWAY, Connection
+from adloom.runtime.schema import DatabaseError, place_of
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey
+
+ONE_DAY: Final = timedelta(days=1)
+# An advertiser hears of a charge a moment after its campaign has kept it, and a report may have to be repeated.
+LOOKS: Final = 4
+LOOK_AGAIN_SECONDS: Final = 1.0
+
+
+async def books(
+    connection: Connection, clock: Clock, *, look_again_seconds: float = LOOK_AGAIN_SECONDS
+) -> Finding:
+    """Look at the books of the last days, which are today for somebody."""
+    today = clock.now().date()
+    try:
+        found = [
+            await _settled(connection, today + number * ONE_DAY, look_again_seconds) for number in (-1, 0, 1)
+        ]
+    except asyncpg.UndefinedTableError:
+        return warn("Money", "there are no books yet", "run `adloom migrate`")
+    except TimeoutError:
+        return warn("Money", "the books are too long to be read on the way", "run `adloom doctor --money`")
+    return judged_books(found)
+
+
+def judged_books(found: list[Books]) -> Finding:
+    """Judge whether everybody says the same of each day."""
+    wrong = [str(one.day) for one in found if not one.do_agree]
+    if wrong:
+        return fail(
+            "Money",
+            f"the books of {', '.join(wrong)} do not agree",
+            f"see `adloom doctor --money --day {wrong[0]}`, and bill nobody for it before",
+        )
+    days = [f"{_units(one.bill)} on {one.day}" for one in found if one.charges]
+    return ok("Money", f"the books agree: {', '.join(days)}" if days else "nothing was charged lately")
+
+
+async def owner(valkey: Valkey) -> Finding:
+    """Look at whether a worker keeps the budgets."""
+    try:
+        # The stubs know every decoding; ours answers bytes.
+        holder = cast("bytes | None", await valkey.get(OWNER_KEY))
+    except VALKEY_AWAY as error:
+        return fail("Brains", str(error) or type(error).__name__, "mend the finding above first")
+    if holder is None:
+        return warn("Brains", "no worker keeps the budgets", "start `adloom worker`, or see what it logs")
+    return ok("Brains", holder.decode().partition(" ")[0])
+
+
+async def prove(
+    database_url: str, day: date, console: Console, *, look_again_seconds: float = LOOK_AGAIN_SECONDS
+) -> bool:
+    """Show the books of a day, and tell whether they agree."""
+    try:
+        connection = await database.connect(database_url)
+        try:
+            found = await _settled(connection, day, look_again_seconds)
+        finally:
+            await connection.close()
+    except POSTGRES_AWAY as error:
+        raise DatabaseError(
+            f"{place_of(database_url)} cannot be used: {error or type(error).__name__}."
+        ) from error
+    show(found, console)
+    return found.do_agree
+
+
+def show(found: Books, console: Console) -> None:
+    """Print the books of a day, and whom they do not agree with."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, justify="right")
+    table.add_column(no_wrap=True)
+    table.add_row("bill", _units(found.bill), f"{found.charges:,} charges")
+    table.add_row("campaigns", _units(found.campaigns_said), f"{found.campaigns:,} of them were charged")
+    table.add_row(
+        "advertisers", _units(found.advertisers_said), f"{found.advertisers:,} of them were charged"
+    )
+    table.add_row("no advertiser", _units(found.without_advertiser), "campaigns of the house's own")
+    table.add_row("not billed", _units(found.unbilled), "confirmed when nothing was left")
+    table.add_row("came back", _units(found.released), "holds that nobody confirmed")
+    console.print(f"Money of {found.day}, in currency units", highlight=False)
+    console.print(table, highlight=False)
+    for one in found.differences:
+        console.print(
+            f"{one.kind} {one.id}: charged {_units(one.charged)}, says {_units(one.said)}, "
+            f"{_units(one.said - one.charged)} apart",
+            highlight=False,
+            soft_wrap=True,
+        )
+    console.print("The books agree." if found.do_agree else "The books do not agree.", highlight=False)
+
+
+async def _settled(connection: Connection, day: date, look_again_seconds: float) -> Books:
+    """Read the books; where they do not agree, once more when what is on its way has come."""
+    found = await read_books(connection, day)
+    for _ in range(LOOKS - 1):
+        if found.do_agree:
+            break
+        await asyncio.sleep(look_again_seconds)
+        found = await read_books(connection, day)
+    return found
+
+
+def _units(micros: int) -> str:
+    """Write an amount with all its places: none of them is lost."""
+    sign, micros = ("-", -micros) if micros < 0 else ("", micros)
+    return f"{sign}{micros // MICROS_PER_UNIT:,}.{micros % MICROS_PER_UNIT:06}"

@@ -1,0 +1,43 @@
+"""The spool: whether events wait on the disk, and whether a file of it could not be read."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from adloom.events.log.spool.inspect import SpooledFile, spooled_files
+from adloom.ops.doctor.finding import Finding, fail, ok, warn
+
+DRAINED_AFTER = timedelta(minutes=1)  # A delivery process looks for what others left twice a minute.
+
+
+def spool(folder: Path, *, has_ledger: bool, now: datetime) -> Finding:
+    """Look at what waits for the ledger."""
+    try:
+        files = spooled_files(folder)
+    except OSError as error:
+        return fail("Spool", f"{folder}: {error.strerror}", "run doctor as the user who runs delivery")
+    return judged_spool(files, has_ledger=has_ledger, now=now)
+
+
+def judged_spool(files: Sequence[SpooledFile], *, has_ledger: bool, now: datetime) -> Finding:
+    """Judge what waits for the ledger."""
+    damaged = [file.name for file in files if file.is_damaged]
+    if damaged:
+        return fail(
+            "Spool",
+            f"could not be read whole: {', '.join(damaged)}",
+            "all that could be read was drained; look at the disk, then remove these files",
+        )
+    waiting = sum(file.size_bytes for file in files)
+    detail = f"{waiting:,} bytes in {len(files)} files"
+    if not files:
+        return ok("Spool", "nothing waits for the ledger")
+    if not has_ledger:
+        return warn("Spool", f"{detail} wait for Valkey", "mend Valkey; delivery drains them then")
+    if now - max(file.written_at for file in files) > DRAINED_AFTER:
+        return fail(
+            "Spool",
+            f"{detail} are not drained",
+            "start delivery on this machine with this spool; if it runs, see what it logs",
+        )
+    return warn("Spool", f"{detail} are being drained", "look again in a minute")

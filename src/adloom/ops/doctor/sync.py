@@ -1,0 +1,52 @@
+"""Stats sync: accounts that somebody must connect again, and figures that are older than they should be."""
+
+from typing import Final
+
+import asyncpg
+
+from adloom.core.clock import Clock
+from adloom.ops.doctor.finding import Finding, ok, warn
+from adloom.runtime.postgres import Connection
+from adloom.sync.scheduler import STALE_AFTER
+from adloom.sync.scheduler_store import Ages, ExpiredAccount, ages, expired_accounts
+
+NAMED_MAX: Final = 5
+
+
+async def stats_sync(connection: Connection, clock: Clock) -> list[Finding]:
+    """Look at the credentials of ad accounts, and at the age of their figures."""
+    try:
+        expired = await expired_accounts(connection, count_max=NAMED_MAX + 1)
+        found = await ages(connection, stale_before=clock.now() - STALE_AFTER)
+    except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
+        return [warn("Stats sync", "there are no ad accounts yet", "run `adloom migrate`")]
+    return [judged_accounts(expired), judged_ages(found)]
+
+
+def judged_accounts(expired: list[ExpiredAccount]) -> Finding:
+    """Judge whether all accounts can be asked."""
+    if not expired:
+        return ok("Ad accounts", "none has expired credentials")
+    named = [
+        f"{one.name} ({one.platform}, seller {one.seller_id}, since {one.expired_at:%Y-%m-%d %H:%M} UTC): {one.problem}"
+        for one in expired[:NAMED_MAX]
+    ]
+    more = " …" if len(expired) > NAMED_MAX else ""
+    return warn(
+        "Ad accounts",
+        f"credentials are no longer taken: {'; '.join(named)}{more}",
+        "enter new ones: PATCH /api/ads-manager/accounts/{id} with `credentials`",
+    )
+
+
+def judged_ages(found: Ages) -> Finding:
+    """Judge whether the figures of all sellers are fresh."""
+    if not found.stale:
+        return ok("Stats sync", f"{found.sellers} sellers, all synced within the hour")
+    named = ", ".join(str(one) for one in found.stalest[:NAMED_MAX])
+    more = " …" if found.stale > NAMED_MAX else ""
+    return warn(
+        "Stats sync",
+        f"{found.stale} of {found.sellers} sellers have figures older than an hour: {named}{more}",
+        "see that a worker runs, and `adloom jobs list --queue stats-sync`",
+    )

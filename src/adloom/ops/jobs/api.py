@@ -1,0 +1,173 @@
+"""The queues of background jobs over HTTP: for admins, and for viewers to look at."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Final
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query, Request, status
+from pydantic import Field
+
+from adloom.catalog.access import admin_scope
+from adloom.core.actor import Actor
+from adloom.core.errors import ConflictError, ForbiddenError, NotFoundError
+from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute
+from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.pages import Page
+from adloom.runtime.http.api.shapes import Answer, Body
+from adloom.runtime.jobs.queue import JobQueue, ListedJob, ListedState
+from adloom.runtime.listing import PAGE_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX
+
+RETRIED_MAX: Final = 1_000  # So many dead jobs are kept at all.
+
+
+class QueueNotFoundError(NotFoundError):
+    """No such queue."""
+
+    code = "QUEUE_NOT_FOUND"
+
+
+class JobNotFailedError(ConflictError):
+    """Only a job that has failed can be tried again."""
+
+    code = "JOB_NOT_FAILED"
+
+
+class QueueAnswer(Answer):
+    """A queue, and how many jobs it has, by where they are; `delayed` wait for their next attempt."""
+
+    name: str
+    waiting: int
+    active: int
+    delayed: int
+    failed: int
+
+
+class QueuesAnswer(Answer):
+    """All queues."""
+
+    items: list[QueueAnswer]
+
+
+class QueuedJob(Answer):
+    """A job; `progress` is the share that is done."""
+
+    id: str
+    name: str
+    state: ListedState
+    attempts: int
+    progress: float
+    error: str | None
+    created_at: datetime
+    ended_at: datetime | None
+
+
+class RetriedAnswer(Answer):
+    """How many jobs are tried again."""
+
+    retried: int
+
+
+class JobsQuery(Body):
+    """Which jobs are listed, those that were put or ended last first."""
+
+    page: Annotated[int, Field(ge=1, le=PAGE_MAX)] = 1
+    page_size: Annotated[int, Field(ge=1, le=PAGE_SIZE_MAX)] = PAGE_SIZE_DEFAULT
+    state: ListedState = ListedState.FAILED
+
+
+def _queues(request: Request) -> Mapping[str, JobQueue]:
+    return request.app.state.job_queues
+
+
+def _reads(actor: CurrentActor) -> Actor:
+    if not actor.sees_all:
+        raise ForbiddenError(
+            "Background jobs are for admins and viewers. Yours are under /api/ads-manager/jobs."
+        )
+    return actor
+
+
+def _acts(actor: CurrentActor) -> UUID | None:
+    return admin_scope(actor).account_id
+
+
+Queues = Annotated[Mapping[str, JobQueue], Depends(_queues)]
+
+router = APIRouter(
+    prefix="/admin/jobs",
+    tags=["jobs"],
+    route_class=GuardedRoute,
+    responses=problems(400, 401, 403, 404, 409, 503),
+)
+
+
+@router.get("", dependencies=[Depends(_reads)])
+async def list_queues(queues: Queues) -> QueuesAnswer:
+    """List the queues, and how much is in them."""
+    items: list[QueueAnswer] = []
+    for name, queue in queues.items():
+        await queue.look()
+        counts = queue.counts
+        items.append(
+            QueueAnswer(
+                name=name,
+                waiting=counts.waiting,
+                active=counts.active,
+                delayed=counts.delayed,
+                failed=counts.dead,
+            )
+        )
+    return QueuesAnswer(items=items)
+
+
+@router.get("/{queue_name}", dependencies=[Depends(_reads)])
+async def list_jobs(queue_name: str, query: Annotated[JobsQuery, Query()], queues: Queues) -> Page[QueuedJob]:
+    """List the jobs of a queue in one state."""
+    queue = _named(queues, queue_name)
+    first = (query.page - 1) * query.page_size
+    listed = await queue.listed(query.state, first=first, count_max=query.page_size)
+    return Page[QueuedJob](
+        items=[_answer(job) for job in listed.items],
+        total_count=listed.total_count,
+        page=query.page,
+        page_size=query.page_size,
+        total_pages=-(-listed.total_count // query.page_size),
+    )
+
+
+@router.post("/{queue_name}/retry", status_code=status.HTTP_202_ACCEPTED, dependencies=[Depends(_acts)])
+async def retry_jobs(queue_name: str, queues: Queues) -> RetriedAnswer:
+    """Try all jobs of a queue again that have failed, with all their attempts."""
+    queue = _named(queues, queue_name)
+    dead = await queue.dead(count_max=RETRIED_MAX)
+    return RetriedAnswer(retried=sum([await queue.retry(job.id) for job in dead]))
+
+
+@router.post(
+    "/{queue_name}/{job_id}/retry", status_code=status.HTTP_202_ACCEPTED, dependencies=[Depends(_acts)]
+)
+async def retry_job(queue_name: str, job_id: str, queues: Queues) -> RetriedAnswer:
+    """Try a job again that has failed, with all its attempts."""
+    if not await _named(queues, queue_name).retry(job_id):
+        raise JobNotFailedError("No job of this id has failed in this queue. There is nothing to retry.")
+    return RetriedAnswer(retried=1)
+
+
+def _named(queues: Mapping[str, JobQueue], name: str) -> JobQueue:
+    if name not in queues:
+        raise QueueNotFoundError(f"There is no queue of this name. There are {', '.join(queues)}.")
+    return queues[name]
+
+
+def _answer(job: ListedJob) -> QueuedJob:
+    return QueuedJob(
+        id=job.id,
+        name=job.name,
+        state=job.state,
+        attempts=job.attempts,
+        progress=job.progress,
+        error=job.error,
+        created_at=job.put_at,
+        ended_at=job.ended_at,
+    )

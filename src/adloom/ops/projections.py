@@ -1,0 +1,132 @@
+"""Every projection of the ledger, in one list: the worker runs it, `adloom ledger status` and the doctor show it."""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from adloom.budgets.charges import projection as charges
+from adloom.budgets.worker import Brains, charging
+from adloom.core.clock import SystemClock
+from adloom.events.auction_log import store as auctions
+from adloom.events.auction_log.side_stream import AuctionsBeside
+from adloom.events.ctr import projection as learning
+from adloom.events.ctr.store import LEARNING, LearningStore
+from adloom.events.followers.recent_counted import CountedLately
+from adloom.events.followers.store import CountedEvents
+from adloom.events.frequency import projection as frequency
+from adloom.events.projections.group import ValkeyGroup
+from adloom.events.projections.projection import BATCH_MAX, Projection, ProjectionStore
+from adloom.events.projections.recent_entries import Tail
+from adloom.events.tables.known_names import KnownNames
+from adloom.events.tables.store import EVENT_TABLES, EventTables, all_cursors
+from adloom.events.topics import publish
+from adloom.runtime.postgres import Pool
+from adloom.runtime.settings import AUCTION_RETENTION_DAYS, LEARNING_WAIT_SECONDS
+from adloom.runtime.valkey import Valkey
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a projection keeps what it folds, and the name of the one that it may not pass.
+
+    `is_its_turn` tells whether this worker may fold it, where not any may.
+    """
+
+    name: str
+    store: ProjectionStore
+    follows: str | None = None
+    batch_max: int = BATCH_MAX
+    is_its_turn: Callable[[], bool] | None = None
+
+
+def places(  # noqa: PLR0913 - settings, each with its default
+    pool: Pool,
+    valkey: Valkey,
+    *,
+    topic_entries_max: int = publish.ENTRIES_MAX,
+    auction_days: int = AUCTION_RETENTION_DAYS,
+    learning_wait_seconds: int = LEARNING_WAIT_SECONDS,
+    brains: Brains | None = None,
+) -> list[Place]:
+    """List the projections; whom one follows comes before it. Without brains charges stand still."""
+    lately = CountedLately() if brains is None else brains.lately
+    lookup = CountedEvents(pool, lately)
+    return [
+        Place(EVENT_TABLES, EventTables(pool, names=KnownNames(), lately=lately)),
+        Place(
+            publish.TOPICS_PROJECTION,
+            publish.TopicsProjection(valkey, lookup, entries_max=topic_entries_max),
+            EVENT_TABLES,
+            publish.BATCH_MAX,
+        ),
+        Place(
+            frequency.FREQUENCY,
+            frequency.FrequencyProjection(valkey, lookup),
+            EVENT_TABLES,
+            frequency.BATCH_MAX,
+        ),
+        Place(
+            charges.CHARGES,
+            charging(pool, charges.Nowhere(), SystemClock(), lately=lately)
+            if brains is None
+            else brains.charges,
+            EVENT_TABLES,
+            charges.BATCH_MAX,
+            None if brains is None else brains.is_ours,
+        ),
+        Place(
+            auctions.AUCTIONS,
+            auctions.AuctionTables(pool, AuctionsBeside(valkey), clock=SystemClock(), kept_days=auction_days),
+            EVENT_TABLES,
+            auctions.BATCH_MAX,
+        ),
+        Place(
+            LEARNING,
+            learning.LearningProjection(LearningStore(pool), wait=timedelta(seconds=learning_wait_seconds)),
+            auctions.AUCTIONS,
+            learning.BATCH_MAX,
+        ),
+    ]
+
+
+def projections(
+    listed: Iterable[Place], valkey: Valkey, *, consumer: str, incarnation: str
+) -> list[Projection]:
+    """Make the projections that one worker runs."""
+    made: dict[str, Projection] = {}
+    tail = Tail()
+    for place in listed:
+        group = _TurnGroup(
+            place,
+            valkey,
+            consumer=consumer,
+            incarnation=incarnation,
+            tail=tail,
+            leads=place.follows is None,
+        )
+        follows = made[place.follows] if place.follows is not None else None
+        made[place.name] = Projection(
+            place.name, group, place.store, follows=follows, tail=tail, batch_max=place.batch_max
+        )
+    return list(made.values())
+
+
+async def cursors(listed: Sequence[Place], pool: Pool) -> dict[str, str]:
+    """Tell how far each projection is, one that is being rebuilt in the database included."""
+    return {place.name: await place.store.cursor() for place in listed} | await all_cursors(pool)
+
+
+class _TurnGroup(ValkeyGroup):
+    """A place in a group that is given up while it is another worker's turn."""
+
+    def __init__(self, place: Place, valkey: Valkey, **names: Any) -> None:  # noqa: ANN401 - as the group has them
+        super().__init__(valkey, place.name, **names)
+        self._is_its_turn = place.is_its_turn
+
+    async def own(self) -> bool:
+        """Take the lease, or keep it; tell whether it is ours."""
+        if self._is_its_turn is None or self._is_its_turn():
+            return await super().own()
+        await self.disown()
+        return False

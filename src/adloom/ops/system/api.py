@@ -1,0 +1,304 @@
+"""How the installation is doing, over HTTP."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Query, Request, status
+from pydantic import Field
+
+from adloom.catalog.version import current_version
+from adloom.events.projections.dead_letters import DeadLetter, DeadLetters
+from adloom.events.projections.status import StatusReader
+from adloom.ops.system.access import check_admin, check_house
+from adloom.ops.system.model import DeadLetterNotFoundError, checked_letter_id, event_text
+from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now
+from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.shapes import Answer, Body, Text100
+from adloom.runtime.telemetry.heartbeat.keys import MINUTE
+from adloom.runtime.telemetry.heartbeat.model import Traffic, Vitals
+from adloom.runtime.telemetry.heartbeat.read import VitalsReader
+from adloom.runtime.valkey import Valkey
+
+LETTERS_MAX: Final = 100
+MINUTES: Final = 60
+
+SINCE_START: Final = "Since it was started."
+
+
+class ProcessAnswer(Answer):
+    """A process that was heard of in the last 10 seconds."""
+
+    id: str
+    process: str
+    kind: str
+    host: str
+    pid: int
+    version: str
+    started_at: datetime
+    told_at: datetime
+    requests: Annotated[int, Field(description=SINCE_START)]
+    filled: Annotated[int, Field(description=SINCE_START)]
+    requests_per_second: float
+    index_version: Annotated[int | None, Field(description="Of the catalog that it serves; delivery only.")]
+    p50_seconds: Annotated[float | None, Field(description="Half of the answers take no longer.")]
+    p99_seconds: float | None
+    pending: Annotated[int | None, Field(description="Events that wait for the ledger.")]
+    spool_bytes: Annotated[int | None, Field(description="What waits on its disk for the ledger.")]
+
+
+class ProcessesAnswer(Answer):
+    """The processes, and the version that their indexes should have."""
+
+    items: list[ProcessAnswer]
+    catalog_version: int
+
+
+class MinuteAnswer(Answer):
+    """Requests for ads of all processes in a minute."""
+
+    begins_at: datetime
+    requests: int
+    filled: int
+
+
+class TrafficAnswer(Answer):
+    """How much is asked for now; latencies are those of the slowest process."""
+
+    requests_per_second: float
+    fill: Annotated[float | None, Field(description="The filled share of the last hour, a fraction.")]
+    p50_seconds: float | None
+    p99_seconds: float | None
+    minutes: list[MinuteAnswer]
+
+
+class ProjectionAnswer(Answer):
+    """How far a projection is behind the ledger, and who folds it."""
+
+    name: str
+    cursor: str
+    behind_entries: int
+    behind_seconds: float
+    owner: str | None
+    failing: int
+    dead: int
+
+
+class LedgerAnswer(Answer):
+    """The ledger: how much it holds, and how far it was counted."""
+
+    entries: int
+    memory_bytes: int
+    dead: int
+    projections: list[ProjectionAnswer]
+
+
+class DeadLetterAnswer(Answer):
+    """An entry that a projection gave up."""
+
+    id: str
+    projection: str
+    entry_id: str
+    reason: str
+    tries: int
+    at: datetime
+
+
+class DeadLetterDetailAnswer(DeadLetterAnswer):
+    """The same, with what lies in it."""
+
+    event: str
+
+
+class DeadLettersAnswer(Answer):
+    """Dead letters, oldest first; `next` is the `after` of the following ones."""
+
+    items: list[DeadLetterAnswer]
+    total_count: int
+    next: str | None
+
+
+class DeadLettersQuery(Body):
+    """Which dead letters to list."""
+
+    after: Text100 | None = None
+
+
+class SettingsAnswer(Answer):
+    """What a process runs with; secrets, and addresses that carry some, are masked."""
+
+    process: str
+    settings: dict[str, str]
+
+
+class AllSettingsAnswer(Answer):
+    """The settings of every process."""
+
+    items: list[SettingsAnswer]
+
+
+def _valkey(request: Request) -> Valkey:
+    return request.app.state.valkey
+
+
+def _cursors(request: Request) -> Callable[[], Awaitable[Mapping[str, str]]]:
+    return request.app.state.ledger_cursors
+
+
+def _house(actor: CurrentActor) -> None:
+    check_house(actor)
+
+
+def _admin(actor: CurrentActor) -> None:
+    check_admin(actor)
+
+
+ValkeyOfTheApp = Annotated[Valkey, Depends(_valkey)]
+Cursors = Annotated[Callable[[], Awaitable[Mapping[str, str]]], Depends(_cursors)]
+
+router = APIRouter(
+    prefix="/admin/system",
+    tags=["system"],
+    route_class=GuardedRoute,
+    responses=problems(400, 401, 403, 404, 503),
+)
+
+
+@router.get("/processes", dependencies=[Depends(_house)])
+async def list_processes(valkey: ValkeyOfTheApp, pool: Database, now: Now) -> ProcessesAnswer:
+    """List the processes that run, on whatever machine."""
+    found = await VitalsReader(valkey).processes(now=now)
+    async with pool.acquire() as connection:
+        version = await current_version(connection)
+    return ProcessesAnswer(items=[_process(one) for one in found], catalog_version=version)
+
+
+@router.get("/traffic", dependencies=[Depends(_house)])
+async def read_traffic(valkey: ValkeyOfTheApp, now: Now) -> TrafficAnswer:
+    """Tell how much is asked for now, and in each minute of the last hour."""
+    reader = VitalsReader(valkey)
+    serving = [one for one in await reader.processes(now=now) if one.reading.index_version is not None]
+    minutes = await reader.traffic(MINUTE, count=MINUTES, now=now)
+    return TrafficAnswer(
+        requests_per_second=sum(one.requests_per_second for one in serving),
+        fill=_fill(minutes),
+        p50_seconds=max((one.reading.p50_seconds or 0.0 for one in serving), default=None),
+        p99_seconds=max((one.reading.p99_seconds or 0.0 for one in serving), default=None),
+        minutes=[MinuteAnswer.model_validate(one) for one in minutes],
+    )
+
+
+@router.get("/ledger", dependencies=[Depends(_house)])
+async def read_ledger(valkey: ValkeyOfTheApp, cursors: Cursors) -> LedgerAnswer:
+    """Tell how far the ledger was counted."""
+    found = await StatusReader(valkey).read(await cursors())
+    return LedgerAnswer(
+        entries=found.size.entries,
+        memory_bytes=found.size.memory_bytes,
+        dead=found.size.dead,
+        projections=[
+            ProjectionAnswer(
+                name=one.name,
+                cursor=one.cursor,
+                behind_entries=one.lag.entries,
+                behind_seconds=round(one.lag.seconds, 3) if one.lag.entries else 0.0,
+                owner=one.owner,
+                failing=one.failing,
+                dead=one.dead,
+            )
+            for one in found.projections
+        ],
+    )
+
+
+@router.get("/dead-letters", dependencies=[Depends(_admin)])
+async def list_dead_letters(
+    query: Annotated[DeadLettersQuery, Query()], valkey: ValkeyOfTheApp
+) -> DeadLettersAnswer:
+    """List entries that a projection gave up."""
+    letters = DeadLetters(valkey)
+    page = await letters.page(checked_letter_id(query.after) if query.after else "-", count_max=LETTERS_MAX)
+    return DeadLettersAnswer(
+        items=[DeadLetterAnswer.model_validate(one) for one in page],
+        total_count=await letters.count(),
+        next=page[-1].id if len(page) == LETTERS_MAX else None,
+    )
+
+
+@router.get("/dead-letters/{letter_id}", dependencies=[Depends(_admin)])
+async def read_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> DeadLetterDetailAnswer:
+    """Show one, with what lies in it."""
+    letter = await DeadLetters(valkey).get(checked_letter_id(letter_id))
+    if letter is None:
+        raise _unknown(letter_id)
+    return _detail(letter)
+
+
+@router.post(
+    "/dead-letters/{letter_id}/retry",
+    dependencies=[Depends(_admin)],
+    status_code=status.HTTP_204_NO_CONTENT,
+)
+async def retry_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> None:
+    """Append one to the ledger again; what was counted meanwhile is not counted twice."""
+    if not await DeadLetters(valkey).retry(checked_letter_id(letter_id)):
+        raise _unknown(letter_id)
+
+
+@router.delete(
+    "/dead-letters/{letter_id}", dependencies=[Depends(_admin)], status_code=status.HTTP_204_NO_CONTENT
+)
+async def forget_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> None:
+    """Drop one for good: its event is not counted."""
+    if not await DeadLetters(valkey).forget(checked_letter_id(letter_id)):
+        raise _unknown(letter_id)
+
+
+@router.get("/settings", dependencies=[Depends(_admin)])
+async def read_settings(valkey: ValkeyOfTheApp, now: Now) -> AllSettingsAnswer:
+    """Tell the settings that each process runs with."""
+    reader = VitalsReader(valkey)
+    known = await reader.settings()
+    return AllSettingsAnswer(
+        items=[
+            SettingsAnswer(process=one.process, settings=dict(known[one.id]))
+            for one in await reader.processes(now=now)
+            if one.id in known
+        ]
+    )
+
+
+def _process(vitals: Vitals) -> ProcessAnswer:
+    reading = vitals.reading
+    return ProcessAnswer(
+        id=vitals.id,
+        process=vitals.process,
+        kind=vitals.kind,
+        host=vitals.host,
+        pid=vitals.pid,
+        version=vitals.version,
+        started_at=vitals.started_at,
+        told_at=vitals.told_at,
+        requests=reading.requests,
+        filled=reading.filled,
+        requests_per_second=vitals.requests_per_second,
+        index_version=reading.index_version,
+        p50_seconds=reading.p50_seconds,
+        p99_seconds=reading.p99_seconds,
+        pending=reading.pending,
+        spool_bytes=reading.spool_bytes,
+    )
+
+
+def _detail(letter: DeadLetter) -> DeadLetterDetailAnswer:
+    shown = DeadLetterAnswer.model_validate(letter)
+    return DeadLetterDetailAnswer(**shown.model_dump(by_alias=False), event=event_text(letter))
+
+
+def _fill(minutes: Sequence[Traffic]) -> float | None:
+    requests = sum(one.requests for one in minutes)
+    return sum(one.filled for one in minutes) / requests if requests else None
+
+
+def _unknown(letter_id: str) -> DeadLetterNotFoundError:
+    return DeadLetterNotFoundError(f"There is no dead letter {letter_id}.")

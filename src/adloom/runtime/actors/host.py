@@ -1,0 +1,241 @@
+"""Runs entities in this process: one mailbox and one step at a time each.
+
+Nobody here ticks: a host wakes for a message, for an alarm, when somebody has been idle long enough,
+and once a minute to look for alarms that it could not know of.
+
+Another host may take the messages of some shards from a stream (NATS JetStream), with the same kinds,
+runner and store, and acknowledge each when its `durable` is done.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from adloom.core.clock import Clock
+from adloom.core.errors import UnavailableError
+from adloom.core.random import Chance
+from adloom.runtime.actors.counts import Counts
+from adloom.runtime.actors.entity import Address, Tell
+from adloom.runtime.actors.kind import AnyKind
+from adloom.runtime.actors.mailboxes import Envelope, Mailboxes
+from adloom.runtime.actors.ports import Audience, FencedOutError, Introduction, StateStore
+from adloom.runtime.actors.runner import RETRY_AFTER, BatchRunner
+
+BATCH_MAX: Final = 2_000  # Of messages, and as many alarms.
+IDLE_MAX: Final = timedelta(minutes=5)
+# Clocks are set, and who owned the entities before us may have kept something after we had looked.
+LOOK_SECONDS: Final = 60.0
+STOP_SECONDS_MAX: Final = 1.0  # For what waits when the host is told to stop; the rest is refused.
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class NotHostedError(UnavailableError):
+    """This host does not run now, or not entities of this kind."""
+
+
+class EntityHost:
+    """Owns entities of some kinds, all of them in this process."""
+
+    def __init__(  # noqa: PLR0913 - what a host needs of the world
+        self,
+        kinds: Sequence[AnyKind],
+        store: StateStore,
+        *,
+        introduction: Introduction,
+        audience: Audience,
+        clock: Clock,
+        chance: Chance,
+        mailboxes: Mailboxes | None = None,
+        batch_max: int = BATCH_MAX,
+        idle_max: timedelta = IDLE_MAX,
+    ) -> None:
+        self._kinds = {kind.name: kind for kind in kinds}
+        self._store = store
+        self._clock = clock
+        self._mailboxes = Mailboxes() if mailboxes is None else mailboxes
+        self._batch_max = batch_max
+        self._idle_max = idle_max
+        self._look_at = 0.0
+        self._is_open = False
+        self._has_work = asyncio.Event()
+        self.counts = Counts()
+        self._runner = BatchRunner(
+            self._kinds,
+            store,
+            introduction=introduction,
+            audience=audience,
+            clock=clock,
+            chance=chance,
+            send=self._send,
+            counts=self.counts,
+        )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether messages are taken: from the begin of `run` until it is told to stop."""
+        return self._is_open
+
+    @property
+    def active(self) -> int:
+        """How many entities are in memory."""
+        return len(self._runner)
+
+    @property
+    def waiting(self) -> int:
+        """How many messages wait."""
+        return len(self._mailboxes)
+
+    @property
+    def alarms(self) -> int:
+        """How many entities want to be woken some time."""
+        return len(self._runner.alarms)
+
+    def tell(self, address: Address, message: msgspec.Struct) -> bool:
+        """Send a message that nobody waits for; tell whether there was room for it."""
+        try:
+            self._put(Envelope(address, message))
+        except UnavailableError:
+            return False
+        return True
+
+    async def ask(self, address: Address, message: msgspec.Struct, *, seconds_max: float) -> Any:  # noqa: ANN401 - each kind's own
+        """Send a message and wait for the reply: TimeoutError, or UnavailableError when there will be none."""
+        answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._put(Envelope(address, message, answered=answered))
+        async with asyncio.timeout(seconds_max):
+            return await answered
+
+    def durable(self, address: Address, message: msgspec.Struct) -> asyncio.Future[None]:
+        """Send a message, or raise UnavailableError.
+
+        The future is done when what came of it is kept, and fails with UnavailableError when that is not known.
+        """
+        durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._put(Envelope(address, message, durable=durable))
+        return durable
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Take messages until told to stop; what was taken by then is kept, the rest is refused."""
+        assert not self._is_open, "a host runs once at a time"
+        self._is_open = True
+        try:
+            async with asyncio.TaskGroup() as group:
+                waker = group.create_task(_woken_by(stop, self._has_work))
+                while not stop.is_set():
+                    await self._own(stop)
+                waker.cancel()
+        finally:
+            self._leave()
+
+    async def _own(self, stop: asyncio.Event) -> None:
+        """Own the entities until told to stop, or until somebody else is found to."""
+        try:
+            await self._set_alarms(stop)
+            while not stop.is_set():
+                await self._wait()
+                await self._take_what_is_due()
+                await self._passivate()
+                await self._look_for_alarms()
+            await self._finish()
+        except FencedOutError as error:
+            # Of nobody do we know any more that they are as we have them.
+            self.counts.fenced += 1
+            log.warning("entity_host_fenced_out", entities=self.active, reason=str(error))
+            self._runner.forget_all(error)
+            await asyncio.sleep(RETRY_AFTER.total_seconds())
+
+    async def _set_alarms(self, stop: asyncio.Event) -> None:
+        """Set the alarms of all who sleep; those that should have rung meanwhile ring now."""
+        while not stop.is_set():
+            try:
+                timers = await self._store.timers()
+            except UnavailableError as error:
+                log.warning("entity_host_waits", reason=error.detail)
+                await asyncio.sleep(RETRY_AFTER.total_seconds())
+            else:
+                self._runner.set_alarms(timers)
+                self._look_at = asyncio.get_running_loop().time() + LOOK_SECONDS
+                return
+
+    async def _look_for_alarms(self) -> None:
+        """Set alarms that should have rung and of which nobody here knows."""
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._look_at:
+            return
+        self._look_at = loop.time() + LOOK_SECONDS
+        try:
+            self._runner.set_alarms(await self._store.timers(until=self._clock.now()))
+        except UnavailableError as error:
+            log.warning("entity_alarms_not_read", reason=error.detail)
+
+    async def _wait(self) -> None:
+        """Wait for a message, for an alarm, or until somebody has been idle for long enough."""
+        if self._mailboxes:
+            await asyncio.sleep(0)  # Others live in this process too.
+            return
+        self._has_work.clear()
+        now = self._clock.now()
+        due = [at for at in (self._runner.alarms.next_at(), self._idle_at()) if at is not None]
+        until_look = self._look_at - asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout(min([until_look, *((at - now).total_seconds() for at in due)])):
+                await self._has_work.wait()
+        except TimeoutError:
+            return
+
+    def _idle_at(self) -> datetime | None:
+        touched_at = self._runner.first_touched_at()
+        return None if touched_at is None else touched_at + self._idle_max
+
+    async def _take_what_is_due(self) -> None:
+        ringing = self._runner.alarms.ringing(self._clock.now(), count_max=self._batch_max)
+        alarms = [Envelope(whose, self._kinds[whose.kind].on_waking, is_alarm=True) for whose in ringing]
+        await self._runner.take([*alarms, *self._mailboxes.take(self._batch_max)])
+
+    async def _passivate(self) -> None:
+        """Let those leave whom nobody has talked to for long; what is not kept of them is kept first."""
+        oldest = self._clock.now() - self._idle_max
+        idle = self._runner.idle_since(oldest, count_max=self._batch_max)
+        await self._runner.keep(idle)
+        for entity in idle:
+            self._runner.let_go(entity)
+
+    async def _finish(self) -> None:
+        """Take what already waits, and keep everyone."""
+        self._is_open = False
+        loop = asyncio.get_running_loop()
+        ends_at = loop.time() + STOP_SECONDS_MAX
+        while self._mailboxes and loop.time() < ends_at:
+            await self._runner.take(self._mailboxes.take(self._batch_max))
+        await self._runner.keep_all()
+
+    def _leave(self) -> None:
+        self._is_open = False
+        error = NotHostedError("The host of the entity has stopped.")
+        for envelope in self._mailboxes.take(len(self._mailboxes)):
+            self.counts.refused += 1
+            envelope.fail(error)
+        self._runner.forget_all(error)
+
+    def _send(self, tell: Tell) -> None:
+        self.tell(tell.to, tell.message)
+
+    def _put(self, envelope: Envelope) -> None:
+        try:
+            if not self._is_open or envelope.address.kind not in self._kinds:
+                raise NotHostedError(f"No entities of the kind {envelope.address.kind} run here now.")
+            self._mailboxes.put(envelope)
+        except UnavailableError:
+            self.counts.refused += 1
+            raise
+        self._has_work.set()
+
+
+async def _woken_by(stop: asyncio.Event, work: asyncio.Event) -> None:
+    await stop.wait()
+    work.set()

@@ -1,0 +1,277 @@
+"""Takes batches of messages: steps, one transaction, and only then what others may see.
+
+The steps of a batch run in order, and so do the messages that its entities tell each other, as far as
+there is room; then all states that have to be durable become so, in one transaction with their
+records; then answers, messages and news go out. When that is not known to have worked, everyone in
+the batch is forgotten and read again, and who sent the messages is told: senders repeat what matters,
+and numbers or keys make that harmless. What can never be kept is found by halving the batch, and
+fails alone.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import islice, takewhile
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from adloom.core.clock import Clock
+from adloom.core.errors import UnavailableError
+from adloom.core.random import Chance
+from adloom.runtime.actors.active import Active
+from adloom.runtime.actors.alarms import Alarms
+from adloom.runtime.actors.batch import Batch
+from adloom.runtime.actors.counts import Counts
+from adloom.runtime.actors.entity import Address, Tell
+from adloom.runtime.actors.kind import AnyKind, UnreadableStateError
+from adloom.runtime.actors.mailboxes import Envelope
+from adloom.runtime.actors.ports import Audience, FencedOutError, Introduction, StateStore
+
+STEPS_AT_ONCE: Final = 200
+KEPT_AT_ONCE: Final = 2_000
+TELLS_MAX: Final = 2_000  # Within a batch; what is told beyond that is for a later one.
+RETRY_AFTER: Final = timedelta(seconds=0.2)
+BROKEN_AFTER: Final = timedelta(seconds=30)  # Until somebody is woken again whose step or state has failed.
+PUBLISH_SECONDS_MAX: Final = 1.0
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class BatchRunner:
+    """The entities that are in memory, and what is done with messages to them."""
+
+    def __init__(  # noqa: PLR0913 - what it needs of the world
+        self,
+        kinds: Mapping[str, AnyKind],
+        store: StateStore,
+        *,
+        introduction: Introduction,
+        audience: Audience,
+        clock: Clock,
+        chance: Chance,
+        send: Callable[[Tell], None],
+        counts: Counts,
+    ) -> None:
+        self._kinds = kinds
+        self._store = store
+        self._introduction = introduction
+        self._audience = audience
+        self._clock = clock
+        self._chance = chance
+        self._send = send
+        self._counts = counts
+        self._entities: dict[Address, Active] = {}  # Who was touched last is last.
+        self.alarms = Alarms()
+
+    def __len__(self) -> int:
+        """Tell how many entities are in memory."""
+        return len(self._entities)
+
+    async def take(self, envelopes: Sequence[Envelope]) -> None:
+        """Take messages; FencedOutError when an entity is somebody else's by now, so that all may be."""
+        try:
+            await self._take(envelopes)
+        except (FencedOutError, asyncio.CancelledError) as error:
+            self._fail(envelopes, error)
+            raise
+
+    async def keep(self, entities: Iterable[Active]) -> None:
+        """Let entities look at the clock once more, and keep them as they are then."""
+        looks = [
+            Envelope(entity.address, entity.kind.on_waking, is_kept_after=True)
+            for entity in entities
+            if not entity.is_kept
+        ]
+        for first in range(0, len(looks), KEPT_AT_ONCE):
+            await self.take(looks[first : first + KEPT_AT_ONCE])
+
+    async def keep_all(self) -> None:
+        """Keep everyone."""
+        await self.keep(list(self._entities.values()))
+
+    def set_alarms(self, timers: Iterable[tuple[Address, datetime]]) -> None:
+        """Set alarms as they are kept; FencedOutError when somebody who is here has not kept theirs."""
+        for address, at in timers:
+            entity = self._entities.get(address)
+            if entity is not None and entity.kept_wake_at != at:
+                raise FencedOutError(f"Somebody else has set an alarm for {address.kind} {address.key}.")
+            # Who is here, or has an alarm, knows better than what is kept.
+            if entity is None and address not in self.alarms and address.kind in self._kinds:
+                self.alarms.set(address, at)
+
+    def first_touched_at(self) -> datetime | None:
+        """Tell when somebody was last touched of whom that is longest ago."""
+        first = next(iter(self._entities.values()), None)
+        return None if first is None else first.touched_at
+
+    def idle_since(self, oldest: datetime, *, count_max: int) -> list[Active]:
+        """Tell who was not touched since."""
+        idle = takewhile(lambda entity: entity.touched_at <= oldest, self._entities.values())
+        return list(islice(idle, count_max))
+
+    def let_go(self, entity: Active) -> None:
+        """Let somebody leave of whom everything is kept."""
+        if entity.is_kept and self._entities.get(entity.address) is entity:
+            del self._entities[entity.address]
+
+    def forget_all(self, error: Exception) -> None:
+        """Forget everyone: whoever owns them next may be somebody else."""
+        for entity in self._entities.values():
+            _fail_all(entity.waiting, _not_kept(error))
+        self._entities.clear()
+        self.alarms.clear()
+
+    async def _take(self, envelopes: Sequence[Envelope]) -> None:
+        if not envelopes:
+            return
+        batch = Batch(self._chance)
+        try:
+            await self._make_durable(batch, envelopes)
+        except FencedOutError:
+            raise
+        except UnavailableError as error:
+            log.warning("entities_forgotten", entities=len(batch.touched), reason=error.detail)
+            self._forget(batch, error, again_after=RETRY_AFTER)
+            self._fail(envelopes, error)
+            await asyncio.sleep(RETRY_AFTER.total_seconds())
+        except Exception as error:
+            # Nothing was kept, because of one of them.
+            if len(envelopes) > 1:
+                self._forget(batch, error, again_after=RETRY_AFTER)
+                half = len(envelopes) // 2
+                await self._take(envelopes[:half])
+                await self._take(envelopes[half:])
+                return
+            address = envelopes[0].address
+            log.exception("entity_not_kept", kind=address.kind, key=address.key)
+            self._forget(batch, error, again_after=BROKEN_AFTER)
+            self._fail(envelopes, error, again_after=BROKEN_AFTER)
+        else:
+            await self._settle(batch)
+
+    async def _make_durable(self, batch: Batch, envelopes: Sequence[Envelope]) -> None:
+        introductions = await self._activate(batch, {envelope.address for envelope in envelopes})
+        now = self._clock.now()
+        for introduction in introductions:
+            batch.take(self._entities[introduction.address], introduction, now)
+        for number, envelope in enumerate(envelopes, start=1):
+            self._step(batch, envelope, now)
+            if number % STEPS_AT_ONCE == 0:
+                await asyncio.sleep(0)  # Others live in this process too.
+        self._pass_on(batch, now)
+        batch.complete(now)
+        if batch.persisting:
+            await self._store.commit(batch.writes(), batch.records)
+
+    async def _activate(self, batch: Batch, addresses: set[Address]) -> list[Envelope]:
+        """Read those who are not here, and give what they have to hear first."""
+        absent = sorted(addresses.difference(self._entities))
+        if not absent:
+            return []
+        stored = await self._store.load(absent)
+        introduced = await self._introduction.introduce(absent)
+        now = self._clock.now()
+        for address in absent:
+            try:
+                entity = Active(address, self._kinds[address.kind], stored.get(address), now=now)
+            except UnreadableStateError:
+                log.exception("entity_unreadable", kind=address.kind, key=address.key)
+                continue
+            self._entities[address] = batch.touched[address] = entity
+        return [
+            Envelope(address, message)
+            for address in absent
+            if address in self._entities
+            for message in introduced.get(address, ())
+        ]
+
+    def _step(self, batch: Batch, envelope: Envelope, now: datetime) -> None:
+        entity = self._entities.get(envelope.address)
+        if entity is None:
+            error = UnreadableStateError("The state of the entity cannot be read.")
+            self._fail([envelope], error, again_after=BROKEN_AFTER)
+            return
+        try:
+            batch.take(entity, envelope, now)
+        except Exception as error:
+            # One message must not stop all others; the state is as it was.
+            log.exception("entity_step_failed", kind=envelope.address.kind, key=envelope.address.key)
+            self._fail([envelope], error)
+            if envelope.is_kept_after:
+                batch.keep(entity)
+            if envelope.is_alarm:
+                entity.wake_at = now + BROKEN_AFTER
+                batch.touched[entity.address] = entity
+        else:
+            self._counts.steps += 1
+
+    def _pass_on(self, batch: Batch, now: datetime) -> None:
+        """Deliver what those who are here told each other, as far as it goes."""
+        for_others: list[Tell] = []
+        for _ in range(TELLS_MAX):
+            if not batch.tells:
+                break
+            tell = batch.tells.popleft()
+            if tell.to in self._entities:
+                self._step(batch, Envelope(tell.to, tell.message), now)
+            else:
+                for_others.append(tell)
+        batch.tells.extendleft(reversed(for_others))
+
+    async def _settle(self, batch: Batch) -> None:
+        """Let everybody know, now that all is kept that has to be."""
+        self._counts.batches += 1
+        for durable in batch.kept():
+            if not durable.done():
+                durable.set_result(None)
+        for address, entity in batch.touched.items():
+            self.alarms.set(address, entity.wake_at)
+            self._entities[address] = self._entities.pop(address)
+        for answered, reply in batch.answers:
+            if reply is None:
+                _fail_all([answered], UnavailableError("The entity has no answer to this."))
+            elif not answered.done():
+                answered.set_result(reply)
+        for tell in batch.tells:
+            self._send(tell)
+        if batch.published:
+            await self._publish(batch.published)
+
+    async def _publish(self, said: Sequence[tuple[str, msgspec.Struct]]) -> None:
+        try:
+            async with asyncio.timeout(PUBLISH_SECONDS_MAX):
+                await self._audience.publish(said)
+        except Exception as error:  # noqa: BLE001 - whatever it is: the states are kept, and news may get lost
+            self._counts.unpublished += len(said)
+            log.warning("entities_not_heard", messages=len(said), reason=repr(error))
+
+    def _forget(self, batch: Batch, error: Exception, *, again_after: timedelta) -> None:
+        """Forget who is not known to be kept; they are read again with their next message, or soon."""
+        again_at = self._clock.now() + again_after
+        for address, entity in batch.touched.items():
+            self._entities.pop(address, None)
+            self.alarms.set(address, again_at)
+            _fail_all(entity.waiting, _not_kept(error))
+
+    def _fail(
+        self, envelopes: Sequence[Envelope], error: BaseException, *, again_after: timedelta = RETRY_AFTER
+    ) -> None:
+        """Tell senders that their messages have come to nothing; an alarm rings again."""
+        self._counts.failed += len(envelopes)
+        again_at = self._clock.now() + again_after
+        for envelope in envelopes:
+            envelope.fail(_not_kept(error))
+            if envelope.is_alarm:
+                self.alarms.set(envelope.address, again_at)
+
+
+def _not_kept(error: BaseException) -> UnavailableError:
+    return UnavailableError(f"The entity is not known to have kept it: {error!r}")
+
+
+def _fail_all(futures: Iterable[asyncio.Future[Any]], error: Exception) -> None:
+    for future in futures:
+        if not future.done():
+            future.set_exception(error)

@@ -1,0 +1,110 @@
+"""States of entities in PostgreSQL, with a version that fences out whoever has read an older one."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final, Protocol
+
+import asyncpg
+import msgspec
+
+from adloom.core.clock import Clock
+from adloom.core.errors import UnavailableError
+from adloom.runtime.actors.entity import Address
+from adloom.runtime.actors.ports import FencedOutError, RefusedError, Stored, Write
+from adloom.runtime.actors.shards import shard_of
+from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
+
+LOAD: Final = """
+    SELECT kind, key, version, format, state, wake_at
+      FROM brain_states
+      JOIN unnest($1::text[], $2::text[]) AS asked (kind, key) USING (kind, key)
+"""
+TIMERS: Final = """
+    SELECT kind, key, wake_at FROM brain_states WHERE wake_at <= coalesce($1::timestamptz, 'infinity')
+"""
+# A new state is version 1; any other follows the version that it was made from, or is not written.
+KEEP: Final = """
+    WITH kept AS (
+        INSERT INTO brain_states AS it (kind, key, shard, version, format, state, wake_at, changed_at)
+        SELECT kind, key, shard, was_version + 1, format, state, wake_at, $8
+          FROM unnest($1::text[], $2::text[], $3::smallint[], $4::bigint[], $5::smallint[], $6::bytea[],
+                      $7::timestamptz[])
+               AS made (kind, key, shard, was_version, format, state, wake_at)
+        ON CONFLICT (kind, key) DO UPDATE
+           SET version = EXCLUDED.version, format = EXCLUDED.format, state = EXCLUDED.state,
+               wake_at = EXCLUDED.wake_at, changed_at = EXCLUDED.changed_at
+         WHERE it.version = EXCLUDED.version - 1
+        RETURNING 1
+    )
+    SELECT count(*) FROM kept
+"""
+
+# What will not be otherwise the next time.
+REFUSED: Final = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, ValueError, OverflowError)
+
+
+class RecordWriter(Protocol):
+    """Writes the rows that entities record."""
+
+    async def write(self, connection: Connection, records: Sequence[msgspec.Struct]) -> None:
+        """Write all rows in the transaction of the connection."""
+        ...
+
+
+class PostgresStates:
+    """Keeps states, and their records with them."""
+
+    def __init__(self, pool: Pool, records: RecordWriter, clock: Clock) -> None:
+        self._pool = pool
+        self._records = records
+        self._clock = clock
+
+    async def load(self, addresses: Sequence[Address]) -> Mapping[Address, Stored]:
+        """Read states."""
+        kinds, keys = [address.kind for address in addresses], [address.key for address in addresses]
+        try:
+            rows = await self._pool.fetch(LOAD, kinds, keys)
+        except POSTGRES_AWAY as error:
+            raise UnavailableError(f"The states cannot be read: {error!r}") from error
+        return {
+            Address(row["kind"], row["key"]): Stored(
+                row["version"], row["format"], row["state"], row["wake_at"]
+            )
+            for row in rows
+        }
+
+    async def timers(self, *, until: datetime | None = None) -> Sequence[tuple[Address, datetime]]:
+        """Tell who wants to be woken, and when."""
+        try:
+            rows = await self._pool.fetch(TIMERS, until)
+        except POSTGRES_AWAY as error:
+            raise UnavailableError(f"The timers cannot be read: {error!r}") from error
+        return [(Address(row["kind"], row["key"]), row["wake_at"]) for row in rows]
+
+    async def commit(self, writes: Sequence[Write], records: Sequence[msgspec.Struct]) -> None:
+        """Keep states and records in one transaction."""
+        try:
+            async with self._pool.acquire() as connection, connection.transaction():
+                kept = await connection.fetchval(KEEP, *_columns(writes), self._clock.now())
+                if kept != len(writes):
+                    raise FencedOutError(f"{len(writes) - kept} states are somebody else's.")
+                if records:
+                    await self._records.write(connection, records)
+        except REFUSED as error:
+            raise RefusedError(repr(error)) from error
+        except POSTGRES_AWAY as error:
+            raise UnavailableError(f"It is not known whether the states are kept: {error!r}") from error
+
+
+def _columns(writes: Sequence[Write]) -> tuple[list[object], ...]:
+    # Always in the same order, so that two who write the same states do not wait for each other in a circle.
+    ordered = sorted(writes, key=lambda write: write.address)
+    return (
+        [write.address.kind for write in ordered],
+        [write.address.key for write in ordered],
+        [shard_of(write.address) for write in ordered],
+        [write.was_version for write in ordered],
+        [write.format for write in ordered],
+        [write.state for write in ordered],
+        [write.wake_at for write in ordered],
+    )

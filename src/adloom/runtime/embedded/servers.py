@@ -1,0 +1,116 @@
+"""PostgreSQL and Valkey of an installation: embedded where the environment names none."""
+
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from adloom.runtime.embedded.postgres import EmbeddedPostgres
+from adloom.runtime.embedded.valkey import EmbeddedValkey
+from adloom.runtime.installation import DataDirectory, Installation, InstallationError, Secrets
+from adloom.runtime.supervisor.child import Child
+
+# Below what systems hand out to outgoing connections, so that a server that is started again finds its port free.
+PORT_FIRST = 21_000
+PORT_COUNT = 10_000
+# Together with the product's own processes this stays under the 10 s that a stop may take.
+VALKEY_STOP_SECONDS_MAX = 0.8
+POSTGRES_STOP_SECONDS_MAX = 1.8
+
+
+class Servers(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the servers are, and those of them that are ours to run."""
+
+    database_url: str
+    redis_url: str
+    postgres: Child | None
+    valkey: Child | None
+
+
+def first_port(data_directory: Path) -> int:
+    """Tell where an installation looks for ports of its own, so that two seldom look in the same place."""
+    return PORT_FIRST + zlib.crc32(bytes(data_directory)) % PORT_COUNT
+
+
+def servers_of(
+    variables: Mapping[str, str],
+    data_directory: Path,
+    secrets: Secrets,
+    *,
+    postgres_port: int,
+    valkey_port: int,
+) -> Servers:
+    """Describe the servers; nothing is started yet."""
+    postgres = EmbeddedPostgres(
+        data_directory / "postgres", port=postgres_port, password=secrets.postgres_password
+    )
+    valkey = EmbeddedValkey(data_directory / "valkey", port=valkey_port, password=secrets.valkey_password)
+    database_url = variables.get("DATABASE_URL")
+    redis_url = variables.get("REDIS_URL")
+    return Servers(
+        database_url=database_url or postgres.url,
+        redis_url=redis_url or valkey.url,
+        postgres=None if database_url else _postgres_child(postgres, data_directory),
+        valkey=None if redis_url else _valkey_child(valkey, data_directory),
+    )
+
+
+def database_url_of(variables: Mapping[str, str], directory: DataDirectory) -> str:
+    """Tell where the database of an installation is; what the environment says wins."""
+    if given := variables.get("DATABASE_URL"):
+        return given
+    last, secrets = _started_once(directory, "DATABASE_URL")
+    if last.postgres_port is None:
+        raise _unknown(directory, "DATABASE_URL")
+    return EmbeddedPostgres(
+        directory.path / "postgres", port=last.postgres_port, password=secrets.postgres_password
+    ).url
+
+
+def redis_url_of(variables: Mapping[str, str], directory: DataDirectory) -> str:
+    """Tell where the Valkey of an installation is; what the environment says wins."""
+    if given := variables.get("REDIS_URL"):
+        return given
+    last, secrets = _started_once(directory, "REDIS_URL")
+    if last.valkey_port is None:
+        raise _unknown(directory, "REDIS_URL")
+    return EmbeddedValkey(
+        directory.path / "valkey", port=last.valkey_port, password=secrets.valkey_password
+    ).url
+
+
+def _started_once(directory: DataDirectory, variable: str) -> tuple[Installation, Secrets]:
+    last, secrets = directory.installation(), directory.secrets()
+    if last is None or secrets is None:
+        raise InstallationError(
+            f"There is no installation in {directory.path}. "
+            f"Start one with `adloom up`, name its --data-dir, or set {variable}."
+        )
+    return last, secrets
+
+
+def _unknown(directory: DataDirectory, variable: str) -> InstallationError:
+    return InstallationError(
+        f"The installation in {directory.path} was started with {variable}: set it here too."
+    )
+
+
+def _postgres_child(postgres: EmbeddedPostgres, data_directory: Path) -> Child:
+    return Child(
+        program=postgres.program,
+        prepare=postgres.prepare,
+        wait_until_ready=postgres.wait_until_ready,
+        log_file=data_directory / "logs" / "postgres.log",
+        stop_seconds_max=POSTGRES_STOP_SECONDS_MAX,
+    )
+
+
+def _valkey_child(valkey: EmbeddedValkey, data_directory: Path) -> Child:
+    return Child(
+        program=valkey.program,
+        prepare=valkey.prepare,
+        wait_until_ready=valkey.wait_until_ready,
+        log_file=data_directory / "logs" / "valkey.log",
+        stop_seconds_max=VALKEY_STOP_SECONDS_MAX,
+    )

@@ -1,0 +1,1 @@
+"""The HTTP layer of the control plane: middleware, errors, paging, OpenAPI."""

@@ -1,0 +1,130 @@
+"""What happens to every request of the control plane: id, limits, headers, one line in the log."""
+
+import re
+import time
+from typing import Any, Final
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from adloom.core.errors import BodyTooLargeError
+from adloom.core.ids import IdSource
+from adloom.runtime.http.api.exception_handlers import problem_response
+from adloom.runtime.http.fast.early_errors import InternalFailureError
+from adloom.runtime.telemetry.tracing import request_span
+
+BODY_BYTES_MAX: Final = 1024 * 1024
+# Documents of a whole catalog are larger than any other body.
+BODY_BYTES_MAX_AT: Final = {"/admin/import": 64 * 1024 * 1024}
+SANE_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{8,64}")
+# The console under `/` runs scripts and styles of its own; what these paths answer runs nothing.
+API_PATHS: Final = ("/admin", "/api", "/auth", "/banners", "/health", "/openapi.json")
+HEADERS_EVERYWHERE: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+HEADERS_OF_THE_API: Final = {
+    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+}
+STRICT_TRANSPORT: Final = {"Strict-Transport-Security": "max-age=31536000"}
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class RequestPipeline:
+    """The outermost layer: nothing gets past it without an id, an answer and a line in the log."""
+
+    def __init__(self, app: ASGIApp, *, ids: IdSource, answered: dict[str, int], is_https: bool) -> None:
+        self._app = app
+        self._ids = ids
+        self._answered = answered
+        self._headers = {**HEADERS_EVERYWHERE, **(STRICT_TRANSPORT if is_https else {})}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        request_id = self._request_id(headers)
+        scope.setdefault("state", {})["request_id"] = request_id
+        status = 0
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = int(message["status"])
+                self._add_headers(MutableHeaders(scope=message), scope["path"], request_id)
+            await send(message)
+
+        started = time.perf_counter()
+        with (
+            structlog.contextvars.bound_contextvars(request_id=request_id),
+            request_span(scope["method"], headers.get("traceparent")) as span,
+        ):
+            try:
+                await self._app(
+                    scope,
+                    _limited(headers, receive, BODY_BYTES_MAX_AT.get(scope["path"], BODY_BYTES_MAX)),
+                    send_with_headers,
+                )
+            except Exception:
+                log.exception("request_failed")
+                if not status:
+                    error = InternalFailureError(f"Something went wrong on our side (request {request_id}).")
+                    await problem_response(error)(scope, receive, send_with_headers)
+            finally:
+                span.set_attribute("http.route", _route_of(scope))
+                span.set_attribute("http.response.status_code", status)
+                self._answered[str(status)] = self._answered.get(str(status), 0) + 1
+                _log_request(scope, status, time.perf_counter() - started)
+
+    def _request_id(self, headers: Headers) -> str:
+        given = headers.get("x-request-id", "")
+        return given if SANE_REQUEST_ID.fullmatch(given) else str(self._ids.new())
+
+    def _add_headers(self, headers: MutableHeaders, path: str, request_id: str) -> None:
+        headers["X-Request-Id"] = request_id
+        added = {**self._headers, **(HEADERS_OF_THE_API if path.startswith(API_PATHS) else {})}
+        for name, value in added.items():
+            headers.setdefault(name, value)
+
+
+def _limited(headers: Headers, receive: Receive, bytes_max: int) -> Receive:
+    """Stop reading where a body is over its bound, whether it has said so or not."""
+    # What is not a plain number here the server has refused; then the bytes are counted.
+    announced = headers.get("content-length", "")
+    seen = 0
+
+    async def receive_limited() -> Message:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if seen > bytes_max or (announced.isdecimal() and int(announced) > bytes_max):
+            raise BodyTooLargeError(f"The body is over {bytes_max} bytes.")
+        return message
+
+    return receive_limited
+
+
+def _route_of(scope: Scope) -> str:
+    # The template, because an address may name a person.
+    route: Any = scope.get("route")
+    return getattr(route, "path", None) or "unknown"
+
+
+def _log_request(scope: Scope, status: int, seconds: float) -> None:
+    actor: Any = scope["state"].get("actor")
+    log.info(
+        "request_answered",
+        method=scope["method"],
+        route=_route_of(scope),
+        status=status,
+        milliseconds=round(seconds * 1000, 2),
+        role=actor.role.value if actor else None,
+    )

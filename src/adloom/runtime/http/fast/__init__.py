@@ -1,0 +1,1 @@
+"""The HTTP protocol of the delivery plane: fast routes answered without a framework."""

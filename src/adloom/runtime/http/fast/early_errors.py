@@ -1,0 +1,76 @@
+"""Requests that are refused before any route sees them, each of which ends its connection, and what fails later."""
+
+from http import HTTPStatus
+
+import structlog
+
+from adloom.core.errors import AdloomError
+from adloom.runtime.http.fast.fast_routes import Answer, problem_answer
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class UriTooLongError(AdloomError):
+    """The request line is over its bound."""
+
+    code = "URI_TOO_LONG"
+    status = HTTPStatus.REQUEST_URI_TOO_LONG
+
+
+class HeadersTooLargeError(AdloomError):
+    """The headers, or the trailers of a chunked body, are over their bounds."""
+
+    code = "HEADERS_TOO_LARGE"
+    status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+
+
+class RequestTimeoutError(AdloomError):
+    """The request did not arrive in time."""
+
+    code = "REQUEST_TIMEOUT"
+    status = HTTPStatus.REQUEST_TIMEOUT
+
+
+class ExpectationFailedError(AdloomError):
+    """An `Expect` other than 100-continue."""
+
+    code = "EXPECTATION_FAILED"
+    status = HTTPStatus.EXPECTATION_FAILED
+
+
+class MethodNotImplementedError(AdloomError):
+    """A method that turns the connection into something else."""
+
+    code = "METHOD_NOT_IMPLEMENTED"
+    status = HTTPStatus.NOT_IMPLEMENTED
+
+
+class InternalFailureError(AdloomError):
+    """A fault of ours; the log knows more than the client."""
+
+    code = "INTERNAL_ERROR"
+    status = HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+class RefusedError(Exception):
+    """Raised inside the parser to stop it: the connection gives this answer and closes."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__()
+        self.answer = answer
+
+
+def refused(error: AdloomError) -> RefusedError:
+    """Refuse with an error's problem details."""
+    return RefusedError(problem_answer(error))
+
+
+INTERNAL_FAILURE = problem_answer(InternalFailureError("Something went wrong on our side."))
+
+
+def answer_to(error: Exception) -> Answer:
+    """Tell a client what went wrong: an error of ours in its own words, of any other no more than that."""
+    if isinstance(error, AdloomError):
+        return problem_answer(error)
+    log.error("hot_request_failed", exc_info=error)
+    return INTERNAL_FAILURE

@@ -1,0 +1,36 @@
+"""The headers that every answer of a server carries, encoded once a second."""
+
+from typing import Self
+
+from adloom.runtime.http.fast.fast_routes import Answer
+
+_HAS_NO_LENGTH = (b"HTTP/1.1 204", b"HTTP/1.1 304")
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class FixedHeaders:
+    """Follows uvicorn's default headers: another list each time that the date moves on."""
+
+    def __init__(self) -> None:
+        self._source: Headers | None = None
+        self.pairs: Headers = []
+        self.lines = b""
+
+    def of(self, source: Headers) -> Self:
+        """Give these headers as they are sent: without the one that names the software."""
+        if source is not self._source:
+            self._source = source
+            self.pairs = [(name, value) for name, value in source if name.lower() != b"server"]
+            self.lines = b"".join(b"%b: %b\r\n" % pair for pair in self.pairs)
+        return self
+
+    def around(self, answer: Answer, connection: bytes, source: Headers, *, has_body: bool) -> bytes:
+        """Encode an answer with these headers; `connection` is the line that says what becomes of that."""
+        if source is not self._source:
+            self.of(source)
+        head, body = answer.head, answer.body
+        if not body and head.startswith(_HAS_NO_LENGTH):
+            return b"%b%b%b\r\n" % (head, self.lines, connection)
+        sent = body if has_body else b""
+        return b"%b%b%bcontent-length: %d\r\n\r\n%b" % (head, self.lines, connection, len(body), sent)

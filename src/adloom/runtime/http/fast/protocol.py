@@ -1,0 +1,400 @@
+"""One connection of the delivery plane: hot routes answered in place, everything else by the ASGI app.
+
+A subclass of uvicorn's protocol. Reading is `reading.RequestReader`'s; here are order, flow and time:
+answers leave in the order of their requests, nothing is read that cannot be answered yet, and one timer
+per connection looks after every deadline.
+"""
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar, cast
+
+from uvicorn._types import ASGI3Application
+from uvicorn.config import Config
+from uvicorn.protocols.http.flow_control import service_unavailable
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from adloom.core.errors import UnavailableError
+from adloom.runtime.http.fast.asgi import scope_of
+from adloom.runtime.http.fast.early_errors import RefusedError, RequestTimeoutError, answer_to
+from adloom.runtime.http.fast.fast_routes import (
+    Answer,
+    Coming,
+    HotOutcome,
+    HotRequest,
+    HotRoute,
+    HotRoutes,
+    problem_answer,
+)
+from adloom.runtime.http.fast.fixed_headers import FixedHeaders
+from adloom.runtime.http.fast.limits import DEFAULT_LIMITS, Limits
+from adloom.runtime.http.fast.request_parser import CLOSES, STAYS_OPEN_FOR_1_0, Phase, RequestReader
+from adloom.runtime.http.fast.result import when_come
+from adloom.runtime.http.fast.tick_batch import Gathering
+
+DRAIN_SECONDS_MAX = 1.0  # For a request that is half here when the server stops; then it is let go.
+LINGER_SECONDS = 0.5  # For the next request of a connection that had one, or came, within the same time.
+
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_IDLE = Phase.IDLE
+
+
+class HotProtocol(HttpToolsProtocol):
+    """A connection; made concrete by `make_protocol`."""
+
+    hot_routes: ClassVar[HotRoutes]
+    limits: ClassVar[Limits]
+    tick_seconds: ClassVar[float]
+    fixed_headers: ClassVar[FixedHeaders]
+    gathering: ClassVar[Gathering]
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._time = self.loop.time
+        self._seconds_max = {
+            Phase.IDLE: self.limits.keep_alive_seconds_max,
+            Phase.HEAD: self.limits.header_seconds_max,
+            Phase.BODY: self.limits.body_seconds_max,
+        }
+        self._reader: RequestReader
+        self._timer: asyncio.TimerHandle | None = None
+
+        # Blocked: a request waits for its answer or the client has to read first. `_advance` ends it.
+        self._is_blocked = False
+        self._is_app_running = False
+        self._pending: tuple[Coming | None, HotRequest, bytes] | None = None
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._held = b""
+        self._owes_continue = False
+        self._is_draining = False
+        self._leaving_since = math.inf
+        self._blocked_since = 0.0
+        self._discarded_bytes = 0
+
+    # The transport's side.
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]  uvicorn narrows it so
+        """Take a new connection."""
+        super().connection_made(transport)
+        transport.set_write_buffer_limits(high=self.limits.write_buffer_bytes_max)
+        client = self.client[0] if self.client else None
+        self._reader = RequestReader(self, self.hot_routes, self.limits, client)
+        self._reader.phase_since = self._time()
+        self._timer = self.loop.call_later(self.tick_seconds, self._on_timer)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget everything; a future that is still pending finds nobody."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._pending = None
+        self._waiting.clear()
+        self._held = b""
+        self._reader.stop()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on, unless what came before has to be answered first."""
+        if self._reader.is_finished:
+            self._discard(data)
+        elif self._is_blocked:
+            self._held += data
+            self.transport.pause_reading()
+        else:
+            self._read(data)
+
+    def eof_received(self) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]  asyncio allows it
+        """Stay for what is still to be answered: the client may have closed its half only."""
+        self._is_draining = self._reader.is_finished = True
+        return self._is_blocked and self.scheme == "http"
+
+    def pause_writing(self) -> None:
+        """Answer no more until the client has read."""
+        self.flow.pause_writing()
+        self._is_blocked = True
+        self._blocked_since = self._time()
+
+    def resume_writing(self) -> None:
+        """Go on, soon: this may be called from within a write."""
+        self.flow.resume_writing()
+        self.loop.call_soon(self._advance)
+
+    def shutdown(self) -> None:
+        """Close when everything that has arrived is answered, at once when nothing is to be expected.
+
+        A connection in use may have a request on its way: it is answered, and told that it is the last.
+        """
+        self._is_draining = True
+        if self._is_blocked:
+            if self._is_app_running and not self._waiting:
+                self.cycle.keep_alive = False
+        elif self._reader.phase is not _IDLE and not self._reader.is_finished:
+            self.loop.call_later(DRAIN_SECONDS_MAX, self._on_drain_end)
+        elif self._reader.is_finished or self._time() - self._reader.phase_since > LINGER_SECONDS:
+            self.transport.close()
+        else:
+            self.loop.call_later(LINGER_SECONDS, self._on_drain_end)
+
+    def _on_drain_end(self) -> None:
+        if not self._is_blocked:
+            self.transport.close()
+
+    # Reading.
+
+    def _read(self, data: bytes) -> None:
+        """Parse in pieces, so that a busy connection queues no more than one of them holds."""
+        now = self._time()
+        size = self.limits.parse_bytes_max
+        try:
+            if len(data) <= size:
+                self._reader.feed(data, now)
+                return
+            view = memoryview(data)
+            for start in range(0, len(data), size):
+                if self._is_blocked:
+                    self._held = data[start:]
+                    self.transport.pause_reading()
+                    return
+                if self._reader.is_finished:
+                    return
+                self._reader.feed(view[start : start + size], now)
+        except RefusedError as refusal:
+            self._refuse(refusal.answer)
+
+    def _discard(self, data: bytes) -> None:
+        self._discarded_bytes += len(data)
+        if self._discarded_bytes > self.limits.discard_bytes_max:
+            self.transport.abort()
+
+    def _refuse(self, answer: Answer) -> None:
+        """Answer what cannot be read any further, in its turn."""
+        self._reader.is_finished = True
+        if self._is_blocked:
+            self._waiting.append(partial(self._write_last, answer))
+        else:
+            self._write_last(answer)
+
+    def on_expectation(self) -> None:
+        """Ask for the body now, or when the answers before it are out."""
+        if self._is_blocked:
+            self._owes_continue = True
+        else:
+            self.transport.write(_CONTINUE)
+
+    def on_request(self, request: HotRequest, route: HotRoute | None, connection: bytes) -> None:
+        """Answer a request, or let it wait for its turn."""
+        self._owes_continue = False
+        if self._is_blocked:
+            self._waiting.append(partial(self._begin, request, route, connection))
+        else:
+            self._begin(request, route, connection)
+
+    # Answering.
+
+    def _begin(self, request: HotRequest, route: HotRoute | None, connection: bytes) -> None:
+        if route is None:
+            self._run_app(request, connection)
+            return
+        if route.is_gathered:
+            self._wait_for(None, request, connection)
+            self.gathering.add(self, route.handler, request)
+            return
+        try:  # As `outcome_of` does, without the call.
+            outcome = route.handler(request)
+        except Exception as error:  # noqa: BLE001 - the outermost frame of a hot request
+            outcome = answer_to(error)
+        if isinstance(outcome, Answer):
+            self._write(outcome, request, connection)
+        else:
+            self._take(outcome, request, connection)
+
+    def on_outcome(self, request: HotRequest, outcome: HotOutcome) -> None:
+        """Take what a request came to that was gathered with others."""
+        if self._pending is None or self._pending[1] is not request:
+            return  # The client has gone.
+        if isinstance(outcome, Answer):
+            self._on_come(None, outcome)
+        else:
+            self._take(outcome, request, self._pending[2])
+
+    def _take(self, outcome: Coming | None, request: HotRequest, connection: bytes) -> None:
+        if outcome is None:
+            self._pending = None
+            self._run_app(request, connection)
+        else:
+            self._wait_for(outcome, request, connection)
+            when_come(outcome, self._on_come)
+
+    def _wait_for(self, coming: Coming | None, request: HotRequest, connection: bytes) -> None:
+        self._pending = (coming, request, connection)
+        self._is_blocked = True
+        self._blocked_since = self._time()
+
+    def _on_come(self, come: Coming | None, answer: Answer) -> None:
+        if self._pending is None or self._pending[0] is not come:
+            return  # The client has gone, or has been told that it took too long.
+        _, request, connection = self._pending
+        self._pending = None
+        if not self.transport.is_closing():
+            self._write(answer, request, connection)
+            if self._waiting or self._held or self._is_draining or self._owes_continue:
+                self._advance()
+            elif not self.flow.write_paused:  # As `_advance` does, where the client waits for nothing else.
+                self._is_blocked = False
+                self._reader.phase_since = self._time()
+                self.transport.resume_reading()
+
+    def _run_app(self, request: HotRequest, connection: bytes) -> None:
+        """Let the ASGI app answer; it gets its body whole."""
+        self._is_app_running = self._is_blocked = True
+        stays_open = connection not in (CLOSES, STAYS_OPEN_FOR_1_0)  # The cycle does not speak HTTP/1.0.
+        self.cycle = cycle = RequestResponseCycle(
+            scope=scope_of(request, self),
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=self.access_log,
+            default_headers=self.fixed_headers.of(self.server_state.default_headers).pairs,
+            message_event=asyncio.Event(),
+            expect_100_continue=False,
+            keep_alive=stays_open and not (self._is_draining and not self._waiting),
+            on_response=self.on_response_complete,
+        )
+        cycle.body = bytearray(request.body)
+        cycle.more_body = False
+        cycle.message_event.set()
+        self._start_asgi_task(
+            cycle, cast("ASGI3Application", service_unavailable if self._is_full() else self.app)
+        )
+
+    def _is_full(self) -> bool:
+        limit = self.limit_concurrency
+        return limit is not None and (len(self.connections) >= limit or len(self.tasks) >= limit)
+
+    def on_response_complete(self) -> None:
+        """Go on after an answer of the ASGI app."""
+        self.server_state.total_requests += 1
+        self._is_app_running = False
+        self._advance()
+
+    def _advance(self) -> None:
+        """Go on with what waits: requests first, then bytes, then the socket."""
+        while not self._must_wait():
+            if self._waiting:
+                self._waiting.popleft()()
+                continue
+            self._is_blocked = False
+            if not self._held or self._reader.is_finished:
+                break
+            held, self._held = self._held, b""
+            self._read(held)
+            if not self._is_blocked:
+                break
+        if not self._is_blocked and not self.transport.is_closing():
+            self._listen()
+
+    def _must_wait(self) -> bool:
+        return (
+            self._pending is not None
+            or self._is_app_running
+            or self.flow.write_paused
+            or self.transport.is_closing()
+        )
+
+    def _listen(self) -> None:
+        """Give the client its turn, with all of its time."""
+        self._reader.phase_since = self._time()
+        if self._owes_continue:
+            self._owes_continue = False
+            self.transport.write(_CONTINUE)
+        if self._is_draining and (self._reader.phase is _IDLE or self._reader.is_finished):
+            self.transport.close()
+        else:
+            self.transport.resume_reading()
+
+    # Writing.
+
+    def _write(self, answer: Answer, request: HotRequest, connection: bytes) -> None:
+        if self._is_draining and not self._waiting:
+            connection = CLOSES
+        self._send(answer, connection, has_body=request.method != b"HEAD")
+        if connection is CLOSES:
+            self._reader.is_finished = True
+            self.transport.close()
+
+    def _write_last(self, answer: Answer) -> None:
+        """Write a refusal and hear the client out, since closing on unread bytes would take it back."""
+        self._send(answer, CLOSES, has_body=True)
+        if self._is_draining or not self.transport.can_write_eof():
+            self.transport.close()
+        else:
+            self.transport.write_eof()
+
+    def _send(self, answer: Answer, connection: bytes, *, has_body: bool) -> None:
+        state = self.server_state
+        state.total_requests += 1
+        headers = state.default_headers
+        self.transport.write(self.fixed_headers.around(answer, connection, headers, has_body=has_body))
+
+    # Time.
+
+    def _on_timer(self) -> None:
+        """Look at the clock, at least once a tick: no deadline is set nearer than that."""
+        now = self._time()
+        due = self._due(now)
+        if now >= due:
+            self._expire()
+            due = now + self.tick_seconds
+        self._timer = self.loop.call_later(min(due - now, self.tick_seconds), self._on_timer)
+
+    def _is_leaving(self) -> bool:
+        return self.transport.is_closing() or (self._reader.is_finished and not self._is_blocked)
+
+    def _due(self, now: float) -> float:
+        if self._is_leaving():
+            self._leaving_since = min(self._leaving_since, now)
+            return self._leaving_since + self.tick_seconds
+        if self.flow.write_paused:
+            return self._blocked_since + self.limits.write_seconds_max
+        if self._pending is not None:
+            return self._blocked_since + self.limits.answer_seconds_max
+        if self._is_app_running:
+            return math.inf  # The ASGI app takes the time that it takes.
+        return self._reader.phase_since + self._seconds_max[self._reader.phase]
+
+    def _expire(self) -> None:
+        if self._is_leaving() or self.flow.write_paused:
+            self.transport.abort()
+        elif self._pending is not None:
+            self._give_up(self._pending[1])
+        elif self._reader.phase is _IDLE:
+            self.transport.close()
+        else:
+            self._refuse(problem_answer(RequestTimeoutError("The request did not arrive in time.")))
+
+    def _give_up(self, request: HotRequest) -> None:
+        self._pending = None
+        self._write(problem_answer(UnavailableError("The answer took too long.")), request, CLOSES)
+
+
+def make_protocol(routes: HotRoutes, limits: Limits = DEFAULT_LIMITS) -> type[HotProtocol]:
+    """Make the class that `uvicorn.Config(http=…)` takes."""
+
+    class DeliveryProtocol(HotProtocol):
+        hot_routes = routes
+        fixed_headers = FixedHeaders()
+        gathering = Gathering()
+        tick_seconds = limits.tick_seconds
+
+    DeliveryProtocol.limits = limits
+    return DeliveryProtocol

@@ -1,0 +1,282 @@
+"""From bytes to requests: the parser's callbacks, and the bounds on what they may collect."""
+
+from enum import Enum, auto
+from typing import Protocol
+
+import httptools
+import structlog
+
+from adloom.core.errors import AdloomError, BadRequestError, BodyTooLargeError
+from adloom.runtime.http.fast.early_errors import (
+    INTERNAL_FAILURE,
+    ExpectationFailedError,
+    HeadersTooLargeError,
+    MethodNotImplementedError,
+    RefusedError,
+    UriTooLongError,
+    refused,
+)
+from adloom.runtime.http.fast.fast_routes import HotRequest, HotRoute, HotRoutes, first_values
+from adloom.runtime.http.fast.limits import Limits
+
+# What an answer says about its connection; in HTTP/1.1 to stay open goes without saying.
+STAYS_OPEN = b""
+STAYS_OPEN_FOR_1_0 = b"connection: keep-alive\r\n"
+CLOSES = b"connection: close\r\n"
+
+# The rest of a request line beside method and target: two spaces and the version.
+_LINE_EXTRA_BYTES = 10
+# The rest of a header line beside name and value.
+_HEADER_EXTRA_BYTES = 4
+# A chunk of one byte takes six on the wire; what takes more is chunk extensions or trailers.
+_CHUNK_BYTES_PER_BYTE_MAX = 8
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class Phase(Enum):
+    """Where in a request the next byte belongs."""
+
+    IDLE = auto()
+    HEAD = auto()
+    BODY = auto()
+
+
+_IDLE, _HEAD, _BODY = Phase.IDLE, Phase.HEAD, Phase.BODY
+
+
+class RequestSink(Protocol):
+    """Who takes the requests as they become whole."""
+
+    def on_request(self, request: HotRequest, route: HotRoute | None, connection: bytes) -> None:
+        """Take a whole request, who answers it, and what its answer says about the connection."""
+        ...
+
+    def on_expectation(self) -> None:
+        """Tell the client to go on with its body, as soon as it is its turn."""
+        ...
+
+
+class RequestReader:
+    """Reads the requests of one connection."""
+
+    def __init__(self, sink: RequestSink, routes: HotRoutes, limits: Limits, client: str | None) -> None:
+        self._on_request = sink.on_request
+        self._on_expectation = sink.on_expectation
+        self._find_route = routes.find
+        self._limits = limits
+        # A head is measured only where it may be too large: of its first and last piece we know no more
+        # than that neither is larger than a piece can be.
+        self._unmeasured_bytes_max = limits.header_bytes_max - 2 * limits.parse_bytes_max
+        self._client = client
+        self._parser = httptools.HttpRequestParser(self)
+
+        self.is_finished = False
+        self.phase = _IDLE
+        self.phase_since = 0.0
+        self._phase_bytes = 0
+        self._is_phase_new = False
+        self._piece_bytes = 0
+        self._now = 0.0
+
+        self._url = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._body: bytes | bytearray = b""
+        self._body_bytes_max = 0
+        self._is_upgrade = False
+        self._refusal: RefusedError | None = None
+        self._request: HotRequest
+        self._route: HotRoute | None = None
+        self._connection = STAYS_OPEN
+
+    def feed(self, piece: bytes | memoryview, now: float) -> None:
+        """Parse the next piece; RefusedError says what the client gets for bytes that are no request."""
+        self._now = now
+        self._piece_bytes = len(piece)
+        try:
+            self._parser.feed_data(piece)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._feed_as_plain(piece[upgrade.args[0] :])
+        except httptools.HttpParserError as error:
+            if not self.is_finished:
+                raise self._refusal or _refusal_of(error) from error
+        if self.phase is not _IDLE:
+            self._check_bounds()
+
+    def stop(self) -> None:
+        """Let go of the parser and the sink, which hold us in a circle."""
+        self.is_finished = True
+        del self._parser, self._on_request, self._on_expectation
+
+    def _feed_as_plain(self, rest: bytes | memoryview) -> None:
+        """Read a request again without its `Upgrade`, which we ignore, and then what came after its head."""
+        lines = [b"%b: %b\r\n" % header for header in self._headers if header[0] != b"upgrade"]
+        version = self._parser.get_http_version().encode()
+        head = b"%b %b HTTP/%b\r\n%b\r\n" % (self._parser.get_method(), self._url, version, b"".join(lines))
+        self._parser = httptools.HttpRequestParser(self)
+        self._is_upgrade = False
+        self.feed(head, self._now)
+        self.feed(rest, self._now)
+
+    def _check_bounds(self) -> None:
+        """Refuse an unfinished head or body that is over its bound for certain."""
+        if self._is_phase_new:  # Some of the piece belonged to what came before.
+            self._is_phase_new = False
+            return
+        self._phase_bytes += self._piece_bytes
+        limits = self._limits
+        if len(self._url) > limits.request_line_bytes_max:
+            raise self._refused(_line_too_long(limits))
+        framing_bytes_max = (
+            limits.request_line_bytes_max
+            if self.phase is _HEAD
+            else len(self._body) * _CHUNK_BYTES_PER_BYTE_MAX
+        )
+        if (
+            self._phase_bytes > limits.header_bytes_max + framing_bytes_max
+            or len(self._headers) > limits.header_count_max
+        ):
+            raise self._refused(_headers_too_large(limits))
+
+    def _refused(self, error: AdloomError) -> RefusedError:
+        """Refuse, and remember it: the parser passes on that a callback failed, but not always why."""
+        self._refusal = refused(error)
+        return self._refusal
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        self._url = b""
+        self._headers = []
+        self._body = b""
+        self.phase = _HEAD
+        self.phase_since = self._now
+        self._phase_bytes = 0
+        self._is_phase_new = True
+
+    def on_url(self, url: bytes) -> None:
+        """Collect the target."""
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Collect a header, or a trailer after the body."""
+        self._headers.append((name.lower(), value.rstrip()))
+
+    def on_headers_complete(self) -> None:
+        """Decide who answers, and refuse what is over its bounds before its body comes."""
+        parser = self._parser
+        method = parser.get_method()
+        if parser.should_upgrade():
+            if method == b"CONNECT":
+                raise self._refused(MethodNotImplementedError("This is no proxy."))
+            self._is_upgrade = True
+            return
+        self._check_head(method)
+        headers = self._headers
+        by_name = first_values(headers)
+        path, query = self._target()
+        self._route = route = self._find_route(method, path)
+        self._request = HotRequest(method, path, query, headers, b"", self._client, "1.1", by_name)
+        if b"connection" in by_name or not parser.should_keep_alive():
+            self._connection = self._connection_line()
+        else:
+            self._connection = STAYS_OPEN
+        if b"content-length" in by_name or b"transfer-encoding" in by_name or b"expect" in by_name:
+            self._expect_body(by_name, route)
+
+    def _target(self) -> tuple[bytes, bytes]:
+        """Part path and query of the target, most often one in origin form."""
+        url = self._url
+        if url.startswith(b"/") and b"#" not in url:
+            path, _, query = url.partition(b"?")
+            return path, query
+        if url == b"*":
+            return url, b""
+        try:
+            parsed = httptools.parse_url(url)
+        except httptools.HttpParserInvalidURLError as error:
+            raise self._refused(BadRequestError("The target of the request is not a URL.")) from error
+        return parsed.path or b"/", parsed.query or b""
+
+    def _connection_line(self) -> bytes:
+        self._request.version = version = self._parser.get_http_version()
+        if not self._parser.should_keep_alive():
+            return CLOSES
+        return STAYS_OPEN if version == "1.1" else STAYS_OPEN_FOR_1_0
+
+    def _check_head(self, method: bytes) -> None:
+        limits = self._limits
+        if len(self._url) + len(method) + _LINE_EXTRA_BYTES > limits.request_line_bytes_max:
+            raise self._refused(_line_too_long(limits))
+        if len(self._headers) > limits.header_count_max:
+            raise self._refused(_headers_too_large(limits))
+        if self._phase_bytes > self._unmeasured_bytes_max:
+            header_bytes = sum(len(name) + len(value) + _HEADER_EXTRA_BYTES for name, value in self._headers)
+            if header_bytes > limits.header_bytes_max:
+                raise self._refused(_headers_too_large(limits))
+
+    def _expect_body(self, by_name: dict[bytes, bytes], route: HotRoute | None) -> None:
+        """Bound the body that is to come, and call for it where the client waits to be asked."""
+        self.phase = _BODY
+        self.phase_since = self._now
+        self._phase_bytes = 0
+        self._is_phase_new = True
+        self._headers = []  # Trailers go there, and nowhere.
+        self._body_bytes_max = self._limits.body_bytes_max if route is None else route.body_bytes_max
+        length, encoding = by_name.get(b"content-length"), by_name.get(b"transfer-encoding")
+        if length is not None and int(length) > self._body_bytes_max:
+            raise self._refused(self._body_too_large())
+        if encoding is not None and encoding.lower() != b"chunked":
+            raise self._refused(BadRequestError("The only transfer encoding understood here is chunked."))
+        expectation = by_name.get(b"expect")
+        if expectation is None or self._request.version == "1.0":
+            return
+        if expectation.lower() != b"100-continue":
+            raise self._refused(ExpectationFailedError("The only expectation met here is 100-continue."))
+        if route is not None and route.refusal is not None:
+            self._refusal = RefusedError(route.refusal)
+            raise self._refusal
+        self._on_expectation()
+
+    def _body_too_large(self) -> BodyTooLargeError:
+        return BodyTooLargeError(f"The body may have at most {self._body_bytes_max} bytes.")
+
+    def on_body(self, body: bytes) -> None:
+        """Collect the body."""
+        if not self._body:
+            self._body = body
+        else:
+            if isinstance(self._body, bytes):
+                self._body = bytearray(self._body)
+            self._body += body
+        if len(self._body) > self._body_bytes_max:
+            raise self._refused(self._body_too_large())
+
+    def on_message_complete(self) -> None:
+        """Hand the request over; nothing is read behind one that closes its connection."""
+        if self._is_upgrade or self.is_finished:
+            return
+        self.phase = _IDLE
+        self.phase_since = self._now
+        if self._body:
+            self._request.body = bytes(self._body)
+        connection = self._connection
+        if connection is CLOSES:
+            self.is_finished = True
+        self._on_request(self._request, self._route, connection)
+
+
+def _line_too_long(limits: Limits) -> UriTooLongError:
+    return UriTooLongError(f"The request line may have at most {limits.request_line_bytes_max} bytes.")
+
+
+def _headers_too_large(limits: Limits) -> HeadersTooLargeError:
+    return HeadersTooLargeError(
+        f"At most {limits.header_count_max} headers of together {limits.header_bytes_max} bytes are read."
+    )
+
+
+def _refusal_of(error: httptools.HttpParserError) -> RefusedError:
+    if isinstance(error, httptools.HttpParserCallbackError):
+        log.error("request_reading_failed", exc_info=error)
+        return RefusedError(INTERNAL_FAILURE)
+    return refused(BadRequestError("This is not an HTTP/1.1 request."))

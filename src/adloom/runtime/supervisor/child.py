@@ -1,0 +1,169 @@
+"""One child process that is kept alive: run, announced, logged, and started again when it dies."""
+
+import asyncio
+import contextlib
+import signal
+from asyncio.subprocess import Process
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+import structlog
+
+from adloom.runtime.supervisor import program as programs
+from adloom.runtime.supervisor.backoff import deaths_in_a_row, restart_delay_seconds
+from adloom.runtime.supervisor.program import Program, ProgramFailedError
+
+# A child that never became ready and has died so often will not get well by itself.
+START_DEATHS_MAX = 3
+LOG_BYTES_MAX = 10_000_000
+FINISHED = "ended with code 0"
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class StartError(Exception):
+    """A child did not start; the message says which, and how it ended."""
+
+
+async def nothing() -> None:
+    """Stand in where nothing has to be done, or waited for."""
+
+
+class Child(msgspec.Struct, frozen=True, kw_only=True):
+    """A program that is to be kept alive."""
+
+    program: Program
+    # Before each start, the first or not.
+    prepare: Callable[[], Awaitable[None]] = nothing
+    # Returns when the child answers.
+    wait_until_ready: Callable[[], Awaitable[None]] = nothing
+    inherited_fds: tuple[int, ...] = ()
+    # None is our own standard error.
+    log_file: Path | None = None
+    stop_seconds_max: float = 5.0
+    # The name of one of its stage who has to hear what it says as it ends,
+    tells: str | None = None
+    # and for how long one whom others tell something goes on until they have ended.
+    outlives_seconds_max: float = 0.0
+    # Its work may be done before we stop: then it ends with 0, and is not started again.
+    may_finish: bool = False
+
+
+class KeptChild:
+    """A child that is being kept alive, and what is known about it now."""
+
+    def __init__(self, child: Child) -> None:
+        self.child = child
+        # Done when the child is ready for the first time, with the reason when that will never be.
+        self.first_start: asyncio.Future[StartError | None] = asyncio.get_running_loop().create_future()
+        self._is_wanted = True
+        self._process: Process | None = None
+
+    @property
+    def name(self) -> str:
+        """The name that logs call it."""
+        return self.child.program.name
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a process now; there is none while one is prepared or waited with."""
+        return self._process is not None and self._process.returncode is None
+
+    def give_up(self) -> None:
+        """Have the next death be the last."""
+        self._is_wanted = False
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal, if there is a process."""
+        if self._process is not None and self.is_running:
+            programs.send(self._process, number)
+
+    async def keep(self) -> None:
+        """Run the child again and again; its troubles are logged, or the starter's, but never raised."""
+        loop = asyncio.get_running_loop()
+        deaths = 0
+        while True:
+            started_at = loop.time()
+            end = await self._ran()
+            lived_seconds = round(loop.time() - started_at, 3)
+            if self.child.may_finish and end == FINISHED:
+                self._be_ready(None)
+                self._is_wanted = False
+            if not self._is_wanted:
+                log.info("child_stopped", child=self.name, end=end)
+                return
+            deaths = deaths_in_a_row(deaths, lived_seconds=lived_seconds)
+            if deaths >= START_DEATHS_MAX and not self.first_start.done():
+                self.first_start.set_result(StartError(f"{self.name} {end}.{_last_words(self.child)}"))
+                return
+            delay_seconds = restart_delay_seconds(deaths)
+            log.warning(
+                "child_died", child=self.name, end=end, lived_seconds=lived_seconds, restart_in=delay_seconds
+            )
+            await asyncio.sleep(delay_seconds)
+
+    async def _ran(self) -> str:
+        """Run the child once and tell how that ended."""
+        try:
+            await self.child.prepare()
+            self._process = process = await self._started()
+        except (OSError, ProgramFailedError) as error:
+            return f"could not be started: {error}"
+        log.info("child_started", child=self.name, pid=process.pid)
+        try:
+            async with asyncio.TaskGroup() as group:
+                announcing = group.create_task(self._announce())
+                code = await process.wait()
+                announcing.cancel()
+        finally:
+            # Only when we are cancelled from outside: nobody else would end it then.
+            self.send(self.child.program.death_signal)
+        return f"ended with {_code_name(code)}"
+
+    async def _started(self) -> Process:
+        path = self.child.log_file
+        with contextlib.ExitStack() as closing:
+            return await programs.start(
+                self.child.program,
+                inherited_fds=self.child.inherited_fds,
+                output=programs.STDERR_FD if path is None else closing.enter_context(_opened_log(path)),
+            )
+
+    async def _announce(self) -> None:
+        loop = asyncio.get_running_loop()
+        started_at = loop.time()
+        outcome = None
+        try:
+            await self.child.wait_until_ready()
+        except Exception as error:  # noqa: BLE001 - the outermost of its task: a child may answer anything
+            outcome = StartError(f"{self.name} did not become ready: {error or type(error).__name__}.")
+            log.warning("child_not_ready", child=self.name, error=repr(error))
+        else:
+            # Whoever starts it for the first time waits for it, and needs no telling.
+            tell = log.info if self.first_start.done() else log.debug
+            tell("child_ready", child=self.name, seconds=round(loop.time() - started_at, 3))
+        self._be_ready(outcome)
+
+    def _be_ready(self, outcome: StartError | None) -> None:
+        if not self.first_start.done():
+            self.first_start.set_result(outcome)
+
+
+def _opened_log(path: Path) -> BinaryIO:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if path.exists() and path.stat().st_size > LOG_BYTES_MAX:
+        path.rename(path.with_suffix(".old.log"))
+    return path.open("ab")
+
+
+def _last_words(child: Child) -> str:
+    if child.log_file is None or not child.log_file.exists():
+        return " Its log above says why."
+    lines = child.log_file.read_text(encoding="utf-8", errors="replace").splitlines()
+    return f" Its log {child.log_file} ends: {lines[-1]}" if lines else ""
+
+
+def _code_name(code: int) -> str:
+    return signal.Signals(-code).name if code < 0 else f"code {code}"

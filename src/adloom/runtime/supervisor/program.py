@@ -1,0 +1,90 @@
+"""A program as a value: what to run, as whom, and how to ask it to stop."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from asyncio.subprocess import Process
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from adloom.runtime.supervisor import tether
+
+STDERR_FD = 2
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """What a supervisor, or a test, needs to know to run a program."""
+
+    name: str
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str]
+    # None is the user that we are.
+    user: str | None = None
+    # A folder that is opened for the user, who could not walk to it.
+    door: Path | None = None
+    stop_signal: signal.Signals = signal.SIGTERM
+    # What ends it at once: sent by the kernel when we die, and by us when it does not stop in time.
+    death_signal: signal.Signals = signal.SIGKILL
+
+
+class ProgramFailedError(Exception):
+    """A program that had to end well did not; the message has the end of what it said."""
+
+
+async def start(
+    program: Program, *, inherited_fds: Sequence[int] = (), output: IO[bytes] | int = STDERR_FD
+) -> Process:
+    """Start a program that dies with us, in a session of its own: a terminal's Ctrl-C is for us alone."""
+    return await asyncio.create_subprocess_exec(
+        *tethered(program),
+        env=program.environment,
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        # Standard output is ours: what a child prints is a log.
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        pass_fds=inherited_fds,
+        start_new_session=True,
+    )
+
+
+async def run(program: Program, *, seconds_max: float) -> None:
+    """Run a program to its end; it is ended early when we are cancelled."""
+    process = await start(program, output=subprocess.PIPE)
+    try:
+        async with asyncio.timeout(seconds_max):
+            said, _ = await process.communicate()
+    except TimeoutError as error:
+        raise ProgramFailedError(f"{program.name} did not end within {seconds_max:.0f} s.") from error
+    finally:
+        if process.returncode is None:
+            send(process, program.death_signal)
+            await process.wait()
+    if process.returncode != 0:
+        end = said.decode(errors="replace").strip()[-1000:]
+        raise ProgramFailedError(f"{program.name} ended with {process.returncode}: {end}")
+
+
+def send(process: Process, number: signal.Signals) -> None:
+    """Send a signal; a process that has just ended does not mind."""
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(number)
+
+
+def tethered(program: Program) -> tuple[str, ...]:
+    """Give the command that becomes the program, as its user, and ends with us."""
+    interpreter = (sys.executable, "-I", "-S", str(Path(tether.__file__)))
+    return (
+        *interpreter,
+        str(program.death_signal.value),
+        str(os.getpid()),
+        program.user or "",
+        str(program.door or ""),
+        *program.arguments,
+    )

@@ -1,0 +1,119 @@
+"""Keeps child processes alive, and stops them in order.
+
+Children are started in stages, each when the one before it is ready, and stopped in the
+opposite order. Of a stage one may go on for a while until others have ended who tell it something.
+"""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+
+import structlog
+
+from adloom.runtime.supervisor.child import Child, KeptChild, StartError
+from adloom.runtime.supervisor.stop_requests import StopRequests, received_by_signal
+
+START_SECONDS_MAX = 60.0
+DEATH_SIGNAL_SECONDS_MAX = 0.5
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class Supervisor:
+    """Keeps children alive until it is told to stop."""
+
+    def __init__(self, tasks: asyncio.TaskGroup) -> None:
+        self._tasks = tasks
+        self._stages: list[dict[KeptChild, asyncio.Task[None]]] = []
+        self._hurried = asyncio.get_running_loop().create_future()
+
+    async def start(self, children: Sequence[Child]) -> None:
+        """Start a stage, return when all of it is ready, and keep it alive from then on."""
+        stage = {kept: self._tasks.create_task(kept.keep()) for kept in map(KeptChild, children)}
+        self._stages.append(stage)
+        starts = {kept.first_start for kept in stage}
+        try:
+            async with asyncio.timeout(START_SECONDS_MAX):
+                while starts:
+                    done, starts = await asyncio.wait(starts, return_when=asyncio.FIRST_COMPLETED)
+                    _raise_first(done)
+        except TimeoutError:
+            unready = ", ".join(kept.name for kept in stage if not kept.first_start.done())
+            raise StartError(f"{unready} did not become ready within {START_SECONDS_MAX:.0f} s.") from None
+
+    async def finished(self, name: str) -> None:
+        """Wait until the last child of a name has finished its work, or was given up."""
+        keepers = [keeper for stage in self._stages for kept, keeper in stage.items() if kept.name == name]
+        await asyncio.wait(keepers[-1:])
+
+    async def stop(self) -> None:
+        """Stop all children, the last stage first; return when none is left."""
+        for stage in reversed(self._stages):
+            async with asyncio.TaskGroup() as group:
+                for kept, keeper in stage.items():
+                    sooner = [other for one, other in stage.items() if one.child.tells == kept.name]
+                    group.create_task(self._stop(kept, keeper, sooner))
+
+    def hurry(self) -> None:
+        """Have a stop that is under way, or is to come, not wait for what does not obey at once."""
+        if not self._hurried.done():
+            self._hurried.set_result(None)
+
+    async def _stop(
+        self, kept: KeptChild, keeper: asyncio.Task[None], sooner: Sequence[asyncio.Task[None]]
+    ) -> None:
+        kept.give_up()
+        if kept.is_running and sooner:
+            await self._outlive(sooner, seconds_max=kept.child.outlives_seconds_max)
+        if not kept.is_running:
+            keeper.cancel()
+        program = kept.child.program
+        kept.send(program.stop_signal)
+        await asyncio.wait(
+            {keeper, self._hurried},
+            timeout=kept.child.stop_seconds_max,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        for number in (program.death_signal, signal.SIGKILL):
+            if keeper.done():
+                return
+            log.warning("child_not_stopped_in_time", child=kept.name, signal=number.name)
+            kept.send(number)
+            await asyncio.wait({keeper}, timeout=DEATH_SIGNAL_SECONDS_MAX)
+        await asyncio.wait({keeper})
+
+    async def _outlive(self, others: Sequence[asyncio.Task[None]], *, seconds_max: float) -> None:
+        """Wait until others have ended; not for long, and not in a hurry."""
+        ended = self._tasks.create_task(_all_done(others))
+        await asyncio.wait({ended, self._hurried}, timeout=seconds_max, return_when=asyncio.FIRST_COMPLETED)
+        ended.cancel()
+
+
+async def supervised(work: Callable[[Supervisor], Awaitable[None]]) -> None:
+    """Do work with a supervisor until it ends, fails or a signal asks to stop; then stop all children."""
+    async with asyncio.TaskGroup() as tasks:
+        supervisor = Supervisor(tasks)
+        working = tasks.create_task(_failure_of(work(supervisor)))
+        with received_by_signal(StopRequests(ask=working.cancel, insist=supervisor.hurry)):
+            await asyncio.wait({working})
+            await supervisor.stop()
+    if not working.cancelled() and (failure := working.result()) is not None:
+        raise failure
+
+
+async def _failure_of(work: Awaitable[None]) -> Exception | None:
+    try:
+        await work
+    except Exception as error:  # noqa: BLE001 - raised again when the children are stopped
+        return error
+    return None
+
+
+async def _all_done(tasks: Sequence[asyncio.Task[None]]) -> None:
+    await asyncio.wait(tasks)
+
+
+def _raise_first(done: set[asyncio.Future[StartError | None]]) -> None:
+    for start in done:
+        if (failure := start.result()) is not None:
+            raise failure

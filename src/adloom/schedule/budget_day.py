@@ -1,0 +1,60 @@
+"""The day of a budget: its account's, from one midnight on the wall to the next.
+
+A day is 23 or 25 hours long where clocks change, and where midnight itself is skipped it begins when
+the clock goes on. Days follow each other without gaps, and each moment belongs to one of them: where
+a clock is put back over midnight, what it shows twice is still the new day.
+"""
+
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from adloom.schedule.schedule import zone_named
+
+ONE_DAY: Final = timedelta(days=1)
+ONE_MICROSECOND: Final = timedelta(microseconds=1)
+DAYS_REMEMBERED_MAX: Final = 1_024
+
+
+class BudgetDay(msgspec.Struct, frozen=True):
+    """A day in a zone, and the moments between which it lies."""
+
+    day: date
+    starts_at: datetime
+    ends_at: datetime
+
+    def elapsed_micros(self, now: datetime) -> int:
+        """Tell how much of the day has passed by a moment, in microseconds; none and all are the bounds."""
+        passed = min(max(now, self.starts_at), self.ends_at) - self.starts_at
+        return passed // ONE_MICROSECOND
+
+    @property
+    def length_micros(self) -> int:
+        """Tell how long the day is, in microseconds."""
+        return (self.ends_at - self.starts_at) // ONE_MICROSECOND
+
+
+def budget_day(now: datetime, timezone: str) -> BudgetDay:
+    """Tell which day a moment belongs to."""
+    found = day_named(now.astimezone(_zone(timezone)).date(), timezone)
+    # The wall shows yesterday's date again where the clock was put back after midnight.
+    while now >= found.ends_at:
+        found = day_named(found.day + ONE_DAY, timezone)
+    return found
+
+
+@lru_cache(DAYS_REMEMBERED_MAX)
+def day_named(day: date, timezone: str) -> BudgetDay:
+    """Tell when a day begins and ends."""
+    return BudgetDay(day, _midnight(day, timezone), _midnight(day + ONE_DAY, timezone))
+
+
+def _midnight(day: date, timezone: str) -> datetime:
+    return datetime.combine(day, time(), tzinfo=_zone(timezone)).astimezone(UTC)
+
+
+def _zone(timezone: str) -> tzinfo:
+    """Give the zone of that name; names are checked when they are written, and one that is gone since is UTC."""
+    return zone_named(timezone) or UTC

@@ -1,0 +1,148 @@
+"""Whether a banner may be shown now, and when that may change.
+
+Dates are moments. The window and the rule are read off the clock on the wall of the schedule's
+zone: a window that lies in the hour which spring skips does not open that night, and one in the
+hour which autumn repeats is open both times.
+"""
+
+from datetime import datetime, time, timedelta
+from enum import StrEnum
+from typing import Final
+
+from adloom.schedule.recurrence import ONE_DAY, RecurringDays, recurring_days
+from adloom.schedule.schedule import Schedule, ScheduleStatus, zone_named
+
+DAY_SECONDS: Final = 86_400
+HOUR_SECONDS: Final = 3_600
+
+# Looking a member up in its class costs more than comparing it.
+_EVERGREEN: Final = ScheduleStatus.EVERGREEN
+_DRAFT: Final = ScheduleStatus.DRAFT
+_EXPIRED: Final = ScheduleStatus.EXPIRED
+
+
+class Closed(StrEnum):
+    """Why a banner may not be shown; the first reason counts."""
+
+    DRAFT = "draft"
+    EXPIRED = "expired"
+    NOT_YET_PUBLISHED = "not_yet_published"
+    UNREADABLE = "unreadable"
+    OUTSIDE_WINDOW = "outside_window"
+    NOT_RECURRING_NOW = "not_recurring_now"
+
+
+def is_open(schedule: Schedule, *, now: datetime) -> bool:
+    """Tell whether the schedule lets the banner be shown."""
+    return why_closed(schedule, now=now) is None
+
+
+def why_closed(schedule: Schedule, *, now: datetime) -> Closed | None:
+    """Tell the reason not to show the banner, if there is one."""
+    status = schedule.status
+    if status is not _EVERGREEN:
+        if status is _DRAFT:
+            return Closed.DRAFT
+        if status is _EXPIRED or (schedule.expires_at is not None and schedule.expires_at <= now):
+            return Closed.EXPIRED
+        if schedule.publish_at is not None and now < schedule.publish_at:
+            return Closed.NOT_YET_PUBLISHED
+    if schedule.window_start is None and schedule.recurrence_rule is None:
+        return None
+    return _why_not_recurring(schedule, now)
+
+
+def next_change(schedule: Schedule, *, now: datetime) -> datetime | None:
+    """Tell until when the answer certainly stays as it is; None is for ever.
+
+    The moment may be earlier than the next change, never later.
+    """
+    if schedule.status is _DRAFT or schedule.status is _EXPIRED:
+        return None
+    expires_at = None
+    if schedule.status is not _EVERGREEN:
+        expires_at = schedule.expires_at
+        if expires_at is not None and expires_at <= now:
+            return None
+        if schedule.publish_at is not None and now < schedule.publish_at:
+            return schedule.publish_at
+    recurs_at = _next_recurrence_change(schedule, now)
+    if expires_at is None or recurs_at is None:
+        return expires_at or recurs_at
+    return min(expires_at, recurs_at)
+
+
+def _why_not_recurring(schedule: Schedule, now: datetime) -> Closed | None:
+    zone = zone_named(schedule.timezone)
+    if zone is None:
+        return Closed.UNREADABLE
+    local = now.astimezone(zone)
+    is_after_midnight = False
+    if schedule.window_start is not None and schedule.window_end is not None:
+        second = _second_of_day(local)
+        start, end = _second_of_day(schedule.window_start), _second_of_day(schedule.window_end)
+        if not (start <= second <= end if start <= end else second >= start or second <= end):
+            return Closed.OUTSIDE_WINDOW
+        is_after_midnight = start > end >= second
+    if schedule.recurrence_rule is None:
+        return None
+    days = _recurring_days(schedule)
+    if days is None:
+        return Closed.UNREADABLE
+    return None if _recurs(days, local, is_after_midnight=is_after_midnight) else Closed.NOT_RECURRING_NOW
+
+
+def _recurs(days: RecurringDays, local: datetime, *, is_after_midnight: bool) -> bool:
+    if days.has_hours:
+        return bool(days.hours_on(local.date()) >> local.hour & 1)
+    # A window over midnight belongs to the day on which it opens.
+    day = local.date() - ONE_DAY if is_after_midnight else local.date()
+    return days.hours_on(day) != 0
+
+
+def _next_recurrence_change(schedule: Schedule, now: datetime) -> datetime | None:
+    """Tell when the clock on the wall next reaches a boundary, or is itself moved."""
+    zone = zone_named(schedule.timezone)
+    boundaries = _boundaries(schedule)
+    if zone is None or not boundaries:
+        return None
+    local = now.astimezone(zone)
+    second = _second_of_day(local)
+    ahead = min((boundary - second - 1) % DAY_SECONDS + 1 for boundary in boundaries)
+    moment = now.replace(microsecond=0) + timedelta(seconds=ahead)
+    offset = local.utcoffset()
+    if moment.astimezone(zone).utcoffset() == offset:
+        return moment
+    # Daylight saving begins or ends on the way: stop there, whatever the clock shows then.
+    early, late = 0, ahead
+    while late - early > 1:
+        middle = (early + late) // 2
+        is_moved = (now + timedelta(seconds=middle)).astimezone(zone).utcoffset() != offset
+        early, late = (early, middle) if is_moved else (middle, late)
+    return now.replace(microsecond=0) + timedelta(seconds=late)
+
+
+def _boundaries(schedule: Schedule) -> list[int]:
+    """List the seconds of the day at which the window or the rule may open or close."""
+    boundaries: list[int] = []
+    if schedule.window_start is not None and schedule.window_end is not None:
+        boundaries += [_second_of_day(schedule.window_start), _second_of_day(schedule.window_end) + 1]
+    if schedule.recurrence_rule is not None:
+        days = _recurring_days(schedule)
+        if days is None:
+            return []
+        boundaries.append(0)
+        if days.has_hours:
+            boundaries += range(0, DAY_SECONDS, HOUR_SECONDS)
+    return boundaries
+
+
+def _recurring_days(schedule: Schedule) -> RecurringDays | None:
+    assert schedule.recurrence_rule is not None
+    return recurring_days(
+        schedule.recurrence_rule, schedule.timezone, schedule.publish_at or schedule.created_at
+    )
+
+
+def _second_of_day(moment: datetime | time) -> int:
+    return moment.hour * HOUR_SECONDS + moment.minute * 60 + moment.second

@@ -1,0 +1,153 @@
+"""Holding an auction: decided from what is there at the moment, won by who can also be held to it."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from adloom.runtime.http.fast.fast_routes import HotRequest
+from adloom.serving.auction.decide import Win
+from adloom.serving.auction.frequency_lookup import NOTHING_KNOWN, CappedBanners, CappedBook, Seen
+from adloom.serving.auction.market import Stand, Stands
+from adloom.serving.auction.record.bid_record import Asked, Note, Notebook
+from adloom.serving.auction.request import Reader
+from adloom.serving.auction.reserve import WinHolder
+from adloom.serving.auction.result_cache import Auction, AuctionMemory, Kind
+from adloom.serving.index.index import Index
+from adloom.serving.request.context import ContextReader
+from adloom.targeting.context import Context
+
+TRIES_MAX: Final = 8  # Of winners whose budget is gone in the same moment; then nobody wins.
+
+
+class Sale(msgspec.Struct, frozen=True, gc=False):
+    """An auction whose winner, if there is one, is held to it; unless it is still open."""
+
+    auction: Auction
+    lease: int
+    note: Note | None
+    is_open: bool = False  # It hangs on banners with a cap that were not looked up; nobody is held yet.
+
+    @property
+    def is_contended(self) -> bool:
+        """Tell whether somebody would have won who could not be held."""
+        return bool(self.auction.asked.without)
+
+
+class Auctioneer:
+    """Holds the auctions of a process."""
+
+    def __init__(
+        self,
+        stands: Stands,
+        contexts: ContextReader,
+        holder: WinHolder,
+        reason_of: Callable[[int], str | None],
+    ) -> None:
+        self._stands = stands
+        self._context_of = contexts.context_of
+        self._moved_to = contexts.moved_to
+        self._local_time = contexts.local_time
+        self._hold = holder.held
+        self._notebook = Notebook(reason_of)
+        self._memory = AuctionMemory(stands.turnover)
+        self.still_holds = self._memory.still_holds
+        self._capped = CappedBook()
+
+    def auction(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
+        self,
+        request: HotRequest,
+        reader: Reader,
+        index: Index,
+        stand: Stand,
+        now: datetime,
+        seen: Seen | None = None,
+    ) -> Auction:
+        """Decide who would win, or remember who does."""
+        context = self._context_of(request, stand.zones[0], now)
+        if seen is not None and seen.enough:
+            asked = self._asked(reader, stand, context, now, seen)
+            return Auction(self._won(stand, asked), stand, asked)
+        kind: Kind = (stand, context, reader)
+        if len(stand.zones) > 1:
+            # Their hours change at other times.
+            kind += tuple([self._local_time(zone, now) for zone in stand.zones[1:]])
+        auction = self._memory.get(kind, of=index)
+        if auction is None:
+            asked = self._asked(reader, stand, context, now)
+            win, looked = self._stands.auction(stand, asked.contexts, asked.scorers)
+            auction = Auction(win, stand, asked, looked=looked, scored_by=self._stands.policies(stand))
+            self._memory.keep(kind, auction)
+        return auction
+
+    def capped(self, stand: Stand, index: Index) -> CappedBanners:
+        """Give the banners of a market that one reader may see only so often."""
+        return self._capped.of(stand.market, index)
+
+    def sale(
+        self, auction: Auction, now: datetime, second: int, *, is_noted: bool, seen: Seen = NOTHING_KNOWN
+    ) -> Sale:
+        """Hold the winner to it; if that cannot be, the next best wins, as far as it is known what the reader has seen.
+
+        Of banners that changed nothing it is noted too.
+        """
+        tried = auction
+        note: Note | None = None
+        while True:
+            if is_noted:
+                # Before it is held, since that may take its campaign away.
+                note = self._noted(tried, now, seen)
+            win = tried.win
+            if win is None:
+                return Sale(tried, 0, note)
+            lease = self._hold(win, tried.cost, second)
+            if lease is not None:
+                return Sale(tried, lease, note)
+            tried = self._anew(tried, seen, without=win.bidder.campaign_key)
+            if not seen.is_all and not set(tried.watched) <= set(seen.unseen or auction.watched):
+                return Sale(tried, 0, None, is_open=True)
+
+    def knowing(self, auction: Auction, seen: Seen) -> Auction:
+        """Auction off the same once more, now that it is known or decided of all banners whether they take part."""
+        return self._anew(auction, seen) if seen.enough else auction
+
+    def _asked(
+        self, reader: Reader, stand: Stand, context: Context, now: datetime, seen: Seen = NOTHING_KNOWN
+    ) -> Asked:
+        context = reader.overrides.applied_to(context)
+        scorers = self._stands.scorers(stand, reader.signals(stand.market[0].type, context))
+        contexts = (context, *[self._moved_to(context, zone, now) for zone in stand.zones[1:]])
+        return Asked(
+            stand.order(scorers), contexts, scorers, seen_enough=seen.enough, is_unknown=seen.is_unknown
+        )
+
+    def _won(self, stand: Stand, asked: Asked) -> Win | None:
+        win, _ = self._stands.auction(
+            stand, asked.contexts, asked.scorers, seen_enough=asked.seen_enough, without=asked.without
+        )
+        return win
+
+    def _anew(self, auction: Auction, seen: Seen, *, without: int | None = None) -> Auction:
+        """Auction off the same once more, without a campaign that could not be held."""
+        stand, asked = auction.stand, _knowing(auction.asked, seen)
+        if without is not None:
+            asked = msgspec.structs.replace(asked, without=asked.without | {without})
+        return Auction(None if len(asked.without) >= TRIES_MAX else self._won(stand, asked), stand, asked)
+
+    def _noted(self, auction: Auction, now: datetime, seen: Seen) -> Note:
+        if seen.enough:
+            return self._notebook.note(_knowing(auction.asked, seen), now)
+        edition = auction.asked.order.edition(self._stands.turnover.count)
+        if auction.note is not None and auction.note_edition == edition:
+            return auction.note
+        note = self._notebook.note(auction.asked, now)
+        if self._memory.still_holds(auction):
+            self._memory.noted(auction, msgspec.structs.replace(note, looked_at=0), edition)
+        return note
+
+
+def _knowing(asked: Asked, seen: Seen) -> Asked:
+    return msgspec.structs.replace(
+        asked, seen_enough=asked.seen_enough | seen.enough, is_unknown=asked.is_unknown or seen.is_unknown
+    )

@@ -1,0 +1,1 @@
+"""The bids of a market in scan order: top bids, CTR ranking, scan plan."""

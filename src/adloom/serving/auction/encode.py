@@ -1,0 +1,110 @@
+"""From the win of an auction to the bytes of its answer: fresh parts between some that were encoded before."""
+
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from adloom.core.ids import BannerId, CampaignId, WrittenId
+from adloom.core.money import Micros
+from adloom.events.ingest.token import TokenSigner, packed_charge
+from adloom.events.log.served_entry import ServedEntry
+from adloom.serving.auction.decide import Win
+from adloom.serving.auction.request import NOBODY_WRITTEN
+from adloom.serving.direct.encode import MillisecondStamp
+from adloom.serving.index.bid_block import Bidder
+from adloom.serving.index.index import Placement
+from adloom.serving.index.rendered_banner import token_terms_of
+
+GOODS_REMEMBERED_MAX: Final = 4_096
+
+_MICROS_A_STEP: Final = 100
+_STEPS_A_UNIT: Final = 10_000
+
+
+class Goods(msgspec.Struct, frozen=True, gc=False):
+    """What all offers of a win have in common, encoded once."""
+
+    placement: Placement
+    terms: bytes  # Of their tokens.
+    ad: bytes  # The first part of their answers.
+    entry: ServedEntry  # What the ledger is told of them.
+
+
+class AdEncoder:
+    """Signs and encodes what was won."""
+
+    def __init__(self, signer: TokenSigner, *, public_url: str) -> None:
+        self._sign = signer.sign
+        origin = msgspec.json.encode(public_url)[1:-1]
+        self._impression = b'","impressionUrl":"%b/i/' % origin
+        self._click = b'","clickUrl":"%b/c/' % origin
+        self._stamp = MillisecondStamp()
+        self._known: dict[tuple[bytes, int, Micros, Micros, Micros], tuple[Bidder, Goods]] = {}
+
+    def goods(self, win: Win, cost: Micros, placement: Placement) -> Goods:
+        """Prepare what offers of a win, at the price that they have, share; readers of many kinds get the same."""
+        bidder = win.bidder
+        key = bidder.pair, bidder.placement_key, win.final, win.ecpm, cost
+        known = self._known.get(key)
+        if known is not None and known[0] is bidder:
+            return known[1]
+        if len(self._known) >= GOODS_REMEMBERED_MAX:
+            self._known.clear()
+        goods = self._prepared(win, cost, placement)
+        self._known[key] = bidder, goods
+        return goods
+
+    def _prepared(self, win: Win, cost: Micros, placement: Placement) -> Goods:
+        bidder = win.bidder
+        banner_id, campaign_id = UUID(bytes=bidder.pair[:16]), UUID(bytes=bidder.pair[16:])
+        return Goods(
+            placement,
+            token_terms_of(bidder.pair, placement.id.bytes, packed_charge(cost, bidder.price.charged_by)),
+            b'{"adId":"%b","campaignId":"%b",%b,"finalPrice":%b,"servedAt":"'
+            % (
+                str(banner_id).encode(),
+                str(campaign_id).encode(),
+                bidder.creative,
+                price_shown(win.final),
+            ),
+            ServedEntry(
+                banner_id=BannerId(banner_id),
+                placement_id=placement.id,
+                campaign_id=CampaignId(campaign_id),
+                placement_type=placement.type,
+                final_price=win.final,
+                winning_ecpm=win.ecpm,
+            ),
+        )
+
+    def answer(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
+        self, goods: Goods, auction_id: WrittenId, user: str, now: datetime, second: int, lease: int
+    ) -> bytes:
+        """Encode an offer; its pixel says who has seen it, which counts against caps on how often one may."""
+        token = self._sign(goods.terms, request_id=auction_id.bytes, issued_at=second, slot=0, lease=lease)
+        return b"".join(
+            (
+                goods.ad,
+                self._stamp.of(now, second),
+                b'","auctionId":"',
+                str(auction_id).encode(),
+                b'","trackingToken":"',
+                token,
+                self._impression,
+                token,
+                b"" if user == NOBODY_WRITTEN else b"?userId=" + user.encode(),
+                self._click,
+                token,
+                b'"}',
+            )
+        )
+
+
+def price_shown(amount: Micros) -> bytes:
+    """Write an amount with at most four places, half to even, as all amounts of the API are."""
+    steps, rest = divmod(amount, _MICROS_A_STEP)
+    twice = 2 * rest
+    steps += twice > _MICROS_A_STEP or (twice == _MICROS_A_STEP and steps % 2 == 1)
+    return repr(steps / _STEPS_A_UNIT).encode()

@@ -1,0 +1,271 @@
+"""What a market has to auction off at the moment: all placements of a type, or one placement."""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from adloom.auction.bid import OwnBids
+from adloom.auction.score import Heuristic, Scorer, Scoring, Signals, Strengths
+from adloom.serving.auction.bids.scan_plan import Lot, Order
+from adloom.serving.auction.bids.top_bids import HEAD_BIDDERS_MAX, Head, heading
+from adloom.serving.auction.decide import NO_KEYS, Win, decide
+from adloom.serving.eligibility.eligible_set import Stock
+from adloom.serving.eligibility.placement_state import Shelf, Shelves
+from adloom.serving.index.bid_block import BidBlock, rank_all
+from adloom.serving.index.index import Block, Index, Market
+from adloom.targeting.context import Context
+
+# Beyond this the orders are made anew: a policy that has so many bounds has too many.
+ORDERS_MAX: Final = 64
+
+Known = Callable[[], tuple[Strengths, ...]]
+Heads = Mapping[str, tuple[Market, Sequence[Stock]]]  # By type, of which market they are.
+NO_HEADS: Final[tuple[Market, Sequence[Stock]]] = ((), ())
+
+
+class Stand:
+    """The auctions of one market."""
+
+    def __init__(
+        self, market: Market, shelves: Shelves, *, now: datetime, heads: Sequence[Stock] = ()
+    ) -> None:
+        self.market = market
+        self._heads = heads
+        self.scorings = tuple(sorted({placement.scoring for placement in market}))
+        self.zones = tuple(dict.fromkeys(placement.zone for placement in market))
+        self.placements = {placement.key: placement for placement in market}
+        self._shelves = shelves
+        self._on_shelves: list[Shelf] = []
+        self._lots: tuple[Lot, ...] = ()
+        self._orders: dict[tuple[int, ...], Order] = {}
+        self._since = self._until = now
+        self._inquiries = 0  # Its shelves are known to be asked for since so many of them.
+        self.look_at(now)
+
+    def is_as_of(self, now: datetime) -> bool:
+        """Tell whether it is known whose time it is, and noted that the market is asked for."""
+        return self._since <= now < self._until and self._inquiries == self._shelves.inquiries
+
+    def expire(self) -> None:
+        """Hear that shelves may have been replaced: they are looked at before the next request."""
+        self._until = self._since
+
+    def look_at(self, now: datetime) -> None:
+        """Look whose time it is."""
+        on_shelves = [self._shelves.of(placement, now) for placement in self.market]
+        self._inquiries = self._shelves.inquiries
+        if on_shelves != self._on_shelves:
+            self._on_shelves = on_shelves
+            self._lots = tuple(self._put_out())
+            self._forget_orders()
+        for head in self._heads:
+            if not head.since <= now < head.until:
+                head.open(now)
+        stocks = (*on_shelves, *self._heads)
+        self._since = max(stock.since for stock in stocks)
+        self._until = min(stock.until for stock in stocks)
+
+    def order(self, scorers: Sequence[Scorer]) -> Order:
+        """Give the bids in the order in which they are looked at."""
+        bounds = tuple([scorer.ctr_max for scorer in scorers])
+        order = self._orders.get(bounds)
+        if order is None:
+            if len(self._orders) >= ORDERS_MAX:
+                self._forget_orders()
+            order = self._orders[bounds] = Order(self._lots, scorers)
+        return order
+
+    def _forget_orders(self) -> None:
+        for order in self._orders.values():
+            order.retire()
+        self._orders.clear()
+
+    @property
+    def heads(self) -> list[Head]:
+        """Those of its bids that are looked at first."""
+        return [stock.candidates for stock in self._heads if isinstance(stock.candidates, Head)]
+
+    def _put_out(self) -> list[Lot]:
+        lots: list[Lot] = []
+        heads = {(head.scoring, head.zone): head for head in self.heads}
+        for stock, head in zip(self._heads, self.heads, strict=True):
+            lots += self._lots_of(stock, head.scoring, head.zone, None)
+        for shelf in self._on_shelves:
+            scoring, zone = shelf.placement.scoring, shelf.placement.zone
+            lots += self._lots_of(shelf, scoring, zone, heads.get((scoring, zone)))
+        return lots
+
+    def _lots_of(self, stock: Stock, scoring: str, zone: ZoneInfo, head: Head | None) -> Iterator[Lot]:
+        for number, block in enumerate(stock.candidates.blocks):
+            if isinstance(block, BidBlock):
+                members = block.everyone if head is None else _not_in(head, block)
+                yield Lot(stock, number, block, members, self.scorings.index(scoring), self.zones.index(zone))
+
+
+class Stands:
+    """The stands of all markets that were ever asked for and are still there."""
+
+    def __init__(
+        self,
+        shelves: Shelves,
+        *,
+        policies: Mapping[str, Scoring] | None = None,
+        own_bids: OwnBids = OwnBids.IGNORE,
+    ) -> None:
+        self._shelves = shelves
+        self.turnover = shelves.turnover
+        # A policy that this process does not know yet is better replaced than missed.
+        self._policies: Mapping[str, Scoring] = defaultdict(Heuristic, policies or {})
+        self._own_bids = own_bids
+        self._index: Index | None = None
+        self._heads: Heads = {}
+        self._prepared: tuple[Index, Heads] | None = None
+        self._by_type: dict[str, Stand] = {}
+        self._by_slug: dict[bytes, Stand] = {}
+
+    def preparing(
+        self, index: Index, *, now: datetime, bidders_max: int = HEAD_BIDDERS_MAX
+    ) -> Generator[None, None, Heads]:
+        """Put the highest bids of every market together ahead of its first request, with pauses."""
+        heads: dict[str, tuple[Market, Sequence[Stock]]] = {}
+        for kind, market in index.markets.items():
+            before = self._heads.get(kind)
+            if before is not None and before[0] is market:
+                heads[kind] = before
+                continue
+            heads[kind] = market, (yield from self._stocking(market, now, bidders_max))
+        self._prepared = index, heads
+        for policy in self._policies.values():
+            yield from self.ranking(policy.name, lambda policy=policy: policy.strengths)
+        return heads
+
+    def ranking(self, scoring: str, known: Known) -> Generator[None, None, int]:
+        """Rank the bids that a policy scores by what is known before a request, with pauses; tell how many those are.
+
+        What is prepared, and what is known, may change meanwhile.
+        """
+        bids = 0
+        prepared: tuple[Index, Heads] | None = None
+        ranked_by: tuple[Strengths, ...] = ()
+        while self._prepared is not prepared or known() != ranked_by:
+            prepared, ranked_by = self._prepared, known()
+            blocks = [] if prepared is None else _blocks(*prepared, scoring)
+            bids = sum(len(block.candidates) for block in blocks)
+            for strengths in ranked_by:
+                yield from rank_all(blocks, strengths)
+        return bids
+
+    def put_up(self, heads: Heads) -> None:
+        """Take what was prepared, in the moment in which its index becomes the current one."""
+        self._heads = heads
+        self._index = None  # Whatever was put up with it is looked at anew.
+        self._shelves.watch([stock for _, stocks in heads.values() for stock in stocks])
+
+    def of_type(self, index: Index, placement_type: str, *, now: datetime) -> Stand | None:
+        """Give the stand of all placements of a type; None where no such placement is auctioned."""
+        if index is not self._index:
+            self._tidy(index)
+        stand = self._by_type.get(placement_type)
+        if stand is None:
+            market = index.markets.get(placement_type)
+            if market is None:
+                return None
+            known, heads = self._heads.get(placement_type, NO_HEADS)
+            if known is not market:
+                heads = ()
+            stand = self._by_type[placement_type] = Stand(market, self._shelves, now=now, heads=heads)
+        elif not stand.is_as_of(now):
+            stand.look_at(now)
+        return stand
+
+    def of_slug(self, index: Index, slug: bytes, *, now: datetime) -> Stand | None:
+        """Give the stand of one placement; None where it is not auctioned."""
+        if index is not self._index:
+            self._tidy(index)
+        stand = self._by_slug.get(slug)
+        if stand is None:
+            placement = index.by_slug.get(slug)
+            if placement is None or not placement.is_auctioned:
+                return None
+            stand = self._by_slug[slug] = Stand((placement,), self._shelves, now=now)
+        elif not stand.is_as_of(now):
+            stand.look_at(now)
+        return stand
+
+    def policies(self, stand: Stand) -> list[Scoring]:
+        """Give the policies that predict clicks for a stand."""
+        return [self._policies[name] for name in stand.scorings]
+
+    def scorers(self, stand: Stand, signals: Signals) -> list[Scorer]:
+        """Look at a request once, for all bids."""
+        return [policy.scorer(signals) for policy in self.policies(stand)]
+
+    def auction(
+        self,
+        stand: Stand,
+        contexts: Sequence[Context],
+        scorers: Sequence[Scorer],
+        *,
+        seen_enough: Collection[int] = NO_KEYS,
+        without: Collection[int] = NO_KEYS,
+    ) -> tuple[Win | None, int]:
+        """Auction off what a market has, for one request; tell also after how many looks of its order.
+
+        The request has a context for each zone of the stand.
+        """
+        return decide(
+            stand.order(scorers).looks,
+            contexts,
+            scorers,
+            own_bids=self._own_bids,
+            seen_enough=seen_enough,
+            without=without,
+        )
+
+    def _stocking(
+        self, market: Market, now: datetime, bidders_max: int
+    ) -> Generator[None, None, Sequence[Stock]]:
+        stocks: list[Stock] = []
+        heads = yield from heading(market, bidders_max=bidders_max)
+        for head in heads:
+            stocks += ((yield from self._shelves.stocking(head, now=now)),)
+        return stocks
+
+    def _tidy(self, index: Index) -> None:
+        """Take down the stands of what another index does not have any more."""
+        self._index = index
+        self._by_type = {
+            kind: stand for kind, stand in self._by_type.items() if index.markets.get(kind) is stand.market
+        }
+        self._by_slug = {
+            slug: stand
+            for slug, stand in self._by_slug.items()
+            if index.by_slug.get(slug) is stand.market[0] and stand.market[0].is_auctioned
+        }
+        for stand in (*self._by_type.values(), *self._by_slug.values()):
+            stand.expire()
+
+
+def _blocks(index: Index, heads: Heads, scoring: str) -> list[Block]:
+    """List the blocks of bids that a policy scores."""
+    blocks = [
+        block
+        for placement in index.by_key.values()
+        if placement.is_auctioned and placement.scoring == scoring
+        for block in placement.blocks
+    ]
+    for _, stocks in heads.values():
+        for stock in stocks:
+            if isinstance(stock.candidates, Head) and stock.candidates.scoring == scoring:
+                blocks += stock.candidates.blocks
+    return blocks
+
+
+def _not_in(head: Head, block: BidBlock) -> int:
+    members = block.everyone
+    for position, one in enumerate(block.bidders):
+        if head.has(one):
+            members ^= 1 << position
+    return members

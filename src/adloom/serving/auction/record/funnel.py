@@ -1,0 +1,239 @@
+"""Who took part in an auction, and how many did not: for its record and its explanation, not for its outcome."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterator, Sequence
+from operator import itemgetter
+from typing import Final, NamedTuple
+
+import msgspec
+
+from adloom.auction.bid import BidType, Ctr
+from adloom.auction.price import (
+    HALF_PER_CLICK,
+    HALF_PER_IMPRESSION,
+    PER_CLICK,
+    PER_IMPRESSION,
+    ecpm_of,
+    least_ecpm,
+)
+from adloom.auction.score import RankedScorer, Scorer
+from adloom.serving.auction.bids.scan_plan import Look, Order
+from adloom.serving.auction.decide import NO_KEYS
+from adloom.serving.eligibility.eligible_set import Stock
+from adloom.serving.index.bid_block import BidBlock, Bidder, Lane
+from adloom.serving.index.ctr_ranking import Ranking
+from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
+from adloom.targeting.context import Context
+
+BIDS_MAX: Final = 256
+MORE: Final = 1.25  # So many times what is wanted is gathered before it is sorted.
+
+_rank = itemgetter(0)
+
+
+# The eCPM, negative; who bid; the CTR. Plain, since there may be hundreds in each auction.
+Entered = tuple[int, Bidder, Ctr]
+
+
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """All candidates of a market for one request, by what kept them from taking part."""
+
+    bids: list[Entered]  # Of those who took part, the highest, in the order of the auction.
+    bid_count: int
+    not_in_time: int
+    excluded: int  # By a cap or a budget of their campaign.
+    not_targeted: int
+    seen_enough: int
+    under_floor: int
+
+
+class Left(NamedTuple):
+    """Who of a block is still there after each step, as bitmaps."""
+
+    in_time: int
+    available: int
+    targeted: int
+    unseen: int
+
+
+def field_of(  # noqa: PLR0913 - all that a request is
+    order: Order,
+    contexts: Sequence[Context],
+    scorers: Sequence[Scorer],
+    *,
+    seen_enough: Collection[int] = NO_KEYS,
+    without: Collection[int] = NO_KEYS,
+    bids_max: int = BIDS_MAX,
+) -> Field:
+    """Look at everybody; before an offer is held, since that may take its campaign away.
+
+    Those who are not among the highest are counted by their bitmaps. `seen_enough` has banners with a cap only.
+    """
+    highest = _Highest(bids_max)
+    everybody = in_time = available = targeted = unseen = bid_count = 0
+    for turn, look in enumerate(order.looks):
+        left = left_of(look, contexts[look.context], seen_enough=seen_enough, without=without)
+        everybody += look.members.bit_count()
+        in_time += left.in_time.bit_count()
+        available += left.available.bit_count()
+        targeted += left.targeted.bit_count()
+        mask = left.unseen
+        if not mask:
+            continue
+        unseen += mask.bit_count()
+        scorer = scorers[look.scorer]
+        over_floor = mask & order.over_floor(turn, scorer.ctr_max)
+        bid_count += over_floor.bit_count() - highest.enter(look.block, over_floor, scorer)
+    return Field(
+        bids=highest.in_order(),
+        bid_count=bid_count,
+        not_in_time=everybody - in_time,
+        excluded=in_time - available,
+        not_targeted=available - targeted,
+        seen_enough=targeted - unseen,
+        under_floor=unseen - bid_count,
+    )
+
+
+def left_of(look: Look, context: Context, *, seen_enough: Collection[int], without: Collection[int]) -> Left:
+    """Take out of a block whom each step removes before bids are compared."""
+    stock, number, block = look.stock, look.number, look.block
+    available = stock.available[number] & look.members
+    if without:
+        available &= ~_of_campaigns(without, stock, number)
+    targeted = unseen = block.targeting.eligible(context, available)
+    if seen_enough:
+        unseen ^= _of_banners(seen_enough, block, targeted)
+    return Left(stock.openings.masks[number] & look.members, available, targeted, unseen)
+
+
+class _Highest:
+    """The highest bids so far, and some more."""
+
+    def __init__(self, bids_max: int) -> None:
+        self._bids_max = bids_max
+        self._bids: list[Entered] = []
+        self._lowest_rank = 0  # Who has less is certainly not among them.
+
+    def enter(self, block: BidBlock, among: int, scorer: Scorer) -> int:
+        """Add those of a block who may be among them; tell how many were found to be under the floor."""
+        if len(self._bids) > self._bids_max * MORE:
+            self._cut()
+        lowest_rank = self._lowest_rank
+        refused = 0
+        for lane in block.lanes:
+            if scorer.is_uniform or not lane.is_per_click:
+                self._enter_lane(block, lane, among, scorer, lowest_rank)
+                continue
+            ranked = scorer.ranked
+            ranking = None if ranked is None else block.rankings.get(ranked.strengths)
+            if ranked is None or ranking is None:
+                refused += self._enter_each(
+                    block, among & lane.members, lambda position: scorer.ctr(block.bidders[position])
+                )
+            else:
+                refused += self._enter_ranked(block, among, scorer.ctr_max, ranked, ranking)
+        return refused
+
+    def in_order(self) -> list[Entered]:
+        """Give them in the order of the auction; only among equals it matters who is older."""
+        self._cut()
+        bids, start = self._bids, 0
+        for end in range(1, len(bids) + 1):
+            if end == len(bids) or bids[end][0] != bids[start][0]:
+                if end - start > 1:
+                    bids[start:end] = sorted(bids[start:end], key=_seniority)
+                start = end
+        return bids[: self._bids_max]
+
+    def _enter_each(self, block: BidBlock, among: int, ctr_at: Callable[[int], Ctr]) -> int:
+        """Add bids per click one by one; tell how many were under the floor."""
+        refused = 0
+        for position in positions(among):
+            one, ctr = block.bidders[position], ctr_at(position)
+            ecpm = ecpm_of(BidType.CPC, block.worths[position], ctr)
+            if ecpm < least_ecpm(one.floor):
+                refused += 1
+            elif -ecpm <= self._lowest_rank:
+                self._bids.append((-ecpm, one, ctr))
+        return refused
+
+    def _enter_ranked(
+        self, block: BidBlock, among: int, ctr_max: Ctr, scorer: RankedScorer, ranking: Ranking
+    ) -> int:
+        """Add bids per click of pieces that may have some of the highest, or some under the floor; tell how many were."""
+        span, bidders, strengths = scorer.span(block.placement_keys), block.bidders, ranking.strengths
+        refused = 0
+        for piece in ranking.pieces:
+            mask = among & piece.members
+            if not mask:
+                continue
+            most = ranking.most(piece.top, span.high)
+            if most < least_ecpm(block.floor_min):
+                refused += mask.bit_count()
+                continue
+            is_among_highest = -most <= self._lowest_rank
+            if is_among_highest or ranking.least(piece, span.low, ctr_max) < least_ecpm(block.floor_max):
+                refused += self._enter_each(
+                    block, mask, lambda position: scorer.ctr_by(bidders[position], strengths[position])
+                )
+                if len(self._bids) > self._bids_max * MORE:
+                    self._cut()
+        return refused
+
+    def _enter_lane(self, block: BidBlock, lane: Lane, among: int, scorer: Scorer, lowest_rank: int) -> None:
+        """Add those of a lane in which the highest comes first."""
+        bids, bidders, worths = self._bids, block.bidders, block.worths
+        uniform_ctr = scorer.ctr_max if scorer.is_uniform else None
+        # As `ecpm_of`, which would be called hundreds of times.
+        factor, half, scale = 1, HALF_PER_IMPRESSION, PER_IMPRESSION
+        if lane.is_per_click:
+            factor, half, scale = scorer.ctr_max, HALF_PER_CLICK, PER_CLICK
+        if -((worths[lane.start] * factor + half) // scale) > lowest_rank:
+            return
+        for entered, position in enumerate(positions(among & lane.members), 1):
+            rank = -((worths[position] * factor + half) // scale)
+            if rank > lowest_rank:
+                break  # The others of the lane have no more.
+            one = bidders[position]
+            bids.append((rank, one, uniform_ctr or scorer.ctr(one)))
+            if entered == self._bids_max:
+                lowest_rank = rank
+
+    def _cut(self) -> None:
+        """Forget who is not among the highest, nor as high as the last of them."""
+        bids, most = self._bids, self._bids_max
+        bids.sort(key=_rank)
+        if len(bids) > most:
+            self._lowest_rank = bids[most - 1][0]
+            del bids[bisect_right(bids, self._lowest_rank, lo=most, key=_rank) :]
+
+
+def positions(mask: int) -> Iterator[int]:
+    """List the bits that are set, the lowest first: by far the fastest way where there are many."""
+    digits = bin(mask)[:1:-1]
+    position = digits.find("1")
+    while position >= 0:
+        yield position
+        position = digits.find("1", position + 1)
+
+
+def _seniority(bid: Entered) -> tuple[int, int, int]:
+    return bid[1].seniority
+
+
+def _of_campaigns(campaign_keys: Collection[int], stock: Stock, number: int) -> int:
+    ranks = [rank for key in campaign_keys for rank in stock.ranks.get(key, ())]
+    return sum(1 << rank % BLOCK_CANDIDATES_MAX for rank in ranks if rank // BLOCK_CANDIDATES_MAX == number)
+
+
+def _of_banners(banner_keys: Collection[int], block: BidBlock, among: int) -> int:
+    if block.counted_keys.isdisjoint(banner_keys):
+        return 0
+    mask, found = among & block.counted, 0
+    while mask:
+        lowest = mask & -mask
+        if block.bidders[lowest.bit_length() - 1].banner_key in banner_keys:
+            found |= lowest
+        mask ^= lowest
+    return found

@@ -1,0 +1,89 @@
+"""Reads what campaigns with caps have had so far, cheaply enough to ask twice a second.
+
+Caps count what is valid. Events are at most a day old when they are accepted, so only the last two days'
+counts grow: those are asked for when the projection has moved, and only for campaigns with caps. The days
+before are summed up once, and again when they turn out to have changed, in case a projection was far behind.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from adloom.runtime.postgres import Connection, Record
+from adloom.serving.eligibility.caps import NONE_YET, Counts
+from adloom.serving.index.rows import Caps
+
+GROWING: Final = timedelta(days=1)
+EVER: Final = datetime.min.replace(tzinfo=UTC)
+
+PROJECTED = "SELECT entry_id FROM projection_cursors ORDER BY projection"
+# Both only grow: what is written later, or corrected, is one more.
+WRITTEN_BEFORE = """
+    SELECT coalesce(sum(events), 0)::bigint, coalesce(sum(corrections), 0)::bigint FROM events.event_days
+     WHERE day < ($1 AT TIME ZONE 'UTC')::date
+"""
+COUNTS_BEFORE = """
+    SELECT campaign_id, sum(impressions - invalid_impressions)::bigint, sum(clicks - invalid_clicks)::bigint
+      FROM events.event_counts
+     WHERE hour < $2 AND campaign_id = ANY ($1::integer[]) GROUP BY campaign_id
+"""
+COUNTS_SINCE = """
+    SELECT campaign_id, sum(impressions - invalid_impressions)::bigint, sum(clicks - invalid_clicks)::bigint
+      FROM events.event_counts
+     WHERE hour >= $2 AND campaign_id = ANY ($1::integer[]) GROUP BY campaign_id
+"""
+
+
+class CapCounts:
+    """Counts of campaigns with caps, as of the last look."""
+
+    def __init__(self) -> None:
+        self._asked: tuple[frozenset[int], datetime] | None = None
+        self._written: Record | None = None
+        self._is_doubtful = False
+        self._projected: list[str] = []
+        self._settled: dict[int, Counts] = {}
+        self._counts: dict[int, Counts] = {}
+
+    def doubt(self) -> None:
+        """Ask at the next look whether the days before have changed."""
+        self._is_doubtful = True
+
+    async def look(
+        self, connection: Connection, caps: Mapping[int, Caps], now: datetime
+    ) -> dict[int, Counts]:
+        """Tell the counts of all campaigns with caps."""
+        if not caps:
+            return {}
+        today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+        asked = (frozenset(caps), today - GROWING)
+        projected = [row[0] for row in await connection.fetch(PROJECTED)]
+        if asked == self._asked and projected == self._projected and not self._is_doubtful:
+            return self._counts
+        keys, self._projected = list(caps), []  # Where it fails half way, the next look begins anew.
+        await self._settle(connection, asked)
+        recent = await _counts(connection, COUNTS_SINCE, keys, asked[1])
+        self._counts = {key: self._settled.get(key, NONE_YET).plus(recent.get(key, NONE_YET)) for key in keys}
+        self._projected = projected
+        return self._counts
+
+    async def _settle(self, connection: Connection, asked: tuple[frozenset[int], datetime]) -> None:
+        """Sum up the days before, if that was not done yet or is not right any more."""
+        if asked == self._asked and not self._is_doubtful:
+            return
+        # Asked before the sum: what is written in between makes it doubtful again, not wrong for good.
+        written = await connection.fetchrow(WRITTEN_BEFORE, asked[1])
+        if asked != self._asked or written != self._written:
+            self._settled = await _counts(connection, COUNTS_BEFORE, list(asked[0]), asked[1])
+        self._asked, self._written, self._is_doubtful = asked, written, False
+
+
+async def counts_of(connection: Connection, keys: Sequence[int]) -> dict[int, Counts]:
+    """Tell what some campaigns have had in their lives."""
+    return await _counts(connection, COUNTS_SINCE, keys, EVER)
+
+
+async def _counts(
+    connection: Connection, query: str, keys: Sequence[int], hour: datetime
+) -> dict[int, Counts]:
+    return {key: Counts(*counts) for key, *counts in await connection.fetch(query, keys, hour)}

@@ -1,0 +1,1 @@
+"""Direct delivery: decide, reserve, encode, and the routes around them."""

@@ -1,0 +1,220 @@
+"""The serve routes of the public path: read the clock once, decide once, encode once."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from http import HTTPStatus
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import msgspec
+
+from adloom.core.clock import Clock
+from adloom.core.errors import PlacementNotFoundError
+from adloom.core.ids import IdSource
+from adloom.events.ingest.token import TokenSigner, free_terms
+from adloom.runtime.http.body import BodyDecoder
+from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoute, answer_head, problem_answer
+from adloom.serving.direct.encode import NO_LEASES, AnswerEncoder
+from adloom.serving.direct.page import Choice, each_banner_once, is_without_repeats, page_of
+from adloom.serving.direct.reserve import Held, Holder
+from adloom.serving.direct.served_events import ServedTeller
+from adloom.serving.eligibility.caps import CapBook
+from adloom.serving.eligibility.decide import may_serve
+from adloom.serving.eligibility.placement_state import Offer, Shelf, Shelves
+from adloom.serving.index.index import Index, Placement
+from adloom.serving.index.rows import Delivery
+from adloom.serving.leases.local_leases import LeaseBook
+from adloom.serving.request.context import ContextReader
+from adloom.serving.request.overrides import overrides_of
+from adloom.targeting.context import Context
+
+SERVE_PREFIX: Final = b"/banners/serve/"
+PAGE_PATH: Final = b"/banners/serve"
+PLACEMENTS_A_PAGE_MAX: Final = 20
+
+SERVED_HEAD: Final = answer_head(
+    HTTPStatus.OK,
+    b"application/json",
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+)
+
+# Made once: whoever guesses slugs gets these answers as fast as a right one.
+NO_SUCH_PLACEMENT: Final = problem_answer(PlacementNotFoundError("No active placement has this slug."))
+FILLED_ELSEWHERE: Final = {
+    Delivery.AUCTION: problem_answer(
+        PlacementNotFoundError("This placement is filled by auction: ask POST /api/v1/ads/serve for it.")
+    ),
+    Delivery.CONTEXTUAL: problem_answer(
+        PlacementNotFoundError("This placement is filled by contextual delivery, not by this route.")
+    ),
+}
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """What fills the first slot of a placement for a request: an offer with its token, or nothing."""
+
+    placement: Placement
+    device: str | None
+    offer: Offer | None = None
+    token: bytes = b""
+
+
+class PageRequest(msgspec.Struct, frozen=True, rename="camel"):
+    """The placements of a page, and what is known about its reader."""
+
+    placements: Annotated[
+        list[Annotated[str, msgspec.Meta(max_length=100)]],
+        msgspec.Meta(min_length=1, max_length=PLACEMENTS_A_PAGE_MAX),
+    ]
+    context: dict[str, Any] = {}
+    user_id: UUID | None = None
+
+
+_pages: Final = BodyDecoder(PageRequest)
+
+
+class ServeRoutes:
+    """Answers which ads fill a placement, or all placements of a page."""
+
+    def __init__(  # noqa: PLR0913 - all that it is composed of
+        self,
+        index: Callable[[], Index],
+        signer: TokenSigner,
+        clock: Clock,
+        ids: IdSource,
+        *,
+        public_url: str,
+        contexts: ContextReader | None = None,
+        shelves: Shelves | None = None,
+        cap_book: CapBook | None = None,
+        lease_book: LeaseBook | None = None,
+        teller: ServedTeller | None = None,
+    ) -> None:
+        self._index = index
+        self._now = clock.now
+        self._new_id = ids.written
+        self._sign = signer.sign
+        self._encoder = AnswerEncoder(signer, ids, public_url=public_url)
+        self._contexts = contexts or ContextReader()
+        self._context_of = self._contexts.context_of
+        self._shelves = shelves or Shelves()
+        self._hold = Holder(self._shelves, cap_book or CapBook(), lease_book or LeaseBook()).held
+        self._teller = teller
+        self.served = 0
+        self.empty = 0
+
+    def routes(self) -> list[HotRoute]:
+        """List the routes, for the table of the hot path."""
+        return [
+            HotRoute(b"GET", SERVE_PREFIX, is_prefix=True, handler=self.serve),
+            HotRoute(b"POST", PAGE_PATH, is_prefix=False, handler=self.serve_page),
+        ]
+
+    def serve(self, request: HotRequest) -> Answer:
+        """Answer `GET /banners/serve/{slug}`."""
+        placement = self._index().by_slug.get(request.path[len(SERVE_PREFIX) :])
+        if placement is None or not placement.is_served:
+            return _refusal_of(placement)
+        now = self._now()
+        second = int(now.timestamp())
+        context = self._context_of(request, placement.zone, now)
+        shelf = self._shelves.of(placement, now)
+        offers = self._shelves.offers(shelf, context, second)
+        held = offers, NO_LEASES
+        if (placement.terms or placement.caps) and request.method != b"HEAD":
+            held = self._hold(offers, second)
+        return Answer(SERVED_HEAD, self._answer(request, placement, held, now, second))
+
+    def chosen(self, request: HotRequest, slug: bytes, *, is_shown: bool) -> Chosen | Answer:
+        """Choose for those who can show one banner only; what is not shown is held by nobody, and free."""
+        placement = self._index().by_slug.get(slug)
+        if placement is None or not placement.is_served:
+            return _refusal_of(placement)
+        now = self._now()
+        second = int(now.timestamp())
+        context = self._context_of(request, placement.zone, now)
+        offers = self._shelves.offers(self._shelves.of(placement, now), context, second)[:1]
+        leases = NO_LEASES
+        if is_shown:
+            offers, leases = self._hold(offers, second)
+            self.served += len(offers)
+            self.empty += not offers
+        if not offers:
+            return Chosen(placement, context.device)
+        request_id = self._new_id()
+        if is_shown and self._teller is not None:
+            self._teller.tell(request, placement, offers, request_id=request_id, now=now, user_id=None)
+        terms = offers[0].token_terms if is_shown else free_terms(offers[0].token_terms)
+        token = self._sign(terms, request_id=request_id.bytes, issued_at=second, slot=0, lease=leases[0])
+        return Chosen(placement, context.device, offers[0], token)
+
+    def serve_page(self, request: HotRequest) -> Answer:
+        """Answer `POST /banners/serve`; a slug that is there twice is answered once."""
+        page = _pages.decode(request.body)
+        overrides = overrides_of(page.context, within="context.")
+        user_id = page.user_id or overrides.user_id
+        now = self._now()
+        second = int(now.timestamp())
+        index = self._index()
+        slugs = list(dict.fromkeys(slug.encode() for slug in page.placements))
+        asked: list[tuple[Shelf, Context]] = []
+        refusals: dict[bytes, bytes] = {}
+        for slug in slugs:
+            placement = index.by_slug.get(slug)
+            if placement is None or not placement.is_served:
+                refusals[slug] = _refusal_of(placement).body
+                continue
+            context = overrides.applied_to(self._context_of(request, placement.zone, now))
+            asked.append((self._shelves.of(placement, now), context))
+        answers = {
+            shelf.placement.slug: self._answer(
+                request, shelf.placement, self._hold(offers, second), now, second, user_id
+            )
+            for (shelf, _), offers in zip(asked, self._page_offers(asked, second), strict=True)
+        }
+        results = [(msgspec.json.encode(slug.decode()), (answers | refusals)[slug]) for slug in slugs]
+        return Answer(SERVED_HEAD, self._encoder.page(results, now, second))
+
+    def _page_offers(self, asked: Sequence[tuple[Shelf, Context]], second: int) -> Sequence[Sequence[Offer]]:
+        """Decide each placement for itself, and all together only where they would repeat each other."""
+        alone = [self._shelves.offers(shelf, context, second) for shelf, context in asked]
+        if is_without_repeats([[offer.candidate for offer in offers] for offers in alone]):
+            return alone
+        # Every other slot of the page can take one candidate away; nobody needs more than all slots.
+        at_most = sum(shelf.placement.slots_max for shelf, _ in asked)
+        choices = [
+            Choice(
+                each_banner_once(may_serve(shelf.placement, context, shelf.available), at_most=at_most),
+                shelf.placement.slots_max,
+            )
+            for shelf, context in asked
+        ]
+        return [
+            shelf.offers_of(candidates)
+            for (shelf, _), candidates in zip(asked, page_of(choices), strict=True)
+        ]
+
+    def _answer(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
+        self,
+        request: HotRequest,
+        placement: Placement,
+        held: Held,
+        now: datetime,
+        second: int,
+        user_id: UUID | None = None,
+    ) -> bytes:
+        offers, leases = held
+        if offers:
+            self.served += 1
+        else:
+            self.empty += 1
+        request_id = self._new_id()
+        if self._teller is not None:
+            self._teller.tell(request, placement, offers, request_id=request_id, now=now, user_id=user_id)
+        return self._encoder.answer(placement, offers, request_id, now, second, leases)
+
+
+def _refusal_of(placement: Placement | None) -> Answer:
+    delivery = Delivery.DIRECT if placement is None else placement.delivery
+    return FILLED_ELSEWHERE.get(delivery, NO_SUCH_PLACEMENT)

@@ -1,0 +1,74 @@
+"""The placements of one page: no banner twice while another could take its place.
+
+Each placement gets its first banner before any gets its second. One that finds all its banners taken
+asks who has them to take another instead, and so on: what is found this way is the most that can be
+shown without showing anything twice. Only a placement that would stay empty then shows what is there
+already. What evergreens stand in for is nothing at all, not something shown elsewhere on the page.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from adloom.serving.index.index import Candidate
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """Who may fill a placement's slots, the first to do so first, each banner once."""
+
+    candidates: Sequence[Candidate]
+    slots_max: int
+
+
+def is_without_repeats(answers: Iterable[Sequence[Candidate]]) -> bool:
+    """Tell whether placements that were decided each for itself make a page already."""
+    banners = [one.banner_key for answer in answers for one in answer]
+    return len(banners) == len(set(banners))
+
+
+def each_banner_once(candidates: Iterable[Candidate], *, at_most: int) -> list[Candidate]:
+    """Leave out a banner's second campaign; more than so many the page has no use for."""
+    found: dict[int, Candidate] = {}
+    for one in candidates:
+        if found.setdefault(one.banner_key, one) is one and len(found) == at_most:
+            break
+    return list(found.values())
+
+
+def page_of(choices: Sequence[Choice]) -> list[list[Candidate]]:
+    """Fill the slots of all placements together."""
+    holders = _holders(choices)
+    page: list[list[Candidate]] = []
+    for number, choice in enumerate(choices):
+        own = [one for one in choice.candidates if holders.get(one.banner_key) == number]
+        page.append(own or list(choice.candidates[: choice.slots_max]))
+    return page
+
+
+def _holders(choices: Sequence[Choice]) -> Mapping[int, int]:
+    """Give banners to placements: a largest matching, slot by slot."""
+    holders: dict[int, int] = {}
+    wanting = list(range(len(choices)))
+    filled = 0
+    while wanting:
+        wanting = [number for number in wanting if _gets_one_more(number, choices, holders, {number})]
+        filled += 1
+        wanting = [number for number in wanting if filled < choices[number].slots_max]
+    return holders
+
+
+def _gets_one_more(number: int, choices: Sequence[Choice], holders: dict[int, int], asked: set[int]) -> bool:
+    banners = [one.banner_key for one in choices[number].candidates]
+    for banner in banners:
+        if banner not in holders:
+            holders[banner] = number
+            return True
+    for banner in banners:
+        holder = holders[banner]
+        if holder in asked:
+            continue
+        asked.add(holder)
+        if _gets_one_more(holder, choices, holders, asked):
+            holders[banner] = number
+            return True
+    return False

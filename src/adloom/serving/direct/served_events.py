@@ -1,0 +1,64 @@
+"""Telling the ledger what was offered, for who wants to follow it; no answer waits for that."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Final
+from uuid import UUID
+
+from adloom.core.ids import BannerId, CampaignId, RequestId, WrittenId
+from adloom.events.log.event import Served, encoded
+from adloom.runtime.http.fast.fast_routes import HotRequest
+from adloom.serving.eligibility.placement_state import Offer
+from adloom.serving.index.index import Placement
+from adloom.serving.request.context import USER_ID
+from adloom.serving.request.overrides import overrides_of_query
+
+PAIRS_REMEMBERED_MAX: Final = 4_096
+
+Tell = Callable[[bytes], object]
+
+
+class ServedTeller:
+    """Tells every offer of every answer; `tell` takes an entry of the ledger, and does not wait."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+
+    def tell(  # noqa: PLR0913 - all that an offer is of
+        self,
+        request: HotRequest,
+        placement: Placement,
+        offers: Sequence[Offer],
+        *,
+        request_id: WrittenId,
+        now: datetime,
+        user_id: UUID | None,
+    ) -> None:
+        """Tell what a request was answered; who only looks at the head of an answer was offered nothing."""
+        if not offers or request.method == b"HEAD":
+            return
+        served_to = user_id or _user_of(request.query)
+        of_request = RequestId(UUID(bytes=request_id.bytes))
+        for slot, offer in enumerate(offers):
+            banner_id, campaign_id = _ids_of(offer.candidate.pair)
+            served = Served(
+                request_id=of_request,
+                slot=slot,
+                banner_id=banner_id,
+                placement_id=placement.id,
+                campaign_id=campaign_id,
+                placement_type=placement.type,
+                served_at=now,
+                user_id=served_to,
+            )
+            self._tell(encoded(served))
+
+
+def _user_of(query: bytes) -> UUID | None:
+    return overrides_of_query(query).user_id if USER_ID in query else None
+
+
+@lru_cache(PAIRS_REMEMBERED_MAX)
+def _ids_of(pair: bytes) -> tuple[BannerId, CampaignId]:
+    return BannerId(UUID(bytes=pair[:16])), CampaignId(UUID(bytes=pair[16:]))

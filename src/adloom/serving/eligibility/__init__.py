@@ -1,0 +1,1 @@
+"""Which candidates may be offered now: schedules, caps, exclusions, as bitmaps."""

@@ -1,0 +1,113 @@
+"""Who of some candidates may be offered at the moment: in time and not excluded, a bitmap for each block."""
+
+from datetime import datetime
+
+from adloom.serving.eligibility.exclusions import Excluded, Ranks, excluded_masks
+from adloom.serving.eligibility.schedule_mask import Openings, advanced, opening
+from adloom.serving.index.index import InBlocks
+from adloom.serving.index.steps import finished
+from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
+
+
+class Turnover:
+    """How often anybody came or went, in any of the stocks that share it."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+class Stock:
+    """The candidates of one thing at the moment; `available` is replaced and never changed."""
+
+    __slots__ = (
+        "_excluded",
+        "_turnover",
+        "as_of",
+        "available",
+        "candidates",
+        "openings",
+        "ranks",
+        "since",
+        "turns",
+        "until",
+    )
+
+    def __init__(
+        self, candidates: InBlocks, openings: Openings, ranks: Ranks, excluded: Excluded, turnover: Turnover
+    ) -> None:
+        self._turnover = turnover
+        self.turns = 0  # How often anybody came or went here.
+        self.candidates = candidates
+        self.ranks = ranks
+        self.available: list[int] = []
+        self._excluded: list[int] = []
+        self.openings = openings
+        self.since = openings.since
+        self.until = openings.until
+        self.exclude(excluded)
+
+    def open(self, now: datetime) -> None:
+        """Put out whose time it is now; what was decided from the same stays."""
+        if now < self.since:  # The machine's clock was set back.
+            self.openings = finished(opening(self.candidates, now=now))
+        else:
+            self.openings = advanced(self.openings, self.candidates, now=now)
+        self._turn()
+        self.since = self.openings.since
+        self.until = self.openings.until
+        self._restock()
+
+    def exclude(self, excluded: Excluded) -> None:
+        """Take those away who are excluded, and no others."""
+        # Whichever are fewer are looked up among the others.
+        among = excluded if len(excluded) < len(self.ranks) else filter(excluded.__contains__, self.ranks)
+        self._excluded = excluded_masks(self.candidates, self.ranks, among)
+        self.as_of = excluded.changes
+        self._restock()
+
+    def mark(self, campaign_key: int, *, is_out: bool) -> None:
+        """Take a campaign away, or put it back."""
+        ranks = self.ranks.get(campaign_key)
+        if ranks is None:
+            return
+        masks, excluded = self.openings.masks, self._excluded
+        # Whoever decides from the list may still want to tell from whom it chose.
+        available = self.available.copy()
+        is_changed = False
+        for rank in ranks:
+            number, position = rank // BLOCK_CANDIDATES_MAX, rank % BLOCK_CANDIDATES_MAX
+            bit = 1 << position
+            if is_out:
+                excluded[number] |= bit
+                is_flipped = available[number] & bit
+            else:
+                excluded[number] &= ~bit
+                is_flipped = masks[number] & ~available[number] & bit
+            if is_flipped:
+                available[number] ^= bit
+                is_changed = True
+        if is_changed:
+            self.available = available
+            self._turn()
+            self._marked(campaign_key, ranks[0], is_out=is_out)
+
+    def _turn(self) -> None:
+        self.turns += 1
+        self._turnover.count += 1
+
+    def _restock(self) -> None:
+        available = [
+            mask & ~excluded for mask, excluded in zip(self.openings.masks, self._excluded, strict=True)
+        ]
+        if available != self.available:
+            self.available = available
+            self._turn()
+            self._restocked()
+
+    def _marked(self, campaign_key: int, first_rank: int, *, is_out: bool) -> None:
+        """Hear that candidates of a campaign came or went, the first of them at a rank."""
+
+    def _restocked(self) -> None:
+        """Hear that anybody may have come or gone."""

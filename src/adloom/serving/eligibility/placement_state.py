@@ -1,0 +1,222 @@
+"""What each placement has to offer at the moment, and the answers made from it: all that changes here.
+
+The index is immutable; what changes under it is who is in time and who is excluded. A shelf keeps both
+as bitmaps, and with them the answers by context. They go when the bitmaps change, at once, only those
+of this placement, and only where an answer may be another one.
+"""
+
+from collections import deque
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from adloom.events.ingest.token import packed_charge
+from adloom.serving.eligibility.decide import decide
+from adloom.serving.eligibility.eligible_set import Stock, Turnover
+from adloom.serving.eligibility.exclusions import Excluded, Exclusions, Ranks, ranking
+from adloom.serving.eligibility.schedule_mask import Openings, opening
+from adloom.serving.index.index import Candidate, InBlocks, Index, Placement
+from adloom.serving.index.rendered_banner import ids_of, token_terms_of
+from adloom.serving.index.steps import finished
+from adloom.targeting.context import Context
+
+ANSWERS_KEPT_SECONDS = 60
+ANSWERS_MAX = 10_000  # Beyond this the oldest go: all of them would, within `keep_seconds`.
+CAMPAIGNS_A_STEP = 64
+CAPS: Final = "caps"
+BUDGETS: Final = "budgets"
+
+_NOBODY_YET: Final = -1
+_EVERYBODY: Final = 1 << 62  # Behind every rank.
+
+
+class Offer(msgspec.Struct, frozen=True, gc=False):
+    """A candidate that fills a slot, as far as it is the same for every request."""
+
+    candidate: Candidate
+    token_terms: bytes
+    ids: bytes
+
+
+class Shelf(Stock):
+    """One placement's candidates at the moment, and the answers made from them."""
+
+    __slots__ = ("_chosen", "_last_rank", "_offers", "answers", "is_asked", "placement")
+
+    def __init__(
+        self, placement: Placement, openings: Openings, ranks: Ranks, excluded: Excluded, turnover: Turnover
+    ) -> None:
+        self.placement = placement
+        self.is_asked = False  # Since somebody last wanted to know.
+        self._offers: dict[bytes, Offer] = {}  # Made when a candidate is first chosen; answers share them.
+        self.answers: dict[Context, tuple[int, tuple[Offer, ...]]] = {}
+        self._chosen: set[int] = set()  # Campaigns that are in an answer.
+        self._last_rank = _NOBODY_YET  # Who stands behind it changes no answer by being there.
+        super().__init__(placement, openings, ranks, excluded, turnover)
+
+    def remember(self, context: Context, until: int, offers: tuple[Offer, ...]) -> None:
+        """Keep an answer, and what could change it: who is in it, and who stands before its last."""
+        self.answers[context] = (until, offers)
+        last = _EVERYBODY
+        for offer in offers:
+            self._chosen.add(offer.candidate.campaign_key)
+        if len(offers) >= self.placement.slots_max:
+            # The last that the campaign has here: one of its candidates was chosen, and none stands behind it.
+            last = self.ranks[offers[-1].candidate.campaign_key][-1]
+        self._last_rank = max(self._last_rank, last)
+
+    def offers_of(self, candidates: Iterable[Candidate]) -> tuple[Offer, ...]:
+        """Prepare what every answer with these candidates has in common."""
+        made = self._offers
+        offers: list[Offer] = []
+        for one in candidates:
+            offer = made.get(one.pair)
+            if offer is None:
+                charge = packed_charge(one.price.cost, one.price.charged_by)
+                terms = token_terms_of(one.pair, self.placement.id.bytes, charge)
+                offer = made[one.pair] = Offer(one, terms, ids_of(one.pair))
+            offers.append(offer)
+        return tuple(offers)
+
+    def _marked(self, campaign_key: int, first_rank: int, *, is_out: bool) -> None:
+        # Who leaves changes the answers that he is in, who comes those that he would be in.
+        if campaign_key in self._chosen if is_out else first_rank <= self._last_rank:
+            self._forget()
+
+    def _restocked(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
+        self.answers.clear()
+        self._chosen.clear()
+        self._last_rank = _NOBODY_YET
+
+
+class Shelves:
+    """The shelves of all placements of the index."""
+
+    def __init__(self, *, keep_seconds: int = ANSWERS_KEPT_SECONDS, answers_max: int = ANSWERS_MAX) -> None:
+        self._keep_seconds = keep_seconds
+        self._answers_max = answers_max
+        self._by_key: dict[int, Shelf] = {}
+        self._placements: dict[int, set[int]] = {}  # By campaign, the placements that have a shelf with it.
+        self._kept: deque[tuple[dict[Context, tuple[int, tuple[Offer, ...]]], Context]] = deque()
+        self._excluded = Excluded()
+        self.turnover = Turnover()
+        self._asked: list[Shelf] = []
+        self.inquiries = 0  # How often somebody wanted to know which placements are asked for.
+        self._watching: list[Stock] = []
+        self.hits = 0
+        self.misses = 0
+
+    def exclude(self, exclusions: Exclusions, *, source: str = CAPS) -> None:
+        """Say who may not serve from now on, as far as one source knows."""
+        self._mark(self._excluded.replace(source, exclusions))
+
+    def change(self, changes: Mapping[int, str | None], *, source: str = BUDGETS) -> None:
+        """Say of some campaigns why they may not serve from now on, or with None that they may."""
+        self._mark(self._excluded.change(source, changes))
+
+    def excluded_by(self, source: str) -> dict[str, frozenset[int]]:
+        """Tell who may not serve, as far as one source knows, by the name of the reason."""
+        return self._excluded.by(source)
+
+    def reason_of(self, campaign_key: int) -> str | None:
+        """Tell why a campaign may not serve, or None."""
+        return self._excluded.reason_of(campaign_key, (CAPS, BUDGETS))
+
+    def asked(self) -> list[int]:
+        """Tell which placements were asked for since this was last asked."""
+        asked, self._asked = self._asked, []
+        self.inquiries += 1
+        for shelf in asked:
+            shelf.is_asked = False
+        return [shelf.placement.key for shelf in asked]
+
+    def preparing(self, placement: Placement, *, now: datetime) -> Generator[None, None, Shelf]:
+        """Make a shelf ahead of the first request for it, with pauses."""
+        openings = yield from opening(placement, now=now)
+        ranks = yield from ranking(placement)
+        for number, campaign_key in enumerate(ranks):
+            if number % CAMPAIGNS_A_STEP == 0:
+                yield
+            self._placements.setdefault(campaign_key, set()).add(placement.key)
+        return Shelf(placement, openings, ranks, self._excluded, self.turnover)
+
+    def stocking(self, candidates: InBlocks, *, now: datetime) -> Generator[None, None, Stock]:
+        """Make the stock of candidates that are on shelves too, with pauses; once it is watched it is kept."""
+        openings = yield from opening(candidates, now=now)
+        ranks = yield from ranking(candidates)
+        return Stock(candidates, openings, ranks, self._excluded, self.turnover)
+
+    def watch(self, stocks: Sequence[Stock]) -> None:
+        """Keep these stocks up to date from now on, and no others."""
+        self._watching = list(stocks)
+        for stock in stocks:
+            if stock.as_of != self._excluded.changes:
+                stock.exclude(self._excluded)
+
+    def put_up(self, index: Index, shelves: Iterable[Shelf]) -> None:
+        """Take shelves that were prepared, in the moment in which their index becomes the current one."""
+        for shelf in shelves:
+            if (
+                shelf.as_of != self._excluded.changes
+            ):  # Who was excluded since it was prepared is not out yet.
+                shelf.exclude(self._excluded)
+            before = self._by_key.get(shelf.placement.key)
+            self._by_key[shelf.placement.key] = shelf
+            if before is not None:
+                self._without(before, keeping=shelf.ranks)
+        for key in self._by_key.keys() - index.by_key.keys():
+            self._without(self._by_key.pop(key), keeping={})
+
+    def of(self, placement: Placement, now: datetime) -> Shelf:
+        """Give the shelf of a placement as it is now."""
+        shelf = self._by_key.get(placement.key)
+        if shelf is None or shelf.placement is not placement:
+            shelf = self._by_key[placement.key] = finished(self.preparing(placement, now=now))
+        elif not shelf.since <= now < shelf.until:
+            shelf.open(now)
+        if not shelf.is_asked:
+            shelf.is_asked = True
+            self._asked.append(shelf)
+        return shelf
+
+    def offers(self, shelf: Shelf, context: Context, second: int) -> tuple[Offer, ...]:
+        """Decide, or remember what was decided for the same context a moment ago."""
+        answer = shelf.answers.get(context)
+        if answer is not None and second < answer[0]:
+            self.hits += 1
+            return answer[1]
+        self.misses += 1
+        offers = shelf.offers_of(decide(shelf.placement, context, shelf.available))
+        if self._keep_seconds:
+            self._keep(shelf, context, second + self._keep_seconds, offers)
+        return offers
+
+    def _keep(self, shelf: Shelf, context: Context, until: int, offers: tuple[Offer, ...]) -> None:
+        shelf.remember(context, until, offers)
+        self._kept.append((shelf.answers, context))
+        if len(self._kept) > self._answers_max:
+            oldest, its_context = self._kept.popleft()
+            oldest.pop(its_context, None)
+
+    def _mark(self, campaign_keys: Iterable[int]) -> None:
+        for campaign_key in campaign_keys:
+            is_out = campaign_key in self._excluded
+            for placement_key in self._placements.get(campaign_key, ()):
+                shelf = self._by_key.get(placement_key)
+                if shelf is not None:
+                    shelf.mark(campaign_key, is_out=is_out)
+            for stock in self._watching:
+                stock.mark(campaign_key, is_out=is_out)
+
+    def _without(self, shelf: Shelf, *, keeping: Ranks) -> None:
+        """Forget that campaigns have candidates on a shelf that was taken down."""
+        for campaign_key in shelf.ranks.keys() - keeping.keys():
+            placements = self._placements.get(campaign_key, set())
+            placements.discard(shelf.placement.key)
+            if not placements:
+                self._placements.pop(campaign_key, None)

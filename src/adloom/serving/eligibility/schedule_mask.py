@@ -1,0 +1,89 @@
+"""Which candidates' time it is: a bitmap for each block that changes only at moments that are known ahead.
+
+A campaign's dates and a banner's schedule say when they open and close next. So nobody has to tell
+the index that a time has come, and between two such moments a request compares two clock times.
+"""
+
+from collections.abc import Generator
+from datetime import UTC, datetime
+from heapq import heapify, heappop, heappush
+
+import msgspec
+
+from adloom.schedule.schedule_window import is_open, next_change
+from adloom.serving.index.index import InBlocks, Timing
+
+NEVER = datetime.max.replace(tzinfo=UTC)
+CANDIDATES_A_STEP = 64
+
+State = tuple[bool, datetime | None]  # Whether it is open, and until when that certainly stays so.
+
+
+class Openings(msgspec.Struct, frozen=True, kw_only=True):
+    """Who of a placement is in its time, from one moment to another."""
+
+    masks: tuple[int, ...]  # One for each block.
+    since: datetime
+    until: datetime
+    changes: list[tuple[datetime, int, int]]  # A heap of (when, block, position); copied, never changed.
+
+
+def opening(placement: InBlocks, *, now: datetime) -> Generator[None, None, Openings]:
+    """Look at every candidate, with pauses."""
+    known: dict[int, State] = {}
+    masks: list[int] = []
+    changes: list[tuple[datetime, int, int]] = []
+    for number, block in enumerate(placement.blocks):
+        mask = block.everyone
+        for turn, position in enumerate(block.timed):
+            if turn % CANDIDATES_A_STEP == 0:
+                yield
+            is_in_time, until = _state(block.candidates[position].timing, known, now)
+            if not is_in_time:
+                mask ^= 1 << position
+            if until is not None:
+                changes.append((until, number, position))
+        masks.append(mask)
+    heapify(changes)
+    return _openings(masks, changes, now)
+
+
+def advanced(openings: Openings, placement: InBlocks, *, now: datetime) -> Openings:
+    """Look only at those whose moment has come; time does not run back here."""
+    assert openings.since <= now, "earlier openings are made anew"
+    known: dict[int, State] = {}
+    masks = list(openings.masks)
+    changes = openings.changes.copy()
+    while changes and changes[0][0] <= now:
+        _, number, position = heappop(changes)
+        is_in_time, until = _state(placement.blocks[number].candidates[position].timing, known, now)
+        bit = 1 << position
+        masks[number] = masks[number] | bit if is_in_time else masks[number] & ~bit
+        if until is not None:
+            heappush(changes, (until, number, position))
+    return _openings(masks, changes, now)
+
+
+def state_of(timing: Timing, *, now: datetime) -> State:
+    """Tell whether it is the time of a candidate, and until when that certainly stays so."""
+    if timing.ends_at is not None and timing.ends_at <= now:
+        return False, None
+    if timing.starts_at is not None and now < timing.starts_at:
+        return False, timing.starts_at
+    until = next_change(timing.schedule, now=now)
+    if timing.ends_at is not None and (until is None or timing.ends_at < until):
+        until = timing.ends_at
+    return is_open(timing.schedule, now=now), until
+
+
+def _state(timing: Timing | None, known: dict[int, State], now: datetime) -> State:
+    """Ask once for all candidates that share a timing."""
+    assert timing is not None, "only the timed are looked at"
+    state = known.get(id(timing))
+    if state is None:
+        state = known[id(timing)] = state_of(timing, now=now)
+    return state
+
+
+def _openings(masks: list[int], changes: list[tuple[datetime, int, int]], now: datetime) -> Openings:
+    return Openings(masks=tuple(masks), since=now, until=changes[0][0] if changes else NEVER, changes=changes)

@@ -1,0 +1,1 @@
+"""The catalog compiled into an immutable in-memory index."""

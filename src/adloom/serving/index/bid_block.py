@@ -1,0 +1,197 @@
+"""Who bids on a placement, compiled: in blocks in the order of what bids are worth.
+
+How a bid per click compares to one per impression depends on the request. So in a block both kinds stand
+apart, each in its own lane: there the highest comes first, for every request, where all have the same CTR.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from adloom.auction.bid import BidType, Ctr, Quality, payer_of
+from adloom.auction.price import ecpm_of, worth_of
+from adloom.auction.score import AdFormat, Strengths, quality_of
+from adloom.core.money import Micros
+from adloom.serving.index.ctr_ranking import Ranking, ranking
+from adloom.serving.index.index import Block, Candidate
+from adloom.serving.index.rows import AssignmentRow, FrequencyCap, PlacementRow
+from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX, compiling
+
+# Most auctions are decided among so few; their bitmaps are short.
+FIRST_BIDDERS_MAX: Final = 128
+# An advertiser with fewer bids in a block is passed over one by one.
+OWN_BIDS_MIN: Final = 8
+ORDINARY_CLICKS: Final = 20  # Of a thousand impressions.
+
+
+class Bidder(Candidate, frozen=True, kw_only=True, gc=False):
+    """A candidate that bids; `price` is what its own bid would cost."""
+
+    placement_key: int
+    payer: int  # Who bids: an advertiser, or a campaign that has none.
+    bid_type: BidType
+    bid: Micros
+    quality: Quality
+    format: AdFormat
+    floor: Micros
+    frequency: tuple[FrequencyCap, ...]
+
+    @property
+    def worth(self) -> int:
+        """What of its eCPM is known before the request."""
+        return worth_of(self.bid, self.quality)
+
+    @property
+    def seniority(self) -> tuple[int, int, int]:
+        """What decides between equals: the older campaign comes first."""
+        return self.campaign_key, self.banner_key, self.placement_key
+
+
+class Lane(NamedTuple):
+    """The bids of one kind in a block, the highest first, among equals the older campaign."""
+
+    is_per_click: bool
+    members: int
+    start: int
+    end: int
+
+
+class BidBlock(Block, frozen=True, kw_only=True, eq=False):
+    """Bidders, lane by lane."""
+
+    lanes: tuple[Lane, ...]
+    bidders: tuple[Bidder, ...]  # The candidates, by what they are.
+    worths: tuple[int, ...]  # Of each.
+    payers: Sequence[int]  # Of each, side by side in memory: of most bids nothing else is looked at.
+    floor_min: Micros  # Below it nobody takes part.
+    floor_max: Micros
+    own: Mapping[int, int]  # By who bids often here, which bids those are.
+    counted: int  # Those whose banner may be seen only so often by one reader,
+    counted_keys: frozenset[int]  # and the keys of those banners.
+    placement_keys: tuple[int, ...]
+    rankings: dict[Strengths, Ranking]  # By whose strengths: those in use, and those that are about to be.
+
+
+def is_bidding(row: AssignmentRow) -> bool:
+    """Tell whether somebody bids for a placement, and has anything to bid."""
+    return row.bid is not None and row.bid > 0
+
+
+def bidder_of(candidate: Candidate, row: AssignmentRow, placement: PlacementRow) -> Bidder:
+    """Make a bidder of a candidate."""
+    assert row.bid is not None, "who bids nothing is no bidder"
+    ad_format = format_of(row)
+    return Bidder(
+        pair=candidate.pair,
+        campaign_key=candidate.campaign_key,
+        banner_key=candidate.banner_key,
+        creative=candidate.creative,
+        placing=candidate.placing,
+        timing=candidate.timing,
+        rules=candidate.rules,
+        is_capped=candidate.is_capped,
+        price=candidate.price,
+        is_leased=candidate.is_leased,
+        placement_key=placement.key,
+        payer=payer_of(row.advertiser_key, row.campaign_key),
+        bid_type=row.bid_type,
+        bid=row.bid,
+        quality=quality_of(ad_format),
+        format=ad_format,
+        floor=placement.floor,
+        frequency=row.frequency,
+    )
+
+
+def format_of(row: AssignmentRow) -> AdFormat:
+    """Tell what an ad is made of."""
+    return AdFormat.SINGLE_IMAGE if row.video_url is None else AdFormat.VIDEO
+
+
+def booking(
+    bidders: Sequence[Bidder],
+    *,
+    first_max: int = FIRST_BIDDERS_MAX,
+    block_max: int = BLOCK_CANDIDATES_MAX,
+    own_min: int = OWN_BIDS_MIN,
+) -> Generator[None, None, list[Block]]:
+    """Put bidders into blocks, with pauses; the highest bids come into the first."""
+    ordered = sorted(bidders, key=_nominal_worth, reverse=True)
+    blocks: list[Block] = []
+    ends = [*range(first_max, len(ordered), block_max), len(ordered)] if ordered else []
+    for start, end in pairwise([0, *ends]):
+        yield
+        in_lanes = sorted(ordered[start:end], key=_rank)
+        blocks.append((yield from _block(tuple(in_lanes), own_min)))
+    return blocks
+
+
+def rank_all(blocks: Iterable[Block], strengths: Strengths) -> Generator[None, None, None]:
+    """Rank the bids per click of blocks, with pauses; those that are ranked already stay as they are."""
+    for block in blocks:
+        if not isinstance(block, BidBlock) or strengths in block.rankings:
+            continue
+        for is_per_click, _, start, end in block.lanes:
+            if is_per_click:
+                ranked = yield from ranking(
+                    block.bidders,
+                    block.worths,
+                    range(start, end),
+                    # Those who bid per impression come first.
+                    per_impression=ecpm_of(BidType.CPM, block.worths[0], Ctr(0)) if start else Micros(0),
+                    strengths=strengths,
+                )
+                for over in [one for one in block.rankings if one.is_over]:
+                    del block.rankings[over]
+                block.rankings[strengths] = ranked
+
+
+def _block(bidders: tuple[Bidder, ...], own_min: int) -> Generator[None, None, BidBlock]:
+    targeting = yield from compiling([one.rules for one in bidders])
+    return BidBlock(
+        candidates=bidders,
+        targeting=targeting,
+        everyone=(1 << len(bidders)) - 1,
+        timed=tuple(number for number, one in enumerate(bidders) if one.timing is not None),
+        lanes=_lanes(bidders),
+        bidders=bidders,
+        worths=tuple(one.worth for one in bidders),
+        payers=array("q", [one.payer for one in bidders]),
+        floor_min=min(one.floor for one in bidders),
+        floor_max=max(one.floor for one in bidders),
+        own=_own(bidders, own_min),
+        counted=sum(1 << number for number, one in enumerate(bidders) if one.frequency),
+        counted_keys=frozenset(one.banner_key for one in bidders if one.frequency),
+        placement_keys=tuple(dict.fromkeys(one.placement_key for one in bidders)),
+        rankings={},
+    )
+
+
+def _lanes(bidders: Sequence[Bidder]) -> tuple[Lane, ...]:
+    per_impression = sum(one.bid_type is BidType.CPM for one in bidders)
+    bounds = ((False, 0, per_impression), (True, per_impression, len(bidders)))
+    return tuple(
+        Lane(is_per_click, (1 << end) - (1 << start), start, end)
+        for is_per_click, start, end in bounds
+        if start < end
+    )
+
+
+def _own(bidders: Sequence[Bidder], own_min: int) -> dict[int, int]:
+    often = {payer for payer, bids in Counter(one.payer for one in bidders).items() if bids >= own_min}
+    own = dict.fromkeys(often, 0)
+    for number, one in enumerate(bidders):
+        if one.payer in often:
+            own[one.payer] |= 1 << number
+    return own
+
+
+def _nominal_worth(bidder: Bidder) -> int:
+    """Compare bids of both kinds as if all had an ordinary CTR; a bad guess costs time only."""
+    return bidder.worth * ORDINARY_CLICKS if bidder.bid_type is BidType.CPC else bidder.worth
+
+
+def _rank(bidder: Bidder) -> tuple[bool, int, tuple[int, int, int]]:
+    return bidder.bid_type is BidType.CPC, -bidder.worth, bidder.seniority

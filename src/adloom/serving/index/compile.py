@@ -1,0 +1,245 @@
+"""From rows to an index: sorted, cut into blocks, encoded, with equal parts shared.
+
+Compiling pauses after each small piece of work, so that who compiles can serve requests in between.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+from zoneinfo import ZoneInfo
+
+from adloom.events.ingest.token import SLOT_MAX
+from adloom.schedule.schedule import ScheduleStatus, zone_named
+from adloom.serving.index.bid_block import Bidder, bidder_of, booking, is_bidding
+from adloom.serving.index.index import EMPTY, Block, Candidate, Index, KnownIds, Placement, Timing, changed
+from adloom.serving.index.offer_price import Terms
+from adloom.serving.index.rendered_ad import ad_of
+from adloom.serving.index.rendered_banner import creative_of, pair_of, placement_head, placing_of
+from adloom.serving.index.rows import (
+    EVERGREEN,
+    AssignmentRow,
+    Caps,
+    Delivery,
+    PlacementRow,
+    PlacementRows,
+    Snapshot,
+    Standing,
+)
+from adloom.serving.index.steps import Steps, finished
+from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
+from adloom.targeting.bitmaps import compiling as compiling_rules
+
+T = TypeVar("T")
+FillOrder = tuple[bool, float, int, int, int, int, bytes, bytes]
+
+ROWS_A_STEP = 64
+UTC_ZONE = ZoneInfo("UTC")
+NEVER_SHOWN = frozenset({ScheduleStatus.DRAFT, ScheduleStatus.EXPIRED})
+
+
+class Shared:
+    """Makes equal things the same thing, for as long as somebody compiles."""
+
+    def __init__(self) -> None:
+        self._things: dict[Any, Any] = {}
+
+    def one(self, thing: T) -> T:
+        """Give the first thing that was equal to this one."""
+        return self._things.setdefault(thing, thing)
+
+
+def compiled(snapshot: Snapshot) -> Index:
+    """Compile a whole catalog."""
+    shared = Shared()
+    rows = grouped(snapshot.placements, snapshot.assignments)
+    return changed(
+        EMPTY,
+        version=snapshot.version,
+        gone=(),
+        placements=[finished(compiling(one, shared)) for one in rows],
+        banner_ids=KnownIds().with_more(snapshot.banner_ids),
+        campaign_ids=KnownIds().with_more(snapshot.campaign_ids),
+    )
+
+
+def grouped(placements: Iterable[PlacementRow], assignments: Iterable[AssignmentRow]) -> list[PlacementRows]:
+    """Put to each placement what is assigned to it."""
+    by_placement: dict[int, list[AssignmentRow]] = {}
+    for assignment in assignments:
+        by_placement.setdefault(assignment.placement_key, []).append(assignment)
+    return [PlacementRows(row, by_placement.get(row.key, [])) for row in placements]
+
+
+def compiling(rows: PlacementRows, shared: Shared) -> Steps[Placement]:
+    """Compile one placement."""
+    if rows.placement.delivery is Delivery.AUCTION:
+        return (yield from _compiling_bids(rows, shared))
+    return (yield from _compiling_slots(rows, shared))
+
+
+def _compiling_slots(rows: PlacementRows, shared: Shared) -> Steps[Placement]:
+    row = rows.placement
+    ordered = yield from _in_order(rows.assignments)
+    primaries: list[Candidate] = []
+    fallbacks: list[Candidate] = []
+    evergreens: list[Candidate] = []
+    known = _Known()
+    for number, one in enumerate(ordered):
+        if number % ROWS_A_STEP == 0:
+            yield
+        creative = shared.one(creative_of(one))
+        pair = known.creative(one, creative)
+        if not is_candidate(one):
+            continue
+        candidate = _candidate(one, pair, creative, shared.one(placing_of(one)), shared)
+        if not one.is_fallback:
+            primaries.append(candidate)
+        elif row.allow_partial_render:
+            fallbacks.append(candidate)
+        if one.is_evergreen_fallback:
+            evergreens.append(candidate)
+        known.limits(one, candidate)
+    primary_blocks = yield from _in_blocks(primaries)
+    fallback_blocks = yield from _in_blocks(fallbacks)
+    evergreen_blocks = yield from _in_blocks(evergreens, is_for_everybody=True)
+    blocks = (*primary_blocks, *fallback_blocks, *evergreen_blocks)
+    return _placement(row, blocks, (len(primary_blocks), len(fallback_blocks)), known)
+
+
+def _compiling_bids(rows: PlacementRows, shared: Shared) -> Steps[Placement]:
+    """Compile a placement that is auctioned: who bids nothing is no candidate, and nobody is a fallback."""
+    bidders: list[Bidder] = []
+    known = _Known()
+    for number, one in enumerate(rows.assignments):
+        if number % ROWS_A_STEP == 0:
+            yield
+        creative = shared.one(ad_of(one))
+        pair = known.creative(one, creative)
+        if is_candidate(one) and is_bidding(one):
+            candidate = _candidate(one, pair, creative, b"", shared)
+            bidders.append(bidder_of(candidate, one, rows.placement))
+            known.limits(one, candidate)
+    blocks = yield from booking(bidders)
+    return _placement(rows.placement, tuple(blocks), (len(blocks), 0), known)
+
+
+class _Known:
+    """What is known of the campaigns of a placement in the making."""
+
+    def __init__(self) -> None:
+        self.creatives: dict[bytes, bytes] = {}
+        self.caps: dict[int, Caps] = {}
+        self.terms: dict[int, Terms] = {}
+
+    def creative(self, row: AssignmentRow, creative: bytes) -> bytes:
+        """Note what is shown, by the pair of ids that it gives."""
+        pair = pair_of(row.banner_id, row.campaign_id)
+        self.creatives[pair] = creative
+        return pair
+
+    def limits(self, row: AssignmentRow, candidate: Candidate) -> None:
+        """Note what limits a candidate's campaign."""
+        if row.caps is not None:
+            self.caps[row.campaign_key] = row.caps
+        if candidate.is_leased and row.campaign_key not in self.terms:
+            self.terms[row.campaign_key] = Terms(row.campaign_id, row.advertiser_id, row.price.cost)
+
+
+def _placement(
+    row: PlacementRow, blocks: tuple[Block, ...], primary_and_fallback: tuple[int, int], known: _Known
+) -> Placement:
+    return Placement(
+        key=row.key,
+        id=row.id,
+        slug=row.slug.encode(),
+        is_served=row.is_active and row.delivery is Delivery.DIRECT,
+        is_auctioned=row.is_active and row.delivery is Delivery.AUCTION,
+        delivery=row.delivery,
+        type=row.placement_type,
+        zone=zone_named(row.timezone) or UTC_ZONE,
+        # A token has room for so many slots; a placement may ask for more, and gets no more.
+        slots_max=min(row.max_banners, SLOT_MAX + 1),
+        head=placement_head(row),
+        blocks=blocks,
+        primary_blocks=primary_and_fallback[0],
+        fallback_blocks=primary_and_fallback[1],
+        creatives=known.creatives,
+        caps=known.caps,
+        terms=known.terms,
+        scoring=row.scoring,
+    )
+
+
+def is_candidate(row: AssignmentRow) -> bool:
+    """Tell whether an assignment may serve at some time."""
+    return row.standing is Standing.LIVE and row.schedule.status not in NEVER_SHOWN
+
+
+def fill_order(row: AssignmentRow) -> FillOrder:
+    """Sort by this: who comes first fills a slot first."""
+    priority = 0.0
+    if row.is_fallback:
+        priority = float("inf") if row.fallback_priority is None else row.fallback_priority
+    return (
+        row.is_fallback,
+        priority,
+        row.display_order,
+        -row.weight,
+        -row.campaign_priority,
+        -row.banner_priority,
+        row.banner_id.bytes,
+        row.campaign_id.bytes,
+    )
+
+
+def _in_order(rows: Sequence[AssignmentRow]) -> Steps[list[AssignmentRow]]:
+    ranks: list[tuple[FillOrder, int]] = []
+    for number, row in enumerate(rows):
+        if number % ROWS_A_STEP == 0:
+            yield
+        ranks.append((fill_order(row), number))
+    ranks.sort()
+    return [rows[number] for _, number in ranks]
+
+
+def _candidate(row: AssignmentRow, pair: bytes, creative: bytes, placing: bytes, shared: Shared) -> Candidate:
+    return Candidate(
+        pair=pair,
+        campaign_key=row.campaign_key,
+        banner_key=row.banner_key,
+        creative=creative,
+        placing=placing,
+        timing=shared.one(timing) if (timing := _timing(row)) else None,
+        rules=shared.one(row.rules),
+        is_capped=row.caps is not None,
+        price=shared.one(row.price),
+        is_leased=row.is_limited and row.price.cost > 0,
+    )
+
+
+def _timing(row: AssignmentRow) -> Timing | None:
+    schedule = row.schedule
+    is_always_open = (
+        schedule.status is ScheduleStatus.EVERGREEN
+        and schedule.window_start is None
+        and schedule.recurrence_rule is None
+    )
+    if is_always_open and row.starts_at is None and row.ends_at is None:
+        return None
+    return Timing(row.starts_at, row.ends_at, EVERGREEN if is_always_open else schedule)
+
+
+def _in_blocks(candidates: Sequence[Candidate], *, is_for_everybody: bool = False) -> Steps[list[Block]]:
+    blocks: list[Block] = []
+    for start in range(0, len(candidates), BLOCK_CANDIDATES_MAX):
+        members = tuple(candidates[start : start + BLOCK_CANDIDATES_MAX])
+        rules = () if is_for_everybody else [one.rules for one in members]
+        targeting = yield from compiling_rules(rules)
+        blocks.append(
+            Block(
+                candidates=members,
+                targeting=targeting,
+                everyone=(1 << len(members)) - 1,
+                timed=tuple(number for number, one in enumerate(members) if one.timing is not None),
+            )
+        )
+    return blocks

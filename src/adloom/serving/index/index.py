@@ -1,0 +1,208 @@
+"""The catalog compiled for the question «which ads, for this request?».
+
+An index is immutable and of one version. A newer one shares with it whatever did not
+change, and replaces it whole, by one reference.
+"""
+
+import operator
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Final, Protocol
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from adloom.auction.score import HEURISTIC
+from adloom.core.ids import PlacementId
+from adloom.schedule.schedule import Schedule
+from adloom.serving.index.offer_price import FREE, Price, Terms
+from adloom.serving.index.rendered_banner import destination_in, pair_of
+from adloom.serving.index.rows import Caps, Delivery
+from adloom.targeting.bitmaps import TargetingBlock
+from adloom.targeting.rules import Rule
+
+_BUCKETS = 256
+_EMPTY_BUCKET: frozenset[bytes] = frozenset()
+
+
+class Timing(msgspec.Struct, frozen=True, gc=False):
+    """When a candidate may serve: within its campaign's dates, by its banner's schedule."""
+
+    starts_at: datetime | None
+    ends_at: datetime | None
+    schedule: Schedule
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """An assignment that may serve; equal parts of different candidates are the same object.
+
+    There may be 100,000 of them, so they are small, and the garbage collector does not visit them.
+    """
+
+    pair: bytes
+    campaign_key: int
+    banner_key: int
+    creative: bytes
+    placing: bytes
+    timing: Timing | None  # None is always.
+    rules: tuple[Rule, ...]
+    is_capped: bool
+    price: Price = FREE
+    is_leased: bool = False  # Offers of it are made only out of a lease of its campaign's budget.
+
+
+class Block(msgspec.Struct, frozen=True, kw_only=True):
+    """Candidates in the order in which they fill slots, and who of them a request is for."""
+
+    candidates: tuple[Candidate, ...]
+    targeting: TargetingBlock
+    everyone: int
+    timed: tuple[int, ...]  # Those whose time is bounded.
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the candidates: everything else follows from them."""
+        return isinstance(other, Block) and self.candidates == other.candidates
+
+    def __hash__(self) -> int:
+        return hash(self.candidates)
+
+
+class InBlocks(Protocol):
+    """Whatever has candidates."""
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """Its candidates."""
+        ...
+
+
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
+    """A slot with its candidates, in blocks: first the primaries', then the fallbacks', then the evergreens'.
+
+    Evergreens are candidates of the others once more, for when nothing else is left: nobody's rules count.
+    """
+
+    key: int
+    id: PlacementId
+    slug: bytes
+    is_served: bool  # Active, and filled by direct delivery.
+    delivery: Delivery
+    type: str
+    zone: ZoneInfo
+    slots_max: int
+    head: bytes
+    blocks: tuple[Block, ...]
+    primary_blocks: int
+    fallback_blocks: int
+    creatives: Mapping[bytes, bytes]  # Of everything that was ever assigned here and still is, by `pair_of`.
+    caps: Mapping[int, Caps]  # Of the candidates' campaigns, by key.
+    terms: Mapping[int, Terms]  # Of those that need leases.
+    is_auctioned: bool = False  # Active, and filled by auction.
+    scoring: str = HEURISTIC  # By which policy its candidates are scored, where they bid.
+
+
+Market = tuple[Placement, ...]
+NO_MARKETS: Final[Mapping[str, Market]] = {}
+
+
+class KnownIds(msgspec.Struct, frozen=True):
+    """A set of ids in parts, so that adding one copies one part and not 100,000 ids."""
+
+    buckets: tuple[frozenset[bytes], ...] = (_EMPTY_BUCKET,) * _BUCKETS
+
+    def __contains__(self, thing_id: UUID) -> bool:
+        """Tell whether there is such an id."""
+        written = thing_id.bytes
+        return written in self.buckets[written[-1]]
+
+    def with_more(self, ids: Iterable[UUID]) -> "KnownIds":
+        """Add ids."""
+        added: dict[int, set[bytes]] = {}
+        for one in ids:
+            added.setdefault(one.bytes[-1], set()).add(one.bytes)
+        if not added:
+            return self
+        buckets = list(self.buckets)
+        for number, bucket in added.items():
+            buckets[number] |= bucket
+        return KnownIds(tuple(buckets))
+
+
+class Index(msgspec.Struct, frozen=True, kw_only=True):
+    """The compiled catalog at one version."""
+
+    version: int
+    by_key: Mapping[int, Placement]
+    by_slug: Mapping[bytes, Placement]
+    by_id: Mapping[UUID, Placement]
+    banner_ids: KnownIds
+    campaign_ids: KnownIds
+    markets: Mapping[str, Market] = NO_MARKETS  # The placements that are auctioned, by their type.
+
+    def has_banner(self, banner_id: UUID) -> bool:
+        """Tell whether there is such a banner, served or not, deleted or not."""
+        return banner_id in self.banner_ids
+
+    def has_placement(self, placement_id: UUID) -> bool:
+        """Tell whether there is such a placement, active or not."""
+        return placement_id in self.by_id
+
+    def has_campaign(self, campaign_id: UUID) -> bool:
+        """Tell whether there is such a campaign, running or not, deleted or not."""
+        return campaign_id in self.campaign_ids
+
+    def destination(self, campaign_id: UUID, placement_id: UUID, banner_id: UUID) -> str | None:
+        """Tell where a click on an offer leads, also when the offer would not be made any more."""
+        placement = self.by_id.get(placement_id)
+        creative = placement and placement.creatives.get(pair_of(banner_id, campaign_id))
+        return None if creative is None else destination_in(creative)
+
+
+EMPTY = Index(version=-1, by_key={}, by_slug={}, by_id={}, banner_ids=KnownIds(), campaign_ids=KnownIds())
+
+
+def changed(  # noqa: PLR0913 - the parts of an index
+    index: Index,
+    *,
+    version: int,
+    gone: Iterable[int],
+    placements: Iterable[Placement],
+    banner_ids: KnownIds,
+    campaign_ids: KnownIds,
+) -> Index:
+    """Put placements in the place of others."""
+    by_key, by_slug, by_id = dict(index.by_key), dict(index.by_slug), dict(index.by_id)
+    for key in gone:
+        placement = by_key.pop(key, None)
+        if placement is not None:
+            # Another may have the slug by now, in no particular order.
+            if by_slug.get(placement.slug) is placement:
+                del by_slug[placement.slug]
+            del by_id[placement.id]
+    for placement in placements:
+        by_key[placement.key] = by_slug[placement.slug] = by_id[placement.id] = placement
+    return Index(
+        version=version,
+        by_key=by_key,
+        by_slug=by_slug,
+        by_id=by_id,
+        banner_ids=banner_ids,
+        campaign_ids=campaign_ids,
+        markets=_markets(by_key.values(), index.markets),
+    )
+
+
+def _markets(placements: Iterable[Placement], before: Mapping[str, Market]) -> Mapping[str, Market]:
+    """Put the placements together that one request may be for; what is as it was stays the same object."""
+    by_type: dict[str, list[Placement]] = {}
+    for placement in placements:
+        if placement.is_auctioned:
+            by_type.setdefault(placement.type, []).append(placement)
+    markets: dict[str, Market] = {}
+    for kind, members in by_type.items():
+        members.sort(key=operator.attrgetter("key"))
+        market = before.get(kind, ())
+        is_as_it_was = len(market) == len(members) and all(map(operator.is_, market, members))
+        markets[kind] = market if is_as_it_was else tuple(members)
+    return markets

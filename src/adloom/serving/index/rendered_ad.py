@@ -1,0 +1,19 @@
+"""What an answer of an auction says of the ad that won, encoded ahead of a request."""
+
+from adloom.serving.index.bid_block import format_of
+from adloom.serving.index.rendered_banner import destination_of, members_of
+from adloom.serving.index.rows import AssignmentRow
+
+
+def ad_of(row: AssignmentRow) -> bytes:
+    """Encode what an offer says of its ad, as members of an object."""
+    return members_of(
+        {
+            "adFormat": format_of(row),
+            "headline": row.headline or row.title,
+            "primaryText": row.description,
+            "callToAction": row.cta_label,
+            "creativeUrl": row.video_url or row.primary_image_url,
+            "destinationUrl": destination_of(row),
+        }
+    )

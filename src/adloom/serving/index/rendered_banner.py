@@ -1,0 +1,117 @@
+"""What of an answer can be encoded ahead of a request: a placement's head, and the parts of an offer.
+
+A banner is assigned to many placements. What is the same on all of them is encoded once and shared;
+what differs is short. An answer puts them together: `{"id", "campaignId", <creative>, <placing>, …}`.
+"""
+
+from uuid import UUID
+
+import msgspec
+
+from adloom.serving.index.destination import with_parameters
+from adloom.serving.index.rows import AssignmentRow, PlacementRow
+
+_ID_BYTES = 16
+_IDS = '{{"id":"{}-{}-{}-{}-{}","campaignId":"{}-{}-{}-{}-{}",'
+_GROUPS = tuple(
+    (start + begin, start + end)
+    for start in (0, 32)
+    for begin, end in ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32))
+)
+
+
+class _Destination(msgspec.Struct, frozen=True, rename="camel"):
+    """Direct delivery and auctions say it by different names."""
+
+    cta_url: str | None = None
+    destination_url: str | None = None
+
+
+_decode_destination = msgspec.json.Decoder(_Destination).decode
+
+
+def placement_head(row: PlacementRow) -> bytes:
+    """Encode the beginning of every answer of a placement."""
+    placement = {
+        "id": row.id,
+        "slug": row.slug,
+        "label": row.label,
+        "layoutType": row.layout_type,
+        "maxBanners": row.max_banners,
+        "fallbackPlaceholderUrl": row.fallback_placeholder_url,
+    }
+    return b'{"placement":' + msgspec.json.encode(placement) + b',"banners":['
+
+
+def creative_of(row: AssignmentRow) -> bytes:
+    """Encode what an offer says of its banner, the overrides of its assignment applied."""
+    return members_of(
+        {
+            "title": row.title,
+            "headline": row.headline,
+            "subheadline": row.subheadline,
+            "description": row.description,
+            "primaryImageUrl": row.primary_image_url,
+            "primaryImageAlt": row.primary_image_alt,
+            "mobileImageUrl": row.mobile_image_url,
+            "videoUrl": row.video_url,
+            "mediaVariants": row.media_variants,
+            "ctaLabel": row.cta_label,
+            "ctaUrl": destination_of(row),
+            "ctaOpenNewTab": row.cta_open_new_tab,
+            "bgColor": row.bg_color,
+        }
+    )
+
+
+def placing_of(row: AssignmentRow) -> bytes:
+    """Encode what an offer says of its place."""
+    return members_of(
+        {
+            "displayOrder": row.display_order,
+            "isFallback": row.is_fallback,
+            "transitionDurationMs": row.transition_duration_ms,
+        }
+    )
+
+
+def pair_of(banner_id: UUID, campaign_id: UUID) -> bytes:
+    """Pack the two ids that tell the assignments of a placement apart."""
+    return banner_id.bytes + campaign_id.bytes
+
+
+def ids_of(pair: bytes) -> bytes:
+    """Encode the two ids as the beginning of an offer."""
+    digits = pair.hex()
+    return _IDS.format(*[digits[start:end] for start, end in _GROUPS]).encode()
+
+
+def token_terms_of(pair: bytes, placement_id: bytes, charge: bytes) -> bytes:
+    """Pack the price and the ids that a tracking token signs, as `ledger.token.offer_terms` does."""
+    return b"%b%b%b%b" % (charge, pair[:_ID_BYTES], placement_id, pair[_ID_BYTES:])
+
+
+def destination_in(creative: bytes) -> str | None:
+    """Read where a click leads; clicks are rare enough not to keep it a second time."""
+    destination = _decode_destination(b"{%b}" % creative)
+    return destination.cta_url or destination.destination_url
+
+
+def members_of(thing: dict[str, object]) -> bytes:
+    """Encode an object without its braces."""
+    return msgspec.json.encode(thing)[1:-1]
+
+
+def destination_of(row: AssignmentRow) -> str | None:
+    """Tell where a click leads, with what is to be counted there."""
+    if row.cta_url is None:
+        return None
+    return with_parameters(
+        row.cta_url,
+        {
+            "utm_source": row.utm_source,
+            "utm_medium": row.utm_medium,
+            "utm_campaign": row.utm_campaign,
+            "utm_content": row.utm_content,
+        },
+    )

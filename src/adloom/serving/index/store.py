@@ -1,0 +1,318 @@
+"""Reading the catalog for the index. Only the keeper of the index imports this, never the public path.
+
+Everything is read in batches, so that whoever reads 100,000 rows serves requests between them.
+"""
+
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from adloom.auction.bid import BidType
+from adloom.catalog.version import current_version
+from adloom.core.errors import AdloomError
+from adloom.events.frequency.windows import Window
+from adloom.runtime.postgres import Connection, Record
+from adloom.schedule.schedule import Schedule, ScheduleStatus
+from adloom.serving.index.offer_price import price_of
+from adloom.serving.index.rows import AssignmentRow, Caps, FrequencyCap, PlacementRow, PlacementRows, Standing
+from adloom.targeting.rules import Rule, rule_of
+
+ROWS_A_BATCH: Final = 200
+IDS_A_BATCH: Final = 2_000
+
+Keys = Sequence[int] | None  # None is all of them.
+Rules = tuple[Rule, ...] | None  # None stands for rules that cannot be read.
+Frequency = tuple[FrequencyCap, ...]
+
+
+class _Query(msgspec.Struct, frozen=True):
+    """A query for everything, and one for what belongs to some keys: one for both would be planned badly."""
+
+    everything: str
+    among: str
+
+
+def _query(sql: str, among: str) -> _Query:
+    return _Query(sql.format(among="true"), sql.format(among=among))
+
+
+OLDEST_CHANGE = "SELECT coalesce(min(version), 0) FROM catalog_changes"
+CHANGED_KEYS = "SELECT DISTINCT noun, noun_key FROM catalog_changes WHERE version > $1"
+AFFECTED_PLACEMENTS = """
+    SELECT DISTINCT placement_id FROM banner_assignments
+     WHERE banner_id = ANY ($1::integer[]) OR campaign_id = ANY ($2::integer[])
+"""
+PLACEMENTS = _query(
+    """
+    SELECT placement.id AS key, placement.public_id AS id, slug, label, layout_type::text AS layout_type, max_banners,
+           is_active AND publisher.deleted_at IS NULL AS is_active,
+           fallback_placeholder_url, allow_partial_render, delivery::text AS delivery,
+           placement_type, timezone, floor_cpm_micros AS floor, auction_scoring AS scoring
+      FROM placements AS placement
+      LEFT JOIN publishers AS publisher ON publisher.id = placement.publisher_id
+     WHERE {among}
+    """,
+    among="placement.id = ANY ($1::integer[])",
+)
+RULES = _query(
+    """
+    SELECT campaign_id, rule_type::text, operator, value::text
+      FROM campaign_targeting_rules
+     WHERE is_active AND {among}
+     ORDER BY campaign_id, id
+    """,
+    among="campaign_id = ANY (ARRAY(SELECT campaign_id FROM campaign_placements WHERE placement_id = ANY ($1::integer[])))",
+)
+FREQUENCY = _query(
+    """
+    SELECT banner_id, lower("window"), max_impressions_per_user
+      FROM frequency_caps
+     WHERE {among}
+     ORDER BY banner_id, id
+    """,
+    among="banner_id = ANY (ARRAY(SELECT banner_id FROM banner_assignments WHERE placement_id = ANY ($1::integer[])))",
+)
+# Placement by placement, nearly in the order of `compile.fill_order`: what is sorted is sorted again in no time.
+# A scheduled campaign is live: when its time has come it serves, whether or not its status was changed yet.
+ASSIGNMENTS = _query(
+    """
+    SELECT assignment.placement_id AS placement_key,
+           campaign.id AS campaign_key, campaign.public_id AS campaign_id,
+           banner.id AS banner_key, banner.public_id AS banner_id,
+           CASE WHEN payer.deleted_at IS NOT NULL OR maker.deleted_at IS NOT NULL THEN 'advertiser_deleted'
+                WHEN campaign.deleted_at IS NOT NULL THEN 'campaign_deleted'
+                WHEN campaign.status = 'scheduled' AND campaign.starts_at IS NULL THEN 'campaign_undated'
+                WHEN campaign.status NOT IN ('active', 'scheduled') THEN 'campaign_' || campaign.status
+                WHEN NOT link.is_active THEN 'link_inactive'
+                WHEN site.domain IS NOT NULL AND EXISTS (
+                    SELECT FROM unnest(payer.blocked_sites) AS blocked
+                     WHERE right('.' || site.domain, length(blocked) + 1) = '.' || blocked
+                ) THEN 'site_blocked'
+                WHEN NOT assignment.is_active THEN 'assignment_inactive'
+                WHEN banner.deleted_at IS NOT NULL THEN 'banner_deleted'
+                WHEN NOT banner.is_active THEN 'banner_inactive'
+                ELSE 'live' END AS standing,
+           campaign.starts_at, campaign.ends_at, campaign.impression_cap, campaign.click_cap,
+           payer.id AS advertiser_key, payer.public_id AS advertiser_id,
+           campaign.bid_type::text AS bid_type, campaign.bid_amount_micros AS bid,
+           campaign.budget_daily_paisa IS NOT NULL OR campaign.budget_total_paisa IS NOT NULL
+               OR payer.daily_budget_paisa IS NOT NULL AS is_limited,
+           assignment.display_order, assignment.weight, campaign.priority AS campaign_priority,
+           banner.priority AS banner_priority, assignment.is_fallback, assignment.fallback_priority,
+           banner.is_evergreen_fallback,
+           banner.schedule_status::text AS schedule_status, banner.publish_at, banner.expires_at,
+           banner.schedule_timezone, banner.recurrence_rule, banner.recurrence_window_start,
+           banner.recurrence_window_end, banner.created_at,
+           banner.title, coalesce(assignment.override_headline, banner.headline) AS headline,
+           coalesce(assignment.override_subheadline, banner.subheadline) AS subheadline, banner.description,
+           banner.primary_image_url, banner.primary_image_alt, banner.mobile_image_url, banner.video_url,
+           banner.media_variants, coalesce(assignment.override_cta_label, banner.cta_label) AS cta_label,
+           coalesce(assignment.override_cta_url, banner.cta_url) AS cta_url, banner.cta_open_new_tab,
+           banner.utm_source, banner.utm_medium, banner.utm_campaign, banner.utm_content, banner.bg_color,
+           assignment.transition_duration_ms
+      FROM banner_assignments AS assignment
+      JOIN campaign_placements AS link USING (campaign_id, placement_id)
+      JOIN campaigns AS campaign ON campaign.id = assignment.campaign_id
+      JOIN banners AS banner ON banner.id = assignment.banner_id
+      LEFT JOIN advertisers AS payer ON payer.id = campaign.advertiser_id
+      LEFT JOIN advertisers AS maker ON maker.id = banner.advertiser_id
+      JOIN placements AS placement ON placement.id = assignment.placement_id
+      LEFT JOIN sites AS site ON site.id = placement.site_id
+     WHERE {among}
+     ORDER BY assignment.placement_id, assignment.is_fallback,
+           CASE WHEN assignment.is_fallback THEN assignment.fallback_priority END NULLS LAST,
+           assignment.display_order, assignment.weight DESC, campaign.priority DESC, banner.priority DESC
+    """,
+    among="assignment.placement_id = ANY ($1::integer[])",
+)
+# Deleted ones too: an offer may be reported after what it offered has gone.
+BANNER_IDS = _query("SELECT public_id FROM banners WHERE {among}", among="id = ANY ($1::integer[])")
+CAMPAIGN_IDS = _query("SELECT public_id FROM campaigns WHERE {among}", among="id = ANY ($1::integer[])")
+
+
+class Touched(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs between an index's version and a newer one."""
+
+    placement_keys: list[int]
+    banner_keys: list[int]
+    campaign_keys: list[int]
+
+
+@asynccontextmanager
+async def one_version(connection: Connection) -> AsyncGenerator[int]:
+    """Read everything inside at one version, and tell which."""
+    async with connection.transaction(isolation="repeatable_read", readonly=True):
+        yield await current_version(connection)
+
+
+async def touched(connection: Connection, *, since: int) -> Touched | None:
+    """Read what changed after a version, None where that is too long ago to know."""
+    if await connection.fetchval(OLDEST_CHANGE) > since + 1:
+        return None
+    # An advertiser's budget is no part of the index; where it is more than that, its campaigns are named too.
+    keys: dict[str, list[int]] = {"placement": [], "banner": [], "campaign": [], "advertiser": []}
+    for noun, key in await connection.fetch(CHANGED_KEYS, since):
+        keys[noun].append(key)
+    affected = await connection.fetch(AFFECTED_PLACEMENTS, keys["banner"], keys["campaign"])
+    placement_keys = {*keys["placement"], *(row[0] for row in affected)}
+    return Touched(
+        placement_keys=sorted(placement_keys), banner_keys=keys["banner"], campaign_keys=keys["campaign"]
+    )
+
+
+async def placements(connection: Connection, keys: Keys) -> AsyncGenerator[PlacementRows]:
+    """Read placements, each with everything that is assigned to it."""
+    waiting: dict[int, PlacementRow] = {}
+    async for records in _batches(connection, PLACEMENTS, keys, size=ROWS_A_BATCH):
+        waiting |= {record["key"]: msgspec.convert(dict(record), PlacementRow) for record in records}
+    rules = await _rules(connection, keys)
+    frequency = await _frequency(connection, keys)
+    schedules = _Schedules()
+    group: list[AssignmentRow] = []
+    async for records in _batches(connection, ASSIGNMENTS, keys, size=ROWS_A_BATCH):
+        for row in _assignments(records, rules, frequency, schedules):
+            if group and group[0].placement_key != row.placement_key:
+                yield PlacementRows(waiting.pop(group[0].placement_key), group)
+                group = []
+            group.append(row)
+    if group:
+        yield PlacementRows(waiting.pop(group[0].placement_key), group)
+    for placement in waiting.values():
+        yield PlacementRows(placement, [])
+
+
+async def banner_ids(connection: Connection, keys: Keys) -> AsyncGenerator[list[UUID]]:
+    """Read the public ids of banners, in batches."""
+    async for records in _batches(connection, BANNER_IDS, keys, size=IDS_A_BATCH):
+        yield [record[0] for record in records]
+
+
+async def campaign_ids(connection: Connection, keys: Keys) -> AsyncGenerator[list[UUID]]:
+    """Read the public ids of campaigns, in batches."""
+    async for records in _batches(connection, CAMPAIGN_IDS, keys, size=IDS_A_BATCH):
+        yield [record[0] for record in records]
+
+
+async def _batches(
+    connection: Connection, query: _Query, keys: Keys, *, size: int
+) -> AsyncGenerator[list[Record]]:
+    if keys is None:
+        cursor = await connection.cursor(query.everything)
+    else:
+        cursor = await connection.cursor(query.among, keys)
+    while records := await cursor.fetch(size):
+        yield records
+
+
+async def _rules(connection: Connection, keys: Keys) -> dict[int, Rules]:
+    """Read the rules of campaigns; equal ones are one."""
+    known: dict[tuple[str, str, str], Rule | None] = {}
+    shared: dict[tuple[Rule | None, ...], Rules] = {}
+    found: dict[int, Rules] = {}
+    campaign_key: int | None = None
+    own: list[Rule | None] = []
+    async for records in _batches(connection, RULES, keys, size=ROWS_A_BATCH):
+        for key, *spelling in records:
+            if key != campaign_key:
+                if campaign_key is not None:
+                    found[campaign_key] = _together(tuple(own), shared)
+                campaign_key, own = key, []
+            rule_type, operator, value = spelling
+            own.append(_rule(known, rule_type, operator, value))
+    if campaign_key is not None:
+        found[campaign_key] = _together(tuple(own), shared)
+    return found
+
+
+async def _frequency(connection: Connection, keys: Keys) -> dict[int, Frequency]:
+    """Read how often one reader may see banners; equal caps are one."""
+    shared: dict[FrequencyCap, FrequencyCap] = {}
+    found: dict[int, Frequency] = {}
+    async for records in _batches(connection, FREQUENCY, keys, size=ROWS_A_BATCH):
+        for key, window, impressions_max in records:
+            cap = FrequencyCap(Window(window), impressions_max)
+            found[key] = (*found.get(key, ()), shared.setdefault(cap, cap))
+    return found
+
+
+def _together(rules: tuple[Rule | None, ...], shared: dict[tuple[Rule | None, ...], Rules]) -> Rules:
+    if rules not in shared:
+        readable = tuple(rule for rule in rules if rule is not None)
+        shared[rules] = readable if len(readable) == len(rules) else None
+    return shared[rules]
+
+
+def _rule(
+    known: dict[tuple[str, str, str], Rule | None], rule_type: str, operator: str, value: str
+) -> Rule | None:
+    spelling = (rule_type, operator, value)
+    if spelling not in known:
+        try:
+            known[spelling] = rule_of(rule_type, operator, msgspec.json.decode(value))
+        except AdloomError:
+            known[spelling] = None
+    return known[spelling]
+
+
+class _Schedules:
+    """Makes schedules out of columns; equal ones are one."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], Schedule] = {}
+
+    def of(self, *columns: Any) -> Schedule:  # noqa: ANN401 - as the driver gives them
+        """Give the schedule of a banner's columns."""
+        schedule = self._known.get(columns)
+        if schedule is None:
+            status, publish_at, expires_at, timezone, rule, window_start, window_end, created_at = columns
+            schedule = self._known[columns] = Schedule(
+                status=ScheduleStatus(status),
+                publish_at=publish_at,
+                expires_at=expires_at,
+                timezone=timezone,
+                recurrence_rule=rule,
+                window_start=window_start,
+                window_end=window_end,
+                created_at=created_at,
+            )
+        return schedule
+
+
+def _assignments(
+    records: list[Record], rules: dict[int, Rules], frequency: dict[int, Frequency], schedules: _Schedules
+) -> Iterator[AssignmentRow]:
+    for record in records:
+        fields: dict[str, Any] = dict(record)
+        recurrence_rule = fields.pop("recurrence_rule")
+        created_at = fields.pop("created_at")
+        schedule = schedules.of(
+            fields.pop("schedule_status"),
+            fields.pop("publish_at"),
+            fields.pop("expires_at"),
+            fields.pop("schedule_timezone"),
+            recurrence_rule,
+            fields.pop("recurrence_window_start"),
+            fields.pop("recurrence_window_end"),
+            # Only the rhythm of a rule may begin with it; without one, more schedules are equal.
+            None if recurrence_rule is None else created_at,
+        )
+        impressions, clicks = fields.pop("impression_cap"), fields.pop("click_cap")
+        bid_type = BidType(fields.pop("bid_type"))
+        standing = Standing(fields.pop("standing"))
+        own_rules = rules.get(fields["campaign_key"], ())
+        if own_rules is None and standing is Standing.LIVE:
+            standing = Standing.RULE_UNREADABLE
+        fields["media_variants"] = msgspec.convert(fields["media_variants"], dict[str, str])
+        yield AssignmentRow(
+            **fields,
+            standing=standing,
+            schedule=schedule,
+            rules=own_rules or (),
+            caps=None if impressions is None and clicks is None else Caps(impressions, clicks),
+            bid_type=bid_type,
+            price=price_of(bid_type, fields["bid"]),
+            frequency=frequency.get(fields["banner_key"], ()),
+        )

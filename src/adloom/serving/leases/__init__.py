@@ -1,0 +1,1 @@
+"""This process's budget leases: what it may still spend without asking."""

@@ -1,0 +1,306 @@
+"""Keeps the leases of this process: says what the book has to say, and lets it hear what the brains say.
+
+Everything goes over Valkey and may be lost. While it is away, leases go on until they are used up or
+their day ends; then their campaigns are not shown. A session lives as long as the process, unless the
+brains have given it up: then another begins, and all leases of the one before are void.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import structlog
+
+from adloom.budgets.addresses import campaign_address
+from adloom.budgets.messages import (
+    AdvertiserExhausted,
+    AdvertiserRestored,
+    CampaignExhausted,
+    CampaignRestored,
+    LeaseAnswer,
+    Recall,
+    SpendUpdate,
+)
+from adloom.budgets.transport.wire import (
+    HEARTBEAT_SECONDS,
+    MAIL_CHANNEL,
+    SPEND_CHANNEL,
+    Heartbeat,
+    Message,
+    News,
+    SessionEnds,
+    SessionVoid,
+    decode_news,
+    encode_mail,
+    session_address,
+    session_channel,
+)
+from adloom.core.clock import Clock
+from adloom.runtime.actors.entity import Address
+from adloom.runtime.subscription import Subscription
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey
+from adloom.serving.eligibility.placement_state import BUDGETS, Shelves
+from adloom.serving.index.index import Index
+from adloom.serving.leases.demand import Demand
+from adloom.serving.leases.local_leases import LeaseBook
+
+BATCH_MAX: Final = 500
+BATCHES_A_TURN_MAX: Final = 4
+CLOSING_BATCH_MAX: Final = 5_000  # Nobody has to be answered meanwhile, so that one message may be long.
+GATHER_SECONDS: Final = 0.005  # What becomes urgent within it is said in one message.
+TURN_SECONDS_MIN: Final = 0.02
+LOOK_SECONDS: Final = 0.25  # How often whoever waits for readers learns whether there are some.
+RETRY_SECONDS: Final = 0.2
+CLOSE_SECONDS_MAX: Final = 1.0  # What is not returned by then comes back by itself, later.
+SESSION_BITS: Final = 48
+QUIET_SECONDS: Final = 2.0  # A connection that died without a word is found within twice that.
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+Letters = list[tuple[Address, Message]]
+
+
+def random_session() -> int:
+    """Name a session that nobody else has."""
+    return secrets.randbits(SESSION_BITS) or 1
+
+
+class LeaseKeeper:
+    """Stands between the book, the shelves and the brains."""
+
+    def __init__(
+        self,
+        valkey: Valkey,
+        shelves: Shelves,
+        clock: Clock,
+        *,
+        process: str,
+        new_session: Callable[[], int] = random_session,
+    ) -> None:
+        self._valkey = valkey
+        self._shelves = shelves
+        self._clock = clock
+        self._process = process
+        self._new_session = new_session
+        self._has_work = asyncio.Event()
+        self.book = LeaseBook(new_session(), on_urgent=self._has_work.set)
+        self._demand = Demand(self.book.placements_of)
+        self._is_heard = asyncio.Event()  # Whether answers would reach us.
+        self._over: list[int] = []  # Sessions of which the brains are still to be told that they are over.
+        self._beats_at = 0.0
+        self._looks_at = 0.0
+        self._sleeps_until = 0.0
+        self._is_cut_off = False
+        self._listeners = 0  # To what was last said.
+        # A plain counter, read by a collector.
+        self.sessions = 1
+
+    def learn(self, index: Index) -> None:
+        """Take a new index; who needs a lease and has none is not shown from here on."""
+        placed = {
+            key: one.terms
+            for key, one in index.by_key.items()
+            if one.terms and (one.is_served or one.is_auctioned)
+        }
+        self.book.learn(placed, at=_seconds())
+        self._tell_shelves()
+        self._has_work.set()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Keep leases until told to stop; then return them all, as far as anybody hears it."""
+        ends = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            stopping = group.create_task(_woken_by(stop, self._has_work))
+            news = self._subscription(SPEND_CHANNEL, began=_nothing)
+            group.create_task(news.run(ends))
+            session_ends = self._listen(group)
+            while not stop.is_set():
+                if self.book.is_void:
+                    session_ends.set()
+                    self._begin_anew()
+                    session_ends = self._listen(group)
+                await self._try_turn()
+                await self._sleep()
+            await self._close()
+            session_ends.set()
+            ends.set()
+            stopping.cancel()
+
+    # ------------------------------------------------------------ speaking
+
+    async def _try_turn(self) -> None:
+        try:
+            await self._turn()
+        except Exception:
+            # The outermost loop: one campaign that cannot be reported must not keep all others from it.
+            log.exception("lease_turn_failed")
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _turn(self) -> None:
+        """Say what is due, a heartbeat first: who speaks in a session that is over hears of it."""
+        at = _seconds()
+        letters: Letters = []
+        if at >= self._beats_at:
+            letters += [(session_address(over), SessionEnds(session=over)) for over in self._over]
+            beat = Heartbeat(session=self.book.session, process=self._process)
+            letters.append((session_address(self.book.session), beat))
+        if self._is_heard.is_set():
+            self._look(at)
+            letters += self._usages(at)
+        for start in range(0, len(letters), self._batch_max):
+            if not await self._send(letters[start : start + self._batch_max]):
+                return
+        if at >= self._beats_at:
+            self._over.clear()
+            self._beats_at = at + HEARTBEAT_SECONDS
+
+    def _look(self, at: float) -> None:
+        if at < self._looks_at:
+            return
+        self._looks_at = at + LOOK_SECONDS
+        for key in self._demand.note(self._shelves.asked(), at=at):
+            self.book.wanted(key, at=at)
+
+    def _usages(self, at: float) -> Letters:
+        said = self.book.due(
+            second=self._second(),
+            at=at,
+            most=self._batch_max * BATCHES_A_TURN_MAX,
+            is_wanted=self._demand.is_there,
+        )
+        self._tell_shelves()
+        return [(campaign_address(terms.campaign_id, terms.advertiser_id), usage) for terms, usage in said]
+
+    @property
+    def _batch_max(self) -> int:
+        return CLOSING_BATCH_MAX if self.book.is_closing else BATCH_MAX
+
+    async def _send(self, letters: Sequence[tuple[Address, Message]]) -> bool:
+        try:
+            self._listeners = await self._valkey.publish(MAIL_CHANNEL, encode_mail(letters))
+        except VALKEY_AWAY as error:
+            if not self._is_cut_off:
+                log.warning("leases_cut_off_from_brains", error=repr(error))
+            self._is_cut_off = True
+            await asyncio.sleep(RETRY_SECONDS)
+            return False
+        if self._is_cut_off:
+            log.info("leases_reach_brains_again")
+        self._is_cut_off = False
+        return True
+
+    async def _sleep(self) -> None:
+        """Wait until something is due, or becomes urgent; that is gathered for a moment."""
+        at = _seconds()
+        moments = [self._beats_at]
+        if self._demand.is_awaited:
+            moments.append(self._looks_at)
+        if self._is_heard.is_set():
+            if self.book.next_at is not None:
+                moments.append(max(self.book.next_at, at + TURN_SECONDS_MIN))
+            if self.book.next_end is not None:
+                moments.append(at + max(TURN_SECONDS_MIN, self.book.next_end - self._clock.now().timestamp()))
+        self._sleeps_until = min(moments)
+        try:
+            async with asyncio.timeout_at(self._sleeps_until):
+                await self._has_work.wait()
+        except TimeoutError:
+            pass
+        else:
+            await asyncio.sleep(GATHER_SECONDS)
+        self._has_work.clear()
+
+    # ------------------------------------------------------------ hearing
+
+    def _listen(self, group: asyncio.TaskGroup) -> asyncio.Event:
+        """Listen for what is said to this session, until what is given back is set."""
+        self._is_heard.clear()
+        ends = asyncio.Event()
+        answers = self._subscription(session_channel(self.book.session), began=self._heard)
+        group.create_task(answers.run(ends))
+        return ends
+
+    def _subscription(self, channel: str, *, began: Callable[[], None]) -> Subscription:
+        return Subscription(self._valkey, channel, heard=self._hear, began=began, quiet_seconds=QUIET_SECONDS)
+
+    def _heard(self) -> None:
+        self._is_heard.set()
+        self._has_work.set()
+
+    def _hear(self, data: bytes) -> None:
+        at, second = _seconds(), self._second()
+        for news in decode_news(data):
+            self._take(news, second, at)
+        self._tell_shelves()
+        next_at = self.book.next_at
+        if (
+            self.book.is_void
+            or self.book.is_closing
+            or (next_at is not None and next_at < self._sleeps_until)
+        ):
+            self._has_work.set()
+
+    def _take(self, news: News, second: int, at: float) -> None:
+        match news:
+            case LeaseAnswer():
+                self.book.answered(news, second=second, at=at)
+            case Recall():
+                self.book.recalled(news, second=second, at=at)
+            case SpendUpdate():
+                self.book.updated(news.campaign_id, at=at)
+            case CampaignRestored():
+                self.book.restored(news.campaign_id, at=at)
+            case CampaignExhausted():
+                self.book.exhausted(news.campaign_id, at=at)
+            case AdvertiserRestored():
+                self.book.advertiser_restored(news.advertiser_id, at=at)
+            case SessionVoid():
+                self.book.is_void |= news.session == self.book.session
+            case AdvertiserExhausted():
+                pass  # Its campaigns are told when they ask.
+
+    # ------------------------------------------------------------ sessions
+
+    def _begin_anew(self) -> None:
+        log.warning("lease_session_over", session=self.book.session)
+        self._over.append(self.book.session)
+        self.book.begin(self._new_session(), at=_seconds())
+        self.sessions += 1
+        self._beats_at = 0.0
+        self._tell_shelves()
+
+    async def _close(self) -> None:
+        """Return everything, and wait a little until that is known.
+
+        The end of the session is said after it, and heard after it: what has arrived by then is returned, answered or not.
+        """
+        self.book.close(at=_seconds())
+        self._tell_shelves()
+        ends_at = _seconds() + CLOSE_SECONDS_MAX
+        while not self.book.is_settled and not self.book.is_void and _seconds() < ends_at:
+            await self._try_turn()
+            if not self._listeners:
+                break
+            await asyncio.sleep(TURN_SECONDS_MIN)
+        await self._send([(session_address(self.book.session), SessionEnds(session=self.book.session))])
+
+    def _tell_shelves(self) -> None:
+        if self.book.has_news:
+            self._shelves.change(self.book.changes(), source=BUDGETS)
+
+    def _second(self) -> int:
+        return int(self._clock.now().timestamp())
+
+
+def _seconds() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _nothing() -> None:
+    return None
+
+
+async def _woken_by(stop: asyncio.Event, work: asyncio.Event) -> None:
+    await stop.wait()
+    work.set()

@@ -1,0 +1,93 @@
+"""Which campaigns need leases, by key, by id and by advertiser, as the index says."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from adloom.core.ids import AdvertiserId, CampaignId
+from adloom.serving.index.offer_price import Terms
+from adloom.serving.leases.campaign_lease import Share
+
+Placed = Mapping[int, Mapping[int, Terms]]  # By placement, the terms of its campaigns.
+
+
+class Learned(NamedTuple):
+    """The keys of campaigns that came, whose terms or placements changed, and that no placement has any more."""
+
+    new: set[int]
+    changed: set[int]
+    gone: set[int]
+
+
+class LeaseRegister:
+    """The shares of all campaigns that need leases, and of those that have not returned theirs yet."""
+
+    def __init__(self) -> None:
+        self.shares: dict[int, Share] = {}
+        self._placed: Placed = {}
+        self._keys: dict[CampaignId, int] = {}
+        self._of_advertiser: dict[AdvertiserId | None, set[int]] = {}
+        self._reported = 0  # No campaign that was forgotten has a report with a higher number.
+
+    def find(self, campaign_id: CampaignId) -> tuple[int, Share] | None:
+        """Find a campaign by its id."""
+        key = self._keys.get(campaign_id)
+        return None if key is None else (key, self.shares[key])
+
+    def of_advertiser(self, advertiser_id: AdvertiserId) -> list[tuple[int, Share]]:
+        """List the campaigns of an advertiser."""
+        return [(key, self.shares[key]) for key in self._of_advertiser.get(advertiser_id, ())]
+
+    def learn(self, placed: Placed) -> Learned:
+        """Take what the index says; placements whose terms are the same object are not looked at."""
+        before, self._placed = self._placed, dict(placed)
+        learned = Learned(set(), set(), set())
+        for placement_key, terms in placed.items():
+            known = before.get(placement_key, {})
+            if known is terms:
+                continue
+            for key, one in terms.items():
+                self._place(key, one, placement_key, learned)
+            for key in known.keys() - terms.keys():
+                self._displace(key, placement_key, learned)
+        for placement_key in before.keys() - placed.keys():
+            for key in before[placement_key]:
+                self._displace(key, placement_key, learned)
+        learned.gone.difference_update([key for key in learned.gone if self.shares[key].placements])
+        return learned
+
+    def drop(self, key: int) -> None:
+        """Forget a campaign."""
+        share = self.shares.pop(key)
+        self._reported = max(self._reported, share.report)
+        del self._keys[share.terms.campaign_id]
+        self._disown(key, share)
+
+    def _place(self, key: int, terms: Terms, placement_key: int, learned: Learned) -> None:
+        share = self.shares.get(key)
+        if share is None:
+            share = self.shares[key] = Share(terms)
+            # It may have been here before in this session: then its brain takes no lower number for news.
+            share.report = self._reported
+            self._keys[terms.campaign_id] = key
+            self._of_advertiser.setdefault(terms.advertiser_id, set()).add(key)
+            learned.new.add(key)
+        elif share.terms != terms:
+            self._disown(key, share)
+            share.terms = terms
+            self._of_advertiser.setdefault(terms.advertiser_id, set()).add(key)
+            learned.changed.add(key)
+        elif placement_key not in share.placements:
+            learned.changed.add(key)
+        share.placements.add(placement_key)
+
+    def _displace(self, key: int, placement_key: int, learned: Learned) -> None:
+        share = self.shares[key]
+        share.placements.discard(placement_key)
+        if not share.placements:
+            learned.gone.add(key)
+
+    def _disown(self, key: int, share: Share) -> None:
+        keys = self._of_advertiser[share.terms.advertiser_id]
+        keys.discard(key)
+        if not keys:
+            del self._of_advertiser[share.terms.advertiser_id]

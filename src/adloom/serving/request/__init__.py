@@ -1,0 +1,1 @@
+"""What is known about a request: context, device, overrides, rate limit."""

@@ -1,0 +1,156 @@
+"""What is known about a request, from its headers and its parameters.
+
+Parts are remembered by the raw value they come from, never by who sent it, and only in memory.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Final
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from adloom.events.ingest.ivt.request_info import Circumstances
+from adloom.runtime.geoip import CountryLookup, NoCountries
+from adloom.runtime.http.client_address import client_address
+from adloom.runtime.http.fast.fast_routes import HotRequest, first_values
+from adloom.runtime.settings import Network
+from adloom.serving.request.device import DeviceReader
+from adloom.serving.request.local_time import LocalTime, LocalTimes
+from adloom.serving.request.overrides import Overrides, overrides_of_query
+from adloom.targeting.context import Context
+from adloom.targeting.values import country_of, host_of, language_of
+
+VALUES_REMEMBERED_MAX: Final = 4_096
+BEARER: Final = b"bearer "
+USER_ID: Final = b"userId"
+PARTS_OF_ADDRESS: Final = 3  # A scheme, nothing, a host; the rest of an address is not looked at.
+SAID_BYTES_MAX: Final = 1_024  # Of what is remembered of a request's headers.
+
+# What headers say: agent, two countries, languages, logged in, new, referring origin; and hour and day.
+_Said = tuple[bytes, bytes | None, bytes | None, bytes, bool, bool, bytes | None, LocalTime]
+
+
+class ContextReader:
+    """Reads the contexts of a process's requests."""
+
+    def __init__(self, countries: CountryLookup | None = None, *, trusted: Sequence[Network] = ()) -> None:
+        devices = DeviceReader()
+        self._device_of = devices.device_of
+        self.is_crawler = devices.is_crawler
+        self.local_time = LocalTimes().of
+        self._countries = None if isinstance(countries, NoCountries) else countries
+        self._trusted = trusted
+        self._known: dict[_Said, Context] = {}
+        self._behind_proxies = lru_cache(VALUES_REMEMBERED_MAX)(self._client_of)
+
+    def context_of(self, request: HotRequest, zone: ZoneInfo, now: datetime) -> Context:
+        """Tell what is known about a request to a placement in a time zone.
+
+        Raises ValidationFailedError for a parameter that makes no sense.
+        """
+        if request.first_values is None:
+            request.first_values = first_values(request.headers)
+        header = request.first_values.get
+        authorization, referer = header(b"authorization"), header(b"referer")
+        said = (
+            header(b"user-agent", b""),
+            header(b"x-country-code"),
+            header(b"cf-ipcountry"),
+            header(b"accept-language", b""),
+            authorization is not None and _is_logged_in(authorization),
+            not (header(b"x-device-id") or header(b"x-session-id")),
+            None if referer is None else _origin_of(referer),
+            self.local_time(zone, now),
+        )
+        context = self._known.get(said) or self._read(said)
+        if self._countries is not None and context.country is None:
+            country = self._country_by_address(request, self._countries)
+            context = msgspec.structs.replace(context, country=country)
+        return _overrides_of(request.query).applied_to(context) if request.query else context
+
+    def circumstances_of(self, request: HotRequest) -> Circumstances:
+        """Tell of an event's reader what is told of one who asks for ads; an event has no other parameters."""
+        if request.first_values is None:
+            request.first_values = first_values(request.headers)
+        values = request.first_values
+        return Circumstances(self._device_of(values.get(b"user-agent", b"")), self._country(request, values))
+
+    def moved_to(self, context: Context, zone: ZoneInfo, now: datetime) -> Context:
+        """Tell the same of a request for another placement, in its own time zone."""
+        hour, day = self.local_time(zone, now)
+        if (hour, day) == (context.hour, context.day):
+            return context
+        return msgspec.structs.replace(context, hour=hour, day=day)
+
+    def _read(self, said: _Said) -> Context:
+        agent, country, other_country, accepted, is_logged_in, is_new_visitor, origin, (hour, day) = said
+        context = Context(
+            device=self._device_of(agent),
+            country=_country_of(country) or _country_of(other_country),
+            language=_language_of(accepted),
+            is_logged_in=is_logged_in,
+            is_new_visitor=is_new_visitor,
+            referrer_domain=None if origin is None else _host_of(origin),
+            segment=None,
+            hour=hour,
+            day=day,
+        )
+        if len(self._known) >= VALUES_REMEMBERED_MAX:
+            self._known.clear()
+        if (
+            sum(len(value) for value in (agent, country, other_country, accepted, origin) if value)
+            <= SAID_BYTES_MAX
+        ):
+            self._known[said] = context
+        return context
+
+    def _country(self, request: HotRequest, values: dict[bytes, bytes]) -> str | None:
+        country = _country_of(values.get(b"x-country-code")) or _country_of(values.get(b"cf-ipcountry"))
+        if country is None and self._countries is not None:
+            return self._country_by_address(request, self._countries)
+        return country
+
+    def _country_by_address(self, request: HotRequest, countries: CountryLookup) -> str | None:
+        if not self._trusted:
+            return countries.country_of(request.client or "")
+        forwarded = tuple([value for name, value in request.headers if name == b"x-forwarded-for"])
+        return countries.country_of(self._behind_proxies(request.client, forwarded))
+
+    def _client_of(self, peer: str | None, forwarded: tuple[bytes, ...]) -> str:
+        return client_address(peer, [line.decode("latin-1") for line in forwarded], self._trusted)
+
+
+def _is_logged_in(authorization: bytes) -> bool:
+    """Tell by the presence of a bearer token; whether it is valid is the shop's business."""
+    return authorization[: len(BEARER)].lower() == BEARER and bool(authorization[len(BEARER) :].strip())
+
+
+def _origin_of(referer: bytes) -> bytes | None:
+    parts = referer.split(b"/", PARTS_OF_ADDRESS)
+    return b"/".join(parts[:PARTS_OF_ADDRESS]) if len(parts) >= PARTS_OF_ADDRESS else None
+
+
+def _overrides_of(query: bytes) -> Overrides:
+    # Whoever asks for a user names a person, which is not remembered.
+    return overrides_of_query(query) if USER_ID in query else _remembered_overrides_of(query)
+
+
+_remembered_overrides_of = lru_cache(VALUES_REMEMBERED_MAX)(overrides_of_query)
+
+
+@lru_cache(VALUES_REMEMBERED_MAX)
+def _host_of(origin: bytes) -> str | None:
+    return host_of(origin.decode("latin-1"))
+
+
+@lru_cache(VALUES_REMEMBERED_MAX)
+def _country_of(said: bytes | None) -> str | None:
+    return country_of(said.decode("latin-1")) if said else None
+
+
+@lru_cache(VALUES_REMEMBERED_MAX)
+def _language_of(accepted: bytes) -> str | None:
+    first = accepted.decode("latin-1").partition(",")[0]
+    return language_of(first.partition(";")[0])

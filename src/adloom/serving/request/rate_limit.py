@@ -1,0 +1,34 @@
+"""Rate limits of the public routes, where the operator has set one."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from adloom.core.clock import Clock
+from adloom.runtime.http.client_address import client_address, limited_unit
+from adloom.runtime.http.fast.fast_routes import HotHandler, HotOutcome, HotRequest, HotRoute
+from adloom.runtime.http.rate_limit import RateLimiter
+from adloom.runtime.settings import Network
+
+
+def limited(
+    routes: Sequence[HotRoute], limiter: RateLimiter, clock: Clock, *, trusted: Sequence[Network]
+) -> list[HotRoute]:
+    """Put a limit per client address before every route.
+
+    Each process counts for itself, so the limit holds for each and not for their sum: a counter
+    in Valkey would put a round trip before every ad.
+    """
+
+    def behind_limit(handler: HotHandler) -> HotHandler:
+        def checked(request: HotRequest) -> HotOutcome:
+            forwarded = [
+                value.decode("latin-1") for name, value in request.headers if name == b"x-forwarded-for"
+            ]
+            client = limited_unit(client_address(request.client, forwarded, trusted))
+            limiter.check(client, now=clock.now())
+            return handler(request)
+
+        return checked
+
+    return [msgspec.structs.replace(route, handler=behind_limit(route.handler)) for route in routes]

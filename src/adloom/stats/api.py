@@ -1,0 +1,187 @@
+"""Statistics over HTTP."""
+
+import asyncio
+from datetime import date, datetime
+from enum import StrEnum
+from typing import Annotated, Final, cast
+from uuid import UUID
+
+from fastapi import APIRouter, Header, Query, Response
+from pydantic import BeforeValidator, Field
+
+from adloom.core.actor import Actor, Role
+from adloom.core.errors import FieldProblem, ValidationFailedError
+from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now
+from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.shapes import Answer, Body
+from adloom.stats.encode import csv_of, json_of
+from adloom.stats.model import Grouping, StatsQuestion
+from adloom.stats.store import statistics
+
+JSON: Final = "application/json"
+CSV: Final = "text/csv"
+ROWS_MAX: Final = 100_000  # Of an answer, which is made in memory: about 25 MB.
+# Counts by hour, country and device are many: a year of them, and a month to compare with.
+LIVE_DAYS_MAX: Final = 400
+UNKNOWN: Final = "unknown"
+COUNTRY_LENGTH: Final = 2
+
+
+class Format(StrEnum):
+    """How statistics are written."""
+
+    JSON = "json"
+    CSV = "csv"
+
+
+def _iso_day(value: object) -> object:
+    try:
+        return date.fromisoformat(str(value))
+    except ValueError as error:
+        raise ValueError("must be a day like 2026-11-15") from error
+
+
+def _groupings(value: object) -> object:
+    # As one text, or as several of the same name.
+    given = cast("list[object]", value) if isinstance(value, list) else [value]
+    words = [word.strip() for part in given for word in str(part).split(",")]
+    if not set(words) <= set(Grouping):
+        raise ValueError(f"must be one or several of {', '.join(Grouping)}, separated by commas")
+    if len(set(words)) < len(words):
+        raise ValueError("must name each only once")
+    return words
+
+
+def _country(value: object) -> object:
+    text = str(value).upper()
+    if text == UNKNOWN.upper():
+        return ""
+    if not (len(text) == COUNTRY_LENGTH and text.isascii() and text.isalnum()):
+        raise ValueError(f"must be a country of two letters like DE, or {UNKNOWN}")
+    return text
+
+
+class Device(StrEnum):
+    """What a reader looked at; of others it is not known."""
+
+    MOBILE = "mobile"
+    TABLET = "tablet"
+    DESKTOP = "desktop"
+    UNKNOWN = UNKNOWN
+
+
+Day = Annotated[date, BeforeValidator(_iso_day)]
+Groupings = Annotated[tuple[Grouping, ...], BeforeValidator(_groupings)]
+Country = Annotated[str, BeforeValidator(_country)]
+
+
+class StatsQuery(Body):
+    """Which counts are asked for; both days are included, and days and hours are those of UTC."""
+
+    first: Annotated[Day, Field(alias="from")]
+    last: Annotated[Day, Field(alias="to")]
+    banner_id: UUID | None = None
+    placement_id: UUID | None = None
+    campaign_id: UUID | None = None
+    country: Annotated[Country | None, Field(description="Two letters, or `unknown`.")] = None
+    device: Device | None = None
+    group_by: Annotated[Groupings, Field(description="Several are separated by commas.")] = (Grouping.DAY,)
+    format: Annotated[Format | None, Field(description="Without it, as `Accept` says.")] = None
+
+
+class StatsTotals(Answer):
+    """Counts and what follows from them. Those that are not valid are among the others, and are not billed."""
+
+    impressions: int
+    clicks: int
+    ctr: Annotated[float, Field(description="Clicks by impressions, a fraction.")]
+    spend_paisa: Annotated[
+        int | None,
+        Field(description="Charges, by their own moment; null by country or device: they tell no reader."),
+    ]
+    invalid_impressions: int
+    invalid_clicks: int
+
+
+class StatsItem(StatsTotals):
+    """The counts of one key; only the keys of the groupings are there. Null is no campaign, or not known."""
+
+    day: Annotated[date | None, Field(alias="date")] = None
+    hour: Annotated[datetime | None, Field(description="When the hour begins.")] = None
+    banner_id: UUID | None = None
+    placement_id: UUID | None = None
+    campaign_id: UUID | None = None
+    country: str | None = None
+    device: str | None = None
+
+
+class StatsAnswer(Answer):
+    """Statistics, by their keys."""
+
+    items: list[StatsItem]
+    totals: StatsTotals
+
+
+router = APIRouter(
+    prefix="/admin/stats", tags=["statistics"], route_class=GuardedRoute, responses=problems(400, 401, 503)
+)
+
+
+@router.get(
+    "/banners",
+    response_model=StatsAnswer,
+    responses={200: {"content": {CSV: {"schema": {"type": "string"}}}}},
+)
+async def banner_statistics(
+    query: Annotated[StatsQuery, Query()],
+    actor: CurrentActor,
+    pool: Database,
+    now: Now,
+    accept: Annotated[str, Header(include_in_schema=False)] = "",
+) -> Response:
+    """Count impressions and clicks, today's included; an account sees those of its own things."""
+    question = _question(query, actor)
+    rows = await statistics(pool, question, today=now.date(), rows_max=ROWS_MAX + 1)
+    if len(rows) > ROWS_MAX:
+        raise _wrong("groupBy", f"gives more than {ROWS_MAX:,} rows: ask for less, or for fewer days")
+    if (query.format or _accepted(accept)) is Format.JSON:
+        return Response(await asyncio.to_thread(json_of, question.groupings, rows), media_type=JSON)
+    name = f"adloom-banners-{question.first}-to-{question.last}.csv"
+    return Response(
+        await asyncio.to_thread(csv_of, question.groupings, rows),
+        media_type=CSV,
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+def _accepted(accept: str) -> Format:
+    """Read what a client would rather have: a sheet only where it names that and not JSON."""
+    kinds = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
+    return Format.CSV if CSV in kinds and JSON not in kinds else Format.JSON
+
+
+def _question(query: StatsQuery, actor: Actor) -> StatsQuestion:
+    if query.last < query.first:
+        raise _wrong("to", "must not be before `from`")
+    question = StatsQuestion(
+        first=query.first,
+        last=query.last,
+        groupings=query.group_by,
+        banner_id=query.banner_id,
+        placement_id=query.placement_id,
+        campaign_id=query.campaign_id,
+        country=query.country,
+        device="" if query.device is Device.UNKNOWN else query.device,
+        advertiser_id=actor.account_id if actor.role is Role.ADVERTISER else None,
+        publisher_id=actor.account_id if actor.role is Role.PUBLISHER else None,
+    )
+    if question.needs_live_counts and (query.last - query.first).days >= LIVE_DAYS_MAX:
+        raise _wrong(
+            "from",
+            f"must be less than {LIVE_DAYS_MAX} days before `to` where hours, countries or devices are asked for",
+        )
+    return question
+
+
+def _wrong(field: str, message: str) -> ValidationFailedError:
+    return ValidationFailedError(f"`{field}` {message}.", errors=[FieldProblem(field, message)])

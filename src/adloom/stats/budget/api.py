@@ -1,0 +1,161 @@
+"""Daily budgets over HTTP: how far each is used, what all come to, and opening a new window."""
+
+from datetime import datetime
+from typing import Annotated, ClassVar
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query, Request
+from pydantic import AfterValidator, Field
+
+from adloom.budgets.addresses import campaign_address
+from adloom.catalog.api import AdminWrites, AdvertiserReads, CatalogOfTheApp
+from adloom.catalog.audit.entry import About, Entry
+from adloom.catalog.campaign.store import campaigns
+from adloom.catalog.shapes import PriceShown
+from adloom.core.money import Micros
+from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now
+from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.pages import ListQuery, Page
+from adloom.runtime.http.api.shapes import Answer, Body, Text255
+from adloom.runtime.valkey import Valkey
+from adloom.schedule.pacing import PacingStrategy
+from adloom.stats.budget import store
+from adloom.stats.budget.model import NOUN, Pacer
+from adloom.stats.budget.reset import open_window
+
+
+def _given(reason: str) -> str:
+    if not reason.strip():
+        raise ValueError("must say why, in a few words")
+    return reason.strip()
+
+
+class PacerQuery(ListQuery):
+    """Which pacers are listed."""
+
+    SORTABLE: ClassVar = frozenset({"last_updated"})
+
+    sort: Text255 = "-lastUpdated"
+    campaign_id: UUID | None = None
+
+
+class ResetBody(Body):
+    """Why a daily budget is to begin anew."""
+
+    reason: Annotated[Text255, AfterValidator(_given)]
+
+
+class PacerAnswer(Answer):
+    """How far a campaign has used its daily budget; a campaign has one pacer, which has its id."""
+
+    id: UUID
+    campaign_id: UUID
+    daily_budget: PriceShown
+    spent_today: Annotated[PriceShown, Field(description="Today in its zone, or since it was last reset.")]
+    remaining_budget: PriceShown
+    utilization_percent: float
+    strategy: PacingStrategy
+    last_updated: datetime
+
+
+class BudgetStatisticsAnswer(Answer):
+    """What the daily budgets of campaigns come to that are neither ended nor cancelled."""
+
+    total_campaigns: int
+    total_daily_budget: PriceShown
+    total_spent_today: PriceShown
+    average_utilization: Annotated[float, Field(description="Per cent, on average over the campaigns.")]
+    campaigns_exceeded: Annotated[int, Field(description="Those that have spent all of it.")]
+
+
+def _valkey(request: Request) -> Valkey:
+    return request.app.state.valkey
+
+
+router = APIRouter(
+    prefix="/api/v1/admin/budget",
+    tags=["budgets"],
+    route_class=GuardedRoute,
+    responses=problems(400, 401, 403, 404, 503),
+)
+
+
+@router.get("/pacers")
+async def list_pacers(
+    query: Annotated[PacerQuery, Query()], scope: AdvertiserReads, pool: Database, now: Now
+) -> Page[PacerAnswer]:
+    """List how far campaigns have used their daily budgets, those that changed last first."""
+    async with pool.acquire() as connection:
+        listed = await store.page(connection, scope, query.campaign_id, query.page_request, now=now)
+    return Page[PacerAnswer](
+        items=[_answer(pacer) for pacer in listed.items],
+        total_count=listed.total_count,
+        page=query.page,
+        page_size=query.page_size,
+        total_pages=-(-listed.total_count // query.page_size),
+    )
+
+
+@router.get("/statistics")
+async def budget_statistics(scope: AdvertiserReads, pool: Database, now: Now) -> BudgetStatisticsAnswer:
+    """Sum up all daily budgets."""
+    async with pool.acquire() as connection:
+        found = await store.totals(connection, scope, now=now)
+    return BudgetStatisticsAnswer(
+        total_campaigns=found.campaigns,
+        total_daily_budget=found.daily_budget,
+        total_spent_today=found.spent,
+        average_utilization=found.average_utilization,
+        campaigns_exceeded=found.exceeded,
+    )
+
+
+@router.get("/campaigns/{campaign_id}")
+async def read_pacer(campaign_id: UUID, scope: AdvertiserReads, pool: Database, now: Now) -> PacerAnswer:
+    """Tell how far a campaign has used its daily budget."""
+    async with pool.acquire() as connection:
+        campaign = await campaigns.find(connection, scope, campaign_id)
+        return _answer(await store.find(connection, campaign.id, now=now))
+
+
+@router.put("/campaigns/{campaign_id}/reset")
+async def reset_budget(  # noqa: PLR0913, PLR0917 - the framework gives them by name
+    campaign_id: UUID,
+    body: ResetBody,
+    scope: AdminWrites,
+    catalog: CatalogOfTheApp,
+    pool: Database,
+    valkey: Annotated[Valkey, Depends(_valkey)],
+    now: Now,
+) -> PacerAnswer:
+    """Begin a campaign's daily budget anew; its total budget, and what was charged, stay as they are."""
+    async with catalog.write() as write:
+        campaign = await campaigns.find(write.connection, scope, campaign_id)
+        pacer = await store.find(write.connection, campaign.id, now=now)
+        # Before it is done: whatever happens then, it is known who has asked for it, and why.
+        changes = {
+            "reason": {"from": None, "to": body.reason},
+            "spentToday": {"from": _written(pacer.spent), "to": 0},
+        }
+        write.entries.append(Entry(About(NOUN, str(campaign.id), campaign.advertiser_id), "reset", changes))
+    address = campaign_address(campaign.id, campaign.advertiser_id)
+    await open_window(pool, valkey, address, reason=body.reason)
+    async with pool.acquire() as connection:
+        return _answer(await store.find(connection, campaign.id, now=now))
+
+
+def _answer(pacer: Pacer) -> PacerAnswer:
+    return PacerAnswer(
+        id=pacer.paced.campaign_id,
+        campaign_id=pacer.paced.campaign_id,
+        daily_budget=pacer.paced.daily_budget,
+        spent_today=pacer.spent,
+        remaining_budget=pacer.remaining,
+        utilization_percent=pacer.utilization_percent,
+        strategy=pacer.paced.strategy,
+        last_updated=pacer.paced.last_updated,
+    )
+
+
+def _written(amount: Micros) -> float:
+    return amount / 1_000_000

@@ -1,0 +1,55 @@
+"""Asking a campaign's brain to open a new daily window, and waiting until it is there to be read."""
+
+import asyncio
+import contextlib
+from typing import Final
+
+from adloom.budgets.messages import OpenWindow
+from adloom.budgets.status_store import kept_window
+from adloom.budgets.transport.wire import MAIL_CHANNEL, encode_mail
+from adloom.core.errors import UnavailableError
+from adloom.runtime.actors.entity import Address
+from adloom.runtime.postgres import Pool
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey
+
+VISIBLE_SECONDS_MAX: Final = 2.0
+LOOK_SECONDS: Final = 0.04
+# A campaign that was never kept begins its first day, and with it its first window, when it hears of us.
+FIRST_WINDOW: Final = 1
+
+
+async def open_window(pool: Pool, valkey: Valkey, address: Address, *, reason: str) -> None:
+    """Open a new daily window; UnavailableError where it cannot be read in time.
+
+    It is asked for once: asked again, what was spent between the two would be forgotten as well.
+    """
+    async with pool.acquire() as connection:
+        before = await kept_window(connection, address)
+    await _send(valkey, address, reason=reason)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(VISIBLE_SECONDS_MAX):
+            await _wait(pool, address, beyond=FIRST_WINDOW if before is None else before)
+            return
+    raise UnavailableError("The new window was asked for, and is not there yet. Look at the budget again.")
+
+
+async def _send(valkey: Valkey, address: Address, *, reason: str) -> None:
+    letter = encode_mail([(address, OpenWindow(reason=reason))])
+    try:
+        async with asyncio.timeout(VISIBLE_SECONDS_MAX):
+            heard_by: int = await valkey.publish(MAIL_CHANNEL, letter)
+    except (*VALKEY_AWAY, TimeoutError) as error:
+        raise UnavailableError(f"The brains cannot be reached: {error!r}") from error
+    if not heard_by:
+        raise UnavailableError(
+            "Nobody keeps the budgets at the moment, so nothing was reset. Is a worker running?"
+        )
+
+
+async def _wait(pool: Pool, address: Address, *, beyond: int) -> None:
+    while True:
+        async with pool.acquire() as connection:
+            window = await kept_window(connection, address)
+        if window is not None and window > beyond:
+            return
+        await asyncio.sleep(LOOK_SECONDS)

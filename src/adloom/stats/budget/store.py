@@ -1,0 +1,100 @@
+"""Reading daily budgets, and how far they are used, as brains have kept it."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from adloom.budgets.status_store import read_campaigns
+from adloom.catalog.access import Scope
+from adloom.core.ids import CampaignId
+from adloom.core.money import micros_from_paisa
+from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
+from adloom.runtime.postgres import Connection, Record
+from adloom.stats.budget.model import BudgetNotFoundError, Budgets, Paced, Pacer
+
+# Who has spent something today was written today, wherever today began.
+WRITTEN_WITHIN: Final = timedelta(hours=49)
+STATES_A_TURN: Final = 500  # Between two turns other requests have theirs.
+
+_PACED: Final = """
+    SELECT campaign.id AS key, campaign.public_id AS campaign_id, campaign.pacing_strategy::text AS strategy,
+           campaign.budget_daily_paisa, owner.public_id AS owner_id, campaign.status::text AS status,
+           state.changed_at, greatest(campaign.updated_at, state.changed_at) AS last_updated
+      FROM campaigns AS campaign
+      LEFT JOIN advertisers AS owner ON owner.id = campaign.advertiser_id
+      LEFT JOIN brain_states AS state ON state.kind = 'campaign'
+       AND state.key = coalesce(owner.public_id::text, '-') || '|' || campaign.public_id
+     WHERE campaign.deleted_at IS NULL AND owner.deleted_at IS NULL AND campaign.budget_daily_paisa IS NOT NULL
+"""
+PACED: Final = RowSource(
+    columns="it.campaign_id, it.strategy, it.budget_daily_paisa, it.last_updated",
+    tables=f"({_PACED}) AS it",
+    tiebreak="it.key",
+)
+NOT_OVER: Final = "it.status NOT IN ('ended', 'cancelled')"
+TOTALS: Final = """
+    SELECT count(*) AS campaigns, coalesce(sum(it.budget_daily_paisa), 0)::bigint AS paisa
+      FROM {tables} WHERE {filters}
+"""
+WRITTEN: Final = "SELECT {columns} FROM {tables} WHERE {filters} AND it.changed_at >= {since} ORDER BY it.key"
+
+
+async def page(
+    connection: Connection, scope: Scope, campaign_id: UUID | None, request: PageRequest, *, now: datetime
+) -> Listed[Pacer]:
+    """Read a page of the pacers of campaigns that are not over."""
+    filters = _not_over(scope)
+    filters.add_given("it.campaign_id = {}", campaign_id)
+    rows = await page_of_rows(connection, PACED, filters, request)
+    return Listed(items=await _pacers(connection, rows.items, now=now), total_count=rows.total_count)
+
+
+async def find(connection: Connection, campaign_id: UUID, *, now: datetime) -> Pacer:
+    """Read the pacer of a campaign, over or not, that the asker may see."""
+    filters = Filters()
+    filters.add("it.campaign_id = {}", campaign_id)
+    request = PageRequest(size=1, sort="last_updated")
+    rows = await page_of_rows(connection, PACED, filters, request)
+    if not rows.items:
+        raise BudgetNotFoundError("The campaign has no daily budget.")
+    [pacer] = await _pacers(connection, rows.items, now=now)
+    return pacer
+
+
+async def totals(connection: Connection, scope: Scope, *, now: datetime) -> Budgets:
+    """Sum up the budgets of campaigns that are not over."""
+    filters = _not_over(scope)
+    statement = TOTALS.format(tables=PACED.tables, filters=filters.sql)
+    row = await connection.fetchrow(statement, *filters.values)
+    assert row is not None
+    budgets = Budgets(campaigns=row["campaigns"], daily_budget=micros_from_paisa(row["paisa"]))
+    since = filters.bound(now - WRITTEN_WITHIN)
+    written = WRITTEN.format(columns=PACED.columns, tables=PACED.tables, filters=filters.sql, since=since)
+    rows = await connection.fetch(written, *filters.values)
+    for start in range(0, len(rows), STATES_A_TURN):
+        some = rows[start : start + STATES_A_TURN]
+        budgets = budgets.with_spent(await _pacers(connection, some, now=now))
+    return budgets
+
+
+async def _pacers(connection: Connection, rows: Sequence[Record], *, now: datetime) -> list[Pacer]:
+    ids = [CampaignId(row["campaign_id"]) for row in rows]
+    standings = await read_campaigns(connection, ids, now=now)
+    return [Pacer(paced=_paced(row), spent=standings[row["campaign_id"]].spent_window) for row in rows]
+
+
+def _paced(row: Record) -> Paced:
+    fields = dict(row)
+    return msgspec.convert(
+        {**fields, "daily_budget": micros_from_paisa(fields.pop("budget_daily_paisa"))}, Paced
+    )
+
+
+def _not_over(scope: Scope) -> Filters:
+    filters = Filters()
+    filters.add(NOT_OVER)
+    filters.add_given("it.owner_id = {}", scope.account_id)
+    return filters

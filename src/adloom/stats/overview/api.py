@@ -1,0 +1,147 @@
+"""The figures of the first page over HTTP: one question, so that it can be asked every few seconds."""
+
+from datetime import date, datetime, timedelta
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Query, Request
+from pydantic import Field
+
+from adloom.core.actor import Actor, Role
+from adloom.core.money import Micros
+from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now
+from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.shapes import Answer, Body
+from adloom.runtime.postgres import Pool
+from adloom.runtime.telemetry.heartbeat.keys import HOUR
+from adloom.runtime.telemetry.heartbeat.model import Traffic
+from adloom.runtime.telemetry.heartbeat.read import VitalsReader
+from adloom.runtime.valkey import Valkey
+from adloom.stats.model import Counts, Grouping, StatsQuestion
+from adloom.stats.overview.model import DAY, Point, Span, begins, key_of, summed
+from adloom.stats.overview.store import revenue
+from adloom.stats.store import statistics
+
+ROWS_MAX: Final = 10_000
+HOUSE_ONLY: Final = "Of the whole house; null for an account."
+
+
+class OverviewQuery(Body):
+    """How far back to look."""
+
+    span: Span = Span.TODAY
+
+
+class FiguresAnswer(Answer):
+    """Counts, what they come to, and how much was asked for."""
+
+    impressions: int
+    clicks: int
+    ctr: Annotated[float, Field(description="Clicks by impressions, a fraction.")]
+    spend_paisa: Annotated[int, Field(description="All charges of the asker's campaigns or placements.")]
+    revenue_paisa: Annotated[
+        int | None, Field(description="Charges to advertisers, which the house's own campaigns are not.")
+    ]
+    requests: Annotated[int | None, Field(description=HOUSE_ONLY)]
+    filled: Annotated[int | None, Field(description=HOUSE_ONLY)]
+    fill: Annotated[float | None, Field(description="Filled by requests, a fraction. " + HOUSE_ONLY)]
+
+
+class PointAnswer(FiguresAnswer):
+    """The figures of an hour or a day."""
+
+    begins_at: datetime
+
+
+class OverviewAnswer(Answer):
+    """The figures of a span, whole and by hour or day."""
+
+    span: Span
+    step_seconds: int
+    totals: FiguresAnswer
+    points: list[PointAnswer]
+
+
+def _valkey(request: Request) -> Valkey:
+    return request.app.state.valkey
+
+
+router = APIRouter(
+    prefix="/admin/overview", tags=["statistics"], route_class=GuardedRoute, responses=problems(400, 401, 503)
+)
+
+
+@router.get("")
+async def read_overview(
+    query: Annotated[OverviewQuery, Query()],
+    actor: CurrentActor,
+    pool: Database,
+    valkey: Annotated[Valkey, Depends(_valkey)],
+    now: Now,
+) -> OverviewAnswer:
+    """Tell how it goes: an account sees what is its own."""
+    span = query.span
+    counts = await _counts(pool, actor, span, now)
+    paid: dict[datetime, Micros] = {}
+    asked: dict[datetime, Traffic] = {}
+    if actor.sees_all:
+        async with pool.acquire() as connection:
+            paid = await revenue(connection, since=begins(span, now=now)[0], step=span.step)
+        asked = await _traffic(valkey, span, now)
+    points = [
+        _point(at, counts.get(at, Counts()), paid.get(at, Micros(0)), asked.get(at), actor)
+        for at in begins(span, now=now)
+    ]
+    return OverviewAnswer(
+        span=span,
+        step_seconds=int(span.step.total_seconds()),
+        totals=FiguresAnswer.model_validate(summed(points)),
+        points=[PointAnswer.model_validate(one) for one in points],
+    )
+
+
+async def _counts(pool: Pool, actor: Actor, span: Span, now: datetime) -> dict[datetime, Counts]:
+    question = StatsQuestion(
+        first=begins(span, now=now)[0].date(),
+        last=now.date(),
+        groupings=(Grouping.DAY if span.step == DAY else Grouping.HOUR,),
+        advertiser_id=actor.account_id if actor.role is Role.ADVERTISER else None,
+        publisher_id=actor.account_id if actor.role is Role.PUBLISHER else None,
+    )
+    rows = await statistics(pool, question, today=now.date(), rows_max=ROWS_MAX)
+    found: dict[datetime, Counts] = {}
+    for row in rows:
+        [key] = row.key
+        assert isinstance(key, date), "a moment is a day too"
+        found[key_of(key)] = row.counts
+    return found
+
+
+async def _traffic(valkey: Valkey, span: Span, now: datetime) -> dict[datetime, Traffic]:
+    """Tell the requests by hour or day; they are kept by hour."""
+    first = begins(span, now=now)[0]
+    hours = int((now - first) / timedelta(hours=1)) + 1
+    found: dict[datetime, Traffic] = {}
+    seconds = int(span.step.total_seconds())
+    for one in await VitalsReader(valkey).traffic(HOUR, count=hours, now=now):
+        at = datetime.fromtimestamp(int(one.begins_at.timestamp()) // seconds * seconds, first.tzinfo)
+        before = found.get(at, Traffic(begins_at=at, requests=0, filled=0))
+        found[at] = Traffic(
+            begins_at=at, requests=before.requests + one.requests, filled=before.filled + one.filled
+        )
+    # Before the first of them nobody has counted: that is not the same as nothing.
+    first_asked = min((at for at, one in found.items() if one.requests), default=now)
+    return {at: one for at, one in found.items() if at >= first_asked}
+
+
+def _point(at: datetime, counts: Counts, paid: Micros, asked: Traffic | None, actor: Actor) -> Point:
+    spend = counts.spend or Micros(0)
+    income = spend if actor.role is Role.PUBLISHER else None
+    return Point(
+        begins_at=at,
+        impressions=counts.impressions,
+        clicks=counts.clicks,
+        spend=spend,
+        revenue=paid if actor.sees_all else income,
+        requests=asked.requests if asked is not None else None,
+        filled=asked.filled if asked is not None else None,
+    )

@@ -1,0 +1,169 @@
+"""What is kept of a reader, over HTTP: told, and erased. For admins alone."""
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query, Request
+from pydantic import Field
+
+from adloom.catalog.api import CatalogOfTheApp
+from adloom.core.actor import Role
+from adloom.core.errors import ForbiddenError
+from adloom.events.auction_log.store import AUCTIONS
+from adloom.events.frequency.counts import Counts, FrequencyCounts
+from adloom.events.frequency.windows import Window
+from adloom.events.log.event import Mark
+from adloom.events.tables.erasure_store import erase_user
+from adloom.events.tables.store import EVENT_TABLES
+from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute, Now
+from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.shapes import Answer, Body
+from adloom.runtime.listing import PAGE_MAX
+from adloom.stats.privacy import store
+from adloom.stats.privacy.model import EVENTS_A_PAGE, erasure_entry
+from adloom.stats.rejected.model import Kind
+
+
+class KeptQuery(Body):
+    """Which page of what is kept."""
+
+    page: Annotated[int, Field(ge=1, le=PAGE_MAX)] = 1
+
+
+class KeptEventAnswer(Answer):
+    """An event with all that is kept of it; an impression has no destination, a click no referrer."""
+
+    kind: Kind
+    correlation_id: str
+    banner_id: UUID | None
+    placement_id: UUID | None
+    campaign_id: UUID | None
+    session_id: str | None
+    device_type: str | None
+    country_code: str | None
+    page_url: str | None
+    referrer_url: str | None
+    destination_url: str | None
+    occurred_at: datetime
+    received_at: datetime
+    request_id: UUID | None
+    slot: int | None
+    client_network: str | None
+    marks: Sequence[Mark]
+
+
+class KeptAuctionAnswer(Answer):
+    """An auction that was held for the reader, with what was known of them."""
+
+    id: UUID
+    placement_type: str
+    placement_id: UUID | None
+    auction_time: datetime
+    context: dict[str, Any]
+    winning_ad_id: UUID | None
+
+
+class FrequencyAnswer(Answer):
+    """How often the reader was shown a banner in the hour, day, week or month that it is, or ever."""
+
+    window: Window
+    banner_id: UUID
+    impressions: int
+
+
+class KeptAnswer(Answer):
+    """What is kept of a reader: events and auctions, the oldest first, in pages; how often banners were shown."""
+
+    user_id: UUID
+    exported_at: datetime
+    kept_since: Annotated[date | None, Field(description="The first day of which events are kept.")]
+    erased_at: Annotated[
+        datetime | None, Field(description="When the reader was erased last; what is here came later.")
+    ]
+    frequency: Sequence[FrequencyAnswer]
+    items: Sequence[KeptEventAnswer]
+    total_count: int
+    auctions: Sequence[KeptAuctionAnswer]
+    auction_count: int
+    page: int
+    page_size: int
+    total_pages: int
+
+
+class ErasedAnswer(Answer):
+    """How many events and auctions were the reader's, and are nobody's now."""
+
+    erased_at: datetime
+    impressions: int
+    clicks: int
+    auctions: int
+
+
+def _admin_alone(actor: CurrentActor) -> None:
+    if actor.role is not Role.ADMIN:
+        raise ForbiddenError("Only an admin may see or erase what is kept of a reader.")
+
+
+def _frequency(request: Request) -> FrequencyCounts:
+    return FrequencyCounts(request.app.state.valkey)
+
+
+Frequency = Annotated[FrequencyCounts, Depends(_frequency)]
+
+router = APIRouter(
+    prefix="/admin/privacy/users",
+    tags=["privacy"],
+    route_class=GuardedRoute,
+    dependencies=[Depends(_admin_alone)],
+    responses=problems(400, 401, 403, 503),
+)
+
+
+@router.get("/{user_id}")
+async def export_reader(
+    user_id: UUID,
+    query: Annotated[KeptQuery, Query()],
+    catalog: CatalogOfTheApp,
+    frequency: Frequency,
+    now: Now,
+) -> KeptAnswer:
+    """Give everything that is kept of the reader with this `userId`, 5,000 events and auctions a page."""
+    async with catalog.read() as connection:
+        kept = await store.kept_of(connection, user_id, page=query.page)
+    return KeptAnswer(
+        user_id=user_id,
+        exported_at=now,
+        kept_since=kept.kept_since,
+        erased_at=kept.erased_at,
+        frequency=_shown(await frequency.all_of(user_id, now)),
+        items=[KeptEventAnswer.model_validate(event) for event in kept.events],
+        total_count=kept.total_count,
+        auctions=[KeptAuctionAnswer.model_validate(auction) for auction in kept.auctions],
+        auction_count=kept.auction_count,
+        page=query.page,
+        page_size=EVENTS_A_PAGE,
+        total_pages=-(-max(kept.total_count, kept.auction_count) // EVENTS_A_PAGE),
+    )
+
+
+@router.delete("/{user_id}")
+async def erase_reader(
+    user_id: UUID, catalog: CatalogOfTheApp, frequency: Frequency, now: Now
+) -> ErasedAnswer:
+    """Take the reader out of all events and auctions, those still on their way included; the counts stay as they are."""
+    async with catalog.write() as write:
+        erased = await erase_user(write.connection, user_id, projections=[EVENT_TABLES, AUCTIONS], now=now)
+        write.entries.append(erasure_entry(user_id, erased))
+    # Only now: whoever counts asks the tables, and could still find the reader there before.
+    await frequency.forget(user_id, now)
+    return ErasedAnswer.model_validate(erased)
+
+
+def _shown(counts: Counts) -> list[FrequencyAnswer]:
+    return [
+        FrequencyAnswer(window=window, banner_id=banner_id, impressions=impressions)
+        for window, banners in counts.items()
+        for banner_id, impressions in sorted(banners.items())
+    ]

@@ -1,0 +1,76 @@
+"""SQL of what is kept of one reader."""
+
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from adloom.runtime.listing import Filters, PageRequest, RowSource, page_of_rows
+from adloom.runtime.postgres import Connection
+from adloom.stats.privacy.model import EVENTS_A_PAGE, Kept, KeptAuction, KeptEvent
+from adloom.stats.rejected.model import Kind
+
+_OF_A_KIND: Final = """
+    SELECT '{kind}' AS kind, user_id, correlation_id, banner_id, placement_id, campaign_id, session_id, device_type,
+           country_code, page_url, {addresses}, occurred_at, received_at, request_id, slot, client_network, marks
+      FROM {table}
+"""
+_IMPRESSIONS: Final = _OF_A_KIND.format(
+    kind=Kind.IMPRESSION,
+    table="events.banner_impressions",
+    addresses="referrer_url, NULL AS destination_url",
+)
+_CLICKS: Final = _OF_A_KIND.format(
+    kind=Kind.CLICK, table="events.banner_clicks", addresses="NULL AS referrer_url, destination_url"
+)
+# Outer joins throughout: what is kept is told, also of things that are gone.
+EVENTS: Final = RowSource(
+    columns="""
+        it.kind, it.correlation_id, banners.public_id AS banner_id, placements.public_id AS placement_id,
+        campaigns.public_id AS campaign_id, it.session_id, it.device_type, it.country_code, it.page_url,
+        it.referrer_url, it.destination_url, it.occurred_at, it.received_at, it.request_id, it.slot,
+        it.client_network::text AS client_network,
+        coalesce(it.marks, '{}') AS marks
+    """,
+    tables=f"""
+        ({_IMPRESSIONS} UNION ALL {_CLICKS}) AS it
+        LEFT JOIN banners ON banners.id = it.banner_id
+        LEFT JOIN placements_ever AS placements ON placements.id = it.placement_id
+        LEFT JOIN campaigns ON campaigns.id = it.campaign_id
+    """,
+    tiebreak="(it.kind, it.correlation_id)",
+)
+AUCTIONS: Final = RowSource(
+    columns="""
+        it.id, it.placement_type, it.placement_id, it.auction_time, coalesce(it.context, '{}') AS context,
+        it.winning_ad_id
+    """,
+    tables="auction.auctions AS it",
+    tiebreak="it.id",
+)
+ERASED_AT: Final = "SELECT erased_at FROM erased_users WHERE user_id = $1"
+# Days are whole partitions, named by their day.
+KEPT_SINCE: Final = """
+    SELECT min(to_date(right(partition.relname, 8), 'YYYYMMDD'))
+      FROM pg_inherits JOIN pg_class AS partition ON partition.oid = inhrelid
+     WHERE inhparent IN ('events.banner_impressions'::regclass, 'events.banner_clicks'::regclass)
+"""
+
+
+async def kept_of(connection: Connection, user_id: UUID, *, page: int) -> Kept:
+    """Read a page of what is kept of a reader."""
+    filters = Filters()
+    filters.add("it.user_id = {}", user_id)
+    request = PageRequest(number=page, size=EVENTS_A_PAGE, sort="occurred_at")
+    rows = await page_of_rows(connection, EVENTS, filters, request)
+    auctions = await page_of_rows(
+        connection, AUCTIONS, filters, msgspec.structs.replace(request, sort="auction_time")
+    )
+    return Kept(
+        events=[msgspec.convert(dict(row), KeptEvent) for row in rows.items],
+        total_count=rows.total_count,
+        auctions=[msgspec.convert(dict(row), KeptAuction) for row in auctions.items],
+        auction_count=auctions.total_count,
+        kept_since=await connection.fetchval(KEPT_SINCE),
+        erased_at=await connection.fetchval(ERASED_AT, user_id),
+    )

@@ -1,0 +1,81 @@
+"""SQL of the events that are not valid, over the index that has only those."""
+
+from typing import Final
+
+import msgspec
+
+from adloom.events.log.event import REASONS, Mark
+from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
+from adloom.runtime.postgres import Connection, Record
+from adloom.stats.rejected.model import Kind, RejectedEvent, RejectedQuestion, bare_address
+
+SORTABLE: Final = frozenset({"occurred_at", "received_at"})
+
+_OF_A_KIND: Final = """
+    SELECT '{kind}' AS kind, id, correlation_id, banner_id, placement_id, campaign_id, marks, occurred_at, received_at,
+           request_id, device_type, country_code, client_network, page_url
+      FROM {table}
+     WHERE NOT is_valid
+"""
+# An advertiser's are those of its campaigns; where an event named no campaign, those of its banners.
+TABLES: Final = """
+    ({impressions} UNION ALL {clicks}) AS it
+      JOIN banners ON banners.id = it.banner_id
+      JOIN placements_ever AS placements ON placements.id = it.placement_id
+      LEFT JOIN campaigns ON campaigns.id = it.campaign_id
+      LEFT JOIN advertisers ON advertisers.id =
+          CASE WHEN it.campaign_id IS NULL THEN banners.advertiser_id ELSE campaigns.advertiser_id END
+      LEFT JOIN publishers ON publishers.id = placements.publisher_id
+""".format(
+    impressions=_OF_A_KIND.format(kind=Kind.IMPRESSION, table="events.banner_impressions"),
+    clicks=_OF_A_KIND.format(kind=Kind.CLICK, table="events.banner_clicks"),
+)
+EVENTS: Final = RowSource(
+    columns="""
+        it.kind, it.correlation_id, banners.public_id AS banner_id, placements.public_id AS placement_id,
+        campaigns.public_id AS campaign_id, coalesce(it.marks, '{}') AS marks, it.occurred_at, it.received_at, it.request_id,
+        it.device_type, it.country_code, it.client_network::text AS client_network, it.page_url
+    """,
+    tables=TABLES,
+    tiebreak="(it.kind, it.id)",
+)
+COUNT_BY_REASON: Final = """
+    SELECT reason, it.kind, count(*) AS events
+      FROM {tables} CROSS JOIN unnest(it.marks) AS reason
+     WHERE {filters}
+     GROUP BY 1, 2
+"""
+
+
+def matching(question: RejectedQuestion) -> Filters:
+    """Filter the events; days are those of UTC."""
+    filters = Filters()
+    filters.add("it.occurred_at >= {}::date::timestamp AT TIME ZONE 'UTC'", question.first)
+    filters.add("it.occurred_at < ({}::date + 1)::timestamp AT TIME ZONE 'UTC'", question.last)
+    filters.add_given("it.kind = {}", question.kind)
+    filters.add_given("it.marks @> ARRAY[{}::text]", question.reason)
+    filters.add_given("banners.public_id = {}", question.banner_id)
+    filters.add_given("placements.public_id = {}", question.placement_id)
+    filters.add_given("campaigns.public_id = {}", question.campaign_id)
+    filters.add_given("advertisers.public_id = {}", question.advertiser_id)
+    filters.add_given("publishers.public_id = {}", question.publisher_id)
+    return filters
+
+
+async def page(connection: Connection, filters: Filters, request: PageRequest) -> Listed[RejectedEvent]:
+    """Read a page of the events."""
+    rows = await page_of_rows(connection, EVENTS, filters, request)
+    return Listed(items=[_event(row) for row in rows.items], total_count=rows.total_count)
+
+
+async def counts_by_reason(connection: Connection, filters: Filters) -> dict[tuple[Mark, Kind], int]:
+    """Count the events of each reason and kind; those that have none are left out."""
+    statement = COUNT_BY_REASON.format(tables=TABLES, filters=filters.sql)
+    rows = await connection.fetch(statement, *filters.values)
+    return {
+        (Mark(row["reason"]), Kind(row["kind"])): row["events"] for row in rows if row["reason"] in REASONS
+    }
+
+
+def _event(row: Record) -> RejectedEvent:
+    return msgspec.convert({**row, "page_url": bare_address(row["page_url"])}, RejectedEvent)

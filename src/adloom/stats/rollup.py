@@ -1,0 +1,220 @@
+"""Rolls a day's events up into `banner_stats`, and finds the days that need it.
+
+A day is rolled up on the night after it. Events that come later make it stale, and a stale day is rolled up
+again; until then its statistics are read from the live counts, which always have every event. So a rollup may
+be late, run twice, or not at all: the figures that people see are the same.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import date, datetime, timedelta
+from typing import Final, Protocol
+
+import msgspec
+import structlog
+
+from adloom.core.clock import Clock
+from adloom.runtime.jobs.cron import Cron
+from adloom.runtime.jobs.schedule import CronJob, Pause, pause
+from adloom.runtime.jobs.worker import Job
+from adloom.runtime.postgres import POSTGRES_AWAY, Pool
+from adloom.runtime.valkey import VALKEY_AWAY
+from adloom.stats import rollup_store
+from adloom.stats.rollup_store import CLICKS, IMPRESSIONS, DayFound
+
+ROLLUP_STATS: Final = "banner.rollup_stats"
+JOB_ID_PREFIX: Final = "banner-rollup-"
+ISO_DAY_LENGTH: Final = len("2026-11-15")
+ONE_DAY: Final = timedelta(days=1)
+
+# 128 MiB of rows, about half a million events: a second of work, after which progress can be told.
+BATCH_BLOCKS: Final = 16_384
+LOOK_EVERY: Final = timedelta(minutes=1)
+# Late events may trickle in all day, and a large day takes a while: it is not rolled up again and again.
+REST: Final = timedelta(minutes=10)
+# An outage may outlast all attempts of a job; its day is not given up for that.
+DEAD_REST: Final = timedelta(hours=1)
+# What the clock starts every minute goes first: a month of stale days must not hold it up.
+BEHIND_ALL_OTHERS: Final = 10
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+OnProgress = Callable[[float], None]
+
+
+class RollupRefusedError(Exception):
+    """A day cannot be rolled up; the message says why and what to do."""
+
+
+class DayDroppedError(RollupRefusedError):
+    """The rows of a day are gone."""
+
+
+class RolledDay(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rollup was made from, and how many rows of statistics it made."""
+
+    day: date
+    events: int
+    rows: int
+    seconds: float
+
+
+class TakesJobs(Protocol):
+    """Where jobs are put."""
+
+    async def put(self, name: str, *, job_id: str, priority: int = 0) -> None:
+        """Put a job, unless one with this id was put before."""
+        ...
+
+    async def retry(self, job_id: str, *, died_before: datetime | None = None) -> bool:
+        """Put a job back that ran out of attempts before a moment."""
+        ...
+
+
+def nightly_job_id(moment: datetime) -> str:
+    """Name the rollup of the day before, in UTC."""
+    return f"{JOB_ID_PREFIX}{moment.date() - ONE_DAY}"
+
+
+def stale_job_id(day: date, version: int) -> str:
+    """Name the rollup of a day as of now: more events, or others, have another name."""
+    return f"{JOB_ID_PREFIX}{day}-{version}"
+
+
+def day_of(job_id: str) -> tuple[date, bool]:
+    """Read the day out of a job's id, and whether it is to be rolled up only if it is stale."""
+    named = job_id.removeprefix(JOB_ID_PREFIX)
+    return date.fromisoformat(named[:ISO_DAY_LENGTH]), len(named) > ISO_DAY_LENGTH
+
+
+def rollup_job(cron: Cron) -> CronJob:
+    """Tell the clock what to start."""
+    return CronJob(name=ROLLUP_STATS, cron=cron, job_id=nightly_job_id)
+
+
+def batches(found: DayFound, batch_blocks: int) -> Iterator[tuple[str, range, float]]:
+    """Part a day's blocks into batches; each comes with the share of the day that is done after it."""
+    total = found.impression_blocks + found.click_blocks
+    done = 0
+    for kind, count in ((IMPRESSIONS, found.impression_blocks), (CLICKS, found.click_blocks)):
+        for first in range(0, count, batch_blocks):
+            blocks = range(first, min(first + batch_blocks, count))
+            done += len(blocks)
+            yield kind, blocks, done / total
+
+
+class StaleDays:
+    """Finds days whose statistics lack events, and has them rolled up again."""
+
+    def __init__(
+        self, pool: Pool, queue: TakesJobs, cron: Cron, clock: Clock, *, pause: Pause = pause
+    ) -> None:
+        self._pool = pool
+        self._queue = queue
+        self._cron = cron
+        self._clock = clock
+        self._pause = pause
+        # As of the last look, for a collector.
+        self.count = 0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Look every minute until told to stop."""
+        while not stop.is_set():
+            await self.look()
+            await self._pause(LOOK_EVERY, stop)
+
+    async def look(self) -> None:
+        """Put a job for each stale day whose night has come; where a server is away, the next look will do."""
+        try:
+            await self._put_stale()
+        except (*POSTGRES_AWAY, *VALKEY_AWAY) as error:
+            log.warning("stale_days_not_looked_for", error=repr(error))
+
+    async def _put_stale(self) -> None:
+        now = self._clock.now()
+        night = self._cron.last_until(now).date()
+        stale = await rollup_store.stale_days(self._pool, before=night, quiet_since=now - REST)
+        self.count = len(stale)
+        for one in stale:
+            if one.is_due:
+                job_id = stale_job_id(one.day, one.version)
+                await self._queue.put(ROLLUP_STATS, job_id=job_id, priority=BEHIND_ALL_OTHERS)
+                await self._queue.retry(job_id, died_before=now - DEAD_REST)
+
+
+class Rollup:
+    """Makes the statistics of days anew, as a job says or somebody who waits for it."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        clock: Clock,
+        *,
+        then: Callable[[], Awaitable[None]] | None = None,
+        batch_blocks: int = BATCH_BLOCKS,
+    ) -> None:
+        self._pool = pool
+        self._clock = clock
+        self._then = then
+        self._batch_blocks = batch_blocks
+        # Plain figures, read by a collector: how many days, and how long the last one took.
+        self.days = 0
+        self.seconds = 0.0
+
+    async def handle(self, job: Job) -> None:
+        """Roll up the day that the job names, then look for others that need it."""
+        day, only_if_stale = day_of(job.id)
+        try:
+            rolled = await self.roll_up(day, only_if_stale=only_if_stale)
+        except DayDroppedError as error:  # It waited for too long, and no other attempt would help.
+            log.warning("rollup_refused", day=day.isoformat(), reason=str(error))
+        else:
+            if rolled is not None:
+                log.info("rollup_finished", **msgspec.to_builtins(rolled))
+        if self._then is not None:
+            await self._then()
+
+    async def roll_up(
+        self, day: date, *, only_if_stale: bool = False, on_progress: OnProgress = lambda _: None
+    ) -> RolledDay | None:
+        """Make a day's statistics anew from its rows, all or nothing; None where nothing was to be done."""
+        started_at = self._clock.now()
+        async with rollup_store.one_snapshot(self._pool, day) as connection:
+            found = await rollup_store.find_day(connection, day)
+            if only_if_stale and found.is_fresh:
+                return None
+            if found.is_dropped:
+                raise _dropped(day)
+            await rollup_store.make_stage(connection)
+            for kind, blocks, share in batches(found, self._batch_blocks):
+                await rollup_store.stage(connection, day, kind, blocks)
+                on_progress(share)
+            _compare(day, found, await rollup_store.staged_events(connection))
+            rows = await rollup_store.overwrite(connection, day, found, now=self._clock.now())
+        seconds = (self._clock.now() - started_at).total_seconds()
+        self.days += 1
+        self.seconds = seconds
+        return RolledDay(day=day, events=found.events, rows=rows, seconds=seconds)
+
+
+def _compare(day: date, found: DayFound, staged: int) -> None:
+    """Refuse rows that are not those that were counted: the tables were replaced under us, or are damaged."""
+    if staged != found.events:
+        raise RollupRefusedError(
+            f"{day} has {staged} events in its rows, but {found.events} in its counts, so it was left as it was."
+            " Try it again; if it stays so, `adloom ledger replay --projection event_tables` counts anew."
+        )
+
+
+async def refuse_dropped(pool: Pool, first: date, last: date) -> None:
+    """Raise DayDroppedError where rows of the range were dropped; both days are included."""
+    if dropped := await rollup_store.dropped_days(pool, first, last):
+        raise _dropped(dropped[0], dropped[-1])
+
+
+def _dropped(first: date, last: date | None = None) -> DayDroppedError:
+    days = f"{first}" if last in {None, first} else f"{first} to {last}"
+    return DayDroppedError(
+        f"The rows of {days} were dropped (ADLOOM_EVENT_RETENTION_DAYS), so there is nothing to roll up from;"
+        f" what was rolled up before stays. Begin with --from {(last or first) + ONE_DAY}."
+    )

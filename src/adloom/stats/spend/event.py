@@ -1,0 +1,45 @@
+"""Updates of spend as server-sent events: what goes over the wire."""
+
+from datetime import date
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from adloom.budgets.messages import SpendUpdate
+from adloom.core.money import paisa_from_micros
+
+# How soon a client shall come back whose stream has ended, in milliseconds.
+BEGINNING: Final = b"retry: 1000\n\n"
+# From here on nothing is left out; what was said before is not known.
+LISTENING: Final = b"event: listening\ndata: {}\n\n"
+HEARTBEAT: Final = b": still here\n\n"
+
+
+class SpendEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How a campaign stands."""
+
+    campaign_id: UUID
+    advertiser_id: UUID | None
+    day: date
+    spent_today_paisa: int
+    spent_total_paisa: int
+    held_paisa: int
+    leased_paisa: int
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def encoded(update: SpendUpdate) -> bytes:
+    """Write an update as an event."""
+    event = SpendEvent(
+        campaign_id=update.campaign_id,
+        advertiser_id=update.advertiser_id,
+        day=update.day,
+        spent_today_paisa=paisa_from_micros(update.spent_today),
+        spent_total_paisa=paisa_from_micros(update.spent_total),
+        held_paisa=paisa_from_micros(update.held),
+        leased_paisa=paisa_from_micros(update.leased),
+    )
+    return b"event: spend\ndata: " + _encode(event) + b"\n\n"

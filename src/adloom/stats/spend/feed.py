@@ -1,0 +1,103 @@
+"""What brains say of spend, handed on to those who follow it in this process: one subscription for all of them."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Generator
+from typing import Final
+
+from adloom.budgets.messages import SpendUpdate
+from adloom.budgets.transport.wire import SPEND_CHANNEL, decode_news
+from adloom.core.errors import UnavailableError
+from adloom.runtime.subscription import Subscription
+from adloom.runtime.valkey import Valkey
+from adloom.stats.spend.event import encoded
+from adloom.stats.spend.listener import Listener
+
+LISTENERS_MAX: Final = 200
+
+
+class SpendFeed:
+    """Listens to the brains while somebody listens to it."""
+
+    def __init__(self, *, listeners_max: int = LISTENERS_MAX) -> None:
+        self._listeners_max = listeners_max
+        self._listeners: set[Listener] = set()
+        self._is_wanted = asyncio.Event()
+        self._is_unwanted = asyncio.Event()
+        self._is_listening = False
+        self._is_closed = False
+        # A plain counter, read by a collector.
+        self.cut_off = 0
+
+    @property
+    def listeners(self) -> int:
+        """How many listen."""
+        return len(self._listeners)
+
+    @contextlib.asynccontextmanager
+    async def running(self, valkey: Valkey) -> AsyncGenerator[None]:
+        """Hand on what is said, for as long as the block runs."""
+        handing_on = asyncio.ensure_future(self._hand_on(valkey))
+        try:
+            yield
+        finally:
+            self.close()
+            handing_on.cancel()
+            await asyncio.wait([handing_on])
+
+    def close(self) -> None:
+        """End all streams, and begin none any more."""
+        self._is_closed = True
+        for listener in self._listeners:
+            listener.end()
+
+    def check_room(self) -> None:
+        """Refuse one more, if there are too many."""
+        if self._is_closed or len(self._listeners) >= self._listeners_max:
+            raise UnavailableError("Too many listen to what is spent. Read the budgets instead.")
+
+    @contextlib.contextmanager
+    def heard_by(self, listener: Listener) -> Generator[None]:
+        """Let somebody listen, for as long as the block runs."""
+        self._listeners.add(listener)
+        self._is_unwanted.clear()
+        self._is_wanted.set()
+        if self._is_closed:
+            listener.end()
+        elif self._is_listening:
+            listener.begin()
+        try:
+            yield
+        finally:
+            self._listeners.discard(listener)
+            if not self._listeners:
+                self._is_wanted.clear()
+                self._is_unwanted.set()
+
+    def hear(self, data: bytes) -> None:
+        """Hand on what brains have said."""
+        for news in decode_news(data):
+            if isinstance(news, SpendUpdate):
+                self._tell(news)
+
+    async def _hand_on(self, valkey: Valkey) -> None:
+        subscription = Subscription(valkey, SPEND_CHANNEL, heard=self.hear, began=self._began)
+        while True:
+            await self._is_wanted.wait()
+            await subscription.run(self._is_unwanted)
+            self._is_listening = False
+
+    def _began(self) -> None:
+        """Tell everybody from when on nothing is left out: again, after the connection was broken."""
+        self._is_listening = True
+        for listener in self._listeners:
+            listener.begin()
+
+    def _tell(self, update: SpendUpdate) -> None:
+        concerned = [one for one in self._listeners if not one.is_over and one.may_see(update.advertiser_id)]
+        if not concerned:
+            return
+        event = encoded(update)
+        for listener in concerned:
+            if not listener.tell(update.campaign_id, event):
+                self.cut_off += 1

@@ -1,0 +1,85 @@
+"""The curve of a day's spend: what was spent by each hour, and what may be by then. Pure."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from adloom.core.money import Micros
+from adloom.schedule.budget_day import BudgetDay
+from adloom.schedule.pacing import PacingStrategy, spendable_by
+
+ONE_HOUR: Final = timedelta(hours=1)
+# The line of a smooth budget bends between hours: a quarter is fine enough for the eye.
+STEP: Final = timedelta(minutes=15)
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """Daily budgets that are spread over the day, those that are not, and what bounds them together."""
+
+    smooth: Micros = Micros(0)
+    accelerated: Micros = Micros(0)
+    most: Micros | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to keep to."""
+        return not (self.smooth or self.accelerated)
+
+    def by(self, moment: datetime, day: BudgetDay) -> Micros | None:
+        """Tell what may be spent by a moment; None without a plan."""
+        if self.is_empty:
+            return self.most
+        smooth = spendable_by(moment, strategy=PacingStrategy.SMOOTH, daily_budget=self.smooth, day=day)
+        planned = Micros(smooth + self.accelerated)
+        return planned if self.most is None else min(planned, self.most)
+
+
+class Point(msgspec.Struct, frozen=True):
+    """A moment of the day; what is ahead has not been spent yet, and is None."""
+
+    at: datetime
+    spent: Micros | None
+    line: Micros | None
+
+
+def curve(
+    day: BudgetDay, by_hour: Mapping[datetime, Micros], plan: Plan, *, spent: Micros, now: datetime
+) -> list[Point]:
+    """Draw the day: hours that are over, now, and what is ahead.
+
+    `by_hour` are the sums of the hours of UTC, `spent` is all of the day by now, which is exact.
+    """
+    marks = {day.starts_at, day.ends_at, *_steps(day)}
+    now = min(max(now, day.starts_at), day.ends_at)
+    return [
+        Point(at, _spent_by(at, day, by_hour, spent=spent, now=now), plan.by(at, day))
+        for at in sorted({*marks, now})
+        # Between hours nothing is known of the spend, and where there is no line nothing is to be seen.
+        if at == now or _is_drawn(at, day, now) or not plan.is_empty
+    ]
+
+
+def _steps(day: BudgetDay) -> Sequence[datetime]:
+    count = (day.ends_at - day.starts_at) // STEP
+    return [day.starts_at + number * STEP for number in range(count)]
+
+
+def _is_drawn(at: datetime, day: BudgetDay, now: datetime) -> bool:
+    return at in {day.starts_at, day.ends_at} or (at <= now and (at.minute, at.second) == (0, 0))
+
+
+def _spent_by(
+    at: datetime, day: BudgetDay, by_hour: Mapping[datetime, Micros], *, spent: Micros, now: datetime
+) -> Micros | None:
+    if at > now:
+        return None
+    if at == now:
+        return spent
+    if not _is_drawn(at, day, now):
+        return None
+    summed = sum(
+        amount for hour, amount in by_hour.items() if day.starts_at <= hour and hour + ONE_HOUR <= at
+    )
+    return Micros(min(summed, spent))

@@ -1,0 +1,49 @@
+"""Reading what was charged in each hour of a day, and the plans of campaigns and advertisers."""
+
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from adloom.core.money import Micros, micros_from_paisa
+from adloom.runtime.postgres import Connection
+from adloom.schedule.budget_day import BudgetDay
+from adloom.stats.spend_day.curve import Plan
+
+BY_HOUR: Final = """
+    SELECT it.hour, sum(it.spent_micros)::bigint AS micros FROM spend_hours AS it
+      JOIN campaigns AS campaign ON campaign.id = it.campaign_id
+      LEFT JOIN advertisers AS owner ON owner.id = campaign.advertiser_id
+     WHERE it.hour >= $1 AND it.hour < $2 AND (campaign.public_id = $3 OR owner.public_id = $4)
+     GROUP BY 1
+"""
+# Those that are running now: a plan that was paused is none.
+PLANS: Final = """
+    SELECT coalesce(sum(it.budget_daily_paisa) FILTER (WHERE it.pacing_strategy = 'Smooth'), 0)::bigint AS smooth,
+           coalesce(sum(it.budget_daily_paisa) FILTER (WHERE it.pacing_strategy <> 'Smooth'), 0)::bigint AS accelerated
+      FROM campaigns AS it JOIN advertisers AS owner ON owner.id = it.advertiser_id
+     WHERE owner.public_id = $1 AND it.deleted_at IS NULL AND it.status = 'active'
+       AND (it.starts_at IS NULL OR it.starts_at <= $2) AND (it.ends_at IS NULL OR $2 < it.ends_at)
+"""
+
+
+async def spent_by_hour(
+    connection: Connection,
+    day: BudgetDay,
+    *,
+    campaign_id: UUID | None = None,
+    advertiser_id: UUID | None = None,
+) -> dict[datetime, Micros]:
+    """Sum up the hours of a day, of a campaign or of all campaigns of an advertiser."""
+    rows = await connection.fetch(BY_HOUR, day.starts_at, day.ends_at, campaign_id, advertiser_id)
+    return {row["hour"]: Micros(row["micros"]) for row in rows}
+
+
+async def plan_of_advertiser(
+    connection: Connection, advertiser_id: UUID, *, most: Micros | None, now: datetime
+) -> Plan:
+    """Add up the daily budgets of an advertiser's campaigns that run."""
+    row = await connection.fetchrow(PLANS, advertiser_id, now)
+    assert row is not None
+    return Plan(
+        smooth=micros_from_paisa(row["smooth"]), accelerated=micros_from_paisa(row["accelerated"]), most=most
+    )

@@ -1,0 +1,185 @@
+"""Counts of events, and what they cost, out of the database."""
+
+from datetime import UTC, date, datetime, time
+from typing import Final
+from uuid import UUID
+
+from adloom.core.money import Micros
+from adloom.runtime.listing import Filters
+from adloom.runtime.postgres import Connection, Pool, Record
+from adloom.stats.model import Counts, Grouping, StatsQuestion, StatsRow
+from adloom.stats.sources import Sources, Span, sources
+
+# A day is rolled up as long as it has no other events than it had then. Today may get some at any moment.
+ROLLED_UP_DAYS: Final = """
+    SELECT day FROM rollup_days AS rolled JOIN events.event_days AS found USING (day)
+     WHERE day BETWEEN $1 AND $2 AND day < $3
+       AND (rolled.events, rolled.corrections) = (found.events, found.corrections)
+     ORDER BY day
+"""
+ROLLED_UP: Final = """
+    SELECT stat_date AS day, NULL::timestamptz AS hour, banner_id, placement_id, campaign_id,
+           NULL::varchar(2) AS country_code, NULL::varchar(20) AS device_type,
+           impressions::bigint, clicks::bigint, invalid_impressions::bigint, invalid_clicks::bigint, spend_micros
+      FROM banner_stats
+     WHERE {spans}
+"""
+LIVE: Final = """
+    SELECT (hour AT TIME ZONE 'UTC')::date AS day, hour, banner_id, placement_id, campaign_id,
+           country_code, device_type, impressions, clicks, invalid_impressions, invalid_clicks, 0 AS spend_micros
+      FROM events.event_counts
+     WHERE {spans}
+"""
+# A charge counts when it is made, which may be an hour, or a day, after the event that it is for.
+SPEND: Final = """
+    SELECT (hour AT TIME ZONE 'UTC')::date, hour, banner_id, placement_id, campaign_id,
+           NULL, NULL, 0, 0, 0, 0, spent_micros
+      FROM spend_hours
+     WHERE {spans}
+"""
+# Public ids are looked up for the few sums, not for the many counts.
+STATISTICS: Final = """
+    SELECT {names}, impressions, clicks, invalid_impressions, invalid_clicks, spend_micros
+      FROM (
+          SELECT {columns}, sum(impressions)::bigint AS impressions, sum(clicks)::bigint AS clicks,
+                 sum(invalid_impressions)::bigint AS invalid_impressions,
+                 sum(invalid_clicks)::bigint AS invalid_clicks,
+                 sum(spend_micros)::bigint AS spend_micros
+            FROM ({sources}) AS it
+           WHERE {filters}
+           GROUP BY {columns}
+      ) AS counted
+      {joins}
+     ORDER BY {names}
+     LIMIT {rows_max}
+"""
+# The column that is counted by, what it is called outside, and where that stands. A placement may be gone.
+COLUMNS: Final = {
+    Grouping.DAY: ("day", "day", ""),
+    Grouping.HOUR: ("hour", "hour", ""),
+    Grouping.BANNER: ("banner_id", "banners.public_id", "LEFT JOIN banners ON banners.id = banner_id"),
+    Grouping.PLACEMENT: (
+        "placement_id",
+        "placements.public_id",
+        "LEFT JOIN placements_ever AS placements ON placements.id = placement_id",
+    ),
+    Grouping.CAMPAIGN: (
+        "campaign_id",
+        "campaigns.public_id",
+        "LEFT JOIN campaigns ON campaigns.id = campaign_id",
+    ),
+    Grouping.COUNTRY: ("country_code", "country_code", ""),
+    Grouping.DEVICE: ("device_type", "device_type", ""),
+}
+# An advertiser's are the counts of its campaigns. Where an event named no campaign, they are its banner's.
+OF_ADVERTISER: Final = "(it.campaign_id = ANY ({}) OR it.campaign_id IS NULL AND it.banner_id = ANY ({}))"
+OF_PUBLISHER: Final = "it.placement_id = ANY ({})"
+# Asked for first, as lists: with a condition on other tables no index of the counts could be used.
+OWNED: Final = {
+    "campaigns": """
+        SELECT it.id FROM campaigns AS it JOIN advertisers AS owner ON owner.id = it.advertiser_id
+         WHERE owner.public_id = $1
+    """,
+    "banners": """
+        SELECT it.id FROM banners AS it JOIN advertisers AS owner ON owner.id = it.advertiser_id
+         WHERE owner.public_id = $1
+    """,
+    "placements": """
+        SELECT it.id FROM placements_ever AS it JOIN publishers AS owner ON owner.id = it.publisher_id
+         WHERE owner.public_id = $1
+    """,
+}
+
+
+async def statistics(pool: Pool, question: StatsQuestion, *, today: date, rows_max: int) -> list[StatsRow]:
+    """Read one row for each key of the groupings that has counts, in the order of the keys."""
+    # In one snapshot: what is rolled up now must not be read from the counts too, nor from neither.
+    async with (
+        pool.acquire() as connection,
+        connection.transaction(isolation="repeatable_read", readonly=True),
+    ):
+        where = await _sources(connection, question, today)
+        filters = Filters()
+        read = _read(where, filters, has_spend=not question.is_of_readers)
+        _narrow(filters, question)
+        await _narrow_to_account(connection, filters, question)
+        chosen = [COLUMNS[grouping] for grouping in question.groupings]
+        statement = STATISTICS.format(
+            names=", ".join(name for _, name, _ in chosen),
+            columns=", ".join(column for column, _, _ in chosen),
+            joins=" ".join(join for _, _, join in chosen),
+            sources=read,
+            filters=filters.sql,
+            rows_max=filters.bound(rows_max),
+        )
+        rows = await connection.fetch(statement, *filters.values)
+    return [_row(row, len(chosen), has_spend=not question.is_of_readers) for row in rows]
+
+
+async def _sources(connection: Connection, question: StatsQuestion, today: date) -> Sources:
+    whole = Span(question.first, question.last)
+    if question.needs_live_counts:
+        return sources(whole, [])
+    rows = await connection.fetch(ROLLED_UP_DAYS, question.first, question.last, today)
+    return sources(whole, [row["day"] for row in rows])
+
+
+def _read(where: Sources, filters: Filters, *, has_spend: bool) -> str:
+    """Word where the figures come from; the values are bound by the filters."""
+    parts = [
+        statement.format(spans=" OR ".join(bounds(filters, span) for span in spans))
+        for statement, spans, bounds in (
+            (ROLLED_UP, where.rolled_up, _in_days),
+            (LIVE, where.live, _in_hours),
+            (SPEND, where.live if has_spend else (), _in_hours),
+        )
+        if spans
+    ]
+    return " UNION ALL ".join(parts)
+
+
+def _in_days(filters: Filters, span: Span) -> str:
+    return f"stat_date BETWEEN {filters.bound(span.first)} AND {filters.bound(span.last)}"
+
+
+def _in_hours(filters: Filters, span: Span) -> str:
+    # From the first hour to the last, and not to the first of the next day: the last day of all has none.
+    first = filters.bound(datetime.combine(span.first, time(0), UTC))
+    last = filters.bound(datetime.combine(span.last, time(23), UTC))
+    return f"hour BETWEEN {first} AND {last}"
+
+
+def _narrow(filters: Filters, question: StatsQuestion) -> None:
+    filters.add_given("it.banner_id = (SELECT id FROM banners WHERE public_id = {})", question.banner_id)
+    filters.add_given(
+        "it.placement_id = (SELECT id FROM placements_ever WHERE public_id = {})", question.placement_id
+    )
+    filters.add_given(
+        "it.campaign_id = (SELECT id FROM campaigns WHERE public_id = {})", question.campaign_id
+    )
+    filters.add_given("coalesce(it.country_code, '') = {}", question.country)
+    filters.add_given("coalesce(it.device_type, '') = {}", question.device)
+
+
+async def _narrow_to_account(connection: Connection, filters: Filters, question: StatsQuestion) -> None:
+    async def owned(table: str, owner_id: UUID) -> list[int]:
+        return [row["id"] for row in await connection.fetch(OWNED[table], owner_id)]
+
+    if (owner_id := question.advertiser_id) is not None:
+        filters.add(OF_ADVERTISER, await owned("campaigns", owner_id), await owned("banners", owner_id))
+    if (owner_id := question.publisher_id) is not None:
+        filters.add(OF_PUBLISHER, await owned("placements", owner_id))
+
+
+def _row(row: Record, key_length: int, *, has_spend: bool) -> StatsRow:
+    *_, impressions, clicks, invalid_impressions, invalid_clicks, spend = row
+    return StatsRow(
+        key=tuple(row)[:key_length],
+        counts=Counts(
+            impressions=impressions,
+            clicks=clicks,
+            invalid_impressions=invalid_impressions,
+            invalid_clicks=invalid_clicks,
+            spend=Micros(spend) if has_spend else None,
+        ),
+    )

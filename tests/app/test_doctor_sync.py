@@ -1,0 +1,46 @@
+"""What doctor says of stats sync: accounts to connect again, figures that are too old."""
+
+from datetime import timedelta
+
+from adloom.core.clock import ManualClock
+from adloom.ops.doctor.finding import State
+from adloom.ops.doctor.sync import stats_sync
+from adloom.runtime.postgres import Pool
+from adloom.sync.words import Level
+from tests.sync.shop import NOW, a_job, a_processor, a_seller
+
+
+async def test_an_installation_without_ad_accounts_is_well(pool: Pool) -> None:
+    async with pool.acquire() as connection:
+        found = await stats_sync(connection, ManualClock(NOW))
+
+    assert [one.state for one in found] == [State.OK, State.OK]
+
+
+async def test_expired_credentials_are_told_with_their_account_and_what_to_do(pool: Pool) -> None:
+    problem = "Meta no longer takes the access token."
+    expired = {"platform": "meta", "credentials_expired_at": NOW, "credentials_problem": problem}
+    seller = await a_seller(pool, account={"name": "Shoes", **expired})
+
+    async with pool.acquire() as connection:
+        accounts, _ = await stats_sync(connection, ManualClock(NOW))
+
+    assert accounts.state is State.WARN
+    assert "Shoes (meta" in accounts.detail
+    assert problem in accounts.detail
+    assert str(seller.id) in accounts.detail
+    assert "PATCH /api/ads-manager/accounts/{id}" in accounts.remedy
+
+
+async def test_figures_older_than_an_hour_are_told_by_their_seller(pool: Pool) -> None:
+    seller = await a_seller(pool)
+    for level in Level:
+        await a_processor(pool).sync(a_job(seller, level))
+
+    async with pool.acquire() as connection:
+        *_, fresh = await stats_sync(connection, ManualClock(NOW + timedelta(minutes=59)))
+        *_, stale = await stats_sync(connection, ManualClock(NOW + timedelta(minutes=61)))
+
+    assert fresh.state is State.OK
+    assert stale.state is State.WARN
+    assert str(seller.id) in stale.detail

@@ -1,0 +1,104 @@
+"""`adloom jobs`: what lies dead, and trying it again."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from adloom.cli import dead_jobs as command
+from adloom.cli.dead_jobs import JobsError
+from adloom.cli.user_errors import complaint_of
+from adloom.runtime.jobs.queue import JobQueue, open_queue
+from adloom.runtime.jobs.worker import Job, JobWorker
+from adloom.runtime.ports import free_port
+from tests.support.eventually import eventually
+from tests.support.product import adloom
+
+QUEUE = "banners"
+
+
+async def fail(_job: Job) -> None:
+    raise OSError("no space\nleft")
+
+
+@contextlib.asynccontextmanager
+async def working(redis_url: str) -> AsyncGenerator[JobWorker]:
+    worker = JobWorker(QUEUE, redis_url, {"work": fail})
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(worker.run(stop))
+        try:
+            yield worker
+        finally:
+            stop.set()
+
+
+@pytest.fixture
+async def queue(redis_url: str) -> AsyncIterator[JobQueue]:
+    """A queue in which two jobs lie dead, and one waits."""
+    async with open_queue(QUEUE, redis_url, attempts_max=1) as queue:
+        async with working(redis_url) as worker:
+            for job_id in ("one", "two"):
+                await queue.put("work", job_id=job_id)
+            await eventually(lambda: worker.dead == 2, seconds=10)
+        await queue.put("work", job_id="waits")
+        yield queue
+
+
+@pytest.mark.usefixtures("queue")
+async def test_dead_jobs_are_listed_a_line_each_with_the_reason(redis_url: str) -> None:
+    said: list[str] = []
+
+    await command.list_dead(redis_url, QUEUE, said.append)
+
+    assert [line.split()[0] for line in said[:2]] == ["two", "one"]
+    assert all(line.endswith("1 attempts  no space left") for line in said[:2])
+    assert said[2:] == ["2 dead, 1 waiting, 0 active, 0 delayed"]
+
+
+async def test_dead_jobs_are_put_back_by_name_or_all(queue: JobQueue, redis_url: str) -> None:
+    said: list[str] = []
+
+    await command.put_back(redis_url, QUEUE, ["one"], said.append)
+    await queue.look()
+    assert (queue.counts.dead, queue.counts.waiting) == (1, 2)
+    await command.put_back(redis_url, QUEUE, None, said.append)
+    await queue.look()
+
+    assert (queue.counts.dead, queue.counts.waiting) == (0, 3)
+    assert said == ["one is tried again.", "two is tried again."]
+
+
+@pytest.mark.usefixtures("queue")
+async def test_a_job_that_is_not_dead_is_named_and_the_others_are_put_back(redis_url: str) -> None:
+    said: list[str] = []
+
+    with pytest.raises(JobsError) as raised:
+        await command.put_back(redis_url, QUEUE, ["waits", "one", "nobody"], said.append)
+
+    assert complaint_of(raised.value) == "Not among the dead: waits, nobody."
+    assert said == ["one is tried again."]
+
+
+async def test_a_valkey_that_is_away_is_said_in_a_line() -> None:
+    with pytest.raises(JobsError, match="The queue cannot be read"):
+        await command.list_dead(f"redis://127.0.0.1:{free_port()}/0", QUEUE, print)
+
+
+@pytest.mark.usefixtures("queue")
+async def test_the_commands_work_as_typed(redis_url: str, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text(f"REDIS_URL={redis_url}\n")
+
+    listed = await asyncio.to_thread(adloom, "jobs", "list", cwd=tmp_path)
+    put_back = await asyncio.to_thread(adloom, "jobs", "retry", "--all", cwd=tmp_path)
+    unsaid = await asyncio.to_thread(adloom, "jobs", "retry", cwd=tmp_path)
+
+    assert (listed.code, listed.err, listed.out.splitlines()[-1]) == (
+        0,
+        "",
+        "2 dead, 1 waiting, 0 active, 0 delayed",
+    )
+    assert (put_back.code, put_back.out.count("is tried again")) == (0, 2)
+    assert (unsaid.code, unsaid.err.count("\n")) == (1, 1)

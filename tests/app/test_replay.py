@@ -1,0 +1,227 @@
+"""`adloom ledger replay` as its user sees it, and killed in the middle."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from adloom.cli.replay import REPLAYS
+from adloom.events.log.event import encoded
+from adloom.events.log.stream import STREAM
+from adloom.events.ports import Record
+from adloom.events.rebuild.start import UnknownStartError, first_entry
+from adloom.events.tables.store import EVENT_TABLES, EventTables
+from adloom.runtime.postgres import Pool
+from adloom.runtime.valkey import Valkey
+from tests.events.builders import NOW, an_impression
+from tests.events.catalog import insert_catalog
+from tests.support.product import Finished, clean_environment
+
+EVENTS = 3_000
+SECONDS_MAX = 60
+BOOKS = """
+    SELECT md5(string_agg((to_jsonb(it) - 'id')::text, ',' ORDER BY correlation_id)) FROM events.banner_impressions AS it
+    UNION ALL
+    SELECT string_agg(to_jsonb(it)::text, ',' ORDER BY it) FROM events.event_counts AS it
+    UNION ALL
+    SELECT string_agg(to_jsonb(it)::text, ',' ORDER BY it) FROM events.event_days AS it
+"""
+
+
+class Installation:
+    """A ledger and its tables, and the command line beside them."""
+
+    def __init__(self, pool: Pool, database_url: str, redis_url: str) -> None:
+        self.pool = pool
+        self.environment = {**clean_environment(), "DATABASE_URL": database_url, "REDIS_URL": redis_url}
+
+    def begin(self, *words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "adloom", "ledger", "replay", *words],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    async def replay(self, *words: str) -> Finished:
+        process = self.begin(*words)
+        out, err = await asyncio.to_thread(process.communicate, timeout=SECONDS_MAX)
+        return Finished(process.returncode, out, err)
+
+    async def books(self) -> list[str]:
+        return [row[0] for row in await self.pool.fetch(BOOKS)]
+
+    async def is_building(self) -> bool:
+        return await self.pool.fetchval("SELECT to_regnamespace('events_rebuild') IS NOT NULL")
+
+    async def is_replaced(self) -> bool:
+        return await self.pool.fetchval("SELECT to_regnamespace('events_old') IS NOT NULL")
+
+
+@pytest.fixture
+async def installation(pool: Pool, valkey: Valkey, database_url: str, redis_url: str) -> Installation:
+    await insert_catalog(pool)
+    tables = EventTables(pool)
+    events = [
+        an_impression(f"{number}", user_id=uuid4(), occurred_at=NOW - timedelta(seconds=number))
+        for number in range(EVENTS)
+    ]
+    ids = [f"{int(NOW.timestamp() * 1000)}-{number}" for number in range(1, EVENTS + 1)]
+    pipeline = valkey.pipeline()
+    for entry_id, event in zip(ids, events, strict=True):
+        pipeline.xadd(STREAM, {"e": encoded(event)}, id=entry_id)
+    await pipeline.execute()
+    records = [Record(entry_id, event) for entry_id, event in zip(ids, events, strict=True)]
+    await tables.commit(records, after=await tables.cursor(), cursor=ids[-1])
+    return Installation(pool, database_url, redis_url)
+
+
+async def test_a_replay_says_what_it_does_and_what_came_of_it(installation: Installation) -> None:
+    before = await installation.books()
+
+    done = await installation.replay("--projection", "event_tables")
+
+    assert (done.code, done.err) == (0, "")
+    steps = done.out.splitlines()
+    assert [step.split()[0] for step in steps[:-1]] == [
+        "Looking",
+        "Copying",
+        "Counting",
+        "Folding",
+        "Putting",
+    ]
+    assert "event_tables has 3,000 events: 0 kept as they were, 3,000 folded from" in steps[-1]
+    assert "All figures are as they were." in steps[-1]
+    assert await installation.books() == before
+
+
+async def test_a_replay_tells_what_it_has_corrected(installation: Installation) -> None:
+    before = await installation.books()
+    await installation.pool.execute("DELETE FROM events.banner_impressions WHERE correlation_id LIKE '1%'")
+    await installation.pool.execute("UPDATE events.event_counts SET impressions = 1")
+
+    done = await installation.replay("--projection", "event_tables", "--from", "2026-11-15")
+
+    assert done.code == 0, done.err
+    assert "There were 3,000 events; 1 days have other figures now." in done.out
+    assert (await installation.books())[:2] == before[:2]
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--projection", "topics"), "The topics cannot be replayed"),
+        (("--projection", "charges"), "Charges cannot be replayed"),
+        (("--projection", "auctions"), "Auctions cannot be replayed"),
+        (("--projection", "weather"), "There is no projection 'weather'"),
+        (("--projection", "event_tables", "--from", "tomorrow"), "'tomorrow' is no place in the ledger"),
+    ],
+)
+async def test_what_cannot_be_replayed_is_refused_in_a_line(
+    installation: Installation, words: tuple[str, ...], complaint: str
+) -> None:
+    done = await installation.replay(*words)
+
+    assert (done.code, done.out) == (1, "")
+    assert complaint in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+async def test_a_replay_that_is_killed_has_changed_nothing_and_can_be_begun_again(
+    installation: Installation, number: signal.Signals
+) -> None:
+    before = await installation.books()
+    # The replay gets as far as the exchange, and no further.
+    async with installation.pool.acquire() as worker, worker.transaction():
+        await worker.execute("SELECT FROM projection_cursors WHERE projection = 'event_tables' FOR UPDATE")
+        process = installation.begin("--projection", "event_tables")
+        async with asyncio.timeout(SECONDS_MAX):
+            while not await is_waiting(installation.pool):  # noqa: ASYNC110 - it waits in the database
+                await asyncio.sleep(0.02)
+        os.kill(process.pid, number)
+        await asyncio.to_thread(process.communicate, timeout=SECONDS_MAX)
+
+    assert await installation.is_building()
+    assert await installation.books() == before
+    async with asyncio.timeout(SECONDS_MAX):
+        while "under way" in (done := await installation.replay("--projection", "event_tables")).err:  # noqa: ASYNC110 - the server notices it
+            await asyncio.sleep(0.5)  # Until the server has noticed that the other is gone.
+    assert done.code == 0, done.err
+    assert not await installation.is_building()
+    assert not await installation.is_replaced()
+    assert await installation.books() == before
+
+
+async def is_waiting(pool: Pool) -> bool:
+    return await pool.fetchval(
+        """
+        SELECT EXISTS (
+            SELECT FROM pg_stat_activity
+             WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%FOR UPDATE%'
+        )
+        """
+    )
+
+
+async def test_a_second_replay_at_once_is_refused_in_a_line(installation: Installation) -> None:
+    async with installation.pool.acquire() as worker:
+        batch = worker.transaction()
+        await batch.start()
+        await worker.execute("SELECT FROM projection_cursors WHERE projection = 'event_tables' FOR UPDATE")
+        first = installation.begin("--projection", "event_tables")
+        async with asyncio.timeout(SECONDS_MAX):
+            while not await is_waiting(installation.pool):  # noqa: ASYNC110 - it waits in the database
+                await asyncio.sleep(0.02)
+
+        second = await installation.replay("--projection", "event_tables")
+
+        await batch.rollback()
+    _, err = await asyncio.to_thread(first.communicate, timeout=SECONDS_MAX)
+    assert (first.returncode, err) == (0, "")
+    assert (second.code, second.err) == (
+        1,
+        "adloom: Another replay of these tables is under way; wait until it has ended.\n",
+    )
+
+
+async def test_without_its_servers_a_replay_is_refused_in_a_line(installation: Installation) -> None:
+    installation.environment["REDIS_URL"] = "redis://127.0.0.1:1/0"
+
+    done = await installation.replay("--projection", "event_tables")
+
+    assert done.code == 1
+    assert done.err.startswith("adloom: The replay has ended early: The ledger does not answer")
+
+
+def test_the_event_tables_can_be_replayed() -> None:
+    assert EVENT_TABLES in REPLAYS
+
+
+@pytest.mark.parametrize(
+    ("text", "entry_id"),
+    [
+        ("beginning", "0-0"),
+        ("1794700800000-7", "1794700800000-7"),
+        ("2026-11-15", "1794700800000-0"),
+        ("2026-11-15T00:00:00Z", "1794700800000-0"),
+        ("2026-11-15T01:30:00.250+01:00", "1794702600250-0"),
+        ("1969-01-01", "0-0"),
+    ],
+)
+def test_a_replay_begins_at_an_entry_a_time_a_day_or_the_beginning(text: str, entry_id: str) -> None:
+    assert first_entry(text) == entry_id
+
+
+@pytest.mark.parametrize(
+    "text", ["", "end", "2026-11", "2026-11-31", "2026-11-15T00:00:00", "12-0", "-1-0", "1794700800000"]
+)
+def test_other_places_to_begin_are_refused_with_what_is_expected(text: str) -> None:
+    with pytest.raises(UnknownStartError, match="Expected"):
+        first_entry(text)

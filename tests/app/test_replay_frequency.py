@@ -1,0 +1,58 @@
+"""`adloom ledger replay --projection frequency`, and why topics have none."""
+
+import io
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+import structlog
+from rich.console import Console
+
+from adloom.cli.replay import ReplayError, run
+from adloom.events.frequency.counts import FrequencyCounts
+from adloom.events.frequency.windows import Window
+from adloom.runtime.postgres import Pool
+from adloom.runtime.valkey import Valkey
+from tests.events.builders import BANNER, an_impression
+from tests.events.catalog import insert_catalog
+from tests.events.followed import USER, Followed
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_before() -> Iterator[None]:
+    """The command sends logs elsewhere, for as long as its process lives: here that is not the end of the test."""
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
+
+
+async def replayed(projection: str, start: str, *, database_url: str, redis_url: str) -> str:
+    said = io.StringIO()
+    console = Console(file=said, soft_wrap=True)
+    await run(projection, start, database_url=database_url, redis_url=redis_url, console=console)
+    return said.getvalue()
+
+
+async def test_frequency_is_counted_anew_from_the_tables(
+    pool: Pool, valkey: Valkey, database_url: str, redis_url: str
+) -> None:
+    now = datetime.now(UTC)
+    await insert_catalog(pool)
+    await Followed(pool, valkey).happened(
+        *(an_impression(f"{number}", user_id=USER, occurred_at=now, received_at=now) for number in range(3))
+    )
+
+    said = await replayed("frequency", "beginning", database_url=database_url, redis_url=redis_url)
+
+    assert "frequency has counted 3 valid impressions of users" in said
+    assert (await FrequencyCounts(valkey).of(USER, [BANNER], now))[Window.DAY] == {BANNER: 3}
+
+
+async def test_frequency_has_no_other_place_to_begin(database_url: str, redis_url: str) -> None:
+    with pytest.raises(ReplayError, match="no --from but the beginning"):
+        await replayed("frequency", "2026-11-15", database_url=database_url, redis_url=redis_url)
+
+
+async def test_topics_cannot_be_replayed_and_it_says_why(database_url: str, redis_url: str) -> None:
+    with pytest.raises(ReplayError, match="would get everything twice"):
+        await replayed("topics", "beginning", database_url=database_url, redis_url=redis_url)

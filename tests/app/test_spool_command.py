@@ -1,0 +1,151 @@
+"""The spool as an operator sees it: its settings, `adloom ledger spool`, and the doctor."""
+
+import os
+import stat
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from adloom.core.clock import SystemClock
+from adloom.events.log.event import encoded
+from adloom.events.log.spool.backlog import Backlog
+from adloom.events.log.spool.disk import LocalDisk, made_folder
+from adloom.events.log.spool.inspect import SpooledFile
+from adloom.events.log.spool.setup import checked_spool, opened_spool, spool_folder, spool_report
+from adloom.ops.doctor.examine import examine
+from adloom.ops.doctor.finding import State
+from adloom.ops.doctor.spool import judged_spool
+from adloom.runtime.installation import DataDirectory
+from adloom.runtime.settings import DeliverySettings, SettingsError, delivery_settings
+from tests.events.builders import NOW, an_impression
+
+NEEDED = {
+    "DATABASE_URL": "postgresql://db/ads",
+    "REDIS_URL": "redis://cache",
+    "ADLOOM_TOKEN_SECRET": "t" * 40,
+}
+
+
+class NoLedger:
+    async def append(self, entries: Sequence[bytes]) -> None:
+        raise AssertionError(entries)
+
+
+def settings_with(**variables: str) -> DeliverySettings:
+    return delivery_settings({**NEEDED, **variables})
+
+
+async def a_spooled_file(folder: Path, life: int, count: int) -> Backlog:
+    made_folder(folder)
+    backlog = Backlog(LocalDisk(folder), owner="delivery-1", life=UUID(int=life))
+    await backlog.put([encoded(an_impression(f"event-{number}")) for number in range(count)])
+    return backlog
+
+
+def a_file(*, age: timedelta = timedelta(), is_damaged: bool = False) -> SpooledFile:
+    return SpooledFile(
+        name="a.damaged" if is_damaged else "a",
+        size_bytes=100,
+        written_at=NOW - age,
+        is_held=False,
+        is_damaged=is_damaged,
+    )
+
+
+def test_by_default_the_spool_is_in_the_users_data_directory_and_has_a_gibibyte() -> None:
+    settings = settings_with(XDG_DATA_HOME="/home/ada/data")
+
+    home = "/var/lib/adloom" if os.geteuid() == 0 else "/home/ada/data/adloom"
+    assert settings.spool_directory == Path(home) / "spool"
+    assert settings.spool_bytes_max == 2**30
+
+
+def test_the_folder_is_made_for_its_owner_only(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "spool"
+
+    checked_spool(settings_with(ADLOOM_SPOOL_DIR=str(folder)))
+
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_a_folder_that_cannot_be_made_stops_the_start_by_the_variables_name(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" / "spool"
+
+    with pytest.raises(SettingsError, match=f"ADLOOM_SPOOL_DIR is '{folder}'"):
+        checked_spool(settings_with(ADLOOM_SPOOL_DIR=str(folder)))
+
+
+async def test_without_room_there_is_no_spool_and_no_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "spool"
+    settings = settings_with(ADLOOM_SPOOL_DIR=str(folder), ADLOOM_SPOOL_BYTES_MAX="0")
+
+    async with opened_spool(settings, NoLedger()) as spool:
+        assert spool is None
+
+    assert list(tmp_path.iterdir()) == []  # noqa: ASYNC240 - a test
+
+
+async def test_the_report_tells_what_waits_since_when_and_who_holds_it(tmp_path: Path) -> None:
+    held = await a_spooled_file(tmp_path, 1, 3)
+    left = await a_spooled_file(tmp_path, 2, 1)
+    await left.release()
+
+    head, *lines = spool_report(tmp_path)
+
+    assert head.startswith(f"{tmp_path}: 4 events in 2 files, ")
+    assert lines[0].startswith("delivery-1.00000000000000000000000000000001.000001.spool: 3 events, ")
+    assert "the oldest of 2026-11-15 12:00:00 UTC; held by a living process." in lines[0]
+    assert lines[1].endswith("held by nobody.")
+    await held.release()
+
+
+async def test_the_report_names_damaged_files_apart(tmp_path: Path) -> None:
+    await (await a_spooled_file(tmp_path, 1, 2)).release()
+    [file] = tmp_path.iterdir()  # noqa: ASYNC240 - a test
+    file.rename(f"{file}.damaged")
+
+    head, line = spool_report(tmp_path)
+
+    assert "0 events in 0 files" in head
+    assert line.endswith("damaged; all that could be read was drained.")
+
+
+def test_a_spool_that_was_never_made_is_empty(tmp_path: Path) -> None:
+    assert spool_report(tmp_path / "spool") == [f"{tmp_path}/spool: 0 events in 0 files, 0 bytes."]
+
+
+def test_the_variable_wins_over_the_data_directory(tmp_path: Path) -> None:
+    directory = DataDirectory(tmp_path)
+
+    assert spool_folder({}, directory) == tmp_path / "spool"
+    assert spool_folder({"ADLOOM_SPOOL_DIR": "/elsewhere"}, directory) == Path("/elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("files", "has_ledger", "state"),
+    [
+        ([], True, State.OK),
+        ([], False, State.OK),
+        ([a_file()], False, State.WARN),
+        ([a_file(age=timedelta(hours=1))], False, State.WARN),
+        ([a_file()], True, State.WARN),
+        ([a_file(age=timedelta(hours=1))], True, State.FAIL),
+        ([a_file(), a_file(is_damaged=True)], True, State.FAIL),
+    ],
+)
+def test_the_doctor_judges_what_waits(files: list[SpooledFile], state: State, *, has_ledger: bool) -> None:
+    assert judged_spool(files, has_ledger=has_ledger, now=NOW).state is state
+
+
+async def test_the_doctor_looks_at_the_spool(tmp_path: Path) -> None:
+    await (await a_spooled_file(tmp_path / "spool", 1, 2)).release()
+
+    findings = await examine({}, DataDirectory(tmp_path), SystemClock())
+
+    [finding] = [finding for finding in findings if finding.name == "Spool"]
+    assert finding.state is State.WARN
+    assert "wait for Valkey" in finding.detail

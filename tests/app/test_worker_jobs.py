@@ -1,0 +1,73 @@
+"""The worker as a process: the clock starts its jobs, and a setting that cannot be used stops it."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+
+import httpx
+import pytest
+
+from adloom.core.ids import SystemIds
+from adloom.runtime.ports import free_port
+from adloom.runtime.postgres import Pool
+
+pytestmark = pytest.mark.process
+
+INSERT_BANNER = """
+    INSERT INTO banners (public_id, title, primary_image_url, schedule_status, publish_at)
+    VALUES ($1, 'T', 'https://x/', 'scheduled', now() - interval '1 minute')
+"""
+
+
+@contextlib.contextmanager
+def a_worker(database_url: str, redis_url: str, **variables: str) -> Generator[subprocess.Popen[bytes]]:
+    addresses = {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "WORKER_PORT": str(free_port())}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "adloom.app.worker"],
+        env={**os.environ, **addresses, **variables},
+        stderr=subprocess.PIPE,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+async def test_a_worker_moves_what_is_due_and_says_so_in_its_figures(
+    pool: Pool, database_url: str, redis_url: str
+) -> None:
+    await pool.execute(INSERT_BANNER, SystemIds().new())
+    metrics_port = free_port()
+
+    with a_worker(database_url, redis_url, ADLOOM_METRICS_PORT=str(metrics_port)) as process:
+        async with asyncio.timeout(20):
+            while not await pool.fetchval("SELECT schedule_status = 'active' FROM banners"):  # noqa: ASYNC110 - another process moves it
+                await asyncio.sleep(0.05)
+            async with httpx.AsyncClient(timeout=30) as client:
+                figures = ""
+                while 'adloom_jobs_total{outcome="done"} 0.0' in figures or not figures:
+                    figures = (await client.get(f"http://127.0.0.1:{metrics_port}/metrics")).text
+        before = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(process.wait, 10) == 0
+        assert time.monotonic() - before < 3
+
+    assert 'adloom_jobs_total{outcome="dead"} 0.0' in figures
+    assert 'adloom_job_queue_depth{state="dead"} 0.0' in figures
+    assert "adloom_schedule_moves_total 1.0" in figures
+
+
+async def test_a_cron_expression_that_cannot_be_used_stops_the_worker_with_a_sentence(
+    database_url: str, redis_url: str
+) -> None:
+    with a_worker(database_url, redis_url, BANNER_SCHEDULE_SYNC_CRON="every minute") as process:
+        _, said = await asyncio.to_thread(process.communicate, timeout=20)
+
+    assert process.returncode != 0
+    assert b"BANNER_SCHEDULE_SYNC_CRON is 'every minute': expected a cron expression of five fields" in said

@@ -1,0 +1,71 @@
+import os
+
+import pytest
+
+from bench.accounting import usage_of
+from bench.client import load_by_client
+from bench.load import Effort, Load, LoadError, Target
+from bench.nginx import find_nginx, running_nginx
+from bench.product import clean_environment
+from bench.rounds import Plan, Subject, samples_of
+
+PLAN = Plan(seconds=0.2, rounds=2, connections=3, workers=1)
+
+
+def subjects(*names: str) -> list[Subject]:
+    return [Subject(target=Target(name=name, port=1, path="/"), pids=[os.getpid()]) for name in names]
+
+
+class RecordedLoad:
+    def __init__(self, *, errors: int = 0) -> None:
+        self.efforts: list[Effort] = []
+        self.targets: list[str] = []
+        self._errors = errors
+
+    def __call__(self, target: Target, effort: Effort) -> Load:
+        self.efforts.append(effort)
+        self.targets.append(target.name)
+        return Load(requests=1_000, errors=self._errors, seconds=effort.seconds, p50_micros=1, p99_micros=2)
+
+
+def test_targets_take_turns_after_all_are_warm() -> None:
+    load_by = RecordedLoad()
+
+    samples = samples_of(subjects("a", "b"), PLAN, load_by, lambda _said: None)
+
+    assert load_by.targets == ["a", "b"] + ["a", "b"] * 2
+    assert [sample.target for sample in samples] == ["a", "b", "a", "b"]
+
+
+def test_no_round_repeats_the_serials_of_another() -> None:
+    load_by = RecordedLoad()
+
+    samples_of(subjects("a", "b"), PLAN, load_by, lambda _said: None)
+
+    assert len({effort.serial_prefix for effort in load_by.efforts}) == 6
+
+
+def test_a_target_that_refuses_is_not_measured() -> None:
+    with pytest.raises(LoadError, match="a: 2 errors in 1000 requests"):
+        samples_of(subjects("a"), PLAN, RecordedLoad(errors=2), lambda _said: None)
+
+
+def test_the_product_is_measured_as_it_comes() -> None:
+    variables = {"PATH": "/bin", "DATABASE_URL": "x", "RATE_LIMIT_PERMITS_PER_MINUTE": "1", "ADLOOM_X": "1"}
+
+    assert clean_environment(variables) == {"PATH": "/bin"}
+
+
+@pytest.mark.skipif(find_nginx() is None, reason="nginx is not installed")
+def test_nginx_answers_and_its_time_is_counted() -> None:
+    program = find_nginx()
+    assert program is not None
+    with running_nginx(program) as nginx:
+        before = usage_of(nginx.pids)
+
+        load = load_by_client(nginx.target, Effort(connections=2, seconds=0.3, serial_prefix=""))
+
+        assert load.requests > 100
+        assert load.errors == 0
+        assert usage_of(nginx.pids).cpu_seconds > before.cpu_seconds
+        assert len(nginx.pids) == 2, "a master and one worker"

@@ -1,0 +1,44 @@
+"""Learning is worth it: on traffic whose true CTRs are known, judged by days that nobody has learned from."""
+
+from adloom.auction.bid import CTR_ONE
+from adloom.auction.learned import LearnedScoring
+from adloom.auction.score import Heuristic
+from adloom.auction.training import Learner
+from bench.scoring.quality import SeenAd, Size, compared, first_hours, lived_through, predicted
+
+SMALL = Size(learned_days=6, judged_days=2, impressions_a_day=6_000, placements=6, banners=20)
+
+
+def test_learned_beats_the_heuristic_and_the_plain_average() -> None:
+    average, heuristic, alone, online, true = compared(*lived_through(SMALL))
+
+    for learned in (alone, online):
+        assert true.log_loss < learned.log_loss < min(average.log_loss, heuristic.log_loss)
+        assert learned.error < min(average.error, heuristic.error) / 2
+        assert 0.85 < learned.calibration < 1.15
+
+
+def test_a_beginner_that_learns_clicks_before_the_rest_is_worse_than_one_that_waits() -> None:
+    learned, _ = lived_through(Size(learned_days=1, judged_days=1, impressions_a_day=12_000))
+    heuristic, waits, eager = first_hours(learned[:3_000])
+
+    assert waits.log_loss < heuristic.log_loss
+    assert waits.log_loss < eager.log_loss
+    assert waits.error < eager.error
+
+
+def test_an_untrained_model_is_the_heuristic() -> None:
+    traffic, _ = lived_through(Size(learned_days=1, judged_days=1, impressions_a_day=500))
+    policy, heuristic = LearnedScoring(Learner().model(version=1, at=0.0)), Heuristic()
+
+    for seen in traffic:
+        ad = SeenAd(seen.example.placement_key, seen.example.banner_key, seen.example.campaign_key)
+        flat = heuristic.scorer(seen.example.signals).ctr(ad)
+        assert policy.scorer(seen.example.signals).ctr(ad) == flat
+        assert predicted(policy, seen) == flat / CTR_ONE
+
+
+def test_a_market_is_the_same_for_the_same_seed() -> None:
+    size = Size(learned_days=1, judged_days=1, impressions_a_day=50)
+
+    assert lived_through(size) == lived_through(size)

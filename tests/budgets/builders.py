@@ -1,0 +1,211 @@
+"""Messages of brains with defaults, and a bench on which one entity runs: a test names only what it is about."""
+
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from adloom.budgets.advertiser import step as advertiser_step
+from adloom.budgets.advertiser.state import AdvertiserState
+from adloom.budgets.campaign import step as campaign_step
+from adloom.budgets.campaign.state import CampaignState
+from adloom.budgets.messages import (
+    AdvertiserMessage,
+    CampaignMessage,
+    ChargeKind,
+    ConfigureAdvertiser,
+    ConfigureCampaign,
+    Confirm,
+    LeaseAnswer,
+    Look,
+    MoneyKind,
+    MoneyRow,
+    Report,
+    Usage,
+)
+from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId, RequestId
+from adloom.core.money import MICROS_PER_UNIT, Micros
+from adloom.runtime.actors.entity import Effect, Persist, Publish, Record, Reply, Tell, Wake
+from adloom.schedule.pacing import PacingStrategy
+
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+ADVERTISER_ID = AdvertiserId(UUID(int=1))
+CAMPAIGN_ID = CampaignId(UUID(int=100))
+UNIT = Micros(MICROS_PER_UNIT)
+SECOND = timedelta(seconds=1)
+
+StructT = TypeVar("StructT", bound=msgspec.Struct)
+
+
+def a_campaign(**fields: Any) -> ConfigureCampaign:
+    """A campaign with 100 units a day and no advertiser."""
+    return msgspec.structs.replace(
+        ConfigureCampaign(
+            version=1,
+            campaign_id=CAMPAIGN_ID,
+            advertiser_id=None,
+            is_running=True,
+            daily_budget=Micros(100 * UNIT),
+            total_budget=None,
+            pacing=PacingStrategy.ACCELERATED,
+            timezone="UTC",
+            hold_seconds=300,
+            is_allotted=False,
+        ),
+        **fields,
+    )
+
+
+def an_advertiser(**fields: Any) -> ConfigureAdvertiser:
+    """An advertiser with 100 units a day."""
+    return msgspec.structs.replace(
+        ConfigureAdvertiser(
+            version=1,
+            advertiser_id=ADVERTISER_ID,
+            is_active=True,
+            daily_budget=Micros(100 * UNIT),
+            timezone="UTC",
+        ),
+        **fields,
+    )
+
+
+def a_usage(**fields: Any) -> Usage:
+    """The first report of a process that wants one offer of one unit."""
+    return msgspec.structs.replace(Usage(session=1, report=1, lease=0, want=UNIT, cost=UNIT), **fields)
+
+
+def a_confirm(number: int = 1, **fields: Any) -> Confirm:
+    """An impression of one unit, of an offer made at noon without a lease."""
+    return msgspec.structs.replace(
+        Confirm(
+            request_id=RequestId(UUID(int=number)),
+            slot=0,
+            kind=ChargeKind.IMPRESSION,
+            lease=0,
+            second=int(NOON.timestamp()),
+            amount=UNIT,
+            banner_id=BannerId(UUID(int=7)),
+            placement_id=PlacementId(UUID(int=8)),
+            occurred_at=NOON,
+        ),
+        **fields,
+    )
+
+
+def a_report(**fields: Any) -> Report:
+    """The first report of a campaign of which nothing is spent or wanted."""
+    return msgspec.structs.replace(
+        Report(
+            campaign_id=CAMPAIGN_ID,
+            incarnation=1,
+            sequence=1,
+            day=NOON.date(),
+            spent_by_day={},
+            committed=Micros(0),
+            target=Micros(0),
+            cost=UNIT,
+        ),
+        **fields,
+    )
+
+
+class Bench:
+    """What one step after another has come to."""
+
+    def __init__(self, now: datetime = NOON) -> None:
+        self.now = now
+        self.chance = random.Random(1)  # noqa: S311 - steps draw nothing
+        self.effects: tuple[Effect, ...] = ()  # Of the last step.
+
+    @property
+    def second(self) -> int:
+        return int(self.now.timestamp())
+
+    @property
+    def woken_at(self) -> datetime | None:
+        return next(effect.at for effect in self.effects if isinstance(effect, Wake))
+
+    @property
+    def is_persisted(self) -> bool:
+        return any(isinstance(effect, Persist | Record) for effect in self.effects)
+
+    def published(self, kind: type[StructT]) -> list[StructT]:
+        return [
+            effect.message
+            for effect in self.effects
+            if isinstance(effect, Publish) and isinstance(effect.message, kind)
+        ]
+
+    def told(self, kind: type[StructT]) -> list[StructT]:
+        return [
+            effect.message
+            for effect in self.effects
+            if isinstance(effect, Tell) and isinstance(effect.message, kind)
+        ]
+
+    def recorded(self, kind: type[StructT]) -> list[StructT]:
+        return [
+            effect.row
+            for effect in self.effects
+            if isinstance(effect, Record) and isinstance(effect.row, kind)
+        ]
+
+    def replied(self) -> msgspec.Struct:
+        return next(effect.message for effect in self.effects if isinstance(effect, Reply))
+
+
+class CampaignBench(Bench):
+    """One campaign."""
+
+    def __init__(self, config: ConfigureCampaign | None = None, now: datetime = NOON) -> None:
+        super().__init__(now)
+        self.state = CampaignState(incarnation=1)
+        self.offers = 0
+        self.rows: list[MoneyRow] = []
+        self.take(config or a_campaign())
+
+    def take(self, message: CampaignMessage, *, after: timedelta = timedelta()) -> None:
+        """Take a message, after some time."""
+        self.now += after
+        self.state, self.effects = campaign_step.step(self.state, message, self.now, self.chance)
+        self.rows += self.recorded(MoneyRow)
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, waking the campaign whenever it wants to be."""
+        until = self.now + timedelta(seconds=seconds)
+        while (at := self.woken_at) is not None and at <= until:
+            self.now = max(self.now, at)
+            self.take(Look())
+        self.now = until
+
+    def answered(self, **usage: Any) -> LeaseAnswer:
+        """Report, and give the answer."""
+        self.take(a_usage(**usage))
+        [answer] = self.published(LeaseAnswer)
+        return answer
+
+    def offered(self, lease: int = 0, amount: Micros = UNIT) -> Confirm:
+        """Make an offer now; this is what confirms it."""
+        self.offers += 1
+        return a_confirm(self.offers, lease=lease, second=self.second, amount=amount, occurred_at=self.now)
+
+    @property
+    def charged(self) -> int:
+        return sum(row.amount for row in self.rows if row.kind is MoneyKind.CHARGE)
+
+
+class AdvertiserBench(Bench):
+    """One advertiser."""
+
+    def __init__(self, config: ConfigureAdvertiser | None = None, now: datetime = NOON) -> None:
+        super().__init__(now)
+        self.state = AdvertiserState()
+        self.take(config or an_advertiser())
+
+    def take(self, message: AdvertiserMessage, *, after: timedelta = timedelta()) -> None:
+        """Take a message, after some time."""
+        self.now += after
+        self.state, self.effects = advertiser_step.step(self.state, message, self.now, self.chance)

@@ -1,0 +1,254 @@
+"""The laws of budgets, checked from outside after every step of a brain. Nothing else is known here."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
+from datetime import date, datetime
+
+import msgspec
+
+from adloom.budgets.addresses import ADVERTISER, CAMPAIGN
+from adloom.budgets.advertiser.state import AdvertiserState
+from adloom.budgets.campaign.lease import Lease
+from adloom.budgets.campaign.state import CampaignState
+from adloom.budgets.messages import (
+    CampaignExhausted,
+    CampaignRestored,
+    Confirm,
+    MoneyKind,
+    MoneyRow,
+    SpendUpdate,
+    Usage,
+)
+from adloom.core.ids import AdvertiserId, CampaignId
+from adloom.core.money import Micros
+from adloom.runtime.actors.entity import Address, Effect, Publish
+from adloom.schedule.budget_day import day_named
+from adloom.schedule.pacing import spendable_by
+from tests.budgets.brain_house import BrainHouse, State
+from tests.budgets.shop import Shop
+
+WITHOUT_BOUND = 1 << 62
+
+
+class MoneyLaws:
+    """What was ever allowed, and what must hold of states, steps and the money ledger."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.windows: dict[tuple[CampaignId, int], int] = defaultdict(int)  # The most that was ever in force.
+        self.totals: dict[CampaignId, int] = defaultdict(int)
+        self.days: dict[tuple[AdvertiserId, date], int] = defaultdict(int)
+        self._checked_rows = 0
+        self._spent_windows: dict[tuple[CampaignId, int], int] = defaultdict(int)
+        self._spent_totals: dict[CampaignId, int] = defaultdict(int)
+        self._spent_days: dict[tuple[AdvertiserId, date], int] = defaultdict(int)
+        self._spent_campaign_days: dict[tuple[CampaignId, date], int] = defaultdict(int)
+        self._kept_days: dict[Address, date] = {}
+
+    def watch(  # noqa: PLR0913, PLR0917 - all of a step
+        self,
+        address: Address,
+        before: State,
+        message: msgspec.Struct,
+        after: State,
+        effects: Sequence[Effect],
+        now: datetime,
+    ) -> None:
+        """Look at one step."""
+        del address
+        self.steps += 1
+        if isinstance(before, CampaignState):
+            assert isinstance(after, CampaignState)
+            self._watch_campaign(before, message, after, effects, now)
+        elif isinstance(after, AdvertiserState):
+            self._watch_advertiser(before, after)
+
+    def check(self, house: BrainHouse) -> None:
+        """Look at what is durable."""
+        for row in house.rows[self._checked_rows :]:
+            if row.kind is MoneyKind.CHARGE:
+                self._charge(row)
+        self._checked_rows = len(house.rows)
+        changed, house.changed = house.changed, set()
+        for address in changed:
+            state = house.kept[address].state
+            assert state.day >= self._kept_days.get(address, date.min), "days never go back"
+            self._kept_days[address] = state.day
+            if isinstance(state, CampaignState):
+                self._check_books(state)
+        self._check_advertisers(house, changed)
+
+    def _check_advertisers(self, house: BrainHouse, changed: Set[Address]) -> None:
+        campaigns = {
+            one: kept.state for one, kept in house.kept.items() if isinstance(kept.state, CampaignState)
+        }
+        for address, kept in house.kept.items() if changed else ():
+            if isinstance(kept.state, AdvertiserState):
+                looked_at = campaigns if address in changed else changed & campaigns.keys()
+                self._check_advertiser(kept.state, [campaigns[one] for one in looked_at])
+
+    def check_shops(self, shops: Iterable[Shop], campaigns: Mapping[CampaignId, CampaignState]) -> None:
+        """Check that no process can give more than its campaign knows of."""
+        for shop in shops:
+            for campaign_id, book in shop.books.items():
+                lease = campaigns[campaign_id].leases.get(book.lease) if campaign_id in campaigns else None
+                if lease is None or lease.closed_second is not None:
+                    continue
+                can_give = book.left + sum(book.unreported.values())
+                if book.pending is not None and book.pending.report > lease.reported:
+                    can_give += sum(amount for _, amount in book.pending.given)
+                assert can_give <= lease.unassigned, "what a process can give is set aside for it"
+
+    def check_days(self, house: BrainHouse) -> None:
+        """Look at the totals of days, once every report was heard."""
+        for (campaign_id, day), spent in self._spent_campaign_days.items():
+            assert house.days[CAMPAIGN, campaign_id, day] == spent, (
+                "a campaign's day is the sum of its charges"
+            )
+        for (advertiser_id, day), spent in self._spent_days.items():
+            assert house.days[ADVERTISER, advertiser_id, day] == spent, (
+                "an advertiser's day is that of its campaigns"
+            )
+
+    # ------------------------------------------------------------ of a campaign
+
+    def _watch_campaign(
+        self,
+        before: CampaignState,
+        message: msgspec.Struct,
+        after: CampaignState,
+        effects: Sequence[Effect],
+        now: datetime,
+    ) -> None:
+        config = after.config
+        if config is None:
+            return
+        for lease in after.leases.values():
+            check_lease(lease)
+        assert after.day >= before.day, "days never go back"
+        assert after.window >= before.window
+        assert after.released_until >= before.released_until
+        key = (config.campaign_id, after.window)
+        self.windows[key] = max(self.windows[key], _bound(config.daily_budget))
+        self.totals[config.campaign_id] = max(self.totals[config.campaign_id], _bound(config.total_budget))
+        if config.advertiser_id is not None and not config.is_allotted:
+            for day in (after.day, *(lease.day for lease in after.leases.values())):
+                self.days[config.advertiser_id, day] = WITHOUT_BOUND
+        _check_news(before, after, effects)
+        _check_commitments(before, message, after, now)
+        oldest = min(
+            (at for lease in after.leases.values() if (at := lease.held_since()) is not None), default=None
+        )
+        assert oldest is None or (after.held_since is not None and after.held_since <= oldest), (
+            "every hold has a timer"
+        )
+
+    def _charge(self, row: MoneyRow) -> None:
+        self._spent_windows[row.campaign_id, row.window] += row.amount
+        self._spent_totals[row.campaign_id] += row.amount
+        self._spent_campaign_days[row.campaign_id, row.day] += row.amount
+        assert (
+            self._spent_windows[row.campaign_id, row.window] <= self.windows[row.campaign_id, row.window]
+        ), "daily"
+        assert self._spent_totals[row.campaign_id] <= self.totals[row.campaign_id], "total"
+        if row.advertiser_id is not None:
+            key = (row.advertiser_id, row.day)
+            self._spent_days[key] += row.amount
+            assert self._spent_days[key] <= self.days[key], "advertiser"
+
+    def _check_books(self, state: CampaignState) -> None:
+        if state.config is None:
+            return
+        buffered = sum(row.amount for row in state.buffer if row.kind is MoneyKind.CHARGE)
+        spent = self._spent_totals[state.config.campaign_id]
+        assert state.spent_total == spent + buffered, "what is spent is the sum of the charges"
+
+    # ------------------------------------------------------------ of an advertiser
+
+    def _watch_advertiser(self, before: State, after: AdvertiserState) -> None:
+        assert isinstance(before, AdvertiserState)
+        config = after.config
+        if config is None:
+            return
+        assert after.day >= before.day, "days never go back"
+        whose_day = (config.advertiser_id, after.day)
+        self.days[whose_day] = max(self.days[whose_day], _bound(config.daily_budget))
+        today = [one for one in after.slices.values() if one.day == after.day]
+        assert after.allotted == sum(one.allotted for one in today)
+        assert after.spent == sum(one.spent_on(after.day) for one in after.slices.values())
+        is_more = any(
+            one.allotted
+            > max(one.committed, before.slices[key].allotted_on(after.day) if key in before.slices else 0)
+            for key, one in after.slices.items()
+            if one.day == after.day
+        )
+        if is_more and config.daily_budget is not None:
+            assert after.allotted <= config.daily_budget, "no more is allotted than there is"
+
+    def _check_advertiser(self, state: AdvertiserState, campaigns: Iterable[CampaignState]) -> None:
+        if state.config is None:
+            return
+        for campaign in campaigns:
+            config = campaign.config
+            if config is None or config.advertiser_id != state.config.advertiser_id or not config.is_allotted:
+                continue
+            if self.days[state.config.advertiser_id, campaign.day] == WITHOUT_BOUND:
+                continue  # Something was committed before there was a budget.
+            one = state.slices.get(config.campaign_id)
+            if one is not None and one.day == campaign.day:
+                assert campaign.committed_today <= one.allotted, "what is committed was allotted"
+            elif campaign.day == state.day:
+                assert campaign.committed_today == 0, "what is committed was allotted"
+
+
+def check_lease(lease: Lease) -> None:
+    """Check that everything granted is in one place."""
+    held = sum(lease.held.values())
+    assert lease.granted == lease.unassigned + held + lease.charged + lease.expired
+    assert lease.holding == held
+    assert lease.ahead == -sum(amount for amount in lease.held.values() if amount < 0)
+    assert 0 <= lease.ahead <= lease.unassigned
+    assert lease.outstanding >= 0
+    assert 0 not in lease.held.values()
+
+
+def _check_news(before: CampaignState, after: CampaignState, effects: Sequence[Effect]) -> None:
+    said = [effect.message for effect in effects if isinstance(effect, Publish)]
+    exhausted = sum(isinstance(one, CampaignExhausted) for one in said)
+    restored = sum(isinstance(one, CampaignRestored) for one in said)
+    assert exhausted == (before.exhausted is None and after.exhausted is not None)
+    assert restored == (before.exhausted is not None and after.exhausted is None)
+    if after.window > before.window:
+        updates = [one for one in said if isinstance(one, SpendUpdate)]
+        assert any(one.day == after.day and one.window == after.window for one in updates), (
+            "every roll is said"
+        )
+
+
+def _check_commitments(
+    before: CampaignState, message: msgspec.Struct, after: CampaignState, now: datetime
+) -> None:
+    """Check that a step commits nothing that the budgets in force do not allow."""
+    config = after.config
+    assert config is not None
+    was = before.spent_total + before.outstanding
+    total = after.spent_total + after.outstanding
+    if total <= was or not isinstance(message, Usage | Confirm):
+        assert total <= was, "only a report or a confirm commits anything"
+        return
+    window = after.spent_window + after.outstanding_of_window
+    assert total <= _bound(config.total_budget), "no more is committed than there is in all"
+    assert window <= _bound(config.daily_budget), "no more is committed than there is today"
+    if config.is_allotted:
+        assert after.committed_today <= before.allotted or after.day > before.day
+        assert after.committed_today <= max(after.allotted, before.allotted), "no more than was allotted"
+    if isinstance(message, Usage):
+        assert config.is_running, "a campaign that does not run commits nothing"
+        if config.daily_budget is not None:
+            day = day_named(after.day, config.timezone)
+            line = spendable_by(now, strategy=config.pacing, daily_budget=config.daily_budget, day=day)
+            assert window <= line, "no more is committed than the pace allows"
+
+
+def _bound(budget: Micros | None) -> int:
+    return WITHOUT_BOUND if budget is None else budget

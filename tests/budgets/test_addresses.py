@@ -1,0 +1,51 @@
+"""Where entities live."""
+
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.budgets.addresses import (
+    advertiser_address,
+    advertiser_at,
+    campaign_address,
+    campaign_at,
+    persistence_id,
+    session_topic,
+)
+from adloom.core.ids import AdvertiserId, CampaignId
+from tests.budgets.builders import ADVERTISER_ID, CAMPAIGN_ID
+
+
+def test_a_campaign_is_addressed_by_its_advertiser_and_itself() -> None:
+    address = campaign_address(CAMPAIGN_ID, ADVERTISER_ID)
+
+    assert address == ("campaign", f"{ADVERTISER_ID}|{CAMPAIGN_ID}")
+    assert persistence_id(address) == f"campaign-{CAMPAIGN_ID}"
+
+
+def test_a_campaign_without_an_advertiser_has_a_dash_in_its_place() -> None:
+    address = campaign_address(CAMPAIGN_ID, None)
+
+    assert address.key == f"-|{CAMPAIGN_ID}"
+    assert persistence_id(address) == f"campaign-{CAMPAIGN_ID}"
+
+
+def test_an_advertiser_is_addressed_by_itself() -> None:
+    address = advertiser_address(ADVERTISER_ID)
+
+    assert address == ("advertiser", str(ADVERTISER_ID))
+    assert persistence_id(address) == f"advertiser-{ADVERTISER_ID}"
+    assert advertiser_at(address.key) == ADVERTISER_ID
+
+
+def test_a_process_listens_to_its_own_topic() -> None:
+    assert session_topic(7) == "session:7"
+
+
+@given(st.uuids(), st.none() | st.uuids())
+def test_a_key_names_its_campaign(campaign: UUID, advertiser: UUID | None) -> None:
+    campaign_id = CampaignId(campaign)
+    advertiser_id = None if advertiser is None else AdvertiserId(advertiser)
+
+    assert campaign_at(campaign_address(campaign_id, advertiser_id).key) == (campaign_id, advertiser_id)

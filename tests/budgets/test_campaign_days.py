@@ -1,0 +1,145 @@
+"""Days of a campaign: they roll once, forwards, in its own zone, on every touch, and always say so."""
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from adloom.budgets.campaign.state import CampaignState
+from adloom.budgets.campaign.step import as_of, step
+from adloom.budgets.campaign.updates import spend_update
+from adloom.budgets.messages import (
+    AskBudget,
+    CampaignMessage,
+    Confirm,
+    Confirms,
+    GiveBack,
+    Look,
+    OpenWindow,
+    SessionOver,
+    SpendUpdate,
+    Usage,
+)
+from adloom.core.money import Micros
+from tests.budgets.builders import NOON, SECOND, UNIT, CampaignBench, a_campaign, a_confirm, a_usage
+
+MIDNIGHT = NOON.replace(hour=0) + timedelta(days=1)
+TOUCHES: tuple[CampaignMessage, ...] = (
+    Look(),
+    AskBudget(),
+    a_usage(),
+    a_confirm(),
+    Confirms((a_confirm(1), a_confirm(2))),
+    SessionOver(session=1, second=int(NOON.timestamp())),
+    GiveBack(),
+    OpenWindow(reason="again"),
+    a_campaign(version=2),
+)
+
+
+@pytest.mark.parametrize("touch", TOUCHES, ids=lambda touch: type(touch).__name__)
+def test_the_day_rolls_on_every_touch_and_that_is_said(touch: CampaignMessage) -> None:
+    bench = CampaignBench()
+    bench.now = MIDNIGHT
+
+    bench.take(touch)
+
+    assert bench.state.day == MIDNIGHT.date()
+    assert bench.published(SpendUpdate)[0].day == MIDNIGHT.date()
+    assert bench.is_persisted
+
+
+def test_a_day_rolls_once() -> None:
+    bench = CampaignBench()
+    bench.take(Look(), after=timedelta(days=1))
+    window = bench.state.window
+
+    bench.take(Look())
+    bench.take(Look(), after=SECOND)
+
+    assert bench.state.window == window
+    assert bench.published(SpendUpdate) == []
+
+
+def test_a_clock_that_goes_back_rolls_nothing_back() -> None:
+    bench = CampaignBench(now=MIDNIGHT + SECOND)
+    bench.take(bench.offered())
+
+    bench.take(Look(), after=-2 * SECOND)
+
+    assert bench.state.day == MIDNIGHT.date()
+    assert bench.state.spent_window == UNIT
+
+
+def test_a_zone_further_west_rolls_nothing_back() -> None:
+    bench = CampaignBench(a_campaign(timezone="Asia/Tokyo"), NOON.replace(hour=16))
+    assert bench.state.day == NOON.date() + timedelta(days=1)
+
+    bench.take(a_campaign(version=2, timezone="America/New_York"))
+
+    assert bench.state.day == NOON.date() + timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("zone", "before", "day"),
+    [
+        ("America/New_York", datetime(2026, 11, 16, 4, 59, 59, tzinfo=UTC), date(2026, 11, 15)),
+        ("Asia/Tokyo", datetime(2026, 11, 15, 14, 59, 59, tzinfo=UTC), date(2026, 11, 15)),
+        ("Europe/Berlin", datetime(2026, 3, 29, 21, 59, 59, tzinfo=UTC), date(2026, 3, 29)),
+        ("America/Sao_Paulo", datetime(2018, 11, 4, 2, 59, 59, tzinfo=UTC), date(2018, 11, 3)),
+    ],
+)
+def test_the_day_is_that_of_the_account(zone: str, before: datetime, day: date) -> None:
+    bench = CampaignBench(a_campaign(timezone=zone), before)
+    assert bench.state.day == day
+
+    bench.take(Look(), after=SECOND)
+
+    assert bench.state.day == day + timedelta(days=1)
+
+
+def test_a_roll_resets_what_is_of_the_day_and_nothing_else() -> None:
+    bench = CampaignBench(a_campaign(daily_budget=Micros(9 * UNIT), total_budget=Micros(9 * UNIT)))
+    lease = bench.answered(want=Micros(2 * UNIT)).lease
+    bench.take(bench.offered(lease))
+
+    bench.take(Look(), after=timedelta(hours=12))
+
+    update = bench.published(SpendUpdate)[0]
+    assert (update.spent_window, update.spent_today, update.spent_total) == (0, 0, UNIT)
+    assert len(bench.rows) == 1, "what was charged before is durable with the roll"
+    assert bench.rows[0].day == NOON.date()
+
+
+def test_what_is_buffered_when_a_campaign_is_put_to_sleep_is_flushed_by_a_look() -> None:
+    bench = CampaignBench()
+    bench.take(bench.offered())
+
+    bench.take(Look(), after=timedelta(minutes=5))
+
+    assert bench.charged == UNIT
+    assert bench.woken_at is None
+
+
+def test_a_state_that_was_read_is_brought_up_to_the_clock() -> None:
+    bench = CampaignBench(a_campaign(hold_seconds=300))
+    lease = bench.answered().lease
+    bench.take(a_usage(report=2, lease=lease, given=((bench.second, UNIT),), want=Micros(0)))
+    bench.take(bench.offered())
+
+    later = as_of(bench.state, NOON + timedelta(days=1))
+
+    update = spend_update(later, NOON + timedelta(days=1))
+    assert (update.day, update.spent_today, update.held) == (NOON.date() + timedelta(days=1), 0, 0)
+    assert bench.state.day == NOON.date(), "and is as it was"
+
+
+@pytest.mark.parametrize("message", [Look(), a_usage(), a_confirm()], ids=lambda one: type(one).__name__)
+def test_a_campaign_that_knows_nothing_of_itself_does_nothing(message: Any) -> None:
+    assert isinstance(message, Look | Usage | Confirm)
+    bench = CampaignBench()
+
+    state, effects = step(CampaignState(), message, NOON, bench.chance)
+
+    assert (state, effects) == (CampaignState(), ())
+    assert as_of(state, NOON) is state

@@ -1,0 +1,347 @@
+"""Leases: what processes are granted, what they return, and what becomes of them."""
+
+from datetime import timedelta
+
+import pytest
+
+from adloom.budgets.campaign.headroom import room
+from adloom.budgets.campaign.state import new_campaign
+from adloom.budgets.messages import (
+    CampaignRestored,
+    LeaseAnswer,
+    MoneyKind,
+    OpenWindow,
+    Recall,
+    SessionOver,
+    SpendUpdate,
+    Verdict,
+)
+from adloom.core.money import Micros
+from adloom.schedule.pacing import PacingStrategy
+from tests.budgets.builders import NOON, SECOND, UNIT, CampaignBench, a_campaign, a_usage
+
+NOTHING = Micros(0)
+
+
+def units(number: int) -> Micros:
+    return Micros(number * UNIT)
+
+
+def test_a_process_gets_what_it_wants_where_there_is_plenty() -> None:
+    bench = CampaignBench()
+
+    answer = bench.answered(want=units(10))
+
+    assert (answer.granted, answer.given, answer.verdict) == (units(10), 0, Verdict.GRANTED)
+    assert answer.ends_at == NOON.replace(hour=0) + timedelta(days=1)
+    assert bench.is_persisted, "before the process hears of it"
+
+
+def test_near_the_end_leases_are_small() -> None:
+    bench = CampaignBench(a_campaign(daily_budget=units(8)))
+
+    granted = [bench.answered(session=session, want=units(10)).granted for session in range(1, 9)]
+
+    assert granted == [units(number) for number in (4, 1, 1, 1, 1, 0, 0, 0)]
+
+
+def test_leases_never_add_up_to_more_than_there_is() -> None:
+    bench = CampaignBench(a_campaign(daily_budget=units(100)))
+
+    for report in range(1, 60):
+        for session in range(1, 5):
+            lease = bench.state.lease_of(session)
+            want = units(7) + (0 if lease is None else lease.unassigned)
+            bench.answered(
+                session=session, report=report, lease=0 if lease is None else lease.number, want=want
+            )
+
+    assert bench.state.outstanding == units(100)
+
+
+def test_grants_are_whole_offers() -> None:
+    bench = CampaignBench(a_campaign(daily_budget=units(10)))
+
+    answer = bench.answered(want=units(10), cost=Micros(3 * UNIT))
+
+    assert answer.granted == units(3)
+
+
+def test_a_report_that_was_not_answered_is_answered_again_and_changes_nothing() -> None:
+    bench = CampaignBench()
+    first = bench.answered(want=units(3))
+    before = bench.state
+
+    again = bench.answered(want=units(3))
+
+    assert again == first
+    assert bench.state == before
+
+
+@pytest.mark.parametrize("report", [1, 2])
+def test_nobody_is_told_that_it_may_give_by_a_brain_that_another_has_followed(report: int) -> None:
+    """The other may have heard that it was given already; writing it down is what finds out."""
+    bench = CampaignBench()
+    lease = bench.answered(want=units(3)).lease
+
+    answer = bench.answered(report=report, lease=lease if report == 2 else 0, want=units(3))
+
+    assert answer.granted == units(3)
+    assert bench.is_persisted
+
+
+def test_who_was_turned_away_and_asks_again_hears_why_again() -> None:
+    bench = CampaignBench(a_campaign(daily_budget=NOTHING))
+
+    assert bench.answered().verdict is Verdict.DAILY_BUDGET
+    assert bench.answered().verdict is Verdict.DAILY_BUDGET
+
+
+def test_a_report_that_was_overtaken_is_not_taken() -> None:
+    bench = CampaignBench()
+    lease = bench.answered(report=5, want=units(3)).lease
+
+    bench.take(a_usage(report=4, lease=lease, want=NOTHING))
+
+    assert bench.published(LeaseAnswer) == []
+    assert bench.state.leased == units(3)
+
+
+def test_what_a_process_wants_less_than_it_has_it_returns() -> None:
+    bench = CampaignBench()
+    lease = bench.answered(want=units(5)).lease
+
+    answer = bench.answered(report=2, lease=lease, given=((bench.second, UNIT),), want=units(2))
+
+    assert (answer.granted - answer.given, bench.state.held, bench.state.leased) == (units(2), UNIT, units(2))
+
+
+def test_being_turned_away_again_writes_nothing_down() -> None:
+    bench = CampaignBench(a_campaign(daily_budget=NOTHING))
+    lease = bench.answered().lease
+    assert bench.is_persisted, "the number of the lease is"
+
+    bench.take(a_usage(report=2, lease=lease))
+
+    assert not bench.is_persisted
+
+
+def test_a_process_that_needs_it_gets_what_another_holds_idle() -> None:
+    bench = CampaignBench(a_campaign(daily_budget=UNIT))
+    idle = bench.answered(session=1).lease
+    bench.now += 5 * SECOND
+
+    assert bench.answered(session=2, is_needed=True).verdict is Verdict.DAILY_BUDGET
+    assert [recall.session for recall in bench.published(Recall)] == [1]
+    bench.take(a_usage(session=1, report=2, lease=idle, want=NOTHING))
+
+    assert bench.answered(session=2, report=2, is_needed=True).granted == UNIT
+
+
+def test_what_was_just_granted_is_not_asked_back() -> None:
+    bench = CampaignBench(a_campaign(daily_budget=UNIT))
+    bench.answered(session=1)
+
+    bench.answered(session=2, is_needed=True)
+
+    assert bench.published(Recall) == []
+
+
+def test_while_somebody_has_a_reader_waiting_those_who_only_provide_leave_an_offer() -> None:
+    bench = CampaignBench(a_campaign(daily_budget=UNIT))
+    lease = bench.answered(session=1).lease
+    bench.answered(session=2, is_needed=True)
+    bench.take(a_usage(session=1, report=2, lease=lease, want=NOTHING))
+
+    assert bench.answered(session=3, want=units(2)).granted == 0
+    assert bench.answered(session=2, report=2, is_needed=True).granted == UNIT
+
+
+def test_a_process_that_is_gone_has_given_everything_until_its_holds_are_over() -> None:
+    bench = CampaignBench(a_campaign(daily_budget=units(2), hold_seconds=300))
+    lease = bench.answered(want=units(1)).lease
+    given_unreported = bench.offered(lease)
+
+    bench.take(SessionOver(session=1, second=bench.second), after=10 * SECOND)
+    bench.take(given_unreported)
+    bench.wait(1)
+
+    assert bench.charged == UNIT
+    assert bench.state.outstanding == 0
+    bench.wait(300)
+    assert bench.state.leases == {}, "nothing is left of it"
+
+
+def test_what_a_process_that_is_gone_did_not_give_comes_back() -> None:
+    bench = CampaignBench(a_campaign(daily_budget=units(2)))
+    bench.answered(want=units(1))
+
+    bench.take(SessionOver(session=1, second=bench.second))
+    assert bench.state.held == UNIT
+    bench.wait(300)
+
+    assert bench.state.outstanding == 0
+    assert room(bench.state, bench.now).amount == units(2)
+    assert [row.kind for row in bench.rows] == [MoneyKind.RELEASE]
+
+
+def test_a_process_that_was_given_up_is_told_to_begin_again() -> None:
+    bench = CampaignBench()
+    lease = bench.answered().lease
+    bench.take(SessionOver(session=1, second=bench.second))
+
+    assert bench.answered(report=2, lease=lease).lease == 0
+    assert bench.answered(report=3, lease=0).lease == 0, "what it had said before does not bring it back"
+    assert bench.answered(session=2).lease != 0
+
+
+def test_a_process_that_has_given_what_it_never_had_is_told_to_begin_again() -> None:
+    bench = CampaignBench()
+    lease = bench.answered(want=units(1)).lease
+
+    answer = bench.answered(report=2, lease=lease, given=((bench.second, 2 * UNIT),))
+
+    assert answer.lease == 0
+    assert bench.state.outstanding == UNIT
+    assert bench.state.leased == 0
+
+
+def test_an_unknown_lease_is_void() -> None:
+    assert CampaignBench().answered(lease=77).lease == 0
+
+
+def test_a_lease_ends_with_its_day_and_the_next_is_another() -> None:
+    bench = CampaignBench()
+    lease = bench.answered(want=units(3)).lease
+    bench.now += timedelta(days=1)
+
+    last = bench.answered(report=2, lease=lease, want=NOTHING)
+    assert last.ends_at <= bench.now
+    again = bench.answered(report=2, lease=lease, want=NOTHING)
+    new = bench.answered(report=3, lease=0, want=units(3))
+
+    assert again == last, "also when nothing is left of it"
+    assert new.lease > lease
+    assert new.ends_at > bench.now
+
+
+def test_a_reset_opens_a_window_at_once_and_leaves_the_total_as_it_is() -> None:
+    bench = CampaignBench(a_campaign(daily_budget=units(2), total_budget=units(3)))
+    lease = bench.answered(want=units(1)).lease
+    bench.take(bench.offered(lease))
+    bench.take(bench.offered(bench.answered(report=2, lease=lease, given=((bench.second, UNIT),)).lease))
+    assert bench.state.exhausted is Verdict.DAILY_BUDGET
+
+    bench.take(OpenWindow(reason="an admin wants to"))
+
+    assert len(bench.published(CampaignRestored)) == 1
+    assert len(bench.published(SpendUpdate)) == 1
+    left = room(bench.state, bench.now)
+    assert (left.amount, left.verdict) == (UNIT, Verdict.TOTAL_BUDGET)
+    assert bench.state.spent_today == units(2)
+
+
+def test_after_a_reset_the_lease_of_the_old_window_is_over() -> None:
+    bench = CampaignBench()
+    lease = bench.answered(want=units(3)).lease
+
+    bench.take(OpenWindow(reason="an admin wants to"))
+    assert [recall.session for recall in bench.published(Recall)] == [1]
+    last = bench.answered(report=2, lease=lease, want=units(9))
+
+    assert (last.granted, last.ends_at <= bench.now) == (units(3), True)
+    assert bench.answered(report=3, lease=0).lease > lease
+
+
+def test_a_raised_budget_is_said_at_once() -> None:
+    bench = CampaignBench(a_campaign(daily_budget=UNIT))
+    lease = bench.answered().lease
+    bench.take(bench.offered(lease))
+
+    bench.take(a_campaign(version=2, daily_budget=units(2)))
+
+    assert len(bench.published(CampaignRestored)) == 1
+    assert len(bench.published(SpendUpdate)) == 1
+    assert bench.answered(session=2).granted == UNIT
+
+
+def test_a_budget_lowered_below_what_is_committed_is_asked_back_at_once() -> None:
+    bench = CampaignBench()
+    bench.answered(want=units(5))
+
+    bench.take(a_campaign(version=2, daily_budget=units(2)))
+
+    assert [recall.session for recall in bench.published(Recall)] == [1]
+    assert bench.answered(session=2).verdict is Verdict.DAILY_BUDGET
+
+
+def test_a_paused_campaign_grants_nothing_and_asks_for_everything_back() -> None:
+    bench = CampaignBench()
+    lease = bench.answered(want=units(5)).lease
+
+    bench.take(a_campaign(version=2, is_running=False))
+
+    assert [recall.session for recall in bench.published(Recall)] == [1]
+    bench.take(a_usage(report=2, lease=lease, want=NOTHING))
+    assert bench.answered(report=3, lease=lease).verdict is Verdict.NOT_RUNNING
+    assert bench.state.exhausted is None, "paused is not exhausted"
+
+
+def test_an_older_configuration_is_ignored() -> None:
+    bench = CampaignBench(a_campaign(version=5, daily_budget=UNIT))
+
+    bench.take(a_campaign(version=4, daily_budget=units(9)))
+
+    assert bench.state.config is not None
+    assert bench.state.config.daily_budget == UNIT
+    assert bench.published(SpendUpdate) == []
+
+
+def test_the_same_configuration_again_changes_nothing() -> None:
+    bench = CampaignBench(a_campaign(version=5))
+
+    bench.take(a_campaign(version=6))
+
+    assert not bench.is_persisted
+    assert bench.published(SpendUpdate) == []
+
+
+def test_a_smooth_campaign_grants_no_more_than_its_line_allows() -> None:
+    bench = CampaignBench(a_campaign(daily_budget=units(100), pacing=PacingStrategy.SMOOTH))
+
+    for report in range(1, 200):
+        lease = bench.state.lease_of(1)
+        bench.answered(report=report, lease=0 if lease is None else lease.number, want=units(100))
+
+    assert bench.state.outstanding == units(60), "half the day, and a fifth"
+    answer = bench.answered(session=2)
+    assert answer.verdict is Verdict.PACING
+
+
+def test_an_offer_confirmed_before_it_was_reported_is_charged_out_of_its_lease() -> None:
+    bench = CampaignBench(a_campaign(daily_budget=UNIT))
+    lease = bench.answered().lease
+    second = bench.second
+
+    bench.take(bench.offered(lease))
+    answer = bench.answered(report=2, lease=lease, given=((second, UNIT),), want=UNIT)
+
+    assert (answer.granted, answer.given) == (UNIT, UNIT)
+    assert bench.state.outstanding == 0
+    assert bench.state.spent_total == UNIT
+
+
+def test_an_idle_campaign_sets_no_timer() -> None:
+    bench = CampaignBench()
+
+    bench.answered(want=units(5))
+
+    assert bench.woken_at is None
+
+
+def test_a_state_that_was_lost_makes_other_leases() -> None:
+    before, after = new_campaign("", NOON), new_campaign("", NOON + SECOND)
+
+    assert after.leases_made > before.leases_made, "tokens of the old ones are about"
+    assert after.incarnation > before.incarnation
+    assert after.leases_made < 1 << 32, "a token has four bytes for it"

@@ -1,0 +1,114 @@
+"""Holds that nobody confirmed come back, and whoever was turned away hears of it at once."""
+
+from datetime import timedelta
+
+from adloom.budgets.messages import Allotment, GiveBack, Look, MoneyKind, Report, SpendUpdate, Verdict
+from adloom.core.money import Micros
+from tests.budgets.builders import ADVERTISER_ID, UNIT, CampaignBench, a_campaign, a_usage
+from tests.serving.lease_world import PLACEMENT, LeaseWorld
+
+HOLD_SECONDS = 300
+NOTHING = Micros(0)
+
+
+def a_bench_with_a_hold(**fields: object) -> CampaignBench:
+    """Give out the whole budget of one offer, which nobody confirms."""
+    bench = CampaignBench(a_campaign(daily_budget=UNIT, hold_seconds=HOLD_SECONDS, **fields))
+    if bench.state.config is not None and bench.state.config.is_allotted:
+        bench.answered(want=UNIT)
+        bench.take(Allotment(sequence=bench.state.sequence, day=bench.state.day, allotted=UNIT))
+    lease = bench.answered(report=2, want=UNIT).lease
+    bench.take(a_usage(report=3, lease=lease, given=((bench.second, UNIT),), want=NOTHING))
+    assert bench.state.held == UNIT
+    return bench
+
+
+def test_a_hold_that_comes_back_is_said_to_whoever_was_turned_away() -> None:
+    bench = a_bench_with_a_hold()
+    assert bench.answered(session=2).verdict is Verdict.DAILY_BUDGET
+
+    bench.wait(HOLD_SECONDS)
+
+    assert [(update.held, update.spent_today) for update in bench.published(SpendUpdate)] == [(0, 0)]
+    assert [row.kind for row in bench.rows] == [MoneyKind.RELEASE], "it is durable before it is said"
+    assert bench.answered(session=2, report=2).granted == UNIT
+
+
+def test_before_it_comes_back_and_after_it_nothing_is_said() -> None:
+    bench = a_bench_with_a_hold()
+
+    bench.take(Look(), after=timedelta(seconds=HOLD_SECONDS - 1))
+    before = bench.published(SpendUpdate)
+    bench.wait(1)
+    bench.take(Look(), after=timedelta(hours=1))
+
+    assert (before, bench.published(SpendUpdate)) == ([], [])
+    assert bench.woken_at is None, "an idle campaign sets no timer"
+
+
+def test_a_hold_that_was_confirmed_does_not_come_back() -> None:
+    bench = a_bench_with_a_hold()
+    bench.take(bench.offered(lease=next(iter(bench.state.leases))))
+    bench.wait(1)
+
+    bench.take(Look(), after=timedelta(seconds=HOLD_SECONDS))
+
+    assert bench.published(SpendUpdate) == []
+    assert bench.charged == UNIT
+
+
+def test_an_advertiser_that_asked_for_it_while_it_was_out_gets_it_as_soon_as_it_is_back() -> None:
+    bench = a_bench_with_a_hold(advertiser_id=ADVERTISER_ID, is_allotted=True)
+    bench.take(GiveBack())
+    while bench.state.report is not None:
+        bench.take(Allotment(sequence=bench.state.sequence, day=bench.state.day, allotted=UNIT))
+    assert bench.state.allotted == UNIT, "it is committed"
+
+    bench.wait(HOLD_SECONDS)
+
+    assert [(report.committed, report.target) for report in bench.told(Report)] == [(0, 0)]
+
+
+def test_what_comes_back_is_offered_again_within_a_second() -> None:
+    world = LeaseWorld(daily={7: 1}, hold_seconds=100)
+    first = offered_at(world, 7, seconds=5)
+    assert first is not None
+
+    second = offered_at(world, 7, seconds=110)
+
+    assert second is not None
+    assert 99 <= second - first <= 101
+
+
+def test_what_comes_back_is_offered_by_another_campaign_of_the_advertiser_that_has_readers() -> None:
+    world = LeaseWorld(daily={1: 9, 2: 9}, advertiser_daily=1, hold_seconds=100)
+    first = offered_at(world, 1, seconds=5)
+    assert first is not None
+
+    for process in world.processes:
+        process.book.learn({PLACEMENT: {2: world.terms[2]}}, at=world.at)
+    second = offered_at(world, 2, seconds=110)
+
+    assert second is not None
+    assert 99 <= second - first <= 102
+
+
+def offered_at(world: LeaseWorld, key: int, *, seconds: float) -> float | None:
+    """Have readers in all processes until one is offered something, and tell when."""
+    for _ in world.run(seconds):
+        if any(world.offer(process, key) for process in world.processes):
+            return world.at
+    return None
+
+
+def test_who_has_no_readers_is_not_woken_by_what_comes_back() -> None:
+    world = LeaseWorld(processes=2, daily={7: 1}, hold_seconds=30)
+    assert offered_at(world, 7, seconds=5) is not None
+    world.wait(10)
+    for process in world.processes:
+        process.has_readers = False
+    before = world.exchanges
+
+    world.wait(60)
+
+    assert world.exchanges == before

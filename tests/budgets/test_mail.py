@@ -1,0 +1,116 @@
+"""What goes over the channels: everything comes out as it went in, and what nobody can read harms no other."""
+
+from datetime import UTC, date, datetime
+from uuid import UUID
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.budgets.addresses import campaign_address, session_topic
+from adloom.budgets.messages import (
+    AdvertiserExhausted,
+    AdvertiserRestored,
+    CampaignExhausted,
+    CampaignRestored,
+    LeaseAnswer,
+    OpenWindow,
+    Recall,
+    SpendUpdate,
+    Usage,
+    Verdict,
+)
+from adloom.budgets.transport.wire import (
+    Heartbeat,
+    Letter,
+    Message,
+    News,
+    SessionEnds,
+    SessionVoid,
+    decode_mail,
+    decode_news,
+    encode_mail,
+    encode_news,
+    session_address,
+    session_channel,
+    topic_channel,
+)
+from adloom.core.ids import AdvertiserId, CampaignId
+from adloom.core.money import Micros
+
+CAMPAIGN, ADVERTISER = CampaignId(UUID(int=7)), AdvertiserId(UUID(int=1))
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+USAGE = Usage(session=2**47, report=3, lease=9, given=((1, 2), (3, 4)), want=Micros(5), cost=Micros(1))
+ANSWER = LeaseAnswer(
+    campaign_id=CAMPAIGN,
+    session=2**47,
+    report=3,
+    lease=9,
+    granted=Micros(7),
+    given=Micros(2),
+    ends_at=NOON,
+    verdict=Verdict.PACING,
+)
+SPEND = SpendUpdate(
+    campaign_id=CAMPAIGN,
+    advertiser_id=None,
+    day=date(2026, 11, 15),
+    window=2,
+    daily_budget=None,
+    total_budget=Micros(9),
+    spent_window=Micros(1),
+    spent_today=Micros(2),
+    spent_total=Micros(3),
+    held=Micros(4),
+    leased=Micros(5),
+    at=NOON,
+)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [USAGE, OpenWindow(reason="a test"), Heartbeat(session=1, process="delivery-1"), SessionEnds(session=1)],
+)
+def test_a_letter_comes_out_as_it_went_in(message: Message) -> None:
+    letter = Letter(campaign_address(CAMPAIGN, ADVERTISER), message)
+
+    assert decode_mail(encode_mail([letter, letter])) == [letter, letter]
+
+
+@pytest.mark.parametrize(
+    "news",
+    [
+        ANSWER,
+        SPEND,
+        Recall(campaign_id=CAMPAIGN, session=1),
+        SessionVoid(session=1),
+        CampaignExhausted(campaign_id=CAMPAIGN, verdict=Verdict.DAILY_BUDGET, at=NOON),
+        CampaignRestored(campaign_id=CAMPAIGN, at=NOON),
+        AdvertiserExhausted(advertiser_id=ADVERTISER, at=NOON),
+        AdvertiserRestored(advertiser_id=ADVERTISER, at=NOON),
+    ],
+)
+def test_news_come_out_as_they_went_in(news: News) -> None:
+    assert decode_news(encode_news([news, ANSWER])) == [news, ANSWER]
+
+
+def test_what_a_newer_version_says_is_left_out_and_the_rest_is_read() -> None:
+    to = session_address(1)
+    beat = Heartbeat(session=1, process="delivery-1")
+    mail = msgspec.msgpack.encode([[to, {"type": "sing.v9"}], [to, beat]])
+    news = msgspec.msgpack.encode([{"type": "sing.v9"}, SessionVoid(session=1)])
+
+    assert decode_mail(mail) == [Letter(to, beat)]
+    assert decode_news(news) == [SessionVoid(session=1)]
+
+
+@given(st.binary(max_size=100))
+def test_what_nobody_has_written_says_nothing(data: bytes) -> None:
+    assert decode_mail(data) == []
+    assert decode_news(data) == []
+
+
+def test_topics_of_entities_are_channels() -> None:
+    assert topic_channel("spend") == "adloom:brain:spend"
+    assert topic_channel(session_topic(5)) == session_channel(5) == "adloom:brain:session:5"

@@ -1,0 +1,100 @@
+"""Budgets under everything that can go wrong: seeded worlds, judged by the laws after every step."""
+
+import random
+from datetime import timedelta
+
+import pytest
+
+from adloom.budgets.campaign.headroom import room
+from adloom.core.ids import CampaignId
+from adloom.core.money import Micros
+from adloom.schedule.pacing import PacingStrategy
+from tests.budgets.money_world import MANY, NONE, MoneyWorld
+
+SEEDS = 30
+SECONDS_TO_SPEND = 300
+
+
+def a_world(seed: int) -> MoneyWorld:
+    chance = random.Random(seed)  # noqa: S311 - the same seed, the same run
+    world = MoneyWorld(
+        seed,
+        faults=MANY if chance.random() < 0.85 else NONE,
+        campaigns=chance.choice([1, 2, 4, 10]),
+        shops=chance.choice([1, 2, 4]),
+    )
+    for campaign_id in world.costs:
+        world.configure(
+            campaign_id,
+            daily_budget=Micros(chance.choice([1, 2, 10, 100]) * 1000) if chance.random() < 0.8 else None,
+            total_budget=Micros(chance.choice([3, 20, 200]) * 1000) if chance.random() < 0.4 else None,
+            pacing=chance.choice(list(PacingStrategy)),
+        )
+    world.configure_advertiser(chance.choice([1, 2, 5, 40]) * 1000 if chance.random() < 0.6 else None)
+    return world
+
+
+def live(world: MoneyWorld) -> None:
+    """Two busy minutes over midnight, and others in the hours that follow."""
+    world.run(seconds=150)
+    for hours in (1, 3, 20):
+        world.pass_time(timedelta(hours=hours))
+        world.run(seconds=20)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_no_budget_is_overspent_and_nothing_leaks_whatever_goes_wrong(seed: int) -> None:
+    world = a_world(seed)
+
+    live(world)
+    world.close()
+
+    assert world.unconfirmed == {}
+    world.laws.check_days(world.house)
+    for campaign_id in world.costs:
+        state = world.campaign(campaign_id)
+        assert state.outstanding == 0, "holds come back"
+        assert all(not lease.held for lease in state.leases.values())
+        assert state.report is None, "the advertiser has heard everything"
+        left = room(state, world.now, is_allotted=False).amount
+        assert left == unspent(world, campaign_id)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_when_all_goes_well_again_every_budget_is_spent_to_the_last_whole_offer(seed: int) -> None:
+    world = a_world(seed)
+    live(world)
+    world.close()
+
+    world.go_on()
+    for _ in range(SECONDS_TO_SPEND // 10):
+        world.run(seconds=10, readers=8)
+        if not [one for one in world.costs if can_spend(world, one)]:
+            break
+
+    assert [one for one in world.costs if can_spend(world, one)] == []
+
+
+def can_spend(world: MoneyWorld, campaign_id: CampaignId) -> bool:
+    """Tell whether there is a budget, and nothing in the way of another offer."""
+    left = unspent(world, campaign_id)
+    of_advertiser = None if world.advertiser is None else world.advertiser.daily_budget
+    if of_advertiser is not None:
+        today = world.campaign(campaign_id).day
+        spent = sum(world.campaign(one).spent_by_day.get(today, 0) for one in world.costs)
+        left = min(of_advertiser - spent, of_advertiser if left is None else left)
+    return left is not None and left >= world.costs[campaign_id]
+
+
+def unspent(world: MoneyWorld, campaign_id: CampaignId) -> int | None:
+    """Tell what is left of a campaign's own budgets."""
+    config, state = world.configs[campaign_id], world.campaign(campaign_id)
+    left = [
+        budget - spent
+        for budget, spent in (
+            (config.daily_budget, state.spent_window),
+            (config.total_budget, state.spent_total),
+        )
+        if budget is not None
+    ]
+    return max(0, min(left)) if left else None

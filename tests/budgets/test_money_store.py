@@ -1,0 +1,174 @@
+"""The money ledger: rows that are only ever added, an offer once, and totals that are said whole."""
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import msgspec
+import pytest
+
+from adloom.budgets.messages import ChargeKind, DayTotal, MoneyKind, MoneyRow
+from adloom.budgets.money.store import MoneyWriter
+from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId, RequestId
+from adloom.core.money import Micros
+from adloom.runtime.postgres import Pool
+from tests.events.builders import BANNER, CAMPAIGN, PLACEMENT
+from tests.events.catalog import insert_catalog
+
+NOON = datetime(2026, 11, 15, 12, 30, 1, tzinfo=UTC)
+TODAY = date(2026, 11, 15)
+ADVERTISER = AdvertiserId(UUID(int=5))
+
+
+def a_charge(number: int = 1, **fields: Any) -> MoneyRow:
+    return msgspec.structs.replace(
+        MoneyRow(
+            kind=MoneyKind.CHARGE,
+            campaign_id=CAMPAIGN,
+            advertiser_id=ADVERTISER,
+            day=TODAY,
+            window=1,
+            amount=Micros(5_000),
+            at=NOON,
+            lease=1_794_728_276,
+            second=int(NOON.timestamp()),
+            request_id=RequestId(UUID(int=number)),
+            slot=0,
+            confirmed_by=ChargeKind.IMPRESSION,
+            banner_id=BANNER,
+            placement_id=PLACEMENT,
+        ),
+        **fields,
+    )
+
+
+def a_release(**fields: Any) -> MoneyRow:
+    nothing: dict[str, Any] = dict.fromkeys(
+        ("request_id", "slot", "confirmed_by", "banner_id", "placement_id")
+    )
+    return msgspec.structs.replace(a_charge(kind=MoneyKind.RELEASE), **{**nothing, **fields})
+
+
+def a_total(spent: int, *, kind: str = "campaign", of: UUID = CAMPAIGN, day: date = TODAY) -> DayTotal:
+    return DayTotal(kind=kind, id=CampaignId(of), day=day, spent=Micros(spent))
+
+
+class Books:
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.writer = MoneyWriter()
+
+    async def write(self, *records: msgspec.Struct) -> None:
+        async with self.pool.acquire() as connection, connection.transaction():
+            await self.writer.write(connection, records)
+
+    async def rows(self, columns: str, table: str) -> list[tuple[Any, ...]]:
+        rows = await self.pool.fetch(f"SELECT {columns} FROM {table} ORDER BY 1, 2, 3")  # noqa: S608 - the test's own words
+        return [tuple(row) for row in rows]
+
+
+@pytest.fixture
+async def books(pool: Pool) -> Books:
+    await insert_catalog(pool)
+    return Books(pool)
+
+
+async def test_a_row_is_written_with_everything_that_is_known_of_it(books: Books) -> None:
+    await books.write(a_charge())
+
+    [row] = await books.pool.fetch("SELECT * FROM money_entries")
+    assert dict(row) == {
+        "id": 1,
+        "kind": "charge",
+        "campaign_id": CAMPAIGN,
+        "advertiser_id": ADVERTISER,
+        "day": TODAY,
+        "budget_window": 1,
+        "amount_micros": 5_000,
+        "at": NOON,
+        "lease": 1_794_728_276,
+        "second": int(NOON.timestamp()),
+        "request_id": UUID(int=1),
+        "slot": 0,
+        "confirmed_by": "impression",
+        "banner_id": BANNER,
+        "placement_id": PLACEMENT,
+    }
+
+
+async def test_charges_releases_and_what_is_not_billed_are_written_together_and_counted(books: Books) -> None:
+    await books.write(
+        a_charge(1),
+        a_charge(2, advertiser_id=None),
+        a_release(),
+        a_release(),
+        a_charge(3, kind=MoneyKind.UNBILLED),
+    )
+
+    rows = await books.rows("kind, count(*), sum(amount_micros)", "money_entries GROUP BY kind")
+    assert rows == [("charge", 2, 10_000), ("release", 2, 10_000), ("unbilled", 1, 5_000)]
+    assert books.writer.rows == {"charge": 2, "release": 2, "unbilled": 1}
+    assert books.writer.charged_micros == 10_000
+
+
+@pytest.mark.parametrize(
+    "again", [a_charge(), a_charge(kind=MoneyKind.UNBILLED), a_charge(campaign_id=CampaignId(UUID(int=9)))]
+)
+async def test_an_offer_that_is_there_already_is_refused_with_all_that_came_with_it(
+    books: Books, again: MoneyRow
+) -> None:
+    await books.write(a_charge(), a_total(5_000))
+
+    with pytest.raises(asyncpg.UniqueViolationError):
+        await books.write(a_charge(2), again, a_total(15_000))
+
+    assert await books.rows("request_id, slot, kind", "money_entries") == [(UUID(int=1), 0, "charge")]
+    assert await books.rows("day, spent_micros, kind", "spend_days") == [(TODAY, 5_000, "campaign")]
+
+
+async def test_other_slots_of_a_request_are_other_offers(books: Books) -> None:
+    await books.write(a_charge(), a_charge(slot=1))
+
+    assert len(await books.rows("request_id, slot, kind", "money_entries")) == 2
+
+
+async def test_totals_are_said_whole_so_that_saying_them_again_changes_nothing(books: Books) -> None:
+    yesterday = TODAY - timedelta(days=1)
+    payer = a_total(9, kind="advertiser", of=ADVERTISER)
+
+    for _ in range(2):
+        await books.write(a_total(1), payer, a_total(2), a_total(7, day=yesterday), a_total(3))
+
+    assert await books.rows("kind, day, spent_micros", "spend_days") == [
+        ("advertiser", TODAY, 9),
+        ("campaign", yesterday, 7),
+        ("campaign", TODAY, 3),
+    ]
+
+
+async def test_charges_are_added_up_by_hour_for_statistics(books: Books) -> None:
+    await books.write(
+        a_charge(1), a_charge(2, day=TODAY + timedelta(days=1)), a_charge(3, kind=MoneyKind.UNBILLED)
+    )
+    await books.write(a_charge(4), a_charge(5, at=NOON + timedelta(hours=1)), a_release())
+
+    assert await books.rows("hour, charges, spent_micros", "spend_hours") == [
+        (NOON.replace(minute=0, second=0), 3, 15_000),
+        (NOON.replace(minute=0, second=0) + timedelta(hours=1), 1, 5_000),
+    ]
+
+
+async def test_a_charge_of_a_banner_that_is_gone_is_in_the_ledger_all_the_same(books: Books) -> None:
+    await books.write(a_charge(banner_id=BannerId(UUID(int=1)), placement_id=PlacementId(UUID(int=2))))
+
+    assert await books.rows("hour, charges, spent_micros", "spend_hours") == []
+    assert len(await books.rows("request_id, slot, kind", "money_entries")) == 1
+
+
+async def test_what_is_no_record_of_money_is_a_fault(books: Books) -> None:
+    class Other(msgspec.Struct):
+        pass
+
+    with pytest.raises(TypeError, match="Other"):
+        await books.write(Other())

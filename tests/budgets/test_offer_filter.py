@@ -1,0 +1,36 @@
+"""A Bloom filter of offers: no old one is new, and few new ones are old."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.budgets.campaign.offer_filter import OfferFilter
+from adloom.budgets.campaign.seen import ERROR_RATE, OFFERS_MAX, Offer
+from adloom.core.ids import SystemIds
+
+
+def some_offers(count: int) -> list[Offer]:
+    ids = SystemIds()
+    return [(ids.new().int, number % 3) for number in range(count)]
+
+
+def test_a_full_filter_knows_all_its_offers_and_takes_few_others_for_them() -> None:
+    known, strangers = some_offers(OFFERS_MAX), some_offers(OFFERS_MAX)
+    offers = OfferFilter(OFFERS_MAX, ERROR_RATE)
+
+    offers.update(known)
+
+    assert all(offer in offers for offer in known)
+    # Five are to be expected; so many come about once in a million years of runs.
+    assert sum(offer in offers for offer in strangers) < 30
+
+
+@given(st.sets(st.tuples(st.integers(0, 2**128 - 1), st.integers(0, 255)), max_size=50))
+def test_whatever_was_added_is_there(added: set[Offer]) -> None:
+    offers = OfferFilter(50, 0.01)
+    offers.update(added)
+
+    assert all(offer in offers for offer in added)
+
+
+def test_an_empty_filter_knows_nobody() -> None:
+    assert (1, 0) not in OfferFilter(1, 0.5)

@@ -1,0 +1,114 @@
+"""A day of a smooth campaign, second by second: under its line always, close to it while readers come, spent at the end."""
+
+import heapq
+import random
+from datetime import date, datetime, timedelta
+
+import pytest
+
+from adloom.budgets.addresses import session_topic
+from adloom.budgets.campaign import step as campaign_step
+from adloom.budgets.campaign.headroom import line
+from adloom.budgets.campaign.state import CampaignState
+from adloom.budgets.messages import CampaignMessage, Confirm, LeaseAnswer, Look, Recall
+from adloom.core.money import Micros
+from adloom.runtime.actors.entity import Publish, Wake
+from adloom.schedule.budget_day import day_named
+from adloom.schedule.pacing import PacingStrategy
+from tests.budgets.builders import CAMPAIGN_ID, UNIT, a_campaign, a_confirm
+from tests.budgets.shop import Shop
+
+BUDGET = Micros(10_000 * UNIT)
+COST = Micros(UNIT // 10)
+SHOPS = 3
+NEVER_CONFIRMED = 0.1
+SUFFICES_MINUTES = 15  # Readers were turned away all that time: longer than a hold lasts.
+
+
+# How busy each hour of a day is, as a site of news sees it.
+HOURS = (9, 6, 4, 4, 4, 5, 9, 15, 20, 22, 23, 24, 26, 25, 24, 23, 24, 26, 29, 33, 36, 34, 26, 16)
+
+
+def readers_share(share_of_day: float) -> float:
+    """Tell how busy a moment is; 1 on average."""
+    hour, rest = divmod(share_of_day * 24, 1)
+    this, following = HOURS[int(hour)], HOURS[(int(hour) + 1) % 24]
+    return (this * (1 - rest) + following * rest) / (sum(HOURS) / 24)
+
+
+class SmoothDay:
+    """One campaign, and processes that ask it every second."""
+
+    def __init__(self, zone: str, day: date, *, demand: float) -> None:
+        self.day = day_named(day, zone)
+        self.seconds = self.day.length_micros // 1_000_000
+        self.chance = random.Random(1)  # noqa: S311 - the same day every time
+        self.offers_a_second = demand * BUDGET / COST / self.seconds
+        self.now = self.day.starts_at
+        self.wake_at: datetime | None = None
+        self.state = CampaignState(incarnation=1)
+        self.shops = {number: Shop(number, {CAMPAIGN_ID: COST}) for number in range(1, SHOPS + 1)}
+        self.confirms: list[tuple[datetime, int, Confirm]] = []
+        self.offers = self.turned_away = 0
+        self.take(a_campaign(daily_budget=BUDGET, pacing=PacingStrategy.SMOOTH, timezone=zone))
+
+    def take(self, message: CampaignMessage) -> None:
+        self.state, effects = campaign_step.step(self.state, message, self.now, self.chance)
+        for effect in effects:
+            if isinstance(effect, Wake):
+                self.wake_at = effect.at
+            elif isinstance(effect, Publish) and isinstance(effect.message, LeaseAnswer | Recall):
+                shop = self.shops[effect.message.session]
+                assert effect.topic == session_topic(shop.session)
+                shop.hear(effect.message)
+
+    def pass_second(self) -> None:
+        """Let readers come, and processes ask."""
+        until = self.now + timedelta(seconds=1)
+        while self.confirms and self.confirms[0][0] < until:
+            self.now, _, confirm = heapq.heappop(self.confirms)
+            self.take(confirm)
+        if self.wake_at is not None and self.wake_at < until:
+            self.now = max(self.now, self.wake_at)
+            self.take(Look())
+        self.now = until
+        share_of_day = (until - self.day.starts_at).total_seconds() / self.seconds
+        rate = self.offers_a_second * readers_share(share_of_day) / SHOPS
+        for shop in self.shops.values():
+            for _ in range(int(rate + self.chance.random())):
+                self.serve(shop)
+            book = shop.books[CAMPAIGN_ID]
+            if book.is_needed or book.unreported or book.is_recalled:
+                self.take(shop.said(CAMPAIGN_ID, max(2, int(2 * rate)), self.now))
+
+    def serve(self, shop: Shop) -> None:
+        offer = shop.give(CAMPAIGN_ID, self.now)
+        if offer is None:
+            self.turned_away += 1
+            return
+        self.offers += 1
+        if self.chance.random() >= NEVER_CONFIRMED:
+            at = self.now + timedelta(seconds=self.chance.expovariate(1 / 3))
+            confirm = a_confirm(self.offers, lease=offer.lease, second=offer.second, amount=offer.amount)
+            heapq.heappush(self.confirms, (at, self.offers, confirm))
+
+
+@pytest.mark.timeout(400)  # 90,000 seconds of three processes
+def test_a_smooth_day_stays_under_its_line_and_close_to_it_and_is_spent() -> None:
+    """A day of 25 hours, with a night in which too few readers come, so that there is something to catch up."""
+    world = SmoothDay("Europe/Berlin", date(2026, 10, 25), demand=3.0)
+    minutes_of_plenty = minutes_checked = turned_away = 0
+
+    for second in range(1, world.seconds):
+        world.pass_second()
+        spent, may_be = world.state.spent_window, line(world.state, world.now)
+        assert spent <= may_be, f"over the line at {world.now}"
+        if second % 60 == 0:
+            minutes_of_plenty = minutes_of_plenty + 1 if world.turned_away > turned_away else 0
+            turned_away = world.turned_away
+            if minutes_of_plenty >= SUFFICES_MINUTES:
+                minutes_checked += 1
+                assert spent >= 0.97 * may_be, f"far under the line at {world.now}"
+
+    assert 0.995 * BUDGET <= world.state.spent_window <= BUDGET
+    assert 600 < minutes_checked < 24 * 60, "there was plenty for hours, and sometimes not"

@@ -1,0 +1,27 @@
+"""A market on a real product with four delivery processes, one for all tests of a module."""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.chaos.budgets.market import Market
+from tests.support.product import Product, an_open_folder
+
+# All readers are of one address here, and what they report is to be charged.
+MANY_READERS = {"ADLOOM_EVENTS_PER_ADDRESS_PER_MINUTE": "1000000"}
+
+
+@pytest.fixture(scope="module")
+def market() -> Iterator[Market]:
+    with (
+        an_open_folder() as folder,
+        Product(folder / "data", "--empty", "--workers", "4", variables=MANY_READERS) as product,
+        an_admin(product.wait_until_ready()) as admin,
+    ):
+        yield Market(product, admin)
+
+
+def an_admin(product: Product) -> httpx.Client:
+    headers = {"Authorization": f"Bearer {product.token('admin')}"}
+    return httpx.Client(base_url=product.control_url, headers=headers, timeout=30)

@@ -1,0 +1,175 @@
+"""A real product with ads that cost something: making them, seeing them, and what was charged for them."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from http import HTTPStatus
+from typing import NamedTuple, TypeVar
+from uuid import UUID
+
+import asyncpg
+import httpx
+
+from adloom.budgets.campaign.state import CampaignState
+from adloom.budgets.kinds import campaigns
+from adloom.budgets.messages import MoneyKind
+from adloom.runtime.postgres import POSTGRES_AWAY
+from tests.chaos.budgets.crowd import Offer, asked
+from tests.support.days import zone_at_noon
+from tests.support.product import Product
+
+# 500 a thousand is 0.50 an impression.
+CPM = 500
+PRICE_PAISA = 50
+PRICE_MICROS = 500_000
+LOOK_SECONDS = 0.1
+
+ENTRIES = "SELECT kind, request_id, slot, amount_micros FROM money_entries WHERE campaign_id = $1 ORDER BY id"
+STATE = "SELECT state, format FROM brain_states WHERE kind = 'campaign' AND right(key, 36) = $1::text"
+
+
+Seen = TypeVar("Seen")
+
+
+class Entry(NamedTuple):
+    """A row of the money ledger; a release is of no single offer."""
+
+    kind: str
+    request_id: str
+    slot: int | None
+    amount: int
+
+
+class Market:
+    """One product, and an admin of it."""
+
+    def __init__(self, product: Product, admin: httpx.Client) -> None:
+        self.product = product
+        self.admin = admin
+
+    def made(self, path: str, **body: object) -> str:
+        """Make something, and give its id."""
+        answer = self.admin.post(path, json=body)
+        assert answer.status_code == HTTPStatus.CREATED, answer.text
+        return answer.json()["id"]
+
+    def changed(self, path: str, body: Mapping[str, object] | None = None, *, method: str = "PATCH") -> float:
+        """Change something, and tell when that was known."""
+        answer = self.admin.request(method, path, json=body)
+        assert answer.status_code == HTTPStatus.OK, answer.text
+        return time.monotonic()
+
+    def an_ad(self, slug: str, **fields: object) -> str:
+        """Make everything that one ad needs, and give the id of its campaign."""
+        placement = self.made("/admin/placements", slug=slug, label=slug, layoutType="full_static")
+        banner = self.made(
+            "/admin/banners",
+            title=slug,
+            primaryImageUrl="https://cdn.example.com/a.png",
+            ctaUrl="https://shop.example.com/",
+        )
+        costs = {"pacingStrategy": "Accelerated", "bidAmount": CPM, "timezone": zone_at_noon()}
+        campaign = self.made("/admin/campaigns", **{"name": slug, **costs, **fields})
+        links = f"/admin/campaigns/{campaign}/placements"
+        for path, body in (
+            (links, {"placementId": placement}),
+            (f"{links}/{placement}/banners", {"bannerId": banner}),
+        ):
+            assert self.admin.post(path, json=body).status_code == HTTPStatus.CREATED
+        self.changed(f"/admin/campaigns/{campaign}/activate")
+        return campaign
+
+    def a_payer(self, **fields: object) -> str:
+        """Make an advertiser, and give its id."""
+        return self.made("/admin/advertisers", name="A", timezone=zone_at_noon(), **fields)
+
+    async def asked(self, slugs: Sequence[str]) -> list[Offer]:
+        """Have a reader for each slug, all at once."""
+        return await asked(self.product.delivery_url, slugs)
+
+    async def offered(self, slugs: Sequence[str], *, count: int, seconds: float) -> list[Offer]:
+        """Ask again and again until so many were offered, or more."""
+        offers: list[Offer] = []
+        ends_at = time.monotonic() + seconds
+        while len(offers) < count:
+            assert time.monotonic() < ends_at, f"{len(offers)} of {count} offers within {seconds} s"
+            offers += await self.asked(slugs)
+        return offers
+
+    def seen(self, offers: Sequence[Offer], *, times: int = 1) -> None:
+        """Report impressions, each as often as told."""
+        for offer in [*offers] * times:
+            assert httpx.get(offer.impression_url).status_code == HTTPStatus.OK
+
+    def clicked(self, offer: Offer) -> None:
+        """Follow a link."""
+        assert httpx.get(offer.click_url).status_code == HTTPStatus.FOUND
+
+    async def entries(self, campaign: str) -> list[Entry]:
+        """Read what the money ledger has of a campaign."""
+        connection = await asyncpg.connect(self.product.database_url)
+        try:
+            rows = await connection.fetch(ENTRIES, UUID(campaign))
+        finally:
+            await connection.close()
+        return [Entry(row["kind"], str(row["request_id"]), row["slot"], row["amount_micros"]) for row in rows]
+
+    async def charges(self, campaigns: Sequence[str]) -> list[Entry]:
+        """Read what was charged to campaigns."""
+        found = [entry for campaign in campaigns for entry in await self.entries(campaign)]
+        return [entry for entry in found if entry.kind == MoneyKind.CHARGE]
+
+    async def charged(self, campaigns: Sequence[str], *, count: int, seconds: float) -> list[Entry]:
+        """Wait until so much was charged, or more."""
+        return await awaited(
+            lambda: self.charges(campaigns), lambda charges: len(charges) >= count, seconds=seconds
+        )
+
+    async def state(self, campaign: str) -> CampaignState | None:
+        """Read what the campaign's brain has kept."""
+        connection = await asyncpg.connect(self.product.database_url)
+        try:
+            row = await connection.fetchrow(STATE, campaign)
+        finally:
+            await connection.close()
+        return None if row is None else campaigns().decoded(row["state"], format_number=row["format"])
+
+    async def leased(self, campaign: str, *, seconds: float) -> None:
+        """Wait until somebody has a lease."""
+        await awaited(
+            lambda: self.state(campaign),
+            lambda state: state is not None and state.leased > 0,
+            seconds=seconds,
+        )
+
+
+async def awaited(
+    look: Callable[[], Awaitable[Seen]], is_enough: Callable[[Seen], bool], *, seconds: float
+) -> Seen:
+    """Look again and again until that is enough; a database that is away for a moment is waited for."""
+    ends_at = time.monotonic() + seconds
+    while True:
+        with contextlib.suppress(*POSTGRES_AWAY):
+            seen = await look()
+            if is_enough(seen):
+                return seen
+            assert time.monotonic() < ends_at, f"not within {seconds} s: {seen}"
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def served(
+    market: Market, slug: str, *, until: Callable[[], bool], readers: int = 4
+) -> list[tuple[float, Offer]]:
+    """Have readers ask without a pause until told, and tell when which offer was made."""
+    offers: list[tuple[float, Offer]] = []
+
+    async def read() -> None:
+        while not until():
+            asked_at = time.monotonic()
+            offers.extend((asked_at, offer) for offer in await market.asked([slug]))
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(readers):
+            group.create_task(read())
+    return offers

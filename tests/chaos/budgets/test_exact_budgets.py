@@ -1,0 +1,130 @@
+"""Law 2 on real processes: four of them and 500 readers at once buy what the budget pays for, and nothing more."""
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.chaos.budgets.market import PRICE_MICROS, PRICE_PAISA, Market, served
+from tests.support.product import adloom
+
+pytestmark = pytest.mark.process
+
+READERS = 500
+OFFERED_SECONDS_MAX = 15.0
+CHARGED_SECONDS_MAX = 20.0
+# A second, as tests/serving shows on virtual time; more where the machine is busy with other tests.
+CHANGED_SECONDS_MAX = 4.0
+WATCHED_SECONDS = 1.5  # After it has to have stopped.
+
+
+@pytest.mark.parametrize("times", [1, 2])
+async def test_a_price_of_a_thousand_budgets_buys_one_impression_and_of_half_of_that_two(
+    market: Market, times: int
+) -> None:
+    slug = f"own-{times}"
+    campaign = market.an_ad(slug, budgetDailyPaisa=PRICE_PAISA * times)
+
+    await exactly(times, market, [slug], [campaign])
+
+
+@pytest.mark.parametrize("times", [1, 2])
+async def test_an_advertisers_budget_over_ten_campaigns_buys_as_many(market: Market, times: int) -> None:
+    payer = market.a_payer(dailyBudgetPaisa=PRICE_PAISA * times)
+    slugs = [f"shared-{times}-{number}" for number in range(10)]
+    campaigns = [market.an_ad(slug, advertiserId=payer) for slug in slugs]
+
+    await exactly(times, market, slugs, campaigns)
+
+
+async def exactly(times: int, market: Market, slugs: list[str], campaigns: list[str]) -> None:
+    """Check that so many offers are made and charged, before and after they are seen."""
+    readers = slugs * (READERS // len(slugs))
+    offers = await market.offered(readers, count=times, seconds=OFFERED_SECONDS_MAX)
+    offers += await market.asked(readers)
+    assert len(offers) == times
+
+    market.seen(offers, times=3)
+    charges = await market.charged(campaigns, count=times, seconds=CHARGED_SECONDS_MAX)
+    offers += await market.asked(readers)
+
+    assert len(offers) == times
+    assert {(one.request_id, one.slot, one.amount) for one in charges} == {
+        (offer.request_id, offer.slot, PRICE_MICROS) for offer in offers
+    }
+    assert await market.charges(campaigns) == charges
+
+
+@pytest.mark.parametrize("budget", ["budgetDailyPaisa", "budgetTotalPaisa", "dailyBudgetPaisa"])
+async def test_a_raised_budget_releases_serving_soon(market: Market, budget: str) -> None:
+    slug = f"raised-{budget}".lower()
+    is_advertisers = budget == "dailyBudgetPaisa"
+    once, twice = {budget: PRICE_PAISA}, {budget: 2 * PRICE_PAISA}
+    payer = market.a_payer(**once) if is_advertisers else None
+    campaign = market.an_ad(slug, **({"advertiserId": payer} if payer else once))
+    await market.offered([slug], count=1, seconds=OFFERED_SECONDS_MAX)
+    assert await market.asked([slug] * 50) == []
+
+    if is_advertisers:
+        market.changed(f"/admin/advertisers/{payer}/budget", twice, method="PUT")
+    else:
+        market.changed(f"/admin/campaigns/{campaign}", twice)
+    offers = await market.offered([slug] * 4, count=1, seconds=CHANGED_SECONDS_MAX)
+
+    assert len(offers + await market.asked([slug] * READERS)) == 1
+
+
+async def test_a_budget_lowered_below_what_is_spent_stops_soon(market: Market) -> None:
+    campaign = market.an_ad("lowered", budgetDailyPaisa=1_000_000)
+    market.seen(await market.offered(["lowered"], count=4, seconds=OFFERED_SECONDS_MAX))
+    await market.charged([campaign], count=4, seconds=CHARGED_SECONDS_MAX)
+
+    await stops_in_time(
+        market, "lowered", f"/admin/campaigns/{campaign}", {"budgetDailyPaisa": 3 * PRICE_PAISA}
+    )
+
+
+async def test_a_paused_campaign_stops_soon_and_goes_on_soon_again(market: Market) -> None:
+    campaign = market.an_ad("paused", budgetDailyPaisa=1_000_000)
+    await market.offered(["paused"], count=4, seconds=OFFERED_SECONDS_MAX)
+
+    await stops_in_time(market, "paused", f"/admin/campaigns/{campaign}/pause")
+    market.changed(f"/admin/campaigns/{campaign}/activate")
+
+    await market.offered(["paused"] * 4, count=1, seconds=CHANGED_SECONDS_MAX)
+
+
+async def stops_in_time(
+    market: Market, slug: str, path: str, change: dict[str, object] | None = None
+) -> None:
+    """Change something, and check that readers are offered nothing any more before long."""
+    before = await market.asked([slug] * 20)
+    changed_at = market.changed(path, change)
+    ends_at = changed_at + CHANGED_SECONDS_MAX + WATCHED_SECONDS
+    offers = await served(market, slug, until=lambda: time.monotonic() >= ends_at)
+
+    assert before, "it was being served"
+    assert [round(at - changed_at, 2) for at, _ in offers if at > changed_at + CHANGED_SECONDS_MAX] == []
+
+
+async def test_where_clicks_are_paid_for_a_click_is_charged_and_no_impression(market: Market) -> None:
+    # An offer holds what a click costs, because it may be clicked: that is paid for twice here.
+    campaign = market.an_ad("clicks", bidType="cpc", bidAmount=0.3, budgetDailyPaisa=60)
+    first, second = await market.offered(["clicks"] * 50, count=2, seconds=OFFERED_SECONDS_MAX)
+    assert await market.asked(["clicks"] * READERS) == []
+
+    market.seen([first, second])
+    market.clicked(second)
+    # The ledger is in order: when the click is charged, the impressions before it have been looked at.
+    [charge] = await market.charged([campaign], count=1, seconds=CHARGED_SECONDS_MAX)
+
+    assert (charge.request_id, charge.slot, charge.amount) == (second.request_id, second.slot, 300_000)
+    assert await market.asked(["clicks"] * READERS) == []
+
+
+def test_the_doctor_finds_that_the_books_agree(market: Market) -> None:
+    today = datetime.now(UTC).date().isoformat()
+
+    proof = adloom("doctor", "--money", "--day", today, "--data-dir", str(market.product.data_dir))
+
+    assert (proof.code, "The books agree." in proof.out) == (0, True), proof

@@ -1,0 +1,74 @@
+"""A projection's store in memory: whole batches in order, behind the same port as the real ones."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from adloom.core.errors import UnavailableError
+from adloom.events.log.event import Auctioned, Event, Served, Unsold, encoded
+from adloom.events.log.stream import BEGINNING
+from adloom.events.projections.projection import CursorMovedError, Folded, Projection, Record, UnfoldableError
+
+
+class Book:
+    """Keeps what was folded, and fails as the test says."""
+
+    def __init__(self) -> None:
+        self.at = BEGINNING
+        self.folded: list[Record] = []
+        self.batches: list[int] = []
+        self.refuses: set[str] = set()
+        self.stumbles_over: set[str] = set()
+        self.is_away = False
+        self.is_broken = False
+
+    @property
+    def names(self) -> list[str]:
+        return [name_of(record) for record in self.folded]
+
+    async def cursor(self) -> str:
+        if self.is_away:
+            raise UnavailableError("The book is away.")
+        return self.at
+
+    async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+        if self.is_away:
+            raise UnavailableError("The book is away.")
+        if self.at != after:
+            raise CursorMovedError
+        if self.is_broken:
+            raise RuntimeError("The book has no pages.")
+        names = {name_of(record) for record in records}
+        if names & self.refuses:
+            raise UnfoldableError("The book does not take this.")
+        if names & self.stumbles_over:
+            raise RuntimeError("The book did not expect this.")
+        self.folded += records
+        self.at = cursor
+        self.batches.append(len(records))
+        return Folded(counted=len(records))
+
+
+def name_of(record: Record) -> str:
+    happening = record.happening
+    if isinstance(happening, Auctioned):
+        return str(happening.auction_id)
+    if isinstance(happening, Unsold):
+        return "unsold"
+    return str(happening.request_id) if isinstance(happening, Served) else happening.correlation_id
+
+
+def as_entries(*events: Event | Served | bytes) -> list[bytes]:
+    return [event if isinstance(event, bytes) else encoded(event) for event in events]
+
+
+async def run_until(
+    is_done: Callable[[], Awaitable[bool]] | Callable[[], bool], *projections: Projection, seconds: float = 20
+) -> None:
+    """Run projections until something is true, and stop them as a worker does."""
+    stop = asyncio.Event()
+    async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
+        for projection in projections:
+            group.create_task(projection.run(stop))
+        while not (answer if isinstance(answer := is_done(), bool) else await answer):  # noqa: ASYNC110 - it may happen in a server
+            await asyncio.sleep(0.005)
+        stop.set()

@@ -1,0 +1,143 @@
+"""Events, offers and an index, with defaults for all that a test is not about."""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
+from adloom.core.money import Micros
+from adloom.events.ingest.token import TokenKeys, offer_terms, packed_charge
+from adloom.events.log.auction_bids import LOST, REMOVED, WON, packed_bid, packed_terms
+from adloom.events.log.event import Auctioned, ChargedBy, Click, Impression, Removed, Win
+
+NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
+SECRET = "a-secret-of-the-tests-that-is-long-enough"
+
+BANNER = BannerId(UUID("01890000-0000-7000-8000-00000000000b"))
+PLACEMENT = PlacementId(UUID("01890000-0000-7000-8000-0000000000a1"))
+CAMPAIGN = CampaignId(UUID("01890000-0000-7000-8000-0000000000c1"))
+NOBODY = UUID("01890000-0000-7000-8000-000000000000")
+REQUEST = UUID("01890000-0000-7000-8000-0000000000e1")
+USER = UUID("01890000-0000-7000-8000-0000000000f1")
+OTHER_BANNER = BannerId(UUID("01890000-0000-7000-8000-0000000000b2"))
+THIRD_BANNER = BannerId(UUID("01890000-0000-7000-8000-0000000000b3"))
+
+
+def an_impression(correlation_id: str = "one", **fields: Any) -> Impression:
+    return msgspec.structs.replace(
+        Impression(
+            correlation_id=correlation_id,
+            banner_id=BANNER,
+            placement_id=PLACEMENT,
+            campaign_id=CAMPAIGN,
+            occurred_at=NOW,
+            received_at=NOW,
+        ),
+        **fields,
+    )
+
+
+def a_click(correlation_id: str = "one", **fields: Any) -> Click:
+    return msgspec.structs.replace(
+        Click(
+            correlation_id=correlation_id,
+            banner_id=BANNER,
+            placement_id=PLACEMENT,
+            campaign_id=CAMPAIGN,
+            occurred_at=NOW,
+            received_at=NOW,
+        ),
+        **fields,
+    )
+
+
+def a_bid(  # noqa: PLR0913 - all that a bid says
+    *,
+    banner: BannerId = BANNER,
+    campaign: CampaignId = CAMPAIGN,
+    bid: int = 9_000_000,
+    is_per_click: bool = False,
+    ctr: int = 20_000_000,
+    quality: int = 10_000,
+    ecpm: int = 9_000_000,
+    outcome: int = WON,
+) -> bytes:
+    """A bid of 9.00 per thousand impressions that won."""
+    terms = packed_terms(banner, campaign, bid=Micros(bid), quality=quality, is_per_click=is_per_click)
+    return packed_bid(terms, ctr, ecpm, outcome)
+
+
+def a_win(**fields: Any) -> Win:
+    return msgspec.structs.replace(
+        Win(
+            banner_id=BANNER,
+            campaign_id=CAMPAIGN,
+            placement_id=PLACEMENT,
+            final_price=Micros(7_010_000),
+            ecpm=Micros(9_000_000),
+            charge=Micros(7_010_000),
+        ),
+        **fields,
+    )
+
+
+def an_auction(auction_id: UUID = REQUEST, **fields: Any) -> Auctioned:
+    """An auction in which 9.00 won over 7.00, and a third was not asked for here."""
+    return msgspec.structs.replace(
+        Auctioned(
+            auction_id=RequestId(auction_id),
+            user_id=USER,
+            placement_type="feed",
+            held_at=NOW,
+            context={"country": "FR"},
+            scoring="heuristic",
+            winner=a_win(),
+            bid_count=2,
+            bids=a_bid()
+            + a_bid(banner=OTHER_BANNER, bid=7_000_000, ecpm=7_000_000, outcome=LOST)
+            + a_bid(banner=THIRD_BANNER, bid=5_000_000, ecpm=5_000_000, outcome=REMOVED),
+            removed=(Removed("targeting:country", 1),),
+        ),
+        **fields,
+    )
+
+
+def a_token(  # noqa: PLR0913 - all that a token says
+    *,
+    keys: TokenKeys | None = None,
+    issued_at: datetime = NOW,
+    slot: int = 0,
+    banner: BannerId = BANNER,
+    lease: int = 0,
+    charge: int = 0,
+    charged_by: ChargedBy = ChargedBy.IMPRESSION,
+) -> bytes:
+    signer = (keys or TokenKeys(SECRET)).signer
+    terms = offer_terms(banner, PLACEMENT, CAMPAIGN, charge=packed_charge(Micros(charge), charged_by))
+    return signer.sign(
+        terms, request_id=REQUEST.bytes, issued_at=int(issued_at.timestamp()), slot=slot, lease=lease
+    )
+
+
+class FakeIndex:
+    """Knows one banner in one campaign on one placement."""
+
+    def __init__(self, destination: str | None = "https://shop.example/?utm_source=a") -> None:
+        self._destination = destination
+
+    def has_banner(self, banner_id: BannerId) -> bool:
+        return banner_id == BANNER
+
+    def has_placement(self, placement_id: PlacementId) -> bool:
+        return placement_id == PLACEMENT
+
+    def has_campaign(self, campaign_id: CampaignId) -> bool:
+        return campaign_id == CAMPAIGN
+
+    def destination(
+        self, campaign_id: CampaignId, placement_id: PlacementId, banner_id: BannerId
+    ) -> str | None:
+        assert (campaign_id, placement_id, banner_id) == (CAMPAIGN, PLACEMENT, BANNER)
+        return self._destination

@@ -1,0 +1,101 @@
+"""The event routes over a ledger in memory, asked as the protocol asks them."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from adloom.core.clock import ManualClock
+from adloom.core.errors import UnavailableError
+from adloom.events.ingest.api import EventRoutes
+from adloom.events.ingest.ivt.detector import Judge
+from adloom.events.ingest.ivt.request_info import UNKNOWN, Circumstances
+from adloom.events.ingest.token import TokenKeys
+from adloom.events.log.append import PENDING_MAX, LedgerAppender
+from adloom.events.log.event import Click, Event, Impression, decoded
+from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoutes
+from tests.events.builders import BANNER, CAMPAIGN, NOW, PLACEMENT, SECRET, FakeIndex
+
+Headers = dict[str, str]
+
+
+class MemoryStore:
+    def __init__(self) -> None:
+        self.entries: list[bytes] = []
+        self.is_away = False
+
+    @property
+    def events(self) -> list[Event]:
+        happenings = [decoded(entry) for entry in self.entries]
+        return [happening for happening in happenings if isinstance(happening, Impression | Click)]
+
+    async def append(self, entries: Sequence[bytes]) -> None:
+        await asyncio.sleep(0)
+        if self.is_away:
+            raise UnavailableError("away")
+        self.entries.extend(entries)
+
+
+class Edge:
+    def __init__(
+        self,
+        store: MemoryStore,
+        appender: LedgerAppender,
+        *,
+        suspicion: Judge | None = None,
+        circumstances: Callable[[HotRequest], Circumstances] = lambda _: UNKNOWN,
+    ) -> None:
+        self.store = store
+        self.clock = ManualClock(NOW)
+        self.index = FakeIndex()
+        self.routes = EventRoutes(
+            lambda: self.index,
+            appender,
+            TokenKeys(SECRET),
+            self.clock,
+            suspicion=suspicion,
+            circumstances=circumstances,
+        )
+        self._table = HotRoutes(self.routes.routes())
+
+    async def ask(
+        self,
+        method: bytes,
+        path: bytes,
+        body: bytes = b"",
+        *,
+        headers: Headers | None = None,
+        client: str | None = None,
+    ) -> Answer:
+        route = self._table.find(method, path)
+        assert route is not None
+        pairs = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
+        answer = route.handler(HotRequest(method, path, headers=pairs, body=body, client=client))
+        assert answer is not None
+        return answer if isinstance(answer, Answer) else await answer
+
+    async def post(
+        self, kind: str, body: Any, *, headers: Headers | None = None, client: str | None = None
+    ) -> Answer:
+        data = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        path = f"/banners/events/{kind}".encode()
+        return await self.ask(b"POST", path, data, headers=headers, client=client)
+
+
+@asynccontextmanager
+async def an_edge(*, pending_max: int = PENDING_MAX, **parts: Any) -> AsyncGenerator[Edge]:
+    store = MemoryStore()
+    async with LedgerAppender(store, pending_max=pending_max) as appender:
+        yield Edge(store, appender, **parts)
+
+
+def a_report(**fields: Any) -> dict[str, Any]:
+    return {
+        "correlationId": "one",
+        "bannerId": BANNER,
+        "placementId": PLACEMENT,
+        "campaignId": CAMPAIGN,
+        **fields,
+    }

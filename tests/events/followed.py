@@ -1,0 +1,87 @@
+"""A ledger, its event tables, and what follows them: folded by hand, so that a test may stop anywhere."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+from uuid import UUID
+
+import msgspec
+
+from adloom.core.ids import BannerId, RequestId
+from adloom.events.followers.store import CountedEvents
+from adloom.events.log.event import Happening, Served, decoded, encoded
+from adloom.events.log.stream import ValkeyLedger
+from adloom.events.ports import Folded, ProjectionStore, Record
+from adloom.events.tables.store import EventTables
+from adloom.runtime.postgres import Pool
+from adloom.runtime.valkey import Valkey
+from tests.events.builders import BANNER, CAMPAIGN, NOW, PLACEMENT, REQUEST
+
+USER = UUID("01890000-0000-7000-8000-0000000000d1")
+OTHER_USER = UUID("01890000-0000-7000-8000-0000000000d2")
+OTHER_BANNER = BannerId(UUID("01890000-0000-7000-8000-0000000000b2"))
+# Valkey's clock decides which buckets are over, and it has no other. A test may run long after it was
+# collected: the hour that follows is not over then.
+NEXT_HOUR = datetime.now(UTC) + timedelta(hours=1)
+
+
+def a_served(**fields: Any) -> Served:
+    return msgspec.structs.replace(
+        Served(
+            request_id=RequestId(REQUEST),
+            slot=0,
+            banner_id=BANNER,
+            placement_id=PLACEMENT,
+            campaign_id=CAMPAIGN,
+            placement_type="banner",
+            served_at=NOW,
+        ),
+        **fields,
+    )
+
+
+class Followed:
+    """The ledger and the event tables, before anybody follows them."""
+
+    def __init__(self, pool: Pool, valkey: Valkey) -> None:
+        self.pool = pool
+        self.valkey = valkey
+        self.ledger = ValkeyLedger(valkey)
+        self.tables = EventTables(pool)
+        self.lookup = CountedEvents(pool)
+
+    async def append(self, *events: Happening) -> None:
+        await self.ledger.append([encoded(event) for event in events])
+
+    async def happened(self, *events: Happening) -> None:
+        """Append events, and have the tables fold them."""
+        await self.append(*events)
+        await self.fold(self.tables)
+
+    async def fold(self, store: ProjectionStore) -> Folded:
+        """Have a store fold all that it has not."""
+        after = await store.cursor()
+        records = await self.records(after)
+        if not records:
+            return Folded()
+        return await store.commit(records, after=after, cursor=records[-1].entry_id)
+
+    async def records(self, after: str = "0-0") -> list[Record]:
+        entries = await self.ledger.read(after, count_max=100_000, wait_seconds=0)
+        return [Record(entry.id, decoded(entry.data)) for entry in entries]
+
+    async def topic(self, name: str) -> list[dict[str, Any]]:
+        rows = cast("list[tuple[bytes, dict[bytes, bytes]]]", await self.valkey.xrange(name))
+        return [msgspec.json.decode(fields[b"event"]) for _, fields in rows]
+
+    async def erase(self, user_id: UUID, *, at: datetime | None = None) -> None:
+        """Take a user out of the tables, as the control plane does."""
+        await self.pool.execute(
+            "INSERT INTO erased_users (user_id, erased_at) VALUES ($1, $2)", user_id, at or NEXT_HOUR
+        )
+        for table in ("banner_impressions", "banner_clicks"):
+            await self.pool.execute(f"UPDATE events.{table} SET user_id = NULL WHERE user_id = $1", user_id)  # noqa: S608 - one of two
+
+
+def ids_of(payloads: Sequence[dict[str, Any]]) -> list[str]:
+    return [payload["correlationId"] for payload in payloads]

@@ -1,0 +1,276 @@
+"""What waits on the disk: bounded, given back when it is drained, taken over when its process is dead."""
+
+from uuid import UUID
+
+import pytest
+
+from adloom.core.errors import UnavailableError
+from adloom.events.log.spool.backlog import READ_TRIES_MAX, Backlog
+from adloom.events.log.spool.records import HEADER_BYTES
+from tests.support.fake_disk import FakeDisk, Fault, Platter
+
+MANY = 1000
+
+
+@pytest.fixture
+def platter() -> Platter:
+    return Platter()
+
+
+def a_backlog(
+    platter: Platter,
+    *,
+    owner: str = "delivery-1",
+    life: int = 1,
+    bytes_max: int = 10_000,
+    segment_bytes_max: int = 1_000,
+) -> tuple[Backlog, FakeDisk]:
+    disk = FakeDisk(platter)
+    backlog = Backlog(
+        disk, owner=owner, life=UUID(int=life), bytes_max=bytes_max, segment_bytes_max=segment_bytes_max
+    )
+    return backlog, disk
+
+
+async def drained(backlog: Backlog, count_max: int = MANY) -> list[bytes]:
+    """Drain everything, and give it."""
+    entries: list[bytes] = []
+    while (batch := await backlog.next_batch(count_max)) is not None:
+        entries += batch.taken.entries
+        backlog.drained(batch)
+    return entries
+
+
+def entries(count: int, *, size: int = 12) -> list[bytes]:
+    return [b"%0*d" % (size, number) for number in range(count)]
+
+
+async def test_what_was_put_is_given_in_batches_until_it_is_drained(platter: Platter) -> None:
+    backlog, _ = a_backlog(platter)
+    await backlog.put(entries(3))
+
+    first = await backlog.next_batch(2)
+    again = await backlog.next_batch(2)
+
+    assert first is not None
+    assert again is not None
+    assert first.taken.entries == again.taken.entries == entries(3)[:2]
+    backlog.drained(first)
+    assert await drained(backlog) == entries(3)[2:]
+    assert backlog.waiting_bytes == 0
+
+
+async def test_drained_files_are_removed_and_their_room_is_given_back(platter: Platter) -> None:
+    backlog, _ = a_backlog(platter, bytes_max=2_000, segment_bytes_max=300)
+    for _ in range(5):
+        await backlog.put(entries(10))
+    files = len(platter.files)
+
+    assert len(await drained(backlog, 7)) == 50
+
+    assert files == 3
+    assert platter.files == {}
+    await backlog.put(entries(100))
+
+
+async def test_at_the_bound_a_batch_is_refused_whole(platter: Platter) -> None:
+    backlog, _ = a_backlog(platter, bytes_max=100)
+    await backlog.put(entries(4))  # 20 bytes each with their frames
+    assert backlog.has_room()
+    assert not backlog.has_room(share=0.5)
+
+    with pytest.raises(UnavailableError) as refused:
+        await backlog.put(entries(2))
+
+    assert "full" in refused.value.detail
+    await backlog.put(entries(1))
+    assert not backlog.has_room()
+    assert len(await drained(backlog)) == 5
+
+
+@pytest.mark.parametrize("after_steps", range(5))
+async def test_a_batch_that_the_disk_did_not_take_is_refused_whole_and_the_next_is_not(
+    platter: Platter, after_steps: int
+) -> None:
+    backlog, disk = a_backlog(platter)
+    disk.plan(Fault.FAILS, after_steps=after_steps)
+    with pytest.raises(UnavailableError) as refused:
+        await backlog.put(entries(5))
+    assert "No space left" in refused.value.detail
+
+    await backlog.put([b"next"])
+
+    assert backlog.waiting_bytes == len(b"next") + 8
+    assert await drained(backlog) == [b"next"]
+    assert platter.files == {}
+
+
+async def test_what_failed_is_cut_off(platter: Platter) -> None:
+    backlog, disk = a_backlog(platter)
+    await backlog.put([b"before"])
+    [content] = platter.files.values()
+    size = len(content.seen)
+    disk.plan(Fault.FAILS, after_steps=0, share_written=0.9)
+
+    with pytest.raises(UnavailableError):
+        await backlog.put(entries(5))
+
+    assert len(content.seen) == len(content.durable) == size
+
+
+async def test_a_torn_record_is_dropped_and_its_file_removed(platter: Platter) -> None:
+    before, disk = a_backlog(platter)
+    await before.put(entries(3))
+    disk.die()
+    [content] = platter.files.values()
+    del content.seen[-1]
+
+    after, _ = a_backlog(platter, life=2)
+    await after.adopt(is_all=False)
+
+    assert await drained(after) == entries(3)[:2]
+    assert (after.damaged, platter.files) == (0, {})
+
+
+@pytest.mark.parametrize("place", [0, HEADER_BYTES, HEADER_BYTES + 25])
+async def test_a_damaged_file_is_drained_as_far_as_possible_and_kept(platter: Platter, place: int) -> None:
+    before, disk = a_backlog(platter)
+    await before.put(entries(3))
+    disk.die()
+    [(name, content)] = platter.files.items()
+    content.seen[place] ^= 1
+    spoiled = bytes(content.seen)
+
+    after, _ = a_backlog(platter, life=2)
+    await after.adopt(is_all=False)
+    came_out = await drained(after)
+
+    lost = {0: [], HEADER_BYTES: [0], HEADER_BYTES + 25: [1]}[place]
+    assert came_out == [entry for number, entry in enumerate(entries(3)) if number not in lost]
+    assert after.damaged == 1
+    assert list(platter.files) == [f"{name}.damaged"]
+    assert bytes(platter.files[f"{name}.damaged"].seen) == spoiled
+    assert after.waiting_bytes == 0
+    await after.adopt(is_all=True)
+    assert await drained(after) == []
+
+
+async def test_damage_to_what_we_have_acknowledged_ourselves_is_seen_at_the_very_end_too(
+    platter: Platter,
+) -> None:
+    backlog, _ = a_backlog(platter)
+    await backlog.put(entries(3))
+    [content] = platter.files.values()
+    content.seen[-1] ^= 1
+
+    assert await drained(backlog) == entries(3)[:2]
+
+    assert backlog.damaged == 1
+    assert [name.endswith(".damaged") for name in platter.files] == [True]
+
+
+async def test_files_that_somebody_holds_are_not_adopted(platter: Platter) -> None:
+    living, _ = a_backlog(platter)
+    await living.put(entries(3))
+
+    other, _ = a_backlog(platter, life=2)
+    await other.adopt(is_all=True)
+
+    assert await drained(other) == []
+    assert await drained(living) == entries(3)
+
+
+async def test_files_of_another_name_are_adopted_only_when_asked_for(platter: Platter) -> None:
+    before, disk = a_backlog(platter, owner="delivery-2")
+    await before.put(entries(3))
+    disk.die()
+    after, _ = a_backlog(platter, life=2)
+
+    await after.adopt(is_all=False)
+    assert after.waiting_bytes == 0
+
+    await after.adopt(is_all=True)
+    assert after.adopted_bytes == after.waiting_bytes > 0
+    assert await drained(after) == entries(3)
+
+
+async def test_adopted_files_count_for_the_bound(platter: Platter) -> None:
+    before, disk = a_backlog(platter)
+    await before.put(entries(4))
+    disk.die()
+    after, _ = a_backlog(platter, life=2, bytes_max=100)
+    await after.adopt(is_all=False)
+
+    with pytest.raises(UnavailableError):
+        await after.put(entries(2))
+
+
+async def test_our_own_are_drained_before_adopted_ones(platter: Platter) -> None:
+    before, disk = a_backlog(platter)
+    await before.put([b"old"])
+    disk.die()
+    after, _ = a_backlog(platter, life=2)
+    await after.adopt(is_all=False)
+    await after.put([b"new"])
+
+    assert await drained(after) == [b"new", b"old"]
+
+
+async def test_a_file_that_cannot_be_removed_is_kept_from_being_drained_again(platter: Platter) -> None:
+    backlog, disk = a_backlog(platter)
+    await backlog.put(entries(3))
+    batch = await backlog.next_batch(MANY)
+    assert batch is not None
+    backlog.drained(batch)
+    disk.plan(Fault.FAILS, after_steps=0)
+    assert await backlog.next_batch(MANY) is None
+    assert len(platter.files) == 1
+
+    other, _ = a_backlog(platter, life=2)
+    await other.adopt(is_all=True)
+    assert await drained(other) == []
+
+    await backlog.tidy()
+    assert platter.files == {}
+
+
+async def test_a_file_that_cannot_be_read_is_tried_again_and_at_last_left_to_the_next_look(
+    platter: Platter,
+) -> None:
+    backlog, disk = a_backlog(platter, segment_bytes_max=10)
+    await backlog.put([b"first"])
+    await backlog.put([b"second"])
+    for _ in range(READ_TRIES_MAX - 1):
+        disk.plan(Fault.FAILS, after_steps=0)
+        with pytest.raises(OSError, match="No space"):
+            await backlog.next_batch(MANY)
+
+    disk.plan(Fault.FAILS, after_steps=0)
+    assert await drained(backlog) == [b"second"]
+
+    assert backlog.waiting_bytes == 0
+    await backlog.adopt(is_all=True)
+    assert await drained(backlog) == [b"first"]
+
+
+async def test_what_is_no_file_of_ours_is_left_alone(platter: Platter) -> None:
+    stranger = FakeDisk(platter)
+    for name in ("notes.txt", "delivery-1.spool", "a.b.000001.spool.damaged"):
+        await (await stranger.create(name, b"")).release()
+
+    backlog, _ = a_backlog(platter)
+    await backlog.adopt(is_all=True)
+
+    assert await drained(backlog) == []
+    assert len(platter.files) == 3
+
+
+async def test_what_is_released_can_be_adopted(platter: Platter) -> None:
+    before, _ = a_backlog(platter)
+    await before.put(entries(3))
+    await before.release()
+
+    after, _ = a_backlog(platter, life=2)
+    await after.adopt(is_all=True)
+
+    assert await drained(after) == entries(3)

@@ -1,0 +1,278 @@
+"""The appender and its spool: 202 goes on while the ledger is away, and nobody waits for it twice."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from adloom.core.errors import UnavailableError
+from adloom.core.ids import SystemIds
+from adloom.events.log.append import LedgerAppender
+from adloom.events.log.spool.drain import Spool, SpoolLimits
+from tests.support.eventually import eventually
+from tests.support.fake_disk import FakeDisk, Fault, Platter
+
+SOON = 5.0
+
+
+class FakeLedger:
+    """Takes everything, nothing, or hangs."""
+
+    def __init__(self) -> None:
+        self.entries: list[bytes] = []
+        self.is_away = False
+        self.is_hanging = False
+        self.tries = 0
+        self.seconds = 0.0
+
+    async def append(self, entries: Sequence[bytes]) -> None:
+        self.tries += 1
+        if self.is_hanging:
+            await asyncio.sleep(60)
+        if self.is_away:
+            raise UnavailableError("away")
+        await asyncio.sleep(self.seconds)
+        self.entries += entries
+
+
+@pytest.fixture
+def ledger() -> FakeLedger:
+    return FakeLedger()
+
+
+@pytest.fixture
+def platter() -> Platter:
+    return Platter()
+
+
+def a_spool(
+    platter: Platter, ledger: FakeLedger, *, process: str = "delivery-1", **limits: float
+) -> tuple[Spool, FakeDisk]:
+    disk = FakeDisk(platter)
+    numbers = {"bytes_max": 100_000, "append_seconds_max": 0.1, "look_seconds": 0.05} | limits
+    bounds = SpoolLimits(
+        bytes_max=int(numbers["bytes_max"]),
+        segment_bytes_max=1_000,
+        batch_max=int(numbers.get("batch_max", 500)),
+        append_seconds_max=numbers["append_seconds_max"],
+        look_seconds=numbers["look_seconds"],
+    )
+    return Spool(disk, ledger, process=process, ids=SystemIds(), limits=bounds), disk
+
+
+def numbered(count: int, start: int = 0) -> list[bytes]:
+    return [b"%d" % number for number in range(start, start + count)]
+
+
+async def test_without_the_ledger_events_are_accepted_and_drained_in_order_when_it_is_back(
+    platter: Platter, ledger: FakeLedger
+) -> None:
+    spool, _ = a_spool(platter, ledger)
+    async with spool, LedgerAppender(ledger, spool) as appender:
+        await appender.append(b"before", None)
+        ledger.is_away = True
+        for entry in numbered(50):
+            await appender.append(entry, None)
+        assert (appender.appended, appender.spooled, spool.spooled) == (1, 50, 50)
+        assert not spool.is_empty
+
+        ledger.is_away = False
+        await eventually(lambda: spool.is_empty, seconds=SOON)
+        await appender.append(b"after", None)
+
+    assert ledger.entries == [b"before", *numbered(50), b"after"]
+    assert (appender.appended, spool.drained, appender.failed) == (2, 50, 0)
+    assert platter.files == {}
+
+
+async def test_only_the_first_waits_for_a_ledger_that_hangs(platter: Platter, ledger: FakeLedger) -> None:
+    spool, _ = a_spool(platter, ledger)
+    async with spool, LedgerAppender(ledger, spool, append_seconds_max=0.1) as appender:
+        ledger.is_hanging = True
+        loop = asyncio.get_running_loop()
+
+        started_at = loop.time()
+        await appender.append(b"first", None)
+        first_seconds = loop.time() - started_at
+        started_at = loop.time()
+        for entry in numbered(20):
+            await appender.append(entry, None)
+        seconds = loop.time() - started_at
+
+    assert first_seconds >= 0.1
+    assert seconds < 0.1
+
+
+async def test_when_the_spool_does_not_take_it_either_the_event_fails(
+    platter: Platter, ledger: FakeLedger
+) -> None:
+    spool, disk = a_spool(platter, ledger)
+    async with spool, LedgerAppender(ledger, spool) as appender:
+        ledger.is_away = True
+        assert spool.is_able
+        disk.plan(Fault.FAILS, after_steps=0)
+
+        with pytest.raises(UnavailableError):
+            await appender.append(b"lost", None)
+        assert not spool.is_able
+
+        await appender.append(b"kept", None)
+        assert spool.is_able
+        ledger.is_away = False
+        await eventually(lambda: spool.is_empty, seconds=SOON)
+    assert ledger.entries == [b"kept"]
+    assert (appender.failed, spool.refused) == (1, 1)
+
+
+async def test_a_full_spool_refuses_and_says_so(platter: Platter, ledger: FakeLedger) -> None:
+    spool, _ = a_spool(platter, ledger, bytes_max=40)
+    async with spool, LedgerAppender(ledger, spool) as appender:
+        ledger.is_away = True
+        await appender.append(bytes(32), None)
+
+        with pytest.raises(UnavailableError):
+            await appender.append(b"more", None)
+
+        assert not spool.is_able
+
+
+async def test_what_nobody_waits_for_may_take_half_of_the_room(platter: Platter, ledger: FakeLedger) -> None:
+    spool, _ = a_spool(platter, ledger, bytes_max=100)
+    async with spool, LedgerAppender(ledger, spool) as appender:
+        ledger.is_away = True
+        for _ in range(4):
+            assert appender.tell(bytes(12))
+            await asyncio.sleep(0)
+            await appender.append(b"x", None)
+
+    assert (appender.spooled, appender.dropped) == (6, 2)
+
+
+async def test_a_steady_stream_finds_its_way_back_to_the_ledger(platter: Platter, ledger: FakeLedger) -> None:
+    ledger.seconds = 0.002
+    spool, disk = a_spool(platter, ledger)
+    disk.pause = lambda: asyncio.sleep(0.001)
+    async with spool, LedgerAppender(ledger, spool) as appender:
+        numbers = iter(range(100_000))
+        is_ending = False
+
+        async def send() -> None:
+            while not is_ending:
+                await appender.append(b"%d" % next(numbers), None)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(20):
+                group.create_task(send())
+            ledger.is_away = True
+            await eventually(lambda: appender.spooled > 500, seconds=SOON)
+            ledger.is_away = False
+            await eventually(lambda: spool.is_empty and appender.appended > 100, seconds=SOON)
+            is_ending = True
+
+    assert sorted(map(int, ledger.entries)) == list(range(next(numbers)))
+
+
+async def test_more_events_than_the_ledger_takes_are_slowed_down_until_it_has_caught_up(
+    platter: Platter, ledger: FakeLedger
+) -> None:
+    ledger.seconds = 0.004
+    spool, disk = a_spool(platter, ledger, batch_max=20, bytes_max=100_000_000)
+    disk.pause = lambda: asyncio.sleep(0.0005)
+    async with spool, LedgerAppender(ledger, spool) as appender:
+        is_ending = False
+
+        async def send() -> None:
+            while not is_ending:
+                await appender.append(bytes(1000), None)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(20):
+                group.create_task(send())
+            ledger.is_away = True
+            await eventually(lambda: appender.spooled > 300, seconds=SOON)
+            ledger.is_away = False
+            await eventually(lambda: appender.appended > 0, seconds=SOON)
+            is_ending = True
+
+    assert len(ledger.entries) == appender.appended + appender.spooled
+
+
+async def test_a_successor_drains_what_was_left(platter: Platter, ledger: FakeLedger) -> None:
+    ledger.is_away = True
+    spool, _ = a_spool(platter, ledger)
+    async with spool, LedgerAppender(ledger, spool) as appender:
+        for entry in numbered(20):
+            await appender.append(entry, None)
+    ledger.is_away = False
+
+    successor, _ = a_spool(platter, ledger)
+    async with successor:
+        await eventually(lambda: platter.files == {}, seconds=SOON)
+
+    assert ledger.entries == numbered(20)
+
+
+async def test_what_a_process_of_another_name_left_is_found_by_a_later_look(
+    platter: Platter, ledger: FakeLedger
+) -> None:
+    ledger.is_away = True
+    spool, _ = a_spool(platter, ledger, process="delivery-7")
+    async with spool, LedgerAppender(ledger, spool) as appender:
+        await appender.append(b"left", None)
+    ledger.is_away = False
+
+    successor, _ = a_spool(platter, ledger, process="delivery-1")
+    async with successor:
+        assert successor.waiting_bytes == 0
+        await eventually(lambda: platter.files == {}, seconds=SOON)
+
+    assert ledger.entries == [b"left"]
+
+
+async def test_while_leftovers_are_drained_new_events_go_to_the_ledger_directly(
+    platter: Platter, ledger: FakeLedger
+) -> None:
+    ledger.is_away = True
+    spool, _ = a_spool(platter, ledger)
+    async with spool, LedgerAppender(ledger, spool) as appender:
+        await appender.append_all(numbered(2000), None)
+    ledger.is_away, ledger.seconds = False, 0.01
+
+    successor, _ = a_spool(platter, ledger)
+    async with successor, LedgerAppender(ledger, successor) as appender:
+        await appender.append(b"new", None)
+        assert successor.waiting_bytes > 0
+        await eventually(lambda: successor.waiting_bytes == 0, seconds=SOON)
+
+    assert appender.spooled == 0
+
+
+async def test_closing_spools_what_a_hanging_ledger_does_not_take(
+    platter: Platter, ledger: FakeLedger
+) -> None:
+    ledger.is_hanging = True
+    spool, _ = a_spool(platter, ledger)
+    async with spool:
+        async with LedgerAppender(ledger, spool) as appender:
+            futures = [appender.append(entry, None) for entry in numbered(1200)]
+            await asyncio.sleep(0)
+        assert all(future.done() and future.exception() is None for future in futures)
+        assert (appender.spooled, appender.failed) == (1200, 0)
+
+    ledger.is_hanging = False
+    successor, _ = a_spool(platter, ledger)
+    async with successor:
+        await eventually(lambda: platter.files == {}, seconds=SOON)
+    assert ledger.entries == numbered(1200)
+
+
+async def test_a_disk_that_cannot_be_listed_does_not_keep_the_process_from_starting(
+    platter: Platter, ledger: FakeLedger
+) -> None:
+    spool, disk = a_spool(platter, ledger)
+    disk.plan(Fault.FAILS, after_steps=0)
+
+    async with spool, LedgerAppender(ledger, spool) as appender:
+        await appender.append(b"a", None)
+
+    assert ledger.entries == [b"a"]

@@ -1,0 +1,380 @@
+"""The event routes, by their handlers: what is accepted, what is refused, and where a click leads."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.core.errors import AdloomError, UnavailableError, ValidationFailedError
+from adloom.core.ids import BannerId
+from adloom.events.ingest.api import ACCEPTED, PIXEL
+from adloom.events.ingest.ivt.request_info import Circumstances
+from adloom.events.ingest.request import ImpressionRequest
+from adloom.events.log.append import LedgerAppender
+from adloom.events.log.event import Click, Impression, Mark
+from adloom.runtime.http.body import BodyDecoder
+from adloom.runtime.http.fast.fast_routes import HotRequest
+from tests.events.builders import BANNER, CAMPAIGN, NOBODY, NOW, PLACEMENT, REQUEST, FakeIndex, a_token
+from tests.events.edge import Edge, MemoryStore, a_report, an_edge
+
+
+@pytest.fixture
+async def edge() -> AsyncIterator[Edge]:
+    async with an_edge() as one:
+        yield one
+
+
+async def test_an_impression_is_in_the_ledger_when_it_is_accepted(edge: Edge) -> None:
+    answer = await edge.post(
+        "impression",
+        a_report(
+            sessionId="s",
+            userId=str(REQUEST),
+            deviceType="mobile",
+            countryCode="de",
+            pageUrl="https://pub.example/a",
+            referrerUrl="https://search.example/",
+            occurredAt="2026-11-15T12:59:00+01:00",
+            unknown={"is": "ignored"},
+        ),
+    )
+
+    assert answer is ACCEPTED
+    assert edge.store.events == [
+        Impression(
+            correlation_id="one",
+            banner_id=BANNER,
+            placement_id=PLACEMENT,
+            campaign_id=CAMPAIGN,
+            occurred_at=NOW - timedelta(minutes=1),
+            received_at=NOW,
+            session_id="s",
+            user_id=REQUEST,
+            device_type="mobile",
+            country_code="DE",
+            page_url="https://pub.example/a",
+            referrer_url="https://search.example/",
+        )
+    ]
+
+
+async def test_a_click_is_in_the_ledger_when_it_is_accepted(edge: Edge) -> None:
+    await edge.post("click", a_report(campaignId=None, destinationUrl="https://shop.example/"))
+
+    [click] = edge.store.events
+    assert isinstance(click, Click)
+    assert (click.campaign_id, click.destination_url, click.occurred_at) == (
+        None,
+        "https://shop.example/",
+        NOW,
+    )
+
+
+async def test_a_time_that_cannot_be_is_replaced_and_marked(edge: Edge) -> None:
+    await edge.post("impression", a_report(occurredAt="0001-01-01T00:00:00+14:00"))
+
+    [event] = edge.store.events
+    assert (event.occurred_at, event.marks) == (NOW, (Mark.OCCURRED_AT_REPLACED,))
+
+
+@pytest.mark.parametrize(
+    ("field", "code"),
+    [
+        ("bannerId", "BANNER_NOT_FOUND"),
+        ("placementId", "PLACEMENT_NOT_FOUND"),
+        ("campaignId", "CAMPAIGN_NOT_FOUND"),
+    ],
+)
+async def test_an_id_that_does_not_exist_is_not_found(edge: Edge, field: str, code: str) -> None:
+    with pytest.raises(AdloomError) as refused:
+        await edge.post("impression", a_report(**{field: NOBODY}))
+
+    assert (refused.value.code, refused.value.status) == (code, 404)
+
+
+@pytest.mark.parametrize(
+    ("change", "fields"),
+    [
+        ({"correlationId": ""}, ["correlationId"]),
+        ({"correlationId": "x" * 129}, ["correlationId"]),
+        ({"correlationId": "a\0b"}, ["correlationId"]),
+        ({"correlationId": 7, "bannerId": "x", "userId": "y"}, ["correlationId", "bannerId", "userId"]),
+        ({"placementId": None}, ["placementId"]),
+        ({"occurredAt": "2026-11-15T12:00:00"}, ["occurredAt"]),
+        ({"occurredAt": "yesterday"}, ["occurredAt"]),
+        ({"countryCode": "DEU"}, ["countryCode"]),
+        ({"countryCode": "ßß"}, ["countryCode"]),
+        ({"countryCode": "D\n"}, ["countryCode"]),
+        ({"sessionId": "s" * 129}, ["sessionId"]),
+        ({"deviceType": "d" * 21}, ["deviceType"]),
+        ({"pageUrl": "p" * 8193}, ["pageUrl"]),
+        ({"trackingToken": 1}, ["trackingToken"]),
+    ],
+)
+async def test_every_wrong_field_is_named(edge: Edge, change: dict[str, Any], fields: list[str]) -> None:
+    with pytest.raises(AdloomError) as refused:
+        await edge.post("impression", a_report(**change))
+
+    assert refused.value.code == "VALIDATION_FAILED"
+    assert [problem.field for problem in refused.value.errors] == fields
+    assert all(problem.message for problem in refused.value.errors)
+    assert edge.store.entries == []
+
+
+async def test_every_missing_field_is_named(edge: Edge) -> None:
+    with pytest.raises(AdloomError) as refused:
+        await edge.post("click", {})
+
+    assert [problem.field for problem in refused.value.errors] == ["correlationId", "bannerId", "placementId"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b'{"correlationId": "',
+        b"[]",
+        b"null",
+        b'{"a": "\xff"}',
+        b'{"a": ' + b"[" * 60_000,
+        b"\xef\xbb\xbf{}",
+    ],
+)
+async def test_a_body_that_is_no_object_is_refused(edge: Edge, body: bytes) -> None:
+    with pytest.raises(AdloomError) as refused:
+        await edge.post("impression", body)
+
+    assert refused.value.code == "VALIDATION_FAILED"
+
+
+async def test_a_field_that_is_given_twice_is_named_when_one_of_them_is_wrong(edge: Edge) -> None:
+    body = msgspec.json.encode(a_report())[:-1] + b',"bannerId":"x","bannerId":"%b"}' % str(BANNER).encode()
+
+    with pytest.raises(AdloomError) as refused:
+        await edge.post("impression", body)
+
+    assert [problem.field for problem in refused.value.errors] == ["bannerId"]
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False) | st.integers() | st.text() | st.just(str(BANNER)),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+names = (
+    st.sampled_from([field.encode_name for field in msgspec.structs.fields(ImpressionRequest)]) | st.text()
+)
+
+
+@given(
+    body=st.binary()
+    | st.dictionaries(names, json_values).map(msgspec.json.encode)
+    | json_values.map(msgspec.json.encode)
+)
+def test_no_body_is_more_than_refused(body: bytes) -> None:
+    decoder = BodyDecoder(ImpressionRequest)
+
+    with contextlib.suppress(ValidationFailedError):
+        assert decoder.decode(body).correlation_id
+
+
+@pytest.mark.parametrize(
+    "ignored", [b'"z":1e9999', b'"z":"\xff"', b'"\xff":1', b'"z":' + b"[" * 500 + b"]" * 500]
+)
+async def test_what_is_ignored_is_not_decoded_either(edge: Edge, ignored: bytes) -> None:
+    body = msgspec.json.encode(a_report()).removesuffix(b"}") + b',"y":"\\u0000",' + ignored + b"}"
+
+    assert await edge.post("impression", body) is ACCEPTED
+
+
+# --- tokens
+
+
+async def test_an_event_with_a_token_is_bound_to_its_offer_and_billable(edge: Edge) -> None:
+    await edge.post("impression", a_report(campaignId=None, trackingToken=a_token(slot=2).decode()))
+
+    [event] = edge.store.events
+    assert (event.request_id, event.slot, event.campaign_id) == (REQUEST, 2, CAMPAIGN)
+    assert event.is_billable
+
+
+@pytest.mark.parametrize("path", [b"/i/", b"/c/"])
+async def test_a_pixel_and_a_link_are_bound_to_the_slot_of_their_offer(edge: Edge, path: bytes) -> None:
+    await edge.ask(b"GET", path + a_token(slot=5))
+
+    [event] = edge.store.events
+    assert (event.request_id, event.slot) == (REQUEST, 5)
+
+
+async def test_an_event_without_a_token_has_no_offer(edge: Edge) -> None:
+    await edge.post("impression", a_report())
+
+    [event] = edge.store.events
+    assert (event.request_id, event.slot, event.is_billable) == (None, None, False)
+
+
+async def test_an_event_with_an_expired_token_counts_and_is_not_billable(edge: Edge) -> None:
+    token = a_token(issued_at=NOW - timedelta(minutes=31)).decode()
+
+    await edge.post("impression", a_report(trackingToken=token))
+
+    [event] = edge.store.events
+    assert (event.marks, event.is_billable) == ((Mark.TOKEN_EXPIRED,), False)
+
+
+@pytest.mark.parametrize("token", ["nonsense", "", "ü" * 58, a_token(banner=BannerId(NOBODY)).decode()])
+async def test_a_token_that_is_forged_or_of_another_offer_is_refused(edge: Edge, token: str) -> None:
+    with pytest.raises(AdloomError) as refused:
+        await edge.post("click", a_report(trackingToken=token))
+
+    assert (refused.value.code, refused.value.status) == ("TRACKING_TOKEN_INVALID", 403)
+    assert edge.store.entries == []
+
+
+# --- circumstances
+
+
+def german_phone(request: HotRequest) -> Circumstances:
+    assert request.path
+    return Circumstances("mobile", "DE")
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [
+        ({}, ("mobile", "DE")),
+        ({"deviceType": "fridge"}, ("fridge", "DE")),
+        ({"countryCode": "at"}, ("mobile", "AT")),
+        ({"deviceType": "tv", "countryCode": "T1"}, ("tv", "T1")),
+    ],
+)
+@pytest.mark.parametrize("kind", ["impression", "click"])
+async def test_what_a_report_leaves_out_is_taken_from_its_request(
+    kind: str, told: dict[str, str], kept: tuple[str, str]
+) -> None:
+    async with an_edge(circumstances=german_phone) as edge:
+        await edge.post(kind, a_report(**told))
+
+    [event] = edge.store.events
+    assert (event.device_type, event.country_code) == kept
+
+
+@pytest.mark.parametrize("path", [b"/i/", b"/c/"])
+async def test_a_pixel_and_a_link_take_all_of_it_from_the_request(path: bytes) -> None:
+    async with an_edge(circumstances=german_phone) as edge:
+        await edge.ask(b"GET", path + a_token())
+
+    [event] = edge.store.events
+    assert (event.device_type, event.country_code) == ("mobile", "DE")
+
+
+# --- the pixel and the link
+
+
+async def test_the_pixel_is_a_small_uncached_gif_and_is_named_by_its_offer(edge: Edge) -> None:
+    for _ in range(2):
+        answer = await edge.ask(b"GET", b"/i/" + a_token(slot=3))
+
+        assert answer is PIXEL
+    assert len(PIXEL.body) == 43
+    assert PIXEL.body.startswith(b"GIF89a")
+    assert b"cache-control: no-store\r\n" in PIXEL.head
+    assert {event.correlation_id for event in edge.store.events} == {f"offer:{REQUEST}:3"}
+    assert all(isinstance(event, Impression) and event.is_billable for event in edge.store.events)
+
+
+async def test_the_link_leads_to_the_destination_of_the_index(edge: Edge) -> None:
+    answer = await edge.ask(b"GET", b"/c/" + a_token())
+
+    assert answer.head.startswith(b"HTTP/1.1 302 Found\r\n")
+    assert b"\r\nlocation: https://shop.example/?utm_source=a\r\n" in answer.head
+    [click] = edge.store.events
+    assert isinstance(click, Click)
+    assert click.destination_url == "https://shop.example/?utm_source=a"
+
+
+async def test_a_destination_cannot_break_out_of_its_header(edge: Edge) -> None:
+    edge.index = FakeIndex("https://shop.example/ü%20a\r\nset-cookie: x")
+
+    answer = await edge.ask(b"GET", b"/c/" + a_token())
+
+    assert b"\r\nlocation: https://shop.example/%C3%BC%20a%0D%0Aset-cookie:%20x\r\n" in answer.head
+
+
+@pytest.mark.parametrize(
+    "path", [b"/i/", b"/c/", b"/i/nonsense", b"/c/nonsense", b"/c/https://evil.example/"]
+)
+async def test_an_address_that_we_did_not_sign_is_refused(edge: Edge, path: bytes) -> None:
+    with pytest.raises(AdloomError) as refused:
+        await edge.ask(b"GET", path)
+
+    assert refused.value.code == "TRACKING_TOKEN_INVALID"
+
+
+async def test_a_link_whose_banner_leads_nowhere_is_not_found(edge: Edge) -> None:
+    edge.index = FakeIndex(None)
+
+    with pytest.raises(AdloomError) as refused:
+        await edge.ask(b"GET", b"/c/" + a_token())
+
+    assert refused.value.code == "BANNER_NOT_FOUND"
+
+
+async def test_looking_at_the_head_of_an_address_counts_nothing(edge: Edge) -> None:
+    assert await edge.ask(b"HEAD", b"/i/" + a_token()) is PIXEL
+    assert (await edge.ask(b"HEAD", b"/c/" + a_token())).head.startswith(b"HTTP/1.1 302")
+
+    assert edge.store.entries == []
+
+
+# --- a ledger that is away
+
+
+async def test_without_the_ledger_events_and_pixels_are_not_accepted(edge: Edge) -> None:
+    edge.store.is_away = True
+
+    with pytest.raises(UnavailableError):
+        await edge.post("impression", a_report())
+    with pytest.raises(UnavailableError):
+        await edge.ask(b"GET", b"/i/" + a_token())
+
+
+async def test_without_the_ledger_a_reader_is_led_on_and_the_lost_click_is_counted(edge: Edge) -> None:
+    edge.store.is_away = True
+
+    answer = await edge.ask(b"GET", b"/c/" + a_token())
+
+    assert answer.head.startswith(b"HTTP/1.1 302")
+    assert edge.routes.clicks_lost == 1
+
+
+async def test_a_refused_click_is_led_on_too() -> None:
+    async with LedgerAppender(MemoryStore(), pending_max=0) as appender:
+        edge = Edge(MemoryStore(), appender)
+
+        answer = await edge.ask(b"GET", b"/c/" + a_token())
+
+    assert answer.head.startswith(b"HTTP/1.1 302")
+    assert edge.routes.clicks_lost == 1
+
+
+async def test_a_reader_is_led_on_while_the_ledger_hangs() -> None:
+    class HangingStore:
+        async def append(self, entries: Sequence[bytes]) -> None:
+            assert entries
+            await asyncio.sleep(60)
+
+    async with asyncio.timeout(5), LedgerAppender(HangingStore(), append_seconds_max=2) as appender:
+        edge = Edge(MemoryStore(), appender)
+
+        answer = await edge.ask(b"GET", b"/c/" + a_token())
+
+        assert answer.head.startswith(b"HTTP/1.1 302")
+        assert edge.routes.clicks_lost == 0
+    assert edge.routes.clicks_lost == 1

@@ -1,0 +1,223 @@
+"""Group commit: durable before the answer, bounded, quiet when idle."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from adloom.core.errors import UnavailableError
+from adloom.events.log.append import LedgerAppender
+from adloom.events.log.stream import BEGINNING, STREAM, ValkeyLedger
+from adloom.runtime.ports import free_port
+from adloom.runtime.valkey import Valkey, open_valkey
+
+
+class HeldStore:
+    """Keeps batches, and acknowledges one when the test says so."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[bytes]] = []
+        self.release = asyncio.Semaphore(0)
+        self.error: Exception | None = None
+
+    async def append(self, entries: Sequence[bytes]) -> None:
+        self.batches.append(list(entries))
+        await self.release.acquire()
+        if self.error is not None:
+            raise self.error
+
+
+async def settle() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_what_arrives_in_one_pass_is_one_batch_and_what_arrives_meanwhile_is_the_next() -> None:
+    store = HeldStore()
+    async with LedgerAppender(store) as appender:
+        first = [appender.append(b"a", 1), appender.append(b"b", 2)]
+        await settle()
+        second = [appender.append(b"c", 3), appender.append(b"d", 4)]
+        await settle()
+        assert store.batches == [[b"a", b"b"]]
+        assert not any(future.done() for future in first + second)
+
+        store.release.release()
+        await settle()
+
+        assert [future.result() for future in first] == [1, 2]
+        assert not any(future.done() for future in second)
+        store.release.release()
+        assert [await future for future in second] == [3, 4]
+    assert store.batches == [[b"a", b"b"], [b"c", b"d"]]
+    assert (appender.appended, appender.failed, appender.batches) == (4, 0, 2)
+
+
+async def test_a_batch_has_a_bound() -> None:
+    store = HeldStore()
+    async with LedgerAppender(store, batch_max=3) as appender:
+        futures = [appender.append(b"%d" % number, None) for number in range(7)]
+        for _ in range(3):
+            store.release.release()
+        await asyncio.wait(futures)
+
+    assert [len(batch) for batch in store.batches] == [3, 3, 1]
+
+
+@pytest.mark.parametrize("error", [UnavailableError("away"), ValueError("a bug")])
+async def test_when_the_ledger_does_not_acknowledge_the_events_fail_and_later_ones_do_not(
+    error: Exception,
+) -> None:
+    store = HeldStore()
+    async with LedgerAppender(store) as appender:
+        store.error = error
+        future = appender.append(b"a", None)
+        store.release.release()
+        with pytest.raises(UnavailableError):
+            await future
+
+        store.error = None
+        store.release.release()
+        await appender.append(b"b", None)
+    assert (appender.appended, appender.failed) == (1, 1)
+
+
+async def test_a_ledger_that_hangs_is_given_up() -> None:
+    async with LedgerAppender(HeldStore(), append_seconds_max=0.01) as appender:
+        with pytest.raises(UnavailableError):
+            await appender.append(b"a", None)
+
+
+async def test_beyond_the_bound_an_event_is_refused_at_once() -> None:
+    store = HeldStore()
+    async with LedgerAppender(store, pending_max=2) as appender:
+        futures = [appender.append(b"a", None)]
+        await settle()
+        futures += [appender.append(b"b", None), appender.append(b"c", None)]
+
+        with pytest.raises(UnavailableError) as refused:
+            appender.append(b"d", None)
+
+        assert refused.value.retry_after_seconds >= 1
+        assert appender.refused == 1
+        store.release.release()
+        store.release.release()
+        await asyncio.wait(futures)
+
+
+async def test_the_events_of_one_request_are_answered_when_all_of_them_are_durable() -> None:
+    store = HeldStore()
+    async with LedgerAppender(store, batch_max=3) as appender:
+        together = appender.append_all([b"%d" % number for number in range(5)], "all")
+        for _ in range(2):
+            await settle()
+            assert not together.done()
+            store.release.release()
+
+        assert await together == "all"
+    assert store.batches == [[b"0", b"1", b"2"], [b"3", b"4"]]
+    assert (appender.appended, appender.failed) == (5, 0)
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+async def test_the_events_of_one_request_fail_when_one_of_them_does(failing: int) -> None:
+    store = HeldStore()
+    async with LedgerAppender(store, batch_max=2) as appender:
+        together = appender.append_all([b"a", b"b", b"c"], None)
+        for number in range(2):
+            await settle()
+            store.error = UnavailableError("away") if number == failing else None
+            store.release.release()
+
+        with pytest.raises(UnavailableError):
+            await together
+
+
+async def test_the_events_of_one_request_are_refused_together() -> None:
+    store = HeldStore()
+    async with LedgerAppender(store, pending_max=3) as appender:
+        one = appender.append(b"a", None)
+
+        with pytest.raises(UnavailableError):
+            appender.append_all([b"b", b"c", b"d"], None)
+
+        assert (appender.refused, appender.pending) == (3, 1)
+        two = appender.append_all([b"b", b"c"], None)
+        store.release.release()
+        await asyncio.wait([one, two])
+
+
+async def test_a_request_without_events_is_done_at_once() -> None:
+    async with LedgerAppender(HeldStore()) as appender:
+        assert appender.append_all([], "none").result() == "none"
+
+
+async def test_an_event_that_nobody_waits_for_is_appended_in_its_turn_or_dropped() -> None:
+    store = HeldStore()
+    async with LedgerAppender(store, pending_max=2) as appender:
+        assert appender.tell(b"a")
+        future = appender.append(b"b", None)
+        assert not appender.tell(b"c")
+        store.release.release()
+        await future
+
+        store.error = UnavailableError("away")
+        assert appender.tell(b"d")
+        store.release.release()
+        await settle()
+
+    assert store.batches == [[b"a", b"b"], [b"d"]]
+    assert (appender.appended, appender.dropped, appender.refused, appender.failed) == (2, 1, 0, 1)
+
+
+async def test_a_client_that_went_away_does_not_disturb_its_batch() -> None:
+    store = HeldStore()
+    async with LedgerAppender(store) as appender:
+        gone, there = appender.append(b"a", None), appender.append(b"b", None)
+        await settle()
+        gone.cancel()
+        store.release.release()
+        await there
+
+
+async def test_closing_appends_what_is_pending_and_refuses_what_comes_later() -> None:
+    store = HeldStore()
+    for _ in range(2):
+        store.release.release()
+    async with LedgerAppender(store, batch_max=1) as appender:
+        futures = [appender.append(b"a", None), appender.append(b"b", None)]
+
+    assert store.batches == [[b"a"], [b"b"]]
+    assert all(future.done() and future.exception() is None for future in futures)
+    with pytest.raises(UnavailableError):
+        appender.append(b"c", None)
+
+
+async def test_the_ledger_has_the_entry_when_the_future_is_done(valkey: Valkey) -> None:
+    async with LedgerAppender(ValkeyLedger(valkey)) as appender:
+        futures = [appender.append(b"%d" % number, None) for number in range(1200)]
+        await asyncio.wait(futures)
+
+        entries = await ValkeyLedger(valkey).read(BEGINNING, count_max=2000, wait_seconds=1)
+
+    assert [entry.data for entry in entries] == [b"%d" % number for number in range(1200)]
+    assert all(future.exception() is None for future in futures)
+
+
+async def test_a_valkey_that_went_and_came_back_is_used_again(valkey: Valkey) -> None:
+    async with LedgerAppender(ValkeyLedger(valkey)) as appender:
+        await appender.append(b"a", None)
+        # A new server knows neither the connection nor the script.
+        await valkey.script_flush()
+        await valkey.connection_pool.disconnect()
+
+        await appender.append(b"b", None)
+
+    assert await valkey.xlen(STREAM) == 2
+
+
+async def test_a_valkey_that_is_away_gives_unavailable() -> None:
+    nobody = f"redis://127.0.0.1:{free_port()}/0"
+    async with open_valkey(nobody) as gone, LedgerAppender(ValkeyLedger(gone)) as appender:
+        with pytest.raises(UnavailableError):
+            await appender.append(b"a", None)

@@ -1,0 +1,109 @@
+"""Auctions as the ledger keeps them: their bids packed, and bounded in every direction."""
+
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.core.ids import BannerId, CampaignId
+from adloom.core.money import Micros
+from adloom.events.log.auction_bids import (
+    BID_BYTES,
+    BIDS_MAX,
+    RecordedBid,
+    packed_bid,
+    packed_terms,
+    unpacked,
+)
+from adloom.events.log.event import (
+    CONTEXT_MAX,
+    CONTEXT_VALUE_MAX,
+    Floored,
+    Removed,
+    UnreadableEntryError,
+    decoded,
+    encoded,
+)
+from adloom.events.ports import Record
+from adloom.events.tables.apply_batch import sorted_out
+from tests.events.builders import a_bid, an_auction
+
+amounts = st.integers(0, 10**15).map(Micros)
+bids = st.builds(
+    RecordedBid,
+    st.uuids().map(BannerId),
+    st.uuids().map(CampaignId),
+    amounts,
+    st.booleans(),
+    st.integers(0, 10**9),
+    st.integers(0, 100_000),
+    amounts,
+    st.integers(0, 251),
+)
+
+
+def packed(bid: RecordedBid) -> bytes:
+    terms = packed_terms(
+        bid.banner_id, bid.campaign_id, bid=bid.bid, quality=bid.quality, is_per_click=bid.is_per_click
+    )
+    return packed_bid(terms, bid.ctr, bid.ecpm, bid.outcome)
+
+
+@given(several=st.lists(bids, max_size=20))
+def test_bids_come_back_as_they_were_packed(several: list[RecordedBid]) -> None:
+    assert list(unpacked(b"".join(map(packed, several)))) == several
+
+
+def test_an_auction_comes_back_from_the_ledger_as_it_went_in() -> None:
+    won, lost = an_auction(), an_auction(winner=None, bid_count=0, bids=b"", removed=(), context={})
+
+    assert decoded(encoded(won)) == won
+    assert decoded(encoded(lost)) == lost
+    assert msgspec.msgpack.decode(encoded(won))["k"] == "auction.v1"
+
+
+def test_an_entry_of_a_version_that_recorded_no_floors_of_bids_is_read() -> None:
+    entry = encoded(an_auction(floors=(Floored(Micros(5), b"\2"),)))
+    older = msgspec.msgpack.decode(entry)
+    del older["fl"]
+
+    assert decoded(msgspec.msgpack.encode(older)) == an_auction()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"bids": a_bid() * (BIDS_MAX + 1)},
+        {"context": {str(number): "" for number in range(CONTEXT_MAX + 1)}},
+        {"context": {"segment": "x" * (CONTEXT_VALUE_MAX + 1)}},
+        {"placement_type": "t" * 51},
+        {"removed": tuple(Removed(str(number), 1) for number in range(251))},
+        {"removed": (Removed("r" * 51, 1),)},
+        {"floors": tuple(Floored(Micros(number), b"") for number in range(BIDS_MAX + 1))},
+        {"floors": (Floored(Micros(1), bytes(BIDS_MAX + 1)),)},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_what_is_beyond_a_bound_is_not_read(fields: dict[str, Any]) -> None:
+    with pytest.raises(UnreadableEntryError):
+        decoded(encoded(an_auction(**fields)))
+
+
+def test_the_largest_entry_is_some_kilobytes() -> None:
+    largest = an_auction(
+        bids=a_bid() * BIDS_MAX,
+        context={f"{number:02}" + "k" * 48: "v" * CONTEXT_VALUE_MAX for number in range(CONTEXT_MAX)},
+        floors=(Floored(Micros(5_000_000), bytes(range(BIDS_MAX))),),
+    )
+
+    assert decoded(encoded(largest)) == largest
+    assert len(encoded(largest)) < BIDS_MAX * BID_BYTES + 5_000
+
+
+def test_the_event_tables_have_no_use_for_an_auction() -> None:
+    batch = sorted_out([Record("1-1", an_auction(UUID(int=1)))])
+
+    assert batch.events == []

@@ -1,0 +1,283 @@
+"""The projection `auctions`: each auction once, with its bids as the API shows them, and without erased readers."""
+
+from datetime import UTC, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from adloom.core.clock import ManualClock, SystemClock
+from adloom.core.errors import UnavailableError
+from adloom.core.ids import NOBODY
+from adloom.core.money import Micros
+from adloom.events.auction_log.partition_store import AuctionDays, ensure_auction_days
+from adloom.events.auction_log.row import rows_of
+from adloom.events.auction_log.store import AuctionTables
+from adloom.events.log.auction_bids import LOST, REMOVED
+from adloom.events.log.event import Auctioned, Click, Impression, Removed
+from adloom.events.ports import CursorMovedError, Folded, Record, UnfoldableError
+from adloom.events.tables.partitions import DayUpkeep, Retention
+from adloom.runtime.postgres import Pool
+from tests.events.builders import (
+    BANNER,
+    CAMPAIGN,
+    NOW,
+    OTHER_BANNER,
+    PLACEMENT,
+    REQUEST,
+    THIRD_BANNER,
+    USER,
+    a_bid,
+    a_click,
+    an_auction,
+    an_impression,
+)
+from tests.events.test_partitions import FakeLedger
+
+KEPT_DAYS = 7
+DAY = timedelta(days=1)
+
+
+class Hall:
+    """Gives auctions entry ids in order, and folds them batch by batch."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.clock = ManualClock(NOW)
+        self.tables = AuctionTables(pool, clock=self.clock, kept_days=KEPT_DAYS)
+        self._sequence = 0
+
+    async def fold(self, *happenings: Auctioned | Impression | Click) -> Folded:
+        after = await self.tables.cursor()
+        records = [
+            Record(f"1-{self._sequence + number}", one) for number, one in enumerate(happenings, start=1)
+        ]
+        self._sequence += len(records)
+        return await self.tables.commit(records, after=after, cursor=records[-1].entry_id)
+
+    async def rows(self) -> list[dict[str, Any]]:
+        rows = await self.pool.fetch("SELECT * FROM auction.auctions ORDER BY auction_time, id")
+        return [dict(row) for row in rows]
+
+    async def one(self) -> dict[str, Any]:
+        [row] = await self.rows()
+        return row
+
+
+@pytest.fixture
+def hall(pool: Pool) -> Hall:
+    return Hall(pool)
+
+
+async def test_an_auction_for_somebody_whom_nobody_knows_names_no_user(hall: Hall) -> None:
+    await hall.fold(an_auction(user_id=NOBODY))
+
+    row = await hall.one()
+    assert (row["user_id"], row["context"]) == (None, {"country": "FR"})
+
+
+def test_bids_that_are_alike_are_written_out_once() -> None:
+    """Readers of a kind have the same auction, and some auctions have hundreds of bids."""
+    alike = [an_auction(uuid4(), user_id=uuid4()) for _ in range(2)]
+    other = an_auction(uuid4(), removed=(Removed("schedule", 1),))
+
+    one, again, another = rows_of([*alike, other], erased_at={}, first_day=NOW.date())
+
+    assert one.bids is again.bids
+    assert one.user_id != again.user_id
+    assert ("targeting:country" in one.bids, "schedule" in another.bids) == (True, True)
+
+
+async def test_an_auction_becomes_a_row_with_all_its_bids(hall: Hall) -> None:
+    assert await hall.fold(an_auction()) == Folded(counted=1)
+
+    row = await hall.one()
+    bids = row.pop("bids")
+    assert row == {
+        "id": REQUEST,
+        "user_id": USER,
+        "placement_type": "feed",
+        "placement_id": PLACEMENT,
+        "auction_time": NOW,
+        "context": {"country": "FR"},
+        "scoring": "heuristic",
+        "scoring_version": 0,
+        "floor_cpm": Decimal(0),
+        "bid_count": 2,
+        "removed": {"targeting:country": 1},
+        "campaign_ids": [CAMPAIGN, CAMPAIGN],
+        "winning_ad_id": BANNER,
+        "winning_campaign_id": CAMPAIGN,
+        "final_price": Decimal("7.01"),
+        "winning_ecpm": Decimal(9),
+        "charge": Decimal("7.01"),
+    }
+    assert [(bid["adId"], bid["outcome"], bid.get("removedBy")) for bid in bids] == [
+        (str(BANNER), "won", None),
+        (str(OTHER_BANNER), "lost", None),
+        (str(THIRD_BANNER), "removed", "targeting:country"),
+    ]
+    assert bids[0] == {
+        "adId": str(BANNER),
+        "campaignId": str(CAMPAIGN),
+        "bid": 9,
+        "bidType": "cpm",
+        "bidAmount": 450,
+        "predictedCtr": 0.02,
+        "qualityScore": 1,
+        "ecpm": 9,
+        "outcome": "won",
+    }
+
+
+async def test_a_bid_per_click_is_written_per_click_and_per_thousand_of_them(hall: Hall) -> None:
+    bid = a_bid(bid=500_050, is_per_click=True, ctr=18_000_000, quality=11_000, ecpm=9_900_990, outcome=LOST)
+
+    await hall.fold(an_auction(bids=bid))
+
+    [shown] = (await hall.one())["bids"]
+    # Half to even on the fourth place, as all amounts are.
+    assert (shown["bid"], shown["bidType"], shown["bidAmount"]) == (0.5, "cpc", 500.05)
+    assert (shown["predictedCtr"], shown["qualityScore"], shown["ecpm"]) == (0.018, 1.1, 9.901)
+
+
+async def test_a_bid_for_impressions_that_nobody_clicks_offers_nothing_for_clicks(hall: Hall) -> None:
+    await hall.fold(an_auction(bids=a_bid(ctr=0)))
+
+    assert (await hall.one())["bids"][0]["bidAmount"] is None
+
+
+async def test_an_auction_that_nobody_won_has_no_winner_and_no_price(hall: Hall) -> None:
+    await hall.fold(
+        an_auction(
+            winner=None,
+            placement_id=PLACEMENT,
+            floor=Micros(10_000_000),
+            bid_count=0,
+            bids=a_bid(outcome=REMOVED),
+            removed=(Removed("floor", 1),),
+        )
+    )
+
+    row = await hall.one()
+    assert {row[name] for name in ("winning_ad_id", "winning_campaign_id", "final_price", "charge")} == {None}
+    assert (row["placement_id"], row["floor_cpm"], row["campaign_ids"]) == (PLACEMENT, Decimal(10), [])
+    assert row["bids"][0]["removedBy"] == "floor"
+
+
+async def test_an_auction_that_is_told_twice_is_one_row(hall: Hall) -> None:
+    other = an_auction(uuid4())
+
+    assert await hall.fold(an_auction(), an_auction(), other) == Folded(counted=2, repeated=1)
+    assert await hall.fold(an_auction()) == Folded(repeated=1)
+
+    assert len(await hall.rows()) == 2
+    assert await hall.pool.fetchval("SELECT auctions FROM auction.hours") == 2
+
+
+async def test_other_happenings_only_move_the_cursor(hall: Hall) -> None:
+    assert await hall.fold(an_impression(), a_click()) == Folded()
+
+    assert await hall.tables.cursor() == "1-2"
+    assert await hall.rows() == []
+
+
+async def test_a_batch_behind_a_cursor_that_has_moved_changes_nothing(hall: Hall) -> None:
+    await hall.fold(an_auction())
+
+    with pytest.raises(CursorMovedError):
+        await hall.tables.commit([Record("1-9", an_auction(uuid4()))], after="0-0", cursor="1-9")
+
+    assert len(await hall.rows()) == 1
+
+
+async def test_an_auction_older_than_is_kept_is_passed_over(hall: Hall) -> None:
+    old = an_auction(uuid4(), held_at=NOW - (KEPT_DAYS + 1) * DAY)
+    last = an_auction(held_at=NOW - KEPT_DAYS * DAY)
+
+    assert await hall.fold(old, last) == Folded(counted=1, dropped=1)
+
+    assert (await hall.one())["id"] == REQUEST
+
+
+async def test_what_a_reader_did_before_being_erased_is_folded_without_them(hall: Hall, pool: Pool) -> None:
+    await pool.execute("INSERT INTO erased_users VALUES ($1, $2)", USER, NOW)
+
+    await hall.fold(an_auction(), an_auction(uuid4(), held_at=NOW + timedelta(seconds=1)))
+
+    before, after = await hall.rows()
+    assert (before["user_id"], before["context"]) == (None, None)
+    assert (after["user_id"], after["context"]) == (USER, {"country": "FR"})
+
+
+async def test_characters_that_the_database_does_not_take_are_left_out(hall: Hall) -> None:
+    await hall.fold(an_auction(context={"seg\0ment": "high\0-intent"}, placement_type="fe\0ed"))
+
+    row = await hall.one()
+    assert (row["context"], row["placement_type"]) == ({"segment": "high-intent"}, "feed")
+
+
+async def test_an_auction_that_no_row_can_hold_is_unfoldable(hall: Hall) -> None:
+    with pytest.raises(UnfoldableError):
+        await hall.fold(an_auction(bid_count=-1))
+    with pytest.raises(UnfoldableError):
+        await hall.fold(an_auction(bids=a_bid()[:-1]))
+
+
+async def test_days_are_made_when_they_are_needed_and_ahead_of_time(hall: Hall, pool: Pool) -> None:
+    upkeep = an_upkeep(pool, now=NOW)
+
+    await upkeep.look()
+    await hall.fold(an_auction(held_at=NOW - 5 * DAY))
+
+    assert upkeep.made == 9
+    assert NOW.date() - 5 * DAY in await attached(pool)
+
+
+async def test_days_older_than_the_retention_are_dropped_and_only_those(pool: Pool) -> None:
+    now = SystemClock().now()  # The database's own clock is asked too before a day is dropped.
+    days = [now.date() - timedelta(days=age) for age in (KEPT_DAYS + 2, KEPT_DAYS + 1, KEPT_DAYS)]
+    async with pool.acquire() as connection:
+        await ensure_auction_days(connection, days)
+    late = AuctionTables(pool, clock=ManualClock(now - 2 * DAY), kept_days=KEPT_DAYS)
+    held = [an_auction(uuid4(), held_at=datetime.combine(day, time.max, UTC)) for day in days]
+    await late.commit([Record("1-1", one) for one in held], after=await late.cursor(), cursor="1-1")
+    upkeep = an_upkeep(pool, now=now)
+
+    await upkeep.look()
+
+    assert upkeep.dropped == 2
+    hours = await pool.fetch("SELECT hour, auctions FROM auction.hours")
+    assert [(row["hour"].date(), row["auctions"]) for row in hours] == [(days[2], 1)]
+    kept = await attached(pool)
+    assert (days[2] in kept, days[1] in kept) == (True, False)
+
+
+async def test_a_day_that_is_just_being_dropped_is_waited_for(hall: Hall, pool: Pool) -> None:
+    await hall.fold(an_auction())
+    await pool.execute(
+        "ALTER TABLE auction.auctions DETACH PARTITION " + f"auction.auctions_{NOW.date():%Y%m%d}"
+    )
+
+    with pytest.raises(UnavailableError):
+        await hall.fold(an_auction(uuid4()))
+
+
+def an_upkeep(pool: Pool, *, now: datetime) -> DayUpkeep:
+    return DayUpkeep(
+        AuctionDays(pool),
+        FakeLedger(),
+        clock=ManualClock(now),
+        retention=Retention(event_days=KEPT_DAYS, ledger_days=7),
+    )
+
+
+async def attached(pool: Pool) -> list[Any]:
+    rows = await pool.fetch(
+        """
+        SELECT to_date(right(relname, 8), 'YYYYMMDD') FROM pg_inherits JOIN pg_class ON oid = inhrelid
+         WHERE inhparent = 'auction.auctions'::regclass
+        """
+    )
+    return [row[0] for row in rows]

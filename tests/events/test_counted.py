@@ -1,0 +1,65 @@
+"""What the event tables made of entries, as those who follow them are told."""
+
+from datetime import timedelta
+
+import pytest
+
+from adloom.core.errors import UnavailableError
+from adloom.events.followers.store import CountedEvents
+from adloom.events.ports import Record
+from adloom.runtime.postgres import Pool, open_pool
+from adloom.runtime.valkey import Valkey
+from tests.events.builders import NOW, a_click, an_impression
+from tests.events.catalog import insert_catalog
+from tests.events.followed import Followed, a_served
+
+
+@pytest.fixture
+async def followed(pool: Pool, valkey: Valkey) -> Followed:
+    await insert_catalog(pool)
+    return Followed(pool, valkey)
+
+
+async def test_of_equal_correlation_ids_the_entry_of_the_row_has_counted(followed: Followed) -> None:
+    await followed.happened(an_impression("a"), an_impression("a"), a_click("a"), an_impression("b"))
+    records = await followed.records()
+
+    counted = await followed.lookup.counted(records)
+
+    assert [one.entry_id for one in counted] == [records[place].entry_id for place in (0, 2, 3)]
+
+
+async def test_a_part_of_a_batch_is_told_the_same_as_the_whole(followed: Followed) -> None:
+    days = [NOW, NOW - timedelta(hours=13), NOW - timedelta(hours=23)]
+    await followed.happened(*(an_impression(f"{n % 7}", occurred_at=days[n % 3]) for n in range(21)))
+    records = await followed.records()
+
+    whole = await followed.lookup.counted(records)
+    parts = [one for record in records for one in await followed.lookup.counted([record])]
+
+    assert parts == whole
+    assert len(whole) == 7
+
+
+async def test_an_entry_that_the_tables_never_took_has_not_counted(followed: Followed) -> None:
+    await followed.happened(an_impression("a"))
+    strange = Record("9999999999999-0", an_impression("a\0b"))
+
+    assert await followed.lookup.counted([strange, Record("9999999999999-1", an_impression("a"))]) == []
+
+
+async def test_offers_that_were_served_all_count(followed: Followed) -> None:
+    await followed.append(a_served(), a_served())
+
+    counted = await followed.lookup.counted(await followed.records())
+
+    assert len(counted) == 2
+
+
+async def test_without_the_database_nobody_knows(database_url: str) -> None:
+    async with open_pool(database_url, size_max=1) as pool:
+        lookup = CountedEvents(pool)
+        pool.terminate()
+
+        with pytest.raises(UnavailableError):
+            await lookup.counted([Record("1-1", an_impression())])

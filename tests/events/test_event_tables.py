@@ -1,0 +1,464 @@
+"""Batches of the ledger folded into rows and counts of PostgreSQL."""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from ipaddress import ip_interface
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from adloom.core.errors import UnavailableError
+from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
+from adloom.core.money import Micros
+from adloom.events.log.event import Event, Mark, Served
+from adloom.events.log.stream import BEGINNING
+from adloom.events.projections.projection import CursorMovedError, Folded, Record, UnfoldableError
+from adloom.events.tables.store import EventTables
+from adloom.runtime.postgres import Pool, open_pool
+from tests.events.builders import BANNER, CAMPAIGN, NOBODY, NOW, PLACEMENT, REQUEST, a_click, an_impression
+from tests.events.catalog import insert_catalog
+
+OFFER: dict[str, Any] = {"request_id": REQUEST, "slot": 0}
+USER = UUID(int=7)
+DAY = timedelta(days=1)
+READ_FROM_END_TO_END = """
+    SELECT sum(seq_scan)::int FROM pg_stat_user_tables WHERE schemaname = 'events' AND relname LIKE 'banner_%\\_20%'
+"""
+
+
+class Ledger:
+    """Gives events entry ids in order, and folds them batch by batch."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.tables = EventTables(pool)
+        self.cursor = BEGINNING
+        self._sequence = 0
+
+    async def fold(self, *events: Event | Served, heard_at: datetime = NOW) -> Folded:
+        """Fold events as one batch whose entries were made at a moment of the ledger's clock."""
+        records = self.records(events, heard_at)
+        await self.tables.cursor()
+        after, self.cursor = self.cursor, records[-1].entry_id
+        return await self.tables.commit(records, after=after, cursor=self.cursor)
+
+    def records(self, events: Sequence[Event | Served], heard_at: datetime = NOW) -> list[Record]:
+        start = self._sequence
+        self._sequence += len(events)
+        millis = int(heard_at.timestamp() * 1000)
+        return [Record(f"{millis}-{start + number}", event) for number, event in enumerate(events)]
+
+    async def rows(self, table: str = "banner_impressions") -> list[dict[str, Any]]:
+        rows = await self.pool.fetch(f"SELECT * FROM events.{table} ORDER BY entry_ms, entry_seq")  # noqa: S608 - our own name
+        return [dict(row) for row in rows]
+
+    async def marks(self, table: str) -> dict[str, list[str]]:
+        return {row["correlation_id"]: row["marks"] or [] for row in await self.rows(table)}
+
+    async def counts(self) -> tuple[int, int, int, int]:
+        """Tell impressions, clicks, and how many of each are not valid."""
+        row = await self.pool.fetchrow(
+            "SELECT sum(impressions)::int, sum(clicks)::int, sum(invalid_impressions)::int,"
+            " sum(invalid_clicks)::int FROM events.event_counts"
+        )
+        assert row is not None
+        return row[0], row[1], row[2], row[3]
+
+    async def days(self) -> dict[date, int]:
+        rows = await self.pool.fetch("SELECT day, events FROM events.event_days ORDER BY day")
+        return {row["day"]: row["events"] for row in rows}
+
+
+@pytest.fixture
+async def ledger(pool: Pool) -> Ledger:
+    await insert_catalog(pool)
+    return Ledger(pool)
+
+
+# --- rows and counts
+
+
+async def test_events_become_rows_counts_and_days(ledger: Ledger) -> None:
+    folded = await ledger.fold(
+        an_impression("a"), an_impression("b"), a_click("a"), an_impression("c", campaign_id=None)
+    )
+
+    assert folded == Folded(counted=4)
+    assert [row["correlation_id"] for row in await ledger.rows()] == ["a", "b", "c"]
+    assert await ledger.counts() == (3, 1, 0, 0)
+    assert await ledger.days() == {NOW.date(): 4}
+
+
+async def test_a_row_has_everything_that_the_event_said_and_its_entry(ledger: Ledger) -> None:
+    said = {
+        "request_id": REQUEST,
+        "slot": 255,
+        "session_id": "s" * 128,
+        "user_id": USER,
+        "device_type": "a toaster",
+        "country_code": "DE",
+        "page_url": "https://pub.example/ü",
+        "received_at": NOW + timedelta(seconds=3),
+    }
+    network = {"client_network": "203.0.113.0/24", "marks": (Mark.DATA_CENTER,)}
+    await ledger.fold(
+        an_impression("i", referrer_url="https://r.example", **said, **network),
+        a_click("c", destination_url="https://d.example", **said),
+    )
+
+    [impression], [click] = await ledger.rows(), await ledger.rows("banner_clicks")
+    entry = {"entry_ms": int(NOW.timestamp() * 1000)}
+    assert (
+        impression.items() >= (said | entry | {"entry_seq": 0, "referrer_url": "https://r.example"}).items()
+    )
+    assert (impression["client_network"], impression["marks"]) == (
+        ip_interface("203.0.113.0/24"),
+        ["data_center"],
+    )
+    assert click.items() >= (said | entry | {"entry_seq": 1, "destination_url": "https://d.example"}).items()
+    assert (click["marks"], click["is_valid"], impression["is_valid"]) == (None, True, False)
+
+
+async def test_counts_are_kept_by_hour_country_and_the_devices_that_there_are(ledger: Ledger) -> None:
+    await ledger.fold(
+        an_impression("a", country_code="DE", device_type="mobile"),
+        an_impression("b", country_code="DE", device_type="mobile", occurred_at=NOW + timedelta(minutes=59)),
+        a_click("c", country_code="DE", device_type="mobile", marks=(Mark.CRAWLER,)),
+        an_impression("d", device_type="a toaster"),
+        an_impression("e", occurred_at=NOW + timedelta(hours=1)),
+    )
+
+    rows = await ledger.pool.fetch(
+        "SELECT hour, country_code, device_type, impressions, clicks, invalid_clicks FROM events.event_counts"
+        " ORDER BY hour, country_code"
+    )
+    assert [tuple(row) for row in rows] == [
+        (NOW, "DE", "mobile", 2, 1, 1),
+        (NOW, None, None, 1, 0, 0),
+        (NOW + timedelta(hours=1), None, None, 1, 0, 0),
+    ]
+
+
+async def test_an_offer_that_was_only_served_is_no_row(ledger: Ledger) -> None:
+    served = Served(
+        request_id=RequestId(REQUEST),
+        slot=0,
+        banner_id=BANNER,
+        placement_id=PLACEMENT,
+        campaign_id=CAMPAIGN,
+        placement_type="full_static",
+        served_at=NOW,
+        final_price=Micros(1),
+    )
+
+    assert await ledger.fold(served) == Folded()
+    assert await ledger.fold(served, an_impression()) == Folded(counted=1)
+    assert await ledger.tables.cursor() == ledger.cursor
+
+
+async def test_events_of_what_is_gone_are_dropped_but_a_placement_is_remembered(ledger: Ledger) -> None:
+    await ledger.pool.execute("DELETE FROM placements")
+
+    folded = await ledger.fold(
+        an_impression("a", banner_id=BannerId(NOBODY)),
+        an_impression("b", placement_id=PlacementId(NOBODY)),
+        an_impression("c", campaign_id=CampaignId(NOBODY)),
+        an_impression("d"),
+    )
+
+    assert folded == Folded(counted=2, dropped=2)
+    assert [row["campaign_id"] is None for row in await ledger.rows()] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "poison",
+    [
+        an_impression(country_code="too long for its column"),
+        a_click(page_url="a\0b"),
+        an_impression("a\0b"),
+        an_impression(client_network="no network"),
+        a_click(slot=40_000, request_id=REQUEST),
+    ],
+)
+async def test_what_no_column_takes_is_refused_and_leaves_nothing_behind(
+    ledger: Ledger, poison: Event
+) -> None:
+    await ledger.tables.cursor()
+
+    with pytest.raises(UnfoldableError):
+        await ledger.tables.commit(
+            ledger.records([an_impression("good"), poison]), after=BEGINNING, cursor="9-9"
+        )
+
+    assert await ledger.rows() == []
+    assert await ledger.tables.cursor() == BEGINNING
+
+
+async def test_a_cursor_that_somebody_else_moved_refuses_the_batch(ledger: Ledger) -> None:
+    await ledger.tables.cursor()
+
+    with pytest.raises(CursorMovedError):
+        await ledger.tables.commit(ledger.records([an_impression()]), after="5-0", cursor="6-0")
+
+    assert await ledger.rows() == []
+
+
+async def test_a_day_that_goes_while_it_is_written_is_waited_for(ledger: Ledger) -> None:
+    await ledger.pool.execute(
+        "CREATE OR REPLACE FUNCTION ensure_event_day(in_schema name, of_day date) RETURNS void LANGUAGE sql AS 'SELECT'"
+    )
+
+    with pytest.raises(UnavailableError, match="is not there"):
+        await ledger.fold(an_impression())
+
+
+# --- the same event again
+
+
+async def test_a_correlation_id_counts_once_a_kind_within_a_batch_and_across_batches(ledger: Ledger) -> None:
+    one = await ledger.fold(*[an_impression("a")] * 3, a_click("a"), an_impression("b"))
+    other = await ledger.fold(an_impression("b"), an_impression("a"), a_click("a"), an_impression("c"))
+
+    assert (one, other) == (Folded(counted=3, repeated=2), Folded(counted=1, repeated=3))
+    assert await ledger.counts() == (3, 1, 0, 0)
+
+
+async def test_the_first_of_several_wins(ledger: Ledger) -> None:
+    await ledger.fold(an_impression("a", session_id="first"), an_impression("a", session_id="second"))
+    await ledger.fold(an_impression("a", session_id="third"))
+
+    assert [row["session_id"] for row in await ledger.rows()] == ["first"]
+
+
+@pytest.mark.parametrize("days", [1, 7])
+async def test_an_event_is_known_again_after_days_whatever_day_it_says_it_is_of(
+    ledger: Ledger, days: int
+) -> None:
+    first = an_impression("a", occurred_at=NOW - timedelta(hours=23, minutes=59), **OFFER)
+    await ledger.fold(first, a_click("a", **OFFER))
+    later = NOW + days * DAY
+
+    again = {"occurred_at": later, "received_at": later}
+    folded = await ledger.fold(
+        an_impression("a", **again),
+        a_click("a", **again),
+        an_impression("b", **again, **OFFER),
+        heard_at=later,
+    )
+
+    assert folded == Folded(counted=1, repeated=2)
+    assert await ledger.marks("banner_impressions") == {"a": [], "b": [Mark.SECOND_IMPRESSION]}
+
+
+# --- what the events of an offer tell of each other
+
+
+async def test_the_second_impression_and_click_of_an_offer_are_marked(ledger: Ledger) -> None:
+    await ledger.fold(an_impression("a", **OFFER), an_impression("b", **OFFER), a_click("a", **OFFER))
+    await ledger.fold(an_impression("c", **OFFER), a_click("b", **OFFER))
+
+    assert await ledger.marks("banner_impressions") == {
+        "a": [],
+        "b": [Mark.SECOND_IMPRESSION],
+        "c": [Mark.SECOND_IMPRESSION],
+    }
+    assert await ledger.marks("banner_clicks") == {"a": [], "b": [Mark.SECOND_CLICK]}
+    assert await ledger.counts() == (3, 2, 2, 1)
+
+
+@pytest.mark.parametrize("is_one_batch", [True, False])
+async def test_a_crawler_or_a_prefetch_does_not_take_the_readers_place(
+    ledger: Ledger, *, is_one_batch: bool
+) -> None:
+    first = [
+        an_impression("a", **OFFER, marks=(Mark.PREFETCH,)),
+        a_click("a", **OFFER, marks=(Mark.CRAWLER,)),
+    ]
+    then = [
+        an_impression("b", **OFFER),
+        an_impression("c", **OFFER),
+        a_click("b", **OFFER),
+        a_click("c", **OFFER, marks=(Mark.CRAWLER,)),
+    ]
+
+    for batch in [[*first, *then]] if is_one_batch else [first, then]:
+        await ledger.fold(*batch)
+
+    assert await ledger.marks("banner_impressions") == {
+        "a": [Mark.PREFETCH],
+        "b": [],
+        "c": [Mark.SECOND_IMPRESSION],
+    }
+    assert await ledger.marks("banner_clicks") == {
+        "a": [Mark.CRAWLER],
+        "b": [],
+        "c": [Mark.CRAWLER, Mark.SECOND_CLICK],
+    }
+
+
+async def test_slots_of_a_request_are_different_offers(ledger: Ledger) -> None:
+    await ledger.fold(a_click("a", request_id=REQUEST, slot=1))
+    await ledger.fold(an_impression("a", **OFFER), an_impression("b", request_id=REQUEST, slot=2))
+
+    assert await ledger.marks("banner_impressions") == {"a": [], "b": []}
+    assert await ledger.marks("banner_clicks") == {"a": [Mark.CLICK_WITHOUT_IMPRESSION]}
+
+
+async def test_a_click_is_marked_until_its_impression_comes(ledger: Ledger) -> None:
+    marked = a_click("c", **OFFER, marks=(Mark.CRAWLER,), device_type="a toaster", country_code="DE")
+    await ledger.fold(a_click("a", **OFFER), a_click("b", **OFFER), marked)
+    assert await ledger.counts() == (0, 3, 0, 3)
+
+    await ledger.fold(an_impression("a", **OFFER))
+
+    assert await ledger.marks("banner_clicks") == {
+        "a": [],
+        "b": [Mark.SECOND_CLICK],
+        "c": [Mark.CRAWLER, Mark.SECOND_CLICK],
+    }
+    assert [row["is_valid"] for row in await ledger.rows("banner_clicks")] == [True, False, False]
+    assert await ledger.counts() == (1, 3, 0, 2)
+    assert await ledger.pool.fetchval("SELECT corrections FROM events.event_days") == 1
+
+
+async def test_within_a_batch_the_order_of_an_impression_and_its_click_does_not_matter(
+    ledger: Ledger,
+) -> None:
+    await ledger.fold(a_click("a", **OFFER), an_impression("a", **OFFER))
+
+    assert await ledger.marks("banner_clicks") == {"a": []}
+    assert await ledger.counts() == (1, 1, 0, 0)
+    assert await ledger.pool.fetchval("SELECT corrections FROM events.event_days") == 0
+
+
+async def test_an_impression_that_does_not_count_is_none(ledger: Ledger) -> None:
+    await ledger.fold(an_impression("a"), an_impression("b", **OFFER, banner_id=BannerId(NOBODY)))
+    await ledger.fold(an_impression("a", **OFFER), a_click("a", **OFFER))
+
+    assert await ledger.marks("banner_clicks") == {"a": [Mark.CLICK_WITHOUT_IMPRESSION]}
+
+
+async def test_an_event_without_a_token_is_valid_and_alone(ledger: Ledger) -> None:
+    await ledger.fold(a_click("a"), a_click("b"), an_impression("a"), an_impression("b"))
+
+    assert await ledger.counts() == (2, 2, 0, 0)
+
+
+# --- whoever asked to be forgotten
+
+
+async def test_what_came_before_an_erasure_is_counted_without_the_person(ledger: Ledger) -> None:
+    await ledger.pool.execute("INSERT INTO erased_users VALUES ($1, $2)", USER, NOW)
+    said = {"user_id": USER, "session_id": "s", "page_url": "https://p.example"}
+
+    folded = await ledger.fold(
+        an_impression("a", referrer_url="https://r.example", **said),
+        a_click("a", destination_url="https://d.example", **said),
+        an_impression("after", received_at=NOW + timedelta(microseconds=1), **said),
+    )
+
+    assert folded == Folded(counted=3)
+    before, after = await ledger.rows()
+    assert [before[name] for name in (*said, "referrer_url")] == [None] * 4
+    assert after.items() >= said.items()
+    [click] = await ledger.rows("banner_clicks")
+    assert [click[name] for name in (*said, "destination_url")] == [None, None, None, "https://d.example"]
+
+
+# --- days and clocks
+
+
+@pytest.mark.parametrize("zone", ["Asia/Kolkata", "Europe/Berlin", "America/New_York"])
+async def test_days_and_hours_are_those_of_utc_whatever_the_zone_of_the_session(
+    ledger: Ledger, database_url: str, zone: str
+) -> None:
+    midnight = datetime(2026, 11, 15, tzinfo=UTC)
+    # In Berlin the hour from two to three comes twice in this night, in New York a week later.
+    berlin, new_york = datetime(2026, 10, 25, tzinfo=UTC), datetime(2026, 11, 1, 5, tzinfo=UTC)
+    moments = [
+        midnight - timedelta(microseconds=1),
+        midnight,
+        *(dst + timedelta(minutes=30 + 60 * hours) for dst in (berlin, new_york) for hours in range(2)),
+    ]
+    async with open_pool(f"{database_url}?options=-ctimezone%3D{zone}", size_max=1) as pool:
+        assert await pool.fetchval("SHOW timezone") == zone
+        await Ledger(pool).fold(
+            *(an_impression(f"{moment}", occurred_at=moment, received_at=moment) for moment in moments)
+        )
+
+    assert await ledger.days() == {
+        date(2026, 10, 25): 2,
+        date(2026, 11, 1): 2,
+        date(2026, 11, 14): 1,
+        date(2026, 11, 15): 1,
+    }
+    rows = await ledger.pool.fetch(
+        "SELECT tableoid::regclass::text, count(*)::int FROM events.banner_impressions GROUP BY 1"
+    )
+    assert {row[0].rpartition("_")[2]: row[1] for row in rows} == {
+        f"{day:%Y%m%d}": count for day, count in (await ledger.days()).items()
+    }
+    hours = [
+        row["hour"] for row in await ledger.pool.fetch("SELECT hour FROM events.event_counts ORDER BY hour")
+    ]
+    assert hours == sorted(moment.replace(minute=0, second=0, microsecond=0) for moment in moments)
+
+
+@pytest.mark.parametrize("jump", [-400 * DAY, -30 * DAY, 30 * DAY, 400 * DAY])
+@pytest.mark.parametrize("has_ledger_jumped", [True, False])
+async def test_a_clock_that_jumps_for_a_while_makes_days_and_counts_nothing_twice(
+    ledger: Ledger, jump: timedelta, *, has_ledger_jumped: bool
+) -> None:
+    def at(moment: datetime) -> dict[str, Any]:
+        return {"occurred_at": moment, "received_at": moment}
+
+    # The ledger's ids never go back: after a jump ahead they stay there, and a jump back is none.
+    ahead = max(NOW, NOW + jump) if has_ledger_jumped else NOW
+    before = [an_impression("before", **at(NOW), **OFFER)]
+    during = [an_impression("during", **at(NOW + jump)), a_click("during", **at(NOW + jump), **OFFER)]
+    after = [an_impression("after", **at(NOW + DAY))]
+    await ledger.fold(*before)
+    await ledger.fold(*during, *before, heard_at=ahead)
+    later = max(ahead, NOW + DAY)
+    await ledger.fold(*after, *during, *before, heard_at=later)
+    everything = [
+        an_impression(name, **at(NOW + days * DAY))
+        for days in (2, 6)
+        for name in ("before", "during", "after")
+    ]
+
+    folded = await ledger.fold(
+        *everything, a_click("during", **at(NOW + 6 * DAY)), heard_at=max(ahead, NOW + 6 * DAY)
+    )
+
+    assert folded == Folded(repeated=7)
+    assert await ledger.counts() == (3, 1, 0, 0)
+    assert await ledger.days() == dict(
+        sorted({NOW.date(): 1, (NOW + jump).date(): 2, (NOW + DAY).date(): 1}.items())
+    )
+
+
+# --- the planner
+
+
+async def test_a_day_that_was_all_but_empty_when_it_was_looked_at_is_not_read_from_end_to_end(
+    database_url: str,
+) -> None:
+    async with open_pool(database_url, size_max=1) as pool:
+        await insert_catalog(pool)
+        ledger = Ledger(pool)
+        await ledger.fold(an_impression(**OFFER), a_click(**OFFER))
+        await pool.execute("ANALYZE")
+        before = await read_from_end_to_end(pool)
+
+        await ledger.fold(*(an_impression(f"{number}", **OFFER) for number in range(1000)))
+        await ledger.fold(an_impression("new", **OFFER), a_click("new", **OFFER), a_click())
+
+        assert await read_from_end_to_end(pool) == before
+
+
+async def read_from_end_to_end(pool: Pool) -> int:
+    """Tell how often days were, for the only connection of a pool; making an index reads a day, too."""
+    await pool.execute("SELECT pg_stat_force_next_flush()")
+    return await pool.fetchval(READ_FROM_END_TO_END)

@@ -1,0 +1,104 @@
+"""Floods: never marked before the limit of a minute, always after it, and bounded in memory."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.events.ingest.ivt.rate import MINUTE, FloodCounter, Minute, counted
+from tests.events.builders import NOW
+
+addresses = st.sampled_from([b"one", b"another", b"third"])
+steps = st.timedeltas(min_value=timedelta(), max_value=timedelta(seconds=40))
+reports = st.lists(st.tuples(addresses, steps), max_size=60)
+limits = st.integers(1, 8)
+
+
+def in_order(reported: Iterable[tuple[bytes, timedelta]]) -> list[tuple[bytes, datetime]]:
+    now = NOW
+    arrived: list[tuple[bytes, datetime]] = []
+    for address, step in reported:
+        now += step
+        arrived.append((address, now))
+    return arrived
+
+
+@given(reports, limits)
+def test_no_event_is_marked_unless_more_than_the_limit_came_within_a_minute(
+    reported: list[tuple[bytes, timedelta]], limit: int
+) -> None:
+    counter = FloodCounter(limit)
+    arrived = in_order(reported)
+
+    for place, (address, now) in enumerate(arrived):
+        within = [at for other, at in arrived[: place + 1] if other == address and now - at < MINUTE]
+        assert not counter.is_flood(address, now) or len(within) > limit
+
+
+@given(reports, limits)
+def test_of_the_events_in_an_address_s_minute_exactly_those_after_the_limit_are_marked(
+    reported: list[tuple[bytes, timedelta]], limit: int
+) -> None:
+    counter = FloodCounter(limit)
+    minutes: dict[bytes, list[datetime]] = {}
+
+    for address, now in in_order(reported):
+        if address not in minutes or now - minutes[address][0] >= MINUTE:
+            minutes[address] = []
+        minutes[address].append(now)
+        assert counter.is_flood(address, now) is (len(minutes[address]) > limit)
+
+
+@given(limits, st.integers(1, 40))
+def test_a_burst_is_marked_from_the_first_one_too_many(limit: int, events: int) -> None:
+    counter = FloodCounter(limit)
+
+    marked = [counter.is_flood(b"one", NOW) for _ in range(events)]
+
+    assert marked == [number > limit for number in range(1, events + 1)]
+
+
+@given(st.lists(st.binary(min_size=4, max_size=4), max_size=300), st.integers(1, 20))
+def test_no_more_addresses_are_remembered_than_its_bound(seen: list[bytes], addresses_max: int) -> None:
+    counter = FloodCounter(1, addresses_max=addresses_max)
+
+    for address in seen:
+        counter.is_flood(address, NOW)
+        assert len(counter) <= addresses_max
+
+
+@given(st.integers(2, 20), st.integers(1, 50))
+def test_whoever_floods_is_not_forgotten_for_others_who_do_not(addresses_max: int, rounds: int) -> None:
+    counter = FloodCounter(5, addresses_max=addresses_max)
+    others = iter(range(10_000))
+
+    marked: list[bool] = []
+    for _ in range(rounds):
+        marked.append(counter.is_flood(b"flood", NOW))
+        for _ in range(addresses_max - 1):
+            assert not counter.is_flood(b"%d" % next(others), NOW)
+
+    assert marked == [number > 5 for number in range(1, rounds + 1)]
+
+
+def test_zero_turns_it_off_and_remembers_nobody() -> None:
+    counter = FloodCounter(0)
+
+    assert not any(counter.is_flood(b"one", NOW) for _ in range(1_000))
+    assert len(counter) == 0
+
+
+def test_a_minute_begins_with_the_first_event_and_ends_by_itself() -> None:
+    first = counted(None, NOW)
+    second = counted(first, NOW + timedelta(seconds=59))
+    third = counted(second, NOW + timedelta(seconds=60))
+
+    assert (first, second) == (Minute(NOW, 1), Minute(NOW, 2))
+    assert third == Minute(NOW + timedelta(seconds=60), 1)
+
+
+def test_a_clock_that_is_set_back_begins_another_minute() -> None:
+    earlier = NOW - timedelta(hours=1)
+
+    assert counted(Minute(NOW, 700), earlier) == Minute(earlier, 1)

@@ -1,0 +1,320 @@
+"""Frequency counts: valid impressions of users, once each, in the windows they fall into, until forgotten."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+
+from adloom.core.errors import UnavailableError
+from adloom.core.ids import BannerId
+from adloom.events.followers.counted import Counted
+from adloom.events.frequency.counts import FrequencyCounts
+from adloom.events.frequency.projection import PART_MAX, FrequencyProjection, in_parts
+from adloom.events.frequency.windows import Window
+from adloom.events.log.event import Impression, Mark
+from adloom.events.ports import CursorMovedError, Folded, Record
+from adloom.runtime.postgres import Pool
+from adloom.runtime.valkey import Valkey, open_valkey
+from tests.events.builders import BANNER, REQUEST, a_click, an_impression
+from tests.events.catalog import insert_banner, insert_catalog
+from tests.events.followed import NEXT_HOUR, OTHER_BANNER, OTHER_USER, USER, Followed, a_served
+
+NOW = NEXT_HOUR
+
+
+def seen(correlation_id: str, **fields: Any) -> Impression:
+    said = {"user_id": USER, "occurred_at": NOW, "received_at": NOW, **fields}
+    return an_impression(correlation_id, **said)
+
+
+@pytest.fixture
+async def followed(pool: Pool, valkey: Valkey) -> Followed:
+    await insert_catalog(pool)
+    await insert_banner(pool, OTHER_BANNER)
+    return Followed(pool, valkey)
+
+
+@pytest.fixture
+def frequency(followed: Followed) -> FrequencyProjection:
+    return FrequencyProjection(followed.valkey, followed.lookup)
+
+
+@pytest.fixture
+def counts(valkey: Valkey) -> FrequencyCounts:
+    return FrequencyCounts(valkey)
+
+
+async def shown(
+    counts: FrequencyCounts, *, user: UUID = USER, banner: BannerId = BANNER, now: datetime = NOW
+) -> dict[Window, int]:
+    found = await counts.of(user, [banner], now)
+    return {window: found[window][banner] for window in Window}
+
+
+def each(count: int) -> dict[Window, int]:
+    return dict.fromkeys(Window, count)
+
+
+# --- what counts
+
+
+async def test_an_impression_counts_in_every_window_for_its_user_and_banner(
+    followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounts
+) -> None:
+    await followed.happened(
+        seen("a"), seen("b"), seen("c", banner_id=OTHER_BANNER), seen("d", user_id=OTHER_USER)
+    )
+
+    assert await followed.fold(frequency) == Folded(counted=4)
+
+    assert await shown(counts) == each(2)
+    assert await shown(counts, banner=OTHER_BANNER) == each(1)
+    assert await shown(counts, user=OTHER_USER) == each(1)
+    assert await shown(counts, user=OTHER_USER, banner=OTHER_BANNER) == each(0)
+
+
+async def test_what_is_no_valid_impression_of_a_user_does_not_count(
+    followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounts
+) -> None:
+    of_offer = {"request_id": REQUEST, "slot": 0}
+    await followed.happened(
+        seen("crawled", marks=(Mark.CRAWLER,)),
+        seen("late", marks=(Mark.OCCURRED_AT_REPLACED,)),
+        seen("first", **of_offer),
+        seen("second", **of_offer),
+        seen("nobody", user_id=None),
+        a_click("click", user_id=USER),
+        a_served(user_id=USER),
+    )
+
+    folded = await followed.fold(frequency)
+
+    assert folded == Folded(counted=2)
+    assert await shown(counts) == each(2)
+
+
+async def test_a_repeated_report_counts_once(
+    followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounts
+) -> None:
+    await followed.happened(seen("a"), seen("a"), seen("b"))
+    await followed.fold(frequency)
+    await followed.happened(seen("a"), seen("b", occurred_at=NOW - timedelta(hours=23)))
+
+    await followed.fold(frequency)
+
+    assert await shown(counts) == each(2)
+
+
+async def test_a_late_impression_counts_where_it_belongs_while_somebody_may_ask(
+    followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounts
+) -> None:
+    yesterday = NOW - timedelta(days=1)
+    await followed.happened(seen("now"), seen("late", occurred_at=yesterday))
+
+    await followed.fold(frequency)
+
+    assert (await shown(counts))[Window.HOUR] == 1
+    assert (await shown(counts))[Window.DAY] == 1
+    assert (await shown(counts))[Window.LIFETIME] == 2
+    # The hour of yesterday is over: nobody asks for it any more, and it is not kept.
+    assert (await shown(counts, now=yesterday))[Window.HOUR] == 0
+
+
+async def test_every_bucket_has_an_end(
+    followed: Followed, frequency: FrequencyProjection, valkey: Valkey
+) -> None:
+    await followed.happened(seen("a"), seen("b"))
+    await followed.fold(frequency)
+
+    keys = cast("list[bytes]", await valkey.keys(f"adloom:frequency:*:{USER}:*"))
+    seconds = {key.split(b":")[4].decode(): await valkey.ttl(key) for key in keys}
+
+    assert seconds.keys() == set(Window)
+    assert 0 < seconds["hour"] <= 7_500
+    assert seconds["hour"] <= seconds["day"] <= 90_300
+    assert seconds["day"] <= seconds["week"] <= 8 * 86_400
+    assert seconds["day"] <= seconds["month"] <= 32 * 86_400
+    assert seconds["lifetime"] > 390 * 86_400
+
+
+# --- reading
+
+
+async def test_a_reader_gets_every_banner_it_asked_for_and_a_user_all_there_is(
+    followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounts
+) -> None:
+    await followed.happened(seen("a"), seen("b", banner_id=OTHER_BANNER))
+    await followed.fold(frequency)
+    unseen = BannerId(REQUEST)
+
+    assert (await counts.of(USER, [OTHER_BANNER, unseen, BANNER], NOW))[Window.DAY] == {
+        OTHER_BANNER: 1,
+        unseen: 0,
+        BANNER: 1,
+    }
+    assert await counts.of(USER, [], NOW) == {window: {} for window in Window}
+    assert (await counts.all_of(USER, NOW))[Window.MONTH] == {BANNER: 1, OTHER_BANNER: 1}
+    assert await counts.all_of(OTHER_USER, NOW) == {window: {} for window in Window}
+
+
+async def test_a_reader_without_valkey_is_told_so() -> None:
+    async with open_valkey("redis://127.0.0.1:1") as away:
+        with pytest.raises(UnavailableError):
+            await FrequencyCounts(away).of(USER, [BANNER], NOW)
+
+
+# --- once
+
+
+async def test_a_commit_whose_answer_was_lost_counts_once(
+    followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounts
+) -> None:
+    await followed.happened(seen("a"), seen("b"))
+    records = await followed.records()
+    after = await frequency.cursor()
+    await frequency.commit(records, after=after, cursor=records[-1].entry_id)
+
+    with pytest.raises(CursorMovedError):
+        await frequency.commit(records, after=after, cursor=records[-1].entry_id)
+
+    assert await frequency.cursor() == records[-1].entry_id
+    assert await shown(counts) == each(2)
+
+
+async def test_of_two_owners_with_the_same_batch_one_counts_it(
+    followed: Followed, counts: FrequencyCounts
+) -> None:
+    await followed.happened(*(seen(f"{number}") for number in range(20)))
+    records = await followed.records()
+    owners = [FrequencyProjection(followed.valkey, followed.lookup) for _ in range(2)]
+    afters = [await owner.cursor() for owner in owners]
+    await owners[0].commit(records[:10], after=afters[0], cursor=records[9].entry_id)
+
+    with pytest.raises(CursorMovedError):
+        await owners[1].commit(records[:15], after=afters[1], cursor=records[14].entry_id)
+    await owners[1].commit(records[10:], after=await owners[1].cursor(), cursor=records[-1].entry_id)
+
+    assert await shown(counts) == each(20)
+
+
+async def test_a_batch_without_anything_to_count_moves_the_cursor(
+    followed: Followed, frequency: FrequencyProjection
+) -> None:
+    await followed.happened(a_click("a"))
+
+    assert await followed.fold(frequency) == Folded()
+
+    assert await frequency.cursor() == (await followed.records())[-1].entry_id
+
+
+# --- in parts
+
+
+def records_of(*entry_ids: int) -> list[Record]:
+    return [Record(f"{number}-0", seen(f"{number}")) for number in entry_ids]
+
+
+def test_a_large_batch_is_cut_and_the_cursor_stands_behind_each_part() -> None:
+    parts = list(in_parts(records_of(*range(11, 18)), after="10-0", cursor="20-0", part_max=3))
+
+    assert [([record.entry_id for record in part], end) for part, end in parts] == [
+        (["11-0", "12-0", "13-0"], "13-0"),
+        (["14-0", "15-0", "16-0"], "16-0"),
+        (["17-0"], "20-0"),
+    ]
+    assert list(in_parts([], after="10-0", cursor="20-0")) == [([], "20-0")]
+
+
+def test_there_is_no_cut_after_an_entry_that_came_again_under_its_first_id() -> None:
+    parts = list(in_parts(records_of(11, 4, 5, 12, 13, 14), after="10-0", cursor="20-0", part_max=2))
+
+    assert [([record.entry_id for record in part], end) for part, end in parts] == [
+        (["11-0", "4-0", "5-0", "12-0"], "12-0"),
+        (["13-0", "14-0"], "20-0"),
+    ]
+
+
+async def test_a_batch_that_is_cut_off_between_its_parts_goes_on_there(
+    followed: Followed, counts: FrequencyCounts
+) -> None:
+    class Ending:
+        """A look-up that answers a few times."""
+
+        times = 3
+
+        async def counted(self, records: Sequence[Record]) -> list[Counted]:
+            self.times -= 1
+            if self.times < 0:
+                raise UnavailableError("The database is away.")
+            return await followed.lookup.counted(records)
+
+    await followed.happened(*(seen(f"{number}") for number in range(PART_MAX * 5)))
+    with pytest.raises(UnavailableError):
+        await followed.fold(FrequencyProjection(followed.valkey, Ending()))
+    assert await shown(counts) == each(PART_MAX * 3)
+
+    await followed.fold(FrequencyProjection(followed.valkey, followed.lookup))
+
+    assert await shown(counts) == each(PART_MAX * 5)
+
+
+# --- forgetting
+
+
+async def test_a_user_who_is_forgotten_leaves_nothing_behind(
+    followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounts, valkey: Valkey
+) -> None:
+    await followed.happened(seen("a"), seen("b", user_id=OTHER_USER))
+    await followed.fold(frequency)
+    await followed.erase(USER)
+
+    assert await counts.forget(USER, NOW) == len(Window)
+
+    assert await valkey.keys(f"adloom:frequency:*:{USER}:*") == []
+    assert await shown(counts, user=OTHER_USER) == each(1)
+    assert await counts.forget(USER, NOW) == 0
+
+
+async def test_what_is_still_on_its_way_of_an_erased_user_is_not_counted(
+    followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounts
+) -> None:
+    await followed.happened(seen("a"))
+    await followed.erase(USER)
+    await counts.forget(USER, NOW)
+
+    await followed.fold(frequency)
+
+    assert await shown(counts) == each(0)
+
+
+class ErasedMeanwhile:
+    """A look-up after whose first answer a user is erased."""
+
+    def __init__(self, followed: Followed, counts: FrequencyCounts) -> None:
+        self._followed = followed
+        self._counts = counts
+        self.asked = 0
+
+    async def counted(self, records: Sequence[Record]) -> list[Counted]:
+        found = await self._followed.lookup.counted(records)
+        self.asked += 1
+        if self.asked == 1:
+            await self._followed.erase(USER)
+            await self._counts.forget(USER, NOW)
+        return found
+
+
+async def test_a_batch_that_was_looked_up_before_a_user_was_erased_does_not_bring_the_user_back(
+    followed: Followed, counts: FrequencyCounts
+) -> None:
+    lookup = ErasedMeanwhile(followed, counts)
+    await followed.happened(seen("a"), seen("b", user_id=OTHER_USER))
+
+    folded = await followed.fold(FrequencyProjection(followed.valkey, lookup))
+
+    assert lookup.asked == 2
+    assert folded.counted == 1
+    assert await shown(counts) == each(0)
+    assert await shown(counts, user=OTHER_USER) == each(1)

@@ -1,0 +1,396 @@
+"""A projection's place in the ledger: one owner at a time, no entry left out, whatever the group has forgotten."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.core.errors import UnavailableError
+from adloom.events.log.stream import BEGINNING, STREAM, Entry, ValkeyLedger, entry_order
+from adloom.events.projections.group import CONSUMER_KEPT, ValkeyGroup, allowed, lease_key
+from adloom.runtime.embedded.valkey import EmbeddedValkey
+from adloom.runtime.ports import free_port
+from adloom.runtime.valkey import Valkey, open_valkey
+
+LEASE = timedelta(milliseconds=300)
+
+
+def a_group(  # noqa: PLR0913 - a test names what it is about
+    valkey: Valkey,
+    consumer: str = "one@host",
+    *,
+    incarnation: str = "1",
+    projection: str = "test",
+    lease: timedelta = timedelta(seconds=30),
+    consumer_kept: timedelta = CONSUMER_KEPT,
+) -> ValkeyGroup:
+    return ValkeyGroup(
+        valkey,
+        projection,
+        consumer=consumer,
+        incarnation=incarnation,
+        lease=lease,
+        consumer_kept=consumer_kept,
+    )
+
+
+async def an_owner(valkey: Valkey, consumer: str = "one@host", *, incarnation: str = "1") -> ValkeyGroup:
+    """Give the owner, whoever was it before."""
+    await valkey.delete(lease_key("test"))
+    group = a_group(valkey, consumer, incarnation=incarnation)
+    assert await group.own()
+    return group
+
+
+async def append(valkey: Valkey, count: int, *, first: int = 0) -> None:
+    await ValkeyLedger(valkey).append([b"%d" % number for number in range(first, first + count)])
+
+
+async def taken(
+    group: ValkeyGroup, after: str = BEGINNING, *, until: str | None = None, count_max: int = 100
+) -> Sequence[Entry]:
+    entries = await group.read(after, until=until, count_max=count_max)
+    assert entries is not None
+    return entries
+
+
+def numbers(entries: Sequence[Entry]) -> list[int]:
+    return [int(entry.data) for entry in entries]
+
+
+# --- the lease
+
+
+async def test_a_projection_has_one_owner_at_a_time(valkey: Valkey) -> None:
+    one, other = a_group(valkey, "one@host"), a_group(valkey, "other@host")
+
+    assert await one.own()
+    assert not await other.own()
+    assert await one.own()
+    assert await other.read(BEGINNING, until=None, count_max=10) is None
+
+
+async def test_projections_have_their_owners_each(valkey: Valkey) -> None:
+    assert await a_group(valkey, "one@host").own()
+    assert await a_group(valkey, "other@host", projection="other").own()
+
+
+async def test_an_owner_that_says_nothing_for_so_long_is_replaced(valkey: Valkey) -> None:
+    one, other = a_group(valkey, "one@host", lease=LEASE), a_group(valkey, "other@host", lease=LEASE)
+    assert await one.own()
+    loop = asyncio.get_running_loop()
+    began_at = loop.time()
+
+    async with asyncio.timeout(5):
+        while not await other.own():  # noqa: ASYNC110 - it ends in Valkey
+            await asyncio.sleep(0.01)
+
+    assert loop.time() - began_at > LEASE.total_seconds() * 0.8
+    assert not await one.own()
+    assert await one.read(BEGINNING, until=None, count_max=10) is None
+
+
+async def test_an_owner_that_goes_leaves_its_place_at_once_but_nobody_elses(valkey: Valkey) -> None:
+    one, other = a_group(valkey, "one@host"), a_group(valkey, "other@host")
+    await one.own()
+
+    await other.disown()
+    assert not await other.own()
+    await one.disown()
+    assert await other.own()
+
+
+async def test_a_worker_that_was_started_anew_takes_its_own_lease_back_once(valkey: Valkey) -> None:
+    first, second = a_group(valkey, incarnation="1"), a_group(valkey, incarnation="2")
+    assert await first.own()
+
+    assert await second.own()
+    assert not await first.own()
+    assert await second.own()
+
+
+async def test_a_name_that_begins_like_another_is_another(valkey: Valkey) -> None:
+    assert await a_group(valkey, "worker@host-1").own()
+    assert not await a_group(valkey, "worker@host").own()
+
+
+async def test_names_of_workers_long_gone_are_forgotten_once_they_have_left_nothing(valkey: Valkey) -> None:
+    await append(valkey, 1)
+    [entry] = await taken(await an_owner(valkey, "gone@host"))
+    await (await an_owner(valkey, "busy@host")).tried(entry.id)
+    await valkey.delete(lease_key("test"))
+    await asyncio.sleep(0.01)
+
+    await a_group(valkey, "next@host", consumer_kept=timedelta()).own()
+
+    consumers = await valkey.xinfo_consumers(STREAM, "test")
+    assert [one["name"] for one in consumers] == [b"busy@host"]
+
+
+# --- reading
+
+
+async def test_entries_come_in_order_and_once(valkey: Valkey) -> None:
+    group = await an_owner(valkey)
+    await append(valkey, 5)
+
+    first = await taken(group, count_max=2)
+    second = await taken(group, first[-1].id, count_max=2)
+    third = await taken(group, second[-1].id, count_max=2)
+
+    assert [numbers(first), numbers(second), numbers(third)] == [[0, 1], [2, 3], [4]]
+    assert await taken(group, third[-1].id) == []
+
+
+async def test_what_was_taken_and_not_folded_comes_again(valkey: Valkey) -> None:
+    group = await an_owner(valkey)
+    await append(valkey, 3)
+    await taken(group)
+
+    assert numbers(await taken(group)) == [0, 1, 2]
+
+
+async def test_what_a_dead_worker_took_is_taken_by_the_next_from_the_cursor_on(valkey: Valkey) -> None:
+    await append(valkey, 5)
+    dead = await an_owner(valkey, "dead@host")
+    folded = (await taken(dead))[1].id
+
+    living = await an_owner(valkey, "living@host")
+
+    assert numbers(await taken(living, folded)) == [2, 3, 4]
+
+
+async def test_a_worker_that_only_seemed_dead_cannot_take_anything_away(valkey: Valkey) -> None:
+    zombie = await an_owner(valkey, "zombie@host")
+    await append(valkey, 3)
+    owner = await an_owner(valkey, "owner@host")
+    first = await taken(owner)
+    await append(valkey, 3, first=3)
+
+    assert await zombie.read(first[-1].id, until=None, count_max=2) is None
+    assert numbers(await taken(owner, first[-1].id)) == [3, 4, 5]
+
+
+async def test_a_group_that_was_lost_is_made_again_at_the_cursor(valkey: Valkey) -> None:
+    group = await an_owner(valkey)
+    await append(valkey, 4)
+    cursor = (await taken(group))[1].id
+    await valkey.xgroup_destroy(STREAM, "test")
+
+    assert numbers(await taken(group, cursor)) == [2, 3]
+
+
+@pytest.mark.parametrize("place", ["0-0", "$"])
+async def test_a_group_that_was_restored_somewhere_else_is_set_to_the_cursor(
+    valkey: Valkey, place: str
+) -> None:
+    group = await an_owner(valkey)
+    await append(valkey, 4)
+    cursor = (await taken(group))[1].id
+    await valkey.xgroup_setid(STREAM, "test", place)
+
+    assert numbers(await taken(group, cursor)) == [2, 3]
+
+
+async def test_a_cursor_that_went_back_with_its_database_gets_everything_again(valkey: Valkey) -> None:
+    group = await an_owner(valkey)
+    await append(valkey, 4)
+    entries = await taken(group)
+    await taken(group, entries[-1].id)
+
+    assert numbers(await taken(group, entries[0].id)) == [1, 2, 3]
+
+
+async def test_a_ledger_that_was_lost_begins_anew(valkey: Valkey) -> None:
+    group = await an_owner(valkey)
+    await append(valkey, 4)
+    cursor = (await taken(group))[-1].id
+    await valkey.flushall()
+
+    assert await group.read(cursor, until=None, count_max=9) is None
+    assert await group.own()
+    assert await taken(group, cursor) == []
+    await append(valkey, 2, first=4)
+    assert numbers(await taken(group, cursor)) == [4, 5]
+
+
+async def test_a_ledger_that_lost_its_newest_entries_does_not_give_their_ids_again(valkey: Valkey) -> None:
+    group = await an_owner(valkey)
+    await valkey.xadd(STREAM, {"e": "0"}, id="5-1")
+    tomorrow = f"{(await all_entries(valkey))[-1].id.partition('-')[0]}0000000000-7"
+
+    assert await taken(group, tomorrow) == []
+    await append(valkey, 2, first=1)
+
+    assert numbers(await taken(group, tomorrow)) == [1, 2]
+
+
+async def test_nothing_beyond_the_limit_is_given_and_nothing_is_left_out_later(valkey: Valkey) -> None:
+    group = await an_owner(valkey)
+    await append(valkey, 6)
+    ids = [entry.id for entry in await all_entries(valkey)]
+
+    assert await taken(group, until=BEGINNING) == []
+    assert numbers(await taken(group, until=ids[1])) == [0, 1]
+    assert await taken(group, ids[1], until=ids[1]) == []
+    assert numbers(await taken(group, ids[1], until=ids[4], count_max=2)) == [2, 3]
+    assert numbers(await taken(group, ids[1], until=ids[3])) == [2, 3], "it was not folded after all"
+    assert numbers(await taken(group, ids[3], until=None)) == [4, 5]
+
+
+async def test_a_wait_ends_with_the_next_entry_or_with_its_time(valkey: Valkey) -> None:
+    group = await an_owner(valkey)
+    loop = asyncio.get_running_loop()
+    began_at = loop.time()
+
+    async with asyncio.timeout(3), asyncio.TaskGroup() as tasks:
+        tasks.create_task(group.wait(BEGINNING, seconds=4))
+        await asyncio.sleep(0.05)
+        await append(valkey, 1)
+    await group.wait("9999999999999-0", seconds=0.05)
+
+    assert loop.time() - began_at < 3
+
+
+async def test_a_server_that_is_away_is_unavailable() -> None:
+    async with open_valkey(f"redis://127.0.0.1:{free_port()}/0") as nobody:
+        group = a_group(nobody)
+
+        with pytest.raises(UnavailableError):
+            await group.own()
+        with pytest.raises(UnavailableError):
+            await group.read(BEGINNING, until=None, count_max=1)
+        with pytest.raises(UnavailableError):
+            await group.wait(BEGINNING, seconds=1)
+
+
+# --- tries
+
+
+async def test_tries_are_counted_whoever_makes_them(valkey: Valkey) -> None:
+    await append(valkey, 2)
+    one = await an_owner(valkey, "one@host")
+    entry, other = await taken(one)
+
+    assert [await one.tried(entry.id) for _ in range(2)] == [1, 2]
+    assert await one.tried(other.id) == 1
+    assert await (await an_owner(valkey, "other@host")).tried(entry.id) == 3
+
+
+async def test_taking_an_entry_over_is_no_try_and_folding_it_lets_it_go(valkey: Valkey) -> None:
+    await append(valkey, 2)
+    entry, last = await taken(one := await an_owner(valkey, "one@host"))
+    await one.tried(entry.id)
+
+    for life in range(7):
+        await taken(await an_owner(valkey, "other@host", incarnation=f"{life}"))
+    other = await an_owner(valkey, "other@host", incarnation="last")
+    [pending] = await valkey.xpending_range(STREAM, "test", "-", "+", 9)
+    assert pending["consumer"] == b"other@host"
+    assert await other.tried(entry.id) == 2
+
+    await taken(other, last.id)
+    assert (await valkey.xpending(STREAM, "test"))["pending"] == 0
+
+
+# --- which entries
+
+
+@given(st.integers(0, 12), st.one_of(st.none(), st.integers(0, 12)), st.integers(1, 15))
+def test_as_many_are_allowed_as_are_asked_for_and_not_beyond_the_limit(
+    count: int, limit: int | None, count_max: int
+) -> None:
+    entries = [Entry(f"{number}-0", b"") for number in range(1, count + 1)]
+
+    given_count = allowed(entries, None if limit is None else f"{limit}-0", count_max)
+
+    assert given_count == min(count, count_max, count if limit is None else limit)
+
+
+@given(data=st.data(), mishaps=st.lists(st.integers(0, 9), min_size=1, max_size=25))
+def test_whatever_happens_the_owner_is_given_what_follows_the_cursor(
+    data: st.DataObject, mishaps: list[int], shared_valkey: EmbeddedValkey
+) -> None:
+    async def live() -> None:
+        async with open_valkey(shared_valkey.url) as valkey:
+            await valkey.delete(STREAM, lease_key("test"))
+            life = Life(valkey, data, owner=await an_owner(valkey))
+            mishap = [
+                *(life.append, life.fold, life.fold, life.lose_an_answer, life.crash),
+                *(life.zombie_reads, life.lose_the_group, life.move_the_group, life.go_back, life.trim),
+            ]
+            for number in mishaps:
+                await mishap[number]()
+            await life.fold()
+
+    asyncio.run(live())
+
+
+class Life:
+    """An owner with a cursor, and what may happen to both."""
+
+    def __init__(self, valkey: Valkey, data: st.DataObject, *, owner: ValkeyGroup) -> None:
+        self._valkey = valkey
+        self._data = data
+        self._owner = self._zombie = owner
+        self._cursor = BEGINNING
+        self._appended = 0
+        self._lives = 1
+
+    async def append(self) -> None:
+        count = 1 + self._draw(4)
+        await append(self._valkey, count, first=self._appended)
+        self._appended += count
+
+    async def fold(self) -> None:
+        following = [one for one in await all_entries(self._valkey) if self._is_ahead(one)]
+        limit = following[self._draw(len(following) - 1)].id if following and self._draw(1) else None
+
+        entries = await taken(self._owner, self._cursor, until=limit, count_max=1 + self._draw(3))
+
+        assert entries == following[: len(entries)]
+        assert entries or not following
+        folded = self._draw(len(entries))
+        self._cursor = entries[folded - 1].id if folded else self._cursor
+
+    async def lose_an_answer(self) -> None:
+        await taken(self._owner, self._cursor)
+
+    async def crash(self) -> None:
+        self._lives += 1
+        self._zombie, self._owner = self._owner, await an_owner(self._valkey, f"{self._lives}@host")
+
+    async def zombie_reads(self) -> None:
+        await self._zombie.read(self._cursor, until=None, count_max=2)
+
+    async def lose_the_group(self) -> None:
+        if await self._valkey.exists(STREAM):
+            await self._valkey.xgroup_destroy(STREAM, "test")
+
+    async def move_the_group(self) -> None:
+        entries = await all_entries(self._valkey)
+        if entries and await self._valkey.xinfo_groups(STREAM):
+            await self._valkey.xgroup_setid(STREAM, "test", entries[self._draw(len(entries) - 1)].id)
+
+    async def go_back(self) -> None:
+        older = [one.id for one in await all_entries(self._valkey) if not self._is_ahead(one)]
+        self._cursor = older[self._draw(len(older) - 1)] if older else self._cursor
+
+    async def trim(self) -> None:
+        await self._valkey.xtrim(STREAM, minid=self._cursor, approximate=False)
+
+    def _is_ahead(self, entry: Entry) -> bool:
+        return entry_order(entry.id) > entry_order(self._cursor)
+
+    def _draw(self, most: int) -> int:
+        return self._data.draw(st.integers(0, most))
+
+
+async def all_entries(valkey: Valkey) -> list[Entry]:
+    # The stubs know every protocol version and decoding.
+    rows = cast("list[tuple[bytes, dict[bytes, bytes]]]", await valkey.xrange(STREAM))
+    return [Entry(row_id.decode(), fields[b"e"]) for row_id, fields in rows]

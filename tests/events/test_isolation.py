@@ -1,0 +1,215 @@
+"""A batch with bad entries: the good ones are folded in their order, the bad ones given up after five tries."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.core.errors import UnavailableError
+from adloom.events.log.event import encoded
+from adloom.events.log.stream import BEGINNING, Entry
+from adloom.events.ports import CursorMovedError
+from adloom.events.projections.quarantine import TRIES_MAX, BatchFolder
+from adloom.events.projections.redelivery import redelivered, redelivery
+from tests.events.book import Book
+from tests.events.builders import an_impression
+
+KINDS = st.sampled_from(["good", "unreadable", "refused", "stumbling"])
+
+
+class Bench:
+    """Counts tries and keeps dead letters as the ledger does."""
+
+    def __init__(self) -> None:
+        self.tries: Counter[str] = Counter()
+        self.dead: dict[str, tuple[str, int, bytes]] = {}
+        self.is_full = False
+
+    async def own(self) -> bool:
+        return True
+
+    async def disown(self) -> None: ...
+
+    async def read(self, after: str, *, until: str | None, count_max: int) -> Sequence[Entry] | None:
+        raise NotImplementedError
+
+    async def wait(self, after: str, *, seconds: float) -> None: ...
+
+    async def tried(self, entry_id: str) -> int:
+        self.tries[entry_id] += 1
+        return self.tries[entry_id]
+
+    async def bury(self, entry: Entry, *, reason: str, tries: int, again: bytes) -> None:
+        assert reason
+        if self.is_full:
+            raise UnavailableError("No room.")
+        self.dead[entry.id] = reason, tries, again
+
+
+def a_folder(bench: Bench, book: Book, *, is_follower: bool = False) -> BatchFolder:
+    return BatchFolder("test", bench, book, is_follower=is_follower, try_again_seconds=0)
+
+
+def entries_of(kinds: Sequence[str], book: Book) -> list[Entry]:
+    """Make entries of these kinds, and tell the book which it will not take."""
+    entries: list[Entry] = []
+    for number, kind in enumerate(kinds, start=1):
+        name = f"{kind} {number}"
+        if kind == "refused":
+            book.refuses.add(name)
+        if kind == "stumbling":
+            book.stumbles_over.add(name)
+        data = b"no event" if kind == "unreadable" else encoded(an_impression(name))
+        entries.append(Entry(f"{number}-0", data))
+    return entries
+
+
+@given(st.lists(KINDS, min_size=1, max_size=40))
+async def test_the_good_are_folded_in_order_and_each_bad_one_is_buried_after_five_tries(
+    kinds: list[str],
+) -> None:
+    bench, book = Bench(), Book()
+    entries = entries_of(kinds, book)
+
+    cursor = await a_folder(bench, book).fold(entries, after=BEGINNING)
+
+    good = [entry.id for entry, kind in zip(entries, kinds, strict=True) if kind == "good"]
+    bad = [entry.id for entry, kind in zip(entries, kinds, strict=True) if kind != "good"]
+    assert cursor == book.at == entries[-1].id
+    assert [record.entry_id for record in book.folded] == good
+    assert sorted(bench.dead) == sorted(bad)
+    assert {tries for _, tries, _ in bench.dead.values()} <= {TRIES_MAX}
+    assert bench.tries == dict.fromkeys(bad, TRIES_MAX)
+
+
+async def test_what_is_good_costs_one_commit() -> None:
+    bench, book = Bench(), Book()
+
+    await a_folder(bench, book).fold(entries_of(["good"] * 9, book), after=BEGINNING)
+
+    assert book.batches == [9]
+
+
+async def test_a_refusal_that_passes_is_no_death() -> None:
+    bench, book = Bench(), Book()
+    entries = entries_of(["good", "refused", "good"], book)
+
+    class Passing(Bench):
+        async def tried(self, entry_id: str) -> int:
+            tries = await super().tried(entry_id)
+            if tries == 3:
+                book.refuses.clear()
+            return tries
+
+    bench = Passing()
+    await a_folder(bench, book).fold(entries, after=BEGINNING)
+
+    assert book.names == ["good 1", "refused 2", "good 3"]
+    assert bench.dead == {}
+
+
+async def test_tries_of_an_earlier_life_count() -> None:
+    bench, book = Bench(), Book()
+    entries = entries_of(["refused"], book)
+    bench.tries["1-0"] = TRIES_MAX - 1
+
+    await a_folder(bench, book).fold(entries, after=BEGINNING)
+
+    assert bench.dead["1-0"][1] == TRIES_MAX
+
+
+async def test_a_store_that_is_away_is_no_try() -> None:
+    bench, book = Bench(), Book()
+    entries = entries_of(["good", "refused"], book)
+    book.is_away = True
+
+    with pytest.raises(UnavailableError):
+        await a_folder(bench, book).fold(entries, after=BEGINNING)
+
+    assert bench.tries == {}
+    assert bench.dead == {}
+
+
+async def test_a_store_that_fails_over_nothing_too_blames_no_entry() -> None:
+    bench, book = Bench(), Book()
+    entries = entries_of(["good", "good", "good"], book)
+    book.is_broken = True
+
+    with pytest.raises(RuntimeError):
+        await a_folder(bench, book).fold(entries, after=BEGINNING)
+
+    assert bench.tries == {}
+    assert bench.dead == {}
+
+
+async def test_a_cursor_that_another_moved_ends_the_batch() -> None:
+    bench, book = Bench(), Book()
+    entries = entries_of(["good", "refused", "good"], book)
+    book.at = "5-0"
+
+    with pytest.raises(CursorMovedError):
+        await a_folder(bench, book).fold(entries, after=BEGINNING)
+
+    assert bench.tries == {}
+
+
+async def test_where_there_is_no_room_for_dead_letters_the_cursor_stays_before_the_bad_one() -> None:
+    bench, book = Bench(), Book()
+    entries = entries_of(["good", "refused", "good"], book)
+    bench.is_full = True
+
+    with pytest.raises(UnavailableError):
+        await a_folder(bench, book).fold(entries, after=BEGINNING)
+
+    assert book.at == "1-0"
+    assert book.names == ["good 1"]
+
+
+async def test_a_follower_leaves_what_nobody_can_read_to_the_one_it_follows() -> None:
+    bench, book = Bench(), Book()
+    entries = entries_of(["unreadable", "good", "unreadable"], book)
+
+    await a_folder(bench, book, is_follower=True).fold(entries, after=BEGINNING)
+
+    assert book.names == ["good 2"]
+    assert book.at == "3-0"
+    assert bench.dead == {}
+
+
+async def test_an_entry_of_a_follower_comes_again_to_it_alone_and_under_its_first_id() -> None:
+    bench, book = Bench(), Book()
+    entries = entries_of(["refused"], book)
+    await a_folder(bench, book, is_follower=True).fold(entries, after=BEGINNING)
+    again = Entry("9-0", bench.dead["1-0"][2])
+    book.refuses.clear()
+    other = Book()
+    other.at = "1-0"
+
+    await a_folder(Bench(), book, is_follower=True).fold([again], after="1-0")
+    await BatchFolder("other", Bench(), other, is_follower=False).fold([again], after="1-0")
+
+    assert [record.entry_id for record in book.folded] == ["1-0"]
+    assert book.at == other.at == "9-0"
+    assert other.folded == []
+
+
+async def test_an_entry_of_no_follower_comes_again_as_it_was() -> None:
+    bench, book = Bench(), Book()
+    entries = entries_of(["refused"], book)
+
+    await a_folder(bench, book).fold(entries, after=BEGINNING)
+
+    assert bench.dead["1-0"][2] == entries[0].data
+
+
+def test_what_comes_again_a_second_time_is_wrapped_once() -> None:
+    first = redelivery(Entry("1-0", b"data"), "frequency")
+
+    second = redelivery(Entry("7-0", first), "frequency")
+
+    assert second == first
+    again = redelivered(second)
+    assert again is not None
+    assert (again.projection, again.entry_id, again.data) == ("frequency", "1-0", b"data")

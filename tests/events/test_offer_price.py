@@ -1,0 +1,54 @@
+"""What an offer costs travels in its token, and from there into its events: nowhere else does it come from."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+
+from adloom.events.log.event import ChargedBy, Click, Impression, decoded, encoded
+from tests.events.builders import NOW, a_token, an_impression
+from tests.events.edge import Edge, a_report, an_edge
+
+OFFERED_AT = NOW - timedelta(seconds=90)
+TOKEN = a_token(issued_at=OFFERED_AT, lease=4_000_000_000, charge=1_500, charged_by=ChargedBy.CLICK)
+
+
+@pytest.fixture
+async def edge() -> AsyncIterator[Edge]:
+    async with an_edge() as one:
+        yield one
+
+
+def price_of(event: object) -> tuple[int, int, int, ChargedBy]:
+    assert isinstance(event, Impression | Click)
+    return event.offered_at, event.lease, event.charge, event.charged_by
+
+
+@pytest.mark.parametrize("kind", ["impression", "click"])
+async def test_a_report_with_a_token_has_the_price_of_its_offer(edge: Edge, kind: str) -> None:
+    await edge.post(kind, a_report(trackingToken=TOKEN.decode()))
+
+    [event] = edge.store.events
+    assert price_of(event) == (int(OFFERED_AT.timestamp()), 4_000_000_000, 1_500, ChargedBy.CLICK)
+
+
+@pytest.mark.parametrize("path", [b"/i/", b"/c/"])
+async def test_so_have_a_pixel_and_a_link(edge: Edge, path: bytes) -> None:
+    await edge.ask(b"GET", path + TOKEN)
+
+    [event] = edge.store.events
+    assert price_of(event) == (int(OFFERED_AT.timestamp()), 4_000_000_000, 1_500, ChargedBy.CLICK)
+
+
+async def test_a_report_without_a_token_costs_nothing_whatever_it_says(edge: Edge) -> None:
+    await edge.post("impression", a_report(charge=1_500, lease=7, offeredAt=1))
+
+    [event] = edge.store.events
+    assert price_of(event) == (0, 0, 0, ChargedBy.IMPRESSION)
+
+
+def test_an_event_that_costs_nothing_takes_no_more_room_than_before() -> None:
+    free = encoded(an_impression())
+
+    assert not any(name in free for name in (b"\xa2of", b"\xa1l", b"\xa2ch", b"\xa2by"))
+    assert decoded(free) == an_impression()

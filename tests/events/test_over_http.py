@@ -1,0 +1,176 @@
+"""The event routes over real sockets, with a real Valkey behind them."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+import httpx
+import msgspec
+import pytest
+
+from adloom.core.clock import ManualClock
+from adloom.events.ingest.api import EventRoutes
+from adloom.events.ingest.token import TokenKeys
+from adloom.events.log.append import LedgerAppender
+from adloom.events.log.stream import STREAM, ValkeyLedger
+from adloom.runtime.ports import free_port
+from adloom.runtime.valkey import Valkey, open_valkey
+from tests.events.builders import BANNER, NOBODY, NOW, PLACEMENT, SECRET, FakeIndex, a_token
+from tests.support.hot_server import serving
+
+
+async def served(valkey: Valkey) -> AsyncGenerator[httpx.AsyncClient]:
+    async with LedgerAppender(ValkeyLedger(valkey)) as appender:
+        routes = EventRoutes(FakeIndex, appender, TokenKeys(SECRET), ManualClock(NOW))
+        async with serving(routes.routes()) as client:
+            yield client
+
+
+@pytest.fixture
+async def client(valkey: Valkey) -> AsyncGenerator[httpx.AsyncClient]:
+    async for one in served(valkey):
+        yield one
+
+
+@pytest.fixture
+async def client_without_ledger() -> AsyncGenerator[httpx.AsyncClient]:
+    async with open_valkey(f"redis://127.0.0.1:{free_port()}/0") as nobody:
+        async for one in served(nobody):
+            yield one
+
+
+def a_report(**fields: str) -> dict[str, str]:
+    return {"correlationId": "one", "bannerId": str(BANNER), "placementId": str(PLACEMENT), **fields}
+
+
+async def test_many_events_at_once_are_all_accepted_and_in_the_ledger(
+    client: httpx.AsyncClient, valkey: Valkey
+) -> None:
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(
+                client.post("/banners/events/impression", json=a_report(correlationId=f"{number}"))
+            )
+            for number in range(200)
+        ]
+
+    assert {task.result().status_code for task in tasks} == {202}
+    assert {task.result().content for task in tasks} == {b'{"accepted":true}'}
+    assert await valkey.xlen(STREAM) == 200
+
+
+async def test_the_pixel_and_the_link_answer_as_browsers_need_it(client: httpx.AsyncClient) -> None:
+    token = a_token().decode()
+
+    pixel = await client.get(f"/i/{token}")
+    link = await client.get(f"/c/{token}")
+
+    assert (pixel.status_code, pixel.headers["content-type"], len(pixel.content)) == (200, "image/gif", 43)
+    assert pixel.headers["cache-control"] == "no-store"
+    assert (link.status_code, link.headers["location"]) == (302, "https://shop.example/?utm_source=a")
+
+
+async def test_refusals_are_problems_with_codes(client: httpx.AsyncClient) -> None:
+    missing = await client.post("/banners/events/click", json={})
+    unknown = await client.post("/banners/events/click", json=a_report(bannerId=str(NOBODY)))
+    forged = await client.post("/banners/events/click", json=a_report(trackingToken="nonsense"))
+
+    assert [answer.status_code for answer in (missing, unknown, forged)] == [400, 404, 403]
+    assert [answer.json()["errorCode"] for answer in (missing, unknown, forged)] == [
+        "VALIDATION_FAILED",
+        "BANNER_NOT_FOUND",
+        "TRACKING_TOKEN_INVALID",
+    ]
+    assert missing.json()["errors"][0]["field"] == "correlationId"
+
+
+def events(count: int) -> list[dict[str, str]]:
+    return [a_report(type=("impression", "click")[n % 2], correlationId=f"{n}") for n in range(count)]
+
+
+async def test_batches_at_once_are_all_in_the_ledger_with_their_bad_events_named(
+    client: httpx.AsyncClient, valkey: Valkey
+) -> None:
+    batch = [*events(499), a_report(type="impression", bannerId=str(NOBODY))]
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(client.post("/banners/events/batch", json={"events": batch})) for _ in range(8)
+        ]
+
+    outcomes = [task.result() for task in tasks]
+    assert {outcome.status_code for outcome in outcomes} == {202}
+    assert outcomes[0].headers["content-type"] == "application/json"
+    assert all(
+        outcome.json()
+        == {
+            "accepted": 499,
+            "rejected": [
+                {
+                    "index": 499,
+                    "errorCode": "BANNER_NOT_FOUND",
+                    "message": f"There is no banner {NOBODY}.",
+                }
+            ],
+        }
+        for outcome in outcomes
+    )
+    assert await valkey.xlen(STREAM) == 8 * 499
+
+
+async def test_a_batch_may_have_more_bytes_than_a_single_event_and_a_bound_of_its_own(
+    client: httpx.AsyncClient, valkey: Valkey
+) -> None:
+    large = [{**event, "pageUrl": "https://pub.example/" + "a" * 1_800} for event in events(500)]
+    path, kind = "/banners/events/batch", {"content-type": "application/json"}
+
+    taken = await client.post(path, json={"events": large})
+    too_large = await client.post(path, content=b" " * (1024 * 1024 + 1), headers=kind)
+    single = await client.post("/banners/events/impression", content=b" " * (64 * 1024 + 1), headers=kind)
+
+    assert (taken.status_code, taken.json()) == (202, {"accepted": 500, "rejected": []})
+    assert [(one.status_code, one.json()["errorCode"]) for one in (too_large, single)] == [
+        (413, "BODY_TOO_LARGE")
+    ] * 2
+    assert await valkey.xlen(STREAM) == 500
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\0",
+        b"[]",
+        b"{}",
+        b'{"events":7}',
+        b'{"events":[' + b"{}," * 9_999 + b"{}]}",
+        b'{"events":[' + b"[" * 400_000 + b"]" * 400_000 + b"]}",
+        b'{"events":[],"events":' + b'{"a":' * 100_000,
+    ],
+)
+async def test_a_hostile_batch_is_refused_and_the_connection_goes_on(
+    client: httpx.AsyncClient, body: bytes
+) -> None:
+    refused = await client.post("/banners/events/batch", content=body)
+    good = await client.post("/banners/events/batch", content=msgspec.json.encode({"events": events(1)}))
+
+    assert (refused.status_code, refused.json()["errorCode"]) == (400, "VALIDATION_FAILED")
+    assert good.status_code == 202
+
+
+async def test_without_the_ledger_a_batch_is_to_be_sent_again(
+    client_without_ledger: httpx.AsyncClient,
+) -> None:
+    for count in (1, 500):
+        refused = await client_without_ledger.post("/banners/events/batch", json={"events": events(count)})
+
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+
+
+async def test_without_the_ledger_clients_are_told_to_come_back_and_readers_are_led_on(
+    client_without_ledger: httpx.AsyncClient,
+) -> None:
+    refused = await client_without_ledger.post("/banners/events/impression", json=a_report())
+    link = await client_without_ledger.get(f"/c/{a_token().decode()}")
+
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+    assert refused.json()["errorCode"] == "UNAVAILABLE"
+    assert link.status_code == 302

@@ -1,0 +1,260 @@
+"""Days of the event tables: made ahead, made when they are needed, dropped when they are old, and never in the way."""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from datetime import UTC, date, datetime, timedelta
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from adloom.core.clock import ManualClock
+from adloom.core.errors import UnavailableError
+from adloom.events.log.stream import BEGINNING, Entry
+from adloom.events.projections.projection import Record
+from adloom.events.tables.partition_store import EventDays, ensure_days
+from adloom.events.tables.partitions import DROPPED_AT_ONCE_MAX, DayUpkeep, Retention
+from adloom.events.tables.store import EventTables
+from adloom.runtime.postgres import Pool
+from tests.events.builders import an_impression
+from tests.events.catalog import insert_catalog
+
+# The database's own clock is asked too, so these tests are about today.
+NOW = datetime.now(UTC)
+TODAY = NOW.date()
+RETENTION_DAYS = 30
+RETENTION = Retention(event_days=RETENTION_DAYS, ledger_days=7)
+ATTACHED = """
+    SELECT DISTINCT to_date(right(relname, 8), 'YYYYMMDD') FROM pg_inherits JOIN pg_class ON oid = inhrelid
+     WHERE inhparent = 'events.banner_impressions'::regclass AND NOT inhdetachpending ORDER BY 1
+"""
+TABLES = "SELECT count(*) FROM pg_class WHERE relkind = 'r' AND relname LIKE 'banner_%\\_20%'"
+
+
+def days_ago(count: int) -> date:
+    return TODAY - timedelta(days=count)
+
+
+class FakeLedger:
+    """A ledger that begins with one entry, or none."""
+
+    def __init__(self, began_at: datetime | None = None) -> None:
+        self._began_at = began_at
+
+    async def read(self, after: str, *, count_max: int, wait_seconds: float) -> Sequence[Entry]:
+        assert (after, count_max) == (BEGINNING, 1)
+        assert wait_seconds > 0
+        return [Entry(f"{int(self._began_at.timestamp() * 1000)}-0", b"")] if self._began_at else []
+
+
+def an_upkeep(pool: Pool, *, now: datetime = NOW, ledger: FakeLedger | None = None) -> DayUpkeep:
+    return DayUpkeep(
+        EventDays(pool),
+        ledger or FakeLedger(),
+        clock=ManualClock(now),
+        retention=RETENTION,
+    )
+
+
+async def attached(pool: Pool) -> list[date]:
+    return [row[0] for row in await pool.fetch(ATTACHED)]
+
+
+async def fold(pool: Pool, *, on: date, at: datetime) -> None:
+    """Fold an impression of a day, from an entry that the ledger took at a moment."""
+    tables = EventTables(pool)
+    occurred_at = datetime.combine(on, datetime.min.time(), UTC)
+    event = an_impression(f"of {on}", occurred_at=occurred_at, received_at=occurred_at)
+    after = await tables.cursor()
+    record = Record(f"{int(at.timestamp() * 1000)}-0", event)
+    await tables.commit([record], after=after, cursor=record.entry_id)
+
+
+async def test_days_are_made_from_yesterday_to_a_week_ahead(pool: Pool) -> None:
+    upkeep = an_upkeep(pool)
+
+    await upkeep.look()
+    await upkeep.look()
+
+    assert await attached(pool) == [days_ago(-ahead) for ahead in range(-1, 8)]
+    assert upkeep.made == 9
+
+
+async def test_days_beyond_the_retention_are_dropped_and_what_was_counted_stays(pool: Pool) -> None:
+    await insert_catalog(pool)
+    for age in (RETENTION_DAYS + 1, RETENTION_DAYS, 10):
+        await fold(pool, on=days_ago(age), at=NOW - timedelta(days=age))
+
+    upkeep = an_upkeep(pool)
+    await upkeep.look()
+
+    assert upkeep.dropped == 1
+    assert (await attached(pool))[:2] == [days_ago(RETENTION_DAYS), days_ago(10)]
+    assert await pool.fetchval("SELECT count(*) FROM events.banner_impressions") == 2
+    assert await pool.fetchval("SELECT sum(impressions) FROM events.event_counts") == 3
+    assert await pool.fetchval("SELECT sum(events) FROM events.event_days") == 3
+    assert await pool.fetchval(TABLES) == 2 * len(await attached(pool))
+
+
+async def test_a_worker_whose_clock_is_ahead_drops_nothing_that_the_database_thinks_young(pool: Pool) -> None:
+    await ensure(pool, days_ago(3))
+
+    upkeep = an_upkeep(pool, now=NOW + timedelta(days=400))
+    await upkeep.look()
+
+    assert upkeep.dropped == 0
+    assert days_ago(3) in await attached(pool)
+
+
+async def test_an_old_day_that_the_ledger_has_written_lately_is_kept_while_its_events_may_be_repeated(
+    pool: Pool,
+) -> None:
+    await insert_catalog(pool)
+    await fold(pool, on=days_ago(200), at=NOW - timedelta(days=5))
+
+    await an_upkeep(pool).look()
+    assert days_ago(200) in await attached(pool)
+    await pool.execute("UPDATE events.event_days SET last_entry_ms = last_entry_ms - 5 * 86400000")
+    await an_upkeep(pool).look()
+
+    assert days_ago(200) not in await attached(pool)
+
+
+async def test_only_a_few_days_are_dropped_at_once_the_oldest_first(pool: Pool) -> None:
+    old = [days_ago(RETENTION_DAYS + age) for age in range(1, DROPPED_AT_ONCE_MAX + 3)]
+    await ensure(pool, *old)
+    upkeep = an_upkeep(pool)
+
+    await upkeep.look()
+    assert [day for day in await attached(pool) if day in old] == sorted(old)[DROPPED_AT_ONCE_MAX:]
+    await upkeep.look()
+
+    assert not set(old) & set(await attached(pool))
+    assert upkeep.dropped == len(old)
+
+
+async def test_whoever_reads_for_long_delays_the_drop_and_nothing_else(pool: Pool, database_url: str) -> None:
+    old = days_ago(RETENTION_DAYS + 1)
+    await ensure(pool, old, TODAY)
+    await insert_catalog(pool)
+    reader = await asyncpg.connect(database_url)
+    transaction = reader.transaction()
+    await transaction.start()
+    await reader.fetch("SELECT * FROM events.banner_impressions")
+
+    with pytest.raises(asyncpg.LockNotAvailableError):
+        await an_upkeep(pool).look()
+    # The day takes no more rows, but is not gone; others are as before.
+    await fold(pool, on=TODAY, at=NOW)
+    with pytest.raises(UnavailableError, match="being dropped"):
+        await fold(pool, on=old, at=NOW)
+    await transaction.rollback()
+    await reader.close()
+    await an_upkeep(pool).look()
+    await fold(pool, on=old, at=NOW)
+
+    assert await pool.fetchval("SELECT count(*) FROM events.banner_impressions") == 2
+
+
+async def test_a_drop_that_was_cut_off_is_finished(pool: Pool) -> None:
+    old = days_ago(RETENTION_DAYS + 1)
+    await ensure(pool, old)
+    name = f"banner_impressions_{old:%Y%m%d}"
+    await pool.execute(f"ALTER TABLE events.banner_impressions DETACH PARTITION events.{name} CONCURRENTLY")
+
+    await an_upkeep(pool).look()
+
+    assert await pool.fetchval(TABLES) == 2 * len(await attached(pool)) == 18
+
+
+async def test_two_workers_do_not_drop_at_once(pool: Pool, database_url: str) -> None:
+    await ensure(pool, days_ago(RETENTION_DAYS + 1))
+    other = await asyncpg.connect(database_url)
+    await other.execute("SELECT pg_advisory_lock(x'AD11'::integer, 2)")
+
+    upkeep = an_upkeep(pool)
+    await upkeep.look()
+    assert upkeep.dropped == 0
+    await other.close()
+    await upkeep.look()
+
+    assert upkeep.dropped == 1
+
+
+async def test_of_two_who_make_the_same_day_at_once_one_waits_for_the_other(pool: Pool) -> None:
+    async with pool.acquire() as one, pool.acquire() as other:
+        transaction = one.transaction()
+        await transaction.start()
+        assert await ensure_days(one, "events", [TODAY]) == 1
+        waiting = asyncio.create_task(ensure_days(other, "events", [TODAY]))
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        await transaction.commit()
+        await waiting
+
+    assert await attached(pool) == [TODAY]
+
+
+async def test_an_erasure_is_remembered_while_the_ledger_may_hold_what_came_before_it(pool: Pool) -> None:
+    ages = {UUID(int=days): timedelta(days=days, minutes=1) for days in (6, 7, 9, 11)}
+    for user, age in ages.items():
+        await pool.execute("INSERT INTO erased_users VALUES ($1, $2)", user, NOW - age)
+
+    await an_upkeep(pool, ledger=FakeLedger(NOW - timedelta(days=10))).look()
+    assert await erased(pool) == {UUID(int=days) for days in (6, 7, 9)}
+    await an_upkeep(pool).look()
+
+    assert await erased(pool) == {UUID(int=6)}
+
+
+class Broken:
+    """Days behind a server that is away for a while."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+        self.is_well = asyncio.Event()
+
+    async def ensure(self, days: Collection[date]) -> int:
+        if self.times > 0:
+            self.times -= 1
+            raise ConnectionRefusedError
+        self.is_well.set()
+        return len(days)
+
+    async def drop_old(
+        self, *, before: date, kept_days: int, written_before: datetime, count_max: int
+    ) -> list[date]:
+        assert written_before.date() > before
+        assert kept_days > count_max
+        return []
+
+    async def forget_erased(self, before: datetime) -> int:
+        assert before < NOW
+        return 0
+
+
+async def test_a_database_that_is_away_is_asked_again_soon() -> None:
+    days, stop = Broken(times=3), asyncio.Event()
+    upkeep = DayUpkeep(
+        days,
+        FakeLedger(),
+        clock=ManualClock(NOW),
+        retention=RETENTION,
+        try_again_seconds=0.01,
+    )
+
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        group.create_task(upkeep.run(stop))
+        await days.is_well.wait()
+        stop.set()
+
+    assert (upkeep.failures, upkeep.made) == (3, 9)
+
+
+async def ensure(pool: Pool, *days: date) -> None:
+    async with pool.acquire() as connection:
+        await ensure_days(connection, "events", days)
+
+
+async def erased(pool: Pool) -> set[UUID]:
+    return {row["user_id"] for row in await pool.fetch("SELECT user_id FROM erased_users")}

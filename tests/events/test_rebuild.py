@@ -1,0 +1,667 @@
+"""The event tables rebuilt from the ledger beside those in use: right again, and nothing lost or twice."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from typing import Any, cast
+from uuid import UUID, uuid4
+
+import pytest
+
+from adloom.core.clock import SystemClock
+from adloom.core.ids import RequestId
+from adloom.events.log.event import Event, Impression, Mark, Served, encoded
+from adloom.events.log.stream import STREAM, Entry
+from adloom.events.ports import Folded, Record
+from adloom.events.projections.dead_letters import DeadLetters
+from adloom.events.projections.group import ValkeyGroup
+from adloom.events.projections.projection import Projection
+from adloom.events.projections.redelivery import redelivery
+from adloom.events.rebuild.rebuild import EventTablesRebuild, RebuildRefusedError, Rebuilt
+from adloom.events.rebuild.source import RebuildLedger
+from adloom.events.rebuild.store import REBUILT
+from adloom.events.tables.erasure_store import erase_user
+from adloom.events.tables.store import EVENT_TABLES, EventTables
+from adloom.runtime.postgres import Connection, Pool, open_pool
+from adloom.runtime.valkey import Valkey
+from tests.events.builders import BANNER, CAMPAIGN, NOW, PLACEMENT, a_click, an_impression
+from tests.events.catalog import insert_catalog
+
+# The first entry; the others follow, one a second.
+BEGAN_MS = int(NOW.timestamp() * 1000)
+READER = UUID("01890000-0000-7000-8000-00000000abcd")
+SCHEMA = """
+    SELECT 'index ' || indexname || indexdef AS thing FROM pg_indexes WHERE schemaname = 'events'
+    UNION ALL
+    SELECT 'constraint ' || relname || conname || pg_get_constraintdef(pg_constraint.oid)
+      FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
+     WHERE relnamespace = 'events'::regnamespace
+    UNION ALL
+    SELECT concat_ws(' ', 'column', relname, attname, format_type(atttypid, atttypmod), attnotnull, attidentity,
+                     attcollation::regcollation)
+      FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+     WHERE relnamespace = 'events'::regnamespace AND attnum > 0 AND NOT attisdropped
+    UNION ALL
+    SELECT concat_ws(' ', 'relation', relname, relkind, relpersistence, pg_get_expr(relpartbound, oid))
+      FROM pg_class WHERE relnamespace = 'events'::regnamespace
+    ORDER BY 1
+"""
+BOOK = "SELECT ({what})::text FROM events.{table} AS it ORDER BY 1"
+NAMES = "SELECT correlation_id FROM events.{table} ORDER BY entry_ms, entry_seq"
+MARKS = "SELECT correlation_id, marks FROM events.{table}"
+SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'events%' ORDER BY nspname"
+
+
+class House:
+    """A ledger, its tables, and a worker that folds when told to."""
+
+    def __init__(self, pool: Pool, valkey: Valkey) -> None:
+        self.pool = pool
+        self.valkey = valkey
+        self.tables = EventTables(pool)
+        self.ledger = RebuildLedger(valkey)
+        self._seconds = 0
+
+    async def append(self, *events: Event | Served | bytes) -> list[str]:
+        """Append events, one a second, and tell the ids of their entries."""
+        ids: list[str] = []
+        for event in events:
+            data = event if isinstance(event, bytes) else encoded(event)
+            ids.append(f"{BEGAN_MS + 1000 * self._seconds}-0")
+            self._seconds += 1
+            await self.valkey.xadd(STREAM, {"e": data}, id=ids[-1])
+        return ids
+
+    async def fold(self, *events: Event | Served) -> list[str]:
+        """Append events, and fold them as one batch."""
+        ids = await self.append(*events)
+        records = [Record(entry_id, event) for entry_id, event in zip(ids, events, strict=True)]
+        await self.tables.commit(records, after=await self.tables.cursor(), cursor=ids[-1])
+        return ids
+
+    def rebuild(self, **options: Any) -> EventTablesRebuild:
+        return EventTablesRebuild(self.pool, self.ledger, **options)
+
+    async def replay(self, start: str = "0-0", **options: Any) -> Rebuilt:
+        return await self.rebuild(**{"lead": timedelta(), **options}).run(start)
+
+    async def books(self) -> dict[str, list[str]]:
+        """Everything that is kept of events, but for the numbers of rows."""
+        columns = {
+            "banner_impressions": "to_jsonb(it) - 'id'",
+            "banner_clicks": "to_jsonb(it) - 'id'",
+            "event_counts": "to_jsonb(it)",
+            "event_days": "to_jsonb(it)",
+        }
+        return {
+            table: [row[0] for row in await self.pool.fetch(BOOK.format(what=what, table=table))]
+            for table, what in columns.items()
+        }
+
+    async def names(self, table: str = "banner_impressions") -> list[str]:
+        rows = await self.pool.fetch(NAMES.format(table=table))
+        return [row[0] for row in rows]
+
+    async def marks(self, table: str) -> dict[str, list[str]]:
+        rows = await self.pool.fetch(MARKS.format(table=table))
+        return {row["correlation_id"]: row["marks"] or [] for row in rows}
+
+    async def counts(self) -> tuple[int, ...]:
+        row = await self.pool.fetchrow(
+            """
+            SELECT sum(impressions)::int, sum(clicks)::int, sum(invalid_impressions)::int, sum(invalid_clicks)::int
+              FROM events.event_counts
+            """
+        )
+        assert row is not None
+        return tuple(row)
+
+    async def last_entry(self) -> str:
+        rows = cast("list[tuple[bytes, object]]", await self.valkey.xrevrange(STREAM, count=1))
+        return rows[0][0].decode()
+
+    async def schema(self) -> list[str]:
+        return [row[0] for row in await self.pool.fetch(SCHEMA)]
+
+    async def schemas(self) -> list[str]:
+        return [row[0] for row in await self.pool.fetch(SCHEMAS)]
+
+
+@pytest.fixture
+async def house(pool: Pool, valkey: Valkey) -> House:
+    await insert_catalog(pool)
+    return House(pool, valkey)
+
+
+class Interruption:
+    """Ends a rebuild when it begins a step."""
+
+    def __init__(self, step: str) -> None:
+        self._step = step
+
+    def begin(self, step: str, total: int | None = None) -> None:
+        assert total is None or total >= 0
+        if step.startswith(self._step):
+            raise RebuildInterruptedError
+
+    def advance(self, count: int) -> None:
+        assert count >= 0
+
+
+class RebuildInterruptedError(Exception):
+    """What a test stops a rebuild with."""
+
+
+def offer() -> dict[str, Any]:
+    return {"request_id": uuid4(), "slot": 0}
+
+
+async def a_history(house: House) -> None:
+    """Fold something of everything: marks of all kinds, repeats, two days, people, an offer and what is no event."""
+    one, two, three = offer(), offer(), offer()
+    yesterday = {"occurred_at": NOW - timedelta(hours=20)}
+    await house.fold(
+        an_impression("i1", **one, device_type="mobile", country_code="DE", user_id=READER, session_id="s"),
+        an_impression("i2", **one),
+        a_click("c1", **one, destination_url="https://shop.example/"),
+        a_click("c2", **two, device_type="toaster"),
+    )
+    await house.fold(an_impression("i1", **one), an_impression("i3", campaign_id=None, **yesterday))
+    await house.fold(an_impression("i4", **two, marks=(Mark.OCCURRED_AT_REPLACED,)), a_click("c1", **one))
+    await house.fold(
+        a_click("c3", **three, **yesterday),
+        a_click("c4", **one),
+        an_impression("i5", marks=(Mark.CRAWLER, Mark.DATA_CENTER), client_network="203.0.113.0/24"),
+        Served(
+            request_id=RequestId(uuid4()),
+            slot=0,
+            banner_id=BANNER,
+            placement_id=PLACEMENT,
+            campaign_id=CAMPAIGN,
+            placement_type="banner",
+            served_at=NOW,
+        ),
+    )
+
+
+async def test_a_replay_of_what_is_right_changes_nothing(house: House) -> None:
+    await a_history(house)
+    before, schema, cursor = await house.books(), await house.schema(), await house.tables.cursor()
+
+    rebuilt = await house.replay()
+
+    assert await house.books() == before
+    assert await house.schema() == schema
+    assert await house.schemas() == ["events"]
+    assert await house.tables.cursor() == cursor
+    assert (rebuilt.copied, rebuilt.folded.counted, rebuilt.folded.repeated) == (0, 9, 2)
+    assert (rebuilt.events_before, rebuilt.events, rebuilt.days_corrected) == (9, 9, 0)
+    assert len(before["banner_impressions"]) == 5
+
+
+async def test_what_came_late_from_a_spool_changes_nothing_either(house: House) -> None:
+    await a_history(house)
+    await house.fold(
+        *(an_impression(f"{days} days", occurred_at=NOW - timedelta(days=days)) for days in (3, 5, 8))
+    )
+    before = await house.books()
+
+    rebuilt = await house.replay()
+
+    assert await house.books() == before
+    assert rebuilt.days_corrected == 0
+
+
+async def test_an_empty_ledger_keeps_everything(house: House) -> None:
+    await a_history(house)
+    await house.valkey.delete(STREAM)
+    before = await house.books()
+
+    rebuilt = await house.replay()
+
+    assert await house.books() == before
+    assert (rebuilt.copied, rebuilt.folded.counted) == (9, 0)
+
+
+async def test_where_nothing_has_ever_happened_nothing_does(house: House) -> None:
+    rebuilt = await house.replay()
+
+    assert (rebuilt.copied, rebuilt.events) == (0, 0)
+    assert await house.schemas() == ["events"]
+
+
+DAMAGES = {
+    "rows are gone": "DELETE FROM events.banner_impressions WHERE correlation_id IN ('i1', 'i3')",
+    "all rows are gone": "TRUNCATE events.banner_impressions, events.banner_clicks",
+    "a day is gone": "DROP TABLE events.banner_impressions_20261114, events.banner_clicks_20261114",
+    "counts are wrong": "UPDATE events.event_counts SET impressions = impressions + 7, invalid_clicks = 0",
+    "counts are gone": "TRUNCATE events.event_counts",
+    "days are gone": "TRUNCATE events.event_days",
+    "marks are wrong": "UPDATE events.banner_clicks SET marks = '{crawler}', is_valid = NOT is_valid",
+    "rows say something else": "UPDATE events.banner_impressions SET country_code = 'XX', occurred_at = occurred_at + '1 s'",
+    "rows have other names": "UPDATE events.banner_impressions SET correlation_id = 'not-' || correlation_id",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_what_was_damaged_is_right_again(house: House, damage: str) -> None:
+    await a_history(house)
+    before = await house.books()
+    await house.pool.execute(DAMAGES[damage])
+    assert await house.books() != before
+
+    await house.replay()
+
+    now = await house.books()
+    assert {name: rows for name, rows in now.items() if name != "event_days"} == {
+        name: rows for name, rows in before.items() if name != "event_days"
+    }
+    days = "SELECT day::text, events FROM events.event_days ORDER BY day"
+    assert [tuple(row) for row in await house.pool.fetch(days)] == [("2026-11-14", 2), ("2026-11-15", 7)]
+
+
+async def test_days_whose_figures_have_changed_are_to_be_rolled_up_again(house: House) -> None:
+    await a_history(house)
+    days = "SELECT day::text, corrections FROM events.event_days ORDER BY day"
+    before = [tuple(row) for row in await house.pool.fetch(days)]
+    await house.pool.execute("UPDATE events.event_counts SET clicks = 9 WHERE hour < '2026-11-15Z'")
+
+    rebuilt = await house.replay()
+
+    now = [tuple(row) for row in await house.pool.fetch(days)]
+    assert rebuilt.days_corrected == 1
+    assert now == [(before[0][0], before[0][1] + 1), before[1]]
+
+
+async def test_rows_that_the_ledger_has_forgotten_are_kept_as_they_are(house: House) -> None:
+    await house.fold(*(an_impression(f"old-{number}") for number in range(3)))
+    [first, *_] = await house.fold(*(an_impression(f"new-{number}") for number in range(3)))
+    await house.valkey.xtrim(STREAM, minid=first, approximate=False)
+    await house.pool.execute("UPDATE events.banner_impressions SET country_code = 'XX'")
+
+    rebuilt = await house.replay()
+
+    countries = await house.pool.fetch("SELECT correlation_id, country_code FROM events.banner_impressions")
+    assert {row["correlation_id"]: row["country_code"] for row in countries} == {
+        **{f"old-{number}": "XX" for number in range(3)},
+        **{f"new-{number}": None for number in range(3)},
+    }
+    assert (rebuilt.copied, rebuilt.folded.counted, rebuilt.first_entry) == (3, 3, first)
+    assert await house.counts() == (6, 0, 0, 0)
+
+
+async def test_rows_of_entries_that_are_missing_in_the_middle_are_kept_with_what_follows_from_them(
+    house: House,
+) -> None:
+    one = offer()
+    await house.fold(an_impression("a"))
+    [lost] = await house.fold(an_impression("b", **one))
+    await house.fold(a_click("c", **one), an_impression("d", **one), an_impression("b", **one))
+    await house.valkey.xdel(STREAM, lost)
+    before = await house.books()
+
+    rebuilt = await house.replay()
+
+    assert await house.books() == before
+    assert await house.marks("banner_clicks") == {"c": []}
+    assert (rebuilt.copied, rebuilt.folded.counted, rebuilt.folded.repeated) == (1, 3, 1)
+
+
+async def test_a_replay_may_begin_in_the_middle(house: House) -> None:
+    one = offer()
+    await house.fold(a_click("c", **one), an_impression("a"))
+    [start, _] = await house.fold(an_impression("b", **one), an_impression("a"))
+    before = await house.books()
+    await house.pool.execute("DELETE FROM events.banner_impressions")
+
+    rebuilt = await house.replay(start)
+
+    assert await house.names() == ["b", "a"]
+    assert await house.marks("banner_clicks") == {"c": []}
+    assert (rebuilt.copied, rebuilt.folded.counted) == (1, 2)
+    assert (await house.books())["event_counts"] == before["event_counts"]
+
+
+async def test_a_replay_that_begins_in_the_future_counts_what_is_there(house: House) -> None:
+    await a_history(house)
+    before = await house.books()
+    await house.pool.execute("TRUNCATE events.event_counts")
+
+    rebuilt = await house.replay("9999999999999-0")
+
+    assert (rebuilt.copied, rebuilt.folded.counted) == (9, 0)
+    assert (await house.books())["event_counts"] == before["event_counts"]
+
+
+async def test_what_is_counted_of_days_without_rows_stays_counted(house: House) -> None:
+    await a_history(house)
+    await house.pool.execute(
+        """
+        INSERT INTO events.event_counts (hour, banner_id, placement_id, impressions)
+        VALUES ('2026-07-01T10:00Z', 1, 1, 4711);
+        INSERT INTO events.event_days (day, events, corrections) VALUES ('2026-07-01', 4711, 3);
+        """
+    )
+    before = await house.books()
+
+    rebuilt = await house.replay()
+
+    assert await house.books() == before
+    assert rebuilt.days_corrected == 0
+
+
+async def test_what_the_worker_has_not_folded_yet_is_left_to_it(house: House) -> None:
+    await house.fold(an_impression("a"))
+    await house.append(an_impression("b"))
+    before = await house.books()
+
+    await house.replay()
+
+    assert await house.books() == before
+
+
+async def test_entries_that_cannot_be_folded_are_left_out(house: House) -> None:
+    await house.fold(an_impression("a"))
+    await house.append(
+        b"no event",
+        an_impression("x", country_code="too long for its column"),
+        redelivery(Entry("1-1", encoded(an_impression("r"))), "topics"),
+        a_click("y", page_url="a\0b"),
+    )
+    await house.fold(an_impression("b"))
+    before = await house.books()
+
+    rebuilt = await house.replay()
+
+    assert await house.books() == before
+    assert rebuilt.left_out == 3
+
+
+async def test_what_was_counted_is_not_lost_where_its_entry_cannot_be_read_any_more(house: House) -> None:
+    [entry_id] = await house.append(b"no event any more")
+    record = Record(entry_id, an_impression("a"))
+    await house.tables.commit([record], after=await house.tables.cursor(), cursor=entry_id)
+    before = await house.books()
+
+    with pytest.raises(RebuildRefusedError, match=f"the first of them is {entry_id}"):
+        await house.replay()
+
+    assert await house.books() == before
+    [later] = await house.fold(an_impression("b"))
+    await house.replay(later)
+    assert await house.names() == ["a", "b"]
+
+
+async def test_what_was_counted_of_things_that_are_gone_stays_counted(house: House) -> None:
+    await house.fold(an_impression("a"), a_click("b"))
+    before = await house.books()
+    await house.pool.execute("DELETE FROM banners")
+
+    rebuilt = await house.replay()
+
+    assert await house.books() == before
+    assert (rebuilt.copied, rebuilt.folded.dropped) == (2, 2)
+
+
+class Faulty(EventTables):
+    """Tables that fail over an event, for no fault of it."""
+
+    async def fold_batch(self, connection: Connection, records: Sequence[Record]) -> Folded:
+        for _, event in records:
+            if isinstance(event, Impression) and event.correlation_id == "odd":
+                raise RuntimeError("a fault of ours")
+        return await super().fold_batch(connection, records)
+
+
+async def test_a_fault_of_ours_ends_the_replay_and_leaves_nothing_out(house: House) -> None:
+    await house.fold(*(an_impression(name) for name in ("a", "odd", "b")))
+    before = await house.books()
+
+    with pytest.raises(RuntimeError, match="a fault of ours"):
+        await house.replay(rebuilt=Faulty(house.pool, schema=REBUILT))
+
+    assert await house.books() == before
+
+
+async def test_an_entry_that_the_worker_has_given_up_is_left_out_whatever_is_wrong_with_it(
+    house: House,
+) -> None:
+    await house.fold(an_impression("a"))
+    [odd] = await house.append(an_impression("odd"))
+    await DeadLetters(house.valkey).bury(EVENT_TABLES, odd, b"", reason="?", tries=5, again=b"")
+    await house.fold(an_impression("b"))
+    before = await house.books()
+
+    rebuilt = await house.replay(rebuilt=Faulty(house.pool, schema=REBUILT))
+
+    assert await house.books() == before
+    assert rebuilt.left_out == 1
+
+
+async def test_a_ledger_that_forgets_is_not_read_at_its_very_end(house: House) -> None:
+    ids = await house.fold(*(an_impression(f"{number}") for number in range(90)))
+    await house.valkey.xtrim(STREAM, minid=ids[10], approximate=False)
+
+    rebuilt = await house.replay(lead=timedelta(minutes=1))
+
+    assert (rebuilt.first_entry, rebuilt.copied, rebuilt.folded.counted) == (ids[70], 70, 20)
+    assert len(await house.names()) == 90
+
+
+class Forgetful(RebuildLedger):
+    """A ledger that is trimmed while it is read: at each look for its oldest entry after the first."""
+
+    def __init__(self, house: House, *trims: str) -> None:
+        super().__init__(house.valkey)
+        self._house = house
+        self._trims = list(trims)
+        self._is_first = True
+
+    async def oldest(self) -> str | None:
+        if not self._is_first and self._trims:
+            await self._house.valkey.xtrim(STREAM, minid=self._trims.pop(0), approximate=False)
+        self._is_first = False
+        return await super().oldest()
+
+
+async def test_what_is_forgotten_while_rows_are_copied_is_copied_too(house: House) -> None:
+    ids = await house.fold(*(an_impression(f"{number}") for number in range(30)))
+    before = await house.books()
+
+    rebuild = EventTablesRebuild(house.pool, Forgetful(house, ids[10]), lead=timedelta())
+    rebuilt = await rebuild.run()
+
+    assert await house.books() == before
+    assert (rebuilt.first_entry, rebuilt.copied, rebuilt.folded.counted) == (ids[10], 10, 20)
+
+
+async def test_what_is_forgotten_before_it_is_read_ends_the_replay_and_changes_nothing(house: House) -> None:
+    ids = await house.fold(*(an_impression(f"{number}") for number in range(30)))
+    before = await house.books()
+    ledger = Forgetful(house, ids[0], ids[20])
+
+    with pytest.raises(RebuildRefusedError, match="begin again"):
+        await EventTablesRebuild(house.pool, ledger, lead=timedelta(), batch_max=5).run()
+
+    assert await house.books() == before
+    assert (await house.replay()).copied == 20
+    assert await house.books() == before
+
+
+# --- interrupted, and at once
+
+
+@pytest.mark.parametrize("step", ["Looking", "Copying", "Counting", "Folding", "Putting"])
+async def test_a_replay_that_ends_early_has_changed_nothing(house: House, step: str) -> None:
+    await a_history(house)
+    before = await house.books()
+
+    with pytest.raises(RebuildInterruptedError):
+        await house.replay(progress=Interruption(step))
+
+    assert await house.books() == before
+    assert await house.schemas() == ["events", "events_rebuild"]
+    await house.fold(an_impression("later"))
+    await house.replay()
+    assert await house.schemas() == ["events"]
+    assert len(await house.names()) == 6
+
+
+async def test_what_a_replay_has_replaced_and_not_dropped_is_dropped_by_the_next(house: House) -> None:
+    await a_history(house)
+    before = await house.books()
+    await house.pool.execute("CREATE SCHEMA events_old; CREATE TABLE events_old.event_days (day date)")
+
+    await house.replay()
+
+    assert await house.books() == before
+    assert await house.schemas() == ["events"]
+
+
+async def test_a_second_replay_is_refused_and_does_not_disturb_the_first(house: House) -> None:
+    await a_history(house)
+
+    async with house.pool.acquire() as other:
+        await other.execute("SELECT pg_advisory_lock(x'AD11'::integer, 1)")
+        with pytest.raises(RebuildRefusedError, match="under way"):
+            await house.replay()
+        assert await house.schemas() == ["events"]
+
+    await house.replay()
+
+
+async def test_what_an_operator_has_built_on_the_tables_is_not_dropped_with_them(house: House) -> None:
+    await a_history(house)
+    await house.pool.execute("CREATE VIEW per_day AS SELECT day, events FROM events.event_days")
+    await house.pool.execute("CREATE TABLE events.notes (note text)")
+
+    with pytest.raises(RebuildRefusedError) as refused:
+        await house.replay()
+
+    assert "the view public.per_day" in str(refused.value)
+    assert "the table events.notes" in str(refused.value)
+    await house.pool.execute("DROP VIEW per_day; DROP TABLE events.notes")
+    await house.replay()
+
+
+async def test_who_may_read_the_tables_still_may(house: House) -> None:
+    await a_history(house)
+    role = f"reader_{uuid4().hex}"
+    await house.pool.execute(f"CREATE ROLE {role}")
+    await house.pool.execute(f"GRANT USAGE ON SCHEMA events TO {role}")
+    await house.pool.execute(f"GRANT SELECT ON events.event_counts TO {role}, PUBLIC")
+
+    await house.replay()
+
+    may = await house.pool.fetchrow(
+        """
+        SELECT has_schema_privilege($1, 'events', 'usage'), has_table_privilege($1, 'events.event_counts', 'select'),
+               has_table_privilege($1, 'events.event_days', 'select'),
+               has_table_privilege('public', 'events.event_counts', 'select')
+        """,
+        role,
+    )
+    assert may is not None
+    assert tuple(may) == (True, True, False, True)
+    await house.pool.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+
+# --- people
+
+
+class AtLast(RebuildLedger):
+    """Does something just before the new tables take the place of the old."""
+
+    def __init__(self, valkey: Valkey, do: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(valkey)
+        self.do: Callable[[], Awaitable[None]] | None = do
+
+    async def entries(self, start: str, last: str, *, count_max: int) -> Any:
+        entries = await super().entries(start, last, count_max=count_max)
+        if len(entries) < count_max and self.do is not None:
+            do, self.do = self.do, None
+            await do()
+        return entries
+
+
+async def test_who_is_erased_during_a_replay_is_in_no_row_after_it(house: House) -> None:
+    person = {"user_id": READER, "session_id": "the-session", "page_url": "https://pub.example/?me"}
+    [first, *_] = await house.fold(an_impression("copied", **person), a_click("too", **person))
+    await house.fold(an_impression("folded", **person), an_impression("other", user_id=uuid4()))
+    await house.valkey.xdel(STREAM, first)
+
+    async def erase() -> None:
+        async with house.pool.acquire() as connection, connection.transaction():
+            await erase_user(connection, READER, projections=[EVENT_TABLES], now=SystemClock().now())
+
+    await EventTablesRebuild(house.pool, AtLast(house.valkey, erase)).run()
+
+    assert not any(
+        str(READER) in row or "the-session" in row or "?me" in row
+        for rows in (await house.books()).values()
+        for row in rows
+    )
+    assert (
+        await house.pool.fetchval("SELECT count(*) FROM events.banner_impressions WHERE user_id IS NOT NULL")
+        == 1
+    )
+
+
+async def test_who_was_erased_before_does_not_come_back_and_may_come_again(house: House) -> None:
+    await house.fold(an_impression("before", user_id=READER, session_id="s"))
+    async with house.pool.acquire() as connection, connection.transaction():
+        await erase_user(connection, READER, projections=[EVENT_TABLES], now=NOW - timedelta(hours=1))
+    await house.fold(an_impression("after", user_id=READER, received_at=NOW + timedelta(seconds=1)))
+    before = await house.books()
+
+    await house.replay()
+
+    assert await house.books() == before
+    users = await house.pool.fetch("SELECT correlation_id, user_id FROM events.banner_impressions")
+    assert {row["correlation_id"]: row["user_id"] for row in users} == {"before": None, "after": READER}
+
+
+# --- beside a living worker
+
+
+async def test_events_that_come_in_during_a_replay_are_all_there_once(
+    house: House, database_url: str
+) -> None:
+    await house.fold(*(an_impression(f"before-{number}") for number in range(500)))
+    await house.pool.execute("DELETE FROM events.banner_impressions WHERE entry_ms % 3000 = 0")
+    stop = asyncio.Event()
+    sent: list[str] = []
+
+    async def send() -> None:
+        number = 0
+        while not stop.is_set():
+            for _ in range(20):
+                sent.append(f"during-{number}")
+                await house.valkey.xadd(STREAM, {"e": encoded(an_impression(sent[-1]))}, id="*")
+                if number % 7 == 0:
+                    await house.valkey.xadd(STREAM, {"e": encoded(an_impression(sent[-1]))}, id="*")
+                number += 1
+            await asyncio.sleep(0.002)
+
+    async with open_pool(database_url, size_max=3) as worker_pool:
+        group = ValkeyGroup(house.valkey, EVENT_TABLES, consumer="worker", incarnation="1")
+        projection = Projection(EVENT_TABLES, group, EventTables(worker_pool), batch_max=50, pace_seconds=0)
+        async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+            working = asyncio.Event()
+            tasks.create_task(projection.run(working))
+            tasks.create_task(send())
+            for _ in range(4):
+                await house.replay(batch_max=100)
+                await asyncio.sleep(0.1)
+            stop.set()
+            while await house.last_entry() != await house.tables.cursor():  # noqa: ASYNC110 - another's work
+                await asyncio.sleep(0.02)
+            working.set()
+
+    assert len(sent) > 100
+    names = await house.names()
+    assert len(names) == len(set(names))
+    assert set(names) == {*sent, *(f"before-{number}" for number in range(500))}
+    assert (await house.counts())[0] == len(names)
+    assert await house.pool.fetchval("SELECT sum(events) FROM events.event_days") == len(names)
+    assert projection.failures == 0

@@ -1,0 +1,151 @@
+"""Tokens of offers: only we can make one, and nobody can change one."""
+
+import base64
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.core.ids import BannerId, CampaignId, PlacementId
+from adloom.core.money import Micros
+from adloom.events.ingest.token import (
+    SLOT_MAX,
+    TOKEN_CHARACTERS,
+    OfferToken,
+    Rejection,
+    TokenKeys,
+    offer_terms,
+    packed_charge,
+)
+from adloom.events.log.event import ChargedBy
+from tests.events.builders import BANNER, CAMPAIGN, NOW, PLACEMENT, REQUEST, SECRET, a_token
+
+KEYS = TokenKeys(SECRET)
+# Made by the version before this one, with the secret of the tests.
+TOKEN_OF_VERSION_1 = b"AWBq-Z7AAYkAAAAAcACAAAAAAAAA4QMBiQAAAABwAIAAAAAAAAALAYkAAAAAcACAAAAAAAAAoQGJAAAAAHAAgAAAAAAAAMEvvNGMWOjnBb_cMHKAixZT"
+URL_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+
+def raw(token: bytes) -> bytes:
+    return base64.urlsafe_b64decode(token)
+
+
+@given(
+    ids=st.tuples(st.uuids(), st.uuids(), st.uuids()),
+    request_id=st.uuids(),
+    seconds=st.integers(0, 2**32 - 1),
+    slot=st.integers(0, SLOT_MAX),
+    lease=st.integers(0, 2**32 - 1),
+    charge=st.tuples(st.integers(0, 2**63 - 1).map(Micros), st.sampled_from(ChargedBy)),
+)
+def test_a_token_says_what_was_signed(  # noqa: PLR0913, PLR0917 - all that a token says
+    ids: tuple[BannerId, PlacementId, CampaignId],
+    request_id: BannerId,
+    seconds: int,
+    slot: int,
+    lease: int,
+    charge: tuple[Micros, ChargedBy],
+) -> None:
+    terms = offer_terms(*ids, charge=packed_charge(*charge))
+    token = KEYS.signer.sign(terms, request_id=request_id.bytes, issued_at=seconds, slot=slot, lease=lease)
+
+    offer = KEYS.verify(token, now=NOW)
+
+    assert len(token) == TOKEN_CHARACTERS
+    assert isinstance(offer, OfferToken)
+    assert (offer.banner_id, offer.placement_id, offer.campaign_id) == ids
+    assert (offer.request_id, offer.slot, offer.issued_at.timestamp()) == (request_id, slot, seconds)
+    assert (offer.lease, (offer.charge, offer.charged_by)) == (lease, charge)
+
+
+def test_a_token_of_the_version_before_is_believed_and_costs_nothing() -> None:
+    offer = KEYS.verify(TOKEN_OF_VERSION_1, now=NOW)
+
+    assert isinstance(offer, OfferToken)
+    assert (offer.banner_id, offer.placement_id, offer.campaign_id) == (BANNER, PLACEMENT, CAMPAIGN)
+    assert (offer.request_id, offer.slot, offer.issued_at) == (REQUEST, 3, NOW)
+    assert (offer.lease, offer.charge) == (0, 0)
+
+
+@given(place=st.integers(0, 115), character=st.sampled_from(URL_CHARACTERS))
+def test_any_other_character_of_one_of_the_version_before_is_refused(place: int, character: str) -> None:
+    token = TOKEN_OF_VERSION_1
+    changed = token[:place] + character.encode() + token[place + 1 :]
+
+    assert changed == token or isinstance(KEYS.verify(changed, now=NOW), Rejection)
+
+
+@given(bit=st.integers(0, 99 * 8 - 1))
+def test_any_flipped_bit_is_refused(bit: int) -> None:
+    changed = bytearray(raw(a_token()))
+    changed[bit // 8] ^= 1 << bit % 8
+
+    assert isinstance(KEYS.verify(base64.urlsafe_b64encode(changed), now=NOW), Rejection)
+
+
+@given(place=st.integers(0, TOKEN_CHARACTERS - 1), character=st.characters(max_codepoint=255))
+def test_any_other_character_is_refused(place: int, character: str) -> None:
+    token = a_token()
+    changed = token[:place] + character.encode("latin-1") + token[place + 1 :]
+
+    assert changed == token or isinstance(KEYS.verify(changed, now=NOW), Rejection)
+
+
+def test_a_token_has_only_one_spelling() -> None:
+    tokens = (a_token(slot=slot) for slot in range(SLOT_MAX))
+    token = next(one for one in tokens if b"-" in one and b"_" in one)
+
+    assert KEYS.verify(token.replace(b"-", b"+"), now=NOW) is Rejection.MALFORMED
+    assert KEYS.verify(token.replace(b"_", b"/"), now=NOW) is Rejection.MALFORMED
+    assert KEYS.verify(token + b"=", now=NOW) is Rejection.MALFORMED
+    assert KEYS.verify(token + b"\n", now=NOW) is Rejection.MALFORMED
+
+
+@given(
+    text=st.binary(max_size=200)
+    | st.sampled_from((116, 132)).flatmap(
+        lambda length: st.text(URL_CHARACTERS, min_size=length, max_size=length).map(str.encode)
+    )
+)
+def test_what_we_did_not_make_is_refused(text: bytes) -> None:
+    assert isinstance(KEYS.verify(text, now=NOW), Rejection)
+
+
+@given(secret=st.text(min_size=32).filter(lambda text: text != SECRET))
+def test_another_key_is_refused(secret: str) -> None:
+    assert isinstance(TokenKeys(secret).verify(a_token(), now=NOW), Rejection)
+
+
+def test_a_key_with_the_same_id_is_refused_all_the_same() -> None:
+    others = (TokenKeys(f"another secret, the {number}th of them all") for number in range(10_000))
+    same_id = next(keys for keys in others if keys.signer.key_id == KEYS.signer.key_id)
+
+    assert same_id.verify(a_token(), now=NOW) is Rejection.FORGED
+    assert isinstance(TokenKeys("new" * 20, older=[SECRET]).verify(a_token(), now=NOW), OfferToken)
+
+
+def test_after_a_rotation_the_tokens_of_both_keys_are_believed_and_the_new_one_signs() -> None:
+    rotated = TokenKeys("the-secret-that-comes-after-the-first-one", older=[SECRET])
+
+    assert isinstance(rotated.verify(a_token(), now=NOW), OfferToken)
+    assert isinstance(rotated.verify(a_token(keys=rotated), now=NOW), OfferToken)
+    assert KEYS.verify(a_token(keys=rotated), now=NOW) is Rejection.UNKNOWN_KEY
+
+
+@pytest.mark.parametrize(
+    ("age", "is_expired"), [(0, False), (30 * 60, False), (30 * 60 + 1, True), (-60, False)]
+)
+def test_a_token_expires_after_thirty_minutes_and_stays_genuine(age: int, is_expired: bool) -> None:  # noqa: FBT001 - a case
+    offer = KEYS.verify(a_token(issued_at=NOW), now=NOW + timedelta(seconds=age))
+
+    assert isinstance(offer, OfferToken)
+    assert offer.is_expired == is_expired
+    assert (offer.banner_id, offer.placement_id, offer.campaign_id) == (BANNER, PLACEMENT, CAMPAIGN)
+    assert offer.request_id == REQUEST
+
+
+def test_a_secret_of_any_length_makes_a_key() -> None:
+    keys = TokenKeys("ü" * 500)
+
+    assert isinstance(keys.verify(a_token(keys=keys), now=NOW), OfferToken)

@@ -1,0 +1,375 @@
+"""The topics: what counted, once, as the schema says, with its marks and without erased users."""
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from adloom.core.errors import UnavailableError
+from adloom.core.ids import NOBODY
+from adloom.core.money import Micros
+from adloom.events.followers.counted import Counted
+from adloom.events.frequency.counts import FrequencyCounts
+from adloom.events.log.event import Auctioned, Mark, Served, Unsold
+from adloom.events.ports import CursorMovedError, Folded, Record
+from adloom.events.topics.payload import AD_SERVED, CLICK_TRACKED, IMPRESSION_TRACKED, TOPICS, message_of
+from adloom.events.topics.publish import TopicsProjection
+from adloom.events.topics.schemas import schema_of
+from adloom.runtime.postgres import Pool
+from adloom.runtime.valkey import Valkey
+from tests.events.builders import (
+    BANNER,
+    CAMPAIGN,
+    NOW,
+    PLACEMENT,
+    REQUEST,
+    a_click,
+    an_auction,
+    an_impression,
+)
+from tests.events.catalog import insert_catalog
+from tests.events.followed import USER, Followed, a_served, ids_of
+from tests.events.json_schema import problems
+
+
+@pytest.fixture
+async def followed(pool: Pool, valkey: Valkey) -> Followed:
+    await insert_catalog(pool)
+    return Followed(pool, valkey)
+
+
+@pytest.fixture
+def topics(followed: Followed) -> TopicsProjection:
+    return TopicsProjection(followed.valkey, followed.lookup)
+
+
+# --- payloads and schemas
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_a_schema_names_its_topic_and_version_and_lets_fields_be_added(topic: str) -> None:
+    schema = json.loads(schema_of(topic))
+
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert schema["$id"] == f"urn:adloom:topic:{topic}"
+    assert schema["title"] == topic
+    assert schema["additionalProperties"] is True
+    assert "v2" in schema["$comment"]
+
+
+FULL: dict[str, Any] = {
+    "request_id": REQUEST,
+    "slot": 2,
+    "user_id": USER,
+    "country_code": "DE",
+    "device_type": "mobile",
+    "occurred_at": NOW - timedelta(microseconds=1),
+}
+HAPPENINGS = [
+    an_impression(),
+    an_impression(**FULL),
+    an_impression(campaign_id=None),
+    a_click("c" * 128, **FULL),
+    a_click(),
+    a_served(),
+    a_served(user_id=USER, slot=255, final_price=Micros(1_234_567), winning_ecpm=Micros(99_999_950)),
+    an_auction(),
+]
+
+
+def test_that_nobody_won_is_of_no_topic() -> None:
+    assert message_of(Counted("1784203200000-3", Unsold(held_at=NOW), None)) is None
+
+
+@pytest.mark.parametrize("happening", HAPPENINGS, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("marks", [(), ("crawler", "occurred_at_replaced")])
+def test_what_is_published_is_as_the_schema_says_with_no_field_left_out(
+    happening: Any, marks: tuple[str, ...]
+) -> None:
+    counted = Counted("1784203200000-3", happening, happening.user_id, marks, not marks)
+
+    message = message_of(counted)
+
+    assert message is not None
+    topic, payload = message
+
+    schema = json.loads(schema_of(topic))
+    assert list(problems(json.loads(payload), schema)) == []
+    assert list(json.loads(payload)) == list(schema["properties"])
+    assert schema["required"] == list(schema["properties"])
+
+
+@pytest.mark.parametrize(
+    "happening", [a_served(user_id=NOBODY), an_auction(user_id=NOBODY)], ids=lambda one: type(one).__name__
+)
+def test_an_offer_to_somebody_whom_nobody_knows_names_no_user(happening: Served | Auctioned) -> None:
+    message = message_of(Counted("1784203200000-3", happening, happening.user_id))
+
+    assert message is not None
+    assert json.loads(message.payload)["userId"] is None
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("adId", "no uuid"),
+        ("adId", None),
+        ("timestamp", "2026-11-15T12:00:00+05:30"),
+        ("isValid", "yes"),
+        ("slot", 256),
+        ("slot", True),
+        ("eventId", "first"),
+        ("marks", [7]),
+        ("correlationId", "c" * 129),
+    ],
+)
+def test_what_is_against_the_schema_is_noticed(name: str, wrong: object) -> None:
+    message = message_of(Counted("1-1", an_impression(), None))
+    assert message is not None
+    payload = json.loads(message.payload)
+
+    found = list(problems({**payload, name: wrong}, json.loads(schema_of(IMPRESSION_TRACKED))))
+
+    assert len(found) == 1
+    assert f"it.{name}" in found[0]
+
+
+async def test_a_tracked_event_has_the_fields_of_the_seed_and_what_else_is_known(
+    followed: Followed, topics: TopicsProjection
+) -> None:
+    await followed.happened(an_impression("i", **FULL))
+
+    await followed.fold(topics)
+
+    [record] = await followed.records()
+    assert await followed.topic(IMPRESSION_TRACKED) == [
+        {
+            "eventId": record.entry_id,
+            "correlationId": "i",
+            "adId": str(BANNER),
+            "campaignId": str(CAMPAIGN),
+            "placementId": str(PLACEMENT),
+            "userId": str(USER),
+            "timestamp": "2026-11-15T11:59:59.999999Z",
+            "receivedAt": "2026-11-15T12:00:00Z",
+            "requestId": str(REQUEST),
+            "slot": 2,
+            "countryCode": "DE",
+            "deviceType": "mobile",
+            "isValid": True,
+            "isBillable": True,
+            "marks": [],
+        }
+    ]
+
+
+async def test_an_offer_that_was_served_has_the_fields_of_the_seed(
+    followed: Followed, topics: TopicsProjection
+) -> None:
+    await followed.happened(
+        a_served(user_id=USER, final_price=Micros(1_230_000), winning_ecpm=Micros(2_000_000))
+    )
+
+    await followed.fold(topics)
+
+    [record] = await followed.records()
+    assert await followed.topic(AD_SERVED) == [
+        {
+            "eventId": record.entry_id,
+            "auctionId": str(REQUEST),
+            "slot": 0,
+            "adId": str(BANNER),
+            "campaignId": str(CAMPAIGN),
+            "placementId": str(PLACEMENT),
+            "placementType": "banner",
+            "userId": str(USER),
+            "finalPrice": 1.23,
+            "winningEcpm": 2.0,
+            "servedAt": "2026-11-15T12:00:00Z",
+        }
+    ]
+
+
+# --- what is published
+
+
+async def test_each_kind_goes_to_its_topic_in_the_ledgers_order(
+    followed: Followed, topics: TopicsProjection
+) -> None:
+    await followed.happened(an_impression("a"), a_click("x"), an_impression("b"), a_served(), a_click("y"))
+
+    folded = await followed.fold(topics)
+
+    assert folded == Folded(counted=5)
+    assert ids_of(await followed.topic(IMPRESSION_TRACKED)) == ["a", "b"]
+    assert ids_of(await followed.topic(CLICK_TRACKED)) == ["x", "y"]
+    assert len(await followed.topic(AD_SERVED)) == 1
+
+
+async def test_a_repeated_report_is_published_once_and_an_uncounted_one_not_at_all(
+    followed: Followed, topics: TopicsProjection
+) -> None:
+    nobodys = an_impression("gone", banner_id=REQUEST)
+    await followed.happened(an_impression("a"), an_impression("a"), a_click("a"), nobodys)
+    first = await followed.fold(topics)
+    await followed.happened(an_impression("a", occurred_at=NOW - timedelta(hours=20)), an_impression("b"))
+
+    second = await followed.fold(topics)
+
+    assert ids_of(await followed.topic(IMPRESSION_TRACKED)) == ["a", "b"]
+    assert ids_of(await followed.topic(CLICK_TRACKED)) == ["a"]
+    assert (first, second) == (Folded(counted=2, repeated=2), Folded(counted=1, repeated=1))
+
+
+async def test_a_marked_event_is_published_with_its_marks(
+    followed: Followed, topics: TopicsProjection
+) -> None:
+    of_offer = {"request_id": REQUEST, "slot": 0}
+    await followed.happened(
+        a_click("early", **of_offer, marks=(Mark.CRAWLER,)),
+        an_impression("i", **of_offer, marks=(Mark.OCCURRED_AT_REPLACED,)),
+        an_impression("again", **of_offer),
+    )
+
+    await followed.fold(topics)
+
+    impressions, [click] = await followed.topic(IMPRESSION_TRACKED), await followed.topic(CLICK_TRACKED)
+    assert [(one["isValid"], one["isBillable"], one["marks"]) for one in impressions] == [
+        (True, True, ["occurred_at_replaced"]),
+        (False, False, ["second_impression"]),
+    ]
+    assert (click["isValid"], click["isBillable"]) == (False, False)
+    assert "crawler" in click["marks"]
+
+
+async def test_what_has_no_token_is_valid_and_not_billable(
+    followed: Followed, topics: TopicsProjection
+) -> None:
+    await followed.happened(an_impression("a"))
+
+    await followed.fold(topics)
+
+    [payload] = await followed.topic(IMPRESSION_TRACKED)
+    assert (payload["isValid"], payload["isBillable"]) == (True, False)
+
+
+async def test_a_topic_keeps_about_as_many_entries_as_it_is_told(followed: Followed) -> None:
+    topics = TopicsProjection(followed.valkey, followed.lookup, entries_max=200)
+    for part in range(5):
+        await followed.happened(*(an_impression(f"{part}-{number}") for number in range(300)))
+        await followed.fold(topics)
+
+    # Valkey trims whole blocks of a hundred entries.
+    assert 200 <= await followed.valkey.xlen(IMPRESSION_TRACKED) <= 300
+    assert ids_of(await followed.topic(IMPRESSION_TRACKED))[-1] == "4-299"
+
+
+async def test_where_topics_keep_nothing_nothing_is_published_and_the_cursor_moves(
+    followed: Followed,
+) -> None:
+    await followed.happened(an_impression("a"), a_served())
+
+    await followed.fold(TopicsProjection(followed.valkey, followed.lookup, entries_max=0))
+
+    assert await followed.fold(TopicsProjection(followed.valkey, followed.lookup)) == Folded()
+    assert not await followed.valkey.exists(*TOPICS)
+
+
+# --- once
+
+
+async def test_a_commit_whose_answer_was_lost_publishes_once(
+    followed: Followed, topics: TopicsProjection
+) -> None:
+    await followed.happened(an_impression("a"), a_click("b"))
+    records = await followed.records()
+    cursor = records[-1].entry_id
+    after = await topics.cursor()
+    await topics.commit(records, after=after, cursor=cursor)
+
+    with pytest.raises(CursorMovedError):
+        await topics.commit(records, after=after, cursor=cursor)
+
+    assert await topics.cursor() == cursor
+    assert ids_of(await followed.topic(IMPRESSION_TRACKED)) == ["a"]
+    assert ids_of(await followed.topic(CLICK_TRACKED)) == ["b"]
+
+
+async def test_of_two_owners_with_the_same_batch_one_publishes_it(followed: Followed) -> None:
+    await followed.happened(*(an_impression(f"{number}") for number in range(20)))
+    records = await followed.records()
+    owners = [TopicsProjection(followed.valkey, followed.lookup) for _ in range(2)]
+    afters = [await owner.cursor() for owner in owners]
+    await owners[0].commit(records[:10], after=afters[0], cursor=records[9].entry_id)
+
+    with pytest.raises(CursorMovedError):
+        await owners[1].commit(records[:15], after=afters[1], cursor=records[14].entry_id)
+    await owners[1].commit(records[10:], after=await owners[1].cursor(), cursor=records[-1].entry_id)
+
+    assert ids_of(await followed.topic(IMPRESSION_TRACKED)) == [f"{number}" for number in range(20)]
+
+
+async def test_a_name_that_is_taken_by_something_else_stops_all_topics_and_half_publishes_none(
+    followed: Followed, topics: TopicsProjection
+) -> None:
+    await followed.happened(an_impression("a"), a_click("b"))
+    await followed.valkey.set(CLICK_TRACKED, "something else")
+
+    with pytest.raises(UnavailableError, match=CLICK_TRACKED):
+        await followed.fold(topics)
+
+    assert await followed.topic(IMPRESSION_TRACKED) == []
+    await followed.valkey.delete(CLICK_TRACKED)
+    await followed.fold(topics)
+    assert ids_of(await followed.topic(IMPRESSION_TRACKED)) == ["a"]
+
+
+# --- erased users
+
+
+async def test_a_user_who_was_erased_is_not_named_any_more(
+    followed: Followed, topics: TopicsProjection
+) -> None:
+    later = NOW + timedelta(seconds=1)
+    await followed.happened(
+        an_impression("i", user_id=USER),
+        a_click("c", user_id=USER),
+        a_served(user_id=USER),
+        a_served(user_id=USER, slot=1, served_at=later + timedelta(seconds=1)),
+    )
+    await followed.erase(USER, at=later)
+
+    await followed.fold(topics)
+
+    assert [one["userId"] for one in await followed.topic(IMPRESSION_TRACKED)] == [None]
+    assert [one["userId"] for one in await followed.topic(CLICK_TRACKED)] == [None]
+    # What a user does after that is theirs to tell.
+    assert [one["userId"] for one in await followed.topic(AD_SERVED)] == [None, str(USER)]
+
+
+class ErasedMeanwhile:
+    """A look-up after whose first answer a user is erased."""
+
+    def __init__(self, followed: Followed) -> None:
+        self._followed = followed
+        self.asked = 0
+
+    async def counted(self, records: Sequence[Record]) -> list[Counted]:
+        found = await self._followed.lookup.counted(records)
+        self.asked += 1
+        if self.asked == 1:
+            await self._followed.erase(USER)
+            await FrequencyCounts(self._followed.valkey).forget(USER, NOW)
+        return found
+
+
+async def test_a_user_who_is_erased_between_look_up_and_publication_is_not_named(followed: Followed) -> None:
+    lookup = ErasedMeanwhile(followed)
+    await followed.happened(an_impression("i", user_id=USER))
+
+    await followed.fold(TopicsProjection(followed.valkey, lookup))
+
+    assert [one["userId"] for one in await followed.topic(IMPRESSION_TRACKED)] == [None]
+    assert lookup.asked == 2

@@ -1,0 +1,165 @@
+"""Looking after the ledger: how far its projections are, and forgetting only what all have folded."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.core.clock import ManualClock
+from adloom.events.log.stream import BEGINNING, STREAM, ValkeyLedger, entry_order
+from adloom.events.projections.dead_letters import DeadLetters
+from adloom.events.projections.group import ValkeyGroup
+from adloom.events.projections.retention import Upkeep, trim_before
+from adloom.events.projections.status import StatusReader
+from adloom.runtime.valkey import Valkey
+from tests.events.builders import NOW
+
+WEEK = timedelta(days=7)
+
+
+@pytest.fixture
+def ledger(valkey: Valkey) -> ValkeyLedger:
+    return ValkeyLedger(valkey)
+
+
+async def appended(ledger: ValkeyLedger, count: int) -> list[str]:
+    """Append entries, and tell the ids of all."""
+    for first in range(0, count, 1000):
+        await ledger.append([b"x"] * min(1000, count - first))
+    return [entry.id for entry in await ledger.read(BEGINNING, count_max=100_000, wait_seconds=1)]
+
+
+async def an_owner(valkey: Valkey) -> ValkeyGroup:
+    group = ValkeyGroup(valkey, "test", consumer="one@host", incarnation="1")
+    assert await group.own()
+    return group
+
+
+# --- lag
+
+
+async def test_nothing_is_behind_an_empty_ledger(ledger: ValkeyLedger) -> None:
+    assert (await ledger.lag("test", BEGINNING)).entries == 0
+
+
+async def test_the_lag_is_what_a_cursor_has_not_folded(ledger: ValkeyLedger) -> None:
+    ids = await appended(ledger, 3)
+
+    lag = await ledger.lag("test", ids[0])
+
+    assert lag.entries == 2
+    assert 0 <= lag.seconds < 5
+    assert (await ledger.lag("test", "9999999999999-0")).seconds == 0
+
+
+async def test_the_lag_is_exact_however_far_behind(ledger: ValkeyLedger, valkey: Valkey) -> None:
+    ids = await appended(ledger, 12_000)
+    group = await an_owner(valkey)
+
+    await group.read(BEGINNING, until=None, count_max=500)
+
+    assert (await ledger.lag("test", BEGINNING)).entries == 12_000
+    assert (await ledger.lag("test", ids[99])).entries == 11_900
+    assert (await ledger.lag("test", ids[499])).entries == 11_500
+    assert (await ledger.lag("test", ids[-1])).entries == 0
+
+
+async def test_a_cursor_beyond_its_group_has_its_own_lag(ledger: ValkeyLedger, valkey: Valkey) -> None:
+    ids = await appended(ledger, 10)
+    await (await an_owner(valkey)).read(BEGINNING, until=None, count_max=3)
+
+    assert (await ledger.lag("test", ids[6])).entries == 3
+
+
+# --- trimming
+
+
+def test_only_what_is_old_and_folded_by_all_is_forgotten() -> None:
+    week_ago = int((NOW - WEEK).timestamp() * 1000)
+
+    assert trim_before([], now=NOW, retention=WEEK) is None
+    assert trim_before([f"{week_ago + 5}-3", f"{week_ago + 9}-1"], now=NOW, retention=WEEK) == f"{week_ago}-0"
+    assert (
+        trim_before([f"{week_ago - 5}-3", f"{week_ago + 9}-1"], now=NOW, retention=WEEK)
+        == f"{week_ago - 5}-3"
+    )
+    assert trim_before([BEGINNING], now=NOW, retention=WEEK) == BEGINNING
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**41), st.integers(0, 2**20)), min_size=1))
+def test_no_cursor_is_ever_behind_what_is_forgotten(places: list[tuple[int, int]]) -> None:
+    before = trim_before([f"{millis}-{number}" for millis, number in places], now=NOW, retention=WEEK)
+
+    assert before is not None
+    assert entry_order(before) <= min(places)
+    assert entry_order(before) <= (int((NOW - WEEK).timestamp() * 1000), 0)
+
+
+async def test_upkeep_measures_and_trims(ledger: ValkeyLedger, valkey: Valkey) -> None:
+    # Valkey trims whole blocks of a hundred entries.
+    ids = await appended(ledger, 450)
+    cursors: dict[str, str] = {"one": ids[-1], "other": BEGINNING}
+    clock = ManualClock(datetime.now(UTC) + timedelta(days=8))
+
+    async def told() -> Mapping[str, str]:
+        return cursors
+
+    upkeep = Upkeep(ledger, told, clock=clock)
+    await DeadLetters(valkey).bury("one", "1-0", b"", reason="None.", tries=5, again=b"")
+
+    await upkeep.look()
+    assert {name: lag.entries for name, lag in upkeep.lags.items()} == {"one": 0, "other": 450}
+    assert upkeep.trimmed == 0
+    assert (upkeep.size.entries, upkeep.size.dead) == (450, 1)
+    assert upkeep.size.memory_bytes > 0
+
+    cursors["other"] = ids[-1]
+    await upkeep.look()
+    assert upkeep.trimmed >= 400
+    assert await valkey.xlen(STREAM) == upkeep.size.entries == 450 - upkeep.trimmed
+
+
+async def test_entries_within_the_retention_stay(ledger: ValkeyLedger) -> None:
+    ids = await appended(ledger, 450)
+
+    async def told() -> Mapping[str, str]:
+        return {"one": ids[-1]}
+
+    upkeep = Upkeep(
+        ledger, told, clock=ManualClock(datetime.now(UTC) + timedelta(days=2)), retention=timedelta(days=3)
+    )
+    await upkeep.look()
+
+    assert upkeep.trimmed == 0
+
+
+# --- status
+
+
+async def test_the_status_of_an_empty_ledger_can_be_read(valkey: Valkey) -> None:
+    status = await StatusReader(valkey).read({"test": BEGINNING})
+
+    assert (status.oldest, status.newest, status.size.entries) == (None, None, 0)
+    [projection] = status.projections
+    assert (projection.owner, projection.lag.entries, projection.taken) == (None, 0, 0)
+
+
+async def test_the_status_says_where_each_projection_is_and_in_whose_hands(
+    ledger: ValkeyLedger, valkey: Valkey
+) -> None:
+    ids = await appended(ledger, 10)
+    group = await an_owner(valkey)
+    await group.read(BEGINNING, until=None, count_max=4)
+    for _ in range(2):
+        await group.tried(ids[2])
+    await DeadLetters(valkey).bury("test", "1-0", b"", reason="None.", tries=5, again=b"")
+
+    status = await StatusReader(valkey).read({"test": ids[1], "other": ids[-1]})
+
+    assert (status.oldest, status.newest) == (ids[0], ids[-1])
+    test, other = status.projections
+    assert (test.name, test.cursor, test.lag.entries, test.owner) == ("test", ids[1], 8, "one@host")
+    assert (test.taken, test.failing, test.tries, test.dead) == (2, 1, 2, 1)
+    assert (other.owner, other.lag.entries, other.taken, other.failing, other.dead) == (None, 0, 0, 0, 0)

@@ -1,0 +1,170 @@
+"""The worker as a process: it follows the ledger, says that it is well, and stops when it is told."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Generator
+from typing import cast
+
+import httpx
+import pytest
+
+from adloom.events.log.event import encoded
+from adloom.events.log.stream import STREAM, ValkeyLedger
+from adloom.events.projections.group import lease_key
+from adloom.runtime.ports import free_port
+from adloom.runtime.postgres import Pool
+from adloom.runtime.valkey import Valkey
+from tests.events.builders import a_click, an_impression
+from tests.events.catalog import insert_catalog
+
+pytestmark = pytest.mark.process
+
+
+class Worker:
+    def __init__(self, database_url: str, redis_url: str, name: str = "worker") -> None:
+        self.port = free_port()
+        self._environment = {
+            **os.environ,
+            "DATABASE_URL": database_url,
+            "REDIS_URL": redis_url,
+            "WORKER_PORT": str(self.port),
+            "ADLOOM_PROCESS": name,
+        }
+
+    def set(self, variable: str, value: str) -> None:
+        self._environment[variable] = value
+
+    @contextlib.contextmanager
+    def running(self) -> Generator[subprocess.Popen[bytes]]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "adloom.app.worker"], env=self._environment, stderr=subprocess.PIPE
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
+
+    async def health(self) -> httpx.Response:
+        async with httpx.AsyncClient(timeout=30) as client, asyncio.timeout(20):
+            while True:
+                with contextlib.suppress(httpx.TransportError):
+                    return await client.get(f"http://127.0.0.1:{self.port}/health")
+                await asyncio.sleep(0.05)
+
+
+async def until_counted(pool: Pool, impressions: int) -> None:
+    async with asyncio.timeout(20):
+        while await pool.fetchval("SELECT sum(impressions) FROM events.event_counts") != impressions:  # noqa: ASYNC110 - another process counts
+            await asyncio.sleep(0.02)
+
+
+@pytest.fixture
+def worker(database_url: str, redis_url: str) -> Worker:
+    return Worker(database_url, redis_url)
+
+
+async def test_a_worker_is_well_counts_and_stops_when_it_is_told(
+    worker: Worker, pool: Pool, valkey: Valkey
+) -> None:
+    await insert_catalog(pool)
+    with worker.running() as process:
+        answer = await worker.health()
+        assert answer.status_code == 200
+        assert answer.json() == {"status": "ok", "queue": "stats-sync", "uptime": answer.json()["uptime"]}
+        assert answer.json()["uptime"] >= 0
+
+        await ValkeyLedger(valkey).append([encoded(an_impression()), encoded(a_click())])
+        await until_counted(pool, 1)
+
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(process.wait, 10) == 0
+
+
+async def test_a_worker_that_was_killed_goes_on_where_it_was(
+    worker: Worker, pool: Pool, valkey: Valkey
+) -> None:
+    await insert_catalog(pool)
+    ledger = ValkeyLedger(valkey)
+    for number in range(20):
+        await ledger.append([encoded(an_impression(f"{number}-{one}")) for one in range(1000)])
+
+    for _ in range(3):
+        with worker.running() as process:
+            await worker.health()
+            await asyncio.sleep(0.1)
+            process.kill()
+    with worker.running():
+        await until_counted(pool, 20_000)
+
+    assert await pool.fetchval("SELECT count(*) FROM events.banner_impressions") == 20_000
+
+
+async def test_a_second_worker_takes_over_from_one_that_was_killed_with_work_in_its_hands(
+    database_url: str, redis_url: str, pool: Pool, valkey: Valkey
+) -> None:
+    await insert_catalog(pool)
+    ledger = ValkeyLedger(valkey)
+    first, second = (Worker(database_url, redis_url, name) for name in ("first", "second"))
+
+    with first.running() as killed:
+        assert (await until_owned(valkey)).startswith("first@")
+        # Its commit waits for us, so that it is killed with a batch taken and not folded.
+        async with pool.acquire() as connection, connection.transaction():
+            await connection.execute("LOCK TABLE events.event_counts IN ACCESS EXCLUSIVE MODE")
+            await ledger.append([encoded(an_impression(f"{one}")) for one in range(500)])
+            await until_taken(valkey)
+            killed.kill()
+    with second.running():
+        await until_counted(pool, 500)
+
+    assert await pool.fetchval("SELECT count(*) FROM events.banner_impressions") == 500
+
+
+async def test_a_worker_tells_how_far_each_projection_is(
+    database_url: str, redis_url: str, pool: Pool, valkey: Valkey
+) -> None:
+    await insert_catalog(pool)
+    worker, metrics_port = Worker(database_url, redis_url), free_port()
+    worker.set("ADLOOM_METRICS_PORT", str(metrics_port))
+    await ValkeyLedger(valkey).append([encoded(an_impression("a")), b"no event"])
+
+    with worker.running():
+        await worker.health()
+        await until_counted(pool, 1)
+        async with httpx.AsyncClient(timeout=30) as client, asyncio.timeout(20):
+            figures = ""
+            while "adloom_ledger_dead_letters 1.0" not in figures:
+                await asyncio.sleep(0.1)
+                figures = (await client.get(f"http://127.0.0.1:{metrics_port}/metrics")).text
+
+    assert 'adloom_projection_events_total{outcome="counted",projection="event_tables"} 1.0' in figures
+    assert 'adloom_projection_events_total{outcome="dead",projection="event_tables"} 1.0' in figures
+    assert 'adloom_projection_is_owner{projection="event_tables"} 1.0' in figures
+    assert 'adloom_ledger_lag_entries{projection="event_tables"} ' in figures
+    assert 'adloom_ledger_lag_entries{projection="frequency"} ' in figures
+
+
+async def until_owned(valkey: Valkey) -> str:
+    """Wait until somebody has the event tables in hand, and tell who."""
+    async with asyncio.timeout(20):
+        while True:
+            # The stubs know every decoding; ours answers bytes.
+            holder = cast("bytes | None", await valkey.get(lease_key("event_tables")))
+            if holder is not None:
+                return holder.decode()
+            await asyncio.sleep(0.02)
+
+
+async def until_taken(valkey: Valkey) -> None:
+    """Wait until everything in the ledger has been handed out to whoever folds the event tables."""
+    async with asyncio.timeout(20):
+        while True:
+            groups = await valkey.xinfo_groups(STREAM)
+            if any(one["name"] == b"event_tables" and one["lag"] == 0 for one in groups):
+                return
+            await asyncio.sleep(0.02)

@@ -1,0 +1,106 @@
+"""What has to be in the transaction whenever an entity is kept, for whatever reason."""
+
+import asyncio
+from datetime import datetime
+
+import msgspec
+
+from adloom.core.random import Chance
+from adloom.runtime.actors.entity import Address, Persist, Publish, Record, Stepped, Wake
+from adloom.runtime.actors.host import EntityHost
+from adloom.runtime.actors.kind import Kind
+from simulation.chance import seeded
+from simulation.clocks import VirtualClock
+from tests.support.entities import START, Catalog, Listeners, MemoryStates, Row, on_virtual_time
+
+
+class Purse(msgspec.Struct, frozen=True):
+    coins: int = 0
+    unwritten: tuple[int, ...] = ()
+
+
+class Put(msgspec.Struct, frozen=True):
+    coins: int
+    is_kept: bool = False
+
+
+class Woken(msgspec.Struct, frozen=True):
+    pass
+
+
+def step(purse: Purse, message: Put | Woken, now: datetime, chance: Chance) -> Stepped[Purse]:
+    del now, chance
+    if isinstance(message, Woken):
+        return Stepped(purse)
+    after = Purse(purse.coins + message.coins, (*purse.unwritten, message.coins))
+    return Stepped(after, (Persist(),) if message.is_kept else ())
+
+
+def before_keeping(purse: Purse, now: datetime) -> Stepped[Purse]:
+    del now
+    rows = [Record(Row("purse", coins)) for coins in purse.unwritten]
+    return Stepped(Purse(purse.coins), (*rows, Publish("coins", Put(purse.coins)), Wake(None)))
+
+
+PURSES = Kind("purse", Purse, step, lambda _, __: Purse(), on_waking=Woken(), before_keeping=before_keeping)
+MINE = Address("purse", "mine")
+
+
+class Till:
+    """A host of purses."""
+
+    def __init__(self) -> None:
+        self.states = MemoryStates()
+        self.listeners = Listeners()
+        self.host = EntityHost(
+            [PURSES],
+            self.states,
+            introduction=Catalog(),
+            audience=self.listeners,
+            clock=VirtualClock(START),
+            chance=seeded(1, "purses"),
+        )
+
+    async def opened(self) -> None:
+        while not self.host.is_open:  # noqa: ASYNC110 - it opens at its first step, whenever that is
+            await asyncio.sleep(0)
+
+    @property
+    def kept(self) -> Purse:
+        stored = self.states.states[MINE]
+        return PURSES.decoded(stored.state, format_number=stored.format)
+
+    @property
+    def rows(self) -> list[msgspec.Struct]:
+        return self.states.records
+
+
+@on_virtual_time
+async def test_what_came_before_and_after_the_message_that_asks_for_it_is_kept_with_it() -> None:
+    till, stop = Till(), asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(till.host.run(stop))
+        await till.opened()
+        durable = [till.host.durable(MINE, Put(coins, is_kept=coins == 2)) for coins in (1, 2, 3)]
+        await asyncio.wait(durable)
+        await asyncio.sleep(1)
+
+        assert till.kept == Purse(6)
+        assert till.rows == [Row("purse", 1), Row("purse", 2), Row("purse", 3)]
+        assert till.listeners.heard == [("coins", Put(6))]
+        stop.set()
+
+
+@on_virtual_time
+async def test_who_is_kept_at_the_end_has_written_everything_down() -> None:
+    till, stop = Till(), asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(till.host.run(stop))
+        await till.opened()
+        durable = till.host.durable(MINE, Put(7))
+        await asyncio.sleep(1)
+        assert not durable.done()
+        stop.set()
+
+    assert (till.kept, till.rows) == (Purse(7), [Row("purse", 7)])
+    assert durable.done()

@@ -1,0 +1,162 @@
+"""Entities that nobody talks to leave memory, and cost nothing until somebody does."""
+
+import asyncio
+from datetime import datetime, timedelta
+
+from adloom.core.random import Chance
+from adloom.runtime.actors.entity import Stepped, Tell
+from adloom.runtime.actors.host import LOOK_SECONDS
+from adloom.runtime.actors.kind import Kind
+from simulation.clocks import VirtualClock
+from tests.support.entities import (
+    START,
+    Add,
+    MemoryStates,
+    Stage,
+    Tally,
+    Woken,
+    a_tally,
+    on_virtual_time,
+    tally_step,
+)
+
+
+@on_virtual_time
+async def test_an_entity_leaves_after_five_minutes_and_comes_back_as_it_was() -> None:
+    stage = Stage()
+    async with stage.running() as host:
+        await stage.told(Add())
+        await asyncio.sleep(299)
+        assert host.active == 1
+        await asyncio.sleep(2)
+        assert host.active == 0
+
+        assert await stage.told(Add()) == 2
+
+
+@on_virtual_time
+async def test_whoever_is_talked_to_stays() -> None:
+    stage = Stage()
+    async with stage.running() as host:
+        for key in "ab":
+            await stage.told(Add(), key)
+        for _ in range(10):
+            await asyncio.sleep(60)
+            await stage.told(Add(), "a")
+
+        assert host.active == 1
+        assert stage.states.loads == [[a_tally("a")], [a_tally("b")]]
+
+
+@on_virtual_time
+async def test_what_is_not_kept_of_an_entity_is_kept_before_it_leaves() -> None:
+    stage = Stage()
+    async with stage.running() as host:
+        future = host.durable(a_tally(), Add(is_kept=False))
+        await asyncio.sleep(301)
+
+        assert host.active == 0
+        assert future.done()
+        assert await stage.told(Add()) == 2
+
+
+@on_virtual_time
+async def test_an_entity_that_cannot_be_kept_does_not_keep_others_from_leaving() -> None:
+    stage = Stage(idle_max=timedelta(seconds=10))
+    async with stage.running() as host:
+        for key in "ab":
+            await stage.told(Add(is_kept=False), key)
+        stage.states.is_away = True
+        await asyncio.sleep(100)
+        stage.states.is_away = False
+        await stage.told(Add(is_kept=False), "b")
+        await asyncio.sleep(100)
+
+        assert host.active == 0
+        tally = stage.states.tally("b")
+        assert tally is not None
+        assert tally.count == 1  # The rest was never kept, and nobody was told that it was.
+
+
+@on_virtual_time
+async def test_an_entity_whose_last_look_fails_is_kept_as_it_is() -> None:
+    def step(state: Tally, message: Add, now: datetime, chance: Chance) -> Stepped[Tally]:
+        if message.fails:
+            raise RuntimeError("as always")
+        return tally_step(state, message, now, chance)
+
+    kind = Kind("tally", Tally, step, lambda key, _: Tally(key), on_waking=Add(fails=True))
+    stage = Stage(kind=kind)
+    async with stage.running() as host:
+        await stage.told(Add(is_kept=False))
+        await asyncio.sleep(301)
+
+        assert host.active == 0
+        assert host.counts.failed == 1
+        assert stage.states.tally() == Tally("a", 1, heard=(1,))
+
+
+@on_virtual_time
+async def test_somebody_who_is_talked_to_by_another_who_leaves_stays() -> None:
+    def step(state: Tally, message: Add | Woken, now: datetime, chance: Chance) -> Stepped[Tally]:
+        if isinstance(message, Woken):
+            return Stepped(state, (Tell(a_tally("b"), Add(is_kept=False)),))
+        return tally_step(state, message, now, chance)
+
+    stage = Stage(kind=Kind("tally", Tally, step, lambda key, _: Tally(key), on_waking=Woken()))
+    async with stage.running() as host:
+        host.tell(a_tally("b"), Add())
+        await stage.told(Add(is_kept=False), "a")
+        await asyncio.sleep(301)
+
+        assert host.active == 1
+        assert await stage.told(Add(), "b") == 3
+
+
+@on_virtual_time
+async def test_an_entity_is_introduced_again_when_it_comes_back() -> None:
+    stage = Stage()
+    stage.catalog.introductions = {a_tally(): [Add(amount=100)]}
+    async with stage.running():
+        await stage.told(Add())
+        await asyncio.sleep(301)
+
+        assert await stage.told(Add()) == 202
+
+
+class CountedClock(VirtualClock):
+    """Counts how often somebody looks at it."""
+
+    looks = 0
+
+    def now(self) -> datetime:
+        self.looks += 1
+        return super().now()
+
+
+@on_virtual_time
+async def test_a_day_in_which_nothing_happens_costs_nothing() -> None:
+    stage = Stage()
+    async with stage.running() as host:
+        await stage.told(Add())
+        await asyncio.sleep(400)
+        batches, loads = host.counts.batches, len(stage.states.loads)
+
+        await asyncio.sleep(86_400)
+
+        assert (host.counts.batches, len(stage.states.loads)) == (batches, loads)
+
+
+@on_virtual_time
+async def test_a_host_of_thousands_that_sleep_looks_at_the_clock_once_a_minute_at_most() -> None:
+    states = MemoryStates()
+    for number in range(1_000):
+        states.keep(Tally(str(number)), wake_at=START + timedelta(days=2, seconds=number))
+    clock = CountedClock(START)
+    stage = Stage(states=states, clock=clock)
+    async with stage.running() as host:
+        await asyncio.sleep(86_400)
+
+        assert host.alarms == 1_000
+        assert host.counts.steps == 0
+        assert clock.looks < 10 * 86_400 / LOOK_SECONDS

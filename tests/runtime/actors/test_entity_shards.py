@@ -1,0 +1,41 @@
+"""Shards: a key's shard is stored and shared between machines, so it may never change."""
+
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.runtime.actors.entity import Address
+from adloom.runtime.actors.shards import SHARDS, shard_of
+
+
+@pytest.mark.parametrize(
+    ("key", "shard"),
+    [
+        ("", 0),
+        ("a", 7),
+        ("01890000-0000-7000-8000-000000000001", 26),
+        ("01890000-0000-7000-8000-000000000002", 64),
+        ("news|example.org", 48),
+        ("größe", 53),
+    ],
+)
+def test_a_key_is_on_the_same_shard_for_ever(key: str, shard: int) -> None:
+    assert shard_of(Address("campaign", key)) == shard
+
+
+@given(st.text(max_size=200))
+def test_every_key_is_on_one_of_a_hundred_shards_whatever_its_kind(key: str) -> None:
+    shard = shard_of(Address("campaign", key))
+
+    assert shard == zlib.crc32(key.encode()) % SHARDS == shard_of(Address("advertiser", key))
+    assert 0 <= shard < SHARDS == 100
+
+
+def test_keys_are_spread_evenly() -> None:
+    shards = [
+        shard_of(Address("campaign", f"01890000-0000-7000-8000-{number:012x}")) for number in range(10_000)
+    ]
+
+    assert all(50 <= shards.count(shard) <= 150 for shard in range(SHARDS))

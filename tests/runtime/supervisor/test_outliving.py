@@ -1,0 +1,82 @@
+"""A child that others of its stage have something to tell goes on until they have ended, but not for long."""
+
+from pathlib import Path
+
+import msgspec
+
+from adloom.runtime.supervisor.child import Child
+from adloom.runtime.supervisor.supervisor import Supervisor, supervised
+from tests.runtime.supervisor.programs import LONGER_THAN_A_TEST, OBEDIENT, a_child
+
+# Notes when it was told to stop, and ends after a while.
+SLOW = (
+    "import os, signal, sys, time\n"
+    "def stop(*_):\n"
+    "    open({stopped!r}, 'a').write({name!r} + ' ')\n"
+    "    time.sleep({seconds})\n"
+    "    open({stopped!r}, 'a').write('-' + {name!r} + ' ')\n"
+    "    sys.exit()\n"
+    "signal.signal(signal.SIGTERM, stop)\n"
+)
+
+
+def a_stage(folder: Path, *, seconds: float, outlives_seconds_max: float) -> list[Child]:
+    """Make one that ends at once, and one that takes its time to tell it something."""
+    return [
+        msgspec.structs.replace(
+            a_child_that_takes(0.0, "last", folder), outlives_seconds_max=outlives_seconds_max
+        ),
+        msgspec.structs.replace(a_child_that_takes(seconds, "first", folder), tells="last"),
+    ]
+
+
+def a_child_that_takes(seconds: float, name: str, folder: Path) -> Child:
+    script = SLOW.format(stopped=str(folder / "stopped"), name=name, seconds=seconds) + OBEDIENT
+    return a_child(script, folder / name, name=name, stop_seconds_max=LONGER_THAN_A_TEST)
+
+
+async def test_it_is_stopped_when_the_others_of_its_stage_have_ended(tmp_path: Path) -> None:
+    children = a_stage(tmp_path, seconds=0.3, outlives_seconds_max=LONGER_THAN_A_TEST)
+
+    async def work(supervisor: Supervisor) -> None:
+        await supervisor.start(children)
+
+    await supervised(work)
+
+    assert (tmp_path / "stopped").read_text() == "first -first last -last "
+
+
+async def test_it_does_not_wait_for_longer_than_it_was_told(tmp_path: Path) -> None:
+    children = a_stage(tmp_path, seconds=1.0, outlives_seconds_max=0.1)
+
+    async def work(supervisor: Supervisor) -> None:
+        await supervisor.start(children)
+
+    await supervised(work)
+
+    assert (tmp_path / "stopped").read_text() == "first last -last -first "
+
+
+async def test_in_a_hurry_it_waits_for_nobody(tmp_path: Path) -> None:
+    (tmp_path / "stopped").touch()
+    children = a_stage(tmp_path, seconds=LONGER_THAN_A_TEST, outlives_seconds_max=LONGER_THAN_A_TEST)
+
+    async def work(supervisor: Supervisor) -> None:
+        await supervisor.start(children)
+        supervisor.hurry()
+
+    await supervised(work)
+
+    assert "-first" not in (tmp_path / "stopped").read_text()
+
+
+async def test_it_does_not_wait_for_those_who_tell_it_nothing(tmp_path: Path) -> None:
+    children = a_stage(tmp_path, seconds=0.0, outlives_seconds_max=10.0)
+    children.append(a_child_that_takes(1.0, "other", tmp_path))
+
+    async def work(supervisor: Supervisor) -> None:
+        await supervisor.start(children)
+
+    await supervised(work)
+
+    assert (tmp_path / "stopped").read_text().split()[-2:] == ["-last", "-other"]

@@ -1,0 +1,256 @@
+"""Children are kept alive, and stopped in order."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+
+from adloom.runtime.supervisor.child import Child, StartError
+from adloom.runtime.supervisor.program import Program, ProgramFailedError, run
+from adloom.runtime.supervisor.supervisor import Supervisor, supervised
+from tests.runtime.supervisor.programs import (
+    FAILING,
+    LONGER_THAN_A_TEST,
+    NOTES_ITS_START,
+    OBEDIENT,
+    STUBBORN,
+    a_child,
+    a_program,
+    noted,
+    pids,
+)
+from tests.support.eventually import eventually
+
+
+async def test_a_child_runs_while_the_work_goes_on_and_not_after_it(tmp_path: Path) -> None:
+    async def work(supervisor: Supervisor) -> None:
+        await supervisor.start([a_child(OBEDIENT, tmp_path / "notes")])
+        assert is_alive(pids(tmp_path / "notes")[-1])
+
+    await supervised(work)
+
+    assert not is_alive(pids(tmp_path / "notes")[-1])
+
+
+async def test_a_killed_child_is_started_again(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+
+    async def work(supervisor: Supervisor) -> None:
+        await supervisor.start([a_child(OBEDIENT, notes)])
+        os.kill(pids(notes)[-1], signal.SIGKILL)
+        await noted(notes, starts=2)
+
+    await supervised(work)
+
+    assert len(pids(notes)) == 2
+    assert not is_alive(pids(notes)[-1])
+
+
+async def test_a_child_is_prepared_before_each_start(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    prepared: list[int] = []
+
+    async def prepare() -> None:
+        prepared.append(len(pids(notes)))
+
+    async def work(supervisor: Supervisor) -> None:
+        await supervisor.start([msgspec.structs.replace(a_child(OBEDIENT, notes), prepare=prepare)])
+        os.kill(pids(notes)[-1], signal.SIGKILL)
+        await noted(notes, starts=2)
+
+    await supervised(work)
+
+    assert prepared == [0, 1]
+
+
+async def test_stages_stop_in_the_opposite_order_of_their_start(tmp_path: Path) -> None:
+    stopped = tmp_path / "stopped"
+
+    def a_stage(name: str) -> Child:
+        script = (
+            "import os, signal, sys\n"
+            f"def stop(*_): open({str(stopped)!r}, 'a').write({name + ' '!r}); sys.exit()\n"
+            "signal.signal(signal.SIGTERM, stop)\n"
+        )
+        return a_child(script + OBEDIENT, tmp_path / name, name=name)
+
+    async def work(supervisor: Supervisor) -> None:
+        await supervisor.start([a_stage("first")])
+        await supervisor.start([a_stage("second")])
+
+    await supervised(work)
+
+    assert stopped.read_text() == "second first "
+
+
+async def test_a_child_that_does_not_obey_is_killed_when_its_time_is_over(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+
+    async def work(supervisor: Supervisor) -> None:
+        await supervisor.start([a_child(STUBBORN, notes, stop_seconds_max=0.2)])
+
+    await supervised(work)
+
+    assert not is_alive(pids(notes)[-1])
+
+
+async def test_a_stop_that_is_hurried_waits_for_nobody(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+
+    async def work(supervisor: Supervisor) -> None:
+        await supervisor.start([a_child(STUBBORN, notes, stop_seconds_max=LONGER_THAN_A_TEST)])
+        supervisor.hurry()
+
+    await supervised(work)
+
+    assert not is_alive(pids(notes)[-1])
+
+
+async def test_a_child_that_cannot_start_is_the_starters_error(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    child = msgspec.structs.replace(a_child(FAILING, notes, name="worker"), wait_until_ready=never)
+
+    with pytest.raises(StartError, match="worker ended with code 3"):
+        await supervised(lambda supervisor: supervisor.start([child]))
+
+    assert len(pids(notes)) == 3
+
+
+async def test_a_child_whose_program_is_missing_is_the_starters_error(tmp_path: Path) -> None:
+    program = Program(name="ghost", arguments=(str(tmp_path / "ghost"),), environment={})
+    child = Child(program=program, wait_until_ready=never, log_file=tmp_path / "logs" / "ghost.log")
+
+    with pytest.raises(StartError, match=r"ghost ended with code 1.*No such file"):
+        await supervised(lambda supervisor: supervisor.start([child]))
+
+
+async def test_when_one_of_a_stage_cannot_start_the_others_are_stopped(tmp_path: Path) -> None:
+    well = a_child(OBEDIENT, tmp_path / "well")
+    ill = msgspec.structs.replace(a_child(FAILING, tmp_path / "ill"), wait_until_ready=never)
+
+    with pytest.raises(StartError):
+        await supervised(lambda supervisor: supervisor.start([well, ill]))
+
+    assert not is_alive(pids(tmp_path / "well")[-1])
+
+
+async def test_a_signal_stops_the_work_and_the_children(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+
+    async def work(supervisor: Supervisor) -> None:
+        await supervisor.start([a_child(OBEDIENT, notes)])
+        os.kill(os.getpid(), signal.SIGTERM)
+        await never()
+
+    await supervised(work)
+
+    assert not is_alive(pids(notes)[-1])
+
+
+async def test_a_stop_while_a_child_is_prepared_does_not_wait_for_it(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    child = Child(
+        program=a_program(OBEDIENT, tmp_path / "unreached"),
+        # What `initdb` is to PostgreSQL.
+        prepare=lambda: run(a_program(OBEDIENT, notes), seconds_max=60),
+    )
+
+    async def work(supervisor: Supervisor) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(supervisor.start([child]))
+            await noted(notes, starts=1)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    await supervised(work)
+
+    assert not is_alive(pids(notes)[-1])
+    assert pids(tmp_path / "unreached") == []
+
+
+async def test_a_child_has_a_session_of_its_own_so_that_a_terminal_does_not_reach_it(tmp_path: Path) -> None:
+    async def work(supervisor: Supervisor) -> None:
+        await supervisor.start([a_child(OBEDIENT, tmp_path / "notes")])
+        pid = pids(tmp_path / "notes")[-1]
+        assert os.getsid(pid) == pid
+
+    await supervised(work)
+
+
+async def test_a_program_that_had_to_end_well_and_did_not_says_why(tmp_path: Path) -> None:
+    program = a_program("import sys; sys.exit('no room')", tmp_path / "notes", name="initdb")
+
+    with pytest.raises(ProgramFailedError, match="initdb ended with 1: no room"):
+        await run(program, seconds_max=5)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux ties a child to its parent")
+@pytest.mark.parametrize(
+    "user", [None, pytest.param("nobody", marks=pytest.mark.skipif("os.geteuid() != 0"))]
+)
+async def test_nothing_survives_the_sudden_death_of_the_supervisor(tmp_path: Path, user: str | None) -> None:
+    notes = tmp_path / "notes"
+    script = (
+        "import asyncio, os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from adloom.runtime.supervisor.program import Program, start\n"
+        "async def main():\n"
+        f"    program = Program(name='sleep', arguments=('/bin/sleep', '60'), environment={{}}, user={user!r})\n"
+        "    process = await start(program)\n"
+        # Until the program is there the script that ties it may not have come so far.
+        "    while b'60' not in Path(f'/proc/{process.pid}/cmdline').read_bytes() or \\\n"
+        "          b'tether' in Path(f'/proc/{process.pid}/cmdline').read_bytes():\n"
+        "        await asyncio.sleep(0.01)\n"
+        f"    Path({str(notes)!r}).write_text(f'{{process.pid}}\\n')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "asyncio.run(main())\n"
+    )
+    parent = await asyncio.create_subprocess_exec(sys.executable, "-c", script)
+
+    assert await parent.wait() == -signal.SIGKILL
+
+    pid = await noted(notes, starts=1)
+    await eventually(lambda: not is_alive(pid), seconds=2)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+async def never() -> None:
+    await asyncio.Event().wait()
+
+
+async def test_a_child_that_may_finish_is_not_started_again_when_it_has(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+
+    async def work(supervisor: Supervisor) -> None:
+        finishing = msgspec.structs.replace(a_child(NOTES_ITS_START, notes), may_finish=True)
+        await supervisor.start([finishing])
+        await supervisor.finished(finishing.program.name)
+        await supervisor.start([finishing])
+        await supervisor.finished(finishing.program.name)
+
+    await supervised(work)
+
+    assert len(pids(notes)) == 2
+
+
+async def test_a_child_that_may_finish_is_started_again_when_it_dies(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+
+    async def work(supervisor: Supervisor) -> None:
+        await supervisor.start([msgspec.structs.replace(a_child(OBEDIENT, notes), may_finish=True)])
+        os.kill(pids(notes)[-1], signal.SIGKILL)
+        await noted(notes, starts=2)
+
+    await supervised(work)
+
+    assert len(pids(notes)) == 2

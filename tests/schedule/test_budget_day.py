@@ -1,0 +1,98 @@
+"""The day of a budget: from midnight to midnight in its account's zone, whatever clocks do."""
+
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.schedule.budget_day import budget_day, day_named
+from tests.schedule.builders import NOON
+
+# Ordinary ones, ones that change at midnight, after it, by half an hour, and one that left out a day.
+ZONES = (
+    "UTC",
+    "Europe/Berlin",
+    "America/New_York",
+    "America/Sao_Paulo",
+    "America/St_Johns",
+    "America/Havana",
+    "Asia/Beirut",
+    "Africa/Cairo",
+    "Asia/Kathmandu",
+    "Australia/Lord_Howe",
+    "Pacific/Apia",
+    "Pacific/Kiritimati",
+)
+moments = st.datetimes(datetime(2005, 1, 1), datetime(2035, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - Hypothesis adds the zone
+zones = st.sampled_from(ZONES)
+
+
+@pytest.mark.parametrize(
+    ("zone", "day", "hours"),
+    [
+        ("UTC", date(2026, 11, 15), 24),
+        ("Europe/Berlin", date(2026, 3, 29), 23),
+        ("Europe/Berlin", date(2026, 10, 25), 25),
+        ("America/New_York", date(2026, 3, 8), 23),
+        ("America/New_York", date(2026, 11, 1), 25),
+        ("America/Sao_Paulo", date(2018, 11, 4), 23),  # There is no midnight.
+        ("America/Sao_Paulo", date(2018, 2, 17), 25),  # The hour before midnight comes twice.
+        ("Australia/Lord_Howe", date(2026, 10, 4), 23.5),
+        ("Pacific/Apia", date(2011, 12, 30), 0),  # It was left out.
+    ],
+)
+def test_a_day_is_as_long_as_clocks_make_it(zone: str, day: date, hours: float) -> None:
+    found = day_named(day, zone)
+
+    assert found.ends_at - found.starts_at == timedelta(hours=hours)
+    assert found.length_micros == hours * 3_600_000_000
+
+
+def test_a_day_without_midnight_begins_when_the_clock_goes_on() -> None:
+    day = day_named(date(2018, 11, 4), "America/Sao_Paulo")
+
+    assert day.starts_at == datetime(2018, 11, 4, 3, tzinfo=UTC)
+    assert day.starts_at.astimezone(ZoneInfo("America/Sao_Paulo")).hour == 1
+
+
+def test_a_clock_put_back_over_midnight_does_not_bring_yesterday_back() -> None:
+    first_midnight = datetime(2006, 10, 29, 2, 30, tzinfo=UTC)
+    put_back = first_midnight + timedelta(minutes=2)
+    assert put_back.astimezone(ZoneInfo("America/St_Johns")).date() == date(2006, 10, 28)
+
+    assert budget_day(put_back, "America/St_Johns").day == date(2006, 10, 29)
+
+
+@given(moments, zones)
+def test_every_moment_belongs_to_one_day(now: datetime, zone: str) -> None:
+    day = budget_day(now, zone)
+
+    assert day.starts_at <= now < day.ends_at
+    assert 0 <= day.elapsed_micros(now) < day.length_micros
+
+
+@given(moments, zones, st.timedeltas(timedelta(), timedelta(days=3)))
+def test_days_never_go_back(now: datetime, zone: str, later: timedelta) -> None:
+    assert budget_day(now + later, zone).day >= budget_day(now, zone).day
+
+
+@given(moments, zones)
+def test_days_follow_each_other_without_gaps(now: datetime, zone: str) -> None:
+    day = budget_day(now, zone)
+
+    assert day_named(day.day + timedelta(days=1), zone).starts_at == day.ends_at
+    assert budget_day(day.ends_at, zone).starts_at == day.ends_at
+
+
+def test_no_more_than_all_of_a_day_and_no_less_than_none_has_passed() -> None:
+    day = budget_day(NOON, "UTC")
+
+    assert day.elapsed_micros(day.starts_at - timedelta(hours=1)) == 0
+    assert day.elapsed_micros(NOON) * 2 == day.length_micros
+    assert day.elapsed_micros(day.ends_at + timedelta(hours=1)) == day.length_micros
+
+
+def test_a_zone_that_is_gone_is_utc() -> None:
+    assert budget_day(NOON, "Atlantis/Capital") == budget_day(NOON, "UTC")

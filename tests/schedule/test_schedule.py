@@ -1,0 +1,56 @@
+"""The status that follows from dates, and what a window and a zone must be."""
+
+from datetime import datetime, time, timedelta
+
+import pytest
+
+from adloom.core.errors import ValidationFailedError
+from adloom.schedule.schedule import status_from_dates, timezone_of, window_problem
+from tests.schedule.builders import NOON
+
+BEFORE = NOON - timedelta(hours=1)
+AFTER = NOON + timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("publish_at", "expires_at", "status"),
+    [
+        (None, None, "evergreen"),
+        (AFTER, None, "scheduled"),
+        (AFTER, AFTER + timedelta(hours=1), "scheduled"),
+        (BEFORE, None, "active"),
+        (NOON, None, "active"),
+        (BEFORE, AFTER, "active"),
+        (None, AFTER, "active"),
+        (None, BEFORE, "expired"),
+        (BEFORE, NOON, "expired"),
+    ],
+)
+def test_the_status_follows_from_the_dates(
+    publish_at: datetime | None, expires_at: datetime | None, status: str
+) -> None:
+    assert status_from_dates(publish_at=publish_at, expires_at=expires_at, now=NOON) == status
+
+
+def test_a_window_has_both_ends_or_none() -> None:
+    assert window_problem(None, None) is None
+    assert window_problem(time(9), time(17)) is None
+    assert window_problem(time(22), time(6)) is None
+    assert "both or neither" in (window_problem(time(9), None) or "")
+    assert "both or neither" in (window_problem(None, time(9)) or "")
+    assert "the whole day" in (window_problem(time(9), time(9)) or "")
+
+
+@pytest.mark.parametrize("name", ["UTC", "Europe/Berlin", "Asia/Kolkata", "America/St_Johns"])
+def test_a_zone_is_known_by_its_name(name: str) -> None:
+    assert str(timezone_of(name)) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["", "Berlin", "Europe", "+02:00", "../etc/passwd", "/etc/passwd", "a\0b", "é"]
+)
+def test_another_name_is_no_zone(name: str) -> None:
+    with pytest.raises(ValidationFailedError) as raised:
+        timezone_of(name)
+
+    assert [problem.field for problem in raised.value.errors] == ["scheduleTimezone"]

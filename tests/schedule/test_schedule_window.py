@@ -1,0 +1,323 @@
+"""When a schedule is open: the seed's table, windows, zones, nights on which clocks are moved."""
+
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+import pytest
+from dateutil.rrule import rrulestr
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from adloom.schedule.schedule import Schedule, ScheduleStatus
+from adloom.schedule.schedule_window import Closed, is_open, next_change, why_closed
+from tests.schedule.builders import NOON, a_schedule, a_window, utc
+
+BEFORE = NOON - timedelta(hours=1)
+AFTER = NOON + timedelta(hours=1)
+SECOND = timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("status", "publish_at", "expires_at", "closed"),
+    [
+        ("draft", None, None, Closed.DRAFT),
+        ("draft", BEFORE, AFTER, Closed.DRAFT),
+        ("expired", None, None, Closed.EXPIRED),
+        ("expired", BEFORE, AFTER, Closed.EXPIRED),
+        ("evergreen", None, None, None),
+        ("evergreen", AFTER, BEFORE, None),
+        ("scheduled", None, None, None),
+        ("scheduled", BEFORE, None, None),
+        ("scheduled", NOON, None, None),
+        ("scheduled", AFTER, None, Closed.NOT_YET_PUBLISHED),
+        ("scheduled", BEFORE, AFTER, None),
+        ("scheduled", BEFORE, NOON, Closed.EXPIRED),
+        ("active", None, None, None),
+        ("active", BEFORE, None, None),
+        ("active", AFTER, None, Closed.NOT_YET_PUBLISHED),
+        ("active", BEFORE, AFTER, None),
+        ("active", None, NOON, Closed.EXPIRED),
+    ],
+)
+def test_status_and_dates_decide(
+    status: str, publish_at: datetime | None, expires_at: datetime | None, closed: Closed | None
+) -> None:
+    schedule = a_schedule(status=ScheduleStatus(status), publish_at=publish_at, expires_at=expires_at)
+
+    assert why_closed(schedule, now=NOON) == closed
+    assert is_open(schedule, now=NOON) == (closed is None)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "moment", "expected"),
+    [
+        ("09:00:00", "17:00:00", "08:59:59.999999", False),
+        ("09:00:00", "17:00:00", "09:00:00", True),
+        ("09:00:00", "17:00:00", "17:00:00.999999", True),
+        ("09:00:00", "17:00:00", "17:00:01", False),
+        ("22:00:00", "06:00:00", "21:59:59", False),
+        ("22:00:00", "06:00:00", "22:00:00", True),
+        ("22:00:00", "06:00:00", "00:00:00", True),
+        ("22:00:00", "06:00:00", "06:00:00.5", True),
+        ("22:00:00", "06:00:00", "06:00:01", False),
+        ("00:00:00", "23:59:59", "23:59:59.999999", True),
+        ("00:00:00", "23:59:59", "00:00:00", True),
+    ],
+)
+def test_both_ends_of_a_window_belong_to_it(start: str, end: str, moment: str, expected: bool) -> None:  # noqa: FBT001 - a column of the table
+    assert is_open(a_window(start, end), now=utc(f"2026-11-15T{moment}")) is expected
+
+
+@pytest.mark.parametrize(
+    ("zone", "opens_at", "closes_at"),
+    [
+        ("UTC", "2026-11-15T09:00:00", "2026-11-15T17:00:01"),
+        ("Asia/Kolkata", "2026-11-15T03:30:00", "2026-11-15T11:30:01"),
+        ("America/St_Johns", "2026-11-15T12:30:00", "2026-11-15T20:30:01"),
+        ("Europe/Berlin", "2026-11-15T08:00:00", "2026-11-15T16:00:01"),
+        ("Europe/Berlin", "2026-07-15T07:00:00", "2026-07-15T15:00:01"),
+    ],
+)
+def test_a_window_is_in_the_schedules_own_zone(zone: str, opens_at: str, closes_at: str) -> None:
+    schedule = a_window("09:00", "17:00", timezone=zone)
+
+    assert not is_open(schedule, now=utc(opens_at) - SECOND)
+    assert is_open(schedule, now=utc(opens_at))
+    assert is_open(schedule, now=utc(closes_at) - SECOND)
+    assert not is_open(schedule, now=utc(closes_at))
+
+
+def seconds_open(schedule: Schedule, start: str, end: str) -> int:
+    first, last = utc(start), utc(end)
+    moments = (first + timedelta(seconds=number) for number in range(int((last - first).total_seconds())))
+    return sum(is_open(schedule, now=moment) for moment in moments)
+
+
+def test_a_window_in_the_hour_that_spring_skips_does_not_open_that_night() -> None:
+    schedule = a_window("02:00", "02:59:59", timezone="Europe/Berlin")
+
+    assert seconds_open(schedule, "2026-03-28T00:00", "2026-03-28T04:00") == 3600
+    assert seconds_open(schedule, "2026-03-29T00:00", "2026-03-29T04:00") == 0
+
+
+def test_a_window_in_the_hour_that_autumn_repeats_is_open_both_times() -> None:
+    schedule = a_window("02:00", "02:59:59", timezone="Europe/Berlin")
+
+    assert seconds_open(schedule, "2026-10-25T00:00", "2026-10-25T04:00") == 7200
+
+
+def test_a_window_over_a_night_is_an_hour_shorter_in_spring_and_longer_in_autumn() -> None:
+    schedule = a_window("22:00", "05:59:59", timezone="Europe/Berlin")
+
+    assert seconds_open(schedule, "2026-03-28T12:00", "2026-03-29T12:00") == 7 * 3600
+    assert seconds_open(schedule, "2026-10-24T12:00", "2026-10-25T12:00") == 9 * 3600
+
+
+def test_a_day_is_open_from_midnight_to_midnight_of_its_zone() -> None:
+    schedule = a_schedule(recurrence_rule="FREQ=WEEKLY;BYDAY=SU", timezone="Asia/Kolkata")
+
+    assert not is_open(schedule, now=utc("2026-11-14T18:29:59"))
+    assert is_open(schedule, now=utc("2026-11-14T18:30:00"))
+    assert is_open(schedule, now=utc("2026-11-15T18:29:59"))
+    assert why_closed(schedule, now=utc("2026-11-15T18:30:00")) == Closed.NOT_RECURRING_NOW
+
+
+def test_a_day_with_a_window_is_open_during_its_window() -> None:
+    schedule = a_window("09:00", "17:00", recurrence_rule="FREQ=WEEKLY;BYDAY=SU")
+
+    assert is_open(schedule, now=NOON)
+    assert why_closed(schedule, now=utc("2026-11-15T18:00:00")) == Closed.OUTSIDE_WINDOW
+    assert why_closed(schedule, now=utc("2026-11-16T12:00:00")) == Closed.NOT_RECURRING_NOW
+
+
+def test_a_window_over_midnight_belongs_to_the_day_on_which_it_opens() -> None:
+    schedule = a_window("22:00", "06:00", recurrence_rule="FREQ=WEEKLY;BYDAY=FR")
+
+    assert not is_open(schedule, now=utc("2026-11-13T03:00"))  # Thursday's night
+    assert is_open(schedule, now=utc("2026-11-13T23:00"))
+    assert is_open(schedule, now=utc("2026-11-14T03:00"))  # Saturday, Friday's night
+    assert not is_open(schedule, now=utc("2026-11-14T23:00"))
+
+
+def test_a_rule_with_hours_is_open_in_them_and_a_window_narrows_them() -> None:
+    hours = "FREQ=DAILY;BYHOUR=9,10"
+
+    assert seconds_open(a_schedule(recurrence_rule=hours), "2026-11-15T00:00", "2026-11-16T00:00") == 7200
+    assert (
+        seconds_open(
+            a_window("09:30", "23:59:59", recurrence_rule=hours), "2026-11-15T00:00", "2026-11-16T00:00"
+        )
+        == 5400
+    )
+
+
+def test_a_rule_does_not_open_before_it_is_published_or_after_it_expired() -> None:
+    schedule = a_schedule(
+        status=ScheduleStatus.ACTIVE, publish_at=BEFORE, expires_at=AFTER, recurrence_rule="FREQ=DAILY"
+    )
+
+    assert why_closed(schedule, now=BEFORE - SECOND) == Closed.NOT_YET_PUBLISHED
+    assert is_open(schedule, now=NOON)
+    assert why_closed(schedule, now=AFTER) == Closed.EXPIRED
+
+
+@pytest.mark.parametrize(
+    "unreadable", [{"timezone": "Europe/Atlantis"}, {"recurrence_rule": "FREQ=SECONDLY"}]
+)
+def test_what_cannot_be_read_is_closed(unreadable: dict[str, str]) -> None:
+    schedule = a_schedule(**{"recurrence_rule": "FREQ=DAILY", **unreadable})
+
+    assert why_closed(schedule, now=NOON) == Closed.UNREADABLE
+    assert next_change(schedule, now=NOON) is None
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        (a_schedule(), None),
+        (a_schedule(status=ScheduleStatus.DRAFT, publish_at=AFTER), None),
+        (a_schedule(status=ScheduleStatus.EXPIRED, publish_at=AFTER), None),
+        (a_schedule(status=ScheduleStatus.SCHEDULED, publish_at=AFTER), AFTER),
+        (a_schedule(status=ScheduleStatus.ACTIVE, publish_at=BEFORE), None),
+        (a_schedule(status=ScheduleStatus.ACTIVE, publish_at=BEFORE, expires_at=AFTER), AFTER),
+        (a_schedule(status=ScheduleStatus.ACTIVE, expires_at=NOON), None),
+        (a_window("09:00", "17:00"), utc("2026-11-15T17:00:01")),
+        (a_window("13:00", "17:00"), utc("2026-11-15T13:00:00")),
+        (a_window("09:00", "11:59:59"), utc("2026-11-16T09:00:00")),
+        (a_window("00:00", "23:59:59"), utc("2026-11-16T00:00:00")),
+        (a_schedule(recurrence_rule="FREQ=DAILY"), utc("2026-11-16T00:00:00")),
+        (a_schedule(recurrence_rule="FREQ=DAILY;BYHOUR=3"), utc("2026-11-15T13:00:00")),
+        (a_window("09:00", "17:00", status=ScheduleStatus.ACTIVE, expires_at=AFTER), AFTER),
+    ],
+)
+def test_the_next_change_is_the_next_boundary(schedule: Schedule, expected: datetime | None) -> None:
+    assert next_change(schedule, now=NOON) == expected
+
+
+def test_the_next_change_is_where_clocks_are_moved() -> None:
+    schedule = a_window("02:30", "04:00", timezone="Europe/Berlin")
+
+    assert next_change(schedule, now=utc("2026-03-29T00:15")) == utc("2026-03-29T01:00")
+
+
+# Laws, on schedules and moments of all kinds.
+
+ZONES = [
+    *("UTC", "Europe/Berlin", "Asia/Kolkata", "America/St_Johns", "Australia/Lord_Howe"),
+    *("Pacific/Apia", "Africa/Casablanca", "America/New_York", "Antarctica/Troll"),
+]
+RULES = [
+    *("FREQ=DAILY", "FREQ=DAILY;INTERVAL=2", "FREQ=WEEKLY;BYDAY=SA,SU", "FREQ=WEEKLY;INTERVAL=2;BYDAY=WE"),
+    *("FREQ=MONTHLY;BYDAY=-1SU", "FREQ=MONTHLY;BYMONTHDAY=1,15,-1", "FREQ=DAILY;BYHOUR=2,3,14"),
+    *("FREQ=YEARLY;BYMONTH=3,10,11;BYDAY=SU", "FREQ=DAILY;COUNT=300", "FREQ=DAILY;UNTIL=20261101"),
+]
+# Around the nights on which clocks are moved, and on any day.
+MOMENTS = st.one_of(
+    st.datetimes(utc("2026-03-28T20:00").replace(tzinfo=None), utc("2026-03-29T12:00").replace(tzinfo=None)),
+    st.datetimes(utc("2026-10-24T20:00").replace(tzinfo=None), utc("2026-10-25T12:00").replace(tzinfo=None)),
+    st.datetimes(utc("2026-02-01T00:00").replace(tzinfo=None), utc("2026-12-31T00:00").replace(tzinfo=None)),
+).map(lambda moment: moment.replace(tzinfo=UTC))
+TIMES = st.times().map(lambda one: one.replace(microsecond=0)) | st.sampled_from(
+    [time(0), time(1), time(2), time(2, 30), time(3), time(23, 59, 59)]
+)
+CREATED_AT = utc("2026-01-05T10:00")
+
+
+@st.composite
+def schedules(draw: st.DrawFn) -> Schedule:
+    has_window = draw(st.booleans())
+    return Schedule(
+        status=draw(st.sampled_from(ScheduleStatus)),
+        publish_at=draw(st.none() | MOMENTS),
+        expires_at=draw(st.none() | MOMENTS),
+        timezone=draw(st.sampled_from(ZONES)),
+        recurrence_rule=draw(st.none() | st.sampled_from(RULES)),
+        window_start=draw(TIMES) if has_window else None,
+        window_end=draw(TIMES) if has_window else None,
+        created_at=CREATED_AT,
+    )
+
+
+@given(schedules(), MOMENTS)
+def test_nothing_changes_before_the_next_change(schedule: Schedule, now: datetime) -> None:
+    answer = is_open(schedule, now=now)
+    change = next_change(schedule, now=now)
+
+    assert change is None or change > now
+    end = change or now + timedelta(days=40)
+    for share in range(200):
+        moment = now + (end - now) * share / 200
+        assert is_open(schedule, now=moment) is answer
+    assert is_open(schedule, now=end - timedelta(microseconds=1)) is answer
+
+
+@given(TIMES, TIMES, st.sampled_from(ZONES), MOMENTS)
+@example(time(22), time(6), "UTC", NOON)
+def test_a_window_over_midnight_is_what_the_other_way_round_leaves(
+    start: time, end: time, zone: str, now: datetime
+) -> None:
+    if end >= start or end == time(23, 59, 59):
+        return
+    left = a_schedule(
+        timezone=zone, window_start=clock(end, 1), window_end=clock(start, -1)
+    )  # from just after the end to just before the start
+
+    over_midnight = a_schedule(timezone=zone, window_start=start, window_end=end)
+
+    if clock(end, 1) <= clock(start, -1):
+        assert is_open(over_midnight, now=now) is not is_open(left, now=now)
+    else:
+        assert is_open(over_midnight, now=now)
+
+
+def clock(moment: time, seconds: int) -> time:
+    return (datetime.combine(date(2026, 1, 1), moment) + timedelta(seconds=seconds)).time()
+
+
+@given(schedules(), MOMENTS)
+def test_minute_by_minute_it_agrees_with_the_words_of_the_guide(schedule: Schedule, now: datetime) -> None:
+    for minutes in range(0, 60 * 26, 7):
+        moment = now + timedelta(minutes=minutes)
+        assert is_open(schedule, now=moment) is is_open_by_the_book(schedule, moment)
+
+
+def is_open_by_the_book(schedule: Schedule, now: datetime) -> bool:
+    """The naive reference: texts and lists, as the seed has it."""
+    local = now.astimezone(ZoneInfo(schedule.timezone))
+    shown = f"{local:%H:%M:%S}"
+    start, end = f"{schedule.window_start or time(0)}", f"{schedule.window_end or time(23, 59, 59)}"
+    is_after_midnight = shown <= end < start
+    return (
+        is_dated_open(schedule, now)
+        and (start <= shown <= end or (start > end and (shown >= start or is_after_midnight)))
+        and is_named(schedule, local, is_after_midnight=is_after_midnight)
+    )
+
+
+def is_dated_open(schedule: Schedule, now: datetime) -> bool:
+    if schedule.status not in {"scheduled", "active"}:
+        return schedule.status == "evergreen"
+    has_begun = schedule.publish_at is None or schedule.publish_at <= now
+    return has_begun and (schedule.expires_at is None or schedule.expires_at > now)
+
+
+def is_named(schedule: Schedule, local: datetime, *, is_after_midnight: bool) -> bool:
+    if schedule.recurrence_rule is None:
+        return True
+    if "BYHOUR" in schedule.recurrence_rule:
+        return local.hour in {2, 3, 14}
+    anchor = (schedule.publish_at or CREATED_AT).astimezone(ZoneInfo(schedule.timezone)).date()
+    return local.date() - timedelta(days=is_after_midnight) in all_days(schedule.recurrence_rule, anchor)
+
+
+@lru_cache
+def all_days(rule: str, anchor: date) -> set[date]:
+    # The rhythm goes on before the anchor too, except where days are counted.
+    first = anchor if "COUNT" in rule else anchor - timedelta(weeks=52)
+    walk = rrulestr(rule, dtstart=datetime.combine(first, time.min))
+    return {one.date() for one in walk.between(NEAR, FAR, inc=True)}
+
+
+NEAR = datetime.fromisoformat("2025-01-01T00:00:00")
+FAR = datetime.fromisoformat("2027-12-31T00:00:00")

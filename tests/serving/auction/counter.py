@@ -1,0 +1,168 @@
+"""The serve route of auctions in one process, with fakes of what is outside of it."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+from uuid import UUID
+
+from adloom.auction.score import HEURISTIC, Heuristic
+from adloom.budgets.messages import LeaseAnswer, Verdict
+from adloom.core.clock import ManualClock
+from adloom.core.errors import UnavailableError
+from adloom.core.ids import SystemIds
+from adloom.core.money import Micros
+from adloom.events.frequency.many import AskedOf, Least, Shown
+from adloom.events.ingest.token import OfferToken, TokenKeys
+from adloom.events.log.event import Happening, decoded
+from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, Later
+from adloom.serving.auction.api import AuctionRoutes
+from adloom.serving.auction.auctioneer import Auctioneer
+from adloom.serving.auction.encode import AdEncoder
+from adloom.serving.auction.frequency_lookup import FrequencyLook
+from adloom.serving.auction.market import Stands
+from adloom.serving.auction.recorder import AuctionRecorder
+from adloom.serving.auction.reserve import WinHolder
+from adloom.serving.eligibility.caps import CapBook
+from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.index.rows import AssignmentRow, PlacementRow
+from adloom.serving.leases.local_leases import LeaseBook
+from adloom.serving.request.context import ContextReader
+from tests.serving.auction.marketplace import NOON, an_index
+from tests.support.rows import an_id
+
+KEYS = TokenKeys("a secret of the tests, long enough to be one")
+CONTEXTS = ContextReader()
+USER = an_id(77)
+SECOND = int(NOON.timestamp())
+
+
+class FakeCounts:
+    """What users have seen; it can be away."""
+
+    def __init__(self) -> None:
+        self.shown: dict[UUID, list[Shown]] = {}
+        self.asked: list[list[UUID]] = []
+        self.banners: list[tuple[str, ...]] = []  # That mattered to those who asked.
+        self.least: list[Least] = []
+        self.is_away = False
+
+    async def of(self, asked: Sequence[AskedOf], least: Least, now: datetime, /) -> dict[int, list[Shown]]:
+        del now
+        user_ids = [UUID(user) for user, *_ in asked]
+        self.asked.append(user_ids)
+        self.banners += [one[1:] for one in asked]
+        self.least.append(least)
+        await asyncio.sleep(0)
+        if self.is_away:
+            raise UnavailableError("Valkey is away.")
+        return {
+            place: shown
+            for place, (user, *banners) in enumerate(asked)
+            if (shown := self.shown.get(UUID(user)))
+            and (
+                not banners or any(one.banner in banners and one.times >= least[one.window] for one in shown)
+            )
+        }
+
+
+class Counter:
+    """Sells what a market has."""
+
+    def __init__(self, *rows: AssignmentRow, slots: Sequence[PlacementRow] = (), **options: Any) -> None:
+        self.index = an_index(rows, *slots)
+        self.clock = ManualClock(NOON)
+        self.shelves, self.caps, self.leases = Shelves(), CapBook(), LeaseBook(1)
+        stands = Stands(self.shelves)
+        self.counts = FakeCounts()
+        self.frequency = FrequencyLook(
+            self.counts,
+            self.clock,
+            **{name: value for name, value in options.items() if name in {"when_away", "without_user"}},
+        )
+        self.told: list[bytes] = []
+        self.beside: list[Happening] = []  # What the ledger is told with auctions on record.
+        self.recorder = AuctionRecorder(
+            self.told.append,
+            self._recorded,
+            Random(7),  # noqa: S311 - not a secret
+            sample_rate=options.get("sample_rate", 1.0),
+            bytes_per_second=options.get("bytes_per_second", 1 << 20),
+        )
+        holder = WinHolder(self.shelves, self.caps, self.leases)
+        self.routes = AuctionRoutes(
+            lambda: self.index,
+            self.clock,
+            SystemIds(),
+            stands=stands,
+            policies={HEURISTIC: Heuristic()},
+            auctioneer=Auctioneer(stands, CONTEXTS, holder, self.shelves.reason_of),
+            encoder=AdEncoder(KEYS.signer, public_url="https://ads.example"),
+            frequency=self.frequency,
+            recorder=self.recorder,
+        )
+        placements = self.index.by_key.values()
+        self.caps.learn(
+            {key: caps for one in placements for key, caps in one.caps.items()}, {}, second=SECOND
+        )
+        self.leases.learn({one.key: one.terms for one in placements}, at=0.0)
+        self.shelves.change(self.leases.changes())
+
+    def _recorded(self, entry: bytes, auction: bytes) -> None:
+        self.beside.append(decoded(entry))
+        self.told.append(auction)
+
+    def grant(self, amount: int) -> None:
+        """Give every campaign that asks a lease of so many micros."""
+        said = self.leases.due(second=SECOND, at=1.0, most=100, is_wanted=lambda _: True)
+        for terms, usage in said:
+            answer = LeaseAnswer(
+                campaign_id=terms.campaign_id,
+                session=1,
+                report=usage.report,
+                lease=7,
+                granted=Micros(amount),
+                given=Micros(0),
+                ends_at=NOON + timedelta(hours=1),
+                verdict=Verdict.GRANTED,
+            )
+            self.leases.answered(answer, second=SECOND, at=1.0)
+        self.shelves.change(self.leases.changes())
+
+    def ask(self, **body: Any) -> Answer | Later:
+        headers = [(b"user-agent", b"Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0")]
+        given = {"userId": str(USER), **body}
+        return self.routes.serve(
+            HotRequest(b"POST", b"/api/v1/ads/serve", headers=headers, body=json.dumps(given).encode())
+        )
+
+    def served(self, **body: Any) -> dict[str, Any] | None:
+        """Ask, and give the ad; None where there is none."""
+        return ad_in(self.ask(**body))
+
+    async def served_later(self, **body: Any) -> dict[str, Any] | None:
+        later = self.ask(**body)
+        assert isinstance(later, Later), "it does not wait for a look-up"
+        return ad_in(await later)
+
+    def entries(self) -> list[Happening]:
+        """Read what the ledger was told."""
+        return [decoded(entry) for entry in self.told]
+
+
+def ad_in(answer: Answer | Later) -> dict[str, Any] | None:
+    assert isinstance(answer, Answer), "it waits for a look-up"
+    if answer.head.startswith(b"HTTP/1.1 204"):
+        assert answer.body == b""
+        return None
+    assert answer.head.startswith(b"HTTP/1.1 200"), answer.body
+    return json.loads(answer.body)
+
+
+def token_of(ad: dict[str, Any] | None) -> OfferToken:
+    assert ad is not None
+    token = KEYS.verify(ad["trackingToken"].encode(), now=NOON)
+    assert isinstance(token, OfferToken)
+    return token

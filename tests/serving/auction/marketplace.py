@@ -1,0 +1,106 @@
+"""A marketplace of auctions in one process: rows that bid, and requests for them."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from adloom.auction.bid import BidType, OwnBids
+from adloom.auction.score import Scorer, Signals
+from adloom.core.ids import BannerId, CampaignId, PlacementId
+from adloom.core.money import Micros
+from adloom.serving.auction.decide import Win
+from adloom.serving.auction.market import Stand, Stands
+from adloom.serving.auction.record.funnel import Field, field_of
+from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.index.compile import compiled
+from adloom.serving.index.index import Index
+from adloom.serving.index.offer_price import price_of
+from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, Snapshot
+from adloom.targeting.context import Context
+from tests.auction.bids import units
+from tests.support.contexts import a_context
+from tests.support.rows import HOME_KEY, a_placement_row, an_assignment_row, an_id
+
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+
+
+def a_slot(key: int = HOME_KEY, *, floor: str = "0", **fields: Any) -> PlacementRow:
+    """Make a placement that is auctioned."""
+    values: dict[str, Any] = {
+        "key": key,
+        "id": PlacementId(an_id(key)),
+        "slug": f"slot-{key}",
+        "delivery": Delivery.AUCTION,
+        "placement_type": "feed",
+        "floor": units(floor),
+    }
+    return a_placement_row(**values | fields)
+
+
+def a_row(number: int, bid: str | Micros | None, **fields: Any) -> AssignmentRow:
+    """Make an ad that bids; its campaign and its banner have its number."""
+    bid_type = fields.get("bid_type", BidType.CPM)
+    amount = units(bid) if isinstance(bid, str) else bid
+    values: dict[str, Any] = {
+        "campaign_key": number,
+        "campaign_id": CampaignId(an_id(1_000 + number)),
+        "banner_key": number,
+        "banner_id": BannerId(an_id(2_000 + number)),
+        "bid": amount,
+        "price": price_of(bid_type, amount),
+    }
+    return an_assignment_row(**values | fields)
+
+
+def an_index(rows: Sequence[AssignmentRow], *slots: PlacementRow) -> Index:
+    placements = list(slots) or [a_slot()]
+    return compiled(
+        Snapshot(version=1, placements=placements, assignments=list(rows), banner_ids=[], campaign_ids=[])
+    )
+
+
+class Marketplace:
+    """Holds auctions."""
+
+    def __init__(self, *rows: AssignmentRow, slots: Sequence[PlacementRow] = (), **options: Any) -> None:
+        self.index = an_index(rows, *slots)
+        self.shelves = Shelves()
+        self.stands = Stands(self.shelves, **options)
+
+    def stand(self, *, slug: str | None = None, now: datetime = NOON) -> Stand:
+        if slug is None:
+            stand = self.stands.of_type(self.index, "feed", now=now)
+        else:
+            stand = self.stands.of_slug(self.index, slug.encode(), now=now)
+        assert stand is not None
+        return stand
+
+    def scorers(self, stand: Stand) -> list[Scorer]:
+        return self.stands.scorers(stand, Signals(placement_type="feed"))
+
+    def auction(
+        self,
+        context: Context | None = None,
+        *,
+        slug: str | None = None,
+        now: datetime = NOON,
+        **absent: frozenset[int],
+    ) -> Win | None:
+        stand = self.stand(slug=slug, now=now)
+        contexts = [context or a_context()] * len(stand.zones)
+        scorers = self.scorers(stand)
+        win, _ = self.stands.auction(stand, contexts, scorers, **absent)
+        return win
+
+    def winner(self, context: Context | None = None, **options: Any) -> int | None:
+        win = self.auction(context, **options)
+        return None if win is None else win.bidder.campaign_key
+
+    def field(self, *, slug: str | None = None, bids_max: int = 256, **absent: frozenset[int]) -> Field:
+        stand = self.stand(slug=slug)
+        scorers = self.scorers(stand)
+        contexts = [a_context()] * len(stand.zones)
+        return field_of(stand.order(scorers), contexts, scorers, bids_max=bids_max, **absent)
+
+
+COUNT = OwnBids.COUNT

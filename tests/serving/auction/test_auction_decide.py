@@ -1,0 +1,152 @@
+"""The fast auction is the plain one, and looks at no more than it has to."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.auction.bid import BidType
+from adloom.core.money import Micros
+from adloom.events.frequency.windows import Window
+from adloom.serving.eligibility.exclusions import Exclusions
+from adloom.serving.index.rows import AssignmentRow, FrequencyCap
+from adloom.targeting.rules import rule_of
+from bench.auction.check import check
+from tests.auction.bids import units
+from tests.serving.auction.marketplace import COUNT, NOON, Marketplace, a_row, a_slot
+from tests.support.contexts import a_context
+
+ONE_A_DAY = (FrequencyCap(Window.DAY, 1),)
+
+
+@given(st.integers(0, 2**48))
+def test_it_agrees_with_the_plain_auction_over_random_markets(seed: int) -> None:
+    assert check(seed) > 0
+
+
+def test_the_highest_bid_wins_and_pays_a_cent_more_than_the_second() -> None:
+    market = Marketplace(a_row(1, "3"), a_row(2, "5"), a_row(3, "4"))
+
+    win = market.auction()
+
+    assert win is not None
+    assert (win.bidder.campaign_key, win.ecpm, win.second) == (2, units("5"), units("4"))
+    assert (win.final, win.charge) == (units("4.01"), units("4.01"))
+
+
+def test_bids_per_click_compete_with_bids_per_impression() -> None:
+    market = Marketplace(a_row(1, "9"), a_row(2, "0.5", bid_type=BidType.CPC))
+
+    win = market.auction()
+
+    assert win is not None
+    assert (win.bidder.campaign_key, win.ecpm, win.final) == (2, units("10"), units("9.01"))
+    assert win.charge == units("0.4505")
+
+
+def test_nobody_wins_where_nobody_bids() -> None:
+    assert Marketplace(a_row(1, None), a_row(2, "0")).auction() is None
+
+
+def test_nobody_wins_under_the_floor() -> None:
+    market = Marketplace(a_row(1, "1.99"), slots=[a_slot(floor="2")])
+
+    assert market.auction() is None
+
+
+def test_the_winner_pays_the_floor_of_the_placement_on_which_it_wins() -> None:
+    market = Marketplace(
+        a_row(1, "5", placement_key=1),
+        a_row(1, "5", placement_key=2),
+        slots=[a_slot(1, floor="6"), a_slot(2, floor="1")],
+    )
+
+    win = market.auction()
+
+    assert win is not None
+    assert (win.bidder.placement_key, win.final) == (2, units("1"))
+
+
+def test_a_slug_asks_for_one_placement() -> None:
+    market = Marketplace(
+        a_row(1, "5", placement_key=1), a_row(2, "3", placement_key=2), slots=[a_slot(1), a_slot(2)]
+    )
+
+    assert [market.winner(slug=slug) for slug in ("slot-1", "slot-2", None)] == [1, 2, 1]
+
+
+def test_a_type_or_a_slug_that_is_not_auctioned_has_no_stand() -> None:
+    market = Marketplace(a_row(1, "5"), slots=[a_slot(is_active=False)])
+
+    assert market.stands.of_type(market.index, "feed", now=NOON) is None
+    assert market.stands.of_slug(market.index, b"slot-1", now=NOON) is None
+    assert market.stands.of_slug(market.index, b"elsewhere", now=NOON) is None
+
+
+def test_rules_are_kept() -> None:
+    abroad = (rule_of("country", "not_in", ["DE"]),)
+    market = Marketplace(a_row(1, "5", rules=abroad), a_row(2, "3"))
+
+    assert [market.winner(a_context(country=country)) for country in ("DE", "FR")] == [2, 1]
+
+
+def test_who_is_excluded_does_not_bid_and_raises_no_price() -> None:
+    market = Marketplace(a_row(1, "5"), a_row(2, "3"))
+    market.auction()
+
+    market.shelves.exclude(Exclusions(campaigns={"daily_budget": frozenset({1})}))
+
+    win = market.auction()
+    assert win is not None
+    assert (win.bidder.campaign_key, win.runner_up, win.final) == (2, None, units("0.01"))
+
+
+def test_an_auction_can_be_held_again_without_somebody() -> None:
+    market = Marketplace(a_row(1, "5"), a_row(2, "3"))
+
+    assert market.winner(without=frozenset({1})) == 2
+    assert market.winner(seen_enough=frozenset({1})) == 2
+    assert market.winner(without=frozenset({1}), seen_enough=frozenset({2})) is None
+
+
+def test_the_many_bids_of_one_advertiser_do_not_raise_its_price() -> None:
+    own = [a_row(number, f"{number}", advertiser_key=7) for number in range(2, 40)]
+    other = a_row(1, "1.5", advertiser_key=8)
+
+    ignoring, counting = Marketplace(*own, other), Marketplace(*own, other, own_bids=COUNT)
+
+    wins = [ignoring.auction(), counting.auction()]
+    assert [win and win.bidder.campaign_key for win in wins] == [39, 39]
+    assert [win and win.final for win in wins] == [units("1.51"), units("38.01")]
+
+
+def test_the_oldest_of_equals_wins_also_where_they_are_equal_by_rounding_only() -> None:
+    # A micro as a video is worth 1.1 micros, which are one. So the oldest stands behind the youngest in the
+    # order of their placement, and that placement would be looked at last if the youngest stood for it.
+    def a_micro(number: int, placement: int, **fields: Any) -> AssignmentRow:
+        return a_row(number, Micros(1), placement_key=placement, **fields)
+
+    market = Marketplace(
+        a_micro(5, 1),
+        a_micro(6, 1),
+        a_micro(7, 2, video_url="https://cdn.example/a.mp4"),
+        a_micro(2, 2),
+        slots=[a_slot(1), a_slot(2)],
+    )
+
+    assert market.winner() == 2
+
+
+def test_it_is_known_whether_it_matters_how_often_the_reader_saw_an_ad() -> None:
+    others = (a_row(1, "5"), a_row(2, "4"))
+
+    watched = [
+        win.watched
+        for win in (
+            Marketplace(*others, a_row(3, bid, frequency=ONE_A_DAY)).auction() for bid in ("6", "4.5", "3")
+        )
+        if win is not None
+    ]
+
+    capped = str(a_row(3, "1").banner_id)
+    assert watched == [(capped,), (capped,), ()]

@@ -1,0 +1,140 @@
+"""Bids, floors, scorings and frequency caps come from the catalog, change by change as in a whole rebuild."""
+
+from uuid import UUID
+
+import pytest
+
+from adloom.auction.bid import BidType
+from adloom.catalog.changes import Catalog, Noun
+from adloom.core.clock import SystemClock
+from adloom.core.ids import SystemIds
+from adloom.core.money import Micros
+from adloom.events.frequency.windows import Window
+from adloom.runtime.postgres import Pool
+from adloom.runtime.valkey import Valkey
+from adloom.serving.background.index_refresh import IndexKeeper
+from adloom.serving.index.bid_block import BidBlock, Bidder
+from adloom.serving.index.rows import FrequencyCap
+
+PLACEMENT = """
+    INSERT INTO placements (public_id, slug, label, layout_type, delivery, placement_type, floor_cpm_micros)
+    VALUES ($1, $2, 'Label', 'full_slider', 'auction', 'feed', 500000) RETURNING id
+"""
+ADVERTISER = "INSERT INTO advertisers (public_id, name) VALUES ($1, 'A') RETURNING id"
+BANNER = (
+    "INSERT INTO banners (public_id, title, primary_image_url) VALUES ($1, 'T', 'https://x/') RETURNING id"
+)
+CAMPAIGN = """
+    INSERT INTO campaigns (public_id, name, status, advertiser_id, bid_type, bid_amount_micros)
+    VALUES ($1, 'C', 'active', $2, 'cpc', 250000) RETURNING id
+"""
+LINK = "INSERT INTO campaign_placements (campaign_id, placement_id) VALUES ($1, $2)"
+ASSIGN = "INSERT INTO banner_assignments (campaign_id, placement_id, banner_id) VALUES ($1, $2, $3)"
+CAP = """
+    INSERT INTO frequency_caps (public_id, banner_id, max_impressions_per_user, "window") VALUES ($1, $2, $3, $4)
+"""
+
+
+class Shop:
+    """One advertiser with a banner on two auctioned placements."""
+
+    def __init__(self, pool: Pool, valkey: Valkey) -> None:
+        self.catalog = Catalog(pool, valkey)
+        self.keeper = IndexKeeper(pool, valkey, SystemClock())
+        self.placements: list[int] = []
+        self.advertiser = self.banner = self.campaign = 0
+
+    async def open(self) -> None:
+        async with self.catalog.write() as write:
+            insert = write.connection.fetchval
+            self.placements = [await insert(PLACEMENT, an_id(), slug) for slug in ("first", "second")]
+            self.advertiser = await insert(ADVERTISER, an_id())
+            self.banner = await insert(BANNER, an_id())
+            self.campaign = await insert(CAMPAIGN, an_id(), self.advertiser)
+            for placement in self.placements:
+                await write.connection.execute(LINK, self.campaign, placement)
+                await write.connection.execute(ASSIGN, self.campaign, placement, self.banner)
+                write.touch(Noun.PLACEMENT, placement)
+            for window, most in (("Lifetime", 9), ("Hour", 2)):
+                await write.connection.execute(CAP, an_id(), self.banner, most, window)
+        await self.keeper.refresh()
+
+    async def change(self, noun: Noun, key: int, sql: str) -> None:
+        async with self.catalog.write() as write:
+            await write.connection.execute(sql, key)
+            write.touch(noun, key)
+        await self.keeper.refresh()
+
+    def bidders(self) -> list[Bidder]:
+        return [
+            one
+            for placement in self.keeper.current.markets.get("feed", ())
+            for block in placement.blocks
+            if isinstance(block, BidBlock)
+            for one in block.bidders
+        ]
+
+
+def an_id() -> UUID:
+    return SystemIds().new()
+
+
+@pytest.fixture
+async def shop(pool: Pool, valkey: Valkey) -> Shop:
+    shop = Shop(pool, valkey)
+    await shop.open()
+    return shop
+
+
+async def test_bidders_are_read_from_the_catalog(shop: Shop) -> None:
+    first, second = shop.bidders()
+
+    assert [one.placement_key for one in (first, second)] == shop.placements
+    assert (first.campaign_key, first.banner_key, first.payer) == (
+        shop.campaign,
+        shop.banner,
+        shop.advertiser,
+    )
+    assert (first.bid_type, first.bid, first.floor) == (BidType.CPC, Micros(250_000), Micros(500_000))
+    assert first.frequency == (FrequencyCap(Window.LIFETIME, 9), FrequencyCap(Window.HOUR, 2))
+
+
+async def test_changes_equal_a_whole_rebuild(shop: Shop, pool: Pool, valkey: Valkey) -> None:
+    steps = [
+        (Noun.CAMPAIGN, shop.campaign, "UPDATE campaigns SET bid_type = 'cpm' WHERE id = $1"),
+        (Noun.CAMPAIGN, shop.campaign, "UPDATE campaigns SET bid_amount_micros = 300000 WHERE id = $1"),
+        (Noun.CAMPAIGN, shop.campaign, "UPDATE campaigns SET advertiser_id = NULL WHERE id = $1"),
+        (Noun.BANNER, shop.banner, "DELETE FROM frequency_caps WHERE banner_id = $1 AND \"window\" = 'Hour'"),
+        (Noun.PLACEMENT, shop.placements[0], "UPDATE placements SET floor_cpm_micros = 1 WHERE id = $1"),
+        (
+            Noun.PLACEMENT,
+            shop.placements[0],
+            "UPDATE placements SET auction_scoring = 'learned' WHERE id = $1",
+        ),
+        (Noun.PLACEMENT, shop.placements[0], "UPDATE placements SET placement_type = 'story' WHERE id = $1"),
+        (Noun.PLACEMENT, shop.placements[1], "UPDATE placements SET delivery = 'direct' WHERE id = $1"),
+        (Noun.CAMPAIGN, shop.campaign, "UPDATE campaigns SET bid_amount_micros = NULL WHERE id = $1"),
+    ]
+    for noun, key, sql in steps:
+        before = shop.keeper.current
+        await shop.change(noun, key, sql)
+
+        rebuilt = IndexKeeper(pool, valkey, SystemClock())
+        await rebuilt.refresh()
+        assert shop.keeper.current == rebuilt.current, sql
+        assert shop.keeper.current != before, sql
+        assert shop.keeper.current.by_key != before.by_key, sql
+
+
+async def test_a_market_has_its_head_before_the_first_request(shop: Shop) -> None:
+    now = SystemClock().now()
+    stand = shop.keeper.stands.of_type(shop.keeper.current, "feed", now=now)
+
+    assert stand is not None
+    assert [len(head.members) for head in stand.heads] == [2]
+
+
+async def test_a_paused_campaign_is_out_of_every_stand(shop: Shop) -> None:
+    await shop.change(Noun.CAMPAIGN, shop.campaign, "UPDATE campaigns SET status = 'paused' WHERE id = $1")
+
+    assert shop.bidders() == []

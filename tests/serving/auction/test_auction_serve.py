@@ -1,0 +1,372 @@
+"""Serving by auction: who wins at which price, what is held, and what the ledger is told."""
+
+import json
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from adloom.auction.bid import BidType
+from adloom.core.errors import ValidationFailedError
+from adloom.events.log.auction_bids import LOST, REMOVED, WON, packed_bid, packed_terms, unpacked
+from adloom.events.log.event import Auctioned, ChargedBy, Floored, Removed, Served, Unsold
+from adloom.runtime.http.fast.fast_routes import Answer, HotRequest
+from adloom.serving.index.rows import Caps, Delivery
+from adloom.targeting.rules import rule_of
+from tests.auction.bids import units
+from tests.serving.auction.counter import SECOND, USER, Counter, token_of
+from tests.serving.auction.marketplace import NOON, a_row, a_slot
+
+CPC = BidType.CPC
+
+
+def ad_id(number: int) -> str:
+    return str(a_row(number, "1").banner_id)
+
+
+def test_the_answer_has_the_published_shape() -> None:
+    row = a_row(1, "2.00", title="T", description="Text", cta_label="Buy", video_url="https://cdn/a.mp4")
+    counter = Counter(row, a_row(2, "1.00"))
+
+    answer = counter.ask()
+
+    assert isinstance(answer, Answer)
+    assert b"cache-control: no-store\r\n" in answer.head
+    assert b"access-control-allow-origin: *\r\n" in answer.head
+    ad = json.loads(answer.body)
+    token = ad["trackingToken"]
+    assert UUID(ad["auctionId"]).version == 7
+    assert ad == {
+        "adId": ad_id(1),
+        "campaignId": str(row.campaign_id),
+        "adFormat": "video",
+        "headline": "T",
+        "primaryText": "Text",
+        "callToAction": "Buy",
+        "creativeUrl": "https://cdn/a.mp4",
+        "destinationUrl": "https://shop.example.com/",
+        "finalPrice": 1.01,
+        "servedAt": "2026-11-15T12:00:00.000Z",
+        "auctionId": ad["auctionId"],
+        "trackingToken": token,
+        "impressionUrl": f"https://ads.example/i/{token}?userId={USER}",
+        "clickUrl": f"https://ads.example/c/{token}",
+    }
+
+
+def test_the_token_carries_what_one_impression_costs() -> None:
+    counter = Counter(a_row(1, "3.00"), a_row(2, "1.00"))
+
+    ad = counter.served()
+
+    token = token_of(ad)
+    # A thousand cost 1.01, so one costs 1,010 micros.
+    assert (token.charge, token.charged_by, token.slot) == (1_010, ChargedBy.IMPRESSION, 0)
+    assert ad is not None
+    assert str(token.request_id) == ad["auctionId"]
+
+
+def test_a_click_is_charged_as_it_was_bid() -> None:
+    # At 2 % a click of 0.30 is worth 6.00 a thousand; the other bids 3.00, so half and a bit is paid.
+    counter = Counter(a_row(1, "0.30", bid_type=CPC), a_row(2, "3.00"))
+
+    token = token_of(counter.served())
+
+    assert (token.charge, token.charged_by) == (150_500, ChargedBy.CLICK)
+
+
+def test_nobody_eligible_is_no_content() -> None:
+    assert Counter(a_row(1, "1.00"), slots=[a_slot(floor="2")]).served() is None
+
+
+def test_a_type_of_which_nothing_is_auctioned_has_nobody_who_bids() -> None:
+    answer = Counter(a_row(1, "1.00")).ask(placementType="story")
+
+    assert isinstance(answer, Answer)
+    assert answer.head.startswith(b"HTTP/1.1 204")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"placement": "nowhere"},
+        {"placement": "direct"},
+        {"placement": "slot-1", "placementType": "story"},
+    ],
+)
+def test_where_nothing_is_auctioned_is_not_found(body: dict[str, str]) -> None:
+    direct = a_slot(2, slug="direct", delivery=Delivery.DIRECT)
+    answer = Counter(a_row(1, "1.00"), slots=[a_slot(), direct]).ask(**body)
+
+    assert isinstance(answer, Answer)
+    assert answer.head.startswith(b"HTTP/1.1 404")
+    assert json.loads(answer.body)["errorCode"] == "PLACEMENT_NOT_FOUND"
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"userId": "nobody"}, "userId"),
+        ({"userId": None}, "userId"),
+        ({"userContext": []}, "userContext"),
+        ({"userContext": {"device": 7}}, "userContext.device"),
+        ({"userContext": {"whatever": {"a": 1}}}, "userContext.whatever"),
+        ({"userContext": {"device": "toaster"}}, "userContext.device"),
+        ({"userContext": {"loginState": "maybe"}}, "userContext.loginState"),
+        ({"userContext": {"lastPurchaseDays": "soon"}}, "userContext.lastPurchaseDays"),
+        ({"userContext": {f"k{number}": "" for number in range(2_000)}}, "userContext"),
+        ({"placementType": 1}, "placementType"),
+        ({"placement": ""}, "placement"),
+    ],
+)
+def test_what_makes_no_sense_is_named(body: dict[str, Any], field: str) -> None:
+    with pytest.raises(ValidationFailedError) as failed:
+        Counter(a_row(1, "1.00")).ask(**body)
+
+    assert [problem.field for problem in failed.value.errors] == [field]
+
+
+def test_a_missing_user_is_named() -> None:
+    with pytest.raises(ValidationFailedError) as failed:
+        Counter(a_row(1, "1.00")).routes.serve(HotRequest(b"POST", b"/api/v1/ads/serve", body=b"{}"))
+
+    assert [problem.field for problem in failed.value.errors] == ["userId"]
+
+
+def test_what_the_body_says_of_the_reader_counts() -> None:
+    vip = a_row(1, "9.00", rules=(rule_of("user_segment", "in", ["vip"]),))
+    counter = Counter(vip, a_row(2, "1.00"))
+
+    outcomes = [counter.served(), counter.served(userContext={"segment": "vip"})]
+
+    assert [one and one["adId"] for one in outcomes] == [ad_id(2), ad_id(1)]
+
+
+def test_who_wants_to_buy_clicks_more() -> None:
+    # 5.00 a thousand impressions, against 5.00, 6.25 and 6.875 for clicks.
+    counter = Counter(a_row(1, "5.50"), a_row(2, "0.25", bid_type=CPC))
+
+    assert [
+        (counter.served(userContext=context) or {})["adId"]
+        for context in (
+            {},
+            {"segment": "high-intent"},
+            {"lastPurchaseDays": "14"},
+            {"lastPurchaseDays": "15"},
+        )
+    ] == [ad_id(1), ad_id(2), ad_id(1), ad_id(1)]
+
+
+def test_the_real_charge_is_taken_out_of_the_lease() -> None:
+    # An impression may cost 10,000 micros by its bid, and costs 1,010.
+    counter = Counter(a_row(1, "10.00", is_limited=True), a_row(2, "1.00"))
+    counter.grant(10_000 + 1_009)
+
+    winners = [(counter.served() or {})["adId"] for _ in range(3)]
+
+    # After the first what is left pays for no second one at its bid.
+    assert winners == [ad_id(1), ad_id(2), ad_id(2)]
+
+
+def test_whoever_cannot_be_held_leaves_it_to_the_next_best() -> None:
+    counter = Counter(a_row(1, "10.00", is_limited=True), a_row(2, "2.00"), a_row(3, "1.00"))
+    counter.grant(100_000)
+    # The lease ends, and nobody has said so yet.
+    counter.clock.advance(timedelta(hours=2))
+
+    ad = counter.served()
+
+    assert ad is not None
+    assert (ad["adId"], ad["finalPrice"]) == (ad_id(2), 1.01)
+    [auction] = counter.entries()
+    assert isinstance(auction, Auctioned)
+    assert auction.bid_count == 2
+
+
+def test_a_cap_of_one_impression_is_offered_once() -> None:
+    counter = Counter(a_row(1, "10.00", caps=Caps(1, None)), a_row(2, "1.00"))
+
+    assert [(counter.served() or {})["adId"] for _ in range(3)] == [ad_id(1), ad_id(2), ad_id(2)]
+
+
+def test_an_auction_is_recorded_with_all_its_bids() -> None:
+    rows = [
+        a_row(1, "1.00"),
+        a_row(2, "2.00"),
+        a_row(3, "0.50"),
+        a_row(4, "9.00", rules=(rule_of("device", "in", ["mobile"]),)),
+        a_row(5, "9.00", ends_at=NOON),
+    ]
+    counter = Counter(*rows, slots=[a_slot(floor="0.6")])
+
+    ad = counter.served(placement="slot-1", userContext={"country": "DE", "lastPurchaseDays": "3"})
+
+    assert ad is not None
+    [auction] = counter.entries()
+    assert isinstance(auction, Auctioned)
+    assert str(auction.auction_id) == ad["auctionId"]
+    assert (auction.user_id, auction.placement_type, auction.floor) == (USER, "feed", units("0.6"))
+    assert auction.placement_id == a_slot().id
+    assert {
+        **auction.context,
+        "country": "DE",
+        "lastPurchaseDays": "3",
+        "device": "desktop",
+    } == auction.context
+    assert auction.winner is not None
+    assert (auction.winner.banner_id, auction.winner.final_price) == (rows[1].banner_id, units("1.01"))
+    assert auction.bid_count == 2
+    names = [one.reason for one in auction.removed]
+    assert [
+        (bid.banner_id, bid.outcome if bid.outcome < REMOVED else names[bid.outcome - REMOVED])
+        for bid in unpacked(auction.bids)
+    ] == [
+        (rows[1].banner_id, WON),
+        (rows[0].banner_id, LOST),
+        (rows[3].banner_id, "targeting:device"),
+        (rows[4].banner_id, "campaign_dates"),
+        (rows[2].banner_id, "floor"),
+    ]
+
+
+def test_the_ledger_is_told_what_was_served_of_auctions_on_record_too() -> None:
+    recorded, sampled_out = (Counter(a_row(1, "2.00"), a_row(2, "1.00"), sample_rate=rate) for rate in (1, 0))
+
+    ad = recorded.served()
+    sampled_out.served()
+
+    assert ad is not None
+    [served], [other] = recorded.beside, sampled_out.entries()
+    assert isinstance(served, Served)
+    assert isinstance(other, Served)
+    assert str(served.request_id) == ad["auctionId"]
+    assert msgspec.structs.replace(other, request_id=served.request_id) == served
+
+
+def test_an_auction_that_nobody_won_is_recorded_too() -> None:
+    counter = Counter(a_row(1, "1.00"), slots=[a_slot(floor="2")])
+
+    counter.served()
+
+    assert counter.beside == [Unsold(held_at=NOON)]
+    [auction] = counter.entries()
+    assert isinstance(auction, Auctioned)
+    assert (auction.winner, auction.bid_count, auction.removed) == (None, 0, (Removed("floor", 1),))
+
+
+def test_the_floor_of_their_own_placement_is_recorded_of_those_who_were_under_it() -> None:
+    rows = [
+        a_row(1, "10.00"),
+        a_row(2, "0.50"),
+        a_row(3, "20.00", placement_key=2),
+        a_row(4, "30.00", placement_key=2),
+    ]
+    counter = Counter(*rows, slots=[a_slot(1, floor="1"), a_slot(2, floor="50")])
+
+    counter.served()
+
+    [auction] = counter.entries()
+    assert isinstance(auction, Auctioned)
+    banners = [bid.banner_id for bid in unpacked(auction.bids)]
+    assert auction.floor == units("1")
+    assert {banners[place]: one.floor for one in auction.floors for place in one.places} == {
+        rows[1].banner_id: units("1"),
+        rows[2].banner_id: units("50"),
+        rows[3].banner_id: units("50"),
+    }
+
+
+def test_where_nobody_reaches_a_floor_it_is_recorded_all_the_same() -> None:
+    counter = Counter(a_row(1, "5.00"), slots=[a_slot(floor="6")])
+
+    counter.served()
+
+    [auction] = counter.entries()
+    assert isinstance(auction, Auctioned)
+    assert (auction.winner, auction.floors) == (None, (Floored(units("6"), b"\0"),))
+
+
+def test_of_a_large_market_the_others_are_counted() -> None:
+    rows = [a_row(number, "1.00") for number in range(1, 301)]
+    away = [a_row(number, "2.00", ends_at=NOON) for number in range(301, 311)]
+    counter = Counter(*rows, *away)
+
+    counter.served()
+
+    [auction] = counter.entries()
+    assert isinstance(auction, Auctioned)
+    assert auction.bid_count == 300
+    assert len(list(unpacked(auction.bids))) == 256
+    assert auction.removed == (Removed("schedule", 10),)
+
+
+def test_what_was_noted_of_a_moment_is_not_told_of_another() -> None:
+    counter = Counter(a_row(1, "2.00"), a_row(2, "1.00"), a_row(3, "0.50"))
+    counter.served()
+    counter.served()
+    counter.shelves.change({2: "pacing"})
+    counter.served()
+
+    counts = [one.bid_count for one in counter.entries() if isinstance(one, Auctioned)]
+
+    assert counts == [3, 3, 2]
+    last = counter.entries()[-1]
+    assert isinstance(last, Auctioned)
+    assert last.removed == (Removed("pacing", 1),)
+
+
+def test_what_is_not_sampled_is_told_as_served() -> None:
+    counter = Counter(a_row(1, "2.00"), a_row(2, "1.00"), sample_rate=0.0)
+
+    ad = counter.served()
+
+    assert ad is not None
+    [served] = counter.entries()
+    assert isinstance(served, Served)
+    assert (str(served.request_id), served.final_price) == (ad["auctionId"], units("1.01"))
+    assert (served.winning_ecpm, served.user_id) == (units("2.00"), USER)
+
+
+def test_beyond_so_many_bytes_a_second_only_what_is_served_is_told() -> None:
+    counter = Counter(a_row(1, "2.00"), bytes_per_second=2_000)
+
+    for _ in range(5):
+        counter.served()
+
+    kinds = [type(one) for one in counter.entries()]
+    # There is room for a quarter of a second at once.
+    assert kinds == [Auctioned, Auctioned, Served, Served, Served]
+    assert (counter.recorder.recorded, counter.recorder.left_out) == (2, 3)
+    assert counter.recorder.is_wanted(SECOND + 10)
+
+
+def test_auctions_on_record_are_spread_over_a_second() -> None:
+    counter = Counter(a_row(1, "2.00"), bytes_per_second=2_000)
+    recorded_in: list[int] = []
+
+    for tick in range(600):
+        before = counter.recorder.recorded
+        counter.served()
+        if counter.recorder.recorded > before:
+            recorded_in.append(tick)
+        counter.clock.advance(timedelta(milliseconds=10))
+
+    # Some come at once; then each waits for as much as the one before it has taken.
+    gaps = {after - before for before, after in pairwise(recorded_in[-20:])}
+    assert len(gaps) <= 2
+    assert 10 <= min(gaps) <= max(gaps) <= 30
+
+
+def test_bids_are_packed_as_the_ledger_reads_them() -> None:
+    row = a_row(1, "0.30", bid_type=CPC)
+    counter = Counter(row)
+
+    counter.served()
+
+    [auction] = counter.entries()
+    assert isinstance(auction, Auctioned)
+    terms = packed_terms(row.banner_id, row.campaign_id, bid=units("0.30"), quality=10_000, is_per_click=True)
+    assert auction.bids == packed_bid(terms, 20_000_000, units("6.00"), WON)

@@ -1,0 +1,247 @@
+"""What is remembered of auctions is what would be decided anew, whoever comes or goes."""
+
+from datetime import datetime, time, timedelta
+from random import Random
+
+import msgspec
+import pytest
+
+from adloom.auction.bid import BidType
+from adloom.auction.learned import LEARNED, LearnedScoring
+from adloom.auction.score import HEURISTIC, Heuristic, Scorer, Signals, Strengths
+from adloom.runtime.http.fast.fast_routes import HotRequest
+from adloom.schedule.schedule import Schedule, ScheduleStatus
+from adloom.serving.auction import result_cache
+from adloom.serving.auction.auctioneer import Auctioneer
+from adloom.serving.auction.decide import Win
+from adloom.serving.auction.market import Stand, Stands
+from adloom.serving.auction.record.bid_record import Notebook
+from adloom.serving.auction.request import Reader, understood
+from adloom.serving.auction.reserve import WinHolder
+from adloom.serving.auction.result_cache import Auction
+from adloom.serving.eligibility.caps import CapBook
+from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.index.index import Index
+from adloom.serving.index.rows import AssignmentRow
+from adloom.serving.index.steps import finished
+from adloom.serving.leases.local_leases import LeaseBook
+from adloom.serving.request.context import ContextReader
+from adloom.targeting.rules import rule_of
+from tests.serving.auction.marketplace import NOON, a_row, a_slot, an_index
+from tests.serving.auction.test_learned_auctions import learned
+from tests.support.rows import an_id
+
+AGENTS = {
+    "phone": b"Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) Mobile/15E148",
+    "desktop": b"Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0",
+}
+HEADERS = ContextReader()
+CONTEXTS = (b"{}", b'{"country":"FR"}', b'{"segment":"high-intent"}', b'{"lastPurchaseDays":"3"}')
+
+
+class Policy:
+    """A learned policy whose model can be replaced, as a process does it."""
+
+    name = LEARNED
+
+    def __init__(self) -> None:
+        self.scoring = LearnedScoring()
+
+    @property
+    def version(self) -> int:
+        return self.scoring.version
+
+    @property
+    def strengths(self) -> tuple[Strengths, ...]:
+        return self.scoring.strengths
+
+    def scorer(self, signals: Signals) -> Scorer:
+        return self.scoring.scorer(signals)
+
+
+class House:
+    """Holds auctions in a process that remembers them."""
+
+    def __init__(self, index: Index) -> None:
+        self.index, self.now, self.policy = index, NOON, Policy()
+        self.shelves = Shelves()
+        self.stands = Stands(self.shelves, policies={HEURISTIC: Heuristic(), LEARNED: self.policy})
+        holder = WinHolder(self.shelves, CapBook(), LeaseBook(1))
+        self.auctioneer = Auctioneer(self.stands, HEADERS, holder, self.shelves.reason_of)
+
+    def stand(self, slug: str | None = None) -> Stand:
+        if slug is None:
+            stand = self.stands.of_type(self.index, "feed", now=self.now)
+        else:
+            stand = self.stands.of_slug(self.index, slug.encode(), now=self.now)
+        assert stand is not None
+        return stand
+
+    def auction(self, request: HotRequest, reader: Reader, slug: str | None = None) -> Auction:
+        return self.auctioneer.auction(request, reader, self.index, self.stand(slug), self.now)
+
+    def anew(self, request: HotRequest, reader: Reader, slug: str | None = None) -> Win | None:
+        """Decide by somebody who remembers nothing of auctions."""
+        fresh = Auctioneer(
+            self.stands,
+            HEADERS,
+            WinHolder(self.shelves, CapBook(), LeaseBook(1)),
+            self.shelves.reason_of,
+        )
+        return fresh.auction(request, reader, self.index, self.stand(slug), self.now).win
+
+    def exclude(self, *campaigns: int) -> None:
+        self.shelves.change(dict.fromkeys(campaigns, "budget"))
+
+    def put_back(self, *campaigns: int) -> None:
+        self.shelves.change(dict.fromkeys(campaigns))
+
+
+def a_request(agent: str = "desktop") -> HotRequest:
+    return HotRequest(b"POST", b"/api/v1/ads/serve", headers=[(b"user-agent", AGENTS[agent])])
+
+
+def a_reader(context: bytes = b"{}") -> Reader:
+    return understood(b'{"userId":"%b","userContext":%b}' % (str(an_id(7)).encode(), context)).reader
+
+
+def opening(first: int, last: int) -> Schedule:
+    return Schedule(status=ScheduleStatus.SCHEDULED, window_start=time(first), window_end=time(last))
+
+
+def a_random_row(number: int, chance: Random) -> AssignmentRow:
+    rules = (
+        (),
+        (rule_of("country", "in", ["FR"]),),
+        (rule_of("device", "in", ["mobile"]),),
+        (rule_of("hour_of_day", "in", sorted(chance.sample(range(24), 12))),),
+    )
+    return a_row(
+        number,
+        f"{chance.randint(1, 9) / 100:.2f}",
+        bid_type=chance.choice(list(BidType)),
+        rules=chance.choice(rules),
+        placement_key=chance.choice([1, 2]),
+        schedule=opening(10, 14) if chance.random() < 1 / 4 else Schedule(status=ScheduleStatus.EVERGREEN),
+    )
+
+
+def a_random_index(chance: Random) -> Index:
+    slots = [a_slot(1), a_slot(2, scoring=LEARNED, timezone="Asia/Kolkata")]
+    return an_index([a_random_row(number, chance) for number in range(1, 13)], *slots)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_it_agrees_with_who_remembers_nothing(seed: int) -> None:
+    chance = Random(seed)  # noqa: S311 - not a secret
+    house = House(a_random_index(chance))
+    found = 0
+    for step in range(60):
+        match chance.choice(["out", "back", "later", "model", "index", "ask", "ask", "ask"]):
+            case "out":
+                house.exclude(chance.randint(1, 12))
+            case "back":
+                house.put_back(chance.randint(1, 12))
+            case "later":
+                house.now += timedelta(minutes=chance.choice([1, 29, 31, 90]))
+            case "model":
+                house.policy.scoring = learned(chance, 12, 50)
+                house.policy.scoring.version = step + 1
+            case "index" if chance.random() < 1 / 3:
+                house.index = a_random_index(chance)
+            case _:
+                pass
+        for _ in range(4):
+            request, reader = a_request(chance.choice(list(AGENTS))), a_reader(chance.choice(CONTEXTS))
+            slug = chance.choice([None, "slot-1", "slot-2"])
+            auction = house.auction(request, reader, slug)
+
+            assert auction.win == house.anew(request, reader, slug)
+            found += auction.win is not None
+    assert found, "somebody wins now and then"
+
+
+def test_readers_of_whom_the_same_is_known_share_an_auction() -> None:
+    house = House(an_index([a_row(1, "3"), a_row(2, "2")]))
+
+    first = house.auction(a_request(), a_reader())
+
+    assert house.auction(a_request(), a_reader()) is first
+    assert house.auction(a_request("phone"), a_reader()) is not first
+    assert house.auction(a_request(), a_reader(b'{"country":"FR"}')) is not first
+
+
+def test_who_comes_or_goes_elsewhere_changes_nothing() -> None:
+    slots = [a_slot(1), a_slot(2, placement_type="story")]
+    house = House(an_index([a_row(1, "3"), a_row(2, "2", placement_key=2)], *slots))
+    first = house.auction(a_request(), a_reader())
+
+    house.exclude(2)
+
+    assert house.auction(a_request(), a_reader()) is first
+
+
+def test_who_could_not_change_anything_is_noted_all_the_same() -> None:
+    rows = [a_row(1, "9"), a_row(2, "8"), a_row(3, "0.01", placement_key=2)]
+    house = House(an_index(rows, a_slot(1), a_slot(2)))
+    first = house.auction(a_request(), a_reader())
+    before = sold(house)
+
+    house.exclude(3)
+
+    assert house.auction(a_request(), a_reader()) is first
+    assert (before.bid_count, sold(house).bid_count) == (3, 2)
+
+
+def test_what_was_decided_from_a_shelf_is_over_when_another_takes_its_place() -> None:
+    house = House(an_index([a_row(1, "3"), a_row(2, "2")]))
+    first = house.auction(a_request(), a_reader())
+    assert first.win is not None
+    [placement] = house.index.by_key.values()
+
+    house.shelves.put_up(house.index, [finished(house.shelves.preparing(placement, now=house.now))])
+    house.stands.put_up({})
+    house.exclude(first.win.bidder.campaign_key)
+
+    second = house.auction(a_request(), a_reader()).win
+    assert second is not None
+    assert second.bidder.campaign_key == 2
+
+
+def test_who_took_part_is_noted_once_for_all_who_share_an_auction() -> None:
+    house = House(an_index([a_row(1, "3"), a_row(2, "2"), a_row(3, "1")]))
+    first, second = (sold(house) for _ in range(2))
+    house.exclude(1)
+    third = sold(house)
+
+    assert first.bids == second.bids != third.bids
+    assert (first.looked_at, second.looked_at, third.looked_at) == (3, 0, 3)
+    assert third == noted(house)
+
+
+def test_the_oldest_are_forgotten() -> None:
+    house = House(an_index([a_row(1, "3")]))
+    first = house.auction(a_request(), a_reader(b'{"segment":"s-0"}'))
+    for number in range(1, result_cache.AUCTIONS_MAX):
+        house.auction(a_request(), a_reader(b'{"segment":"s-%d"}' % number))
+    kept = house.auction(a_request(), a_reader(b'{"segment":"s-0"}'))
+    house.auction(a_request(), a_reader(b'{"segment":"one more"}'))
+
+    assert kept is first
+    assert house.auction(a_request(), a_reader(b'{"segment":"s-0"}')) is not first
+
+
+def sold(house: House) -> result_cache.Note:
+    auction = house.auction(a_request(), a_reader())
+    note = house.auctioneer.sale(auction, house.now, second_of(house.now), is_noted=True).note
+    assert note is not None
+    return note
+
+
+def noted(house: House) -> result_cache.Note:
+    asked = house.auction(a_request(), a_reader()).asked
+    return Notebook(house.shelves.reason_of).note(msgspec.structs.replace(asked), house.now)
+
+
+def second_of(now: datetime) -> int:
+    return int(now.timestamp())

@@ -1,0 +1,73 @@
+"""What is known of a placement goes with it: it has all its blocks, which are megabytes."""
+
+import gc
+
+from adloom.core.ids import BannerId
+from adloom.events.frequency.windows import Window
+from adloom.serving.auction.events import Assigned
+from adloom.serving.auction.frequency_lookup import CappedBook
+from adloom.serving.index.index import Index, Placement, changed
+from adloom.serving.index.rows import FrequencyCap
+from tests.serving.auction.marketplace import a_row, a_slot, an_index
+from tests.support.rows import an_id
+
+STAYS, GOES = 4_241, 4_242  # As no other test has.
+
+
+def a_house() -> Index:
+    caps = (FrequencyCap(Window.DAY, 3),)
+    rows = [
+        a_row(1, "2", placement_key=STAYS, frequency=caps),
+        a_row(2, "1", placement_key=GOES, frequency=caps),
+    ]
+    banners = [BannerId(an_id(2_001)), BannerId(an_id(2_002))]
+    index = an_index(rows, a_slot(STAYS), a_slot(GOES))
+    return changed(
+        index,
+        version=2,
+        gone=(),
+        placements=(),
+        banner_ids=index.banner_ids.with_more(banners),
+        campaign_ids=index.campaign_ids,
+    )
+
+
+def without(key: int, index: Index) -> Index:
+    return changed(
+        index,
+        version=index.version + 1,
+        gone=[key],
+        placements=(),
+        banner_ids=index.banner_ids,
+        campaign_ids=index.campaign_ids,
+    )
+
+
+def alive() -> set[int]:
+    gc.collect()
+    return {one.key for one in gc.get_objects() if isinstance(one, Placement)} & {STAYS, GOES}
+
+
+def test_which_banners_of_it_have_a_cap() -> None:
+    index, book = a_house(), CappedBook()
+    for slug in (b"slot-4241", b"slot-4242"):
+        book.of((index.by_slug[slug],), index)
+    all_of_type = book.of(index.markets["feed"], index)
+
+    index = without(GOES, index)
+    left = book.of((index.by_key[STAYS],), index)
+
+    assert (all_of_type.all_of_them.enough, left.all_of_them.enough) == ({1, 2}, {1})
+    assert alive() == {STAYS}
+
+
+def test_which_ads_it_has() -> None:
+    index, assigned = a_house(), Assigned()
+    for number in (1, 2):
+        assigned.place_of(BannerId(an_id(2_000 + number)), index)
+
+    index = without(GOES, index)
+    placement_id, _ = assigned.place_of(BannerId(an_id(2_001)), index)
+
+    assert placement_id == index.by_key[STAYS].id
+    assert alive() == {STAYS}

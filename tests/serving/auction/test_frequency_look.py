@@ -1,0 +1,331 @@
+"""Frequency caps are looked up where they matter, for many at once, and never hold up an answer for long."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from adloom.events.frequency.many import USERS_MAX, Shown
+from adloom.events.frequency.windows import Window
+from adloom.events.log.event import Auctioned, Removed
+from adloom.runtime.http.fast.fast_routes import Later
+from adloom.serving.auction.frequency_lookup import Capped, CappedBanners, Seen
+from adloom.serving.index.rows import AssignmentRow, FrequencyCap
+from tests.serving.auction.counter import USER, Counter, ad_in
+from tests.serving.auction.marketplace import a_row
+from tests.support.rows import an_id
+
+pytestmark = pytest.mark.anyio
+
+TWICE_A_DAY = (FrequencyCap(Window.DAY, 2), FrequencyCap(Window.LIFETIME, 5))
+NOBODY = "00000000-0000-0000-0000-000000000000"
+
+
+def capped(number: int, bid: str, **fields: Any) -> AssignmentRow:
+    return a_row(number, bid, frequency=TWICE_A_DAY, **fields)
+
+
+def name_of(number: int) -> str:
+    return str(a_row(number, "1").banner_id)
+
+
+def seen(number: int, times: int, window: Window = Window.DAY) -> Shown:
+    return Shown(window, name_of(number), times)
+
+
+async def test_without_a_cap_nobody_is_asked() -> None:
+    counter = Counter(a_row(1, "2.00"), a_row(2, "1.00"), capped(3, "0.50"))
+
+    assert counter.served() is not None
+    assert counter.counts.asked == []
+
+
+async def test_who_has_seen_an_ad_often_enough_gets_the_next() -> None:
+    counter = Counter(capped(1, "3.00"), a_row(2, "2.00"), a_row(3, "1.00"))
+    counter.counts.shown[USER] = [seen(1, 2)]
+
+    ad = await counter.served_later()
+
+    assert ad is not None
+    assert (ad["adId"], ad["finalPrice"]) == (name_of(2), 1.01)
+    [auction] = counter.entries()
+    assert isinstance(auction, Auctioned)
+    assert auction.removed == (Removed("frequency_cap", 1),)
+
+
+async def test_who_has_not_gets_it() -> None:
+    counter = Counter(capped(1, "3.00"), a_row(2, "2.00"))
+    counter.counts.shown[USER] = [seen(1, 1), seen(1, 4, Window.LIFETIME)]
+
+    ad = await counter.served_later()
+
+    assert ad is not None
+    assert ad["adId"] == name_of(1)
+
+
+async def test_every_cap_of_a_banner_holds() -> None:
+    counter = Counter(capped(1, "3.00"), a_row(2, "2.00"))
+    counter.counts.shown[USER] = [seen(1, 1), seen(1, 5, Window.LIFETIME)]
+
+    ad = await counter.served_later()
+
+    assert ad is not None
+    assert ad["adId"] == name_of(2)
+    assert counter.counts.least == [{Window.DAY: 2, Window.LIFETIME: 5}]
+
+
+async def test_the_second_bid_does_not_count_where_it_was_seen_often_enough() -> None:
+    counter = Counter(a_row(1, "3.00"), capped(2, "2.00"), a_row(3, "1.00"))
+    counter.counts.shown[USER] = [seen(2, 2)]
+
+    ad = await counter.served_later()
+
+    assert ad is not None
+    assert (ad["adId"], ad["finalPrice"]) == (name_of(1), 1.01)
+
+
+async def test_those_who_ask_at_the_same_time_share_a_look_up() -> None:
+    counter = Counter(capped(1, "3.00"), a_row(2, "2.00"))
+    users = [an_id(100 + number) for number in range(20)]
+    counter.counts.shown = {user: [seen(1, 2)] for user in users[::2]}
+
+    answers = [counter.ask(userId=str(user)) for user in users]
+    ads = [ad_in(await answer) for answer in answers if isinstance(answer, Later)]
+
+    assert [ad and ad["adId"] for ad in ads] == [name_of(2), name_of(1)] * 10
+    assert counter.counts.asked == [users]
+
+
+@pytest.mark.parametrize(("when_away", "expected"), [(Capped.WITHHOLD, 2), (Capped.OFFER, 1)])
+async def test_when_it_is_not_known_the_operator_has_decided(when_away: Capped, expected: int) -> None:
+    counter = Counter(capped(1, "3.00"), a_row(2, "2.00"), when_away=when_away)
+    counter.counts.is_away = True
+
+    first = await counter.served_later()
+    second = counter.served()  # For a while nobody asks again.
+
+    assert [one and one["adId"] for one in (first, second)] == [name_of(expected)] * 2
+    assert len(counter.counts.asked) == 1
+    look = counter.frequency
+    assert (look.failures, look.withheld_unknown + look.offered_unknown) == (1, 2)
+
+
+async def test_a_look_up_that_failed_is_not_repeated_for_those_who_came_meanwhile() -> None:
+    counter = Counter(capped(1, "3.00"), a_row(2, "2.00"))
+    counter.counts.is_away = True
+    first = counter.ask()
+    await asyncio.sleep(0)  # Its look-up is under way.
+
+    others = [counter.ask() for _ in range(2 * USERS_MAX + 1)]
+    ads = [ad_in(await answer) for answer in (first, *others) if isinstance(answer, Later)]
+
+    assert [ad and ad["adId"] for ad in ads] == [name_of(2)] * (2 * USERS_MAX + 2)
+    assert counter.counts.asked == [[USER]]
+    assert counter.frequency.withheld_unknown == len(ads)
+
+
+@pytest.mark.parametrize(("without_user", "expected"), [(Capped.WITHHOLD, 2), (Capped.OFFER, 1)])
+async def test_of_a_user_whom_nobody_knows_nothing_is_asked(without_user: Capped, expected: int) -> None:
+    counter = Counter(capped(1, "3.00"), a_row(2, "2.00"), without_user=without_user)
+
+    ad = counter.served(userId=NOBODY)
+
+    assert ad is not None
+    assert ad["adId"] == name_of(expected)
+    assert "?" not in ad["impressionUrl"]
+    assert counter.counts.asked == []
+
+
+async def test_nobody_is_left_when_all_were_seen_often_enough() -> None:
+    counter = Counter(capped(1, "3.00"))
+    counter.counts.shown[USER] = [seen(1, 2)]
+
+    assert await counter.served_later() is None
+    assert counter.routes.unfilled == {
+        "nobody": 0,
+        "frequency_cap": 1,
+        "frequency_unknown": 0,
+        "not_held": 0,
+    }
+
+
+async def test_who_stands_in_for_a_winner_is_looked_up_where_nobody_was_yet() -> None:
+    limited = [a_row(1, "10.00", is_limited=True), a_row(2, "9.00", is_limited=True)]
+    counter = Counter(*limited, capped(3, "8.00"), a_row(4, "1.00"))
+    counter.counts.shown[USER] = [seen(3, 2)]
+    counter.grant(100_000)
+    counter.clock.advance(timedelta(hours=2))  # Both leases end, and nobody has said so yet.
+
+    ad = await counter.served_later()
+
+    assert ad is not None
+    assert ad["adId"] == name_of(4)
+
+
+@pytest.mark.parametrize("sample_rate", [0.0, 1.0])
+async def test_nor_does_a_second_bid_get_lost_with_a_winner_who_cannot_be_held(sample_rate: float) -> None:
+    rows = a_row(1, "10.00", is_limited=True), a_row(2, "9.50"), capped(3, "9.00")
+    counter = Counter(*rows, sample_rate=sample_rate)
+    counter.grant(100_000)
+    counter.clock.advance(timedelta(hours=2))
+
+    ad = await counter.served_later()
+
+    assert ad is not None
+    assert (ad["adId"], ad["finalPrice"]) == (name_of(2), 9.01)
+    assert counter.counts.asked == [[USER]]
+    [entry] = counter.entries()
+    if isinstance(entry, Auctioned):
+        assert (entry.bid_count, entry.removed) == (2, (Removed("budget_pending", 1),))
+
+
+@pytest.mark.parametrize(("when_away", "price"), [(Capped.WITHHOLD, 1.01), (Capped.OFFER, 8.01)])
+async def test_who_was_looked_up_stands_in_and_of_others_the_operator_has_decided(
+    when_away: Capped, price: float
+) -> None:
+    rows = capped(1, "10.00", is_limited=True), capped(2, "9.00"), capped(3, "8.00"), a_row(4, "1.00")
+    counter = Counter(*rows, sample_rate=0.0, when_away=when_away)
+    counter.grant(100_000)
+    counter.clock.advance(timedelta(hours=2))
+
+    ad = await counter.served_later()
+
+    assert counter.counts.banners == [(name_of(1), name_of(2))]
+    assert ad is not None
+    assert (ad["adId"], ad["finalPrice"]) == (name_of(2), price)
+    look = counter.frequency
+    is_offered = when_away is Capped.OFFER
+    assert (look.offered_unknown, look.withheld_unknown) == (is_offered, not is_offered)
+
+
+async def test_of_who_would_be_third_nobody_has_to_decide() -> None:
+    rows = capped(1, "10.00", is_limited=True), a_row(2, "9.00"), a_row(3, "8.00"), capped(4, "7.00")
+    counter = Counter(*rows, sample_rate=0.0)
+    counter.grant(100_000)
+    counter.clock.advance(timedelta(hours=2))
+
+    ad = await counter.served_later()
+
+    assert ad is not None
+    assert (ad["adId"], ad["finalPrice"]) == (name_of(2), 8.01)
+    assert counter.frequency.withheld_unknown == 0
+
+
+async def test_who_was_not_asked_about_stands_back() -> None:
+    limited = [capped(1, "10.00", is_limited=True), capped(2, "9.00", is_limited=True)]
+    counter = Counter(*limited, capped(3, "8.00"), a_row(4, "1.00"), sample_rate=0.0)
+    counter.counts.shown[USER] = [seen(3, 2)]
+    counter.grant(100_000)
+    counter.clock.advance(timedelta(hours=2))
+
+    ad = await counter.served_later()
+
+    assert ad is not None
+    assert ad["adId"] == name_of(4)
+
+
+async def test_only_who_may_win_or_be_second_is_asked_about() -> None:
+    rows = capped(1, "3.00"), a_row(2, "2.00"), capped(3, "1.00")
+    recorded, unrecorded = Counter(*rows), Counter(*rows, sample_rate=0.0)
+
+    for counter in (recorded, unrecorded):
+        assert await counter.served_later() is not None
+
+    # For the record everybody matters.
+    assert recorded.counts.banners == [()]
+    assert unrecorded.counts.banners == [(name_of(1),)]
+
+
+async def test_who_comes_first_meanwhile_is_not_offered_to_who_was_not_asked_about_it() -> None:
+    rows = capped(1, "10.00"), capped(2, "9.00"), capped(3, "8.00"), a_row(4, "1.00")
+    counter = Counter(*rows, sample_rate=0.0)
+    counter.counts.shown[USER] = [seen(3, 2)]
+
+    later = counter.ask()
+    counter.shelves.change({1: "budget", 2: "budget"})
+    assert isinstance(later, Later)
+    ad = ad_in(await later)
+
+    assert counter.counts.banners == [(name_of(1), name_of(2))]
+    assert ad is not None
+    assert ad["adId"] == name_of(4)
+
+
+@pytest.mark.parametrize(("when_away", "price"), [(Capped.WITHHOLD, 1.01), (Capped.OFFER, 8.01)])
+async def test_who_was_asked_about_is_offered_whoever_else_comes_or_goes(
+    when_away: Capped, price: float
+) -> None:
+    rows = a_row(1, "10.00"), capped(2, "9.00"), capped(3, "8.00"), a_row(4, "1.00")
+    counter = Counter(*rows, sample_rate=0.0, when_away=when_away)
+
+    later = counter.ask()
+    counter.shelves.change({1: "budget"})
+    assert isinstance(later, Later)
+    ad = ad_in(await later)
+
+    assert counter.counts.banners == [(name_of(2),)]
+    assert ad is not None
+    assert (ad["adId"], ad["finalPrice"]) == (name_of(2), price)
+    look = counter.frequency
+    is_offered = when_away is Capped.OFFER
+    assert (look.offered_unknown, look.withheld_unknown) == (is_offered, not is_offered)
+
+
+async def test_what_is_not_known_is_not_called_a_cap() -> None:
+    counter = Counter(capped(1, "3.00"), capped(2, "2.00"))
+    counter.counts.is_away = True
+
+    assert await counter.served_later() is None
+
+    assert counter.routes.unfilled == {
+        "nobody": 0,
+        "frequency_cap": 0,
+        "frequency_unknown": 1,
+        "not_held": 0,
+    }
+    [auction] = counter.entries()
+    assert isinstance(auction, Auctioned)
+    assert auction.removed == (Removed("frequency_unknown", 2),)
+
+
+async def test_nor_is_it_in_a_large_market() -> None:
+    counter = Counter(*[capped(number, "2.00") for number in range(1, 301)])
+    counter.counts.is_away = True
+
+    assert await counter.served_later() is None
+
+    [auction] = counter.entries()
+    assert isinstance(auction, Auctioned)
+    assert auction.removed == (Removed("frequency_unknown", 300),)
+
+
+async def test_who_was_looked_up_together_is_worked_out_and_then_told_and_nobody_holds_up_others() -> None:
+    counter = Counter(capped(1, "3.00"), a_row(2, "2.00"))
+    lines: list[str] = []
+
+    class Asking:
+        def __init__(self, name: str) -> None:
+            self._name = name
+
+        def know(self, seen: Seen) -> None:
+            lines.append(f"{self._name} knows {len(seen.enough)}")
+
+        def tell(self) -> None:
+            lines.append(f"{self._name} is told")
+            if self._name == "a":
+                raise RuntimeError("The socket is gone.")
+
+    banners = CappedBanners({Window.DAY: {name_of(1): (2, 1)}}, {Window.DAY: 2}, Seen())
+    for name, user in (("a", USER), ("b", an_id(101))):
+        counter.frequency.seen_enough((str(user),), banners, Asking(name))
+    counter.counts.shown[USER] = [seen(1, 2)]
+
+    with capture_logs() as logs:
+        async with asyncio.timeout(5):
+            while len(lines) < 4:  # noqa: ASYNC110 - a task of the look's own
+                await asyncio.sleep(0)
+
+    assert lines == ["a knows 1", "b knows 0", "a is told", "b is told"]
+    assert [entry["event"] for entry in logs] == ["frequency_not_told"]

@@ -1,0 +1,195 @@
+"""A delivery process has the newest model that can be read, without asking for it."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Generator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from adloom.auction.bid import BidType
+from adloom.auction.learned import FREQUENT, LEARNED
+from adloom.auction.model import Model
+from adloom.auction.score import Scoring, Signals
+from adloom.auction.training import Example, Learner
+from adloom.core.clock import ManualClock
+from adloom.events.ctr.publish import MODEL, MODEL_NOTICES, ModelPublisher
+from adloom.runtime.valkey import Valkey
+from adloom.serving.auction.market import Known, Stands
+from adloom.serving.background.model_loader import RANKED_MAX, ModelKeeper
+from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.index.bid_block import BidBlock
+from adloom.serving.index.steps import finished
+from tests.auction.test_learned_scoring import SomeAd
+from tests.serving.auction.marketplace import a_row, a_slot, an_index
+from tests.support.eventually import eventually
+
+NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
+FEED = Signals(placement_type="feed")
+HEURISTIC = 20_000_000
+
+
+def a_model(version: int) -> Model:
+    learner = Learner()
+    for _ in range(200):
+        learner.learn(Example(1, 2, 3, FEED, is_clicked=True))
+    return learner.model(version=version, at=NOW.timestamp())
+
+
+@contextlib.asynccontextmanager
+async def kept(valkey: Valkey) -> AsyncGenerator[ModelKeeper]:
+    keeper, stop = ModelKeeper(valkey, ManualClock(NOW + timedelta(minutes=1))), asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(keeper.run(stop))
+        yield keeper
+        stop.set()
+
+
+def test_a_keeper_is_a_policy(valkey: Valkey) -> None:
+    policy: Scoring = ModelKeeper(valkey, ManualClock(NOW))
+
+    assert policy.name == "learned"
+
+
+async def test_without_a_model_learned_is_the_heuristic(valkey: Valkey) -> None:
+    keeper = ModelKeeper(valkey, ManualClock(NOW))
+    await keeper.load()
+
+    assert (keeper.version, keeper.age_seconds()) == (0, 0.0)
+    assert keeper.scorer(FEED).ctr(SomeAd()) == HEURISTIC
+
+
+async def test_a_model_that_was_there_before_is_used(valkey: Valkey) -> None:
+    await ModelPublisher(valkey).publish(a_model(3))
+    async with kept(valkey) as keeper:
+        await eventually(lambda: keeper.version == 3, seconds=5)
+
+    assert keeper.scorer(FEED).ctr(SomeAd()) > HEURISTIC
+    assert (keeper.examples, keeper.age_seconds(), keeper.loads) == (200, 60.0, 1)
+
+
+async def test_a_model_is_used_as_soon_as_it_is_published(valkey: Valkey) -> None:
+    async with kept(valkey) as keeper:
+        for version in (1, 2):
+            await ModelPublisher(valkey).publish(a_model(version))
+            await eventually(lambda version=version: keeper.version == version, seconds=5)
+
+
+async def test_ads_are_ranked_for_frequent_readers_and_before_each_model_is_used(valkey: Valkey) -> None:
+    rows = [a_row(number, "1", bid_type=BidType.CPC) for number in range(1, 4)]
+    index = an_index(rows, a_slot(scoring=LEARNED))
+    ((block,),) = [placement.blocks for placement in index.by_key.values()]
+    assert isinstance(block, BidBlock)
+    keeper = ModelKeeper(valkey, ManualClock(NOW))
+    stands = Stands(Shelves(), policies={LEARNED: keeper})
+    keeper.rank_by(stands.ranking)
+    stands.put_up(finished(stands.preparing(index, now=NOW)))
+
+    await ModelPublisher(valkey).publish(a_model(1))
+    await keeper.load()
+    assert set(block.rankings) == set(keeper.strengths)
+    for _ in range(FREQUENT):
+        keeper.scorer(FEED)
+    await keeper.look_at_readers()
+    assert set(block.rankings) == set(keeper.strengths)
+    assert len(keeper.strengths) == 2
+
+    first = keeper.strengths
+    await ModelPublisher(valkey).publish(a_model(2))
+    await keeper.load()
+    assert set(block.rankings) == {*first, *keeper.strengths}
+    assert len(keeper.strengths) == 2
+    assert all(one.is_over for one in first)
+
+
+async def test_a_market_that_has_grown_leaves_no_rankings_that_nobody_uses(
+    valkey: Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = an_index([a_row(1, "1", bid_type=BidType.CPC)], a_slot(scoring=LEARNED))
+    ((block,),) = [placement.blocks for placement in index.by_key.values()]
+    assert isinstance(block, BidBlock)
+    keeper = ModelKeeper(valkey, ManualClock(NOW))
+    stands = Stands(Shelves(), policies={LEARNED: keeper})
+    keeper.rank_by(stands.ranking)
+    stands.put_up(finished(stands.preparing(index, now=NOW)))
+    await ModelPublisher(valkey).publish(a_model(1))
+    await keeper.load()
+    for segment in ("a", "b"):
+        for _ in range(FREQUENT):
+            keeper.scorer(Signals(placement_type="feed", segment=segment))
+    await keeper.look_at_readers()
+    first = keeper.strengths
+    assert len(first) == 3
+
+    monkeypatch.setattr("adloom.serving.background.model_loader.RANKED_MAX", 1)
+    await ModelPublisher(valkey).publish(a_model(2))
+    await keeper.load()
+
+    assert len(keeper.strengths) == 2
+    assert set(block.rankings) == {*first, *keeper.strengths}
+
+
+async def test_readers_are_looked_at_again_after_a_failure(
+    valkey: Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adloom.serving.background.model_loader.LOOK_SECONDS", 0.01)
+    await ModelPublisher(valkey).publish(a_model(1))
+    async with kept(valkey) as keeper:
+        await eventually(lambda: keeper.version == 1, seconds=5)
+        keeper.rank_by(failing)
+        for _ in range(FREQUENT):
+            keeper.scorer(FEED)
+        await eventually(lambda: keeper.failures > 1, seconds=5)
+        keeper.rank_by(lambda _, known: pretended(known, bids=1))
+        await eventually(lambda: len(keeper.strengths) == 2, seconds=5)
+
+
+def failing(scoring: str, known: Known) -> Generator[None, None, int]:
+    """Rank nothing, and say so."""
+    raise RuntimeError(f"{scoring}: {known()}")
+    yield
+
+
+async def test_a_market_with_very_many_bids_is_ranked_for_few_kinds_of_readers(valkey: Valkey) -> None:
+    keeper = ModelKeeper(valkey, ManualClock(NOW))
+    keeper.rank_by(lambda _, known: pretended(known, bids=RANKED_MAX // 2))
+    await ModelPublisher(valkey).publish(a_model(1))
+    await keeper.load()
+    for segment in ("a", "b", "c"):
+        for _ in range(FREQUENT):
+            keeper.scorer(Signals(placement_type="feed", segment=segment))
+
+    await keeper.look_at_readers()
+
+    assert len(keeper.strengths) == 1 + 2
+
+
+def pretended(known: Known, *, bids: int) -> Generator[None, None, int]:
+    """Rank nothing, among so many."""
+    yield
+    assert known()
+    return bids
+
+
+async def test_a_keeper_that_is_cancelled_ends_whatever_it_is_at(valkey: Valkey) -> None:
+    model = a_model(1)
+    for step in range(10):
+        running = asyncio.ensure_future(ModelKeeper(valkey, ManualClock(NOW)).run(asyncio.Event()))
+        await ModelPublisher(valkey).publish(model)
+        await asyncio.sleep(0.0005 * step)
+        running.cancel()
+        done, _ = await asyncio.wait([running], timeout=5)
+
+        assert done
+
+
+@pytest.mark.parametrize("blob", [b"", b"nonsense"])
+async def test_a_model_that_cannot_be_read_leaves_the_last_one_in_use(valkey: Valkey, blob: bytes) -> None:
+    await ModelPublisher(valkey).publish(a_model(3))
+    async with kept(valkey) as keeper:
+        await eventually(lambda: keeper.version == 3, seconds=5)
+        await valkey.set(MODEL, blob)
+        await valkey.publish(MODEL_NOTICES, "4")
+        await eventually(lambda: keeper.failures == 1, seconds=5)
+
+    assert keeper.version == 3

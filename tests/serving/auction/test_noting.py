@@ -1,0 +1,152 @@
+"""What is recorded of those who took no part: each by the name of an explanation, as far as there is room."""
+
+from collections import Counter
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+
+from adloom.auction.bid import BidType
+from adloom.auction.learned import LEARNED
+from adloom.auction.score import HEURISTIC
+from adloom.core.ids import BannerId
+from adloom.core.money import Micros
+from adloom.events.frequency.windows import Window
+from adloom.events.log.auction_bids import BIDS_MAX, REMOVED, unpacked
+from adloom.serving.auction.record.bid_record import Asked, Note, Notebook
+from adloom.serving.auction.record.removal import FLOOR, FREQUENCY_CAP, LIMITS, NOT_HELD, SCHEDULE, TARGETING
+from adloom.serving.index.rows import AssignmentRow, FrequencyCap
+from adloom.targeting.rules import rule_of
+from tests.auction.bids import units
+from tests.serving.auction.marketplace import NOON, Marketplace, a_row, a_slot
+from tests.serving.auction.test_learned_auctions import learned
+from tests.support.contexts import a_context
+
+ONE_A_DAY = (FrequencyCap(Window.DAY, 1),)
+ELSEWHERE = (rule_of("country", "in", ["AQ"]),)
+LATER = {"starts_at": NOON + timedelta(hours=1)}
+
+
+def noted(market: Marketplace, seen_enough: frozenset[int], without: frozenset[int]) -> Note:
+    stand = market.stand()
+    scorers = market.scorers(stand)
+    contexts = (a_context(),) * len(stand.zones)
+    asked = Asked(stand.order(scorers), contexts, scorers, seen_enough, without)
+    return Notebook(market.shelves.reason_of).note(asked, NOON)
+
+
+def reasons_in(note: Note) -> dict[BannerId, str | None]:
+    """Tell of all who are listed why they were removed; None of who was not."""
+    names = [one.reason for one in note.removed]
+    return {
+        bid.banner_id: names[bid.outcome - REMOVED] if bid.outcome >= REMOVED else None
+        for bid in unpacked(note.bids)
+    }
+
+
+class Crowd:
+    """Many candidates, of each of whom it is known what becomes of it."""
+
+    def __init__(self, *, taking_part: int) -> None:
+        kinds: dict[str | None, dict[str, Any]] = {
+            None: {},
+            "targeting:country": {"rules": ELSEWHERE},
+            "campaign_dates": LATER,
+            "pacing": {},
+            NOT_HELD: {},
+            FREQUENCY_CAP: {"frequency": ONE_A_DAY},
+            FLOOR: {},
+        }
+        counts = {kind: taking_part if kind is None else 50 for kind in kinds}
+        self.rows: list[AssignmentRow] = []
+        self.reasons: dict[BannerId, str | None] = {}
+        self.keys: dict[str | None, list[int]] = {}
+        for kind, fields in kinds.items():
+            for _ in range(counts[kind]):
+                number = len(self.rows) + 1
+                row = a_row(number, "0.4" if kind == FLOOR else str(1 + number % 7), **fields)
+                self.rows.append(row)
+                self.reasons[row.banner_id] = kind
+                self.keys.setdefault(kind, []).append(number)
+        self.market = Marketplace(*self.rows, slots=[a_slot(floor="0.5")])
+        self.market.shelves.change(dict.fromkeys(self.keys["pacing"], "pacing"))
+
+    def noted(self) -> Note:
+        return noted(self.market, frozenset(self.keys[FREQUENCY_CAP]), frozenset(self.keys[NOT_HELD]))
+
+
+def test_the_room_that_bids_leave_is_filled_with_who_was_removed() -> None:
+    crowd = Crowd(taking_part=10)
+
+    note = crowd.noted()
+
+    listed = reasons_in(note)
+    assert (note.bid_count, note.looked_at, len(listed)) == (10, 310, BIDS_MAX)
+    assert listed == {banner: crowd.reasons[banner] for banner in listed}
+    assert sum(reason is None for reason in listed.values()) == 10
+
+
+def test_who_is_not_listed_is_counted_by_the_kind_of_step_that_removed_it() -> None:
+    note = Crowd(taking_part=10).noted()
+
+    counts = {one.reason: one.count for one in note.removed}
+    kinds = Counter[str]()
+    for reason, count in counts.items():
+        kinds[
+            {
+                "targeting:country": TARGETING,
+                "campaign_dates": SCHEDULE,
+                "pacing": LIMITS,
+                NOT_HELD: LIMITS,
+            }.get(reason, reason)
+        ] += count
+    assert kinds == {TARGETING: 50, SCHEDULE: 50, LIMITS: 100, FREQUENCY_CAP: 50, FLOOR: 50}
+    by_name = Counter(reason for reason in reasons_in(note).values() if reason is not None)
+    assert all(by_name[reason] <= counts[reason] for reason in by_name)
+
+
+def test_where_bids_leave_no_room_all_others_are_counted() -> None:
+    note = Crowd(taking_part=BIDS_MAX).noted()
+
+    assert set(reasons_in(note).values()) == {None}
+    assert {one.reason: one.count for one in note.removed} == {
+        SCHEDULE: 50,
+        LIMITS: 100,
+        TARGETING: 50,
+        FREQUENCY_CAP: 50,
+        FLOOR: 50,
+    }
+
+
+@pytest.mark.parametrize("scoring", [HEURISTIC, LEARNED])
+@pytest.mark.parametrize("seed", range(4))
+def test_whoever_has_not_reached_its_floor_is_listed_with_that_and_nobody_twice(
+    seed: int, scoring: str
+) -> None:
+    chance = Random(seed)  # noqa: S311 - not a secret
+    slots = [a_slot(key, floor=floor, scoring=scoring) for key, floor in enumerate(("1", "3"), 1)]
+    rows = [
+        a_row(
+            number,
+            Micros(chance.randint(1, 30) * 10_000),
+            bid_type=chance.choice(list(BidType)),
+            placement_key=chance.choice((1, 2)),
+        )
+        for number in range(1, 401)
+    ]
+    market = Marketplace(*rows, slots=slots, policies={LEARNED: learned(chance, 400, 2_000)})
+    floors = {row.banner_id: units("1" if row.placement_key == 1 else "3") for row in rows}
+
+    note = noted(market, frozenset(), frozenset())
+
+    bids = list(unpacked(note.bids))
+    assert len({bid.banner_id for bid in bids}) == len(bids) == BIDS_MAX
+    assert note.bid_count < BIDS_MAX
+    for bid, reason in zip(bids, reasons_in(note).values(), strict=True):
+        assert reason == (FLOOR if bid.ecpm < floors[bid.banner_id] else None)
+    told = {place: one.floor for one in note.floors for place in one.places}
+    under = [place for place, bid in enumerate(bids) if bid.outcome >= REMOVED]
+    assert told == {place: floors[bids[place].banner_id] for place in under}
+    assert [msgspec.structs.astuple(one) for one in note.removed] == [(FLOOR, 400 - note.bid_count)]

@@ -1,0 +1,193 @@
+"""Ranked bids: who asks few of them finds what is found by asking each."""
+
+from array import array
+from random import Random
+from typing import Any
+
+import pytest
+
+from adloom.auction.bid import BidType, Ctr, OwnBids
+from adloom.auction.features import SLOTS
+from adloom.auction.learned import LEARNED, Kind, LearnedScorer, LearnedScoring
+from adloom.auction.model import Model
+from adloom.auction.score import Signals
+from adloom.core.money import Micros
+from adloom.serving.auction.market import Stand, Stands
+from adloom.serving.auction.record.funnel import Field, field_of
+from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.index.bid_block import BidBlock
+from adloom.serving.index.index import Index
+from adloom.serving.index.rows import AssignmentRow
+from adloom.serving.index.steps import finished
+from tests.serving.auction.marketplace import NOON, a_row, a_slot, an_index
+from tests.support.contexts import a_context
+
+SLOTS_KEYS = (1, 2, 3)
+Found = tuple[object, Field]
+
+
+def a_model(chance: Random, **fields: Any) -> LearnedScoring:
+    spread = chance.choice([0.02, 0.1, 0.5])
+    weights = array("f", [chance.gauss(0, spread) for _ in range(SLOTS)])
+    values: dict[str, Any] = {
+        "version": 1,
+        "weights": weights,
+        "highest": chance.choice([0.0, 4 * spread, 12 * spread]),
+        "crossing": chance.choice([0.0, spread, 6 * spread, 30.0]),
+        "calibration": chance.choice([0.5, 1.0, 2.0]),
+    }
+    kinds = [Kind("mobile", None), Kind("desktop", "high-intent")]
+    return LearnedScoring(Model(**values | fields), kinds=kinds[: chance.randrange(3)])
+
+
+def some_rows(chance: Random, count: int) -> list[AssignmentRow]:
+    return [
+        a_row(
+            number,
+            Micros(chance.randint(1, 300) * chance.choice([100, 10_000])),
+            bid_type=chance.choice([BidType.CPM, BidType.CPC, BidType.CPC, BidType.CPC]),
+            placement_key=chance.choice(SLOTS_KEYS),
+            advertiser_key=chance.choice([None, 1, number % 7]),
+            banner_key=number % 200 + 1,
+        )
+        for number in range(1, count + 1)
+    ]
+
+
+class House:
+    """Auctions of one policy, on placements with floors of their own."""
+
+    def __init__(self, index: Index, policy: LearnedScoring, own_bids: OwnBids, *, is_ranked: bool) -> None:
+        self.index = index
+        self.stands = Stands(Shelves(), policies={LEARNED: policy}, own_bids=own_bids)
+        if is_ranked:
+            self.stands.put_up(finished(self.stands.preparing(index, now=NOON)))
+
+    def found(self, chance: Random, signals: Signals, slug: str | None) -> Found:
+        stand = self.stand(slug)
+        scorers = self.stands.scorers(stand, signals)
+        contexts = [a_context()] * len(stand.zones)
+        absent = {
+            "seen_enough": frozenset(chance.sample(range(1, 200), chance.choice([0, 60]))),
+            "without": frozenset(chance.sample(range(1, 200), chance.choice([0, 60]))),
+        }
+        win, _ = self.stands.auction(stand, contexts, scorers, **absent)
+        field = field_of(
+            stand.order(scorers), contexts, scorers, bids_max=chance.choice([1, 20, 256]), **absent
+        )
+        told = win and (win.bidder.seniority, win.ecpm, win.second, win.final, win.charge)
+        return told, field
+
+    def stand(self, slug: str | None) -> Stand:
+        if slug is None:
+            stand = self.stands.of_type(self.index, "feed", now=NOON)
+        else:
+            stand = self.stands.of_slug(self.index, slug.encode(), now=NOON)
+        assert stand is not None
+        return stand
+
+
+def blocks_of(index: Index) -> list[BidBlock]:
+    return [
+        block
+        for placement in index.by_key.values()
+        for block in placement.blocks
+        if isinstance(block, BidBlock)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_ranked_bids_give_the_winner_the_price_and_the_field_that_all_bids_give(seed: int) -> None:
+    chance = Random(seed)  # noqa: S311 - not a secret
+    policy, own_bids = a_model(chance), chance.choice(list(OwnBids))
+    slots = [a_slot(key, floor=chance.choice(["0", "0", "0.5", "4"]), scoring=LEARNED) for key in SLOTS_KEYS]
+    rows = some_rows(chance, chance.choice([3, 60, 900]))
+    # Rankings are in the blocks, so each house has its own.
+    ranked, plain = (
+        House(an_index(rows, *slots), policy, own_bids, is_ranked=is_ranked) for is_ranked in (True, False)
+    )
+
+    assert not any(block.rankings for block in blocks_of(plain.index))
+    for number in range(25):
+        signals = Signals(
+            placement_type="feed",
+            segment=chance.choice([None, "high-intent", f"segment {number}"]),
+            device=chance.choice(["mobile", "desktop"]),
+            hour=chance.randrange(24),
+        )
+        slug = chance.choice([None, *(f"slot-{key}" for key in SLOTS_KEYS)])
+        told = chance.random()
+        assert ranked.found(Random(told), signals, slug) == plain.found(Random(told), signals, slug)  # noqa: S311 - not a secret
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_ctr_is_within_the_span_of_its_strength(seed: int) -> None:
+    chance = Random(seed)  # noqa: S311 - not a secret
+    policy = a_model(chance)
+    index = an_index(some_rows(chance, 300), *(a_slot(key, scoring=LEARNED) for key in SLOTS_KEYS))
+    for number in range(10):
+        signals = Signals(placement_type="story", segment=f"s{number}", device="mobile", hour=number)
+        ctr_max, scorer = policy.scorer(signals).ctr_max, policy.scorer(signals).ranked
+        assert scorer is not None
+        for block in blocks_of(index):
+            span = scorer.span(block.placement_keys)
+            for one in block.bidders:
+                strength = policy.strength(one)
+                ctr = scorer.ctr_by(one, strength)
+                assert ctr <= strength * span.high + 1
+                assert ctr >= min(ctr_max, strength * span.low - 1)
+
+
+@pytest.mark.parametrize(("kinds", "asked_max"), [([], 200), ([Kind(None, None)], 20)])
+def test_few_of_many_bids_are_asked_for_their_ctr(
+    kinds: list[Kind], asked_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = Random(3)  # noqa: S311 - not a secret
+    weights = array("f", [chance.gauss(0, 0.1) for _ in range(SLOTS)])
+    model = Model(version=1, weights=weights, highest=1.0, crossing=0.4)
+    policy = LearnedScoring(model, kinds=kinds)
+    index = an_index(some_rows(chance, 3_000), *(a_slot(key, scoring=LEARNED) for key in SLOTS_KEYS))
+    house = House(index, policy, OwnBids.IGNORE, is_ranked=True)
+    asked: list[int] = []
+    predict = LearnedScorer.ctr_by
+
+    def counted(self: LearnedScorer, placement: int, factor: float) -> Ctr:
+        asked.append(placement)
+        return predict(self, placement, factor)
+
+    monkeypatch.setattr(LearnedScorer, "ctr_by", counted)
+    scorer = policy.scorer(Signals(placement_type="feed"))
+    win, _ = house.stands.auction(house.stand(None), [a_context()], [scorer])
+
+    assert win is not None
+    assert len(asked) < asked_max
+
+
+def test_rankings_of_what_was_learned_before_are_dropped() -> None:
+    chance = Random(4)  # noqa: S311 - not a secret
+    index = an_index(some_rows(chance, 10), *(a_slot(key, scoring=LEARNED) for key in SLOTS_KEYS))
+    first, second, third = (a_model(chance, version=number) for number in (1, 2, 3))
+    house = House(index, first, OwnBids.IGNORE, is_ranked=True)
+    ranked = [block for block in blocks_of(index) if block.rankings]
+
+    assert ranked
+    finished(house.stands.ranking(LEARNED, lambda: second.strengths))
+    assert all(set(block.rankings) == {*first.strengths, *second.strengths} for block in ranked)
+    first.retire()
+    finished(house.stands.ranking(LEARNED, lambda: third.strengths))
+    assert all(set(block.rankings) == {*second.strengths, *third.strengths} for block in ranked)
+
+
+def test_what_becomes_known_while_bids_are_ranked_is_ranked_too() -> None:
+    chance = Random(5)  # noqa: S311 - not a secret
+    index = an_index(some_rows(chance, 200), *(a_slot(key, scoring=LEARNED) for key in SLOTS_KEYS))
+    policy = LearnedScoring(Model(version=1, weights=array("f", bytes(4 * SLOTS))))
+    house = House(index, policy, OwnBids.IGNORE, is_ranked=False)
+
+    steps = house.stands.preparing(index, now=NOON)
+    for _ in steps:
+        if not policy.kinds and any(block.rankings for block in blocks_of(index)):
+            policy.know(Kind("mobile", None))
+
+    assert policy.kinds
+    assert all(set(block.rankings) == set(policy.strengths) for block in blocks_of(index))

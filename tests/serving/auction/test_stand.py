@@ -1,0 +1,154 @@
+"""What a market has to auction off at the moment."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from adloom.serving.auction.bids.top_bids import HEAD_BIDDERS_MAX, heading
+from adloom.serving.index.index import changed
+from adloom.serving.index.rows import AssignmentRow, PlacementRow
+from adloom.serving.index.steps import finished
+from adloom.targeting.rules import rule_of
+from tests.auction.bids import units
+from tests.serving.auction.marketplace import NOON, Marketplace, a_row, a_slot, an_index
+from tests.support.contexts import a_context
+
+LATER = NOON + timedelta(hours=1)
+TWO_SLOTS = [a_slot(1), a_slot(2)]
+
+
+def with_heads(
+    *rows: AssignmentRow, slots: Sequence[PlacementRow] = (), bidders_max: int = HEAD_BIDDERS_MAX
+) -> Marketplace:
+    market = Marketplace(*rows, slots=slots)
+    stands = market.stands
+    stands.put_up(finished(stands.preparing(market.index, now=NOON, bidders_max=bidders_max)))
+    return market
+
+
+@pytest.fixture(params=[1, HEAD_BIDDERS_MAX], ids=["small head", "whole head"])
+def market(request: pytest.FixtureRequest) -> Marketplace:
+    return with_heads(
+        a_row(1, "5", placement_key=1, ends_at=LATER),
+        a_row(2, "4", placement_key=2),
+        a_row(3, "3", placement_key=1),
+        slots=TWO_SLOTS,
+        bidders_max=request.param,
+    )
+
+
+def test_a_moment_that_comes_is_seen_at_its_second(market: Marketplace) -> None:
+    winners = [market.winner(now=NOON + timedelta(seconds=seconds)) for seconds in (0, 3_599, 3_600)]
+
+    assert winners == [1, 1, 2]
+
+
+def test_a_clock_that_goes_back_is_followed(market: Marketplace) -> None:
+    assert [market.winner(now=now) for now in (LATER, NOON)] == [2, 1]
+
+
+def test_who_is_excluded_is_gone_at_once_and_comes_back(market: Marketplace) -> None:
+    winners = [market.winner()]
+    for reason in ("pacing", None):
+        market.shelves.change({1: reason})
+        winners.append(market.winner())
+
+    assert winners == [1, 2, 1]
+
+
+def test_a_market_is_asked_for_as_often_as_somebody_wants_to_know(market: Marketplace) -> None:
+    for _ in range(2):
+        market.auction()
+        market.auction()
+
+        assert sorted(market.shelves.asked()) == [1, 2]
+
+
+def test_who_asks_for_one_placement_does_not_hide_that_all_are_asked_for(market: Marketplace) -> None:
+    for _ in range(3):
+        market.stand(slug="slot-1")
+        market.stand()
+        assert sorted(market.shelves.asked()) == [1, 2]
+
+
+def test_who_was_excluded_while_heads_were_prepared_is_out() -> None:
+    market = Marketplace(a_row(1, "5", placement_key=1), a_row(2, "4", placement_key=2), slots=TWO_SLOTS)
+    heads = finished(market.stands.preparing(market.index, now=NOON))
+    market.shelves.change({1: "pacing"})
+
+    market.stands.put_up(heads)
+
+    assert market.winner() == 2
+
+
+def test_another_index_is_followed(market: Marketplace) -> None:
+    assert (market.winner(), market.winner(slug="slot-2")) == (1, 2)
+
+    newer = an_index([a_row(7, "9", placement_key=2)], a_slot(2)).by_key[2]
+    index = market.index
+    market.index = changed(
+        index,
+        version=2,
+        gone=[2],
+        placements=[newer],
+        banner_ids=index.banner_ids,
+        campaign_ids=index.campaign_ids,
+    )
+
+    assert (market.winner(), market.winner(slug="slot-2"), market.winner(slug="slot-1")) == (7, 7, 1)
+
+
+def test_heads_of_markets_that_did_not_change_stay() -> None:
+    market = with_heads(a_row(1, "5"), slots=TWO_SLOTS)
+    stands = market.stands
+
+    first = finished(stands.preparing(market.index, now=NOON))
+    stands.put_up(first)
+
+    assert finished(stands.preparing(market.index, now=NOON))["feed"] is first["feed"]
+
+
+def test_one_placement_needs_no_head_and_zones_and_scorings_have_their_own() -> None:
+    kolkata, learned = {"timezone": "Asia/Kolkata"}, {"scoring": "learned"}
+    slots = [a_slot(1), a_slot(2), a_slot(3, **kolkata), a_slot(4, **kolkata), a_slot(5, **learned)]
+    rows = [a_row(slot.key, "1", placement_key=slot.key) for slot in slots]
+
+    heads = finished(heading(an_index(rows, *slots).markets["feed"]))
+
+    found = [(head.scoring, head.zone.key, len(head.members)) for head in heads]
+    assert found == [("heuristic", "UTC", 2), ("heuristic", "Asia/Kolkata", 2)]
+
+
+def test_a_head_has_the_highest_bids_of_all_placements() -> None:
+    slots = [a_slot(key) for key in range(1, 11)]
+    rows = [a_row(number, f"{number}", placement_key=number % 10 + 1) for number in range(1, 101)]
+
+    (head,) = finished(heading(an_index(rows, *slots).markets["feed"], bidders_max=7))
+
+    assert sorted(campaign for campaign, _, _ in head.members) == list(range(94, 101))
+
+
+def test_the_hour_is_that_of_each_placement() -> None:
+    noon = (rule_of("hour_of_day", "in", [12]),)
+    market = Marketplace(
+        a_row(1, "5", placement_key=1, rules=noon),
+        a_row(2, "4", placement_key=2, rules=noon),
+        slots=[a_slot(1, timezone="Asia/Kolkata"), a_slot(2)],
+    )
+    stand = market.stand()
+
+    contexts = [a_context(hour=12 if zone.key == "UTC" else 17) for zone in stand.zones]
+    win, _ = market.stands.auction(stand, contexts, market.scorers(stand))
+
+    assert win is not None
+    assert win.bidder.campaign_key == 2
+
+
+def test_a_policy_that_nobody_knows_is_the_heuristic() -> None:
+    market = Marketplace(a_row(1, "5"), slots=[a_slot(scoring="from a newer version")])
+
+    win = market.auction()
+
+    assert win is not None
+    assert win.ecpm == units("5")

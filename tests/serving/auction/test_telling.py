@@ -1,0 +1,32 @@
+"""What nobody waits for is told in groups, and all of it at the end."""
+
+import asyncio
+
+import pytest
+
+from adloom.serving.auction.record.batch_publisher import GatheringTeller
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_entries_are_told_together_and_in_order() -> None:
+    told: list[bytes] = []
+    teller = GatheringTeller(told.extend, seconds=0.01)
+
+    teller.tell(b"one")
+    teller.tell(b"two")
+    before = list(told)
+    await asyncio.sleep(0.05)
+
+    assert (before, told) == ([], [b"one", b"two"])
+
+
+async def test_at_the_end_nothing_is_left() -> None:
+    told: list[bytes] = []
+    teller = GatheringTeller(told.extend, seconds=60)
+
+    teller.tell(b"one")
+    teller.flush()
+    teller.flush()
+
+    assert told == [b"one"]

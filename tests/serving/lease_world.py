@@ -1,0 +1,342 @@
+"""Several lease books and the real brains, with a mail between them that loses, repeats and reorders: on virtual time."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime, timedelta
+from heapq import heappop, heappush
+from itertools import count
+from random import Random
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from adloom.budgets.addresses import ADVERTISER, CAMPAIGN, advertiser_address, campaign_address
+from adloom.budgets.kinds import all_kinds
+from adloom.budgets.messages import (
+    AdvertiserRestored,
+    CampaignExhausted,
+    CampaignRestored,
+    ChargeKind,
+    ConfigureAdvertiser,
+    ConfigureCampaign,
+    Confirm,
+    LeaseAnswer,
+    MoneyKind,
+    MoneyRow,
+    OpenWindow,
+    Recall,
+    SessionOver,
+    SpendUpdate,
+)
+from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId, RequestId
+from adloom.core.money import Micros
+from adloom.runtime.actors.entity import Address, Publish, Record, Tell, Wake
+from adloom.schedule.pacing import PacingStrategy
+from adloom.serving.index.offer_price import Terms
+from adloom.serving.leases.local_leases import LeaseBook
+
+ADVERTISER_ID = AdvertiserId(UUID(int=1))
+PLACEMENT = 1
+COST = Micros(1_000)
+START = datetime(2026, 3, 28, 20, tzinfo=UTC)
+
+
+class Mail(msgspec.Struct, frozen=True, kw_only=True):
+    """How reliable the mail is."""
+
+    lost: float = 0.0
+    repeated: float = 0.0
+    delayed: float = 0.0
+
+
+RELIABLE = Mail()
+BAD = Mail(lost=0.05, repeated=0.05, delayed=0.03)
+
+
+class Process:
+    """A delivery process: its book, and which of its campaigns have readers."""
+
+    def __init__(self, session: int) -> None:
+        self.book = LeaseBook(session)
+        self.has_readers = True
+
+
+class LeaseWorld:
+    """Brains of one advertiser and its campaigns, and processes that give what they are granted."""
+
+    def __init__(  # noqa: PLR0913 - what a world is made of
+        self,
+        *,
+        seed: int = 1,
+        processes: int = 4,
+        daily: Mapping[int, int | None],
+        total: Mapping[int, int | None] | None = None,
+        advertiser_daily: int | None = None,
+        mail: Mail = RELIABLE,
+        timezone: str = "UTC",
+        start: datetime = START,
+        hold_seconds: int = 1_000_000,
+        pacing: PacingStrategy = PacingStrategy.ACCELERATED,
+    ) -> None:
+        self.chance = Random(seed)  # noqa: S311 - seeded, and of a test
+        self.now = start
+        self._start = start
+        self._mail = mail
+        self._daily, self._total, self._advertiser_daily = dict(daily), dict(total or {}), advertiser_daily
+        self._timezone, self._hold_seconds, self._pacing = timezone, hold_seconds, pacing
+        self._queue: list[tuple[datetime, int, Address | int | None, msgspec.Struct]] = []
+        self._order = count()
+        self._sessions = count(1)
+        self._version = 0
+        self._kinds: dict[str, Any] = {kind.name: kind for kind in all_kinds()}
+        self._states: dict[Address, Any] = {}
+        self._timers: dict[Address, datetime] = {}
+        self.keys = sorted(daily)
+        self.ids = {key: CampaignId(UUID(int=100 + key)) for key in self.keys}
+        self.terms = {key: Terms(self.ids[key], ADVERTISER_ID, COST) for key in self.keys}
+        self.days: dict[tuple[int, int], datetime] = {}  # By campaign and lease, when its day ends.
+        self.given: Counter[tuple[int, datetime]] = Counter()
+        self.given_total: Counter[int] = Counter()
+        self.rows: list[MoneyRow] = []
+        self.exchanges = 0
+        self.processes: list[Process] = []
+        self.configure()
+        for _ in range(processes):
+            self.start()
+
+    # ------------------------------------------------------------ the outside
+
+    @property
+    def at(self) -> float:
+        """The clock that never goes back."""
+        return (self.now - self._start).total_seconds()
+
+    @property
+    def second(self) -> int:
+        return int(self.now.timestamp())
+
+    def start(self) -> Process:
+        process = Process(next(self._sessions))
+        process.book.learn({PLACEMENT: self.terms}, at=self.at)
+        self.processes.append(process)
+        return process
+
+    def kill(self, process: Process) -> None:
+        """End a process without a word; after a while that is noticed."""
+        self.processes.remove(process)
+        self.over(process.book.session, seconds=10)
+
+    def over(self, session: int, *, seconds: float = 0) -> None:
+        over = SessionOver(session=session, second=self.second)
+        for key in self.keys:
+            self._post(self._campaign(key), over, after=timedelta(seconds=seconds))
+
+    def configure(
+        self, *, daily: Mapping[int, int | None] | None = None, advertiser_daily: int | None = None
+    ) -> None:
+        self._version += 1
+        self._daily |= daily or {}
+        self._advertiser_daily = advertiser_daily or self._advertiser_daily
+        advertiser = ConfigureAdvertiser(
+            version=self._version,
+            advertiser_id=ADVERTISER_ID,
+            is_active=True,
+            daily_budget=_micros(self._advertiser_daily),
+            timezone=self._timezone,
+        )
+        self._post(advertiser_address(ADVERTISER_ID), advertiser)
+        for key in self.keys:
+            campaign = ConfigureCampaign(
+                version=self._version,
+                campaign_id=self.ids[key],
+                advertiser_id=ADVERTISER_ID,
+                is_running=True,
+                daily_budget=_micros(self._daily[key]),
+                total_budget=_micros(self._total.get(key)),
+                pacing=self._pacing,
+                timezone=self._timezone,
+                hold_seconds=self._hold_seconds,
+                is_allotted=self._advertiser_daily is not None,
+            )
+            self._post(self._campaign(key), campaign)
+
+    def open_window(self, key: int) -> None:
+        self._post(self._campaign(key), OpenWindow(reason="a test"))
+
+    def offer(self, process: Process, key: int, *, confirmed_after: float | None = None) -> bool:
+        """Make an offer if the process may, and let it be seen after a while, or never."""
+        is_shown = not any(key in keys for keys in process.book.excluded().values())
+        lease = process.book.take(key, COST, self.second) if is_shown else None
+        if lease is None:
+            return False
+        self.given[key, self.days[key, lease]] += COST
+        self.given_total[key] += COST
+        if confirmed_after is not None:
+            confirm = Confirm(
+                request_id=RequestId(UUID(int=1_000_000 + self.given_total.total())),
+                slot=0,
+                kind=ChargeKind.IMPRESSION,
+                lease=lease,
+                second=self.second,
+                amount=COST,
+                banner_id=BannerId(UUID(int=1)),
+                placement_id=PlacementId(UUID(int=1)),
+                occurred_at=self.now,
+            )
+            self._post(self._campaign(key), confirm, after=timedelta(seconds=confirmed_after))
+        return True
+
+    # ------------------------------------------------------------ time
+
+    def run(self, seconds: float, *, step_seconds: float = 0.02) -> Iterator[None]:
+        """Let time go on; whoever iterates does something at every step."""
+        end = self.now + timedelta(seconds=seconds)
+        while self.now < end:
+            self._deliver_until(self.now)
+            for process in self.processes:
+                self._speak(process)
+            yield
+            self.now += timedelta(seconds=step_seconds)
+
+    def wait(self, seconds: float) -> None:
+        for _ in self.run(seconds):
+            pass
+
+    def _speak(self, process: Process) -> None:
+        book = process.book
+        if book.is_void:
+            self.over(book.session)
+            book.begin(next(self._sessions), at=self.at)
+        said = book.due(second=self.second, at=self.at, most=500, is_wanted=lambda _: process.has_readers)
+        for terms, usage in said:
+            self.exchanges += 1
+            self._send(campaign_address(terms.campaign_id, terms.advertiser_id), usage)
+
+    # ------------------------------------------------------------ the mail
+
+    def _send(self, to: Address | int | None, message: msgspec.Struct) -> None:
+        """Post what may be lost, repeated or overtaken."""
+        for _ in range(1 + (self.chance.random() < self._mail.repeated)):
+            if self.chance.random() < self._mail.lost:
+                continue
+            seconds = self.chance.expovariate(200)
+            if self.chance.random() < self._mail.delayed:
+                seconds = self.chance.uniform(0, 3)
+            self._post(to, message, after=timedelta(seconds=seconds))
+
+    def _post(
+        self, to: Address | int | None, message: msgspec.Struct, *, after: timedelta = timedelta()
+    ) -> None:
+        heappush(self._queue, (self.now + after, next(self._order), to, message))
+
+    def _deliver_until(self, until: datetime) -> None:
+        while True:
+            timer = min(((at, address) for address, at in self._timers.items()), default=None)
+            if self._queue and self._queue[0][0] <= until and (not timer or self._queue[0][0] <= timer[0]):
+                at, _, to, message = heappop(self._queue)
+                self.now = max(self.now, at)
+                if isinstance(to, Address):
+                    self._step(to, message)
+                else:
+                    self._hear(to, message)
+            elif timer and timer[0] <= until:
+                self.now = max(self.now, timer[0])
+                del self._timers[timer[1]]
+                self._step(timer[1], self._kinds[timer[1].kind].on_waking)
+            else:
+                break
+        self.now = max(self.now, until)
+
+    def _step(self, address: Address, message: msgspec.Struct) -> None:
+        kind = self._kinds[address.kind]
+        state = self._states.get(address)
+        if state is None:
+            state = kind.new(address.key, self.now)
+        state, effects = kind.step(state, message, self.now, self.chance)
+        self._states[address] = state
+        for effect in effects:
+            match effect:
+                case Tell(to=to, message=told):
+                    self._send(to, told)
+                case Publish(topic=topic, message=news):
+                    self._send(int(topic.partition(":")[2]) if ":" in topic else None, news)
+                case Wake(at=at):
+                    self._timers.pop(address, None)
+                    if at is not None:
+                        self._timers[address] = at
+                case Record(row=MoneyRow() as row):
+                    self.rows.append(row)
+                case _:
+                    pass
+
+    def _hear(self, session: int | None, news: msgspec.Struct) -> None:
+        for process in self.processes:
+            book = process.book
+            if session is not None and session != book.session:
+                continue
+            match news:
+                case LeaseAnswer():
+                    self.days[self._key(news.campaign_id), news.lease] = self.days.get(
+                        (self._key(news.campaign_id), news.lease), news.ends_at
+                    )
+                    book.answered(news, second=self.second, at=self.at)
+                case Recall():
+                    book.recalled(news, second=self.second, at=self.at)
+                case CampaignRestored():
+                    book.restored(news.campaign_id, at=self.at)
+                case CampaignExhausted():
+                    book.exhausted(news.campaign_id, at=self.at)
+                case AdvertiserRestored():
+                    book.advertiser_restored(news.advertiser_id, at=self.at)
+                case SpendUpdate():
+                    book.updated(news.campaign_id, at=self.at)
+                case _:
+                    pass
+
+    def _campaign(self, key: int) -> Address:
+        return campaign_address(self.ids[key], ADVERTISER_ID)
+
+    def _key(self, campaign_id: CampaignId) -> int:
+        return campaign_id.int - 100
+
+    # ------------------------------------------------------------ the law
+
+    def check(self) -> None:
+        """Law 2: neither what was offered (where no hold has come back) nor what was charged is over a budget."""
+        if self._hold_seconds > 100_000:
+            self._check_offers()
+        charged: dict[int, Counter[date]] = defaultdict(Counter)
+        for row in self.rows:
+            if row.kind is MoneyKind.CHARGE:
+                charged[self._key(row.campaign_id)][row.day] += row.amount
+        for key, by_day in charged.items():
+            assert _is_within(max(by_day.values()), self._daily[key]), "a campaign's day is overspent"
+            assert _is_within(by_day.total(), self._total.get(key)), "a campaign is overspent"
+        by_day = sum(charged.values(), Counter[date]())
+        assert _is_within(max(by_day.values(), default=0), self._advertiser_daily), "a day is overspent"
+
+    def _check_offers(self) -> None:
+        by_day: Counter[datetime] = Counter()
+        for (key, day), amount in self.given.items():
+            assert _is_within(amount, self._daily[key]), "more of a campaign's day was offered than there is"
+            by_day[day] += amount
+        for key, amount in self.given_total.items():
+            assert _is_within(amount, self._total.get(key)), "more of a campaign was offered than there is"
+        most = max(by_day.values(), default=0)
+        assert _is_within(most, self._advertiser_daily), "more of a day was offered than there is"
+
+    def leased(self) -> int:
+        """Tell what brains think that processes can still give."""
+        return sum(state.leased for address, state in self._states.items() if address.kind == CAMPAIGN)
+
+    def advertiser_state(self) -> Any:
+        return next(state for address, state in self._states.items() if address.kind == ADVERTISER)
+
+
+def _micros(offers: int | None) -> Micros | None:
+    return None if offers is None else Micros(offers * COST)
+
+
+def _is_within(amount: int, offers: int | None) -> bool:
+    return offers is None or amount <= offers * COST

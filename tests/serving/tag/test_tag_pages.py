@@ -1,0 +1,180 @@
+"""Placements for pages without our script: a page for frames, an image, and the link around it."""
+
+import asyncio
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from adloom.core.clock import ManualClock
+from adloom.core.ids import SystemIds
+from adloom.core.money import Micros
+from adloom.events.ingest.api import PIXEL
+from adloom.events.ingest.token import OfferToken, TokenKeys
+from adloom.runtime.http.fast.fast_routes import Answer, HotRequest
+from adloom.serving.direct.api import ServeRoutes
+from adloom.serving.eligibility.caps import CapBook
+from adloom.serving.index.compile import compiled
+from adloom.serving.index.offer_price import Price
+from adloom.serving.index.rows import Caps, Delivery, Snapshot
+from adloom.serving.tag.pages import ScriptlessRoutes
+from tests.support.rows import a_snapshot, an_assignment_row
+
+KEYS = TokenKeys("a secret of the tests, long enough to be one")
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+PHONE = b"Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 Mobile/15E148"
+LED_ON = Answer(b"led on")
+
+
+class Counter:
+    """Takes down the offers that were seen and clicked."""
+
+    def __init__(self) -> None:
+        self.seen_tokens: list[OfferToken] = []
+        self.clicked_tokens: list[OfferToken] = []
+
+    def seen(self, token: bytes, request: HotRequest, answer: Answer) -> Answer:
+        del request
+        self.seen_tokens.append(genuine(token))
+        return answer
+
+    def clicked(self, token: bytes, request: HotRequest) -> Answer:
+        del request
+        self.clicked_tokens.append(genuine(token))
+        return LED_ON
+
+
+def genuine(token: bytes) -> OfferToken:
+    offer = KEYS.verify(token, now=NOON)
+    assert isinstance(offer, OfferToken)
+    return offer
+
+
+def asked(
+    snapshot: Snapshot, path: str, counter: Counter | None = None, method: bytes = b"GET", **headers: Any
+) -> Answer:
+    index = compiled(snapshot)
+    offers = ServeRoutes(lambda: index, KEYS.signer, ManualClock(NOON), SystemIds(), public_url="")
+    routes = ScriptlessRoutes(offers, counter or Counter())
+    sent = [(name.replace("_", "-").encode(), value) for name, value in headers.items()]
+    answer = routes.answer(HotRequest(method, path.encode(), headers=sent))
+    assert not isinstance(answer, asyncio.Future)
+    return answer
+
+
+def location(answer: Answer) -> str | None:
+    found = re.search(rb"location: (.*)\r\n", answer.head)
+    return found and found[1].decode()
+
+
+def test_the_page_for_frames_has_the_placement_in_it_and_may_be_framed_by_anybody() -> None:
+    counter = Counter()
+
+    answer = asked(a_snapshot(an_assignment_row()), "/serve/home.html", counter)
+
+    assert b'<div data-adloom="home" data-layout="full_slider"></div>' in answer.body
+    assert b'src="../tag.js"' in answer.body
+    assert b"frame-ancestors *\r\n" in answer.head
+    assert counter.seen_tokens == []
+
+
+@pytest.mark.parametrize("layout", ["popup", "interstitial", "sticky_bar"])
+def test_what_would_lie_over_a_page_lies_still_in_a_frame(layout: str) -> None:
+    answer = asked(a_snapshot(an_assignment_row(), layout_type=layout), "/serve/home.html")
+
+    assert b'data-layout="full_static"' in answer.body
+
+
+def test_the_image_leads_to_that_of_the_ad_and_counts_it() -> None:
+    counter = Counter()
+    row = an_assignment_row(primary_image_url="https://cdn.example.com/a b.png")
+
+    answer = asked(a_snapshot(row), "/serve/home.img", counter)
+
+    assert location(answer) == "https://cdn.example.com/a%20b.png"
+    assert b"cache-control: no-store\r\n" in answer.head
+    assert [one.banner_id for one in counter.seen_tokens] == [row.banner_id]
+
+
+def test_a_phone_gets_the_image_for_phones() -> None:
+    row = an_assignment_row(mobile_image_url="https://cdn.example.com/small.png")
+
+    answer = asked(a_snapshot(row), "/serve/home.img", user_agent=PHONE)
+
+    assert location(answer) == "https://cdn.example.com/small.png"
+
+
+def test_without_an_ad_there_is_the_placeholder_or_an_image_that_nobody_sees() -> None:
+    placeholder = "https://cdn.example.com/nothing.png"
+
+    assert location(asked(a_snapshot(fallback_placeholder_url=placeholder), "/serve/home.img")) == placeholder
+    assert asked(a_snapshot(), "/serve/home.img") is PIXEL
+
+
+def test_the_link_counts_a_click_that_costs_nobody_anything() -> None:
+    counter = Counter()
+    row = an_assignment_row(price=Price(Micros(5_000)))
+    snapshot = a_snapshot(row)
+
+    assert asked(snapshot, "/serve/home.go", counter) is LED_ON
+    asked(snapshot, "/serve/home.img", counter)
+
+    assert [(one.banner_id, one.charge) for one in counter.clicked_tokens] == [(row.banner_id, 0)]
+    assert [one.charge for one in counter.seen_tokens] == [5_000]
+
+
+def test_who_only_looks_at_the_head_holds_nothing() -> None:
+    counter = Counter()
+    row = an_assignment_row(price=Price(Micros(5_000)))
+
+    asked(a_snapshot(row), "/serve/home.img", counter, b"HEAD")
+
+    assert [one.charge for one in counter.seen_tokens] == [0]
+
+
+def test_an_image_counts_against_the_cap_of_its_campaign_and_a_link_does_not() -> None:
+    snapshot = a_snapshot(an_assignment_row(campaign_key=7, caps=Caps(1, None)))
+    book = CapBook()
+    book.learn({7: Caps(1, None)}, {}, second=0)
+    index = compiled(snapshot)
+    offers = ServeRoutes(
+        lambda: index, KEYS.signer, ManualClock(NOON), SystemIds(), public_url="", cap_book=book
+    )
+    routes = ScriptlessRoutes(offers, Counter())
+
+    def is_shown(form: bytes) -> bool:
+        answer = routes.answer(HotRequest(b"GET", b"/serve/home." + form))
+        return answer is LED_ON or (isinstance(answer, Answer) and location(answer) is not None)
+
+    assert [is_shown(form) for form in (b"go", b"go", b"img", b"img", b"go")] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+@pytest.mark.parametrize("form", ["html", "img", "go"])
+@pytest.mark.parametrize(
+    "snapshot",
+    [a_snapshot(is_active=False), a_snapshot(delivery=Delivery.AUCTION), a_snapshot(slug="other")],
+    ids=["inactive", "auctioned", "unknown"],
+)
+def test_a_placement_that_is_not_served_is_a_404(form: str, snapshot: Snapshot) -> None:
+    assert asked(snapshot, f"/serve/home.{form}").head.startswith(b"HTTP/1.1 404 ")
+
+
+@pytest.mark.parametrize(
+    "path", ["/serve/home", "/serve/", "/serve/home.exe", "/serve/.html", "/serve/a/b.img"]
+)
+def test_another_address_is_a_404(path: str) -> None:
+    assert asked(a_snapshot(an_assignment_row()), path).head.startswith(b"HTTP/1.1 404 ")
+
+
+def test_a_link_without_an_ad_says_so() -> None:
+    answer = asked(a_snapshot(), "/serve/home.go")
+
+    assert answer.head.startswith(b"HTTP/1.1 404 ")
+    assert b"There is no ad here just now." in answer.body

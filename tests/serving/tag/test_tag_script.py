@@ -1,0 +1,86 @@
+"""The script of the tag as it is served: small, cached for as long as its name is the same, and of its time."""
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+
+from adloom.runtime.http.fast.fast_routes import Answer, HotRequest
+from adloom.serving.tag.script import BROWSER_PARTS, PARTS, ScriptRoutes, assembled
+
+GZIPPED_BYTES_MAX = 6_000
+LINES_MAX = 400
+# What came into the language after 2020, and what would let a text become markup or code.
+TOO_NEW = re.compile(
+    r"\?\?=|\|\|=|&&=|\.at\(|\.replaceAll\(|hasOwn\(|structuredClone|\bstatic\b|\.#|Array\.fromAsync"
+)
+TOO_OPEN = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|cookie")
+
+
+def ask(path: str, routes: ScriptRoutes | None = None, **headers: str) -> Answer:
+    sent = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    return (routes or ScriptRoutes()).answer(HotRequest(b"GET", path.encode(), headers=sent))
+
+
+def test_the_script_is_small() -> None:
+    answer = ask("/tag.js", accept_encoding="gzip, br")
+
+    assert b"content-encoding: gzip\r\n" in answer.head
+    assert len(answer.body) < GZIPPED_BYTES_MAX
+
+
+def test_the_script_is_the_same_zipped_or_not() -> None:
+    plain, zipped = ask("/tag.js"), ask("/tag.js", accept_encoding="gzip")
+
+    assert gzip.decompress(zipped.body) == plain.body
+    assert b"content-encoding" not in plain.head
+    assert b"vary: accept-encoding\r\n" in plain.head
+
+
+def test_by_its_own_name_it_is_kept_for_good_and_by_the_short_one_not_for_long() -> None:
+    script = assembled()
+
+    assert b"max-age=31536000, immutable\r\n" in ask(script.path).head
+    short = ask("/tag.js").head
+    assert b"max-age=300," in short
+    assert f"content-location: {script.path}\r\n".encode() in short
+
+
+def test_the_name_of_an_older_script_gives_the_newest_one() -> None:
+    answer = ask("/tag-0123456789abcdef.js")
+
+    assert answer.body == assembled().body
+    assert b"immutable" not in answer.head
+
+
+def test_who_has_it_is_told_so() -> None:
+    routes = ScriptRoutes()
+    etag = f'W/"{routes.script.name}"'
+
+    answer = ask("/tag.js", routes, if_none_match=etag)
+
+    assert answer.head.startswith(b"HTTP/1.1 304 ")
+    assert answer.body == b""
+    assert ask("/tag.js", routes, if_none_match='W/"another"').head.startswith(b"HTTP/1.1 200 ")
+
+
+def test_another_script_has_another_name(tmp_path: Path) -> None:
+    for part in BROWSER_PARTS.iterdir():
+        (tmp_path / part.name).write_bytes(part.read_bytes())
+    (tmp_path / "tag.css").write_text("a { color: red; }", encoding="utf-8")
+
+    assert assembled(tmp_path).name != assembled().name
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_source_is_of_2020_and_makes_no_markup(part: str) -> None:
+    source = (BROWSER_PARTS / f"{part}.js").read_text(encoding="utf-8")
+
+    assert not TOO_NEW.search(source)
+    assert not TOO_OPEN.search(source)
+    assert len(source.splitlines()) < LINES_MAX
+
+
+def test_every_part_is_in_the_script() -> None:
+    assert {path.stem for path in BROWSER_PARTS.glob("*.js")} == set(PARTS)

@@ -1,0 +1,275 @@
+"""Budgets with everything real but the processes: the catalog, brains, leases, and what is served."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+
+from adloom.budgets.worker import Worker, make_brains
+from adloom.catalog.changes import Catalog, Noun
+from adloom.core.clock import SystemClock
+from adloom.core.ids import SystemIds
+from adloom.events.ingest.token import OfferToken, TokenKeys
+from adloom.events.log.event import ChargedBy
+from adloom.runtime.http.fast.fast_routes import HotRequest, first_values
+from adloom.runtime.postgres import Pool
+from adloom.runtime.valkey import Valkey
+from adloom.serving.background.index_refresh import IndexKeeper
+from adloom.serving.direct.api import ServeRoutes
+from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.leases.client import LeaseKeeper
+from tests.support.days import zone_at_noon
+from tests.support.eventually import eventually
+
+SECRET = "a-secret-of-the-tests-that-is-long-enough"
+KEYS = TokenKeys(SECRET)
+PAISA = 10_000
+
+OFFERED_SECONDS_MAX = 10.0
+ASKED_AFTERWARDS = 50
+INSERT_PLACEMENT = """
+    INSERT INTO placements (public_id, slug, label, layout_type, max_banners)
+    VALUES ($1, $2, 'Label', 'full_slider', 20) RETURNING id
+"""
+INSERT_BANNER = (
+    "INSERT INTO banners (public_id, title, primary_image_url) VALUES ($1, 'T', 'https://x/') RETURNING id"
+)
+INSERT_CAMPAIGN = """
+    INSERT INTO campaigns (public_id, name, status, bid_type, bid_amount_micros, budget_daily_paisa,
+                           pacing_strategy, advertiser_id, timezone)
+    VALUES ($1, 'C', 'active', $2, $3, $4, 'Accelerated', $5, $6) RETURNING id
+"""
+INSERT_ADVERTISER = """
+    INSERT INTO advertisers (public_id, name, daily_budget_paisa, timezone) VALUES ($1, 'A', $2, $3) RETURNING id
+"""
+LINK = "INSERT INTO campaign_placements (campaign_id, placement_id) VALUES ($1, $2)"
+ASSIGN = "INSERT INTO banner_assignments (campaign_id, placement_id, banner_id) VALUES ($1, $2, $3)"
+
+
+class Shop:
+    """Puts campaigns into the catalog."""
+
+    def __init__(self, pool: Pool, valkey: Valkey) -> None:
+        self._catalog = Catalog(pool, valkey)
+
+    async def placement(self, slug: str = "home") -> int:
+        async with self._catalog.write() as write:
+            key: int = await write.connection.fetchval(INSERT_PLACEMENT, SystemIds().new(), slug)
+            write.touch(Noun.PLACEMENT, key)
+        return key
+
+    async def advertiser(self, daily_paisa: int) -> int:
+        async with self._catalog.write() as write:
+            return await write.connection.fetchval(
+                INSERT_ADVERTISER, SystemIds().new(), daily_paisa, zone_at_noon()
+            )
+
+    async def campaign(
+        self,
+        placement: int,
+        *,
+        bid_micros: int | None,
+        daily_paisa: int | None,
+        bid_type: str = "cpm",
+        advertiser: int | None = None,
+    ) -> int:
+        async with self._catalog.write() as write:
+            campaign: int = await write.connection.fetchval(
+                INSERT_CAMPAIGN,
+                SystemIds().new(),
+                bid_type,
+                bid_micros,
+                daily_paisa,
+                advertiser,
+                zone_at_noon(),
+            )
+            banner: int = await write.connection.fetchval(INSERT_BANNER, SystemIds().new())
+            await write.connection.execute(LINK, campaign, placement)
+            await write.connection.execute(ASSIGN, campaign, placement, banner)
+            for noun, key in ((Noun.CAMPAIGN, campaign), (Noun.BANNER, banner), (Noun.PLACEMENT, placement)):
+                write.touch(noun, key)
+        return campaign
+
+    async def change(self, campaign: int, assignment: str, *values: object) -> None:
+        async with self._catalog.write() as write:
+            sql = f"UPDATE campaigns SET {assignment} WHERE id = $1"  # noqa: S608 - a test's own words
+            await write.connection.execute(sql, campaign, *values)
+            write.touch(Noun.CAMPAIGN, campaign)
+
+
+class Desk:
+    """A delivery process without its process."""
+
+    def __init__(self, pool: Pool, valkey: Valkey, number: int) -> None:
+        clock, shelves = SystemClock(), Shelves()
+        self.leases = LeaseKeeper(valkey, shelves, clock, process=f"delivery-{number}")
+        self.keeper = IndexKeeper(pool, valkey, clock, shelves=shelves, swapped=self.leases.learn)
+        self.routes = ServeRoutes(
+            lambda: self.keeper.current,
+            KEYS.signer,
+            clock,
+            SystemIds(),
+            public_url="https://ads.example",
+            shelves=shelves,
+            cap_book=self.keeper.cap_book,
+            lease_book=self.leases.book,
+        )
+
+    def offers(self, slug: str = "home", method: bytes = b"GET") -> list[OfferToken]:
+        request = HotRequest(method, b"/banners/serve/" + slug.encode(), headers=[])
+        request.first_values = first_values([])
+        answer: dict[str, Any] = msgspec.json.decode(self.routes.serve(request).body)
+        return [self._token(one) for one in answer.get("banners", ())]
+
+    def page(self, *slugs: str) -> list[OfferToken]:
+        body = msgspec.json.encode({"placements": slugs})
+        request = HotRequest(b"POST", b"/banners/serve", headers=[], body=body)
+        request.first_values = first_values([])
+        answer: dict[str, Any] = msgspec.json.decode(self.routes.serve_page(request).body)
+        return [
+            self._token(one) for result in answer["results"].values() for one in result.get("banners", ())
+        ]
+
+    def _token(self, banner: dict[str, Any]) -> OfferToken:
+        token = KEYS.verify(banner["trackingToken"].encode(), now=SystemClock().now())
+        assert isinstance(token, OfferToken)
+        return token
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator["Desk"]:
+        stop = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.leases.run(stop))
+            keeping = group.create_task(self.keeper.run())
+            await self.keeper.wait_until_there(seconds_max=5)
+            yield self
+            keeping.cancel()
+            stop.set()
+
+
+@asynccontextmanager
+async def thinking(pool: Pool, valkey: Valkey) -> AsyncGenerator[None]:
+    """Run the brains of a worker."""
+    worker = Worker("worker@test", f"life-{SystemIds().new()}")
+    brains = make_brains(pool, valkey, SystemClock(), worker=worker, hold_seconds=300)
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(brains.turn.run(stop))
+        yield
+        stop.set()
+
+
+@pytest.fixture
+def shop(pool: Pool, valkey: Valkey) -> Shop:
+    return Shop(pool, valkey)
+
+
+@pytest.fixture
+async def desks(pool: Pool, valkey: Valkey) -> AsyncGenerator[list[Desk]]:
+    async with thinking(pool, valkey), AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(Desk(pool, valkey, number).running()) for number in range(4)]
+
+
+async def all_offers(desks: list[Desk], *, count: int) -> list[OfferToken]:
+    """Ask everybody again and again until so many offers were made, and a while longer for more than that."""
+    made: list[OfferToken] = []
+    async with asyncio.timeout(OFFERED_SECONDS_MAX):
+        while len(made) < count:
+            made += await asked_once(desks)
+    for _ in range(ASKED_AFTERWARDS):
+        made += await asked_once(desks)
+    return made
+
+
+async def asked_once(desks: list[Desk]) -> list[OfferToken]:
+    await asyncio.sleep(0.01)
+    return [offer for desk in desks for offer in desk.offers()]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+async def test_a_budget_of_so_many_impressions_makes_so_many_offers(
+    shop: Shop, desks: list[Desk], times: int
+) -> None:
+    placement = await shop.placement()
+    await shop.campaign(placement, bid_micros=1_000 * 100 * PAISA, daily_paisa=100 * times)
+
+    made = await all_offers(desks, count=times)
+
+    assert len(made) == times
+    assert all(token.charge == 100 * PAISA and token.lease > 0 for token in made)
+    assert all(token.charged_by is ChargedBy.IMPRESSION for token in made)
+
+
+async def test_an_advertisers_budget_is_shared_by_its_campaigns(shop: Shop, desks: list[Desk]) -> None:
+    placement, advertiser = await shop.placement(), await shop.advertiser(200)
+    for _ in range(10):
+        await shop.campaign(
+            placement, bid_micros=100 * PAISA, daily_paisa=None, bid_type="cpc", advertiser=advertiser
+        )
+
+    made = await all_offers(desks, count=2)
+
+    assert len(made) == 2
+    assert {token.charged_by for token in made} == {ChargedBy.CLICK}
+
+
+async def test_raising_a_budget_releases_it_and_pausing_stops_it(shop: Shop, desks: list[Desk]) -> None:
+    placement = await shop.placement()
+    campaign = await shop.campaign(placement, bid_micros=1_000 * 100 * PAISA, daily_paisa=100)
+    assert len(await all_offers(desks, count=1)) == 1
+
+    await shop.change(campaign, "budget_daily_paisa = $2", 100_000)
+    await all_offers(desks, count=1)
+    before = desks[0].keeper.current.version
+    await shop.change(campaign, "status = 'paused'")
+    await eventually(
+        lambda: all(desk.keeper.current.version > before for desk in desks), seconds=OFFERED_SECONDS_MAX
+    )
+
+    assert await all_offers(desks, count=0) == []
+
+
+async def test_what_nobody_limits_is_charged_without_a_lease_and_what_has_no_bid_is_free(
+    shop: Shop, desks: list[Desk]
+) -> None:
+    placement = await shop.placement()
+    await shop.campaign(placement, bid_micros=5_000, daily_paisa=None)
+    await shop.campaign(placement, bid_micros=None, daily_paisa=100)
+    await eventually(lambda: len(desks[0].offers()) == 2, seconds=2)
+
+    made = desks[0].offers()
+
+    assert sorted((token.lease, token.charge) for token in made) == [(0, 0), (0, 5)]
+
+
+async def test_who_asks_only_for_the_head_takes_nothing(shop: Shop, desks: list[Desk]) -> None:
+    placement = await shop.placement()
+    await shop.campaign(placement, bid_micros=1_000 * 100 * PAISA, daily_paisa=100)
+    holder = None
+    async with asyncio.timeout(5):
+        while holder is None:
+            holder = next((desk for desk in desks if desk.offers(method=b"HEAD")), None)
+            await asyncio.sleep(0.01)
+
+    assert len(holder.offers(method=b"HEAD")) == 1
+    assert len(holder.page("home")) == 1
+    assert len(holder.page("home")) == 0
+
+
+async def test_a_worker_that_is_away_stops_nobody_who_has_a_lease(
+    pool: Pool, valkey: Valkey, shop: Shop
+) -> None:
+    placement = await shop.placement()
+    await shop.campaign(placement, bid_micros=1_000, daily_paisa=100_000)
+    async with Desk(pool, valkey, 1).running() as desk:
+        async with thinking(pool, valkey):
+            await eventually(lambda: bool(desk.offers(method=b"HEAD")), seconds=5)
+        away = [len(desk.offers()) for _ in range(50)]
+        async with thinking(pool, valkey):
+            await eventually(lambda: bool(desk.offers()), seconds=10)
+
+    assert away[0] == 1
+    assert away[-1] == 0

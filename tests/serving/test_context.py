@@ -1,0 +1,269 @@
+"""What is known about a request from its headers, its address, its query and the clock."""
+
+import ipaddress
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.core.errors import ValidationFailedError
+from adloom.runtime.geoip import Countries, NoCountries
+from adloom.runtime.http.fast.fast_routes import HotRequest
+from adloom.serving.request.context import ContextReader
+from adloom.targeting.context import Context
+
+READER = ContextReader()
+UTC_ZONE = ZoneInfo("UTC")
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)  # a Sunday
+IPHONE = (
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) AppleWebKit/605.1.15 Mobile/15E148 Safari/604.1"
+)
+
+
+def a_request(query: str = "", client: str = "", **headers: str) -> HotRequest:
+    return HotRequest(
+        b"GET",
+        b"/banners/serve/home",
+        query=query.encode(),
+        client=client or None,
+        headers=[
+            (name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in headers.items()
+        ],
+    )
+
+
+def context_of(query: str = "", **headers: str) -> Context:
+    return context_by(READER, query, **headers)
+
+
+def context_by(reader: ContextReader, query: str = "", **headers: str) -> Context:
+    return reader.context_of(a_request(query, **headers), UTC_ZONE, NOON)
+
+
+def test_a_request_without_headers_is_a_new_visitor_of_whom_nothing_is_known() -> None:
+    assert context_of() == Context(
+        device=None,
+        country=None,
+        language=None,
+        is_logged_in=False,
+        is_new_visitor=True,
+        referrer_domain=None,
+        segment=None,
+        hour=12,
+        day=0,
+    )
+
+
+def test_the_device_comes_from_the_user_agent() -> None:
+    assert context_of(user_agent=IPHONE).device == "mobile"
+
+
+@pytest.mark.parametrize(
+    ("headers", "country"),
+    [
+        ({"x_country_code": "DE"}, "DE"),
+        ({"x_country_code": "de"}, "DE"),
+        ({"x_country_code": "DE", "cf_ipcountry": "FR"}, "DE"),
+        ({"cf_ipcountry": "FR"}, "FR"),
+        ({"x_country_code": "XX", "cf_ipcountry": "FR"}, "FR"),
+        ({"x_country_code": "", "cf_ipcountry": "FR"}, "FR"),
+        ({"x_country_code": "Germany", "cf_ipcountry": "FR"}, "FR"),
+        ({"cf_ipcountry": "XX"}, None),
+        ({"cf_ipcountry": "T1"}, None),
+        ({"x_country_code": "\u00fc\u00fc"}, None),
+    ],
+)
+def test_the_country_comes_from_the_first_header_that_knows_it(
+    headers: dict[str, str], country: str | None
+) -> None:
+    assert context_of(**headers).country == country
+
+
+def countries(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str | None:
+    return {"93.184.216.34": "US", "194.150.168.168": "DE"}.get(str(address))
+
+
+def test_the_country_of_the_address_counts_where_no_header_knows_it() -> None:
+    reader = ContextReader(Countries(countries))
+
+    assert context_by(reader, client="93.184.216.34").country == "US"
+    assert context_by(reader, client="93.184.216.34", cf_ipcountry="XX").country == "US"
+    assert context_by(reader, client="93.184.216.34", cf_ipcountry="FR").country == "FR"
+    assert context_by(reader, client="10.0.0.1").country is None
+    assert reader.context_of(a_request(), UTC_ZONE, NOON).country is None
+
+
+def test_only_a_trusted_proxy_may_say_whose_address_it_is() -> None:
+    behind = ContextReader(Countries(countries), trusted=[ipaddress.ip_network("10.0.0.0/8")])
+    forwarded = "194.150.168.168"
+
+    assert context_by(behind, client="10.0.0.1", x_forwarded_for=forwarded).country == "DE"
+    assert context_by(behind, client="93.184.216.34", x_forwarded_for=forwarded).country == "US"
+
+
+def test_without_a_file_of_countries_the_address_says_nothing() -> None:
+    assert context_by(ContextReader(NoCountries()), client="93.184.216.34").country is None
+
+
+@pytest.mark.parametrize(
+    ("accepted", "language"),
+    [
+        ("de-DE,de;q=0.9,en;q=0.8", "de"),
+        ("DE", "de"),
+        ("en;q=0.5,de;q=0.9", "en"),
+        (" fr-CH , fr", "fr"),
+        ("zh-Hant-TW", "zh"),
+        ("gsw", "gsw"),
+        ("*", None),
+        ("", None),
+        (",de", None),
+        ("x-klingon", None),
+        ("\u00e4\u00f6", None),
+    ],
+)
+def test_the_language_is_the_primary_subtag_of_the_first_tag(accepted: str, language: str | None) -> None:
+    assert context_of(accept_language=accepted).language == language
+
+
+@pytest.mark.parametrize(
+    ("authorization", "is_logged_in"),
+    [
+        ("Bearer abc.def.ghi", True),
+        ("bearer abc", True),
+        ("Bearer ", False),
+        ("Bearer", False),
+        ("Basic YTpi", False),
+        ("Bearerabc", False),
+        ("", False),
+    ],
+)
+def test_a_bearer_token_is_a_login(authorization: str, *, is_logged_in: bool) -> None:
+    assert context_of(authorization=authorization).is_logged_in is is_logged_in
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_new"),
+    [
+        ({}, True),
+        ({"x_device_id": "d"}, False),
+        ({"x_session_id": "s"}, False),
+        ({"x_device_id": "d", "x_session_id": "s"}, False),
+        ({"x_device_id": "", "x_session_id": ""}, True),
+    ],
+)
+def test_who_has_neither_device_nor_session_is_new(headers: dict[str, str], *, is_new: bool) -> None:
+    assert context_of(**headers).is_new_visitor is is_new
+
+
+@pytest.mark.parametrize(
+    ("referer", "domain"),
+    [
+        ("https://News.Example.com/a/b?c=d#e", "news.example.com"),
+        ("https://news.example.com", "news.example.com"),
+        ("http://example.com:8080/x", "example.com"),
+        ("https://example.com?x=1", "example.com"),
+        ("https://user:word@example.com/", "example.com"),
+        ("https://example.com./", "example.com"),
+        ("https://evil.net\\@example.com/", "evil.net"),
+        ("android-app://com.google.android.gm/", "com.google.android.gm"),
+        ("https://[::1]/", None),
+        ("about:blank", None),
+        ("example.com/a", None),
+        ("//example.com/a", None),
+        ("https:///a", None),
+        ("", None),
+    ],
+)
+def test_the_referrer_is_the_host_of_its_address(referer: str, domain: str | None) -> None:
+    assert context_of(referer=referer).referrer_domain == domain
+
+
+@pytest.mark.parametrize(
+    ("query", "field", "value"),
+    [
+        ("device=tablet", "device", "tablet"),
+        ("device=Mobile", "device", "mobile"),
+        ("device=", "device", None),
+        ("country=fr", "country", "FR"),
+        ("country=", "country", None),
+        ("country=XX", "country", None),
+        ("country=t1", "country", None),
+        ("language=pt-BR", "language", "pt"),
+        ("loggedIn=false", "is_logged_in", False),
+        ("loggedIn=0", "is_logged_in", False),
+        ("newVisitor=true", "is_new_visitor", True),
+        ("newVisitor=1", "is_new_visitor", True),
+        ("referrer=https%3A%2F%2Fblog.example.org%2Fpost", "referrer_domain", "blog.example.org"),
+        ("referrer=Blog.example.org.", "referrer_domain", "blog.example.org"),
+        ("segment=high-intent", "segment", "high-intent"),
+        ("segment=K%C3%A4ufer+2", "segment", "K\u00e4ufer 2"),
+        ("country=AT&country=CH", "country", "AT"),
+        ("colour=red&country=AT", "country", "AT"),
+        ("country=AT&userId=01890000-0000-7000-8000-000000000000", "country", "AT"),
+    ],
+)
+def test_a_parameter_of_the_query_overrides_the_headers(query: str, field: str, value: object) -> None:
+    headers = {
+        "user_agent": IPHONE,
+        "x_country_code": "DE",
+        "accept_language": "de",
+        "authorization": "Bearer x",
+        "x_device_id": "d",
+        "referer": "https://example.com/",
+    }
+    plain = context_of(**headers)
+
+    overridden = context_of(query, **headers)
+
+    assert getattr(overridden, field) == value
+    names = [name for name in Context.__struct_fields__ if name != field]
+    assert [getattr(overridden, name) for name in names] == [getattr(plain, name) for name in names]
+
+
+def test_a_parameter_that_makes_no_sense_is_refused_however_often_it_is_sent() -> None:
+    for _ in range(2):
+        with pytest.raises(ValidationFailedError) as caught:
+            context_of("device=phone")
+        assert [one.field for one in caught.value.errors] == ["device"]
+
+
+def test_the_same_request_for_another_placement_differs_only_in_its_time() -> None:
+    context = context_of(user_agent=IPHONE)
+
+    moved = READER.moved_to(context, ZoneInfo("Asia/Tokyo"), NOON.replace(hour=20))
+
+    assert (moved.hour, moved.day, moved.device) == (5, 1, "mobile")
+    assert READER.moved_to(context, UTC_ZONE, NOON) is context
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(
+                [
+                    b"user-agent",
+                    b"x-country-code",
+                    b"cf-ipcountry",
+                    b"accept-language",
+                    b"authorization",
+                    b"referer",
+                ]
+            ),
+            st.binary(max_size=60),
+        ),
+        max_size=6,
+    ),
+    st.binary(max_size=60),
+)
+def test_no_header_and_no_query_is_more_than_a_client_error(
+    headers: list[tuple[bytes, bytes]], query: bytes
+) -> None:
+    request = HotRequest(b"GET", b"/", query=query, headers=headers)
+    try:
+        context = READER.context_of(request, UTC_ZONE, NOON)
+    except ValidationFailedError:
+        return
+
+    assert context.device in {None, "mobile", "tablet", "desktop"}

@@ -1,0 +1,206 @@
+"""Which candidates fill a placement: against a naive reference, and rule by rule."""
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.core.ids import BannerId
+from adloom.schedule.schedule_window import is_open
+from adloom.serving.eligibility.decide import decide
+from adloom.serving.eligibility.exclusions import NOBODY, Exclusions, remaining
+from adloom.serving.eligibility.schedule_mask import opening
+from adloom.serving.index.compile import compiled
+from adloom.serving.index.index import Placement
+from adloom.serving.index.rows import AssignmentRow, Standing
+from adloom.serving.index.steps import finished
+from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
+from adloom.targeting.context import Context
+from adloom.targeting.evaluate import matches_all
+from adloom.targeting.rules import rule_of
+from tests.support.catalogs import NOON, some_assignments
+from tests.support.contexts import a_context, some_contexts
+from tests.support.rows import a_snapshot, an_assignment_row, an_id
+
+HOUR = timedelta(hours=1)
+GERMANS = (rule_of("country", "in", ["DE"]),)
+
+
+def placement_of(*rows: AssignmentRow, **placement: Any) -> Placement:
+    return compiled(a_snapshot(*rows, **placement)).by_slug[b"home"]
+
+
+def titles(
+    placement: Placement,
+    context: Context | None = None,
+    *,
+    now: datetime = NOON,
+    exclusions: Exclusions = NOBODY,
+) -> list[str]:
+    available = remaining(finished(opening(placement, now=now)).masks, placement, exclusions)
+    chosen = decide(placement, context or a_context(), available)
+    return [json.loads(b"{%b}" % one.creative)["title"] for one in chosen]
+
+
+def a_row(title: str, number: int = 3, **fields: Any) -> AssignmentRow:
+    return an_assignment_row(title=title, banner_id=BannerId(an_id(number)), banner_key=number, **fields)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"display_order": 0, "weight": 1}, {"display_order": 1, "weight": 100}),
+        ({"weight": 90}, {"weight": 10}),
+        ({"campaign_priority": 2}, {"campaign_priority": 1, "banner_priority": 9}),
+        ({"banner_priority": 2}, {"banner_priority": 1}),
+    ],
+    ids=["display order first", "then weight", "then the campaign's priority", "then the banner's"],
+)
+def test_slots_are_filled_in_order(first: dict[str, int], second: dict[str, int]) -> None:
+    placement = placement_of(a_row("second", 3, **second), a_row("first", 4, **first))
+
+    assert titles(placement) == ["first", "second"]
+
+
+def test_where_all_is_equal_the_older_banner_comes_first() -> None:
+    placement = placement_of(a_row("newer", 9), a_row("older", 8))
+
+    assert titles(placement) == ["older", "newer"]
+
+
+def test_no_more_offers_than_slots() -> None:
+    placement = placement_of(*(a_row(str(n), n) for n in range(5)), max_banners=2)
+
+    assert titles(placement) == ["0", "1"]
+
+
+def test_fallbacks_fill_what_is_left_by_their_priority_when_partial_render_is_allowed() -> None:
+    rows = [
+        a_row("primary", 3),
+        a_row("unranked", 4, is_fallback=True),
+        a_row("later", 5, is_fallback=True, fallback_priority=2),
+        a_row("sooner", 6, is_fallback=True, fallback_priority=1),
+    ]
+
+    assert titles(placement_of(*rows, allow_partial_render=True)) == ["primary", "sooner", "later"]
+    assert titles(placement_of(*rows, allow_partial_render=False)) == ["primary"]
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends", "serves"),
+    [
+        (None, None, True),
+        (-HOUR, None, True),
+        (HOUR, None, False),
+        (None, HOUR, True),
+        (None, -HOUR, False),
+        (timedelta(0), None, True),
+        (None, timedelta(0), False),
+    ],
+)
+def test_a_campaign_serves_from_its_start_until_before_its_end(
+    starts: timedelta | None, ends: timedelta | None, *, serves: bool
+) -> None:
+    row = a_row(
+        "timed",
+        starts_at=None if starts is None else NOON + starts,
+        ends_at=None if ends is None else NOON + ends,
+    )
+
+    assert bool(titles(placement_of(row))) is serves
+
+
+@pytest.mark.parametrize("standing", [one for one in Standing if one is not Standing.LIVE])
+def test_what_is_not_live_is_no_candidate(standing: Standing) -> None:
+    assert titles(placement_of(a_row("gone", standing=standing, is_evergreen_fallback=True))) == []
+
+
+def test_a_campaign_is_for_those_whom_its_rules_name() -> None:
+    placement = placement_of(a_row("for Germany", rules=GERMANS), a_row("for all", 4))
+
+    assert titles(placement, a_context(country="DE")) == ["for Germany", "for all"]
+    assert titles(placement, a_context(country="FR")) == ["for all"]
+
+
+def test_where_nothing_else_is_left_evergreens_are_shown_whatever_their_rules_say() -> None:
+    evergreen = a_row("evergreen", 4, rules=GERMANS, is_evergreen_fallback=True)
+
+    assert titles(placement_of(evergreen)) == ["evergreen"]
+    assert titles(placement_of(evergreen, a_row("other", 5))) == ["other"]
+    assert titles(placement_of(a_row("later", 4, is_evergreen_fallback=True, starts_at=NOON + HOUR))) == []
+
+
+def test_an_evergreen_fallback_is_shown_even_where_fallbacks_are_not() -> None:
+    row = a_row("evergreen", is_fallback=True, is_evergreen_fallback=True)
+
+    assert titles(placement_of(row, allow_partial_render=False)) == ["evergreen"]
+
+
+def test_who_is_excluded_is_not_shown_not_even_as_an_evergreen() -> None:
+    rows = [a_row("capped", 3, campaign_key=7, is_evergreen_fallback=True), a_row("other", 4, campaign_key=8)]
+
+    assert titles(placement_of(*rows), exclusions=Exclusions(campaigns={"a": frozenset({7})})) == ["other"]
+    assert titles(placement_of(rows[0]), exclusions=Exclusions(campaigns={"a": frozenset({7})})) == []
+
+
+def test_slots_are_filled_across_blocks() -> None:
+    rows = [a_row(str(number), number, rules=GERMANS) for number in range(BLOCK_CANDIDATES_MAX)]
+    rows += [a_row(str(number), number) for number in range(BLOCK_CANDIDATES_MAX, BLOCK_CANDIDATES_MAX + 9)]
+    last = BLOCK_CANDIDATES_MAX - 1
+
+    placement = placement_of(*rows[:last], a_row(str(last), last), *rows[last + 1 :], max_banners=2)
+
+    assert titles(placement) == [str(last), str(last + 1)]
+
+
+@given(
+    rows=some_assignments(),
+    context=some_contexts(),
+    slots=st.integers(1, 4),
+    partial=st.booleans(),
+    excluded=st.frozensets(st.integers(1, 4), max_size=2),
+)
+def test_the_decision_agrees_with_a_naive_reference(
+    rows: list[AssignmentRow], context: Context, slots: int, excluded: frozenset[int], *, partial: bool
+) -> None:
+    placement = placement_of(*rows, max_banners=slots, allow_partial_render=partial)
+
+    chosen = titles(placement, context, exclusions=Exclusions(campaigns={"capped": excluded}))
+
+    assert chosen == naive(rows, context, slots, excluded, partial=partial)
+
+
+def naive(
+    rows: list[AssignmentRow], context: Context, slots: int, excluded: frozenset[int], *, partial: bool
+) -> list[str]:
+    """Seed 1 §4.1 and design §7 as they are written: filter, sort, fill, fallbacks, evergreens."""
+    may_serve = [
+        row
+        for row in rows
+        if row.standing == "live"
+        and not (row.starts_at is not None and row.starts_at > NOON)
+        and not (row.ends_at is not None and row.ends_at <= NOON)
+        and is_open(row.schedule, now=NOON)
+        and row.campaign_key not in excluded
+    ]
+    may_serve.sort(
+        key=lambda row: (
+            row.display_order,
+            -row.weight,
+            -row.campaign_priority,
+            -row.banner_priority,
+            row.banner_id,
+        )
+    )
+    fallbacks = [row for row in may_serve if row.is_fallback]
+    fallbacks.sort(key=lambda row: 99 if row.fallback_priority is None else row.fallback_priority)
+    primaries = [row for row in may_serve if not row.is_fallback]
+    chosen = [row for row in primaries if matches_all(row.rules, context)]
+    if partial:
+        chosen += [row for row in fallbacks if matches_all(row.rules, context)]
+    if not chosen:
+        chosen = [row for row in [*primaries, *fallbacks] if row.is_evergreen_fallback]
+    return [row.title for row in chosen[:slots]]

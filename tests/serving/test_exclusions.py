@@ -1,0 +1,183 @@
+"""Who is excluded: kept campaign by campaign, equal to looking at every candidate."""
+
+from datetime import timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.core.ids import BannerId, CampaignId
+from adloom.serving.eligibility.decide import decide
+from adloom.serving.eligibility.exclusions import Excluded, Exclusions, remaining
+from adloom.serving.eligibility.placement_state import BUDGETS, Shelves
+from adloom.serving.eligibility.schedule_mask import opening
+from adloom.serving.index.compile import compiled
+from adloom.serving.index.rows import AssignmentRow
+from adloom.serving.index.steps import finished
+from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
+from adloom.targeting.context import Context
+from tests.support.catalogs import NOON, some_assignments
+from tests.support.contexts import a_context, some_contexts
+from tests.support.rows import HOME_KEY, a_snapshot, an_assignment_row, an_id
+
+CAMPAIGNS = st.integers(1, 4)
+REASONS = st.none() | st.sampled_from(("daily_budget", "pacing"))
+
+
+def a_row(number: int, campaign: int) -> AssignmentRow:
+    return an_assignment_row(
+        banner_id=BannerId(an_id(number)),
+        banner_key=number,
+        campaign_key=campaign,
+        campaign_id=CampaignId(an_id(100_000 + campaign)),
+    )
+
+
+def test_a_campaign_is_out_while_anybody_says_so() -> None:
+    excluded = Excluded()
+
+    flips = [
+        excluded.change("budgets", {7: "pacing"}),
+        excluded.replace("caps", Exclusions(campaigns={"impression_cap": frozenset({7, 8})})),
+        excluded.change("budgets", {7: "daily_budget"}),
+        excluded.change("budgets", {7: None}),
+        excluded.replace("caps", Exclusions()),
+        excluded.change("budgets", {7: None}),
+    ]
+
+    assert [sorted(one) for one in flips] == [[7], [8], [], [], [7, 8], []]
+
+
+def test_the_newest_reason_is_told() -> None:
+    excluded = Excluded()
+
+    excluded.change("budgets", {7: "budget_pending", 8: "pacing"})
+    excluded.change("budgets", {7: "pacing"})
+
+    assert excluded.by("budgets") == {"pacing": frozenset({7, 8})}
+
+
+@given(
+    rows=some_assignments(most=12),
+    steps=st.lists(
+        st.tuples(
+            st.dictionaries(CAMPAIGNS, REASONS, max_size=3),
+            st.none() | st.frozensets(CAMPAIGNS),
+            st.integers(0, 30),
+            some_contexts(),
+        ),
+        max_size=12,
+    ),
+)
+def test_marking_one_by_one_equals_looking_at_every_candidate(
+    rows: list[AssignmentRow],
+    steps: list[tuple[dict[int, str | None], frozenset[int] | None, int, Context]],
+) -> None:
+    """Budgets change some, caps say all anew, time goes on, and every answer is the one decided from nothing."""
+    placement = compiled(a_snapshot(*rows, max_banners=2, allow_partial_render=True)).by_slug[b"home"]
+    shelves, now = Shelves(), NOON
+    budgets: set[int] = set()
+    caps: frozenset[int] = frozenset()
+    contexts: list[Context] = []
+    for changes, capped, hours, context in steps:
+        shelves.change(changes)
+        budgets = (budgets - changes.keys()) | {key for key, reason in changes.items() if reason}
+        if capped is not None:
+            caps = capped
+            shelves.exclude(Exclusions(campaigns={"impression_cap": caps}))
+        now += timedelta(hours=hours)
+        contexts.append(context)
+
+        shelf = shelves.of(placement, now)
+        expected = remaining(
+            finished(opening(placement, now=now)).masks,
+            placement,
+            Exclusions(campaigns={"any": caps | budgets}),
+        )
+
+        assert tuple(shelf.available) == expected
+        # Also those who were asked before, whose answers may be remembered.
+        for asked in contexts:
+            offers = shelves.offers(shelf, asked, int(NOON.timestamp()))
+            assert [offer.candidate for offer in offers] == decide(placement, asked, expected)
+
+
+def test_a_shelf_knows_who_was_excluded_while_it_was_prepared() -> None:
+    shelves = Shelves()
+    index = compiled(a_snapshot(a_row(1, 1), a_row(2, 2)))
+    preparing = shelves.preparing(index.by_slug[b"home"], now=NOON)
+    next(preparing)
+    shelf = finished(preparing)
+
+    shelves.change({1: "pacing"})
+    shelves.put_up(index, [shelf])
+
+    offers = shelves.offers(shelves.of(index.by_slug[b"home"], NOON), a_context(), 0)
+    assert [offer.candidate.banner_key for offer in offers] == [2]
+
+
+def test_a_campaign_that_comes_to_a_placement_while_it_is_excluded_is_out_there_too() -> None:
+    shelves = Shelves()
+    before, after = (
+        compiled(a_snapshot(a_row(2, 2))),
+        compiled(a_snapshot(a_row(1, 1), a_row(2, 2), version=2)),
+    )
+    shelves.of(before.by_slug[b"home"], NOON)
+    shelves.change({1: "pacing"})
+
+    shelves.put_up(after, [finished(shelves.preparing(after.by_slug[b"home"], now=NOON))])
+    shelf = shelves.of(after.by_slug[b"home"], NOON)
+    out = [offer.candidate.banner_key for offer in shelves.offers(shelf, a_context(), 0)]
+    shelves.change({1: None})
+    back = [offer.candidate.banner_key for offer in shelves.offers(shelf, a_context(), 0)]
+
+    assert (out, back) == ([2], [1, 2])
+
+
+def test_candidates_of_all_blocks_go_and_come_back() -> None:
+    rows = [a_row(number, number % 2) for number in range(BLOCK_CANDIDATES_MAX + 10)]
+    placement = compiled(a_snapshot(*rows, max_banners=3)).by_slug[b"home"]
+    shelves = Shelves()
+    shelf = shelves.of(placement, NOON)
+    everyone = [block.everyone for block in placement.blocks]
+
+    shelves.change({0: "pacing"})
+    half = sum(mask.bit_count() for mask in shelf.available)
+    shelves.change({0: None})
+
+    assert half == len(rows) // 2
+    assert shelf.available == everyone
+
+
+def test_answers_stay_when_somebody_flips_who_is_in_none_of_them() -> None:
+    rows = [a_row(number, number) for number in range(10)]
+    placement = compiled(a_snapshot(*rows, max_banners=2)).by_slug[b"home"]
+    shelves = Shelves()
+    shelf = shelves.of(placement, NOON)
+    chosen = [offer.candidate.campaign_key for offer in shelves.offers(shelf, a_context(), 0)]
+    others = [number for number in range(10) if number not in chosen]
+
+    for _ in range(3):
+        shelves.change(dict.fromkeys(others, "pacing"))
+        shelves.offers(shelf, a_context(), 0)
+        shelves.change(dict.fromkeys(others))
+        shelves.offers(shelf, a_context(), 0)
+
+    assert (shelves.hits, shelves.misses) == (6, 1)
+
+
+def test_it_is_known_which_placements_were_asked_for() -> None:
+    index = compiled(a_snapshot(a_row(1, 1), a_row(2, 2)))
+    shelves = Shelves()
+    for _ in range(3):
+        shelves.of(index.by_slug[b"home"], NOON)
+
+    assert shelves.asked() == [HOME_KEY]
+    assert shelves.asked() == []
+
+
+def test_who_excludes_can_be_asked_whom() -> None:
+    shelves = Shelves()
+
+    shelves.change({1: "pacing", 2: "daily_budget", 3: "pacing"})
+
+    assert shelves.excluded_by(BUDGETS) == {"pacing": frozenset({1, 3}), "daily_budget": frozenset({2})}

@@ -1,0 +1,132 @@
+"""Why a candidate is shown or not: the first step that removed it, and what would have to change."""
+
+from datetime import time, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.core.ids import BannerId
+from adloom.explain.placement.verdict import Outcome, Verdict, explained
+from adloom.schedule.schedule import Schedule, ScheduleStatus
+from adloom.serving.eligibility.caps import Counts
+from adloom.serving.index.rows import AssignmentRow, Caps, Delivery, PlacementRows, Standing
+from adloom.targeting.context import Context
+from adloom.targeting.rules import rule_of
+from tests.serving.test_decide import naive
+from tests.support.catalogs import NOON, some_assignments
+from tests.support.contexts import a_context, some_contexts
+from tests.support.rows import a_placement_row, an_assignment_row, an_id
+
+HOUR = timedelta(hours=1)
+
+
+def judged(
+    *rows: AssignmentRow,
+    context: Context | None = None,
+    counts: dict[int, Counts] | None = None,
+    **place: Any,
+) -> list[Verdict]:
+    asked = PlacementRows(a_placement_row(**place), list(rows))
+    return explained(asked, context or a_context(), counts=counts or {}, now=NOON)
+
+
+def a_row(number: int = 3, **fields: Any) -> AssignmentRow:
+    return an_assignment_row(
+        title=str(number), banner_id=BannerId(an_id(number)), banner_key=number, campaign_key=7, **fields
+    )
+
+
+def banner(status: ScheduleStatus, **fields: Any) -> AssignmentRow:
+    return a_row(schedule=Schedule(status=status, **fields))
+
+
+@pytest.mark.parametrize(
+    ("row", "removed_by", "word"),
+    [
+        (a_row(starts_at=NOON + HOUR), "campaign_dates", "starts at 2026-11-15 13:00:00 UTC"),
+        (a_row(ends_at=NOON - HOUR), "campaign_dates", "over"),
+        (a_row(rules=(rule_of("country", "in", ["DE"]),)), "targeting:country", "DE, and it is unknown"),
+        (a_row(rules=(rule_of("day_of_week", "not_in", [0]),)), "targeting:day_of_week", "but Sunday"),
+        (a_row(rules=(rule_of("hour_of_day", "between", [1, 2]),)), "targeting:hour_of_day", "it is 12"),
+        (a_row(rules=(rule_of("login_state", "is", value=True),)), "targeting:login_state", "not logged in"),
+        (a_row(rules=(rule_of("new_visitor", "is", value=False),)), "targeting:new_visitor", "it is new"),
+        (banner(ScheduleStatus.DRAFT), "schedule:draft", "draft"),
+        (banner(ScheduleStatus.EXPIRED), "schedule:expired", "expired"),
+        (
+            banner(ScheduleStatus.SCHEDULED, publish_at=NOON + HOUR),
+            "schedule:not_yet_published",
+            "published at 2026-11-15 13:00:00 UTC",
+        ),
+        (
+            banner(ScheduleStatus.EVERGREEN, window_start=time(1), window_end=time(2)),
+            "schedule:outside_window",
+            "from 01:00:00 to 02:00:00 in UTC",
+        ),
+        (
+            banner(ScheduleStatus.EVERGREEN, recurrence_rule="FREQ=WEEKLY;BYDAY=MO", created_at=NOON),
+            "schedule:not_recurring_now",
+            "does not name this day",
+        ),
+        (a_row(caps=Caps(5, None)), "impression_cap", "5 impressions"),
+        (a_row(caps=Caps(None, 2)), "click_cap", "2 clicks"),
+        (a_row(is_fallback=True), "no_partial_render", "fallback"),
+        *((a_row(standing=one), one.value, "") for one in Standing if one is not Standing.LIVE),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_first_step_that_removed_a_candidate_is_named(
+    row: AssignmentRow, removed_by: str, word: str
+) -> None:
+    [verdict] = judged(row, counts={7: Counts(5, 2)})
+
+    assert verdict.outcome is Outcome.REMOVED
+    assert verdict.removed_by == removed_by
+    assert word in verdict.reason
+    assert verdict.change is not None
+
+
+def test_who_comes_after_the_last_slot_has_lost() -> None:
+    first, second = judged(a_row(3), a_row(4), max_banners=1)
+
+    assert (first.outcome, first.removed_by, first.change) == (Outcome.WON, None, None)
+    assert (second.outcome, second.removed_by) == (Outcome.LOST, None)
+    assert "displayOrder" in (second.change or "")
+
+
+def test_an_evergreen_that_won_is_said_to_be_one() -> None:
+    [verdict] = judged(a_row(rules=(rule_of("country", "in", ["DE"]),), is_evergreen_fallback=True))
+
+    assert verdict.outcome is Outcome.WON
+    assert "evergreen" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("placement", "removed_by"),
+    [({"is_active": False}, "placement_inactive"), ({"delivery": Delivery.AUCTION}, "placement_not_direct")],
+)
+def test_a_placement_that_is_not_served_here_removes_everybody(
+    placement: dict[str, Any], removed_by: str
+) -> None:
+    assert [one.removed_by for one in judged(a_row(3), a_row(4), **placement)] == [removed_by] * 2
+
+
+@given(
+    rows=some_assignments(),
+    context=some_contexts(),
+    slots=st.integers(1, 3),
+    partial=st.booleans(),
+    capped=st.frozensets(st.integers(1, 4), max_size=2),
+)
+def test_an_explanation_never_disagrees_with_what_is_served(
+    rows: list[AssignmentRow], context: Context, slots: int, capped: frozenset[int], *, partial: bool
+) -> None:
+    counts = {key: Counts(9, 0) for key in capped}
+    excluded = frozenset(row.campaign_key for row in rows if row.caps and row.campaign_key in capped)
+
+    verdicts = judged(*rows, context=context, counts=counts, max_banners=slots, allow_partial_render=partial)
+
+    won = [one.title for one in verdicts if one.outcome is Outcome.WON]
+    assert sorted(won) == sorted(naive(rows, context, slots, excluded, partial=partial))
+    assert all((one.removed_by is None) == (one.outcome is not Outcome.REMOVED) for one in verdicts)

@@ -1,0 +1,163 @@
+"""Which budget keeps a campaign from being offered, as whoever explains finds it out."""
+
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from adloom.budgets.addresses import campaign_address
+from adloom.budgets.kinds import advertisers, campaigns
+from adloom.budgets.messages import ConfigureAdvertiser, ConfigureCampaign, Report, Usage
+from adloom.core.ids import AdvertiserId, CampaignId
+from adloom.core.money import Micros
+from adloom.explain.budget import lacking
+from adloom.explain.placement.verdict import explained
+from adloom.runtime.actors.shards import shard_of
+from adloom.runtime.postgres import Pool
+from adloom.schedule.pacing import PacingStrategy
+from adloom.serving.index.rows import PlacementRows
+from tests.support.catalogs import NOON
+from tests.support.contexts import a_context
+from tests.support.control import Client, ControlPlane
+from tests.support.rows import a_placement_row, an_assignment_row
+
+CAMPAIGN, ADVERTISER = CampaignId(UUID(int=7)), AdvertiserId(UUID(int=1))
+COST = Micros(1_000)
+CHANCE = Random(1)  # noqa: S311 - nothing here depends on it
+
+INSERT_STATE = """
+    INSERT INTO brain_states (kind, key, shard, version, format, state, changed_at)
+    VALUES ($1, $2, $3, 1, 1, $4, $5)
+"""
+
+
+def a_campaign(*, offers: int = 0, now: datetime = NOON, **fields: Any) -> Any:
+    """A campaign of which a process has given some offers, and has nothing left."""
+    config = ConfigureCampaign(
+        version=1,
+        campaign_id=CAMPAIGN,
+        advertiser_id=None,
+        is_running=True,
+        daily_budget=Micros(4 * COST),
+        total_budget=None,
+        pacing=PacingStrategy.ACCELERATED,
+        timezone="UTC",
+        hold_seconds=300,
+        is_allotted=False,
+    )
+    kind = campaigns()
+    state = kind.new(campaign_address(CAMPAIGN, None).key, now)
+    state, _ = kind.step(state, msgspec.structs.replace(config, **fields), now, CHANCE)
+    second = int(now.timestamp())
+    for report in range(1, offers + 1):
+        lease = max(state.leases, default=0)
+        given = ((second, COST),) if report > 1 else ()
+        usage = Usage(session=1, report=report, lease=lease, given=given, want=COST, cost=COST)
+        state, _ = kind.step(state, usage, now, CHANCE)
+    last = Usage(
+        session=1,
+        report=offers + 1,
+        lease=max(state.leases, default=0),
+        given=((second, COST),) if offers else (),
+        want=Micros(0),
+        cost=COST,
+    )
+    return kind.step(state, last, now, CHANCE).state
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"offers": 3}, None),
+        ({"offers": 4}, "daily_budget"),
+        ({"offers": 4, "total_budget": Micros(4 * COST)}, "total_budget"),
+        ({"offers": 2, "daily_budget": None, "total_budget": Micros(2 * COST)}, "total_budget"),
+        ({"daily_budget": Micros(COST // 2)}, "daily_budget"),
+        ({"offers": 9, "daily_budget": None}, None),
+        (
+            {"daily_budget": Micros(24 * COST), "pacing": PacingStrategy.SMOOTH, "offers": 14},
+            "pacing",
+        ),
+    ],
+)
+def test_the_budget_that_is_lacking_is_named(fields: dict[str, Any], reason: str | None) -> None:
+    assert lacking(a_campaign(**fields), None, cost=COST, now=NOON) == reason
+
+
+def test_it_is_there_again_on_the_next_day_and_when_holds_come_back() -> None:
+    spent = a_campaign(offers=4)
+
+    assert lacking(spent, None, cost=COST, now=NOON + timedelta(seconds=299)) == "daily_budget"
+    assert lacking(spent, None, cost=COST, now=NOON + timedelta(seconds=301)) is None
+    assert lacking(spent, None, cost=COST, now=NOON + timedelta(hours=12)) is None
+
+
+def test_what_a_process_can_still_give_is_not_lacking() -> None:
+    kind = campaigns()
+    usage = Usage(session=2, report=1, lease=0, want=Micros(9 * COST), cost=COST)
+
+    state, _ = kind.step(a_campaign(offers=3), usage, NOON, CHANCE)
+
+    assert lacking(state, None, cost=COST, now=NOON) is None
+
+
+@pytest.mark.parametrize(("allotted", "reason"), [(0, None), (5, "advertiser_budget")])
+def test_an_advertisers_budget_is_lacking_when_all_of_it_is_allotted(
+    allotted: int, reason: str | None
+) -> None:
+    kind = advertisers()
+    payer = kind.new(str(ADVERTISER), NOON)
+    config = ConfigureAdvertiser(
+        version=1, advertiser_id=ADVERTISER, is_active=True, daily_budget=Micros(5 * COST), timezone="UTC"
+    )
+    payer, _ = kind.step(payer, config, NOON, CHANCE)
+    report = Report(
+        campaign_id=CampaignId(UUID(int=8)),
+        incarnation=1,
+        sequence=1,
+        day=NOON.date(),
+        spent_by_day={},
+        committed=Micros(allotted * COST),
+        target=Micros(allotted * COST),
+        cost=COST,
+    )
+    payer, _ = kind.step(payer, report, NOON, CHANCE)
+    campaign = a_campaign(advertiser_id=ADVERTISER, is_allotted=True)
+
+    assert lacking(campaign, payer, cost=COST, now=NOON) == reason
+    assert lacking(campaign, None, cost=COST, now=NOON) is None
+
+
+@pytest.mark.parametrize("name", ["daily_budget", "total_budget", "advertiser_budget", "pacing"])
+def test_a_candidate_without_a_budget_is_removed_with_a_sentence_and_a_remedy(name: str) -> None:
+    rows = PlacementRows(a_placement_row(), [an_assignment_row(campaign_key=7)])
+
+    [verdict] = explained(rows, a_context(), counts={}, budgets={7: name}, now=NOON)
+
+    assert (verdict.outcome, verdict.removed_by) == ("removed", name)
+    assert "budget" in verdict.reason
+    assert verdict.change
+
+
+async def test_the_explanation_reads_what_brains_have_kept(
+    admin: Client, control: ControlPlane, pool: Pool
+) -> None:
+    placement = await admin.make_placement(slug="home")
+    campaign = await admin.make_campaign(budgetDailyPaisa=100, bidAmount=1_000, pacingStrategy="Accelerated")
+    await admin.patch(f"/admin/campaigns/{campaign['id']}/activate")
+    await admin.link(campaign, placement)
+    await admin.assign(campaign, placement, await admin.make_banner())
+    before = await admin.get("/banners/explain/home")
+
+    state = a_campaign(offers=4, now=control.clock.now())
+    address = campaign_address(CampaignId(UUID(campaign["id"])), None)
+    await pool.execute(
+        INSERT_STATE, *address, shard_of(address), campaigns().encoded(state), control.clock.now()
+    )
+    after = await admin.get("/banners/explain/home")
+
+    assert [one["outcome"] for one in before.json()["candidates"]] == ["won"]
+    assert [one["removedBy"] for one in after.json()["candidates"]] == ["daily_budget"]

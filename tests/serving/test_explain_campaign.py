@@ -1,0 +1,258 @@
+"""`GET /admin/campaigns/{id}/delivery`: every step between a campaign and a reader, and the auctions of the last hour."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from adloom.core.actor import Role
+from adloom.core.ids import BannerId, CampaignId
+from adloom.core.money import Micros
+from adloom.events.log.auction_bids import LOST, REMOVED
+from adloom.events.log.event import Auctioned, Removed
+from adloom.runtime.postgres import Pool
+from tests.events.builders import a_bid, a_win, an_auction
+from tests.stats.folding import Books, clicked, seen
+from tests.support.auctions import fold_auctions
+from tests.support.builders import NOON, Json
+from tests.support.control import Client, ControlPlane, problem
+
+
+class Shown:
+    """A campaign with one banner on one placement."""
+
+    def __init__(self, campaign: Json, placement: Json, banner: Json) -> None:
+        self.campaign = campaign
+        self.placement = placement
+        self.banner = banner
+
+    def seen(self, **fields: Any) -> Json:
+        return seen(self.banner, self.placement, self.campaign, **{"at": NOON, **fields})
+
+
+async def a_shown(
+    admin: Client, *, placement: Json | None = None, is_active: bool = True, **fields: Any
+) -> Shown:
+    placement = placement or await admin.make_placement()
+    campaign = await admin.make_campaign(**fields)
+    banner = await admin.make_banner()
+    await admin.link(campaign, placement)
+    await admin.assign(campaign, placement, banner)
+    if is_active:
+        await admin.patch(f"/admin/campaigns/{campaign['id']}/activate")
+    return Shown(campaign, placement, banner)
+
+
+async def delivery(client: Client, campaign: Json) -> Json:
+    answer = await client.get(f"/admin/campaigns/{campaign['id']}/delivery")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def states(found: Json) -> dict[str, str]:
+    return {check["name"]: check["state"] for check in found["checks"]}
+
+
+def check(found: Json, name: str) -> Json:
+    return next(one for one in found["checks"] if one["name"] == name)
+
+
+async def test_a_campaign_that_is_seen_delivers(admin: Client, pool: Pool) -> None:
+    it = await a_shown(admin)
+    await Books(pool).fold(it.seen(), it.seen(), clicked(it.banner, it.placement, it.campaign, at=NOON))
+
+    found = await delivery(admin, it.campaign)
+
+    assert set(states(found).values()) == {"ok"}
+    assert (found["verdict"], found["impressions"], found["clicks"]) == ("It delivers.", 2, 1)
+    assert found["since"] == "2026-11-15T11:00:00Z"
+    assert check(found, "requests")["of"] == 2
+
+
+async def test_a_draft_says_that_it_is_one_and_what_to_do(admin: Client) -> None:
+    it = await a_shown(admin, is_active=False)
+
+    found = await delivery(admin, it.campaign)
+
+    assert states(found)["status"] == "stops"
+    assert found["verdict"] == "The campaign is still a draft."
+    assert check(found, "status")["change"] == "Activate or schedule the campaign."
+
+
+async def test_a_campaign_without_a_placement_is_told_so(admin: Client) -> None:
+    campaign = await admin.make_campaign()
+    await admin.patch(f"/admin/campaigns/{campaign['id']}/activate")
+
+    found = await delivery(admin, campaign)
+
+    assert found["verdict"] == "No banner of the campaign is assigned to a placement."
+    assert states(found)["requests"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"startsAt": "2026-11-20T00:00:00Z"}, "dates"),
+        ({"endsAt": "2026-11-15T12:00:00Z"}, "dates"),
+        ({"impressionCap": 1}, "caps"),
+    ],
+)
+async def test_dates_and_caps_stop_a_campaign(admin: Client, pool: Pool, fields: Json, name: str) -> None:
+    it = await a_shown(admin, **fields)
+    await Books(pool).fold(it.seen())
+
+    assert states(await delivery(admin, it.campaign))[name] == "stops"
+
+
+async def test_a_banner_that_is_off_and_one_that_has_expired_are_named(admin: Client) -> None:
+    it = await a_shown(admin)
+    await admin.patch(
+        f"/admin/banners/{it.banner['id']}/schedule", json={"expiresAt": "2026-11-15T10:00:00Z"}
+    )
+    assert states(await delivery(admin, it.campaign))["schedule"] == "stops"
+
+    await admin.patch(f"/admin/banners/{it.banner['id']}/deactivate")
+
+    found = await delivery(admin, it.campaign)
+    assert check(found, "placements")["sentence"] == "The banner is switched off."
+    assert (check(found, "placements")["passed"], check(found, "placements")["of"]) == (0, 1)
+
+
+async def test_rules_that_want_no_reader_who_was_there_stop_a_campaign(admin: Client, pool: Pool) -> None:
+    it = await a_shown(admin)
+    await admin.make_rule(it.campaign, ruleType="country", operator="in", value=["DE"])
+    other = await a_shown(admin, placement=it.placement)
+    await Books(pool).fold(other.seen(country="FR"), other.seen(country="FR"))
+
+    found = await delivery(admin, it.campaign)
+
+    assert (check(found, "targeting")["state"], check(found, "targeting")["of"]) == ("stops", 2)
+
+
+async def test_rules_that_want_some_of_the_readers_hold_a_campaign_back(admin: Client, pool: Pool) -> None:
+    it = await a_shown(admin)
+    await admin.make_rule(it.campaign, ruleType="country", operator="in", value=["DE"])
+    other = await a_shown(admin, placement=it.placement)
+    await Books(pool).fold(other.seen(country="FR"), other.seen(country="DE"))
+
+    found = await delivery(admin, it.campaign)
+
+    assert check(found, "targeting") | {"sentence": "", "change": ""} == {
+        "name": "targeting", "state": "limits", "passed": 1, "of": 2, "sentence": "", "change": "",
+    }  # fmt: skip
+    assert check(found, "rivals")["state"] == "limits"
+
+
+async def test_a_placement_that_nobody_looks_at_is_told_so(admin: Client, pool: Pool) -> None:
+    it = await a_shown(admin)
+    await Books(pool).fold(it.seen(at=NOON.replace(hour=10)))
+
+    found = await delivery(admin, it.campaign)
+
+    assert found["verdict"] == "Nobody has looked at its placements."
+
+
+def a_lost_auction(it: Shown, *, outcome: int = LOST, removed: tuple[Removed, ...] = ()) -> Auctioned:
+    winner = CampaignId(uuid4())
+    bids = a_bid(campaign=winner) + a_bid(
+        banner=BannerId(UUID(it.banner["id"])),
+        campaign=CampaignId(UUID(it.campaign["id"])),
+        bid=7_000_000,
+        ecpm=7_000_000,
+        outcome=outcome,
+    )
+    return an_auction(uuid4(), winner=a_win(campaign_id=winner), bids=bids, removed=removed)
+
+
+async def test_auctions_are_counted_by_how_they_ended(admin: Client, pool: Pool) -> None:
+    placement = await admin.make_placement(delivery="auction", placementType="feed")
+    it = await a_shown(admin, placement=placement, bidAmount=7)
+    await fold_auctions(
+        pool,
+        a_lost_auction(it),
+        a_lost_auction(it, outcome=REMOVED, removed=(Removed("floor", 1),)),
+        a_lost_auction(it, outcome=REMOVED, removed=(Removed("targeting:country", 1),)),
+        an_auction(uuid4(), winner=a_win(final_price=Micros(1))),
+    )
+
+    found = await delivery(admin, it.campaign)
+
+    assert found["auctions"] == {
+        "held": 4,
+        "absent": 1,
+        "removed": {"floor": 1, "targeting:country": 1},
+        "lost": 1,
+        "won": 0,
+        "ecpm": 7.0,
+        "winningEcpm": 9.0,
+    }
+    assert (states(found)["floor"], states(found)["auctions"]) == ("limits", "stops")
+    assert check(found, "floor")["passed"] == 3
+
+
+@pytest.mark.parametrize(
+    ("steps", "sentence"),
+    [
+        (
+            ("budget_pending",),
+            "There were auctions in which a delivery process waited for a piece of its budget.",
+        ),
+        (
+            ("budget_pending", "daily_budget"),
+            "There were auctions in which its budgets had nothing left to offer at that moment.",
+        ),
+    ],
+)
+async def test_a_budget_that_was_waited_for_holds_a_campaign_back(
+    admin: Client, pool: Pool, steps: tuple[str, ...], sentence: str
+) -> None:
+    placement = await admin.make_placement(delivery="auction", placementType="feed")
+    it = await a_shown(admin, placement=placement, bidAmount=7)
+    removed = [a_lost_auction(it, outcome=REMOVED, removed=(Removed(step, 1),)) for step in steps]
+    await fold_auctions(pool, a_lost_auction(it), *removed)
+
+    found = await delivery(admin, it.campaign)
+
+    budget = check(found, "budget")
+    assert (budget["state"], budget["passed"], budget["of"]) == ("limits", 1, 1 + len(steps))
+    assert budget["sentence"] == sentence
+
+
+async def test_an_auctioned_campaign_without_a_bid_is_told_so(admin: Client) -> None:
+    placement = await admin.make_placement(delivery="auction")
+    it = await a_shown(admin, placement=placement)
+
+    assert check(await delivery(admin, it.campaign), "placements")["sentence"] == "The campaign bids nothing."
+
+
+async def test_an_advertiser_asks_about_its_own_and_learns_nothing_of_others(
+    admin: Client, control: ControlPlane, pool: Pool
+) -> None:
+    advertiser = await admin.make_advertiser()
+    own = await admin.make_campaign(advertiserId=advertiser["id"])
+    foreign = await a_shown(admin)
+    await admin.link(own, foreign.placement)
+    await admin.assign(own, foreign.placement, await admin.make_banner(advertiserId=advertiser["id"]))
+    await Books(pool).fold(foreign.seen())
+
+    async with control.acting_as(Role.ADVERTISER, UUID(advertiser["id"])) as client:
+        found = await delivery(client, own)
+        problem(
+            await client.get(f"/admin/campaigns/{foreign.campaign['id']}/delivery"), 404, "CAMPAIGN_NOT_FOUND"
+        )
+
+    assert check(found, "requests")["of"] is None
+    async with control.acting_as(Role.PUBLISHER) as publisher:
+        problem(await publisher.get(f"/admin/campaigns/{own['id']}/delivery"), 403, "FORBIDDEN")
+
+
+async def test_a_decision_can_be_explained_for_another_moment(admin: Client) -> None:
+    it = await a_shown(admin, endsAt="2026-11-20T00:00:00Z")
+    path = f"/banners/explain/{it.placement['slug']}"
+
+    later = (await admin.get(path, params={"at": "2026-11-21T08:00:00Z"})).json()
+
+    assert (await admin.get(path)).json()["winner"] == it.banner["id"]
+    assert later["candidates"][0]["removedBy"] == "campaign_dates"
+    assert later["context"]["hour"] == 8
+    problem(await admin.get(path, params={"at": "tomorrow"}), 400, "VALIDATION_FAILED")

@@ -1,0 +1,124 @@
+"""Offers are held before they leave: under their caps and out of leases, all of it or nothing."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from adloom.budgets.messages import LeaseAnswer, Verdict
+from adloom.core.ids import BannerId, CampaignId
+from adloom.core.money import Micros
+from adloom.serving.direct.reserve import Holder
+from adloom.serving.eligibility.caps import CapBook
+from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.index.compile import compiled
+from adloom.serving.index.offer_price import Price
+from adloom.serving.index.rows import AssignmentRow, Caps
+from adloom.serving.leases.local_leases import LeaseBook
+from tests.support.contexts import a_context
+from tests.support.rows import a_snapshot, an_assignment_row, an_id
+
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+SECOND = int(NOON.timestamp())
+COST = Micros(1_000)
+
+
+def a_row(number: int, campaign: int, **fields: Any) -> AssignmentRow:
+    return msgspec.structs.replace(
+        an_assignment_row(
+            banner_id=BannerId(an_id(number)),
+            banner_key=number,
+            campaign_id=CampaignId(an_id(100 + campaign)),
+            campaign_key=campaign,
+        ),
+        **fields,
+    )
+
+
+def costly(number: int, campaign: int, **fields: Any) -> AssignmentRow:
+    return a_row(number, campaign, price=Price(COST), is_limited=True, **fields)
+
+
+class Counter:
+    """Offers what one placement has, and holds it."""
+
+    def __init__(self, *rows: AssignmentRow) -> None:
+        self._placement = compiled(a_snapshot(*rows, max_banners=10)).by_slug[b"home"]
+        self.shelves, self.caps, self.leases = Shelves(), CapBook(), LeaseBook(1)
+        self._holder = Holder(self.shelves, self.caps, self.leases)
+        self.shelves.of(self._placement, NOON)
+        self.caps.learn(self._placement.caps, {}, second=SECOND)
+        self.leases.learn({1: self._placement.terms}, at=0.0)
+        self.shelves.change(self.leases.changes())
+
+    def grant(self, offers: int) -> None:
+        said = self.leases.due(second=SECOND, at=1.0, most=10, is_wanted=lambda _: True)
+        for terms, usage in said:
+            answer = LeaseAnswer(
+                campaign_id=terms.campaign_id,
+                session=1,
+                report=usage.report,
+                lease=9,
+                granted=Micros(offers * COST),
+                given=Micros(0),
+                ends_at=datetime(2100, 1, 1, tzinfo=UTC),
+                verdict=Verdict.GRANTED,
+            )
+            self.leases.answered(answer, second=SECOND, at=1.0)
+        self.shelves.change(self.leases.changes())
+
+    def ask(self) -> list[tuple[int, int]]:
+        shelf = self.shelves.of(self._placement, NOON)
+        offers, leases = self._holder.held(self.shelves.offers(shelf, a_context(), SECOND), SECOND)
+        banners = [offer.candidate.banner_key for offer in offers]
+        return list(zip(banners, leases, strict=True))
+
+
+def test_each_offer_has_the_lease_that_it_was_given_out_of() -> None:
+    counter = Counter(costly(1, 7), a_row(2, 8), a_row(3, 9, price=Price(COST)))
+
+    counter.grant(5)
+
+    assert counter.ask() == [(1, 9), (2, 0), (3, 0)]
+
+
+def test_what_needs_a_lease_and_has_none_is_not_offered() -> None:
+    counter = Counter(costly(1, 7), a_row(2, 8))
+
+    assert counter.ask() == [(2, 0)]
+
+
+def test_a_second_offer_of_the_same_campaign_that_cannot_be_held_is_left_out() -> None:
+    counter = Counter(costly(1, 7), a_row(2, 8), costly(3, 7))
+
+    counter.grant(1)
+
+    assert counter.ask() == [(1, 9), (2, 0)]
+    assert counter.ask() == [(2, 0)]
+
+
+def test_the_cap_of_an_offer_that_has_no_lease_is_not_used_up() -> None:
+    counter = Counter(costly(1, 7, caps=Caps(2, None)), costly(2, 7, caps=Caps(2, None)))
+
+    counter.grant(1)
+    first = counter.ask()
+    counter.grant(5)
+
+    assert first == [(1, 9)]
+    assert counter.ask() == [(1, 9)]
+
+
+def test_a_cap_keeps_an_offer_back_that_has_a_lease() -> None:
+    counter = Counter(costly(1, 7, caps=Caps(1, None)))
+
+    counter.grant(5)
+
+    assert [counter.ask(), counter.ask()] == [[(1, 9)], []]
+
+
+def test_whoever_learns_nothing_of_leases_offers_nothing_that_needs_one() -> None:
+    placement = compiled(a_snapshot(costly(1, 7))).by_slug[b"home"]
+    shelves = Shelves()
+    offers = shelves.offers(shelves.of(placement, NOON), a_context(), SECOND)
+
+    assert Holder(shelves, CapBook(), LeaseBook()).held(offers, SECOND) == ([], [])

@@ -1,0 +1,64 @@
+"""Who is in time: whatever the clock does, the bitmaps say what asking every candidate would."""
+
+from datetime import datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.schedule.schedule_window import is_open
+from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.eligibility.schedule_mask import NEVER, advanced, opening
+from adloom.serving.index.compile import compiled
+from adloom.serving.index.index import Candidate
+from adloom.serving.index.rows import AssignmentRow
+from adloom.serving.index.steps import finished
+from tests.support.catalogs import NOON, some_assignments
+from tests.support.rows import a_snapshot, an_assignment_row
+
+SECONDS = st.integers(-3 * 86_400, 3 * 86_400)
+
+
+def is_in_time(candidate: Candidate, now: datetime) -> bool:
+    timing = candidate.timing
+    return timing is None or (
+        (timing.starts_at is None or timing.starts_at <= now)
+        and (timing.ends_at is None or now < timing.ends_at)
+        and is_open(timing.schedule, now=now)
+    )
+
+
+@given(rows=some_assignments(), steps=st.lists(SECONDS, min_size=1, max_size=12), sort=st.booleans())
+def test_at_any_time_the_bitmaps_say_what_asking_every_candidate_would(
+    rows: list[AssignmentRow], steps: list[int], *, sort: bool
+) -> None:
+    placement = compiled(a_snapshot(*rows, allow_partial_render=True)).by_slug[b"home"]
+    shelves = Shelves()
+
+    for seconds in sorted(steps) if sort else steps:
+        now = NOON + timedelta(seconds=seconds)
+        available = shelves.of(placement, now).available
+
+        for mask, block in zip(available, placement.blocks, strict=True):
+            seen = [bool(mask >> position & 1) for position in range(len(block.candidates))]
+            assert seen == [is_in_time(one, now) for one in block.candidates]
+
+
+def test_a_candidate_without_bounds_is_never_looked_at_again() -> None:
+    placement = compiled(a_snapshot(an_assignment_row())).by_slug[b"home"]
+
+    openings = finished(opening(placement, now=NOON))
+
+    assert placement.blocks[0].timed == ()
+    assert openings.until == NEVER
+
+
+def test_only_the_moments_of_those_whose_time_is_bounded_are_kept() -> None:
+    row = an_assignment_row(starts_at=NOON + timedelta(hours=1), ends_at=NOON + timedelta(hours=2))
+    placement = compiled(a_snapshot(row)).by_slug[b"home"]
+
+    before = finished(opening(placement, now=NOON))
+    within = advanced(before, placement, now=before.until)
+    after = advanced(within, placement, now=within.until)
+
+    assert [before.until, within.until, after.until] == [row.starts_at, row.ends_at, NEVER]
+    assert [before.masks, within.masks, after.masks] == [(0,), (1,), (0,)]

@@ -1,0 +1,388 @@
+"""The keeper of the index: it follows the catalog change by change and equals a whole rebuild."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from datetime import timedelta
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import pytest
+
+from adloom.catalog.changes import NOTICE_CHANNEL, Catalog, Noun
+from adloom.core.clock import SystemClock
+from adloom.core.errors import UnavailableError
+from adloom.core.ids import SystemIds
+from adloom.runtime.postgres import Pool
+from adloom.runtime.valkey import Valkey, open_valkey
+from adloom.serving.background.index_refresh import LOOK_SECONDS, IndexKeeper
+from tests.support.eventually import eventually
+from tests.support.relay import Relay
+
+INSERT_PLACEMENT = """
+    INSERT INTO placements (public_id, slug, label, layout_type) VALUES ($1, $2, 'Label', 'full_slider') RETURNING id
+"""
+INSERT_BANNER = (
+    "INSERT INTO banners (public_id, title, primary_image_url) VALUES ($1, 'T', 'https://x/') RETURNING id"
+)
+INSERT_CAMPAIGN = "INSERT INTO campaigns (public_id, name, status) VALUES ($1, 'C', 'active') RETURNING id"
+LINK = "INSERT INTO campaign_placements (campaign_id, placement_id) VALUES ($1, $2)"
+ASSIGN = "INSERT INTO banner_assignments (campaign_id, placement_id, banner_id) VALUES ($1, $2, $3)"
+
+
+@pytest.fixture
+def catalog(pool: Pool, valkey: Valkey) -> Catalog:
+    return Catalog(pool, valkey)
+
+
+@pytest.fixture
+async def keeper(pool: Pool, valkey: Valkey) -> IndexKeeper:
+    return IndexKeeper(pool, valkey, SystemClock())
+
+
+@pytest.fixture
+async def running_keeper(keeper: IndexKeeper) -> AsyncGenerator[IndexKeeper]:
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(keeper.run())
+        yield keeper
+        task.cancel()
+
+
+async def wait_for_a_subscriber(valkey: Valkey) -> None:
+    async with asyncio.timeout(5):
+        while (await valkey.pubsub_numsub(NOTICE_CHANNEL))[0][1] == 0:  # noqa: ASYNC110 - the server tells nobody
+            await asyncio.sleep(0.005)
+
+
+def has_missed_a_look(keeper: IndexKeeper) -> bool:
+    age = keeper.age(SystemClock().now())
+    return age is not None and age.total_seconds() > LOOK_SECONDS * 1.5
+
+
+async def inserted(catalog: Catalog, noun: Noun, sql: str, *values: object) -> tuple[UUID, int]:
+    public_id = SystemIds().new()
+    async with catalog.write() as write:
+        key = await write.connection.fetchval(sql, public_id, *values)
+        write.touch(noun, key)
+    return public_id, key
+
+
+async def an_ad(catalog: Catalog, slug: str) -> tuple[int, int, int]:
+    """Make a placement, a banner and a campaign that belong together; give their keys."""
+    _, placement = await inserted(catalog, Noun.PLACEMENT, INSERT_PLACEMENT, slug)
+    _, banner = await inserted(catalog, Noun.BANNER, INSERT_BANNER)
+    _, campaign = await inserted(catalog, Noun.CAMPAIGN, INSERT_CAMPAIGN)
+    async with catalog.write() as write:
+        await write.connection.execute(LINK, campaign, placement)
+        await write.connection.execute(ASSIGN, campaign, placement, banner)
+        write.touch(Noun.PLACEMENT, placement)
+    return placement, banner, campaign
+
+
+async def change(catalog: Catalog, noun: Noun, key: int, sql: str) -> None:
+    async with catalog.write() as write:
+        await write.connection.execute(sql, key)
+        write.touch(noun, key)
+
+
+async def test_before_the_first_refresh_there_is_no_index(keeper: IndexKeeper) -> None:
+    with pytest.raises(UnavailableError):
+        _ = keeper.current
+
+
+async def test_incremental_updates_equal_a_whole_rebuild(
+    catalog: Catalog, keeper: IndexKeeper, pool: Pool, valkey: Valkey
+) -> None:
+    await keeper.refresh()
+    first = await an_ad(catalog, "first")
+    second = await an_ad(catalog, "second")
+    steps = [
+        (Noun.BANNER, first[1], "UPDATE banners SET headline = 'New' WHERE id = $1"),
+        (Noun.CAMPAIGN, second[2], "UPDATE campaigns SET status = 'paused' WHERE id = $1"),
+        (Noun.PLACEMENT, first[0], "UPDATE placements SET slug = 'renamed' WHERE id = $1"),
+        (Noun.BANNER, second[1], "UPDATE banners SET deleted_at = now() WHERE id = $1"),
+        (Noun.PLACEMENT, second[0], "DELETE FROM placements WHERE id = $1"),
+        (Noun.CAMPAIGN, first[2], "UPDATE campaigns SET deleted_at = now() WHERE id = $1"),
+    ]
+    for noun, key, sql in steps:
+        await change(catalog, noun, key, sql)
+
+        await keeper.refresh()
+
+        anew = IndexKeeper(pool, valkey, SystemClock())
+        await anew.refresh()
+        assert keeper.current == anew.current
+
+
+async def test_a_keeper_that_was_away_too_long_reads_everything(
+    catalog: Catalog, keeper: IndexKeeper, pool: Pool
+) -> None:
+    await keeper.refresh()
+    await an_ad(catalog, "home")
+    await pool.execute("DELETE FROM catalog_changes WHERE version < 3")
+
+    await keeper.refresh()
+
+    assert set(keeper.current.by_slug) == {b"home"}
+
+
+async def test_a_notice_brings_a_change_without_waiting_for_the_next_look(
+    catalog: Catalog, valkey: Valkey, running_keeper: IndexKeeper
+) -> None:
+    await eventually(lambda: running_keeper.version == 0, seconds=5)
+    await wait_for_a_subscriber(valkey)
+
+    await an_ad(catalog, "home")
+
+    await eventually(lambda: running_keeper.version == 4, seconds=0.6)
+    assert set(running_keeper.current.by_slug) == {b"home"}
+
+
+async def test_a_lost_notice_is_made_up_for_by_looking(pool: Pool, running_keeper: IndexKeeper) -> None:
+    await eventually(lambda: running_keeper.version == 0, seconds=5)
+
+    await pool.execute("UPDATE catalog_version SET version = 1")
+
+    await eventually(lambda: running_keeper.version == 1, seconds=2)
+
+
+async def test_a_subscription_that_nothing_comes_through_any_more_is_made_anew(
+    pool: Pool, valkey: Valkey, redis_url: str
+) -> None:
+    server = urlsplit(redis_url)
+    assert server.port is not None
+    async with Relay(server.port).running() as relay:
+        relayed_url = redis_url.replace(f":{server.port}", f":{relay.port}")
+        async with open_valkey(relayed_url) as relayed, asyncio.TaskGroup() as group:
+            keeper = IndexKeeper(pool, relayed, SystemClock(), quiet_seconds=0.1)
+            keeping = group.create_task(keeper.run())
+            await wait_for_a_subscriber(valkey)
+
+            relay.silence()
+
+            await eventually(lambda: relay.connections == 2, seconds=5)
+            await wait_for_a_subscriber(valkey)
+            keeping.cancel()
+
+
+async def test_a_quiet_subscription_is_kept(pool: Pool, valkey: Valkey) -> None:
+    async with asyncio.TaskGroup() as group:
+        keeper = IndexKeeper(pool, valkey, SystemClock(), quiet_seconds=0.5)
+        keeping = group.create_task(keeper.run())
+        await wait_for_a_subscriber(valkey)
+        before = (await valkey.info("stats"))["total_connections_received"]
+
+        await asyncio.sleep(1.2)  # twice as long as it stays quiet without asking
+
+        assert (await valkey.info("stats"))["total_connections_received"] == before
+        keeping.cancel()
+
+
+async def test_a_row_that_cannot_be_read_leaves_the_last_index_serving(
+    catalog: Catalog, running_keeper: IndexKeeper
+) -> None:
+    _, banner, _ = await an_ad(catalog, "home")
+    await eventually(lambda: running_keeper.version == 4, seconds=5)
+
+    await change(catalog, Noun.BANNER, banner, "UPDATE banners SET media_variants = '[1]' WHERE id = $1")
+    await eventually(lambda: has_missed_a_look(running_keeper), seconds=5)
+    await change(catalog, Noun.BANNER, banner, "UPDATE banners SET media_variants = '{}' WHERE id = $1")
+
+    await eventually(lambda: running_keeper.version == 6, seconds=5)
+    assert set(running_keeper.current.by_slug) == {b"home"}
+
+
+async def test_a_deleted_banner_still_leads_its_old_offers_somewhere(
+    catalog: Catalog, keeper: IndexKeeper, pool: Pool
+) -> None:
+    placement, banner, campaign = await an_ad(catalog, "home")
+    await change(catalog, Noun.BANNER, banner, "UPDATE banners SET cta_url = 'https://shop/' WHERE id = $1")
+    await change(catalog, Noun.BANNER, banner, "UPDATE banners SET deleted_at = now() WHERE id = $1")
+    ids = [
+        await pool.fetchval(f"SELECT public_id FROM {table} WHERE id = $1", key)  # noqa: S608 - our own names
+        for table, key in (("campaigns", campaign), ("placements", placement), ("banners", banner))
+    ]
+
+    await keeper.refresh()
+
+    assert keeper.current.by_slug[b"home"].blocks == ()
+    assert keeper.current.destination(*ids) == "https://shop/"
+
+
+async def test_a_catalog_that_came_back_from_a_backup_is_read_anew(
+    catalog: Catalog, keeper: IndexKeeper, pool: Pool
+) -> None:
+    async with catalog.write() as write:
+        key = await write.connection.fetchval(INSERT_PLACEMENT, SystemIds().new(), "lost")
+        write.touch(Noun.PLACEMENT, key)
+    await keeper.refresh()
+    await pool.execute("DELETE FROM placements")
+    await pool.execute("DELETE FROM catalog_changes")
+    await pool.execute("UPDATE catalog_version SET version = 0")
+
+    await keeper.refresh()
+
+    assert (keeper.version, dict(keeper.current.by_slug)) == (0, {})
+
+
+async def test_a_campaign_that_reaches_its_cap_is_excluded_at_the_next_look_and_back_when_it_is_raised(
+    catalog: Catalog, keeper: IndexKeeper, pool: Pool
+) -> None:
+    placement, banner, campaign = await an_ad(catalog, "home")
+    cap = "UPDATE campaigns SET impression_cap = {} WHERE id = $1"
+    await change(catalog, Noun.CAMPAIGN, campaign, cap.format(5))
+
+    async def is_available() -> bool:
+        await keeper.refresh()
+        return bool(keeper.shelves.of(keeper.current.by_slug[b"home"], SystemClock().now()).available[0])
+
+    assert await is_available()
+    await pool.execute(
+        "INSERT INTO events.event_counts (hour, banner_id, placement_id, campaign_id, impressions, invalid_impressions)"
+        " VALUES (current_date - 10, $1, $2, $3, 5, 2), (current_date, $1, $2, $3, 4, 2)",
+        *(banner, placement, campaign),
+    )
+    await pool.execute("INSERT INTO events.event_days (day, events) VALUES (current_date - 10, 5)")
+    await pool.execute("INSERT INTO projection_cursors (projection, entry_id) VALUES ('event_tables', '1-0')")
+    await keeper.rebuild()
+    assert not await is_available()
+    await change(catalog, Noun.CAMPAIGN, campaign, cap.format(6))
+    assert await is_available()
+
+
+@pytest.mark.parametrize("written", ["events", "corrections"])
+async def test_a_day_that_was_over_is_summed_up_again_when_it_has_changed(
+    catalog: Catalog, keeper: IndexKeeper, pool: Pool, written: str
+) -> None:
+    placement, banner, campaign = await an_ad(catalog, "home")
+    await change(catalog, Noun.CAMPAIGN, campaign, "UPDATE campaigns SET click_cap = 2 WHERE id = $1")
+    await pool.execute(
+        "INSERT INTO events.event_counts (hour, banner_id, placement_id, campaign_id, clicks, invalid_clicks)"
+        " VALUES (current_date - 10, $1, $2, $3, 2, 1)",
+        *(banner, placement, campaign),
+    )
+    await pool.execute("INSERT INTO events.event_days (day, events) VALUES (current_date - 10, 2)")
+    await keeper.refresh()
+    assert keeper.cap_book.excluded()["click_cap"] == set()
+
+    await pool.execute("UPDATE events.event_counts SET invalid_clicks = 0")
+    await pool.execute(f"UPDATE events.event_days SET {written} = {written} + 1")  # noqa: S608 - our own names
+    await keeper.rebuild()
+
+    assert keeper.cap_book.excluded()["click_cap"] == {campaign}
+
+
+async def test_counts_of_today_are_seen_when_the_projection_has_moved(
+    catalog: Catalog, keeper: IndexKeeper, pool: Pool
+) -> None:
+    placement, banner, campaign = await an_ad(catalog, "home")
+    await change(catalog, Noun.CAMPAIGN, campaign, "UPDATE campaigns SET click_cap = 1 WHERE id = $1")
+    await keeper.refresh()
+
+    await pool.execute(
+        "INSERT INTO events.event_counts (hour, banner_id, placement_id, campaign_id, clicks, invalid_clicks)"
+        " VALUES (current_date, $1, $2, $3, 3, 2)",
+        *(banner, placement, campaign),
+    )
+    await pool.execute("INSERT INTO projection_cursors (projection, entry_id) VALUES ('event_tables', '1-0')")
+    await keeper.refresh()
+
+    assert keeper.cap_book.excluded()["click_cap"] == {campaign}
+
+
+async def test_a_rule_is_part_of_its_campaign(catalog: Catalog, keeper: IndexKeeper, pool: Pool) -> None:
+    _, _, campaign = await an_ad(catalog, "home")
+    await change(
+        catalog,
+        Noun.CAMPAIGN,
+        campaign,
+        "INSERT INTO campaign_targeting_rules (public_id, campaign_id, rule_type, operator, value)"
+        """ VALUES (uuidv7(), $1, 'country', 'in', '["DE"]')""",
+    )
+
+    await keeper.refresh()
+
+    [block] = keeper.current.by_slug[b"home"].blocks
+    assert [rule.values for rule in block.candidates[0].rules] == [("DE",)]
+    assert await pool.fetchval("SELECT count(*) FROM campaign_targeting_rules") == 1
+
+
+async def test_a_campaign_with_a_rule_that_cannot_be_read_is_shown_to_nobody(
+    catalog: Catalog, keeper: IndexKeeper
+) -> None:
+    _, _, campaign = await an_ad(catalog, "home")
+    await change(
+        catalog,
+        Noun.CAMPAIGN,
+        campaign,
+        "INSERT INTO campaign_targeting_rules (public_id, campaign_id, rule_type, operator, value)"
+        """ VALUES (uuidv7(), $1, 'country', 'near', '["DE"]')""",
+    )
+
+    await keeper.refresh()
+
+    assert keeper.current.by_slug[b"home"].blocks == ()
+
+
+async def test_a_scheduled_campaign_serves_when_its_time_has_come_whatever_its_status_says(
+    catalog: Catalog, keeper: IndexKeeper
+) -> None:
+    _, _, campaign = await an_ad(catalog, "home")
+    await change(
+        catalog,
+        Noun.CAMPAIGN,
+        campaign,
+        "UPDATE campaigns SET status = 'scheduled', starts_at = now() + interval '1 hour' WHERE id = $1",
+    )
+    await keeper.refresh()
+    placement, now = keeper.current.by_slug[b"home"], SystemClock().now()
+
+    assert not keeper.shelves.of(placement, now).available[0]
+    assert keeper.shelves.of(placement, now + timedelta(hours=1)).available[0]
+
+
+async def test_a_rebuild_keeps_what_did_not_change(catalog: Catalog, keeper: IndexKeeper) -> None:
+    await an_ad(catalog, "same")
+    _, banner, _ = await an_ad(catalog, "other")
+    await keeper.refresh()
+    before = keeper.current
+
+    await change(catalog, Noun.BANNER, banner, "UPDATE banners SET headline = 'New' WHERE id = $1")
+    await keeper.rebuild()
+
+    assert keeper.current.by_slug[b"same"] is before.by_slug[b"same"]
+    assert keeper.current.by_slug[b"other"] != before.by_slug[b"other"]
+
+
+@pytest.mark.parametrize("owned", ["campaigns", "banners"])
+async def test_what_belongs_to_a_deleted_advertiser_is_not_served(
+    catalog: Catalog, keeper: IndexKeeper, pool: Pool, owned: str
+) -> None:
+    _, banner, campaign = await an_ad(catalog, "home")
+    advertiser = await pool.fetchval(
+        "INSERT INTO advertisers (public_id, name) VALUES ($1, 'A') RETURNING id", SystemIds().new()
+    )
+    key = {"campaigns": campaign, "banners": banner}[owned]
+    await pool.execute(f"UPDATE {owned} SET advertiser_id = $1 WHERE id = $2", advertiser, key)  # noqa: S608 - our own names
+    await keeper.refresh()
+    assert keeper.current.by_slug[b"home"].blocks
+
+    await pool.execute("UPDATE advertisers SET deleted_at = now()")
+    await change(catalog, Noun.CAMPAIGN, campaign, "SELECT $1::integer")
+    await keeper.refresh()
+
+    assert keeper.current.by_slug[b"home"].blocks == ()
+
+
+async def test_a_placement_of_a_deleted_publisher_is_not_served(
+    catalog: Catalog, keeper: IndexKeeper, pool: Pool
+) -> None:
+    placement, _, _ = await an_ad(catalog, "home")
+    publisher = await pool.fetchval(
+        "INSERT INTO publishers (public_id, name, deleted_at) VALUES ($1, 'P', now()) RETURNING id",
+        SystemIds().new(),
+    )
+    await pool.execute("UPDATE placements SET publisher_id = $1 WHERE id = $2", publisher, placement)
+
+    await keeper.refresh()
+
+    assert not keeper.current.by_slug[b"home"].is_served

@@ -1,0 +1,184 @@
+"""The serve route: the whole answer, byte for byte where it matters."""
+
+import json
+import math
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.core.clock import ManualClock
+from adloom.core.errors import ValidationFailedError
+from adloom.core.ids import BannerId, SystemIds
+from adloom.events.ingest.token import SLOT_MAX, OfferToken, TokenKeys
+from adloom.runtime.http.fast.fast_routes import HotRequest
+from adloom.serving.direct.api import ServeRoutes
+from adloom.serving.direct.encode import MillisecondStamp
+from adloom.serving.eligibility.caps import CapBook
+from adloom.serving.index.compile import compiled
+from adloom.serving.index.rows import Caps, Delivery, Snapshot
+from adloom.targeting.rules import rule_of
+from tests.support.rows import a_snapshot, an_assignment_row, an_id
+
+KEYS = TokenKeys("a secret of the tests, long enough to be one")
+NOON = datetime(2026, 11, 15, 12, 0, 0, 7_999, tzinfo=UTC)
+
+
+def serve_routes(snapshot: Snapshot, clock: ManualClock | None = None, **parts: Any) -> ServeRoutes:
+    index = compiled(snapshot)
+    clock = clock or ManualClock(NOON)
+    return ServeRoutes(
+        lambda: index, KEYS.signer, clock, SystemIds(), public_url="https://ads.example", **parts
+    )
+
+
+def served(routes: ServeRoutes, slug: str = "home") -> tuple[bytes, dict[str, Any]]:
+    answer = routes.serve(HotRequest(b"GET", b"/banners/serve/" + slug.encode()))
+    return answer.head, json.loads(answer.body)
+
+
+def test_a_placement_gets_as_many_banners_as_tokens_can_tell_apart() -> None:
+    rows = [an_assignment_row(banner_id=BannerId(an_id(number))) for number in range(300)]
+
+    _, body = served(serve_routes(a_snapshot(*rows, max_banners=1_000)))
+
+    assert len({banner["trackingToken"] for banner in body["banners"]}) == SLOT_MAX + 1
+
+
+def test_the_answer_has_the_published_shape() -> None:
+    row = an_assignment_row(
+        title="Täglich «neu»", headline="H", media_variants={"de": "https://x/"}, bg_color="#00ff00"
+    )
+
+    head, body = served(serve_routes(a_snapshot(row, fallback_placeholder_url="https://cdn/e.png")))
+
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"cache-control: no-store\r\n" in head
+    assert body["placement"] == {
+        "id": str(compiled(a_snapshot()).by_slug[b"home"].id),
+        "slug": "home",
+        "label": "Home",
+        "layoutType": "full_slider",
+        "maxBanners": 3,
+        "fallbackPlaceholderUrl": "https://cdn/e.png",
+    }
+    assert body["servedAt"] == "2026-11-15T12:00:00.007Z"
+    assert UUID(str(body["requestId"])).version == 7
+    [banner] = body["banners"]
+    assert (banner["title"], banner["headline"], banner["bgColor"]) == ("Täglich «neu»", "H", "#00ff00")
+    assert banner["mediaVariants"] == {"de": "https://x/"}
+
+
+def test_each_offer_has_a_token_of_its_own_that_says_what_was_offered() -> None:
+    row = an_assignment_row()
+
+    _, body = served(serve_routes(a_snapshot(row)))
+
+    [banner] = body["banners"]
+    token = KEYS.verify(banner["trackingToken"].encode(), now=NOON)
+    assert isinstance(token, OfferToken)
+    assert (token.banner_id, token.campaign_id) == (row.banner_id, row.campaign_id)
+    assert str(token.request_id) == body["requestId"]
+    assert banner["impressionUrl"] == f"https://ads.example/i/{banner['trackingToken']}"
+    assert banner["clickUrl"] == f"https://ads.example/c/{banner['trackingToken']}"
+
+
+def test_request_ids_and_tokens_are_fresh_every_time() -> None:
+    routes = serve_routes(a_snapshot(an_assignment_row()))
+
+    bodies = [served(routes)[1] for _ in range(3)]
+
+    assert len({str(body["requestId"]) for body in bodies}) == 3
+    assert len({re.sub(r"[^\w-]", "", str(body["banners"])) for body in bodies}) == 3
+
+
+@pytest.mark.parametrize("slug", ["nowhere", "", "home/", "HOME", "%68ome"])
+def test_an_unknown_slug_is_not_found(slug: str) -> None:
+    head, body = served(serve_routes(a_snapshot()), slug)
+
+    assert head.startswith(b"HTTP/1.1 404 Not Found\r\n")
+    assert body["errorCode"] == "PLACEMENT_NOT_FOUND"
+
+
+def test_an_inactive_placement_is_not_found() -> None:
+    _, body = served(serve_routes(a_snapshot(an_assignment_row(), is_active=False)))
+
+    assert body["errorCode"] == "PLACEMENT_NOT_FOUND"
+
+
+def test_a_placement_without_banners_answers_an_empty_list() -> None:
+    routes = serve_routes(a_snapshot())
+
+    _, body = served(routes)
+
+    assert body["banners"] == []
+    assert (routes.served, routes.empty) == (0, 1)
+
+
+def test_a_campaign_begins_and_ends_at_its_second_without_anybody_telling_the_index() -> None:
+    clock = ManualClock(NOON)
+    row = an_assignment_row(starts_at=NOON + timedelta(seconds=10), ends_at=NOON + timedelta(seconds=20))
+    routes = serve_routes(a_snapshot(row), clock)
+
+    seen: list[int] = []
+    for _ in range(4):
+        seen.append(len(served(routes)[1]["banners"]))
+        clock.advance(timedelta(seconds=10))
+
+    assert seen == [0, 1, 0, 0]
+
+
+@given(st.datetimes(min_value=datetime(1970, 1, 1), timezones=st.just(UTC)))  # noqa: DTZ001 - hypothesis adds it
+def test_a_stamp_is_the_moment_with_milliseconds(moment: datetime) -> None:
+    stamp, second = MillisecondStamp(), math.floor(moment.timestamp())
+
+    assert stamp.of(moment, second) == stamp.of(moment, second)
+    assert (
+        stamp.of(moment, second).decode()
+        == moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+    )
+
+
+def test_what_headers_say_decides_who_sees_a_campaign() -> None:
+    row = an_assignment_row(rules=(rule_of("country", "in", ["DE"]),))
+    routes = serve_routes(a_snapshot(row))
+
+    def shown(country: bytes, query: bytes = b"") -> int:
+        headers = [(b"x-country-code", country)]
+        answer = routes.serve(HotRequest(b"GET", b"/banners/serve/home", query, headers))
+        return len(json.loads(answer.body)["banners"])
+
+    assert (shown(b"DE"), shown(b"FR"), shown(b"FR", b"country=DE")) == (1, 0, 1)
+
+
+def test_a_parameter_that_makes_no_sense_is_refused() -> None:
+    with pytest.raises(ValidationFailedError) as refusal:
+        serve_routes(a_snapshot()).serve(HotRequest(b"GET", b"/banners/serve/home", b"device=toaster"))
+
+    assert [problem.field for problem in refusal.value.errors] == ["device"]
+
+
+@pytest.mark.parametrize(
+    ("delivery", "word"), [("auction", "/api/v1/ads/serve"), ("contextual", "contextual")]
+)
+def test_a_placement_that_another_route_fills_is_not_found_and_the_sentence_says_which(
+    delivery: str, word: str
+) -> None:
+    head, body = served(serve_routes(a_snapshot(an_assignment_row(), delivery=Delivery(delivery))))
+
+    assert head.startswith(b"HTTP/1.1 404 ")
+    assert body["errorCode"] == "PLACEMENT_NOT_FOUND"
+    assert word in body["detail"]
+
+
+def test_the_cap_of_a_campaign_counts_offers_that_are_still_out() -> None:
+    snapshot = a_snapshot(an_assignment_row(campaign_key=7, caps=Caps(2, None)))
+    book = CapBook()
+    book.learn({7: Caps(2, None)}, {}, second=0)
+    routes = serve_routes(snapshot, cap_book=book)
+
+    assert [len(served(routes)[1]["banners"]) for _ in range(4)] == [1, 1, 0, 0]

@@ -1,0 +1,101 @@
+"""Offers told to the ledger: one event each, when somebody wants them, and never for an answer without a reader."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from adloom.core.clock import ManualClock
+from adloom.core.ids import BannerId, SystemIds
+from adloom.events.ingest.token import OfferToken, TokenKeys
+from adloom.events.log.event import Served, decoded
+from adloom.runtime.http.fast.fast_routes import HotRequest
+from adloom.serving.direct.api import ServeRoutes
+from adloom.serving.direct.served_events import ServedTeller
+from adloom.serving.index.compile import compiled
+from tests.support.rows import a_snapshot, an_assignment_row, an_id
+
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+KEYS = TokenKeys("a secret of the tests, long enough to be one")
+USER = UUID("01890000-0000-7000-8000-0000000000d1")
+
+
+class Told:
+    """Routes whose offers are told to a list."""
+
+    def __init__(self, *, banners: int = 1, **placement: Any) -> None:
+        rows = [an_assignment_row(banner_id=BannerId(an_id(number))) for number in range(banners)]
+        index = compiled(a_snapshot(*rows, **placement))
+        self.entries: list[bytes] = []
+        self.routes = ServeRoutes(
+            lambda: index,
+            KEYS.signer,
+            ManualClock(NOON),
+            SystemIds(),
+            public_url="https://ads.example",
+            teller=ServedTeller(self.entries.append),
+        )
+
+    def get(self, query: bytes = b"", method: bytes = b"GET") -> dict[str, Any]:
+        request = HotRequest(method, b"/banners/serve/home")
+        request.query = query
+        return json.loads(self.routes.serve(request).body)
+
+    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+        request = HotRequest(b"POST", b"/banners/serve")
+        request.body = json.dumps(body).encode()
+        return json.loads(self.routes.serve_page(request).body)
+
+    @property
+    def served(self) -> list[Served]:
+        events = [decoded(entry) for entry in self.entries]
+        return [event for event in events if isinstance(event, Served)]
+
+
+def test_every_offer_of_an_answer_is_told_as_its_token_says_it() -> None:
+    told = Told(banners=3, placement_type="feed")
+
+    body = told.get()
+
+    offers = [KEYS.verify(banner["trackingToken"].encode(), now=NOON) for banner in body["banners"]]
+    assert len(offers) == 3
+    assert told.served == [
+        Served(
+            request_id=offer.request_id,
+            slot=offer.slot,
+            banner_id=offer.banner_id,
+            placement_id=offer.placement_id,
+            campaign_id=offer.campaign_id,
+            placement_type="feed",
+            served_at=NOON,
+        )
+        for offer in offers
+        if isinstance(offer, OfferToken)
+    ]
+    assert {str(event.request_id) for event in told.served} == {body["requestId"]}
+
+
+def test_an_offer_is_told_with_the_user_it_was_asked_for() -> None:
+    told = Told()
+
+    told.get(b"userId=%b" % str(USER).encode())
+    told.post({"placements": ["home"], "userId": str(USER)})
+    told.post({"placements": ["home"], "context": {"userId": str(USER)}})
+    told.get(b"device=mobile")
+
+    assert [event.user_id for event in told.served] == [USER, USER, USER, None]
+
+
+def test_who_asks_for_the_head_of_an_answer_was_offered_nothing() -> None:
+    told = Told()
+
+    told.get(method=b"HEAD")
+
+    assert told.entries == []
+
+
+def test_an_empty_answer_tells_nothing() -> None:
+    told = Told(banners=0)
+
+    assert told.get()["banners"] == []
+    assert told.entries == []

@@ -1,0 +1,36 @@
+"""What an offer of direct delivery costs."""
+
+import pytest
+
+from adloom.core.money import Micros
+from adloom.events.log.event import ChargedBy
+from adloom.serving.index.compile import compiled
+from adloom.serving.index.offer_price import FREE, Price, Terms, price_of
+from tests.support.rows import a_snapshot, an_assignment_row
+
+
+@pytest.mark.parametrize(
+    ("bid_type", "bid", "price"),
+    [
+        ("cpm", 2_000_000, Price(Micros(2_000))),
+        ("cpm", 1, Price(Micros(1))),
+        ("cpm", 1_001, Price(Micros(2))),
+        ("cpc", 250_000, Price(Micros(250_000), ChargedBy.CLICK)),
+        ("cpm", None, FREE),
+        ("cpc", 0, FREE),
+    ],
+)
+def test_an_offer_costs_the_flat_bid(bid_type: str, bid: int | None, price: Price) -> None:
+    assert price_of(bid_type, None if bid is None else Micros(bid)) == price
+
+
+@pytest.mark.parametrize(
+    ("cost", "is_limited", "is_leased"), [(5, True, True), (5, False, False), (0, True, False)]
+)
+def test_only_what_costs_and_is_limited_needs_a_lease(cost: int, is_limited: bool, is_leased: bool) -> None:  # noqa: FBT001 - cases
+    row = an_assignment_row(campaign_key=7, price=Price(Micros(cost)), is_limited=is_limited)
+
+    placement = compiled(a_snapshot(row)).by_slug[b"home"]
+
+    assert placement.blocks[0].candidates[0].is_leased is is_leased
+    assert placement.terms == ({7: Terms(row.campaign_id, None, Micros(cost))} if is_leased else {})

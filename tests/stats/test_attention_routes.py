@@ -1,0 +1,132 @@
+"""What needs attention, over HTTP."""
+
+from datetime import timedelta
+from uuid import UUID
+
+from adloom.core.actor import Role
+from adloom.events.projections.dead_letters import DeadLetters
+from adloom.runtime.postgres import Pool
+from adloom.runtime.telemetry.heartbeat.model import Reading
+from adloom.runtime.valkey import Valkey
+from tests.stats.test_spend_routes import a_busy_state, keep
+from tests.stats.test_system_routes import told
+from tests.support.builders import NOON, Json
+from tests.support.control import Client, ControlPlane
+
+
+async def found(client: Client, kind: str | None = None) -> list[Json]:
+    answer = await client.get("/admin/attention")
+    assert answer.status_code == 200, answer.text
+    return [item for item in answer.json()["items"] if kind in {None, item["kind"]}]
+
+
+async def everything_runs(valkey: Valkey) -> None:
+    await told(valkey, "worker", Reading())
+    await told(valkey, "delivery-1", Reading(index_version=10**6))
+
+
+async def active(client: Client, **fields: object) -> Json:
+    campaign = await client.make_campaign(**fields)
+    answer = await client.patch(f"/admin/campaigns/{campaign['id']}/activate")
+    assert answer.status_code == 200, answer.text
+    return campaign
+
+
+async def test_where_all_is_well_there_is_nothing(admin: Client, valkey: Valkey) -> None:
+    await everything_runs(valkey)
+
+    assert await found(admin) == []
+
+
+async def test_processes_that_do_not_run_are_missed(admin: Client) -> None:
+    messages = [item["message"] for item in await found(admin, "processes")]
+
+    assert len(messages) == 2
+    assert "No delivery process runs" in messages[0]
+
+
+async def test_an_index_behind_the_catalog_is_noticed(admin: Client, valkey: Valkey) -> None:
+    await told(valkey, "worker", Reading())
+    await told(valkey, "delivery-1", Reading(index_version=0))
+    await admin.make_campaign()
+
+    [item] = await found(admin, "processes")
+
+    assert item["message"] == "delivery-1 serves version 0 of the catalog, which is at 1."
+
+
+async def test_what_could_not_be_counted_is_noticed(admin: Client, valkey: Valkey) -> None:
+    await everything_runs(valkey)
+    await DeadLetters(valkey).bury("event_tables", "1-0", b"x", reason="why", tries=5, again=b"x")
+
+    [item] = await found(admin)
+
+    assert (item["kind"], item["level"]) == ("ledger", "warn")
+
+
+async def test_a_budget_that_is_spent_is_noticed(admin: Client, pool: Pool, valkey: Valkey) -> None:
+    await everything_runs(valkey)
+    campaign = await active(admin, budgetDailyPaisa=12)
+    await keep(pool, campaign, a_busy_state(charged=12, held=0, leased=0))
+
+    [item] = await found(admin)
+
+    assert (item["kind"], item["noun"], item["id"]) == ("exhausted", "campaign", campaign["id"])
+    assert item["message"] == "has spent its budget of today."
+
+
+async def test_who_spends_too_little_is_noticed_after_a_while(
+    control: ControlPlane, admin: Client, pool: Pool
+) -> None:
+    campaign = await active(admin, budgetDailyPaisa=10_000)
+    await keep(pool, campaign, a_busy_state(charged=12, held=0, leased=0))
+    at_first = await found(admin, "underDelivering")
+    control.clock.advance(timedelta(hours=2))
+
+    async with control.acting_as(Role.ADMIN) as later:
+        [item] = await found(later, "underDelivering")
+
+    assert at_first == []
+    assert item["id"] == campaign["id"]
+
+
+async def test_what_ends_within_three_days_is_noticed(admin: Client, valkey: Valkey) -> None:
+    await everything_runs(valkey)
+    soon, later = NOON + timedelta(days=2), NOON + timedelta(days=4)
+    await active(admin, name="Soon", endsAt=soon.isoformat())
+    await active(admin, name="Later", endsAt=later.isoformat())
+    await admin.make_banner(title="Soon too", expiresAt=soon.isoformat())
+
+    items = await found(admin)
+
+    assert [(item["kind"], item["name"]) for item in items] == [
+        ("expiring", "Soon"),
+        ("expiring", "Soon too"),
+    ]
+
+
+async def test_an_account_is_told_of_its_own_only(control: ControlPlane, admin: Client, pool: Pool) -> None:
+    advertiser = await admin.make_advertiser()
+    own = await active(admin, advertiserId=advertiser["id"], budgetDailyPaisa=12)
+    await keep(pool, own, a_busy_state(charged=12, held=0, leased=0))
+    async with (
+        control.acting_as(Role.ADVERTISER, UUID(advertiser["id"])) as owner,
+        control.acting_as(Role.ADVERTISER) as other,
+        control.acting_as(Role.PUBLISHER) as publisher,
+    ):
+        assert [item["id"] for item in await found(owner)] == [own["id"]]
+        assert await found(other) == []
+        assert await found(publisher) == []
+
+
+async def test_of_many_only_some_are_shown_and_all_are_counted(admin: Client, valkey: Valkey) -> None:
+    await everything_runs(valkey)
+    for number in range(12):
+        await admin.make_banner(title=f"Banner {number}", expiresAt=(NOON + timedelta(days=1)).isoformat())
+    for number in range(3):
+        await active(admin, name=f"Campaign {number}", endsAt=(NOON + timedelta(days=1)).isoformat())
+
+    answer = (await admin.get("/admin/attention")).json()
+
+    assert len(answer["items"]) == 10
+    assert answer["counts"] == {"expiring": 13}

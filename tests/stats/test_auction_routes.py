@@ -1,0 +1,417 @@
+"""Recorded auctions over HTTP: whole for an admin, an advertiser's own part for an advertiser."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from adloom.core.actor import Role
+from adloom.core.ids import CampaignId
+from adloom.core.money import Micros
+from adloom.events.log.auction_bids import LOST, REMOVED
+from adloom.events.log.event import Auctioned, Floored, Removed
+from adloom.runtime.postgres import Pool
+from tests.events.builders import (
+    BANNER,
+    CAMPAIGN,
+    OTHER_BANNER,
+    PLACEMENT,
+    REQUEST,
+    USER,
+    a_bid,
+    a_win,
+    an_auction,
+)
+from tests.support.auctions import fold_auctions
+from tests.support.builders import NOBODY, NOON, Json
+from tests.support.control import Client, ControlPlane, error_fields, problem
+
+PATH = "/api/v1/admin/auctions"
+MINUTE = timedelta(minutes=1)
+
+
+async def read(client: Client, path: str = PATH, **params: Any) -> Json:
+    answer = await client.get(path, params=params)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def ids_of(page: Json) -> list[str]:
+    return [item["id"] for item in page["items"]]
+
+
+def nobody_won(**fields: Any) -> Auctioned:
+    return an_auction(
+        uuid4(), winner=None, bid_count=0, bids=b"", removed=(Removed("daily_budget", 3),), **fields
+    )
+
+
+async def test_an_auction_is_listed_in_the_published_shape(admin: Client, pool: Pool) -> None:
+    await fold_auctions(pool, an_auction())
+
+    assert await read(admin) == {
+        "items": [
+            {
+                "id": str(REQUEST),
+                "userId": str(USER),
+                "placementType": "feed",
+                "placementId": str(PLACEMENT),
+                "auctionTime": "2026-11-15T12:00:00Z",
+                "scoring": "heuristic",
+                "bidCount": 2,
+                "winningAdId": str(BANNER),
+                "winningCampaignId": str(CAMPAIGN),
+                "finalPrice": 7.01,
+                "winningeCPM": 9.0,
+                "charge": 7.01,
+            }
+        ],
+        "totalCount": 1,
+        "page": 1,
+        "pageSize": 20,
+        "totalPages": 1,
+    }
+
+
+async def test_an_auction_is_read_with_its_bids_and_the_steps_that_removed_some(
+    admin: Client, pool: Pool
+) -> None:
+    await fold_auctions(pool, an_auction(floor=Micros(2_500_000), scoring_version=4))
+
+    auction = await read(admin, f"{PATH}/{REQUEST}")
+
+    assert (auction["floorCpm"], auction["scoringVersion"]) == (2.5, 4)
+    assert auction["context"] == {"country": "FR"}
+    assert auction["removed"] == {"targeting:country": 1}
+    assert [(bid["outcome"], bid["removedBy"], bid["ecpm"]) for bid in auction["bids"]] == [
+        ("won", None, 9.0),
+        ("lost", None, 7.0),
+        ("removed", "targeting:country", 5.0),
+    ]
+    assert auction["bids"][1] == {
+        "adId": str(OTHER_BANNER),
+        "campaignId": str(CAMPAIGN),
+        "bid": 7.0,
+        "bidType": "cpm",
+        "bidAmount": 350.0,
+        "predictedCtr": 0.02,
+        "qualityScore": 1.0,
+        "ecpm": 7.0,
+        "outcome": "lost",
+        "removedBy": None,
+        "floorCpm": None,
+        "wouldHaveToBid": 9.0001,
+    }
+
+
+async def test_the_newest_auction_is_listed_first_in_pages(admin: Client, pool: Pool) -> None:
+    auctions = [an_auction(uuid4(), held_at=NOON - age * MINUTE) for age in (2, 0, 1)]
+    await fold_auctions(pool, *auctions)
+    oldest, newest, between = (str(one.auction_id) for one in auctions)
+
+    first, second = await read(admin, pageSize=2), await read(admin, pageSize=2, page=2)
+
+    assert (ids_of(first), ids_of(second)) == ([newest, between], [oldest])
+    assert (first["totalCount"], first["totalPages"]) == (3, 2)
+    assert ids_of(await read(admin, sort="auctionTime")) == [oldest, between, newest]
+
+
+async def test_auctions_are_found_by_reader_type_and_time(admin: Client, pool: Pool) -> None:
+    feed = an_auction(uuid4())
+    story = an_auction(uuid4(), placement_type="story", user_id=NOBODY)
+    yesterday = an_auction(uuid4(), held_at=NOON - timedelta(days=1))
+    await fold_auctions(pool, feed, story, yesterday)
+
+    async def found(**params: Any) -> set[str]:
+        return set(ids_of(await read(admin, **params)))
+
+    def among(*auctions: Auctioned) -> set[str]:
+        return {str(one.auction_id) for one in auctions}
+
+    assert await found(userId=str(NOBODY)) == among(story)
+    assert await found(placementType="feed") == among(feed, yesterday)
+    assert await found(placementType="feed", userId=str(NOBODY)) == set()
+    assert await found(startDate="2026-11-15T00:00:00Z") == among(feed, story)
+    assert await found(endDate="2026-11-15T12:00:00Z") == among(yesterday)
+    assert await found(startDate="2026-11-14", endDate="2026-11-14") == among(yesterday)
+    assert await found(startDate="2026-11-14", endDate="2026-11-15") == among(feed, story, yesterday)
+
+
+@pytest.mark.parametrize(
+    ("params", "field"),
+    [
+        ({"userId": "somebody"}, "userId"),
+        ({"startDate": "yesterday"}, "startDate"),
+        ({"endDate": "2026-13-01"}, "endDate"),
+        ({"startDate": "2026-11-15", "endDate": "2026-11-14T00:00:00Z"}, "endDate"),
+        ({"pageSize": "101"}, "pageSize"),
+        ({"page": "0"}, "page"),
+        ({"sort": "finalPrice"}, "sort"),
+        ({"placementType": "t" * 101}, "placementType"),
+        ({"placement": "feed"}, "placement"),
+    ],
+)
+async def test_what_cannot_be_asked_is_named(params: dict[str, str], field: str, admin: Client) -> None:
+    answer = await admin.get(PATH, params=params)
+
+    assert error_fields(problem(answer, 400, "VALIDATION_FAILED")) == {field}
+
+
+async def test_an_unknown_auction_is_not_found(admin: Client) -> None:
+    problem(await admin.get(f"{PATH}/{NOBODY}"), 404, "AUCTION_NOT_FOUND")
+    problem(await admin.get(f"{PATH}/not-an-id"), 400, "VALIDATION_FAILED")
+
+
+async def test_statistics_are_of_all_auctions_or_of_some(admin: Client, pool: Pool) -> None:
+    nothing = {"totalAuctions": 0, "averageWinRate": 0.0, "averageeCPM": 0.0, "totalBidsPlaced": 0}
+    assert await read(admin, f"{PATH}/statistics") == nothing
+    await fold_auctions(
+        pool,
+        an_auction(uuid4()),
+        an_auction(uuid4(), winner=a_win(ecpm=Micros(4_000_100)), bid_count=300, placement_type="story"),
+        nobody_won(),
+    )
+
+    assert await read(admin, f"{PATH}/statistics") == {
+        "totalAuctions": 3,
+        "averageWinRate": 66.6667,
+        "averageeCPM": 6.5,
+        "totalBidsPlaced": 302,
+    }
+    assert await read(admin, f"{PATH}/statistics", placementType="story") == {
+        "totalAuctions": 1,
+        "averageWinRate": 100.0,
+        "averageeCPM": 4.0001,
+        "totalBidsPlaced": 300,
+    }
+    assert await read(admin, f"{PATH}/statistics", endDate="2026-11-14") == nothing
+
+
+async def test_statistics_are_broken_down_by_type_campaign_and_hour(admin: Client, pool: Pool) -> None:
+    rival = CampaignId(uuid4())
+    both = a_bid() + a_bid(outcome=LOST) + a_bid(campaign=rival, ecpm=5_000_000, outcome=LOST)
+    await fold_auctions(
+        pool,
+        an_auction(uuid4(), bids=both, bid_count=3),
+        an_auction(uuid4(), placement_type="story", held_at=NOON + 61 * MINUTE),
+        nobody_won(),
+    )
+
+    async def parts(by: str) -> list[Json]:
+        return (await read(admin, f"{PATH}/statistics/breakdown", groupBy=by))["items"]
+
+    one_win = {"averageWinRate": 100.0, "averageeCPM": 9.0}
+    assert await parts("placementType") == [
+        {
+            "placementType": "feed",
+            "totalAuctions": 2,
+            "totalBidsPlaced": 3,
+            "averageWinRate": 50.0,
+            "averageeCPM": 9.0,
+        },
+        {"placementType": "story", "totalAuctions": 1, "totalBidsPlaced": 2, **one_win},
+    ]
+    assert await parts("campaign") == [
+        {"campaignId": str(CAMPAIGN), "totalAuctions": 2, "totalBidsPlaced": 4, **one_win},
+        {
+            "campaignId": str(rival),
+            "totalAuctions": 1,
+            "totalBidsPlaced": 1,
+            "averageWinRate": 0.0,
+            "averageeCPM": 0.0,
+        },
+    ]
+    assert [(part["hour"], part["totalAuctions"]) for part in await parts("hour")] == [
+        ("2026-11-15T13:00:00Z", 1),
+        ("2026-11-15T12:00:00Z", 2),
+    ]
+    answer = await admin.get(f"{PATH}/statistics/breakdown", params={"groupBy": "banner"})
+    assert error_fields(problem(answer, 400, "VALIDATION_FAILED")) == {"groupBy"}
+
+
+class Contest:
+    """An auction between a campaign of ours and one of somebody else's."""
+
+    def __init__(self, own: Json, other: Json) -> None:
+        self.own = CampaignId(UUID(own["id"]))
+        self.other = CampaignId(UUID(other["id"]))
+
+    def won(self) -> Auctioned:
+        return self._auction(winner=self.own, second=self.other)
+
+    def lost(self) -> Auctioned:
+        return self._auction(winner=self.other, second=self.own)
+
+    def _auction(self, *, winner: CampaignId, second: CampaignId) -> Auctioned:
+        bids = a_bid(campaign=winner) + a_bid(campaign=second, ecpm=7_000_000, outcome=LOST)
+        removed = a_bid(campaign=self.other, outcome=REMOVED)
+        return an_auction(uuid4(), winner=a_win(campaign_id=winner), bids=bids + removed)
+
+
+@pytest.fixture
+async def contest(admin: Client, advertiser: Client) -> Contest:
+    return Contest(await advertiser.make_campaign(), await admin.make_campaign())
+
+
+async def test_an_advertiser_sees_what_it_took_part_in_and_of_others_only_that_there_were_some(
+    contest: Contest, advertiser: Client, pool: Pool
+) -> None:
+    won, lost = contest.won(), contest.lost()
+    await fold_auctions(pool, won, lost, an_auction(uuid4()))
+
+    page = await read(advertiser)
+    own = await read(advertiser, f"{PATH}/{won.auction_id}")
+    others = await read(advertiser, f"{PATH}/{lost.auction_id}")
+
+    assert set(ids_of(page)) == {str(won.auction_id), str(lost.auction_id)}
+    assert {item["userId"] for item in page["items"]} == {None}
+    assert {item["finalPrice"] for item in page["items"]} == {7.01, None}
+    assert (own["winningCampaignId"], own["finalPrice"], own["charge"]) == (str(contest.own), 7.01, 7.01)
+    assert (others["winningCampaignId"], others["winningAdId"], others["winningeCPM"]) == (None, None, None)
+    assert (others["context"], others["removed"]) == (None, {})
+    hidden, shown = others["bids"]
+    assert {name for name, value in hidden.items() if value is not None} == {"outcome"}
+    assert (shown["campaignId"], shown["outcome"], shown["ecpm"]) == (str(contest.own), "lost", 7.0)
+    assert str(contest.other) not in str(own) + str(others) + str(page)
+
+
+async def test_an_advertisers_statistics_are_of_its_own_bids_and_wins(
+    contest: Contest, advertiser: Client, pool: Pool
+) -> None:
+    await fold_auctions(pool, contest.won(), contest.lost(), contest.lost(), an_auction(uuid4()))
+
+    figures = {"totalAuctions": 3, "averageWinRate": 33.3333, "averageeCPM": 9.0, "totalBidsPlaced": 3}
+    assert await read(advertiser, f"{PATH}/statistics") == figures
+    breakdown = await read(advertiser, f"{PATH}/statistics/breakdown", groupBy="campaign")
+    assert breakdown["items"] == [{"campaignId": str(contest.own), **figures}]
+    by_type = await read(advertiser, f"{PATH}/statistics/breakdown", groupBy="placementType")
+    assert by_type["items"] == [{"placementType": "feed", **figures}]
+
+
+async def test_an_advertiser_without_campaigns_sees_nothing_and_nobody_by_name(
+    advertiser: Client, pool: Pool
+) -> None:
+    await fold_auctions(pool, an_auction())
+
+    assert (await read(advertiser))["totalCount"] == 0
+    assert (await read(advertiser, f"{PATH}/statistics"))["totalAuctions"] == 0
+    problem(await advertiser.get(f"{PATH}/{REQUEST}"), 404, "AUCTION_NOT_FOUND")
+    problem(await advertiser.get(PATH, params={"userId": str(USER)}), 403, "FORBIDDEN")
+
+
+async def test_a_viewer_sees_all_and_a_publisher_nothing(
+    control: ControlPlane, publisher: Client, pool: Pool
+) -> None:
+    await fold_auctions(pool, an_auction())
+
+    async with control.acting_as(Role.VIEWER) as viewer:
+        assert ids_of(await read(viewer)) == [str(REQUEST)]
+    for path in (PATH, f"{PATH}/{REQUEST}", f"{PATH}/statistics"):
+        problem(await publisher.get(path), 403, "FORBIDDEN")
+
+
+async def test_an_erased_readers_auctions_stay_without_the_reader(admin: Client, pool: Pool) -> None:
+    await fold_auctions(pool, an_auction(), an_auction(uuid4(), user_id=NOBODY))
+    kept = (await admin.get(f"/admin/privacy/users/{USER}")).json()
+    assert kept["auctionCount"] == 1
+    assert kept["auctions"] == [
+        {
+            "id": str(REQUEST),
+            "placementType": "feed",
+            "placementId": str(PLACEMENT),
+            "auctionTime": "2026-11-15T12:00:00Z",
+            "context": {"country": "FR"},
+            "winningAdId": str(BANNER),
+        }
+    ]
+
+    erased = (await admin.delete(f"/admin/privacy/users/{USER}")).json()
+
+    assert erased == {"erasedAt": "2026-11-15T12:00:00Z", "impressions": 0, "clicks": 0, "auctions": 1}
+    assert (await admin.get(f"/admin/privacy/users/{USER}")).json()["auctions"] == []
+    auction = await read(admin, f"{PATH}/{REQUEST}")
+    assert (auction["userId"], auction["context"], auction["finalPrice"]) == (None, None, 7.01)
+    assert (await read(admin, f"{PATH}/statistics"))["totalAuctions"] == 2
+    # What comes late is folded without them, too.
+    await fold_auctions(pool, an_auction(uuid4()))
+    assert (await read(admin, userId=str(USER)))["totalCount"] == 0
+
+
+UNDER_FLOOR = a_bid(banner=OTHER_BANNER, bid=5_000_000, ecpm=5_000_000, outcome=REMOVED)
+OF_FLOOR = (Removed("floor", 1),)
+
+
+async def test_a_bid_that_did_not_win_says_what_would_have(admin: Client, pool: Pool) -> None:
+    bids = (
+        a_bid()
+        + a_bid(banner=OTHER_BANNER, bid=7_000_000, ecpm=7_000_000, outcome=LOST)
+        + a_bid(banner=OTHER_BANNER, bid=300_000, is_per_click=True, ecpm=6_000_000, outcome=LOST)
+        + a_bid(banner=OTHER_BANNER, bid=1_000_000, ecpm=1_000_000, outcome=REMOVED)
+        + a_bid(banner=OTHER_BANNER, bid=20_000_000, ecpm=20_000_000, outcome=REMOVED)
+        + a_bid(banner=OTHER_BANNER, bid=8_000_000, ecpm=8_000_000, outcome=REMOVED + 1)
+    )
+    removed = (Removed("floor", 2), Removed("targeting:country", 1))
+    # The one of 20.00 stands on a placement with another floor than the winner's.
+    floors = (Floored(Micros(2_000_000), b"\3"), Floored(Micros(50_000_000), b"\4"))
+    await fold_auctions(pool, an_auction(bids=bids, removed=removed, floor=Micros(2_000_000), floors=floors))
+
+    found = await read(admin, f"{PATH}/{REQUEST}")
+
+    # A step over 9.00, and a click of fifty for the one that bids by it.
+    assert [bid["wouldHaveToBid"] for bid in found["bids"]] == [None, 9.0001, 0.4501, 9.0001, 50.0, None]
+    assert [bid["floorCpm"] for bid in found["bids"]] == [None, None, None, 2.0, 50.0, None]
+
+
+async def test_where_nobody_won_a_bid_is_told_the_floor_that_it_was_under(admin: Client, pool: Pool) -> None:
+    auction = an_auction(
+        winner=None,
+        bid_count=0,
+        bids=UNDER_FLOOR,
+        removed=OF_FLOOR,
+        floors=(Floored(Micros(6_000_000), b"\0"),),
+    )
+    await fold_auctions(pool, auction)
+
+    [bid] = (await read(admin, f"{PATH}/{REQUEST}"))["bids"]
+
+    assert (bid["floorCpm"], bid["wouldHaveToBid"]) == (6.0, 6.0)
+
+
+async def test_where_the_floor_was_not_recorded_nobody_is_told_that_anything_were_enough(
+    admin: Client, pool: Pool
+) -> None:
+    of_type = an_auction(uuid4(), winner=None, bid_count=0, bids=UNDER_FLOOR, removed=OF_FLOOR)
+    of_one = an_auction(
+        uuid4(),
+        placement_id=PLACEMENT,
+        winner=None,
+        bid_count=0,
+        bids=UNDER_FLOOR,
+        removed=OF_FLOOR,
+        floor=Micros(6_000_000),
+    )
+    won = an_auction(uuid4(), bids=a_bid() + UNDER_FLOOR, removed=OF_FLOOR)
+    await fold_auctions(pool, of_type, of_one, won)
+
+    told = [
+        (await read(admin, f"{PATH}/{auction.auction_id}"))["bids"][-1]["wouldHaveToBid"]
+        for auction in (of_type, of_one, won)
+    ]
+
+    # Where a placement was named and nobody won, its floor is that of all.
+    assert told == [None, 6.0, None]
+
+
+async def test_where_no_winner_could_be_held_nobody_knows_what_would_have_been_enough(
+    admin: Client, pool: Pool
+) -> None:
+    bids = a_bid(outcome=LOST) + UNDER_FLOOR
+    floors = (Floored(Micros(6_000_000), b"\1"),)
+    await fold_auctions(
+        pool, an_auction(winner=None, bid_count=1, bids=bids, removed=OF_FLOOR, floors=floors)
+    )
+
+    found = await read(admin, f"{PATH}/{REQUEST}")
+
+    assert [bid["wouldHaveToBid"] for bid in found["bids"]] == [None, None]

@@ -1,0 +1,70 @@
+"""What a recorded auction says to have been enough would have been enough."""
+
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.auction.bid import BidType
+from adloom.core.money import Micros
+from adloom.events.auction_log.row import rows_of
+from adloom.events.log.event import Auctioned
+from adloom.serving.index.offer_price import price_of
+from adloom.serving.index.rows import AssignmentRow
+from adloom.stats.auctions.model import Bid, WholeAuction, with_bids_to_win
+from tests.serving.auction.counter import Counter
+from tests.serving.auction.marketplace import NOON, a_row, a_slot
+
+# Amounts of the catalog have four places.
+AMOUNTS = st.integers(1, 100_000).map(lambda steps: Micros(steps * 100))
+FLOORS = ("0", "3", "9.5")
+SLOTS = [a_slot(key, floor=floor) for key, floor in enumerate(FLOORS, 1)]
+
+
+@st.composite
+def markets(draw: st.DrawFn) -> list[AssignmentRow]:
+    count = draw(st.integers(1, 6))
+    return [
+        a_row(
+            number,
+            draw(AMOUNTS),
+            bid_type=draw(st.sampled_from(BidType)),
+            placement_key=draw(st.integers(1, len(FLOORS))),
+        )
+        for number in range(1, count + 1)
+    ]
+
+
+def recorded(rows: list[AssignmentRow]) -> tuple[WholeAuction, object]:
+    """Hold an auction; tell what people read of it, and who has won."""
+    counter = Counter(*rows, slots=SLOTS)
+    ad = counter.served()
+    [entry] = counter.entries()
+    assert isinstance(entry, Auctioned)
+    [row] = rows_of([entry], erased_at={}, first_day=NOON.date())
+    fields: dict[str, Any] = row._asdict()
+    fields |= {
+        "bids": msgspec.json.decode(row.bids, type=list[Bid]),
+        "context": None,
+        "removed": msgspec.json.decode(row.removed),
+    }
+    return with_bids_to_win(msgspec.convert(fields, WholeAuction)), ad and ad["adId"]
+
+
+@given(rows=markets())
+def test_whoever_bids_what_is_told_wins(rows: list[AssignmentRow]) -> None:
+    auction, won = recorded(rows)
+
+    for bid in auction.bids:
+        if str(bid.ad_id) == won:
+            continue
+        assert bid.would_have_to_bid is not None
+        amount = Micros(round(bid.would_have_to_bid * 1_000_000))
+        raised = [
+            msgspec.structs.replace(row, bid=amount, price=price_of(row.bid_type, amount))
+            if row.banner_id == bid.ad_id
+            else row
+            for row in rows
+        ]
+        assert recorded(raised)[1] == str(bid.ad_id)

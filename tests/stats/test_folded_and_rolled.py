@@ -1,0 +1,88 @@
+"""The projection's own rows, rolled up: an impression after midnight makes a click of the day before valid."""
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from adloom.core.clock import ManualClock
+from adloom.core.money import Micros
+from adloom.events.log.event import Event
+from adloom.events.ports import Record
+from adloom.events.tables.store import EventTables
+from adloom.runtime.postgres import Pool
+from adloom.stats.model import OF_READERS, Counts, Grouping, StatsQuestion, total
+from adloom.stats.rollup import Rollup
+from adloom.stats.store import statistics
+from tests.events.builders import BANNER, CAMPAIGN, PLACEMENT, REQUEST, a_click, an_impression
+
+DAY = date(2026, 11, 14)
+BEFORE_MIDNIGHT = datetime(2026, 11, 14, 23, 59, 59, tzinfo=UTC)
+AFTER_MIDNIGHT = datetime(2026, 11, 15, 0, 0, 1, tzinfo=UTC)
+
+
+class Ledger:
+    """Folds events as the worker does; each call is a batch."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._tables = EventTables(pool)
+        self._sequence = 0
+
+    async def fold(self, *events: Event) -> None:
+        after = await self._tables.cursor()
+        records: list[Record] = []
+        for event in events:
+            self._sequence += 1
+            records.append(Record(f"{self._sequence}-0", event))
+        await self._tables.commit(records, after=after, cursor=f"{self._sequence}-0")
+
+
+@pytest.fixture
+async def ledger(pool: Pool) -> Ledger:
+    for statement, public_id in (
+        (
+            "INSERT INTO banners (public_id, title, primary_image_url) VALUES ($1, 'B', 'https://x/')",
+            BANNER,
+        ),
+        ("INSERT INTO campaigns (public_id, name) VALUES ($1, 'C')", CAMPAIGN),
+        (
+            "INSERT INTO placements (public_id, slug, label, layout_type) VALUES ($1, 'p', 'P', 'full_slider')",
+            PLACEMENT,
+        ),
+    ):
+        await pool.execute(statement, public_id)
+    return Ledger(pool)
+
+
+async def counted(pool: Pool, *groupings: Grouping, day: date = DAY) -> Counts:
+    question = StatsQuestion(first=day, last=day, groupings=groupings)
+    return total(await statistics(pool, question, today=DAY + timedelta(days=2), rows_max=1_000))
+
+
+async def test_statistics_follow_a_click_that_becomes_valid_after_its_day_was_rolled_up(
+    pool: Pool, ledger: Ledger
+) -> None:
+    rollup = Rollup(pool, ManualClock(AFTER_MIDNIGHT))
+    await ledger.fold(a_click("c", occurred_at=BEFORE_MIDNIGHT, request_id=REQUEST, slot=0))
+    await rollup.roll_up(DAY)
+    lonely = Counts(clicks=1, invalid_clicks=1)
+    assert await counted(pool, Grouping.DAY) == await counted(pool, Grouping.HOUR) == lonely
+
+    await ledger.fold(an_impression("i", occurred_at=AFTER_MIDNIGHT, request_id=REQUEST, slot=0))
+    billed = Counts(clicks=1)
+    assert await counted(pool, Grouping.DAY) == await counted(pool, Grouping.HOUR) == billed
+
+    assert await rollup.roll_up(DAY, only_if_stale=True) is not None
+    await pool.execute("DELETE FROM events.event_counts")
+    assert await counted(pool, Grouping.DAY) == billed
+
+
+async def test_an_event_that_is_told_twice_is_in_both_sources_once(pool: Pool, ledger: Ledger) -> None:
+    event = an_impression("i", occurred_at=BEFORE_MIDNIGHT)
+    await ledger.fold(event, event)
+    await ledger.fold(event)
+    await Rollup(pool, ManualClock(AFTER_MIDNIGHT)).roll_up(DAY)
+    await ledger.fold(event)
+
+    for grouping in Grouping:
+        spend = None if grouping in OF_READERS else Micros(0)
+        assert await counted(pool, grouping) == Counts(impressions=1, spend=spend)

@@ -1,0 +1,118 @@
+"""The figures of the first page over HTTP."""
+
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+
+from adloom.core.actor import Role
+from adloom.runtime.postgres import Pool
+from adloom.runtime.telemetry.heartbeat.model import Reading
+from adloom.runtime.valkey import Valkey
+from tests.stats.folding import Books, clicked, seen
+from tests.stats.test_system_routes import told
+from tests.support.builders import NOON, Json
+from tests.support.control import Client, ControlPlane, error_fields, problem
+
+PAID = """
+    INSERT INTO spend_hours (hour, campaign_id, banner_id, placement_id, charges, spent_micros)
+    SELECT '2026-11-15T12:00:00Z', campaigns.id, banners.id, placements.id, 1, $4
+      FROM campaigns, banners, placements
+     WHERE campaigns.public_id = $1 AND banners.public_id = $2 AND placements.public_id = $3
+"""
+
+
+async def read(client: Client, span: str = "today") -> Json:
+    answer = await client.get("/admin/overview", params={"span": span})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def an_ad(client: Client, **fields: object) -> tuple[Json, Json, Json]:
+    banner, placement, campaign = (
+        await client.make_banner(**fields),
+        await client.make_placement(),
+        await client.make_campaign(**fields),
+    )
+    return banner, placement, campaign
+
+
+async def pay(pool: Pool, ad: tuple[Json, Json, Json], micros: int) -> None:
+    banner, placement, campaign = ad
+    await pool.execute(PAID, UUID(campaign["id"]), UUID(banner["id"]), UUID(placement["id"]), micros)
+
+
+@pytest.mark.parametrize(
+    ("span", "points", "step"), [("today", 13, 3600), ("24h", 24, 3600), ("7d", 7, 86_400)]
+)
+async def test_a_span_has_a_point_for_each_of_its_steps(
+    span: str, points: int, step: int, admin: Client
+) -> None:
+    answer = await read(admin, span)
+
+    assert (len(answer["points"]), answer["stepSeconds"]) == (points, step)
+    assert answer["totals"]["impressions"] == 0
+
+
+async def test_what_was_seen_and_clicked_is_in_its_hour(admin: Client, books: Books) -> None:
+    ad = await an_ad(admin)
+    await books.fold(seen(*ad, at=NOON), seen(*ad, at=NOON), clicked(*ad, at=NOON))
+
+    today, week = await read(admin), await read(admin, "7d")
+
+    assert (today["points"][-1]["impressions"], today["points"][-1]["clicks"]) == (2, 1)
+    assert today["totals"]["ctr"] == week["totals"]["ctr"] == 0.5
+    assert week["points"][-1]["impressions"] == 2
+
+
+async def test_only_what_advertisers_pay_is_revenue(admin: Client, pool: Pool) -> None:
+    advertiser = await admin.make_advertiser()
+    await pay(pool, await an_ad(admin, advertiserId=advertiser["id"]), 2_000_000)
+    await pay(pool, await an_ad(admin), 1_000_000)
+
+    totals = (await read(admin))["totals"]
+
+    assert (totals["spendPaisa"], totals["revenuePaisa"]) == (300, 200)
+
+
+async def test_requests_are_those_that_processes_have_counted(admin: Client, valkey: Valkey) -> None:
+    await told(valkey, "delivery-1", Reading(requests=10, filled=9, index_version=1))
+
+    answer = await read(admin, "24h")
+
+    assert (answer["totals"]["requests"], answer["totals"]["fill"]) == (10, 0.9)
+    assert [one["requests"] for one in answer["points"]][-2:] == [None, 10], "nobody has counted before"
+
+
+async def test_an_account_sees_its_own_and_nothing_of_the_house(
+    control: ControlPlane, admin: Client, pool: Pool, valkey: Valkey
+) -> None:
+    advertiser = await admin.make_advertiser()
+    await pay(pool, await an_ad(admin, advertiserId=advertiser["id"]), 2_000_000)
+    await pay(pool, await an_ad(admin), 1_000_000)
+    await told(valkey, "delivery-1", Reading(requests=10, filled=9, index_version=1))
+
+    async with (
+        control.acting_as(Role.ADVERTISER, UUID(advertiser["id"])) as owner,
+        control.acting_as(Role.ADVERTISER) as other,
+    ):
+        own, others = (await read(owner))["totals"], (await read(other))["totals"]
+
+    assert (own["spendPaisa"], own["revenuePaisa"], own["requests"], own["fill"]) == (200, None, None, None)
+    assert others["spendPaisa"] == 0
+
+
+async def test_a_span_that_there_is_not_is_refused(admin: Client) -> None:
+    answer = await admin.get("/admin/overview", params={"span": "ever"})
+
+    assert error_fields(problem(answer, 400, "VALIDATION_FAILED")) == {"span"}
+
+
+async def test_yesterday_is_not_today(control: ControlPlane, admin: Client, books: Books) -> None:
+    ad = await an_ad(admin)
+    await books.fold(seen(*ad, at=NOON))
+    control.clock.advance(timedelta(days=1))
+
+    async with control.acting_as(Role.ADMIN) as later:
+        assert (await read(later))["totals"]["impressions"] == 0
+        assert (await read(later, "7d"))["totals"]["impressions"] == 1

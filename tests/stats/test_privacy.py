@@ -1,0 +1,401 @@
+"""`/admin/privacy/users/{userId}`: what is kept of a reader is told, and erased, for an admin."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from adloom.core.actor import Role
+from adloom.core.ids import BannerId, PlacementId
+from adloom.events.log.event import Mark, encoded
+from adloom.events.log.stream import ValkeyLedger
+from adloom.events.projections.projection import Projection
+from adloom.events.rebuild.rebuild import EventTablesRebuild
+from adloom.events.rebuild.source import RebuildLedger
+from adloom.ops.projections import places, projections
+from adloom.runtime.postgres import Pool
+from adloom.runtime.valkey import Valkey
+from adloom.stats.privacy.model import EVENTS_A_PAGE, digest_of
+from tests.events.builders import an_impression
+from tests.support.builders import NOON
+from tests.support.control import Client, ControlPlane, error_fields, problem
+from tests.support.event_rows import EventRows, noon
+
+READER = UUID("01890000-0000-7000-8000-00000000abcd")
+SOMEBODY_ELSE = UUID("01890000-0000-7000-8000-00000000dcba")
+PATH = f"/admin/privacy/users/{READER}"
+PERSONAL = {
+    "user_id": READER,
+    "session_id": "the-session",
+    "page_url": "https://pub.example/about?me=1",
+}
+Json = dict[str, Any]
+
+
+@pytest.fixture
+async def rows(admin: Client, pool: Pool) -> EventRows:
+    return EventRows(
+        pool, await admin.make_banner(), await admin.make_placement(), await admin.make_campaign()
+    )
+
+
+async def kept(client: Client, user_id: UUID = READER, **params: Any) -> Json:
+    answer = await client.get(f"/admin/privacy/users/{user_id}", params=params)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def erased(client: Client, user_id: UUID = READER) -> Json:
+    answer = await client.delete(f"/admin/privacy/users/{user_id}")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def whole_tables(pool: Pool) -> list[str]:
+    """Everything that the database has of events and of its own history, as text."""
+    tables = ("events.banner_impressions", "events.banner_clicks", "audit_entries")
+    return [str(dict(row)) for table in tables for row in await pool.fetch(f"SELECT * FROM {table}")]  # noqa: S608 - our own names
+
+
+async def test_of_somebody_unknown_nothing_is_kept(admin: Client) -> None:
+    assert await kept(admin) == {
+        "userId": str(READER),
+        "exportedAt": "2026-11-15T12:00:00Z",
+        "keptSince": None,
+        "erasedAt": None,
+        "frequency": [],
+        "items": [],
+        "totalCount": 0,
+        "auctions": [],
+        "auctionCount": 0,
+        "page": 1,
+        "pageSize": EVENTS_A_PAGE,
+        "totalPages": 0,
+    }
+
+
+async def test_everything_that_is_kept_of_a_reader_is_told_the_oldest_first(
+    admin: Client, pool: Pool, rows: EventRows
+) -> None:
+    request_id = uuid4()
+    click = await rows.click(
+        Mark.ADDRESS_FLOOD,
+        **PERSONAL,
+        destination_url="https://shop.example/",
+        request_id=request_id,
+        slot=2,
+        client_network="203.0.113.0/24",
+        device_type="mobile",
+        country_code="DE",
+        occurred_at=noon(seconds=3),
+    )
+    impression = await rows.impression(
+        **PERSONAL, referrer_url="https://search.example/?q=tea", occurred_at=noon(days=-20)
+    )
+    await rows.impression(user_id=SOMEBODY_ELSE)
+    await rows.impression()
+
+    answer = await kept(admin)
+
+    place = await pool.fetchrow(
+        """
+        SELECT banners.public_id AS banner, placements.public_id AS placement, campaigns.public_id AS campaign
+          FROM banners, placements, campaigns
+        """
+    )
+    assert place is not None
+    common = {
+        "bannerId": str(place["banner"]),
+        "placementId": str(place["placement"]),
+        "campaignId": str(place["campaign"]),
+        "sessionId": "the-session",
+        "pageUrl": "https://pub.example/about?me=1",
+    }
+    assert (answer["totalCount"], answer["keptSince"]) == (2, "2026-10-26")
+    assert answer["items"] == [
+        {
+            **common,
+            "kind": "impression",
+            "correlationId": impression,
+            "deviceType": None,
+            "countryCode": None,
+            "referrerUrl": "https://search.example/?q=tea",
+            "destinationUrl": None,
+            "occurredAt": "2026-10-26T12:00:00Z",
+            "receivedAt": "2026-10-26T12:00:00Z",
+            "requestId": None,
+            "slot": None,
+            "clientNetwork": None,
+            "marks": [],
+        },
+        {
+            **common,
+            "kind": "click",
+            "correlationId": click,
+            "deviceType": "mobile",
+            "countryCode": "DE",
+            "referrerUrl": None,
+            "destinationUrl": "https://shop.example/",
+            "occurredAt": "2026-11-15T12:00:03Z",
+            "receivedAt": "2026-11-15T12:00:03Z",
+            "requestId": str(request_id),
+            "slot": 2,
+            "clientNetwork": "203.0.113.0/24",
+            "marks": ["address_flood"],
+        },
+    ]
+
+
+async def test_what_does_not_fit_one_answer_is_on_its_next_pages(
+    admin: Client, pool: Pool, rows: EventRows
+) -> None:
+    await rows.impression(**PERSONAL)
+    await pool.execute(
+        """
+        INSERT INTO events.banner_impressions (
+            correlation_id, banner_id, placement_id, user_id, occurred_at, received_at, entry_ms, entry_seq
+        )
+        SELECT 'more-' || number, banner_id, placement_id, user_id, occurred_at, received_at, 1, number
+          FROM events.banner_impressions, generate_series(1, $1) AS number
+        """,
+        EVENTS_A_PAGE,
+    )
+
+    pages = [await kept(admin, page=number) for number in (1, 2, 3)]
+
+    assert [len(page["items"]) for page in pages] == [EVENTS_A_PAGE, 1, 0]
+    assert {(page["totalCount"], page["totalPages"]) for page in pages} == {(EVENTS_A_PAGE + 1, 2)}
+    names = {item["correlationId"] for page in pages for item in page["items"]}
+    assert len(names) == EVENTS_A_PAGE + 1
+
+
+async def test_an_erased_reader_is_in_no_row_and_their_events_stay_counted(
+    admin: Client, pool: Pool, rows: EventRows
+) -> None:
+    for days in (0, -1, -40):
+        await rows.impression(
+            **PERSONAL, referrer_url="https://search.example/?q=tea", occurred_at=noon(days=days)
+        )
+    await rows.click(**PERSONAL, destination_url="https://shop.example/")
+    other = {"user_id": SOMEBODY_ELSE, "session_id": "theirs", "page_url": "https://pub.example/other"}
+    await rows.impression(**other)
+
+    assert await erased(admin) == {
+        "erasedAt": "2026-11-15T12:00:00Z",
+        "impressions": 3,
+        "clicks": 1,
+        "auctions": 0,
+    }
+
+    answer = await kept(admin)
+    assert (answer["totalCount"], answer["erasedAt"]) == (0, "2026-11-15T12:00:00Z")
+    assert await pool.fetchval("SELECT count(*) FROM events.banner_impressions") == 4
+    left = "\n".join(await whole_tables(pool))
+    assert not any(word in left for word in (str(READER), "the-session", "me=1", "q=tea"))
+    [untouched] = (await kept(admin, SOMEBODY_ELSE))["items"]
+    assert (untouched["sessionId"], untouched["pageUrl"]) == ("theirs", "https://pub.example/other")
+
+
+async def test_erasing_twice_changes_nothing_more_and_what_came_in_between_goes_too(
+    control: ControlPlane, admin: Client, pool: Pool, rows: EventRows
+) -> None:
+    await rows.impression(**PERSONAL)
+
+    first = await erased(admin)
+    control.clock.advance(timedelta(minutes=1))
+    second = await erased(admin)
+    await rows.click(**PERSONAL)
+    third = await erased(admin)
+
+    assert [(one["impressions"], one["clicks"]) for one in (first, second, third)] == [(1, 0), (0, 0), (0, 1)]
+    assert first["erasedAt"] < second["erasedAt"] == third["erasedAt"]
+    assert await pool.fetchval("SELECT count(*) FROM erased_users") == 1
+
+
+async def test_a_clock_that_went_back_does_not_bring_anything_back(admin: Client, pool: Pool) -> None:
+    await pool.execute("INSERT INTO erased_users VALUES ($1, $2)", READER, noon(hours=1))
+
+    assert (await erased(admin))["erasedAt"] == "2026-11-15T13:00:00Z"
+
+
+async def test_an_erasure_is_in_the_trail_under_a_digest(
+    control: ControlPlane, admin: Client, rows: EventRows
+) -> None:
+    await rows.impression(**PERSONAL)
+
+    await erased(admin)
+
+    [entry] = (await admin.get("/admin/audit", params={"noun": "reader"})).json()["items"]
+    assert (entry["action"], entry["nounId"], entry["ownerId"]) == ("erase", digest_of(READER), None)
+    assert entry["changes"] == {
+        "impressions": {"from": 1, "to": 0},
+        "clicks": {"from": 0, "to": 0},
+        "auctions": {"from": 0, "to": 0},
+    }
+    assert entry["at"] == NOON.isoformat().replace("+00:00", "Z")
+    async with control.acting_as(Role.ADVERTISER) as account:
+        assert (await account.get("/admin/audit", params={"noun": "reader"})).json()["items"] == []
+
+
+async def test_a_batch_that_is_being_folded_is_waited_for(admin: Client, pool: Pool) -> None:
+    await erased(admin)
+    async with pool.acquire() as worker:
+        batch = worker.transaction()
+        await batch.start()
+        await worker.execute("SELECT FROM projection_cursors WHERE projection = 'event_tables' FOR UPDATE")
+        erasing = asyncio.create_task(erased(admin))
+        await asyncio.sleep(0.1)
+        assert not erasing.done()
+        await worker.execute("SELECT ensure_event_day('events', $1)", NOON.date())
+        await worker.execute(
+            """
+            INSERT INTO events.banner_impressions (
+                correlation_id, banner_id, placement_id, user_id, occurred_at, received_at, entry_ms, entry_seq
+            ) VALUES ('of the batch', 1, 1, $1, $2, $2, 1, 0)
+            """,
+            READER,
+            NOON,
+        )
+        await batch.commit()
+
+    assert (await erasing)["impressions"] == 1
+
+
+# --- with the real ledger and projections
+
+
+class Worker:
+    """Appends to the ledger, and folds it as the worker does."""
+
+    def __init__(self, pool: Pool, valkey: Valkey, banner: Json, placement: Json) -> None:
+        self._ledger = ValkeyLedger(valkey)
+        self._projections = projections(places(pool, valkey), valkey, consumer="test", incarnation="1")
+        self._place: Json = {
+            "banner_id": BannerId(UUID(banner["id"])),
+            "placement_id": PlacementId(UUID(placement["id"])),
+            "campaign_id": None,
+        }
+
+    async def append(self, *names: str, **fields: Any) -> None:
+        events = [an_impression(name, **self._place, **fields) for name in names]
+        await self._ledger.append([encoded(event) for event in events])
+
+    async def catch_up(self) -> None:
+        stop = asyncio.Event()
+        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+            for projection in self._projections:
+                group.create_task(projection.run(stop))
+            while any([await self._is_behind(projection) for projection in self._projections]):  # noqa: ASYNC110 - what is waited for is in the servers
+                await asyncio.sleep(0.02)
+            stop.set()
+
+    async def _is_behind(self, projection: Projection) -> bool:
+        return (await self._ledger.lag(projection.name, await projection.cursor())).entries > 0
+
+
+@pytest.fixture
+async def worker(admin: Client, pool: Pool, valkey: Valkey) -> Worker:
+    return Worker(pool, valkey, await admin.make_banner(), await admin.make_placement())
+
+
+async def people_of(pool: Pool) -> dict[str, tuple[Any, ...]]:
+    rows = await pool.fetch(
+        "SELECT correlation_id, user_id, session_id, page_url FROM events.banner_impressions"
+    )
+    return {name: tuple(person) for name, *person in rows}
+
+
+async def test_what_is_in_the_ledger_when_a_reader_is_erased_is_folded_without_them(
+    admin: Client, pool: Pool, worker: Worker
+) -> None:
+    await worker.append("folded before", **PERSONAL)
+    await worker.catch_up()
+    await worker.append("in the ledger", "and another", **PERSONAL, referrer_url="https://r.example/?q=tea")
+
+    assert (await erased(admin))["impressions"] == 1
+    await worker.append("from a spool", **PERSONAL)
+    await worker.catch_up()
+
+    assert set((await people_of(pool)).values()) == {(None, None, None)}
+    assert len(await people_of(pool)) == 4
+    assert not any("q=tea" in row for row in await whole_tables(pool))
+    assert (await kept(admin))["totalCount"] == 0
+
+
+async def test_an_erased_reader_who_comes_back_is_kept_again(
+    control: ControlPlane, admin: Client, pool: Pool, worker: Worker
+) -> None:
+    await worker.append("before", **PERSONAL)
+    await erased(admin)
+    control.clock.advance(timedelta(minutes=1))
+    await worker.append("after", **PERSONAL, received_at=noon(seconds=1))
+
+    await worker.catch_up()
+
+    assert await people_of(pool) == {"before": (None, None, None), "after": tuple(PERSONAL.values())}
+    answer = await kept(admin)
+    assert [item["correlationId"] for item in answer["items"]] == ["after"]
+    assert answer["erasedAt"] == "2026-11-15T12:00:00Z"
+
+
+async def test_how_often_a_reader_was_shown_a_banner_is_told_and_forgotten(
+    control: ControlPlane, worker: Worker
+) -> None:
+    # Valkey forgets a window when it is over, by the clock on the wall.
+    now = max(datetime.now(UTC), NOON)
+    control.clock.advance(now - control.clock.now())
+    await worker.append("one", "two", **PERSONAL, occurred_at=now, received_at=now)
+    await worker.append("other", user_id=SOMEBODY_ELSE, occurred_at=now, received_at=now)
+    await worker.catch_up()
+
+    async with control.acting_as(Role.ADMIN) as admin:
+        shown = (await kept(admin))["frequency"]
+        await erased(admin)
+
+        assert [(one["window"], one["impressions"]) for one in shown] == [
+            (window, 2) for window in ("hour", "day", "week", "month", "lifetime")
+        ]
+        of_another = await kept(admin, SOMEBODY_ELSE)
+        assert {one["bannerId"] for one in shown} == {of_another["items"][0]["bannerId"]}
+        assert (await kept(admin))["frequency"] == []
+        assert len(of_another["frequency"]) == 5
+
+
+async def test_a_replay_does_not_bring_an_erased_reader_back(
+    admin: Client, pool: Pool, valkey: Valkey, worker: Worker
+) -> None:
+    await worker.append("one", **PERSONAL)
+    await worker.catch_up()
+    await erased(admin)
+
+    await EventTablesRebuild(pool, RebuildLedger(valkey)).run()
+
+    assert await people_of(pool) == {"one": (None, None, None)}
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+async def test_only_an_admin_may(method: str, control: ControlPlane, pool: Pool) -> None:
+    for role in (Role.VIEWER, Role.ADVERTISER, Role.PUBLISHER):
+        async with control.acting_as(role) as client:
+            problem(await client.request(method, PATH), 403, "FORBIDDEN")
+            problem(await client.request(method, "/admin/privacy/users/nobody"), 403, "FORBIDDEN")
+    async with control.client() as nobody:
+        problem(await nobody.request(method, PATH), 401, "UNAUTHENTICATED")
+
+    assert await pool.fetchval("SELECT count(*) FROM erased_users") == 0
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+async def test_a_reader_is_named_by_a_uuid(method: str, admin: Client) -> None:
+    body = problem(await admin.request(method, "/admin/privacy/users/tom"), 400, "VALIDATION_FAILED")
+
+    assert error_fields(body) == {"userId"}
+
+
+@pytest.mark.parametrize("params", [{"page": "0"}, {"page": "one"}, {"pageSize": "100"}])
+async def test_only_a_page_may_be_asked_for(admin: Client, params: dict[str, str]) -> None:
+    body = problem(await admin.get(PATH, params=params), 400, "VALIDATION_FAILED")
+
+    assert error_fields(body) == set(params)

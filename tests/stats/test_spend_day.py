@@ -1,0 +1,126 @@
+"""A day's spend against its plan: the curve itself, and over HTTP for who may know it."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.core.actor import Role
+from adloom.core.money import Micros
+from adloom.runtime.postgres import Pool
+from adloom.schedule.budget_day import day_named
+from adloom.stats.spend_day.curve import Plan, curve
+from tests.stats.test_spend_routes import a_busy_state, keep
+from tests.support.builders import NOON, Json
+from tests.support.control import Client, ControlPlane, problem
+
+DAY = day_named(NOON.date(), "UTC")
+HOUR = timedelta(hours=1)
+SPEND = """
+    INSERT INTO spend_hours (hour, banner_id, placement_id, campaign_id, charges, spent_micros)
+    SELECT $1, 1, 1, id, 1, $3 FROM campaigns WHERE public_id = $2
+"""
+
+
+def test_hours_that_are_over_add_up_and_what_is_ahead_is_not_known() -> None:
+    by_hour = {DAY.starts_at: Micros(3), DAY.starts_at + 11 * HOUR: Micros(4)}
+
+    points = {one.at.hour: one for one in curve(DAY, by_hour, Plan(), spent=Micros(9), now=NOON + HOUR / 2)}
+
+    assert [points[hour].spent for hour in (1, 11)] == [3, 3]
+    at = {one.at: one.spent for one in curve(DAY, by_hour, Plan(), spent=Micros(9), now=NOON + HOUR / 2)}
+    assert (at[NOON], at[NOON + HOUR / 2], at[DAY.ends_at]) == (7, 9, None)
+
+
+def test_the_line_is_that_of_the_pacing() -> None:
+    smooth = curve(DAY, {}, Plan(smooth=Micros(2_400)), spent=Micros(0), now=NOON)
+    fast = curve(DAY, {}, Plan(accelerated=Micros(2_400)), spent=Micros(0), now=NOON)
+
+    at = {one.at: one.line for one in smooth}
+    assert (at[DAY.starts_at], at[NOON], at[DAY.ends_at]) == (100, 1_440, 2_400)
+    assert {one.line for one in fast} == {2_400}
+
+
+def test_together_campaigns_may_not_spend_more_than_their_advertiser() -> None:
+    plan = Plan(smooth=Micros(1_000), accelerated=Micros(1_000), most=Micros(1_500))
+
+    assert plan.by(DAY.ends_at, DAY) == 1_500
+
+
+@given(
+    st.dictionaries(st.integers(0, 23), st.integers(0, 10**9), max_size=24),
+    st.integers(0, 24 * 60),
+    st.integers(0, 10**9),
+)
+def test_a_curve_never_falls_and_ends_at_what_is_spent(
+    hours: dict[int, int], minute: int, budget: int
+) -> None:
+    now = DAY.starts_at + timedelta(minutes=minute)
+    by_hour = {DAY.starts_at + hour * HOUR: Micros(amount) for hour, amount in hours.items()}
+    spent = Micros(sum(amount for hour, amount in by_hour.items() if hour <= now))
+
+    points = curve(DAY, by_hour, Plan(smooth=Micros(budget)), spent=spent, now=now)
+
+    known = [one.spent for one in points if one.spent is not None]
+    assert known == sorted(known)
+    assert known[-1] == spent
+    assert [one.at for one in points] == sorted({one.at for one in points})
+
+
+async def test_the_day_of_a_campaign_is_drawn_with_its_line(admin: Client, pool: Pool) -> None:
+    campaign = await admin.make_campaign(budgetDailyPaisa=2_400)
+    await keep(pool, campaign, a_busy_state(charged=12, held=0, leased=0))
+    eleven = datetime(2026, 11, 15, 11, tzinfo=UTC)
+    await pool.execute(SPEND, eleven, UUID(campaign["id"]), 70_000)
+
+    day = await _day(admin, f"/admin/campaigns/{campaign['id']}/budget/day")
+
+    assert (day["day"], day["timezone"], day["dailyBudgetPaisa"], day["spentPaisa"]) == (
+        "2026-11-15",
+        "UTC",
+        2_400,
+        12,
+    )
+    points = {point["at"]: point for point in day["points"]}
+    assert points["2026-11-15T11:00:00Z"]["spentPaisa"] == 0
+    assert points["2026-11-15T12:00:00Z"] == {
+        "at": "2026-11-15T12:00:00Z",
+        "spentPaisa": 12,
+        "linePaisa": 1_440,
+    }
+    assert points["2026-11-16T00:00:00Z"]["spentPaisa"] is None
+
+
+async def test_the_day_of_an_advertiser_adds_its_running_campaigns_up(admin: Client, pool: Pool) -> None:
+    advertiser = await admin.make_advertiser(dailyBudgetPaisa=3_000)
+    campaign = await admin.make_campaign(advertiserId=advertiser["id"], budgetDailyPaisa=2_400)
+    await admin.make_campaign(advertiserId=advertiser["id"], budgetDailyPaisa=9_000)
+    await admin.patch(f"/admin/campaigns/{campaign['id']}/activate")
+    noon = datetime(2026, 11, 15, 11, tzinfo=UTC)
+    await pool.execute(SPEND, noon, UUID(campaign["id"]), 70_000)
+
+    day = await _day(admin, f"/admin/advertisers/{advertiser['id']}/spend/day")
+
+    assert (day["dailyBudgetPaisa"], day["points"][-1]["linePaisa"]) == (3_000, 2_400)
+
+
+async def test_an_advertiser_sees_its_own_days_only(admin: Client, control: ControlPlane) -> None:
+    advertiser = await admin.make_advertiser()
+    own = await admin.make_campaign(advertiserId=advertiser["id"])
+    foreign = await admin.make_campaign()
+    stranger = await admin.make_advertiser()
+
+    async with control.acting_as(Role.ADVERTISER, UUID(advertiser["id"])) as client:
+        await _day(client, f"/admin/campaigns/{own['id']}/budget/day")
+        await _day(client, f"/admin/advertisers/{advertiser['id']}/spend/day")
+        problem(await client.get(f"/admin/campaigns/{foreign['id']}/budget/day"), 404, "CAMPAIGN_NOT_FOUND")
+        problem(
+            await client.get(f"/admin/advertisers/{stranger['id']}/spend/day"), 404, "ADVERTISER_NOT_FOUND"
+        )
+
+
+async def _day(client: Client, path: str) -> Json:
+    answer = await client.get(path)
+    assert answer.status_code == 200, answer.text
+    return answer.json()

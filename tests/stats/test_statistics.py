@@ -1,0 +1,360 @@
+"""`GET /admin/stats/banners`: what was counted, by key, and nobody else's."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from adloom.core.actor import Role
+from adloom.runtime.postgres import Pool
+from adloom.stats.api import StatsAnswer
+from adloom.stats.model import Grouping
+from tests.stats.folding import Books, clicked, seen
+from tests.support.builders import NOON, Json
+from tests.support.control import Client, ControlPlane, error_fields, problem
+
+TODAY = NOON.date()
+YESTERDAY = TODAY - timedelta(days=1)
+NOTHING = {
+    "impressions": 0,
+    "clicks": 0,
+    "ctr": 0.0,
+    "spendPaisa": 0,
+    "invalidImpressions": 0,
+    "invalidClicks": 0,
+}
+
+
+def figures(**counts: float) -> Json:
+    return {**NOTHING, **counts}
+
+
+def of_readers(counts: Json) -> Json:
+    """Money tells no reader: by country or device what was spent is not known."""
+    return {**counts, "spendPaisa": None}
+
+
+async def stats(client: Client, **params: str) -> Json:
+    query = {"from": YESTERDAY.isoformat(), "to": TODAY.isoformat(), **params}
+    answer = await client.get("/admin/stats/banners", params=query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def counted(client: Client, **params: str) -> int:
+    return (await stats(client, **params))["totals"]["impressions"]
+
+
+async def make_three(client: Client) -> tuple[Json, Json, Json]:
+    return await client.make_banner(), await client.make_placement(), await client.make_campaign()
+
+
+async def test_without_events_everything_is_nothing(admin: Client) -> None:
+    assert await stats(admin) == {"items": [], "totals": NOTHING}
+
+
+@pytest.mark.parametrize("is_rolled_up", [False, True])
+async def test_statistics_carry_the_key_of_their_grouping_and_no_other(
+    is_rolled_up: bool,  # noqa: FBT001 - a column of the table
+    admin: Client,
+    books: Books,
+) -> None:
+    banner, placement, campaign = await make_three(admin)
+    at_night = NOON.replace(hour=23)
+    await books.fold(
+        *[seen(banner, placement, campaign, at=NOON, country="DE", device="mobile")] * 3,
+        seen(banner, placement, campaign, at=at_night, is_valid=False),
+        clicked(banner, placement, campaign, at=at_night, is_valid=False),
+        seen(banner, placement, campaign, at=NOON - timedelta(days=1)),
+    )
+    if is_rolled_up:
+        await books.roll_up()
+
+    noon = figures(impressions=3)
+    night = figures(impressions=1, clicks=1, ctr=1.0, invalidImpressions=1, invalidClicks=1)
+    today = figures(impressions=4, clicks=1, ctr=0.25, invalidImpressions=1, invalidClicks=1)
+    before = figures(impressions=1)
+    both = figures(impressions=5, clicks=1, ctr=0.2, invalidImpressions=1, invalidClicks=1)
+    unknown = figures(impressions=2, clicks=1, ctr=0.5, invalidImpressions=1, invalidClicks=1)
+    assert await stats(admin) == {
+        "items": [{"date": "2026-11-14", **before}, {"date": "2026-11-15", **today}],
+        "totals": both,
+    }
+
+    async def items(groupings: str) -> list[Json]:
+        answer = await stats(admin, groupBy=groupings)
+        StatsAnswer.model_validate(answer, by_alias=True)
+        is_of_readers = "country" in groupings or "device" in groupings
+        assert answer["totals"] == (of_readers(both) if is_of_readers else both)
+        return answer["items"]
+
+    assert await items("banner") == [{"bannerId": banner["id"], **both}]
+    assert await items("placement") == [{"placementId": placement["id"], **both}]
+    assert await items("campaign") == [{"campaignId": campaign["id"], **both}]
+    mobile, others = of_readers(noon), of_readers(unknown)
+    assert await items("country") == [{"country": "DE", **mobile}, {"country": None, **others}]
+    assert await items("device") == [{"device": "mobile", **mobile}, {"device": None, **others}]
+    assert await items("hour") == [
+        {"hour": "2026-11-14T12:00:00Z", **before},
+        {"hour": "2026-11-15T12:00:00Z", **noon},
+        {"hour": "2026-11-15T23:00:00Z", **night},
+    ]
+    assert await items("day,banner") == [
+        {"date": "2026-11-14", "bannerId": banner["id"], **before},
+        {"date": "2026-11-15", "bannerId": banner["id"], **today},
+    ]
+    assert await items("country, day , device") == [
+        {"country": "DE", "date": "2026-11-15", "device": "mobile", **mobile},
+        {"country": None, "date": "2026-11-14", "device": None, **of_readers(before)},
+        {"country": None, "date": "2026-11-15", "device": None, **of_readers(night)},
+    ]
+
+
+async def test_groupings_may_be_given_one_by_one(admin: Client, books: Books) -> None:
+    await books.fold(seen(await admin.make_banner(), await admin.make_placement()))
+    query = {"from": "2026-11-14", "to": "2026-11-14", "groupBy": ["day", "hour,campaign"]}
+
+    [item] = (await admin.get("/admin/stats/banners", params=query)).json()["items"]
+
+    assert item.keys() - NOTHING.keys() == {"date", "hour", "campaignId"}
+
+
+async def test_events_without_a_campaign_are_a_group_of_their_own(admin: Client, books: Books) -> None:
+    banner, placement = await admin.make_banner(), await admin.make_placement()
+    await books.fold(seen(banner, placement))
+
+    [item] = (await stats(admin, groupBy="campaign"))["items"]
+
+    assert (item["campaignId"], item["impressions"]) == (None, 1)
+
+
+@pytest.mark.parametrize("is_rolled_up", [False, True])
+async def test_statistics_can_be_narrowed(
+    is_rolled_up: bool,  # noqa: FBT001 - a column of the table
+    admin: Client,
+    books: Books,
+) -> None:
+    one, other = await admin.make_banner(), await admin.make_banner()
+    here, there = await admin.make_placement(), await admin.make_placement()
+    campaign = await admin.make_campaign()
+    await books.fold(
+        seen(one, here, campaign, country="DE", device="mobile"),
+        seen(one, there, country="DE"),
+        seen(other, here, country="FR", device="tablet"),
+        seen(other, there),
+    )
+    if is_rolled_up:
+        await books.roll_up()
+
+    assert await counted(admin) == 4
+    assert await counted(admin, bannerId=one["id"]) == 2
+    assert await counted(admin, placementId=here["id"]) == 2
+    assert await counted(admin, campaignId=campaign["id"]) == 1
+    assert await counted(admin, bannerId=one["id"], placementId=there["id"]) == 1
+    assert await counted(admin, country="DE") == await counted(admin, country="de") == 2
+    assert await counted(admin, country="unknown") == 1
+    assert await counted(admin, device="tablet") == 1
+    assert await counted(admin, device="unknown", country="DE") == 1
+    assert await counted(admin, **{"from": TODAY.isoformat()}) == 0
+    assert await counted(admin, bannerId=str(uuid4())) == 0
+
+
+@pytest.mark.parametrize("is_rolled_up", [False, True])
+async def test_a_placement_that_is_gone_keeps_its_figures_and_its_publisher_still_sees_them(
+    is_rolled_up: bool,  # noqa: FBT001 - a column of the table
+    admin: Client,
+    publisher: Client,
+    books: Books,
+) -> None:
+    placement = await publisher.make_placement()
+    await books.fold(seen(await admin.make_banner(), placement))
+    assert (await publisher.delete(f"/admin/placements/{placement['id']}")).status_code == 204
+    if is_rolled_up:
+        await books.roll_up()
+
+    for client in (admin, publisher):
+        [item] = (await stats(client, groupBy="placement", placementId=placement["id"]))["items"]
+        assert (item["placementId"], item["impressions"]) == (placement["id"], 1)
+
+
+async def test_yesterday_is_exact_before_while_and_after_it_is_rolled_up(
+    admin: Client, books: Books, pool: Pool
+) -> None:
+    banner, placement, campaign = await make_three(admin)
+    for total in range(1, 4):
+        await books.fold(seen(banner, placement, campaign))  # The day is stale from here on.
+        assert await counted(admin) == await counted(admin, groupBy="banner") == total
+
+        await books.roll_up()
+        assert await counted(admin) == await counted(admin, groupBy="banner") == total
+    await pool.execute("DELETE FROM events.event_counts")
+    assert await counted(admin) == 3
+    assert await counted(admin, groupBy="hour") == 0
+
+
+async def test_today_is_read_from_the_counts_even_if_somebody_has_rolled_it_up(
+    admin: Client, books: Books, pool: Pool
+) -> None:
+    await books.fold(seen(await admin.make_banner(), await admin.make_placement(), at=NOON))
+    await books.roll_up()
+    await pool.execute("UPDATE events.event_counts SET impressions = 7")
+
+    assert await counted(admin) == 7
+
+
+async def test_the_first_and_the_last_day_of_all_may_be_asked_for(admin: Client, books: Books) -> None:
+    await books.fold(seen(await admin.make_banner(), await admin.make_placement()))
+    await books.roll_up()
+
+    assert await counted(admin, **{"from": "0001-01-01", "to": "9999-12-31"}) == 1
+
+
+@pytest.mark.parametrize(
+    ("moment", "day"),
+    [
+        (datetime(2026, 11, 13, 23, 59, 59, 999_999, tzinfo=UTC), "2026-11-13"),
+        (datetime(2026, 11, 14, tzinfo=UTC), "2026-11-14"),
+        (datetime(2026, 11, 14, 23, 59, 59, 999_999, tzinfo=UTC), "2026-11-14"),
+        (datetime(2026, 11, 15, tzinfo=UTC), "2026-11-15"),
+    ],
+)
+async def test_a_day_of_the_statistics_is_one_of_utc_from_either_source(
+    moment: datetime, day: str, admin: Client, books: Books, pool: Pool
+) -> None:
+    database = await pool.fetchval("SELECT current_database()")
+    await pool.execute(f"ALTER DATABASE {database} SET timezone = 'America/New_York'")
+    await pool.expire_connections()
+    await books.fold(seen(await admin.make_banner(), await admin.make_placement(), at=moment))
+    wide = {"from": "2026-11-01", "to": "2026-11-30"}
+
+    for _ in ("live", "rolled up"):
+        assert [item["date"] for item in (await stats(admin, **wide))["items"]] == [day]
+        assert await counted(admin, **{"from": day, "to": day}) == 1
+        [item] = (await stats(admin, **wide, groupBy="hour"))["items"]
+        assert item["hour"] == f"{moment:%Y-%m-%dT%H}:00:00Z"
+        await books.roll_up()
+
+
+@pytest.mark.parametrize("is_rolled_up", [False, True])
+async def test_an_account_sees_the_counts_of_its_own_things_only_by_any_grouping_and_as_csv(
+    is_rolled_up: bool,  # noqa: FBT001 - a column of the table
+    admin: Client,
+    advertiser: Client,
+    publisher: Client,
+    books: Books,
+) -> None:
+    banner, campaign = await advertiser.make_banner(), await advertiser.make_campaign()
+    placement = await publisher.make_placement()
+    house_banner, house_placement, house_campaign = await make_three(admin)
+    await books.fold(
+        seen(banner, placement, campaign, country="DE"),
+        seen(banner, house_placement, country="FR"),
+        seen(house_banner, placement, house_campaign, country="IN"),
+        *[seen(house_banner, house_placement, country="US", device="desktop")] * 4711,
+        # Somebody else's campaign may use this banner: the counts are the campaign's.
+        *[seen(banner, house_placement, house_campaign, country="US")] * 4711,
+    )
+    if is_rolled_up:
+        await books.roll_up()
+
+    assert await counted(admin) == 9425
+    for grouping in [*Grouping, ",".join(Grouping)]:
+        assert await counted(advertiser, groupBy=grouping) == 2
+        assert await counted(publisher, groupBy=grouping) == 2
+        for client, hidden in ((advertiser, [house_campaign]), (publisher, [house_placement])):
+            query = {"from": "2026-11-14", "to": "2026-11-14", "groupBy": grouping}
+            for written in ("json", "csv"):
+                told = (await client.get("/admin/stats/banners", params={**query, "format": written})).text
+                assert not any(word in told for word in ("4711", "9422", "US", "desktop"))
+                assert not any(thing["id"] in told for thing in hidden)
+    assert await counted(advertiser, campaignId=house_campaign["id"]) == 0
+    assert await counted(advertiser, bannerId=house_banner["id"]) == 0
+    assert await counted(publisher, placementId=house_placement["id"]) == 0
+    assert await counted(publisher, country="US") == 0
+
+
+async def test_a_viewer_sees_all_and_another_account_nothing(
+    control: ControlPlane, admin: Client, books: Books
+) -> None:
+    await books.fold(seen(await admin.make_banner(), await admin.make_placement()))
+
+    async with control.acting_as(Role.VIEWER) as viewer, control.acting_as(Role.ADVERTISER) as stranger:
+        assert (await stats(viewer))["totals"]["impressions"] == 1
+        assert (await stats(stranger))["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("params", "fields"),
+    [
+        ({"from": "yesterday", "to": "today"}, {"from", "to"}),
+        ({"from": "1700000000", "to": "2026-11-15"}, {"from"}),
+        ({"from": "2026-11-16", "to": "2026-11-15"}, {"to"}),
+        ({"to": "2026-11-15", "from": None}, {"from"}),
+        ({"groupBy": "week"}, {"groupBy"}),
+        ({"groupBy": ""}, {"groupBy"}),
+        ({"groupBy": "day,,banner"}, {"groupBy"}),
+        ({"groupBy": "day,banner,day"}, {"groupBy"}),
+        ({"groupBy": "Day"}, {"groupBy"}),
+        ({"country": "DEU"}, {"country"}),
+        ({"country": "=1"}, {"country"}),
+        ({"country": "ÄÖ"}, {"country"}),
+        ({"device": "fridge"}, {"device"}),
+        ({"format": "xml"}, {"format"}),
+        ({"bannerId": "x"}, {"bannerId"}),
+        ({"bannerid": "x"}, {"bannerid"}),
+        ({"from": "2025-10-01", "groupBy": "hour"}, {"from"}),
+        ({"from": "2025-10-01", "groupBy": "banner,country"}, {"from"}),
+        ({"from": "2025-10-01", "device": "mobile"}, {"from"}),
+    ],
+)
+async def test_what_cannot_be_asked_is_refused_by_field(
+    admin: Client, params: dict[str, str | None], fields: set[str]
+) -> None:
+    query = {"from": "2026-11-15", "to": "2026-11-15", **params}
+    given = {name: value for name, value in query.items() if value is not None}
+
+    body = problem(await admin.get("/admin/stats/banners", params=given), 400, "VALIDATION_FAILED")
+
+    assert error_fields(body) == fields
+
+
+async def test_a_range_that_is_too_long_by_hour_is_told_how_to_be_shorter(admin: Client) -> None:
+    query = {"from": "2025-01-01", "to": "2026-11-15", "groupBy": "hour"}
+
+    body = problem(await admin.get("/admin/stats/banners", params=query), 400, "VALIDATION_FAILED")
+
+    assert body["errors"][0]["message"] == (
+        "must be less than 400 days before `to` where hours, countries or devices are asked for"
+    )
+
+
+async def test_an_answer_that_would_be_too_long_is_refused(admin: Client, pool: Pool) -> None:
+    await pool.execute(
+        "INSERT INTO banners (public_id, title, primary_image_url)"
+        " SELECT gen_random_uuid(), 'B', 'https://x/' FROM generate_series(1, 1001)"
+    )
+    await pool.execute(
+        "INSERT INTO placements (public_id, slug, label, layout_type)"
+        " SELECT gen_random_uuid(), 'p' || n, 'P', 'full_slider' FROM generate_series(1, 100) AS n"
+    )
+    await pool.execute(
+        "INSERT INTO events.event_counts (hour, banner_id, placement_id, impressions)"
+        " SELECT $1, banner, placement, 1 FROM generate_series(1, 1001) AS banner, generate_series(1, 100) AS placement",
+        NOON,
+    )
+    query: Any = {"from": "2026-11-15", "to": "2026-11-15", "groupBy": "banner,placement"}
+
+    body = problem(await admin.get("/admin/stats/banners", params=query), 400, "VALIDATION_FAILED")
+    assert error_fields(body) == {"groupBy"}
+    assert "100,000 rows" in body["detail"]
+
+    await pool.execute("DELETE FROM events.event_counts WHERE banner_id = 1")
+    answer = await admin.get("/admin/stats/banners", params=query)
+    assert len(answer.json()["items"]) == 100_000
+    assert len(answer.content) < 30_000_000
+
+
+async def test_statistics_need_a_token(control: ControlPlane) -> None:
+    async with control.client() as nobody:
+        problem(await nobody.get("/admin/stats/banners"), 401, "UNAUTHENTICATED")

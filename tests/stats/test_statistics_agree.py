@@ -1,0 +1,278 @@
+"""Whatever has happened: both sources say the same, and every grouping adds up to the same."""
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import msgspec
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from adloom.core.clock import ManualClock
+from adloom.core.money import Micros
+from adloom.runtime.postgres import Pool
+from adloom.stats.model import (
+    OF_READERS,
+    ONLY_LIVE,
+    Counts,
+    Grouping,
+    Key,
+    StatsQuestion,
+    StatsRow,
+    total,
+)
+from adloom.stats.rollup import Rollup
+from adloom.stats.sources import Sources, Span, sources
+from adloom.stats.store import statistics
+from tests.stats.event_rows import EventRow, insert_catalog, insert_events
+
+FIRST = date(2026, 11, 10)
+LAST = date(2026, 11, 13)
+TODAY = date(2026, 11, 13)
+MIDNIGHT = datetime(2026, 11, 10, tzinfo=UTC)
+ONE_DAY = timedelta(days=1)
+WHOLE = Span(FIRST, LAST)
+
+
+class Spend(NamedTuple):
+    """What was charged in an hour."""
+
+    banner: int
+    placement: int
+    campaign: int
+    at: datetime
+    micros: int
+    country: None = None
+    device: None = None
+
+
+moments = st.one_of(
+    st.integers(0, 4 * 24 * 3600 - 1).map(lambda seconds: MIDNIGHT + timedelta(seconds=seconds)),
+    st.sampled_from([MIDNIGHT + number * ONE_DAY for number in range(4)]),
+    st.sampled_from([MIDNIGHT + number * ONE_DAY - timedelta(microseconds=1) for number in range(1, 5)]),
+)
+events = st.builds(
+    EventRow,
+    kind=st.sampled_from(["impressions", "clicks"]),
+    banner=st.integers(1, 3),
+    placement=st.integers(1, 3),
+    campaign=st.one_of(st.none(), st.integers(1, 3)),
+    country=st.sampled_from([None, "DE", "FR", "T1"]),
+    device=st.sampled_from([None, "mobile", "desktop"]),
+    at=moments,
+    is_valid=st.booleans(),
+)
+spends = st.builds(
+    Spend,
+    banner=st.integers(1, 3),
+    placement=st.integers(1, 3),
+    campaign=st.integers(1, 3),
+    at=moments.map(lambda moment: moment.replace(minute=0, second=0, microsecond=0)),
+    micros=st.integers(1, 20_000),
+)
+groupings = st.lists(st.sampled_from(Grouping), min_size=1, max_size=4, unique=True).map(tuple)
+# Each example empties the tables itself. Making a failure smaller would take minutes of database time.
+against_the_database = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+)
+EMPTY = (
+    "TRUNCATE events.banner_impressions, events.banner_clicks, events.event_counts, events.event_days,"
+    " rollup_days, banner_stats, spend_hours"
+)
+
+
+async def ask(pool: Pool, chosen: tuple[Grouping, ...], **fields: Any) -> list[StatsRow]:
+    question = StatsQuestion(first=FIRST, last=LAST, groupings=chosen)
+    asked = msgspec.structs.replace(question, **fields)
+    return await statistics(pool, asked, today=TODAY, rows_max=100_000)
+
+
+@against_the_database
+@given(
+    happened=st.lists(events, max_size=30),
+    late=st.lists(events, max_size=5),
+    spent=st.lists(spends, max_size=10),
+    chosen=groupings,
+    rolled=st.sets(st.integers(0, 3)),
+)
+async def test_every_grouping_adds_up_from_either_source(  # noqa: PLR0913, PLR0917 - all that happens
+    pool: Pool,
+    happened: list[EventRow],
+    late: list[EventRow],
+    spent: list[Spend],
+    chosen: tuple[Grouping, ...],
+    rolled: set[int],
+) -> None:
+    await pool.execute(EMPTY)
+    if not await pool.fetchval("SELECT EXISTS (SELECT FROM banners)"):
+        await insert_catalog(pool, 3)
+    names = await public_ids(pool)
+    await insert_events(pool, *happened) if happened else None
+    await insert_spends(pool, spent)
+
+    live = await ask(pool, chosen)
+    for number in rolled:
+        await Rollup(pool, ManualClock(MIDNIGHT), batch_blocks=1).roll_up(FIRST + number * ONE_DAY)
+    mixed = await ask(pool, chosen)
+    await insert_events(pool, *late) if late else None
+    stale = await ask(pool, chosen)
+
+    assert live == mixed
+    assert as_mapping(live) == expected(happened, chosen, names, spent)
+    assert as_mapping(stale) == expected([*happened, *late], chosen, names, spent)
+    assert total(await ask(pool, (Grouping.DAY,))) == counts_of([*happened, *late], spent)
+    assert without_spend(total(stale)) == without_spend(counts_of([*happened, *late]))
+
+
+@against_the_database
+@given(
+    happened=st.lists(events, min_size=1, max_size=30),
+    chosen=groupings,
+    banner=st.one_of(st.none(), st.integers(1, 3)),
+    placement=st.one_of(st.none(), st.integers(1, 3)),
+    campaign=st.one_of(st.none(), st.integers(1, 3)),
+    span=st.tuples(st.integers(0, 3), st.integers(0, 3)).map(sorted),
+)
+async def test_a_filter_gives_the_same_from_either_source(  # noqa: PLR0913, PLR0917 - one for each filter
+    pool: Pool,
+    happened: list[EventRow],
+    chosen: tuple[Grouping, ...],
+    banner: int | None,
+    placement: int | None,
+    campaign: int | None,
+    span: list[int],
+) -> None:
+    await pool.execute(EMPTY)
+    if not await pool.fetchval("SELECT EXISTS (SELECT FROM banners)"):
+        await insert_catalog(pool, 3)
+    names = await public_ids(pool)
+    await insert_events(pool, *happened)
+    first, last = (FIRST + number * ONE_DAY for number in span)
+    fields = {
+        "banner_id": banner and names["banner", banner],
+        "placement_id": placement and names["placement", placement],
+        "campaign_id": campaign and names["campaign", campaign],
+        "first": first,
+        "last": last,
+    }
+
+    live = await ask(pool, chosen, **fields)
+    for number in range(4):
+        await Rollup(pool, ManualClock(MIDNIGHT)).roll_up(FIRST + number * ONE_DAY)
+
+    assert await ask(pool, chosen, **fields) == live
+    wanted = [
+        event
+        for event in happened
+        if banner in {None, event.banner}
+        and placement in {None, event.placement}
+        and campaign in {None, event.campaign}
+        and first <= event.at.date() <= last
+    ]
+    assert as_mapping(live) == expected(wanted, chosen, names)
+
+
+async def test_days_that_are_rolled_up_are_not_read_from_the_counts(pool: Pool) -> None:
+    await insert_catalog(pool, 1)
+    at = MIDNIGHT + timedelta(hours=5)
+    await insert_events(pool, EventRow("impressions", 1, 1, None, "DE", "mobile", at, is_valid=True))
+    await Rollup(pool, ManualClock(MIDNIGHT)).roll_up(FIRST)
+    await pool.execute("DELETE FROM events.event_counts")
+
+    for grouping in Grouping:
+        found = total(await ask(pool, (grouping,))).impressions
+        assert found == (0 if grouping in ONLY_LIVE else 1)
+
+
+@given(rolled=st.sets(st.integers(0, 9)), first=st.integers(0, 9), length=st.integers(0, 9))
+def test_every_day_of_a_range_is_read_from_one_source(rolled: set[int], first: int, length: int) -> None:
+    whole = Span(FIRST + first * ONE_DAY, FIRST + (first + length) * ONE_DAY)
+    rolled_up = {FIRST + number * ONE_DAY for number in rolled} & set(days_of(whole))
+
+    parted = sources(whole, sorted(rolled_up))
+
+    assert [day for span in parted.rolled_up for day in days_of(span)] == sorted(rolled_up)
+    assert [day for span in parted.live for day in days_of(span)] == sorted(set(days_of(whole)) - rolled_up)
+    for spans in parted:
+        assert all(one.last + ONE_DAY < other.first for one, other in itertools.pairwise(spans))
+
+
+def test_a_range_of_which_nothing_is_rolled_up_is_one_span() -> None:
+    assert sources(WHOLE, []) == Sources(live=(WHOLE,))
+    assert sources(WHOLE, days_of(WHOLE)) == Sources(rolled_up=(WHOLE,))
+
+
+def days_of(span: Span) -> list[date]:
+    return [span.first + number * ONE_DAY for number in range((span.last - span.first).days + 1)]
+
+
+async def public_ids(pool: Pool) -> dict[tuple[str, int | None], UUID | None]:
+    names: dict[tuple[str, int | None], UUID | None] = {("campaign", None): None}
+    for noun in ("banner", "placement", "campaign"):
+        for row in await pool.fetch(f"SELECT id, public_id FROM {noun}s"):  # noqa: S608 - our own names
+            names[noun, row["id"]] = row["public_id"]
+    return names
+
+
+async def insert_spends(pool: Pool, spent: list[Spend]) -> None:
+    await pool.executemany(
+        "INSERT INTO spend_hours AS it VALUES ($1, $2, $3, $4, 1, $5) ON CONFLICT "
+        "(hour, banner_id, placement_id, campaign_id) DO UPDATE SET spent_micros = it.spent_micros + $5",
+        [(one.at, one.banner, one.placement, one.campaign, one.micros) for one in spent],
+    )
+
+
+def without_spend(counts: Counts) -> Counts:
+    return msgspec.structs.replace(counts, spend=None)
+
+
+def key_of(
+    event: EventRow | Spend, chosen: tuple[Grouping, ...], names: dict[tuple[str, int | None], UUID | None]
+) -> tuple[Key, ...]:
+    parts: dict[Grouping, Key] = {
+        Grouping.DAY: event.at.date(),
+        Grouping.HOUR: event.at.replace(minute=0, second=0, microsecond=0),
+        Grouping.BANNER: names["banner", event.banner],
+        Grouping.PLACEMENT: names["placement", event.placement],
+        Grouping.CAMPAIGN: names["campaign", event.campaign],
+        Grouping.COUNTRY: event.country,
+        Grouping.DEVICE: event.device,
+    }
+    return tuple(parts[grouping] for grouping in chosen)
+
+
+def expected(
+    happened: list[EventRow],
+    chosen: tuple[Grouping, ...],
+    names: dict[tuple[str, int | None], UUID | None],
+    spent: Sequence[Spend] = (),
+) -> dict[tuple[Key, ...], Counts]:
+    """Count by hand; where readers are told apart nobody knows what they cost."""
+    is_of_readers = not OF_READERS.isdisjoint(chosen)
+    by_key: dict[tuple[Key, ...], tuple[list[EventRow], list[Spend]]] = {}
+    for event in happened:
+        by_key.setdefault(key_of(event, chosen, names), ([], []))[0].append(event)
+    for spend in () if is_of_readers else spent:
+        by_key.setdefault(key_of(spend, chosen, names), ([], []))[1].append(spend)
+    counted = {key: counts_of(*of_key) for key, of_key in by_key.items()}
+    return {key: without_spend(counts) if is_of_readers else counts for key, counts in counted.items()}
+
+
+def counts_of(happened: list[EventRow], spent: Sequence[Spend] = ()) -> Counts:
+    counted = Counter((event.kind, event.is_valid) for event in happened)
+    return Counts(
+        impressions=counted["impressions", True] + counted["impressions", False],
+        clicks=counted["clicks", True] + counted["clicks", False],
+        invalid_impressions=counted["impressions", False],
+        invalid_clicks=counted["clicks", False],
+        spend=Micros(sum(one.micros for one in spent)),
+    )
+
+
+def as_mapping(rows: list[StatsRow]) -> dict[tuple[Key, ...], Counts]:
+    assert len({row.key for row in rows}) == len(rows), "a key comes once"
+    return {row.key: row.counts for row in rows}

@@ -1,0 +1,99 @@
+"""Statistics as CSV: the same figures, for spreadsheets."""
+
+import csv
+import io
+
+import httpx
+import pytest
+
+from tests.stats.folding import Books, clicked, seen
+from tests.support.builders import Json
+from tests.support.control import Client, ControlPlane, problem
+
+QUERY = {"from": "2026-11-14", "to": "2026-11-15"}
+
+
+async def sheet(client: Client, **params: str) -> httpx.Response:
+    answer = await client.get("/admin/stats/banners", params={**QUERY, "format": "csv", **params})
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+async def some_events(admin: Client, books: Books) -> tuple[Json, Json]:
+    banner, placement = await admin.make_banner(), await admin.make_placement()
+    await books.fold(
+        *[seen(banner, placement, country="DE", device="mobile")] * 4,
+        clicked(banner, placement, country="DE", device="mobile", is_valid=False),
+        seen(banner, placement),
+    )
+    return banner, placement
+
+
+async def test_a_sheet_has_the_names_and_figures_of_the_json(admin: Client, books: Books) -> None:
+    banner, placement = await some_events(admin, books)
+
+    answer = await sheet(admin, groupBy="day,hour,banner,placement,campaign,country,device")
+
+    place = f"2026-11-14,2026-11-14T12:00:00Z,{banner['id']},{placement['id']},"
+    assert answer.content.decode() == (
+        "date,hour,bannerId,placementId,campaignId,country,device,"
+        "impressions,clicks,ctr,spendPaisa,invalidImpressions,invalidClicks\r\n"
+        f"{place},DE,mobile,4,1,0.25,,0,1\r\n"
+        f"{place},,,1,0,0.0,,0,0\r\n"
+    )
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    assert answer.headers["content-disposition"] == (
+        'attachment; filename="adloom-banners-2026-11-14-to-2026-11-15.csv"'
+    )
+
+
+@pytest.mark.parametrize(
+    "groupings", ["day", "hour", "banner", "placement", "campaign", "country", "device", "device,country,day"]
+)
+async def test_a_sheet_says_what_the_json_says(admin: Client, books: Books, groupings: str) -> None:
+    await some_events(admin, books)
+    answer = await admin.get("/admin/stats/banners", params={**QUERY, "groupBy": groupings})
+
+    rows = list(csv.DictReader(io.StringIO((await sheet(admin, groupBy=groupings)).text, newline="")))
+
+    assert rows == [
+        {name: "" if value is None else str(value) for name, value in item.items()}
+        for item in answer.json()["items"]
+    ]
+
+
+async def test_a_sheet_without_events_has_its_head(admin: Client) -> None:
+    assert (await sheet(admin)).text.splitlines() == [
+        "date,impressions,clicks,ctr,spendPaisa,invalidImpressions,invalidClicks"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("accept", "written", "kind"),
+    [
+        ("text/csv", None, "text/csv"),
+        ("text/html, text/csv;q=0.9", None, "text/csv"),
+        ("TEXT/CSV", None, "text/csv"),
+        ("*/*", None, "application/json"),
+        ("application/json, text/csv", None, "application/json"),
+        ("text/csv", "json", "application/json"),
+        ("application/json", "csv", "text/csv"),
+    ],
+)
+async def test_a_client_may_ask_for_a_sheet_by_its_header_and_the_query_wins(
+    admin: Client, accept: str, written: str | None, kind: str
+) -> None:
+    query = {**QUERY, **({"format": written} if written else {})}
+
+    answer = await admin.get("/admin/stats/banners", params=query, headers={"Accept": accept})
+
+    assert answer.headers["content-type"].startswith(kind)
+
+
+async def test_an_error_is_a_problem_for_those_too_who_want_a_sheet(
+    admin: Client, control: ControlPlane
+) -> None:
+    wrong = await admin.get("/admin/stats/banners", params={**QUERY, "groupBy": "x", "format": "csv"})
+    problem(wrong, 400, "VALIDATION_FAILED")
+    async with control.client(Accept="text/csv") as nobody:
+        problem(await nobody.get("/admin/stats/banners", params=QUERY), 401, "UNAUTHENTICATED")
