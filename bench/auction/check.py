@@ -12,7 +12,7 @@ from adloom.auction.run import run
 from adloom.auction.score import HEURISTIC, Heuristic, Scorer, Scoring, quality_of
 from adloom.serving.auction.market import Stands
 from adloom.serving.auction.record.funnel import BIDS_MAX, field_of
-from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.bid_block import Bidder, booking, format_of
 from adloom.serving.index.compile import compiled
 from adloom.serving.index.index import Index, changed
@@ -63,7 +63,7 @@ def check(seed: int) -> int:
         compiled(snapshot), first_max=chance.choice([1, 2, 1_024]), block_max=chance.choice([1, 2, 3, 1_024])
     )
     own_bids = chance.choice(list(OwnBids))
-    shelves = Shelves()
+    shelves = PlacementStates()
     stands = Stands(shelves, policies=POLICIES, own_bids=own_bids)
     if chance.random() < 1 / 2:
         stands.put_up(finished(stands.preparing(index, now=NOW, bidders_max=chance.choice([1, 3, 9]))))
@@ -114,12 +114,12 @@ def _in_small_blocks(index: Index, *, first_max: int, block_max: int) -> Index:
     )
 
 
-def _exclude(chance: Random, shelves: Shelves, excluded: set[int], snapshot: Snapshot) -> None:
+def _exclude(chance: Random, shelves: PlacementStates, excluded: set[int], snapshot: Snapshot) -> None:
     for row in chance.sample(snapshot.assignments, min(len(snapshot.assignments), EXCLUDED_MAX)):
         if chance.random() < 1 / 2:
             excluded.symmetric_difference_update({row.campaign_key})
             is_out = row.campaign_key in excluded
-            shelves.change({row.campaign_key: "daily_budget" if is_out else None})
+            shelves.mark_changed({row.campaign_key: "daily_budget" if is_out else None})
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):

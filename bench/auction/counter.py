@@ -47,7 +47,7 @@ from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.auction.reserve import WinHolder
 from adloom.serving.eligibility.caps import CapBook
 from adloom.serving.eligibility.exclusions import Exclusions
-from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.bid_block import BidBlock
 from adloom.serving.index.compile import compiled
 from adloom.serving.index.index import Index, Placement
@@ -72,14 +72,14 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
     """Serve until told to stop."""
     clock = SystemClock()
     index = compiled(an_auction_catalog(campaigns, has_frequency_caps=has_frequency_caps))
-    shelves, caps, leases = Shelves(), CapBook(), LeaseBook(SESSION)
+    shelves, caps, leases = PlacementStates(), CapBook(), LeaseBook(SESSION)
     _grant(leases, index.by_key.values(), clock)
     caps.learn(
         {key: one for placement in index.by_key.values() for key, one in placement.caps.items()},
         {},
         second=int(clock.now().timestamp()),
     )
-    shelves.change(leases.changes())
+    shelves.mark_changed(leases.changes())
     shelves.exclude(Exclusions(campaigns=half_of_them(campaigns)), source="bench")
     shelves.put_up(
         index, [finished(shelves.preparing(one, now=clock.now())) for one in index.by_key.values()]
@@ -130,23 +130,23 @@ async def _show(valkey: Valkey, placements: Iterable[Placement], clock: SystemCl
     await pipeline.execute()
 
 
-async def _come_and_go(shelves: Shelves, campaigns: int) -> None:
+async def _come_and_go(shelves: PlacementStates, campaigns: int) -> None:
     """Let campaigns run out of budget and get some again, as on a busy day."""
     chance = Random(SEED)  # noqa: S311 - not a secret
     out: deque[int] = deque()
     while True:
         await asyncio.sleep(1 / TURNS_A_SECOND)
         out.append(chance.randrange(campaigns))
-        shelves.change({out[-1]: "budget"})
+        shelves.mark_changed({out[-1]: "budget"})
         if len(out) > OUT_MAX:
-            shelves.change({out.popleft(): None})
+            shelves.mark_changed({out.popleft(): None})
 
 
 def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
     index: Index,
     stands: Stands,
     holder: WinHolder,
-    shelves: Shelves,
+    shelves: PlacementStates,
     line: ValkeyLine,
     appender: LedgerAppender,
     recording: AuctionAppender,

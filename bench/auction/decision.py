@@ -20,7 +20,7 @@ from adloom.serving.auction.market import Stand, Stands
 from adloom.serving.auction.record.funnel import field_of
 from adloom.serving.background.model_loader import RANKED_MAX
 from adloom.serving.eligibility.exclusions import Exclusions
-from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.compile import compiled
 from adloom.serving.index.index import Index
 from adloom.serving.index.steps import finished
@@ -111,7 +111,7 @@ class Bench:
     def __init__(self, campaigns: int) -> None:
         self.campaigns = campaigns
         index = self._compiled()
-        now, shelves = SystemClock().now(), Shelves()
+        now, shelves = SystemClock().now(), PlacementStates()
         shelves.exclude(Exclusions(campaigns=half_of_them(campaigns)))
         self._stands = stands = Stands(shelves)
         started_at = time.thread_time()

@@ -16,7 +16,7 @@ from adloom.events.ingest.token import TokenKeys
 from adloom.runtime.http.fast.fast_routes import HotRequest, first_values
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.eligibility.decide import decide
-from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.compile import Shared, compiled, compiling, grouped
 from adloom.serving.index.index import Index
 from adloom.serving.index.rows import Snapshot
@@ -54,7 +54,7 @@ def cost_of(size: Size, pid: int) -> Cost:
     del snapshot
     gc.collect()
     resident = usage_of([pid]).resident_bytes / (1 << 20)
-    shelves, now = Shelves(), SystemClock().now()
+    shelves, now = PlacementStates(), SystemClock().now()
     placements = list(index.by_key.values())
     asked = [
         (shelves.of(placements[number % len(placements)], now), context)
@@ -90,7 +90,7 @@ def _compile_cost(snapshot: Snapshot) -> tuple[float, float]:
 
 
 def _answer_cost(index: Index, *, keep_seconds: int) -> float:
-    shelves, book = Shelves(keep_seconds=keep_seconds), LeaseBook()
+    shelves, book = PlacementStates(keep_seconds=keep_seconds), LeaseBook()
     routes = ServeRoutes(
         lambda: index,
         TokenKeys(SECRET).signer,
@@ -101,7 +101,7 @@ def _answer_cost(index: Index, *, keep_seconds: int) -> float:
         lease_book=book,
     )
     _lease_all(book, index)
-    shelves.change(book.changes())
+    shelves.mark_changed(book.changes())
     slugs = list(index.by_slug)
     requests = [
         _request(slugs[number % len(slugs)], context.country or "")

@@ -18,7 +18,7 @@ from adloom.serving.auction.request import UNKNOWN
 from adloom.serving.auction.reserve import WinHolder
 from adloom.serving.direct.reserve import Holder
 from adloom.serving.eligibility.caps import CapBook
-from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.bid_block import BidBlock
 from adloom.serving.index.index import EMPTY, Candidate, Index
 from adloom.serving.index.steps import finished
@@ -62,7 +62,7 @@ class SellingProcess:
     def __init__(self, name: str, servers: MoneyServers, *, clock: Clock, chance: Random) -> None:
         self.host = Host()
         self._clock = clock
-        self._shelves = Shelves()
+        self._shelves = PlacementStates()
         self._keeper = LeaseKeeper(
             valkey_of(servers.valkey, self.host),
             self._shelves,

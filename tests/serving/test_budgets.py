@@ -19,7 +19,7 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from adloom.serving.background.index_refresh import IndexKeeper
 from adloom.serving.direct.api import ServeRoutes
-from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.leases.client import LeaseKeeper
 from tests.support.days import zone_at_noon
 from tests.support.eventually import eventually
@@ -104,7 +104,7 @@ class Desk:
     """A delivery process without its process."""
 
     def __init__(self, pool: Pool, valkey: Valkey, number: int) -> None:
-        clock, shelves = SystemClock(), Shelves()
+        clock, shelves = SystemClock(), PlacementStates()
         self.leases = LeaseKeeper(valkey, shelves, clock, process=f"delivery-{number}")
         self.keeper = IndexKeeper(pool, valkey, clock, shelves=shelves, swapped=self.leases.learn)
         self.routes = ServeRoutes(

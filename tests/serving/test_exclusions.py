@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from adloom.core.ids import BannerId, CampaignId
 from adloom.serving.eligibility.decide import decide
 from adloom.serving.eligibility.exclusions import Excluded, Exclusions, remaining
-from adloom.serving.eligibility.placement_state import BUDGETS, Shelves
+from adloom.serving.eligibility.placement_state import BUDGETS, PlacementStates
 from adloom.serving.eligibility.schedule_mask import opening
 from adloom.serving.index.compile import compiled
 from adloom.serving.index.rows import AssignmentRow
@@ -74,12 +74,12 @@ def test_marking_one_by_one_equals_looking_at_every_candidate(
 ) -> None:
     """Budgets change some, caps say all anew, time goes on, and every answer is the one decided from nothing."""
     placement = compiled(a_snapshot(*rows, max_banners=2, allow_partial_render=True)).by_slug[b"home"]
-    shelves, now = Shelves(), NOON
+    shelves, now = PlacementStates(), NOON
     budgets: set[int] = set()
     caps: frozenset[int] = frozenset()
     contexts: list[Context] = []
     for changes, capped, hours, context in steps:
-        shelves.change(changes)
+        shelves.mark_changed(changes)
         budgets = (budgets - changes.keys()) | {key for key, reason in changes.items() if reason}
         if capped is not None:
             caps = capped
@@ -102,13 +102,13 @@ def test_marking_one_by_one_equals_looking_at_every_candidate(
 
 
 def test_a_shelf_knows_who_was_excluded_while_it_was_prepared() -> None:
-    shelves = Shelves()
+    shelves = PlacementStates()
     index = compiled(a_snapshot(a_row(1, 1), a_row(2, 2)))
     preparing = shelves.preparing(index.by_slug[b"home"], now=NOON)
     next(preparing)
     shelf = finished(preparing)
 
-    shelves.change({1: "pacing"})
+    shelves.mark_changed({1: "pacing"})
     shelves.put_up(index, [shelf])
 
     offers = shelves.offers(shelves.of(index.by_slug[b"home"], NOON), a_context(), 0)
@@ -116,18 +116,18 @@ def test_a_shelf_knows_who_was_excluded_while_it_was_prepared() -> None:
 
 
 def test_a_campaign_that_comes_to_a_placement_while_it_is_excluded_is_out_there_too() -> None:
-    shelves = Shelves()
+    shelves = PlacementStates()
     before, after = (
         compiled(a_snapshot(a_row(2, 2))),
         compiled(a_snapshot(a_row(1, 1), a_row(2, 2), version=2)),
     )
     shelves.of(before.by_slug[b"home"], NOON)
-    shelves.change({1: "pacing"})
+    shelves.mark_changed({1: "pacing"})
 
     shelves.put_up(after, [finished(shelves.preparing(after.by_slug[b"home"], now=NOON))])
     shelf = shelves.of(after.by_slug[b"home"], NOON)
     out = [offer.candidate.banner_key for offer in shelves.offers(shelf, a_context(), 0)]
-    shelves.change({1: None})
+    shelves.mark_changed({1: None})
     back = [offer.candidate.banner_key for offer in shelves.offers(shelf, a_context(), 0)]
 
     assert (out, back) == ([2], [1, 2])
@@ -136,13 +136,13 @@ def test_a_campaign_that_comes_to_a_placement_while_it_is_excluded_is_out_there_
 def test_candidates_of_all_blocks_go_and_come_back() -> None:
     rows = [a_row(number, number % 2) for number in range(BLOCK_CANDIDATES_MAX + 10)]
     placement = compiled(a_snapshot(*rows, max_banners=3)).by_slug[b"home"]
-    shelves = Shelves()
+    shelves = PlacementStates()
     shelf = shelves.of(placement, NOON)
     everyone = [block.everyone for block in placement.blocks]
 
-    shelves.change({0: "pacing"})
+    shelves.mark_changed({0: "pacing"})
     half = sum(mask.bit_count() for mask in shelf.available)
-    shelves.change({0: None})
+    shelves.mark_changed({0: None})
 
     assert half == len(rows) // 2
     assert shelf.available == everyone
@@ -151,15 +151,15 @@ def test_candidates_of_all_blocks_go_and_come_back() -> None:
 def test_answers_stay_when_somebody_flips_who_is_in_none_of_them() -> None:
     rows = [a_row(number, number) for number in range(10)]
     placement = compiled(a_snapshot(*rows, max_banners=2)).by_slug[b"home"]
-    shelves = Shelves()
+    shelves = PlacementStates()
     shelf = shelves.of(placement, NOON)
     chosen = [offer.candidate.campaign_key for offer in shelves.offers(shelf, a_context(), 0)]
     others = [number for number in range(10) if number not in chosen]
 
     for _ in range(3):
-        shelves.change(dict.fromkeys(others, "pacing"))
+        shelves.mark_changed(dict.fromkeys(others, "pacing"))
         shelves.offers(shelf, a_context(), 0)
-        shelves.change(dict.fromkeys(others))
+        shelves.mark_changed(dict.fromkeys(others))
         shelves.offers(shelf, a_context(), 0)
 
     assert (shelves.hits, shelves.misses) == (6, 1)
@@ -167,7 +167,7 @@ def test_answers_stay_when_somebody_flips_who_is_in_none_of_them() -> None:
 
 def test_it_is_known_which_placements_were_asked_for() -> None:
     index = compiled(a_snapshot(a_row(1, 1), a_row(2, 2)))
-    shelves = Shelves()
+    shelves = PlacementStates()
     for _ in range(3):
         shelves.of(index.by_slug[b"home"], NOON)
 
@@ -176,8 +176,8 @@ def test_it_is_known_which_placements_were_asked_for() -> None:
 
 
 def test_who_excludes_can_be_asked_whom() -> None:
-    shelves = Shelves()
+    shelves = PlacementStates()
 
-    shelves.change({1: "pacing", 2: "daily_budget", 3: "pacing"})
+    shelves.mark_changed({1: "pacing", 2: "daily_budget", 3: "pacing"})
 
     assert shelves.excluded_by(BUDGETS) == {"pacing": frozenset({1, 3}), "daily_budget": frozenset({2})}

@@ -10,7 +10,7 @@ from adloom.core.ids import BannerId, CampaignId
 from adloom.core.money import Micros
 from adloom.serving.direct.reserve import Holder
 from adloom.serving.eligibility.caps import CapBook
-from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.compile import compiled
 from adloom.serving.index.offer_price import Price
 from adloom.serving.index.rows import AssignmentRow, Caps
@@ -44,12 +44,12 @@ class Counter:
 
     def __init__(self, *rows: AssignmentRow) -> None:
         self._placement = compiled(a_snapshot(*rows, max_banners=10)).by_slug[b"home"]
-        self.shelves, self.caps, self.leases = Shelves(), CapBook(), LeaseBook(1)
+        self.shelves, self.caps, self.leases = PlacementStates(), CapBook(), LeaseBook(1)
         self._holder = Holder(self.shelves, self.caps, self.leases)
         self.shelves.of(self._placement, NOON)
         self.caps.learn(self._placement.caps, {}, second=SECOND)
         self.leases.learn({1: self._placement.terms}, at=0.0)
-        self.shelves.change(self.leases.changes())
+        self.shelves.mark_changed(self.leases.changes())
 
     def grant(self, offers: int) -> None:
         said = self.leases.due(second=SECOND, at=1.0, most=10, is_wanted=lambda _: True)
@@ -65,7 +65,7 @@ class Counter:
                 verdict=Verdict.GRANTED,
             )
             self.leases.answered(answer, second=SECOND, at=1.0)
-        self.shelves.change(self.leases.changes())
+        self.shelves.mark_changed(self.leases.changes())
 
     def ask(self) -> list[tuple[int, int]]:
         shelf = self.shelves.of(self._placement, NOON)
@@ -118,7 +118,7 @@ def test_a_cap_keeps_an_offer_back_that_has_a_lease() -> None:
 
 def test_whoever_learns_nothing_of_leases_offers_nothing_that_needs_one() -> None:
     placement = compiled(a_snapshot(costly(1, 7))).by_slug[b"home"]
-    shelves = Shelves()
+    shelves = PlacementStates()
     offers = shelves.offers(shelves.of(placement, NOON), a_context(), SECOND)
 
     assert Holder(shelves, CapBook(), LeaseBook()).held(offers, SECOND) == ([], [])

@@ -30,7 +30,7 @@ from adloom.core.ids import AdvertiserId, BannerId, CampaignId
 from adloom.core.money import Micros
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.valkey import Valkey, open_valkey
-from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.compile import compiled
 from adloom.serving.index.index import Index
 from adloom.serving.index.offer_price import Price
@@ -128,7 +128,7 @@ class Desk:
     """A delivery process without HTTP."""
 
     def __init__(self, valkey: Valkey) -> None:
-        self.shelves = Shelves()
+        self.shelves = PlacementStates()
         sessions = count(71)
         self.keeper = LeaseKeeper(
             valkey, self.shelves, SystemClock(), process="delivery-1", new_session=lambda: next(sessions)
@@ -151,7 +151,7 @@ class Desk:
     def take(self, key: int) -> int | None:
         lease = self.keeper.book.take(key, COST, int(SystemClock().now().timestamp()))
         if self.keeper.book.has_news:
-            self.shelves.change(self.keeper.book.changes())
+            self.shelves.mark_changed(self.keeper.book.changes())
         return lease
 
     @asynccontextmanager

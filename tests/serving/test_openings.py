@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.schedule.schedule_window import is_open
-from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.eligibility.schedule_mask import NEVER, advanced, opening
 from adloom.serving.index.compile import compiled
 from adloom.serving.index.index import Candidate
@@ -32,7 +32,7 @@ def test_at_any_time_the_bitmaps_say_what_asking_every_candidate_would(
     rows: list[AssignmentRow], steps: list[int], *, sort: bool
 ) -> None:
     placement = compiled(a_snapshot(*rows, allow_partial_render=True)).by_slug[b"home"]
-    shelves = Shelves()
+    shelves = PlacementStates()
 
     for seconds in sorted(steps) if sort else steps:
         now = NOON + timedelta(seconds=seconds)

@@ -7,7 +7,7 @@ import msgspec
 
 from adloom.core.ids import BannerId
 from adloom.serving.eligibility.exclusions import Exclusions
-from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.compile import compiled
 from adloom.serving.index.index import Index
 from adloom.serving.index.rows import AssignmentRow
@@ -25,7 +25,7 @@ class Counter:
 
     def __init__(self, *rows: AssignmentRow, **options: Any) -> None:
         self.index: Index = compiled(a_snapshot(*rows))
-        self.shelves = Shelves(**options)
+        self.shelves = PlacementStates(**options)
 
     def ask(self, context: Context = DE, *, seconds: float = 0) -> list[int]:
         now = NOON + timedelta(seconds=seconds)

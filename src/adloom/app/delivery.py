@@ -47,7 +47,7 @@ from adloom.serving.background.index_refresh import IndexKeeper
 from adloom.serving.background.model_loader import ModelKeeper
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.served_events import ServedTeller
-from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.health import DeliveryHealth
 from adloom.serving.leases.client import LeaseKeeper
 from adloom.serving.request.context import ContextReader
@@ -87,7 +87,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
     """Serve the public routes; what has been accepted is in the ledger before the process ends."""
     settle(AMONG_REQUESTS)
     clock = SystemClock()
-    shelves = Shelves(keep_seconds=settings.serve_cache_seconds)
+    shelves = PlacementStates(keep_seconds=settings.serve_cache_seconds)
     process = settings.telemetry.process
     async with (
         open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
@@ -270,7 +270,7 @@ def _register_index(metrics: Metrics, keeper: IndexKeeper, clock: Clock) -> None
     metrics.gauge("adloom_index_age_seconds", "Since the index was known to be the newest.", age_seconds)
 
 
-def _register_answers(metrics: Metrics, shelves: Shelves) -> None:
+def _register_answers(metrics: Metrics, shelves: PlacementStates) -> None:
     metrics.counters(
         "adloom_serve_answers",
         "Answers by whether they were decided anew.",

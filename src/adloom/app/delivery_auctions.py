@@ -25,7 +25,7 @@ from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.auction.reserve import WinHolder
 from adloom.serving.background.index_refresh import IndexKeeper
 from adloom.serving.background.model_loader import ModelKeeper
-from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.leases.local_leases import LeaseBook
 from adloom.serving.request.context import ContextReader
 
@@ -56,7 +56,7 @@ class Recording(NamedTuple):
         return self.beside.left_out + self.appender.left_out
 
 
-def make_stands(settings: DeliverySettings, shelves: Shelves, models: ModelKeeper) -> Stands:
+def make_stands(settings: DeliverySettings, shelves: PlacementStates, models: ModelKeeper) -> Stands:
     """Put together what markets have to auction off."""
     stands = Stands(shelves, policies=_policies(models), own_bids=OwnBids(settings.auctions.own_bids))
     models.rank_by(stands.ranking)

@@ -26,7 +26,7 @@ from adloom.serving.auction.market import Stands
 from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.auction.reserve import WinHolder
 from adloom.serving.eligibility.caps import CapBook
-from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.rows import AssignmentRow, PlacementRow
 from adloom.serving.leases.local_leases import LeaseBook
 from adloom.serving.request.context import ContextReader
@@ -74,7 +74,7 @@ class Counter:
     def __init__(self, *rows: AssignmentRow, slots: Sequence[PlacementRow] = (), **options: Any) -> None:
         self.index = an_index(rows, *slots)
         self.clock = ManualClock(NOON)
-        self.shelves, self.caps, self.leases = Shelves(), CapBook(), LeaseBook(1)
+        self.shelves, self.caps, self.leases = PlacementStates(), CapBook(), LeaseBook(1)
         stands = Stands(self.shelves)
         self.counts = FakeCounts()
         self.frequency = FrequencyLook(
@@ -108,7 +108,7 @@ class Counter:
             {key: caps for one in placements for key, caps in one.caps.items()}, {}, second=SECOND
         )
         self.leases.learn({one.key: one.terms for one in placements}, at=0.0)
-        self.shelves.change(self.leases.changes())
+        self.shelves.mark_changed(self.leases.changes())
 
     def _recorded(self, entry: bytes, auction: bytes) -> None:
         self.beside.append(decoded(entry))
@@ -129,7 +129,7 @@ class Counter:
                 verdict=Verdict.GRANTED,
             )
             self.leases.answered(answer, second=SECOND, at=1.0)
-        self.shelves.change(self.leases.changes())
+        self.shelves.mark_changed(self.leases.changes())
 
     def ask(self, **body: Any) -> Answer | Later:
         headers = [(b"user-agent", b"Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0")]

@@ -11,7 +11,7 @@ from adloom.core.money import Micros
 from adloom.serving.auction.decide import Win
 from adloom.serving.auction.market import Stand, Stands
 from adloom.serving.auction.record.funnel import Field, field_of
-from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.compile import compiled
 from adloom.serving.index.index import Index
 from adloom.serving.index.offer_price import price_of
@@ -64,7 +64,7 @@ class Marketplace:
 
     def __init__(self, *rows: AssignmentRow, slots: Sequence[PlacementRow] = (), **options: Any) -> None:
         self.index = an_index(rows, *slots)
-        self.shelves = Shelves()
+        self.shelves = PlacementStates()
         self.stands = Stands(self.shelves, **options)
 
     def stand(self, *, slug: str | None = None, now: datetime = NOON) -> Stand:

@@ -20,7 +20,7 @@ from adloom.serving.auction.request import Reader, understood
 from adloom.serving.auction.reserve import WinHolder
 from adloom.serving.auction.result_cache import Auction
 from adloom.serving.eligibility.caps import CapBook
-from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.index import Index
 from adloom.serving.index.rows import AssignmentRow
 from adloom.serving.index.steps import finished
@@ -64,7 +64,7 @@ class House:
 
     def __init__(self, index: Index) -> None:
         self.index, self.now, self.policy = index, NOON, Policy()
-        self.shelves = Shelves()
+        self.shelves = PlacementStates()
         self.stands = Stands(self.shelves, policies={HEURISTIC: Heuristic(), LEARNED: self.policy})
         holder = WinHolder(self.shelves, CapBook(), LeaseBook(1))
         self.auctioneer = Auctioneer(self.stands, HEADERS, holder, self.shelves.reason_of)
@@ -91,10 +91,10 @@ class House:
         return fresh.auction(request, reader, self.index, self.stand(slug), self.now).win
 
     def exclude(self, *campaigns: int) -> None:
-        self.shelves.change(dict.fromkeys(campaigns, "budget"))
+        self.shelves.mark_changed(dict.fromkeys(campaigns, "budget"))
 
     def put_back(self, *campaigns: int) -> None:
-        self.shelves.change(dict.fromkeys(campaigns))
+        self.shelves.mark_changed(dict.fromkeys(campaigns))
 
 
 def a_request(agent: str = "desktop") -> HotRequest:

@@ -76,7 +76,7 @@ def test_an_auction_is_exact_and_what_is_not_known_is_as_the_operator_has_decide
 async def winner_and_price(counter: Counter, bidding: list[Bidding]) -> tuple[str, float] | None:
     answer = counter.ask()
     if isinstance(answer, Later):
-        counter.shelves.change({number: "budget" for number, one in enumerate(bidding, 1) if one.goes})
+        counter.shelves.mark_changed({number: "budget" for number, one in enumerate(bidding, 1) if one.goes})
         answer = await answer
     ad = ad_in(answer)
     return None if ad is None else (ad["adId"], ad["finalPrice"])

@@ -17,7 +17,7 @@ from adloom.events.ctr.publish import MODEL, MODEL_NOTICES, ModelPublisher
 from adloom.runtime.valkey import Valkey
 from adloom.serving.auction.market import Known, Stands
 from adloom.serving.background.model_loader import RANKED_MAX, ModelKeeper
-from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.bid_block import BidBlock
 from adloom.serving.index.steps import finished
 from tests.auction.test_learned_scoring import SomeAd
@@ -81,7 +81,7 @@ async def test_ads_are_ranked_for_frequent_readers_and_before_each_model_is_used
     ((block,),) = [placement.blocks for placement in index.by_key.values()]
     assert isinstance(block, BidBlock)
     keeper = ModelKeeper(valkey, ManualClock(NOW))
-    stands = Stands(Shelves(), policies={LEARNED: keeper})
+    stands = Stands(PlacementStates(), policies={LEARNED: keeper})
     keeper.rank_by(stands.ranking)
     stands.put_up(finished(stands.preparing(index, now=NOW)))
 
@@ -109,7 +109,7 @@ async def test_a_market_that_has_grown_leaves_no_rankings_that_nobody_uses(
     ((block,),) = [placement.blocks for placement in index.by_key.values()]
     assert isinstance(block, BidBlock)
     keeper = ModelKeeper(valkey, ManualClock(NOW))
-    stands = Stands(Shelves(), policies={LEARNED: keeper})
+    stands = Stands(PlacementStates(), policies={LEARNED: keeper})
     keeper.rank_by(stands.ranking)
     stands.put_up(finished(stands.preparing(index, now=NOW)))
     await ModelPublisher(valkey).publish(a_model(1))

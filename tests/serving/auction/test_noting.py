@@ -71,7 +71,7 @@ class Crowd:
                 self.reasons[row.banner_id] = kind
                 self.keys.setdefault(kind, []).append(number)
         self.market = Marketplace(*self.rows, slots=[a_slot(floor="0.5")])
-        self.market.shelves.change(dict.fromkeys(self.keys["pacing"], "pacing"))
+        self.market.shelves.mark_changed(dict.fromkeys(self.keys["pacing"], "pacing"))
 
     def noted(self) -> Note:
         return noted(self.market, frozenset(self.keys[FREQUENCY_CAP]), frozenset(self.keys[NOT_HELD]))

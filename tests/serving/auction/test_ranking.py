@@ -14,7 +14,7 @@ from adloom.auction.score import Signals
 from adloom.core.money import Micros
 from adloom.serving.auction.market import Stand, Stands
 from adloom.serving.auction.record.funnel import Field, field_of
-from adloom.serving.eligibility.placement_state import Shelves
+from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.bid_block import BidBlock
 from adloom.serving.index.index import Index
 from adloom.serving.index.rows import AssignmentRow
@@ -59,7 +59,7 @@ class House:
 
     def __init__(self, index: Index, policy: LearnedScoring, own_bids: OwnBids, *, is_ranked: bool) -> None:
         self.index = index
-        self.stands = Stands(Shelves(), policies={LEARNED: policy}, own_bids=own_bids)
+        self.stands = Stands(PlacementStates(), policies={LEARNED: policy}, own_bids=own_bids)
         if is_ranked:
             self.stands.put_up(finished(self.stands.preparing(index, now=NOON)))
 

@@ -51,7 +51,7 @@ def test_a_clock_that_goes_back_is_followed(market: Marketplace) -> None:
 def test_who_is_excluded_is_gone_at_once_and_comes_back(market: Marketplace) -> None:
     winners = [market.winner()]
     for reason in ("pacing", None):
-        market.shelves.change({1: reason})
+        market.shelves.mark_changed({1: reason})
         winners.append(market.winner())
 
     assert winners == [1, 2, 1]
@@ -75,7 +75,7 @@ def test_who_asks_for_one_placement_does_not_hide_that_all_are_asked_for(market:
 def test_who_was_excluded_while_heads_were_prepared_is_out() -> None:
     market = Marketplace(a_row(1, "5", placement_key=1), a_row(2, "4", placement_key=2), slots=TWO_SLOTS)
     heads = finished(market.stands.preparing(market.index, now=NOON))
-    market.shelves.change({1: "pacing"})
+    market.shelves.mark_changed({1: "pacing"})
 
     market.stands.put_up(heads)
 

@@ -12,7 +12,7 @@ from adloom.serving.auction.bids.scan_plan import Lot, Order
 from adloom.serving.auction.bids.top_bids import HEAD_BIDDERS_MAX, Head, heading
 from adloom.serving.auction.decide import NO_KEYS, Win, decide
 from adloom.serving.eligibility.eligible_set import Stock
-from adloom.serving.eligibility.placement_state import Shelf, Shelves
+from adloom.serving.eligibility.placement_state import PlacementState, PlacementStates
 from adloom.serving.index.bid_block import BidBlock, rank_all
 from adloom.serving.index.index import Block, Index, Market
 from adloom.targeting.context import Context
@@ -29,7 +29,7 @@ class Stand:
     """The auctions of one market."""
 
     def __init__(
-        self, market: Market, shelves: Shelves, *, now: datetime, heads: Sequence[Stock] = ()
+        self, market: Market, shelves: PlacementStates, *, now: datetime, heads: Sequence[Stock] = ()
     ) -> None:
         self.market = market
         self._heads = heads
@@ -37,7 +37,7 @@ class Stand:
         self.zones = tuple(dict.fromkeys(placement.zone for placement in market))
         self.placements = {placement.key: placement for placement in market}
         self._shelves = shelves
-        self._on_shelves: list[Shelf] = []
+        self._on_shelves: list[PlacementState] = []
         self._lots: tuple[Lot, ...] = ()
         self._orders: dict[tuple[int, ...], Order] = {}
         self._since = self._until = now
@@ -109,7 +109,7 @@ class Stands:
 
     def __init__(
         self,
-        shelves: Shelves,
+        shelves: PlacementStates,
         *,
         policies: Mapping[str, Scoring] | None = None,
         own_bids: OwnBids = OwnBids.IGNORE,

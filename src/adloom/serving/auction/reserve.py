@@ -6,7 +6,7 @@ from adloom.core.money import IMPRESSIONS_PER_CPM, Micros, impression_cost
 from adloom.events.log.event import ChargedBy
 from adloom.serving.auction.decide import Win
 from adloom.serving.eligibility.caps import CapBook
-from adloom.serving.eligibility.placement_state import BUDGETS, CAPS, Shelves
+from adloom.serving.eligibility.placement_state import BUDGETS, CAPS, PlacementStates
 from adloom.serving.leases.local_leases import LeaseBook
 
 LEAST_COST: Final = Micros(1)  # Of an impression: nobody who bids is shown for nothing.
@@ -26,7 +26,7 @@ def cost_of(win: Win) -> Micros:
 class WinHolder:
     """Makes an offer count before it leaves."""
 
-    def __init__(self, shelves: Shelves, caps: CapBook, leases: LeaseBook) -> None:
+    def __init__(self, shelves: PlacementStates, caps: CapBook, leases: LeaseBook) -> None:
         self._shelves = shelves
         self._caps = caps
         self._leases = leases
@@ -45,7 +45,7 @@ class WinHolder:
                 self._caps.put_back(key)
         # Who has nothing left is out from the next request on.
         if self._leases.news:
-            self._shelves.change(self._leases.changes(), source=BUDGETS)
+            self._shelves.mark_changed(self._leases.changes(), source=BUDGETS)
         if self._caps.news:
-            self._shelves.change(self._caps.changes(), source=CAPS)
+            self._shelves.mark_changed(self._caps.changes(), source=CAPS)
         return lease

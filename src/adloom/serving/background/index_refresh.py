@@ -25,7 +25,7 @@ from adloom.serving.background.cap_counts import CapCounts
 from adloom.serving.background.slices import Slices, without_collector
 from adloom.serving.eligibility.caps import CapBook
 from adloom.serving.eligibility.exclusions import Exclusions
-from adloom.serving.eligibility.placement_state import Shelf, Shelves
+from adloom.serving.eligibility.placement_state import PlacementState, PlacementStates
 from adloom.serving.index import store
 from adloom.serving.index.compile import Shared, compiling
 from adloom.serving.index.index import EMPTY, Index, KnownIds, Placement, changed
@@ -50,7 +50,7 @@ class IndexKeeper:
         valkey: Valkey,
         clock: Clock,
         *,
-        shelves: Shelves | None = None,
+        shelves: PlacementStates | None = None,
         stands: Stands | None = None,
         swapped: Callable[[Index], None] | None = None,
         quiet_seconds: float = QUIET_SECONDS,
@@ -59,7 +59,7 @@ class IndexKeeper:
         self._valkey = valkey
         self._clock = clock
         self._quiet_seconds = quiet_seconds
-        self.shelves = shelves or Shelves()
+        self.shelves = shelves or PlacementStates()
         self.stands = stands or Stands(self.shelves)
         self._swapped = swapped
         self.cap_book = CapBook()
@@ -162,12 +162,12 @@ class IndexKeeper:
 
     async def _compiled(
         self, connection: Connection, keys: store.Keys, now: datetime
-    ) -> tuple[list[Placement], list[Shelf]]:
+    ) -> tuple[list[Placement], list[PlacementState]]:
         """Compile placements and prepare their shelves; what is as it was stays what it is, answers and all."""
         slices, shared = Slices(), Shared()
         before = (self._index or EMPTY).by_key
         placements: list[Placement] = []
-        shelves: list[Shelf] = []
+        shelves: list[PlacementState] = []
         async for rows in store.placements(connection, keys):
             placement = await slices.done(compiling(rows, shared))
             if placement == before.get(placement.key):
@@ -177,7 +177,7 @@ class IndexKeeper:
             placements.append(placement)
         return placements, shelves
 
-    async def _swap(self, index: Index, shelves: list[Shelf], now: datetime) -> None:
+    async def _swap(self, index: Index, shelves: list[PlacementState], now: datetime) -> None:
         heads = await Slices().done(self.stands.preparing(index, now=now))
         # From here on without a pause: a request sees all of it, or nothing.
         self.shelves.put_up(index, shelves)

@@ -20,7 +20,7 @@ from adloom.serving.direct.reserve import Held, Holder
 from adloom.serving.direct.served_events import ServedTeller
 from adloom.serving.eligibility.caps import CapBook
 from adloom.serving.eligibility.decide import may_serve
-from adloom.serving.eligibility.placement_state import Offer, Shelf, Shelves
+from adloom.serving.eligibility.placement_state import Offer, PlacementState, PlacementStates
 from adloom.serving.index.index import Index, Placement
 from adloom.serving.index.rows import Delivery
 from adloom.serving.leases.local_leases import LeaseBook
@@ -86,7 +86,7 @@ class ServeRoutes:
         *,
         public_url: str,
         contexts: ContextReader | None = None,
-        shelves: Shelves | None = None,
+        shelves: PlacementStates | None = None,
         cap_book: CapBook | None = None,
         lease_book: LeaseBook | None = None,
         teller: ServedTeller | None = None,
@@ -98,7 +98,7 @@ class ServeRoutes:
         self._encoder = AnswerEncoder(signer, ids, public_url=public_url)
         self._contexts = contexts or ContextReader()
         self._context_of = self._contexts.context_of
-        self._shelves = shelves or Shelves()
+        self._shelves = shelves or PlacementStates()
         self._hold = Holder(self._shelves, cap_book or CapBook(), lease_book or LeaseBook()).held
         self._teller = teller
         self.served = 0
@@ -158,7 +158,7 @@ class ServeRoutes:
         second = int(now.timestamp())
         index = self._index()
         slugs = list(dict.fromkeys(slug.encode() for slug in page.placements))
-        asked: list[tuple[Shelf, Context]] = []
+        asked: list[tuple[PlacementState, Context]] = []
         refusals: dict[bytes, bytes] = {}
         for slug in slugs:
             placement = index.by_slug.get(slug)
@@ -176,7 +176,7 @@ class ServeRoutes:
         results = [(msgspec.json.encode(slug.decode()), (answers | refusals)[slug]) for slug in slugs]
         return Answer(SERVED_HEAD, self._encoder.page(results, now, second))
 
-    def _page_offers(self, asked: Sequence[tuple[Shelf, Context]], second: int) -> Sequence[Sequence[Offer]]:
+    def _page_offers(self, asked: Sequence[tuple[PlacementState, Context]], second: int) -> Sequence[Sequence[Offer]]:
         """Decide each placement for itself, and all together only where they would repeat each other."""
         alone = [self._shelves.offers(shelf, context, second) for shelf, context in asked]
         if is_without_repeats([[offer.candidate for offer in offers] for offers in alone]):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from adloom.serving.eligibility.caps import CapBook
-from adloom.serving.eligibility.placement_state import BUDGETS, CAPS, Offer, Shelves
+from adloom.serving.eligibility.placement_state import BUDGETS, CAPS, Offer, PlacementStates
 from adloom.serving.index.index import Candidate
 from adloom.serving.leases.local_leases import LeaseBook
 
@@ -15,7 +15,7 @@ LEFT_OUT: Final = -1
 class Holder:
     """Makes offers count before they leave; one that cannot be held is left out."""
 
-    def __init__(self, shelves: Shelves, caps: CapBook, leases: LeaseBook) -> None:
+    def __init__(self, shelves: PlacementStates, caps: CapBook, leases: LeaseBook) -> None:
         self._shelves = shelves
         self._caps = caps
         self._leases = leases
@@ -38,9 +38,9 @@ class Holder:
                 left_out += 1
             leases.append(lease)
         if budgets.news:
-            self._shelves.change(budgets.changes(), source=BUDGETS)
+            self._shelves.mark_changed(budgets.changes(), source=BUDGETS)
         if self._caps.news:
-            self._shelves.change(self._caps.changes(), source=CAPS)
+            self._shelves.mark_changed(self._caps.changes(), source=CAPS)
         return _without_left_out(offers, leases) if left_out else (offers, leases)
 
     def _taken_under_cap(self, candidate: Candidate, second: int) -> int | None:

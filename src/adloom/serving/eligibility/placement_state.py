@@ -40,7 +40,7 @@ class Offer(msgspec.Struct, frozen=True, gc=False):
     ids: bytes
 
 
-class Shelf(Stock):
+class PlacementState(Stock):
     """One placement's candidates at the moment, and the answers made from them."""
 
     __slots__ = ("_chosen", "_last_rank", "_offers", "answers", "is_asked", "placement")
@@ -94,18 +94,18 @@ class Shelf(Stock):
         self._last_rank = _NOBODY_YET
 
 
-class Shelves:
+class PlacementStates:
     """The shelves of all placements of the index."""
 
     def __init__(self, *, keep_seconds: int = ANSWERS_KEPT_SECONDS, answers_max: int = ANSWERS_MAX) -> None:
         self._keep_seconds = keep_seconds
         self._answers_max = answers_max
-        self._by_key: dict[int, Shelf] = {}
+        self._by_key: dict[int, PlacementState] = {}
         self._placements: dict[int, set[int]] = {}  # By campaign, the placements that have a shelf with it.
         self._kept: deque[tuple[dict[Context, tuple[int, tuple[Offer, ...]]], Context]] = deque()
         self._excluded = Excluded()
         self.turnover = Turnover()
-        self._asked: list[Shelf] = []
+        self._asked: list[PlacementState] = []
         self.inquiries = 0  # How often somebody wanted to know which placements are asked for.
         self._watching: list[Stock] = []
         self.hits = 0
@@ -115,7 +115,7 @@ class Shelves:
         """Say who may not serve from now on, as far as one source knows."""
         self._mark(self._excluded.replace(source, exclusions))
 
-    def change(self, changes: Mapping[int, str | None], *, source: str = BUDGETS) -> None:
+    def mark_changed(self, changes: Mapping[int, str | None], *, source: str = BUDGETS) -> None:
         """Say of some campaigns why they may not serve from now on, or with None that they may."""
         self._mark(self._excluded.change(source, changes))
 
@@ -135,7 +135,7 @@ class Shelves:
             shelf.is_asked = False
         return [shelf.placement.key for shelf in asked]
 
-    def preparing(self, placement: Placement, *, now: datetime) -> Generator[None, None, Shelf]:
+    def preparing(self, placement: Placement, *, now: datetime) -> Generator[None, None, PlacementState]:
         """Make a shelf ahead of the first request for it, with pauses."""
         openings = yield from opening(placement, now=now)
         ranks = yield from ranking(placement)
@@ -143,7 +143,7 @@ class Shelves:
             if number % CAMPAIGNS_A_STEP == 0:
                 yield
             self._placements.setdefault(campaign_key, set()).add(placement.key)
-        return Shelf(placement, openings, ranks, self._excluded, self.turnover)
+        return PlacementState(placement, openings, ranks, self._excluded, self.turnover)
 
     def stocking(self, candidates: InBlocks, *, now: datetime) -> Generator[None, None, Stock]:
         """Make the stock of candidates that are on shelves too, with pauses; once it is watched it is kept."""
@@ -158,7 +158,7 @@ class Shelves:
             if stock.as_of != self._excluded.changes:
                 stock.exclude(self._excluded)
 
-    def put_up(self, index: Index, shelves: Iterable[Shelf]) -> None:
+    def put_up(self, index: Index, shelves: Iterable[PlacementState]) -> None:
         """Take shelves that were prepared, in the moment in which their index becomes the current one."""
         for shelf in shelves:
             if (
@@ -172,7 +172,7 @@ class Shelves:
         for key in self._by_key.keys() - index.by_key.keys():
             self._without(self._by_key.pop(key), keeping={})
 
-    def of(self, placement: Placement, now: datetime) -> Shelf:
+    def of(self, placement: Placement, now: datetime) -> PlacementState:
         """Give the shelf of a placement as it is now."""
         shelf = self._by_key.get(placement.key)
         if shelf is None or shelf.placement is not placement:
@@ -184,7 +184,7 @@ class Shelves:
             self._asked.append(shelf)
         return shelf
 
-    def offers(self, shelf: Shelf, context: Context, second: int) -> tuple[Offer, ...]:
+    def offers(self, shelf: PlacementState, context: Context, second: int) -> tuple[Offer, ...]:
         """Decide, or remember what was decided for the same context a moment ago."""
         answer = shelf.answers.get(context)
         if answer is not None and second < answer[0]:
@@ -196,7 +196,7 @@ class Shelves:
             self._keep(shelf, context, second + self._keep_seconds, offers)
         return offers
 
-    def _keep(self, shelf: Shelf, context: Context, until: int, offers: tuple[Offer, ...]) -> None:
+    def _keep(self, shelf: PlacementState, context: Context, until: int, offers: tuple[Offer, ...]) -> None:
         shelf.remember(context, until, offers)
         self._kept.append((shelf.answers, context))
         if len(self._kept) > self._answers_max:
@@ -213,7 +213,7 @@ class Shelves:
             for stock in self._watching:
                 stock.mark(campaign_key, is_out=is_out)
 
-    def _without(self, shelf: Shelf, *, keeping: Ranks) -> None:
+    def _without(self, shelf: PlacementState, *, keeping: Ranks) -> None:
         """Forget that campaigns have candidates on a shelf that was taken down."""
         for campaign_key in shelf.ranks.keys() - keeping.keys():
             placements = self._placements.get(campaign_key, set())

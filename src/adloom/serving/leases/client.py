@@ -40,7 +40,7 @@ from adloom.core.clock import Clock
 from adloom.runtime.actors.entity import Address
 from adloom.runtime.subscription import Subscription
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
-from adloom.serving.eligibility.placement_state import BUDGETS, Shelves
+from adloom.serving.eligibility.placement_state import BUDGETS, PlacementStates
 from adloom.serving.index.index import Index
 from adloom.serving.leases.demand import Demand
 from adloom.serving.leases.local_leases import LeaseBook
@@ -72,7 +72,7 @@ class LeaseKeeper:
     def __init__(
         self,
         valkey: Valkey,
-        shelves: Shelves,
+        shelves: PlacementStates,
         clock: Clock,
         *,
         process: str,
@@ -287,7 +287,7 @@ class LeaseKeeper:
 
     def _tell_shelves(self) -> None:
         if self.book.has_news:
-            self._shelves.change(self.book.changes(), source=BUDGETS)
+            self._shelves.mark_changed(self.book.changes(), source=BUDGETS)
 
     def _second(self) -> int:
         return int(self._clock.now().timestamp())
