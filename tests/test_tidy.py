@@ -4,30 +4,19 @@ import ast
 import functools
 import re
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+CODE = ("src/", "bench/", "simulation/")
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
-EMPTY_NAMES = frozenset(
-    [
-        "base",
-        "common",
-        "constants",
-        "helper",
-        "helpers",
-        "manager",
-        "managers",
-        "misc",
-        "service",
-        "services",
-        "types",
-        "util",
-        "utils",
-    ]
-)
+FOLDER_FILES_MAX = 15
+EMPTY_NAMES = frozenset(["common", "helpers", "misc", "utils"])
+# A folder may have more files for a reason: "path" and why.
+CROWDED_FOLDERS: dict[str, str] = {}
 # A function may be longer for a reason: "path::name" and why.
 LONG_FUNCTIONS: dict[str, str] = {}
 # In parts, so that this file does not name them itself.
@@ -73,7 +62,7 @@ def _in_a_checkout() -> None:
 
 
 def test_no_source_file_is_too_long() -> None:
-    long = [name for name, text in sources("src/") if len(text.splitlines()) > FILE_LINES_MAX]
+    long = [name for name, text in sources(*CODE) if len(text.splitlines()) > FILE_LINES_MAX]
 
     assert long == []
 
@@ -81,7 +70,7 @@ def test_no_source_file_is_too_long() -> None:
 def test_no_function_is_too_long_without_a_reason() -> None:
     long = [
         f"{name}::{node.name}"
-        for name, text in sources("src/")
+        for name, text in sources(*CODE)
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (node.end_lineno or 0) - node.lineno >= FUNCTION_LINES_MAX
@@ -91,16 +80,34 @@ def test_no_function_is_too_long_without_a_reason() -> None:
     assert sorted(LONG_FUNCTIONS.keys() - set(long)) == [], "a reason without its function"
 
 
+def test_no_folder_has_more_files_than_one_can_hold_in_the_head() -> None:
+    files_by_folder = Counter(
+        str(Path(name).parent) for name, _ in sources(*CODE) if not name.endswith("__init__.py")
+    )
+    crowded = {folder for folder, count in files_by_folder.items() if count > FOLDER_FILES_MAX}
+
+    assert sorted(crowded - CROWDED_FOLDERS.keys()) == []
+    assert sorted(CROWDED_FOLDERS.keys() - crowded) == [], "a reason without its folder"
+
+
+def test_no_class_name_is_used_twice() -> None:
+    places: dict[str, list[str]] = {}
+    for name, text in sources("src/"):
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(name)
+
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
 def test_every_file_has_a_name_that_says_something() -> None:
-    empty = [name for name, _ in sources("src/") if EMPTY_NAMES & set(Path(name).with_suffix("").parts)]
+    empty = [name for name, _ in sources(*CODE) if EMPTY_NAMES & set(Path(name).with_suffix("").parts)]
 
     assert empty == []
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    silent = [
-        name for name, text in sources("src/", "bench/", "scripts/") if not ast.get_docstring(ast.parse(text))
-    ]
+    silent = [name for name, text in sources(*CODE, "scripts/") if not ast.get_docstring(ast.parse(text))]
 
     assert silent == []
 

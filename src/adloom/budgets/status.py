@@ -8,6 +8,8 @@ budgets are right even where no message has come since midnight, or since somebo
 What processes have leased and not offered yet is part of what remains: it is promised to no reader.
 """
 
+# pure
+
 from collections.abc import Iterable
 from datetime import date, datetime
 from typing import Final

@@ -3,6 +3,8 @@
 Every query of the stores takes a `Scope`, so that none can forget to ask.
 """
 
+# pure
+
 from uuid import UUID
 
 import msgspec

@@ -4,6 +4,8 @@ Delivery processes know it by the leases that they are refused. Whoever explains
 what a process would be told that asked for one now.
 """
 
+# pure
+
 from datetime import datetime
 
 from adloom.budgets.advertiser import step as advertiser_step

@@ -1,5 +1,7 @@
 """The sentences of an explanation: what a campaign manager reads, and can do about it."""
 
+# pure
+
 from datetime import datetime
 from typing import Final
 

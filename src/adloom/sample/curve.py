@@ -1,5 +1,7 @@
 """How many simulated readers there are at which hour: a day of a magazine, quiet at night and busy after supper."""
 
+# pure
+
 import math
 from datetime import datetime, timedelta
 from typing import Final

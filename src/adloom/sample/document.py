@@ -1,5 +1,7 @@
 """The sample as a document of an import: everything that the catalog keeps of it, with ids chosen before."""
 
+# pure
+
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final

@@ -4,6 +4,8 @@ Programs may report events of up to 24 hours ago, and this one does so once. Wit
 they count and cost nothing, so that money begins with the first real request.
 """
 
+# pure
+
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final

@@ -1,5 +1,7 @@
 """The simulated readers: a few hundred, each with a device, a country and a language of their own."""
 
+# pure
+
 import hashlib
 from collections.abc import Sequence
 from typing import Final, TypeVar

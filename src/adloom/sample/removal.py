@@ -1,5 +1,7 @@
 """Which things of the sample can go: all but those that something else uses, and what these need themselves."""
 
+# pure
+
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 

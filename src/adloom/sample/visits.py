@@ -1,5 +1,7 @@
 """What a simulated reader does: opens a page, sees some of its ads, and now and then clicks one."""
 
+# pure
+
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 

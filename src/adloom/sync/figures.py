@@ -1,5 +1,7 @@
 """The figures of statistics, and the ratios that follow from them; pure."""
 
+# pure
+
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Final
 

@@ -1,5 +1,7 @@
 """The jobs of stats sync: one a seller and level, for a range of days; what they are called and carry. Pure."""
 
+# pure
+
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
 from enum import StrEnum

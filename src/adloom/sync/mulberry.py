@@ -1,5 +1,7 @@
 """mulberry32, a small generator of numbers that is the same in every language: for figures that can be repeated."""
 
+# pure
+
 from typing import Final
 
 MASK: Final = 0xFFFF_FFFF

@@ -1,5 +1,7 @@
 """The words of stats sync: levels, platforms, states; as they stand in the API and in the tables."""
 
+# pure
+
 from enum import StrEnum
 from typing import Final
 

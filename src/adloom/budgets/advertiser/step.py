@@ -1,5 +1,7 @@
 """What an advertiser does with a message: a pure step."""
 
+# pure
+
 from datetime import date, datetime, timedelta
 from typing import Final, assert_never
 

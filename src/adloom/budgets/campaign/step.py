@@ -4,6 +4,8 @@ Every touch looks at the clock first: the day rolls, holds come back. What is gr
 before the process hears of it, and what is charged before anybody is told.
 """
 
+# pure
+
 from datetime import date, datetime
 from typing import assert_never
 

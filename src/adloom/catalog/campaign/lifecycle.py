@@ -1,5 +1,7 @@
 """The statuses of a campaign and the moves between them, as a table."""
 
+# pure
+
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final

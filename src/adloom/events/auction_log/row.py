@@ -1,5 +1,7 @@
 """What becomes of an auction's entry: a row, with its bids written out as the API shows them. Pure."""
 
+# pure
+
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal

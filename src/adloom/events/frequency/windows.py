@@ -3,6 +3,8 @@
 Windows are those of the calendar in UTC: an hour begins at its full hour, a week on Monday (ISO 8601).
 """
 
+# pure
+
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from typing import Final

@@ -1,5 +1,7 @@
 """Whether a report is accepted, and as which event: ids that exist, a token that is ours and fits."""
 
+# pure
+
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID

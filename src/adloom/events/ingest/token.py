@@ -13,6 +13,8 @@ Signing is on the path of every offer. So the 56 bytes of a candidate's charge a
 when it is first chosen (`offer_terms`), and the keyed hash is started once and copied.
 """
 
+# pure
+
 import binascii
 import struct
 from collections.abc import Iterable

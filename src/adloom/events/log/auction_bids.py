@@ -5,6 +5,8 @@ copy of some bytes. What of a record is known before a request comes first, so t
 when an index is built.
 """
 
+# pure
+
 import struct
 from collections.abc import Generator
 from functools import lru_cache

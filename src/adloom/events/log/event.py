@@ -5,6 +5,8 @@ are read as before; any other change is a new tag beside the old one, because th
 read again from its beginning.
 """
 
+# pure
+
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Final, TypeAlias

@@ -1,5 +1,7 @@
 """What stands in the way of a campaign, looked at step by step in the order in which the steps decide. Pure."""
 
+# pure
+
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from enum import StrEnum

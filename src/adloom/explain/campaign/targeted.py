@@ -3,6 +3,8 @@
 Of what was seen the country, the device and the hour are counted; rules about anything else are taken to hold.
 """
 
+# pure
+
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final

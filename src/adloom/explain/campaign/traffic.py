@@ -1,5 +1,7 @@
 """What happened lately where a campaign may be shown: who looked, and how its auctions ended. Pure."""
 
+# pure
+
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final

@@ -4,6 +4,8 @@ The decision itself is asked who fills the slots, so that an explanation cannot 
 served; every rule, date, cap and budget is then looked at one by one, in the order in which they decide.
 """
 
+# pure
+
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum

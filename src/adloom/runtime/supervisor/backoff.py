@@ -1,5 +1,7 @@
 """When a process that died is started again."""
 
+# pure
+
 FIRST_SECONDS = 0.2
 SECONDS_MAX = 10.0
 # One that lived this long had no trouble starting: its next death counts as the first.

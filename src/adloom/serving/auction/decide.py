@@ -5,6 +5,8 @@ As soon as the next block can change neither who wins nor what the second bid is
 The answer is that of `auction.run`, over all bids one by one.
 """
 
+# pure
+
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from operator import neg

@@ -1,5 +1,7 @@
 """What a market has to auction off at the moment: all placements of a type, or one placement."""
 
+# pure
+
 from collections import defaultdict
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from datetime import datetime

@@ -1,5 +1,7 @@
 """Holding what an auction was won with: under its caps, and out of a lease of its budget, at the real charge."""
 
+# pure
+
 from typing import Final
 
 from adloom.core.money import IMPRESSIONS_PER_CPM, Micros, impression_cost

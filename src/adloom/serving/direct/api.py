@@ -176,7 +176,9 @@ class ServeRoutes:
         results = [(msgspec.json.encode(slug.decode()), (answers | refusals)[slug]) for slug in slugs]
         return Answer(SERVED_HEAD, self._encoder.page(results, now, second))
 
-    def _page_offers(self, asked: Sequence[tuple[PlacementState, Context]], second: int) -> Sequence[Sequence[Offer]]:
+    def _page_offers(
+        self, asked: Sequence[tuple[PlacementState, Context]], second: int
+    ) -> Sequence[Sequence[Offer]]:
         """Decide each placement for itself, and all together only where they would repeat each other."""
         alone = [self._shelves.offers(shelf, context, second) for shelf, context in asked]
         if is_without_repeats([[offer.candidate for offer in offers] for offers in alone]):

@@ -6,6 +6,8 @@ shown without showing anything twice. Only a placement that would stay empty the
 already. What evergreens stand in for is nothing at all, not something shown elsewhere on the page.
 """
 
+# pure
+
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec

@@ -1,5 +1,7 @@
 """Holding what an answer offers: under its caps, and out of leases of its budgets."""
 
+# pure
+
 from collections.abc import Sequence
 from typing import Final
 

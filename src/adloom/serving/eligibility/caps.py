@@ -5,6 +5,8 @@ or until its token is too old to be billed. Each process knows its own offers, a
 what was counted, so several of them can together be over a cap by what the others have out.
 """
 
+# pure
+
 from collections import deque
 from collections.abc import Mapping
 from typing import Final

@@ -4,6 +4,8 @@ Candidates stand in the order in which they fill slots, in blocks. A block's bit
 now is narrowed to those whom the request is for; as soon as the slots are filled nobody looks further.
 """
 
+# pure
+
 from collections.abc import Iterator, Sequence
 from itertools import islice
 

@@ -1,5 +1,7 @@
 """Who of some candidates may be offered at the moment: in time and not excluded, a bitmap for each block."""
 
+# pure
+
 from datetime import datetime
 
 from adloom.serving.eligibility.exclusions import Excluded, Ranks, excluded_masks

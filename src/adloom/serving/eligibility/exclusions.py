@@ -5,6 +5,8 @@ Caps say anew who has reached one; budgets say who has changed, since thousands 
 second. So it is known where each campaign stands in a placement, and nobody else is looked at.
 """
 
+# pure
+
 from collections.abc import Generator, Iterable, Mapping
 
 import msgspec

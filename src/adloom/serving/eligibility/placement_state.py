@@ -5,6 +5,8 @@ as bitmaps, and with them the answers by context. They go when the bitmaps chang
 of this placement, and only where an answer may be another one.
 """
 
+# pure
+
 from collections import deque
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from datetime import datetime

@@ -4,6 +4,8 @@ A campaign's dates and a banner's schedule say when they open and close next. So
 the index that a time has come, and between two such moments a request compares two clock times.
 """
 
+# pure
+
 from collections.abc import Generator
 from datetime import UTC, datetime
 from heapq import heapify, heappop, heappush

@@ -4,6 +4,8 @@ How a bid per click compares to one per impression depends on the request. So in
 apart, each in its own lane: there the highest comes first, for every request, where all have the same CTR.
 """
 
+# pure
+
 from array import array
 from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence

@@ -3,6 +3,8 @@
 Compiling pauses after each small piece of work, so that who compiles can serve requests in between.
 """
 
+# pure
+
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo

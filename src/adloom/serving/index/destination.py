@@ -1,5 +1,7 @@
 """Where a click leads: the banner's address with its UTM fields."""
 
+# pure
+
 from collections.abc import Mapping
 from urllib.parse import quote, urlsplit, urlunsplit
 

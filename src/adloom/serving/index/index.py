@@ -4,6 +4,8 @@ An index is immutable and of one version. A newer one shares with it whatever di
 change, and replaces it whole, by one reference.
 """
 
+# pure
+
 import operator
 from collections.abc import Iterable, Mapping
 from datetime import datetime

@@ -1,5 +1,7 @@
 """What an offer of a campaign costs who pays for it, and of which campaigns somebody limits that."""
 
+# pure
+
 from typing import Final
 
 import msgspec

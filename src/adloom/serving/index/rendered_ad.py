@@ -1,5 +1,7 @@
 """What an answer of an auction says of the ad that won, encoded ahead of a request."""
 
+# pure
+
 from adloom.serving.index.bid_block import format_of
 from adloom.serving.index.rendered_banner import destination_of, members_of
 from adloom.serving.index.rows import AssignmentRow

@@ -4,6 +4,8 @@ A banner is assigned to many placements. What is the same on all of them is enco
 what differs is short. An answer puts them together: `{"id", "campaignId", <creative>, <placing>, …}`.
 """
 
+# pure
+
 from uuid import UUID
 
 import msgspec

@@ -1,5 +1,7 @@
 """Work that pauses after each small piece, so that who does it can serve requests in between."""
 
+# pure
+
 from collections.abc import Generator
 from typing import TypeVar
 

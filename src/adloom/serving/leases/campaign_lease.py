@@ -1,5 +1,7 @@
 """One campaign's lease in this process: what it may still give of it, what it has given, what it says of that."""
 
+# pure
+
 import math
 from typing import Final
 

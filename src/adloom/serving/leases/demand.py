@@ -4,6 +4,8 @@ Who is excluded never comes up in a request, so each placement only notes that i
 whoever wants to know about a campaign looks at its placements. One that nobody asks for waits there.
 """
 
+# pure
+
 from collections.abc import Callable, Iterable
 from typing import Final
 

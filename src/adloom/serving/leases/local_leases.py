@@ -8,6 +8,8 @@ Nothing here looks at all campaigns, except where a session begins or ends: who 
 on the agenda. `at` is a moment of a clock that never goes back; `second` is one of the calendar.
 """
 
+# pure
+
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Final

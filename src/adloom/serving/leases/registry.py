@@ -1,5 +1,7 @@
 """Which campaigns need leases, by key, by id and by advertiser, as the index says."""
 
+# pure
+
 from collections.abc import Mapping
 from typing import NamedTuple
 

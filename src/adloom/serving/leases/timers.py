@@ -3,6 +3,8 @@
 `at` is a moment of a clock that never goes back.
 """
 
+# pure
+
 from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import Final

@@ -1,5 +1,7 @@
 """Recorded auctions as people look for them, and what an advertiser may know of one. Pure."""
 
+# pure
+
 from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from decimal import Decimal

@@ -1,5 +1,7 @@
 """How far a campaign has used its daily budget, and what all of them come to. Pure."""
 
+# pure
+
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Final

@@ -1,5 +1,7 @@
 """The curve of a day's spend: what was spent by each hour, and what may be by then. Pure."""
 
+# pure
+
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final

@@ -3,6 +3,8 @@
 Nothing is refused for it. A doubtful event is counted and marked, and so neither billed nor learned from.
 """
 
+# pure
+
 import ipaddress
 import re
 from collections.abc import Sequence

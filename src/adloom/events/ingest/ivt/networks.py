@@ -1,5 +1,7 @@
 """Many networks as one: merged and in order, so that an address is looked for by halving."""
 
+# pure
+
 import ipaddress
 from bisect import bisect_right
 from collections.abc import Iterable

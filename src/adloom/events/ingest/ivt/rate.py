@@ -1,5 +1,7 @@
 """How many events one address sends in a minute, and from which on it is a flood."""
 
+# pure
+
 from collections import OrderedDict
 from datetime import datetime, timedelta
 from typing import Final

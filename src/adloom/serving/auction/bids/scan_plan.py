@@ -1,5 +1,7 @@
 """In which order the bids of a market are looked at: by the most that they can be worth for a request."""
 
+# pure
+
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple

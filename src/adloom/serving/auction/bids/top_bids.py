@@ -4,6 +4,8 @@ A market has as many books as placements, and each would have to be looked into 
 With a head one look is enough, and the books are only for who is not in it.
 """
 
+# pure
+
 from collections.abc import Generator
 from operator import itemgetter
 from typing import Final

@@ -1,5 +1,7 @@
 """Noting who took part in an auction, and who did not and why, as the ledger keeps it. Pure."""
 
+# pure
+
 import struct
 from collections.abc import Sequence
 from datetime import datetime

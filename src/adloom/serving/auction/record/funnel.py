@@ -1,5 +1,7 @@
 """Who took part in an auction, and how many did not: for its record and its explanation, not for its outcome."""
 
+# pure
+
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from operator import itemgetter

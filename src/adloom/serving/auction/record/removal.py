@@ -1,5 +1,7 @@
 """Which step has taken a bidder out of an auction, by the name that an explanation gives it. Pure."""
 
+# pure
+
 from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import Final
