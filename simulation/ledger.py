@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
-from adloom.events.log.stream import Entry, Lag, LedgerSize, entry_order
+from adloom.events.log.entry import Entry, entry_order
+from adloom.events.log.stream import Lag, LedgerSize
 from simulation.faults import ON_ITS_WAY, Faults, Host, Outages
 from simulation.laws import Letter
 

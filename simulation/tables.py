@@ -14,8 +14,8 @@ import msgspec
 
 from adloom.core.errors import UnavailableError
 from adloom.events.followers.counted import Counted
+from adloom.events.log.entry import BEGINNING, entry_order
 from adloom.events.log.event import HARMLESS, Click, Event, Impression, Mark, Unsold
-from adloom.events.log.stream import BEGINNING, entry_order
 from adloom.events.projections.projection import CursorMovedError, Folded, Record, UnfoldableError
 from adloom.events.tables.apply_batch import (
     GOOD,

@@ -4,8 +4,8 @@ import contextlib
 from collections.abc import Sequence
 
 from adloom.core.errors import UnavailableError
+from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import Click, Impression
-from adloom.events.log.stream import BEGINNING
 from adloom.events.projections.projection import CursorMovedError, Folded, Record
 from simulation.faults import Faults, Host, Outages
 from simulation.laws import EventKey

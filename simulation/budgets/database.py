@@ -15,7 +15,7 @@ import msgspec
 from adloom.budgets.campaign.seen import Offer
 from adloom.budgets.messages import DayTotal, MoneyRow
 from adloom.core.errors import UnavailableError
-from adloom.events.log.stream import BEGINNING
+from adloom.events.log.entry import BEGINNING
 from adloom.runtime.actors.entity import Address
 from adloom.runtime.actors.ports import FencedOutError, RefusedError, Stored, Write
 from simulation.budgets.catalog import MoneyCatalog

@@ -6,8 +6,8 @@ from typing import Final
 
 from adloom.core.clock import Clock
 from adloom.core.ids import IdSource, RequestId
+from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import ChargedBy, Click, Impression, decoded, encoded
-from adloom.events.log.stream import BEGINNING
 from adloom.events.projections.projection import Record
 from simulation.budgets.catalog import MoneyCatalog
 from simulation.budgets.faults import MoneyFaults

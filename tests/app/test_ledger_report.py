@@ -11,8 +11,9 @@ from rich.console import Console
 
 from adloom.cli import ledger_report
 from adloom.cli.ledger_report import LedgerCommandError
+from adloom.events.log.entry import Entry
 from adloom.events.log.event import encoded
-from adloom.events.log.stream import STREAM, Entry, ValkeyLedger
+from adloom.events.log.stream import STREAM, ValkeyLedger
 from adloom.events.projections.dead_letters import DeadLetters
 from adloom.events.projections.group import ValkeyGroup
 from adloom.events.projections.quarantine import TRIES_MAX

@@ -14,7 +14,8 @@ import msgspec
 from adloom.events.followers.fence import text_at
 from adloom.events.frequency.counts import cursor_key
 from adloom.events.frequency.windows import Window
-from adloom.events.log.stream import BEGINNING, DEAD_STREAM, STREAM, entry_order
+from adloom.events.log.entry import BEGINNING, entry_order
+from adloom.events.log.stream import DEAD_STREAM, STREAM
 from adloom.events.topics.publish import CURSOR
 from adloom.runtime.postgres import POSTGRES_AWAY
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey, open_valkey

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from adloom.core.errors import UnavailableError
+from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import Auctioned, Event, Served, Unsold, encoded
-from adloom.events.log.stream import BEGINNING
 from adloom.events.projections.projection import CursorMovedError, Folded, Projection, Record, UnfoldableError
 
 

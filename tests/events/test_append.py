@@ -7,7 +7,8 @@ import pytest
 
 from adloom.core.errors import UnavailableError
 from adloom.events.log.append import LedgerAppender
-from adloom.events.log.stream import BEGINNING, STREAM, ValkeyLedger
+from adloom.events.log.entry import BEGINNING
+from adloom.events.log.stream import STREAM, ValkeyLedger
 from adloom.runtime.ports import free_port
 from adloom.runtime.valkey import Valkey, open_valkey
 

@@ -11,8 +11,9 @@ from adloom.core.errors import UnavailableError
 from adloom.events.auction_log.recording import BATCH_MAX, AuctionAppender
 from adloom.events.auction_log.side_stream import BESIDE, AuctionsBeside, paired
 from adloom.events.auction_log.store import BID_BYTES_AT_ONCE, ROWS_AT_ONCE, AuctionTables, parted
+from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import Happening, Served, Unsold, decoded, encoded
-from adloom.events.log.stream import BEGINNING, STREAM, ValkeyLedger
+from adloom.events.log.stream import STREAM, ValkeyLedger
 from adloom.events.ports import CursorMovedError, Folded, UnfoldableError
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey

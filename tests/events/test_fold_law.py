@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from adloom.core.ids import BannerId, CampaignId, PlacementId
+from adloom.events.log.entry import BEGINNING, entry_order
 from adloom.events.log.event import Click, Event, Impression, Mark
-from adloom.events.log.stream import BEGINNING, entry_order
 from adloom.events.projections.projection import CursorMovedError, Folded, Record
 from adloom.events.tables.known_names import KnownNames
 from adloom.events.tables.store import EventTables

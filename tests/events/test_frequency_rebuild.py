@@ -12,8 +12,8 @@ from adloom.events.frequency.counts import BUILDING, GENERATION, FrequencyCounts
 from adloom.events.frequency.projection import FREQUENCY, FrequencyProjection
 from adloom.events.frequency.rebuild import FrequencyRebuild
 from adloom.events.frequency.windows import Window
+from adloom.events.log.entry import Entry
 from adloom.events.log.event import Impression, Mark
-from adloom.events.log.stream import Entry
 from adloom.events.ports import CursorMovedError, Folded
 from adloom.events.projections.group import ValkeyGroup
 from adloom.events.projections.projection import Projection

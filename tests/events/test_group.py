@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.stream import BEGINNING, STREAM, Entry, ValkeyLedger, entry_order
+from adloom.events.log.entry import BEGINNING, Entry, entry_order
+from adloom.events.log.stream import STREAM, ValkeyLedger
 from adloom.events.projections.group import CONSUMER_KEPT, ValkeyGroup, allowed, lease_key
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.ports import free_port

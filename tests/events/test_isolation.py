@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.errors import UnavailableError
+from adloom.events.log.entry import BEGINNING, Entry
 from adloom.events.log.event import encoded
-from adloom.events.log.stream import BEGINNING, Entry
 from adloom.events.ports import CursorMovedError
 from adloom.events.projections.quarantine import TRIES_MAX, BatchFolder
 from adloom.events.projections.redelivery import redelivered, redelivery

@@ -10,7 +10,7 @@ import pytest
 
 from adloom.core.clock import ManualClock
 from adloom.core.errors import UnavailableError
-from adloom.events.log.stream import BEGINNING, Entry
+from adloom.events.log.entry import BEGINNING, Entry
 from adloom.events.projections.projection import Record
 from adloom.events.tables.partition_store import EventDays, ensure_days
 from adloom.events.tables.partitions import DROPPED_AT_ONCE_MAX, DayUpkeep, Retention

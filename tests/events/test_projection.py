@@ -7,8 +7,9 @@ from datetime import timedelta
 import pytest
 
 from adloom.core.errors import UnavailableError
+from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import Event, encoded
-from adloom.events.log.stream import BEGINNING, STREAM, ValkeyLedger
+from adloom.events.log.stream import STREAM, ValkeyLedger
 from adloom.events.projections.dead_letters import DeadLetters
 from adloom.events.projections.group import ValkeyGroup, lease_key
 from adloom.events.projections.projection import CursorMovedError, Folded, Projection, ProjectionStore, Record

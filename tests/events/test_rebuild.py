@@ -10,8 +10,9 @@ import pytest
 
 from adloom.core.clock import SystemClock
 from adloom.core.ids import RequestId
+from adloom.events.log.entry import Entry
 from adloom.events.log.event import Event, Impression, Mark, Served, encoded
-from adloom.events.log.stream import STREAM, Entry
+from adloom.events.log.stream import STREAM
 from adloom.events.ports import Folded, Record
 from adloom.events.projections.dead_letters import DeadLetters
 from adloom.events.projections.group import ValkeyGroup

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adloom.events.log.entry import BEGINNING, Entry
 from adloom.events.log.event import Impression, UnreadableEntryError, encoded
-from adloom.events.log.stream import BEGINNING, STREAM, Entry, ValkeyLedger
+from adloom.events.log.stream import STREAM, ValkeyLedger
 from adloom.events.ports import Record
 from adloom.events.projections.group import ValkeyGroup, lease_key
 from adloom.events.projections.recent_entries import Tail

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.clock import ManualClock
-from adloom.events.log.stream import BEGINNING, STREAM, ValkeyLedger, entry_order
+from adloom.events.log.entry import BEGINNING, entry_order
+from adloom.events.log.stream import STREAM, ValkeyLedger
 from adloom.events.projections.dead_letters import DeadLetters
 from adloom.events.projections.group import ValkeyGroup
 from adloom.events.projections.retention import Upkeep, trim_before

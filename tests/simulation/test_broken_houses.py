@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from adloom.events.log.entry import Entry, entry_order
 from adloom.events.log.event import Event
-from adloom.events.log.stream import Entry, entry_order
 from adloom.events.projections.projection import CursorMovedError, Folded, Record
 from simulation.disk import Disk
 from simulation.faults import ROUGH

@@ -25,7 +25,7 @@ from adloom.events.auction_log.store import AUCTIONS
 from adloom.events.ctr.store import LEARNING
 from adloom.events.frequency.projection import FREQUENCY
 from adloom.events.frequency.rebuild import FrequencyRebuild
-from adloom.events.log.stream import BEGINNING
+from adloom.events.log.entry import BEGINNING
 from adloom.events.rebuild.rebuild import EventTablesRebuild, RebuildRefusedError, Rebuilt
 from adloom.events.rebuild.source import RebuildLedger
 from adloom.events.rebuild.start import UnknownStartError, first_entry

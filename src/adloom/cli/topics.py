@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Mapping
 from datetime import UTC, datetime
 from typing import Final, cast
 
-from adloom.events.log.stream import entry_order
+from adloom.events.log.entry import entry_order
 from adloom.events.topics.payload import AD_SERVED, CLICK_TRACKED, IMPRESSION_TRACKED, TOPICS
 from adloom.events.topics.schemas import schema_of
 from adloom.runtime.valkey import VALKEY_AWAY, open_valkey

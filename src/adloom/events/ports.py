@@ -5,8 +5,8 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from adloom.events.log.entry import Entry
 from adloom.events.log.event import Happening
-from adloom.events.log.stream import Entry
 
 
 class Record(NamedTuple):

@@ -10,8 +10,8 @@ import asyncpg
 
 from adloom.budgets.campaign.seen import Offer
 from adloom.core.errors import UnavailableError
+from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import OCCURRED_AGE_MAX
-from adloom.events.log.stream import BEGINNING
 from adloom.events.ports import CursorMovedError, UnfoldableError
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool
 

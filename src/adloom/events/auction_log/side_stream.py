@@ -9,8 +9,9 @@ import struct
 from collections.abc import AsyncGenerator, Collection, Sequence
 from typing import Final, TypeAlias, cast
 
+from adloom.events.log.entry import entry_order
 from adloom.events.log.event import Auctioned, UnreadableEntryError, decoded
-from adloom.events.log.stream import FIELD, STREAM, entry_order, unavailable_when_away
+from adloom.events.log.stream import FIELD, STREAM, unavailable_when_away
 from adloom.runtime.valkey import Valkey, again_if_cut_off
 
 BESIDE: Final = f"{STREAM}:auctions"

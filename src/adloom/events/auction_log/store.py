@@ -13,8 +13,8 @@ from adloom.core.errors import UnavailableError
 from adloom.events.auction_log.partition_store import ensure_auction_days
 from adloom.events.auction_log.row import AuctionRow, rows_of
 from adloom.events.auction_log.side_stream import AuctionsBeside
+from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import Auctioned, Served, UnreadableEntryError, Unsold
-from adloom.events.log.stream import BEGINNING
 from adloom.events.ports import CursorMovedError, Folded, Record, UnfoldableError
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 

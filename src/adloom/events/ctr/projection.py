@@ -12,7 +12,7 @@ from typing import Final
 
 from adloom.events.ctr.store import LearningStore
 from adloom.events.ctr.waiting import MILLIS, Inlet
-from adloom.events.log.stream import entry_order
+from adloom.events.log.entry import entry_order
 from adloom.events.ports import Folded, Record
 
 BATCH_MAX: Final = 2_000

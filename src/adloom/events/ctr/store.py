@@ -10,8 +10,8 @@ import asyncpg
 
 from adloom.core.errors import UnavailableError
 from adloom.events.ctr.waiting import Offer, Waiting, decoded, encoded, purchase_days
+from adloom.events.log.entry import BEGINNING, entry_order
 from adloom.events.log.event import OCCURRED_AGE_MAX, Impression
-from adloom.events.log.stream import BEGINNING, entry_order
 from adloom.events.ports import CursorMovedError, Record, UnfoldableError
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool
 from adloom.runtime.postgres import Record as Row

@@ -12,7 +12,8 @@ from redis.exceptions import ResponseError
 
 from adloom.core.errors import UnavailableError
 from adloom.events.followers.counted import Counted, CountedLookup
-from adloom.events.log.stream import BEGINNING, unavailable_when_away
+from adloom.events.log.entry import BEGINNING
+from adloom.events.log.stream import unavailable_when_away
 from adloom.events.ports import CursorMovedError, Record
 from adloom.runtime.valkey import Valkey
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from adloom.events.followers.counted import Counted
-from adloom.events.log.stream import BEGINNING, entry_order
+from adloom.events.log.entry import BEGINNING, entry_order
 
 KEPT_MAX: Final = 40_000  # As many as the tail has entries, whose events these are: 6 MB.
 

@@ -12,8 +12,8 @@ import msgspec
 from adloom.core.errors import UnavailableError
 from adloom.events.followers.counted import Counted
 from adloom.events.followers.recent_counted import CountedLately
+from adloom.events.log.entry import entry_order
 from adloom.events.log.event import Click, Impression, Unsold, happened_at
-from adloom.events.log.stream import entry_order
 from adloom.events.ports import Record, UnfoldableError
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 from adloom.runtime.postgres import Record as Row

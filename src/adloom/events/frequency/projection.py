@@ -17,8 +17,9 @@ from adloom.events.frequency.counts import (
     rebuilt_key,
 )
 from adloom.events.frequency.windows import buckets_of
+from adloom.events.log.entry import BEGINNING, entry_order
 from adloom.events.log.event import Impression
-from adloom.events.log.stream import BEGINNING, entry_order, unavailable_when_away
+from adloom.events.log.stream import unavailable_when_away
 from adloom.events.ports import Folded, Record
 from adloom.runtime.valkey import Valkey
 

@@ -24,8 +24,9 @@ from adloom.events.frequency.counts import (
 )
 from adloom.events.frequency.projection import BATCH_MAX, COUNT, FrequencyProjection, Generation, packed
 from adloom.events.frequency.windows import live_buckets, live_since
+from adloom.events.log.entry import BEGINNING, Entry, entry_order
 from adloom.events.log.event import UnreadableEntryError, decoded
-from adloom.events.log.stream import BEGINNING, Entry, entry_order, unavailable_when_away
+from adloom.events.log.stream import unavailable_when_away
 from adloom.events.ports import CursorMovedError, Record
 from adloom.events.rebuild.rebuild import Progress, RebuildRefusedError, Unwatched
 from adloom.events.rebuild.source import RebuildLedger

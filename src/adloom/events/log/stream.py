@@ -9,12 +9,12 @@ import msgspec
 from redis.exceptions import NoScriptError
 
 from adloom.core.errors import UnavailableError
+from adloom.events.log.entry import Entry
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey, again_if_cut_off
 
 STREAM: Final = "adloom:ledger"
 DEAD_STREAM: Final = "adloom:ledger:dead"
 FIELD: Final = b"e"
-BEGINNING: Final = "0-0"
 
 # One command with one argument and one answer a batch: the driver takes longer to write many arguments than all
 # else, and a batch is in the file whole or not at all.
@@ -54,13 +54,6 @@ _length: Final = struct.Struct(">I").pack
 _Rows: TypeAlias = list[tuple[bytes, dict[bytes, bytes]]]
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False):
-    """One entry of the ledger; ids grow, and begin with the millisecond they were made in."""
-
-    id: str
-    data: bytes
-
-
 class Lag(msgspec.Struct, frozen=True):
     """How far a projection is behind: entries that it has not folded, and the age of the oldest of them."""
 
@@ -74,12 +67,6 @@ class LedgerSize(msgspec.Struct, frozen=True):
     entries: int = 0
     memory_bytes: int = 0
     dead: int = 0
-
-
-def entry_order(entry_id: str) -> tuple[int, int]:
-    """Give what entry ids are ordered by: as texts they are not."""
-    millis, _, sequence = entry_id.partition("-")
-    return int(millis), int(sequence or 0)
 
 
 class ValkeyLedger:

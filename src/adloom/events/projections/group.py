@@ -19,7 +19,8 @@ from typing import Final, TypeAlias, cast
 from redis.exceptions import ResponseError
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.stream import STREAM, Entry, entry_order, unavailable_when_away
+from adloom.events.log.entry import Entry, entry_order
+from adloom.events.log.stream import STREAM, unavailable_when_away
 from adloom.events.projections.dead_letters import DeadLetters
 from adloom.events.projections.recent_entries import Tail
 from adloom.runtime.valkey import Valkey, again_if_cut_off

@@ -12,8 +12,8 @@ from typing import Final
 import structlog
 
 from adloom.core.errors import UnavailableError
+from adloom.events.log.entry import Entry
 from adloom.events.log.event import UnreadableEntryError, decoded
-from adloom.events.log.stream import Entry
 from adloom.events.ports import (
     CursorMovedError,
     Folded,

@@ -7,8 +7,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from adloom.events.log.entry import Entry, entry_order
 from adloom.events.log.event import decoded
-from adloom.events.log.stream import Entry, entry_order
 from adloom.events.ports import Record
 
 KEPT_MAX: Final = 40_000  # Two of the largest batches: 66 MB of impressions, of which 48 are what was read.

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.events.log.stream import Entry
+from adloom.events.log.entry import Entry
 
 
 class Redelivery(msgspec.Struct, frozen=True, array_like=True, tag_field="k", tag="again.v1"):

@@ -10,7 +10,8 @@ import structlog
 
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
-from adloom.events.log.stream import Lag, LedgerSize, entry_order
+from adloom.events.log.entry import entry_order
+from adloom.events.log.stream import Lag, LedgerSize
 
 LOOK_SECONDS: Final = 5.0
 RETENTION: Final = timedelta(days=7)  # What a rebuilt projection can be read again from.

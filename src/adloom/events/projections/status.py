@@ -6,7 +6,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from adloom.events.log.stream import STREAM, Lag, LedgerSize, ValkeyLedger, entry_order, unavailable_when_away
+from adloom.events.log.entry import entry_order
+from adloom.events.log.stream import STREAM, Lag, LedgerSize, ValkeyLedger, unavailable_when_away
 from adloom.events.projections.dead_letters import DeadLetters
 from adloom.events.projections.group import lease_key
 from adloom.runtime.valkey import Valkey

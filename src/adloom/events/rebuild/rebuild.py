@@ -16,8 +16,8 @@ import msgspec
 import structlog
 
 from adloom.core.errors import UnavailableError
+from adloom.events.log.entry import BEGINNING, Entry, entry_order
 from adloom.events.log.event import UnreadableEntryError, decoded
-from adloom.events.log.stream import BEGINNING, Entry, entry_order
 from adloom.events.ports import Folded, Record, UnfoldableError
 from adloom.events.projections.redelivery import redelivered
 from adloom.events.rebuild import store as rebuild_store

@@ -3,7 +3,8 @@
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final, NamedTuple, cast
 
-from adloom.events.log.stream import FIELD, STREAM, Entry, unavailable_when_away
+from adloom.events.log.entry import Entry
+from adloom.events.log.stream import FIELD, STREAM, unavailable_when_away
 from adloom.events.projections import dead_letters
 from adloom.runtime.valkey import Valkey
 

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, date, datetime, time
 from typing import Final
 
-from adloom.events.log.stream import BEGINNING
+from adloom.events.log.entry import BEGINNING
 
 FROM_THE_BEGINNING: Final = "beginning"
 _ENTRY_ID: Final = re.compile(r"\d{10,}-\d+", re.ASCII)

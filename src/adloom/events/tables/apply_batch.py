@@ -14,8 +14,8 @@ from uuid import UUID
 import msgspec
 
 from adloom.events.followers.counted import Counted
+from adloom.events.log.entry import entry_order
 from adloom.events.log.event import HARMLESS, Click, Event, Impression, Mark
-from adloom.events.log.stream import entry_order
 from adloom.events.ports import Record
 
 IMPRESSIONS: Final = "banner_impressions"

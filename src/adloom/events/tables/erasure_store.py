@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.events.log.stream import BEGINNING
+from adloom.events.log.entry import BEGINNING
 from adloom.runtime.postgres import Connection
 
 NOTE_ERASURE: Final = """

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import asyncpg
 
+from adloom.events.log.entry import entry_order
 from adloom.events.log.event import Event
-from adloom.events.log.stream import entry_order
 from adloom.events.tables.apply_batch import CLICKS, IMPRESSIONS, KINDS, Additions, Batch, Known
 from adloom.events.tables.known_names import KnownNames
 from adloom.events.tables.offer_marks_store import OfferMarks

@@ -14,7 +14,7 @@ import structlog
 
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
-from adloom.events.log.stream import BEGINNING, Entry, entry_order
+from adloom.events.log.entry import BEGINNING, Entry, entry_order
 from adloom.runtime.postgres import POSTGRES_AWAY
 
 LOOK_SECONDS: Final = 3600.0

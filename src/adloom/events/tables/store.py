@@ -9,7 +9,7 @@ import asyncpg
 
 from adloom.core.errors import UnavailableError
 from adloom.events.followers.recent_counted import CountedLately
-from adloom.events.log.stream import BEGINNING
+from adloom.events.log.entry import BEGINNING
 from adloom.events.ports import CursorMovedError, Folded, Record, UnfoldableError
 from adloom.events.tables.apply_batch import (
     CLICKS,
