@@ -10,8 +10,8 @@ import msgspec
 from adloom.budgets.kinds import all_kinds
 from adloom.budgets.messages import OpenWindow
 from adloom.budgets.transport.wire import MAIL_CHANNEL, SESSION_SECONDS_MAX, encode_mail
-from adloom.catalog.changes import NOTICE_CHANNEL
 from adloom.core.clock import Clock
+from adloom.resource.changes import NOTICE_CHANNEL
 from adloom.schedule.budget_day import budget_day
 from simulation import loop as virtual
 from simulation.budgets.catalog import MoneyCatalog

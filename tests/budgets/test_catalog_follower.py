@@ -17,10 +17,10 @@ from adloom.budgets.config.configuration import (
 )
 from adloom.budgets.config.entity_config import Introductions
 from adloom.budgets.messages import ConfigureAdvertiser, ConfigureCampaign
-from adloom.catalog.changes import NOTICE_CHANNEL, Catalog, Noun
 from adloom.core.clock import ManualClock, SystemClock
 from adloom.core.errors import UnavailableError
 from adloom.core.money import Micros
+from adloom.resource.changes import NOTICE_CHANNEL, Catalog, Noun
 from adloom.runtime.actors.entity import Address
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey

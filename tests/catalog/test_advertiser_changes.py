@@ -8,8 +8,8 @@ import pytest
 
 from adloom.catalog.advertiser import store
 from adloom.catalog.advertiser.model import Advertiser
-from adloom.catalog.changes import Catalog
 from adloom.core.ids import AdvertiserId
+from adloom.resource.changes import Catalog
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.support.rows import an_id

@@ -5,11 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adloom.catalog.changes import Catalog, Noun
 from adloom.catalog.schedule_sync import ScheduleSync, sync_job, sync_job_id
-from adloom.catalog.version import current_version
 from adloom.core.clock import ManualClock
 from adloom.core.ids import SystemIds
+from adloom.resource.changes import Catalog, Noun, read_version
 from adloom.runtime.jobs.cron import Cron
 from adloom.runtime.jobs.queue import open_queue
 from adloom.runtime.jobs.schedule import CronSchedule
@@ -73,7 +72,7 @@ async def a_campaign(
 
 async def version_of(pool: Pool) -> int:
     async with pool.acquire() as connection:
-        return await current_version(connection)
+        return await read_version(connection)
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from adloom.catalog.access import Scope
 from adloom.catalog.banner.store import banners
 from adloom.catalog.campaign.store import campaigns
-from adloom.catalog.owned_table import OwnedTable
 from adloom.catalog.placement.store import placements
+from adloom.resource.access import Scope
+from adloom.resource.owned_table import OwnedTable
 from adloom.runtime.listing import Filters, PageRequest
 from adloom.runtime.postgres import Pool
 from tests.support.control import Client

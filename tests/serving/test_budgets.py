@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from adloom.budgets.worker import Worker, make_brains
-from adloom.catalog.changes import Catalog, Noun
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
 from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.events.log.event import ChargedBy
+from adloom.resource.changes import Catalog, Noun
 from adloom.runtime.http.fast.fast_routes import HotRequest, first_values
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey

@@ -8,10 +8,10 @@ from uuid import UUID
 
 import pytest
 
-from adloom.catalog.changes import NOTICE_CHANNEL, Catalog, Noun
 from adloom.core.clock import SystemClock
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import SystemIds
+from adloom.resource.changes import NOTICE_CHANNEL, Catalog, Noun
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey, open_valkey
 from adloom.serving.background.index_refresh import LOOK_SECONDS, IndexKeeper

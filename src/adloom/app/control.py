@@ -14,7 +14,6 @@ import adloom.catalog.assignment.api
 import adloom.catalog.banner.api
 import adloom.catalog.campaign.api
 import adloom.catalog.frequency.api
-import adloom.catalog.history.api
 import adloom.catalog.placement.api
 import adloom.catalog.publisher.api
 import adloom.catalog.reference.api
@@ -29,6 +28,7 @@ import adloom.identity.api
 import adloom.ops.attention.api
 import adloom.ops.jobs.api
 import adloom.ops.system.api
+import adloom.resource.history.api
 import adloom.stats.api
 import adloom.stats.auctions.api
 import adloom.stats.budget.api
@@ -48,8 +48,6 @@ from adloom import VERSION
 from adloom.app import control_front, control_health
 from adloom.app.listeners import inherited_socket
 from adloom.app.process import run_process
-from adloom.catalog.account.store import AccountRegister
-from adloom.catalog.changes import Catalog
 from adloom.catalog.schedule_sync import QUEUE as BANNERS_QUEUE
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import IdSource, SystemIds
@@ -57,6 +55,8 @@ from adloom.identity.authenticate import HeaderAuthenticator
 from adloom.identity.console_sessions import ConsoleSessions
 from adloom.identity.sessions import Sessions
 from adloom.ops.projections import cursors, places
+from adloom.resource.accounts import AccountRegister
+from adloom.resource.changes import Catalog
 from adloom.runtime.auth import Passwords
 from adloom.runtime.encryption import Sealer
 from adloom.runtime.http.api.exception_handlers import install_problem_handlers
@@ -94,7 +94,7 @@ ROUTERS = (
     adloom.catalog.campaign.api.router,
     adloom.catalog.assignment.api.router,
     adloom.catalog.assigned.api.router,
-    adloom.catalog.history.api.router,
+    adloom.resource.history.api.router,
     adloom.catalog.transfer.api.router,
     adloom.catalog.targeting_rule.api.router,
     adloom.catalog.frequency.api.router,

@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from adloom.catalog.version import current_version
+from adloom.resource.changes import read_version
 from adloom.runtime import postgres, valkey
 from adloom.runtime.http.api.openapi import Responses
 
@@ -49,7 +49,7 @@ async def ready(request: Request) -> Response:
 async def _catalog_version(pool: postgres.Pool) -> int | None:
     try:
         async with asyncio.timeout(READY_SECONDS_MAX), pool.acquire() as connection:
-            return await current_version(connection)
+            return await read_version(connection)
     except postgres.POSTGRES_AWAY:
         return None
 

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 import asyncpg
 import msgspec
 
-from adloom.catalog.version import current_version
 from adloom.core.actor import Actor, Role
 from adloom.core.ids import IdSource
+from adloom.resource.changes import read_version
 from adloom.runtime.auth import issue_access_token
 from adloom.runtime.installation import DataDirectory
 from adloom.runtime.postgres import CONNECT_SECONDS_MAX
@@ -36,7 +36,7 @@ async def is_catalog_untouched(database_url: str) -> bool:
     connection = await asyncpg.connect(database_url, timeout=CONNECT_SECONDS_MAX)
     try:
         # It is raised by every write.
-        return await current_version(connection) == 0
+        return await read_version(connection) == 0
     finally:
         await connection.close()
 

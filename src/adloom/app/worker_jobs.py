@@ -6,9 +6,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from adloom.app.metrics.worker import register_jobs, register_rollup
 from adloom.app.worker_sync import SyncParts
-from adloom.catalog.changes import Catalog
 from adloom.catalog.schedule_sync import SYNC_SCHEDULE_STATUS, ScheduleSync, sync_job
 from adloom.core.clock import Clock
+from adloom.resource.changes import Catalog
 from adloom.runtime.jobs.queue import JobQueue
 from adloom.runtime.jobs.schedule import CronSchedule
 from adloom.runtime.jobs.worker import JobWorker

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.catalog.changes import Noun
+from adloom.resource.changes import Noun
 from adloom.runtime.postgres import Connection
 
 # A transaction's worth; the caller comes again while there is more.

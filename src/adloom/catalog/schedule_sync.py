@@ -10,10 +10,10 @@ from typing import Final
 import structlog
 
 from adloom.catalog import schedule_store
-from adloom.catalog.audit.entry import About, Entry, system_author
-from adloom.catalog.changes import Catalog, CatalogWrite, Noun
 from adloom.catalog.schedule_store import StatusMove
 from adloom.core.clock import Clock
+from adloom.resource.audit.entry import About, Entry, system_author
+from adloom.resource.changes import Catalog, CatalogWrite, Noun
 from adloom.runtime.jobs.cron import Cron
 from adloom.runtime.jobs.schedule import CronJob
 from adloom.runtime.jobs.worker import Job

@@ -9,7 +9,7 @@ import msgspec
 from fastapi import Depends, Query
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from adloom.catalog.access import Scope
+from adloom.resource.access import Scope
 from adloom.runtime.http.api.dependencies import CurrentActor
 from adloom.runtime.http.api.pages import ListQuery
 from adloom.runtime.http.api.shapes import Body, Patch, matching

@@ -4,10 +4,10 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.catalog.access import Scope, reading_scope, writing_scope
 from adloom.core.actor import Actor, Role
 from adloom.core.errors import FieldProblem, ValidationFailedError
 from adloom.core.ids import AdvertiserId
+from adloom.resource.access import Scope, reading_scope, writing_scope
 
 FIELD = "sellerId"
 

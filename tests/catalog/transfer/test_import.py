@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from adloom.catalog.changes import NOTICE_CHANNEL
 from adloom.core.actor import Role
 from adloom.core.ids import SystemIds
+from adloom.resource.changes import NOTICE_CHANNEL
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.support.builders import NOBODY

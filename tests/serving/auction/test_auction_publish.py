@@ -5,11 +5,11 @@ from uuid import UUID
 import pytest
 
 from adloom.auction.bid import BidType
-from adloom.catalog.changes import Catalog, Noun
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
 from adloom.core.money import Micros
 from adloom.events.frequency.windows import Window
+from adloom.resource.changes import Catalog, Noun
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from adloom.serving.background.index_refresh import IndexKeeper

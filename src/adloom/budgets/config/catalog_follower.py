@@ -16,8 +16,8 @@ import structlog
 from adloom.budgets.config.catalog_store import BrainCatalog
 from adloom.budgets.config.entity_config import Introductions
 from adloom.budgets.ports import Host
-from adloom.catalog.changes import NOTICE_CHANNEL
 from adloom.core.errors import UnavailableError
+from adloom.resource.changes import NOTICE_CHANNEL
 from adloom.runtime.actors.entity import Address
 from adloom.runtime.subscription import Subscription
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey

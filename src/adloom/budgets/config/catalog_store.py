@@ -9,9 +9,9 @@ import msgspec
 
 from adloom.budgets.addresses import ADVERTISER, CAMPAIGN
 from adloom.budgets.config.configuration import AdvertiserRow, CampaignRow
-from adloom.catalog.version import current_version
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import AdvertiserId, CampaignId
+from adloom.resource.changes import read_version
 from adloom.runtime.actors.entity import Address
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool, Record
 
@@ -89,12 +89,12 @@ class BrainCatalog:
     async def version(self) -> int:
         """Tell the catalog's version."""
         async with self._connection() as connection:
-            return await current_version(connection)
+            return await read_version(connection)
 
     async def changed(self, since: int) -> tuple[int, list[Address] | None]:
         """Tell who has changed since a version, and the version by now; None where that is too long ago to know."""
         async with self._connection() as connection:
-            version = await current_version(connection)
+            version = await read_version(connection)
             # A catalog that went back comes from a backup: what we know of it is void.
             if version < since or await connection.fetchval(OLDEST_CHANGE) > since + 1:
                 return version, None
@@ -134,7 +134,7 @@ async def read_rows(
     campaigns = await connection.fetch(CAMPAIGNS, campaign_ids) if campaign_ids else []
     advertisers = await connection.fetch(ADVERTISERS, advertiser_ids) if advertiser_ids else []
     return CatalogRows(
-        version=await current_version(connection),
+        version=await read_version(connection),
         campaigns=[_campaign(row) for row in campaigns],
         advertisers=[msgspec.convert(dict(row), AdvertiserRow) for row in advertisers],
     )

@@ -9,13 +9,13 @@ import msgspec
 from fastapi import Query, status
 from pydantic import Field
 
-from adloom.catalog.access import Scope
 from adloom.catalog.advertiser import store
 from adloom.catalog.advertiser.model import BLOCKED_SITES_MAX, Advertiser
-from adloom.catalog.api import AdminWrites, AdvertiserReads, CatalogOfTheApp, catalog_router
-from adloom.catalog.changes import Catalog
-from adloom.catalog.shapes import Domain, Paisa, TimeZone
 from adloom.core.ids import AdvertiserId
+from adloom.resource.access import Scope
+from adloom.resource.api import AdminWrites, AdvertiserReads, CatalogOfTheApp, catalog_router
+from adloom.resource.changes import Catalog
+from adloom.resource.shapes import Domain, Paisa, TimeZone
 from adloom.runtime.http.api.dependencies import Ids, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Name, Patch, Text255

@@ -3,9 +3,9 @@
 from datetime import datetime
 from typing import Final
 
-from adloom.catalog.soft_delete import SoftDeletable
 from adloom.core.errors import BadRequestError, NotFoundError
 from adloom.core.ids import AdvertiserId
+from adloom.resource.soft_delete import SoftDeletable
 
 BLOCKED_SITES_MAX: Final = 1_000
 

@@ -2,10 +2,10 @@
 
 from uuid import UUID
 
-from adloom.catalog.account_table import AccountTable
 from adloom.catalog.advertiser.model import Advertiser, AdvertiserNotFoundError
-from adloom.catalog.changes import CatalogWrite, Noun
 from adloom.core.actor import Role
+from adloom.resource.account_table import AccountTable
+from adloom.resource.changes import CatalogWrite, Noun
 from adloom.runtime.listing import Filters
 
 SORTABLE = frozenset({"created_at", "updated_at", "name", "daily_budget_paisa"})

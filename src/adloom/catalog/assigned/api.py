@@ -6,10 +6,10 @@ from uuid import UUID
 
 from fastapi import Query
 
-from adloom.catalog.api import AdvertiserReads, CatalogOfTheApp, catalog_router
 from adloom.catalog.assigned import store
 from adloom.catalog.campaign.lifecycle import CampaignStatus
 from adloom.catalog.placement.model import Delivery, Layout
+from adloom.resource.api import AdvertiserReads, CatalogOfTheApp, catalog_router
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.listing import PageRequest

@@ -4,8 +4,8 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.catalog.access import Scope
 from adloom.catalog.assigned.model import Assigned
+from adloom.resource.access import Scope
 from adloom.runtime.listing import Filters, Listed, PageRequest
 from adloom.runtime.postgres import Connection
 

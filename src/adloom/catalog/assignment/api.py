@@ -7,14 +7,14 @@ from uuid import UUID
 import msgspec
 from fastapi import Depends, Query, status
 
-from adloom.catalog.access import Scope
-from adloom.catalog.api import AdvertiserReads, AdvertiserWrites, CatalogOfTheApp, catalog_router
 from adloom.catalog.assignment import store
 from adloom.catalog.assignment.model import WEIGHT_DEFAULT, Assignment, Link, LinkNotFoundError
 from adloom.catalog.campaign.model import Campaign
 from adloom.catalog.campaign.store import campaigns
-from adloom.catalog.changes import CatalogWrite
 from adloom.core.ids import BannerId, PlacementId
+from adloom.resource.access import Scope
+from adloom.resource.api import AdvertiserReads, AdvertiserWrites, CatalogOfTheApp, catalog_router
+from adloom.resource.changes import CatalogWrite
 from adloom.runtime.http.api.dependencies import Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Flag, Natural, Patch, Text100, Text255, WebAddress

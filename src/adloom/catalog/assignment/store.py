@@ -10,7 +10,6 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
-from adloom.catalog.access import Scope
 from adloom.catalog.assignment.model import (
     Assignment,
     AssignmentExistsError,
@@ -19,13 +18,14 @@ from adloom.catalog.assignment.model import (
     LinkExistsError,
     LinkNotFoundError,
 )
-from adloom.catalog.audit.difference import changed_fields
-from adloom.catalog.audit.entry import About
 from adloom.catalog.campaign.model import Campaign
-from adloom.catalog.changes import CatalogWrite, Noun
-from adloom.catalog.concurrency import moved_forward
 from adloom.core.errors import BannerNotFoundError, PlacementNotFoundError
 from adloom.core.ids import AdvertiserId
+from adloom.resource.access import Scope
+from adloom.resource.audit.difference import changed_fields
+from adloom.resource.audit.entry import About
+from adloom.resource.changes import CatalogWrite, Noun
+from adloom.resource.etag import moved_forward
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
 from adloom.runtime.postgres import Connection
 

@@ -8,15 +8,15 @@ from uuid import UUID
 from fastapi import Query, status
 from pydantic import AfterValidator, Field
 
-from adloom.catalog.access import Scope, new_owner
-from adloom.catalog.api import AdvertiserReads, AdvertiserWrites, CatalogOfTheApp, catalog_router
 from adloom.catalog.banner import store
 from adloom.catalog.banner.model import COLOR_PATTERN, MEDIA_VARIANTS_MAX, TAGS_MAX, Banner
-from adloom.catalog.changes import Catalog
-from adloom.catalog.created_by import user_behind
-from adloom.catalog.shapes import RecurrenceRule, TimeOfDay, TimeOfDayShown, TimeZone
 from adloom.catalog.source import Source
 from adloom.core.ids import AdvertiserId, BannerId
+from adloom.resource.access import Scope, new_owner
+from adloom.resource.api import AdvertiserReads, AdvertiserWrites, CatalogOfTheApp, catalog_router
+from adloom.resource.changes import Catalog
+from adloom.resource.created_by import user_behind
+from adloom.resource.shapes import RecurrenceRule, TimeOfDay, TimeOfDayShown, TimeZone
 from adloom.runtime.http.api.dependencies import Ids, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import (

@@ -6,10 +6,10 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.catalog.soft_delete import SoftDeletable
 from adloom.catalog.source import Source
 from adloom.core.errors import BadRequestError, FieldProblem, ValidationFailedError
 from adloom.core.ids import AdvertiserId, BannerId, UserId
+from adloom.resource.soft_delete import SoftDeletable
 from adloom.schedule.schedule import ScheduleStatus, status_from_dates, window_problem
 
 COLOR_PATTERN: Final = r"^#[0-9a-fA-F]{6}$"

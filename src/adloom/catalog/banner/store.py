@@ -3,13 +3,13 @@
 from uuid import UUID
 
 from adloom.catalog.banner.model import Banner
-from adloom.catalog.changes import CatalogWrite, Noun
-from adloom.catalog.owned_table import OwnedTable
 from adloom.catalog.reference.model import BannerSeoNotFoundError, ReferenceId, ReferenceKind
 from adloom.catalog.reference.store import is_there
 from adloom.catalog.source import Source
 from adloom.core.actor import Role
 from adloom.core.errors import BannerNotFoundError, FieldProblem, ValidationFailedError
+from adloom.resource.changes import CatalogWrite, Noun
+from adloom.resource.owned_table import OwnedTable
 from adloom.runtime.listing import Filters
 from adloom.schedule.schedule import ScheduleStatus
 

@@ -8,16 +8,16 @@ from uuid import UUID
 from fastapi import Query, status
 from pydantic import Field
 
-from adloom.catalog.access import Scope, new_owner
-from adloom.catalog.api import AdvertiserReads, AdvertiserWrites, CatalogOfTheApp, catalog_router
 from adloom.catalog.campaign import store
 from adloom.catalog.campaign.lifecycle import CampaignStatus
 from adloom.catalog.campaign.model import BidType, Campaign
-from adloom.catalog.changes import Catalog
-from adloom.catalog.created_by import user_behind
-from adloom.catalog.shapes import Paisa, Price, PriceShown, TimeZone
 from adloom.catalog.source import Source
 from adloom.core.ids import AdvertiserId, CampaignId
+from adloom.resource.access import Scope, new_owner
+from adloom.resource.api import AdvertiserReads, AdvertiserWrites, CatalogOfTheApp, catalog_router
+from adloom.resource.changes import Catalog
+from adloom.resource.created_by import user_behind
+from adloom.resource.shapes import Paisa, Price, PriceShown, TimeZone
 from adloom.runtime.http.api.dependencies import Ids, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Moment, Name, Natural, Patch, Text, Text255

@@ -6,11 +6,11 @@ from enum import StrEnum
 import msgspec
 
 from adloom.catalog.campaign.lifecycle import CampaignStatus, check_move
-from adloom.catalog.soft_delete import SoftDeletable
 from adloom.catalog.source import Source
 from adloom.core.errors import BadRequestError
 from adloom.core.ids import AdvertiserId, CampaignId, UserId
 from adloom.core.money import Micros
+from adloom.resource.soft_delete import SoftDeletable
 from adloom.schedule.pacing import PacingStrategy
 
 

@@ -4,11 +4,11 @@ from uuid import UUID
 
 from adloom.catalog.campaign.lifecycle import CampaignStatus
 from adloom.catalog.campaign.model import Campaign
-from adloom.catalog.changes import Noun
-from adloom.catalog.owned_table import OwnedTable
 from adloom.catalog.source import Source
 from adloom.core.actor import Role
 from adloom.core.errors import CampaignNotFoundError
+from adloom.resource.changes import Noun
+from adloom.resource.owned_table import OwnedTable
 from adloom.runtime.listing import Filters
 
 SORTABLE = frozenset(

@@ -7,11 +7,11 @@ from uuid import UUID
 from fastapi import Query, status
 from pydantic import Field
 
-from adloom.catalog.api import AdvertiserReads, AdvertiserWrites, CatalogOfTheApp, catalog_router
 from adloom.catalog.banner.store import banners
 from adloom.catalog.frequency import store
 from adloom.catalog.frequency.model import CapWindow, FrequencyCap
 from adloom.core.ids import BannerId, FrequencyCapId
+from adloom.resource.api import AdvertiserReads, AdvertiserWrites, CatalogOfTheApp, catalog_router
 from adloom.runtime.http.api.dependencies import Ids, Now
 from adloom.runtime.http.api.shapes import Answer, Body, Patch, Positive
 

@@ -11,12 +11,12 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
-from adloom.catalog.access import Scope
-from adloom.catalog.audit.entry import About
 from adloom.catalog.banner.model import Banner
 from adloom.catalog.banner.store import banners
-from adloom.catalog.changes import CatalogWrite, Noun
 from adloom.catalog.frequency.model import FrequencyCap, FrequencyCapExistsError, FrequencyCapNotFoundError
+from adloom.resource.access import Scope
+from adloom.resource.audit.entry import About
+from adloom.resource.changes import CatalogWrite, Noun
 from adloom.runtime.listing import Filters
 from adloom.runtime.postgres import Connection, Record
 

@@ -7,8 +7,6 @@ from uuid import UUID
 from fastapi import Query, Request, status
 from pydantic import AfterValidator, Field
 
-from adloom.catalog.access import new_owner
-from adloom.catalog.api import CatalogOfTheApp, PublisherReads, PublisherWrites, catalog_router
 from adloom.catalog.placement import store
 from adloom.catalog.placement.model import (
     PLACEMENT_TYPE_DEFAULT,
@@ -19,9 +17,11 @@ from adloom.catalog.placement.model import (
     Layout,
     Placement,
 )
-from adloom.catalog.shapes import Price, PriceShown, TimeZone
 from adloom.core.ids import PlacementId, PublisherId
 from adloom.core.money import Micros
+from adloom.resource.access import new_owner
+from adloom.resource.api import CatalogOfTheApp, PublisherReads, PublisherWrites, catalog_router
+from adloom.resource.shapes import Price, PriceShown, TimeZone
 from adloom.runtime.http.api.dependencies import Ids, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import (

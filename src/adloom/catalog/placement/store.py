@@ -6,9 +6,6 @@ from uuid import UUID
 
 import asyncpg
 
-from adloom.catalog.audit.entry import About, Entry
-from adloom.catalog.changes import CatalogWrite, Noun
-from adloom.catalog.owned_table import OwnedTable
 from adloom.catalog.placement.model import (
     Delivery,
     Layout,
@@ -18,6 +15,9 @@ from adloom.catalog.placement.model import (
 )
 from adloom.core.actor import Role
 from adloom.core.errors import FieldProblem, PlacementNotFoundError, ValidationFailedError
+from adloom.resource.audit.entry import About, Entry
+from adloom.resource.changes import CatalogWrite, Noun
+from adloom.resource.owned_table import OwnedTable
 from adloom.runtime.listing import Filters
 
 SORTABLE = frozenset(

@@ -7,12 +7,12 @@ from uuid import UUID
 
 from fastapi import Query, status
 
-from adloom.catalog.access import Scope
-from adloom.catalog.api import AdminWrites, CatalogOfTheApp, PublisherReads, catalog_router
-from adloom.catalog.changes import Catalog
 from adloom.catalog.publisher import store
 from adloom.catalog.publisher.model import Publisher
 from adloom.core.ids import PublisherId
+from adloom.resource.access import Scope
+from adloom.resource.api import AdminWrites, CatalogOfTheApp, PublisherReads, catalog_router
+from adloom.resource.changes import Catalog
 from adloom.runtime.http.api.dependencies import Ids, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Name, Patch, Text255

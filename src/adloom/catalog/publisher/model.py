@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
-from adloom.catalog.soft_delete import SoftDeletable
 from adloom.core.errors import BadRequestError, NotFoundError
 from adloom.core.ids import PublisherId
+from adloom.resource.soft_delete import SoftDeletable
 
 
 class PublisherNotFoundError(NotFoundError):

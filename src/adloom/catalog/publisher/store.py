@@ -1,9 +1,9 @@
 """SQL of publishers."""
 
-from adloom.catalog.account_table import AccountTable
-from adloom.catalog.changes import CatalogWrite, Noun
 from adloom.catalog.publisher.model import Publisher, PublisherNotFoundError
 from adloom.core.actor import Role
+from adloom.resource.account_table import AccountTable
+from adloom.resource.changes import CatalogWrite, Noun
 from adloom.runtime.listing import Filters
 
 SORTABLE = frozenset({"created_at", "updated_at", "name"})

@@ -7,7 +7,6 @@ from uuid import UUID
 from fastapi import Depends, Path, Query, status
 from pydantic import Field
 
-from adloom.catalog.api import AdminWrites, CatalogOfTheApp, catalog_router
 from adloom.catalog.reference import store
 from adloom.catalog.reference.model import (
     Reference,
@@ -15,6 +14,7 @@ from adloom.catalog.reference.model import (
     ReferenceNotFoundError,
     id_of_kind,
 )
+from adloom.resource.api import AdminWrites, CatalogOfTheApp, catalog_router
 from adloom.runtime.http.api.dependencies import CurrentActor, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Name, Natural, Text255

@@ -6,9 +6,6 @@ from typing import Final
 import asyncpg
 import msgspec
 
-from adloom.catalog.audit.entry import About
-from adloom.catalog.changes import CatalogWrite, Noun
-from adloom.catalog.forget import Naming, forget
 from adloom.catalog.reference.model import (
     Reference,
     ReferenceExistsError,
@@ -16,6 +13,9 @@ from adloom.catalog.reference.model import (
     ReferenceKind,
     ReferenceNotFoundError,
 )
+from adloom.resource.audit.entry import About
+from adloom.resource.changes import CatalogWrite, Noun
+from adloom.resource.forget import Naming, forget
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
 from adloom.runtime.postgres import Connection, Record
 

@@ -6,12 +6,12 @@ from uuid import UUID
 
 from fastapi import Query, status
 
-from adloom.catalog.access import new_owner
-from adloom.catalog.api import CatalogOfTheApp, PublisherReads, PublisherWrites, catalog_router
-from adloom.catalog.shapes import Domain, TimeZone
 from adloom.catalog.site import store
 from adloom.catalog.site.model import Site
 from adloom.core.ids import PublisherId, SiteId
+from adloom.resource.access import new_owner
+from adloom.resource.api import CatalogOfTheApp, PublisherReads, PublisherWrites, catalog_router
+from adloom.resource.shapes import Domain, TimeZone
 from adloom.runtime.http.api.dependencies import Ids, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Name, Patch, Text255

@@ -7,11 +7,11 @@ from uuid import UUID
 
 import asyncpg
 
-from adloom.catalog.changes import CatalogWrite, Noun
-from adloom.catalog.forget import Naming, forget
-from adloom.catalog.owned_table import OwnedTable
 from adloom.catalog.site.model import Site, SiteDomainTakenError, SiteNotFoundError
 from adloom.core.actor import Role
+from adloom.resource.changes import CatalogWrite, Noun
+from adloom.resource.forget import Naming, forget
+from adloom.resource.owned_table import OwnedTable
 from adloom.runtime.listing import Filters
 
 SORTABLE = frozenset({"created_at", "updated_at", "domain", "name"})

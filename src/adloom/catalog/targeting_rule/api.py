@@ -7,11 +7,11 @@ from uuid import UUID
 from fastapi import Query, status
 from pydantic import Field
 
-from adloom.catalog.api import AdvertiserReads, AdvertiserWrites, CatalogOfTheApp, catalog_router
 from adloom.catalog.campaign.store import campaigns
 from adloom.catalog.targeting_rule import store
 from adloom.catalog.targeting_rule.model import RuleValue, TargetingRule
 from adloom.core.ids import CampaignId, TargetingRuleId
+from adloom.resource.api import AdvertiserReads, AdvertiserWrites, CatalogOfTheApp, catalog_router
 from adloom.runtime.http.api.dependencies import Ids, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Flag, Patch, Text255

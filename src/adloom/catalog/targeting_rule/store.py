@@ -7,19 +7,19 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.catalog.access import Scope
-from adloom.catalog.audit.difference import changed_fields
-from adloom.catalog.audit.entry import About
 from adloom.catalog.campaign.model import Campaign
 from adloom.catalog.campaign.store import campaigns
-from adloom.catalog.changes import CatalogWrite, Noun
-from adloom.catalog.concurrency import moved_forward
 from adloom.catalog.targeting_rule.model import (
     RULES_A_CAMPAIGN_MAX,
     TargetingRule,
     TargetingRuleLimitError,
     TargetingRuleNotFoundError,
 )
+from adloom.resource.access import Scope
+from adloom.resource.audit.difference import changed_fields
+from adloom.resource.audit.entry import About
+from adloom.resource.changes import CatalogWrite, Noun
+from adloom.resource.etag import moved_forward
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
 from adloom.runtime.postgres import Connection, Record
 

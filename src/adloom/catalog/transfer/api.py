@@ -8,8 +8,6 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request, Response
 
-from adloom.catalog.api import CatalogOfTheApp
-from adloom.catalog.audit.difference import difference
 from adloom.catalog.transfer.apply import Import, carried_out
 from adloom.catalog.transfer.collect import collected
 from adloom.catalog.transfer.document import RawItem, read_json, write_json
@@ -18,6 +16,8 @@ from adloom.catalog.transfer.plan import Change
 from adloom.catalog.transfer.sheet import read_csv, write_csv
 from adloom.core.actor import Role
 from adloom.core.errors import FieldProblem, ForbiddenError, UnavailableError, ValidationFailedError
+from adloom.resource.api import CatalogOfTheApp
+from adloom.resource.audit.difference import difference
 from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute, Ids, Now
 from adloom.runtime.http.api.openapi import NEEDS_A_TOKEN, problems
 from adloom.runtime.http.api.shapes import Answer, Body

@@ -11,11 +11,6 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
-from adloom.catalog.access import Scope
-from adloom.catalog.audit.difference import action_of, creation, difference
-from adloom.catalog.audit.entry import About, Entry
-from adloom.catalog.changes import Catalog, CatalogWrite
-from adloom.catalog.created_by import user_behind
 from adloom.catalog.transfer import table
 from adloom.catalog.transfer.document import RawItem
 from adloom.catalog.transfer.head import Head, heads_of, identity_value, nature_of
@@ -25,6 +20,11 @@ from adloom.catalog.transfer.table import Identity
 from adloom.core.actor import Actor
 from adloom.core.errors import ConflictError, FieldProblem, ValidationFailedError
 from adloom.core.ids import IdSource
+from adloom.resource.access import Scope
+from adloom.resource.audit.difference import action_of, creation, difference
+from adloom.resource.audit.entry import About, Entry
+from adloom.resource.changes import Catalog, CatalogWrite
+from adloom.resource.created_by import user_behind
 from adloom.runtime.postgres import Connection
 
 PROBLEMS_MAX: Final = 1_000  # Nobody reads more at a time, and the next import finds the rest.

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from adloom.catalog.changes import Catalog
 from adloom.catalog.transfer import table
 from adloom.catalog.transfer.kind import Kind, kinds_of
 from adloom.core.actor import Actor
+from adloom.resource.changes import Catalog
 
 Lists = Mapping[Kind, Sequence[Mapping[str, Any]]]
 

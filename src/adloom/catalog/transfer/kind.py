@@ -20,9 +20,9 @@ import adloom.catalog.placement.api as placement
 import adloom.catalog.publisher.api as publisher
 import adloom.catalog.site.api as site
 import adloom.catalog.targeting_rule.api as targeting_rule
-from adloom.catalog.changes import Noun
 from adloom.catalog.transfer.table import Table
 from adloom.core.actor import Role
+from adloom.resource.changes import Noun
 from adloom.runtime.http.api.shapes import Answer, Body, Name, Patch
 
 Finish = Callable[[Any, Any, datetime], Any]

@@ -11,13 +11,9 @@ from uuid import UUID
 import msgspec
 from pydantic import ValidationError
 
-from adloom.catalog.access import Scope, new_owner
-from adloom.catalog.audit.difference import changed_fields
 from adloom.catalog.campaign.lifecycle import CampaignStatus
 from adloom.catalog.campaign.model import Campaign
-from adloom.catalog.concurrency import moved_forward
 from adloom.catalog.frequency.model import FrequencyCap
-from adloom.catalog.soft_delete import SoftDeletable
 from adloom.catalog.targeting_rule.model import RULES_A_CAMPAIGN_MAX
 from adloom.catalog.transfer.head import KEY, Head, identity_value, nature_of
 from adloom.catalog.transfer.kind import KIND_NAMED, KINDS, Kind
@@ -25,6 +21,10 @@ from adloom.catalog.transfer.table import Identity
 from adloom.core.actor import Role
 from adloom.core.errors import AdloomError, FieldProblem
 from adloom.core.ids import IdSource, UserId
+from adloom.resource.access import Scope, new_owner
+from adloom.resource.audit.difference import changed_fields
+from adloom.resource.etag import moved_forward
+from adloom.resource.soft_delete import SoftDeletable
 from adloom.runtime.http.api.exception_handlers import field_problems
 
 CapPlace: TypeAlias = tuple[UUID, str]  # A banner, and the window of one of its frequency caps.

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.catalog.changes import Noun
+from adloom.resource.changes import Noun
 from adloom.runtime.postgres import Connection, Record
 
 COLUMN_TYPES = """

@@ -15,7 +15,6 @@ from adloom.auction.bid import CTR_ONE, QUALITY_ONE, OwnBids
 from adloom.auction.learned import LEARNED, LearnedScoring
 from adloom.auction.model import UnreadableModelError, decoded
 from adloom.auction.score import HEURISTIC, Heuristic, Scorer, Scoring
-from adloom.catalog.api import AdvertiserReads
 from adloom.core.errors import PlacementNotFoundError
 from adloom.core.ids import NOBODY
 from adloom.core.money import Micros, decimal_from_micros
@@ -26,6 +25,7 @@ from adloom.explain.auction.store import MarketRows, read
 from adloom.explain.auction.verdict import Explained, Facts, Judged, explained
 from adloom.explain.placement.api import AskedMoment, RemovedCounts, as_reader
 from adloom.explain.placement.verdict import Outcome
+from adloom.resource.api import AdvertiserReads
 from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.shapes import Answer, Body, Text

@@ -9,13 +9,13 @@ import msgspec
 from fastapi import APIRouter
 from pydantic import Field
 
-from adloom.catalog.api import AdvertiserReads
 from adloom.catalog.campaign.lifecycle import CampaignStatus
 from adloom.catalog.campaign.store import campaigns
 from adloom.explain.campaign import sentences
 from adloom.explain.campaign.checks import Check, Known, State, checked, verdict
 from adloom.explain.campaign.store import read
 from adloom.explain.campaign.traffic import Auctions
+from adloom.resource.api import AdvertiserReads
 from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.shapes import Answer

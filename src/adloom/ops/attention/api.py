@@ -6,8 +6,6 @@ from uuid import UUID
 
 from fastapi import APIRouter, Request
 
-from adloom.catalog.access import Scope
-from adloom.catalog.version import current_version
 from adloom.core.actor import Role
 from adloom.events.projections.status import StatusReader
 from adloom.ops.attention import store
@@ -22,6 +20,8 @@ from adloom.ops.attention.model import (
     of_ledger,
     of_processes,
 )
+from adloom.resource.access import Scope
+from adloom.resource.changes import read_version
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.shapes import Answer
@@ -82,7 +82,7 @@ async def _house(request: Request, pool: Pool, now: datetime) -> list[Attention]
     count_failed: Callable[[], Awaitable[int]] = request.app.state.failed_jobs
     processes = await VitalsReader(valkey).processes(now=now)
     async with pool.acquire() as connection:
-        version = await current_version(connection)
+        version = await read_version(connection)
     ledger = await StatusReader(valkey).read(await cursors())
     lags = {one.name: one.lag.seconds for one in ledger.projections if one.lag.entries}
     return [

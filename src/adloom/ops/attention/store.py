@@ -5,9 +5,9 @@ from typing import Final
 
 from adloom.budgets.status import CampaignStanding
 from adloom.budgets.status_store import read_campaigns
-from adloom.catalog.access import Scope
 from adloom.core.ids import CampaignId
 from adloom.ops.attention.model import SOON, Thing
+from adloom.resource.access import Scope
 from adloom.runtime.listing import Filters
 from adloom.runtime.postgres import Connection
 

@@ -4,9 +4,9 @@ from datetime import datetime, timedelta
 
 import asyncpg
 
-from adloom.catalog.version import current_version
 from adloom.core.clock import Clock
 from adloom.ops.doctor.finding import Finding, fail, ok, warn
+from adloom.resource.changes import read_version
 from adloom.runtime.postgres import Connection
 from adloom.runtime.schema import current_revision, newest_revision, place_of
 
@@ -82,6 +82,6 @@ def judged_schema(current: str | None, newest: str) -> Finding:
 async def catalog_version(connection: Connection) -> int | None:
     """Tell the catalog's version; None where there is no catalog yet."""
     try:
-        return await current_version(connection)
+        return await read_version(connection)
     except asyncpg.UndefinedTableError:
         return None

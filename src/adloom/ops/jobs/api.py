@@ -8,9 +8,9 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query, Request, status
 from pydantic import Field
 
-from adloom.catalog.access import admin_scope
 from adloom.core.actor import Actor
 from adloom.core.errors import ConflictError, ForbiddenError, NotFoundError
+from adloom.resource.access import admin_scope
 from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.pages import Page

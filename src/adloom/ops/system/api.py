@@ -7,11 +7,11 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, Query, Request, status
 from pydantic import Field
 
-from adloom.catalog.version import current_version
 from adloom.events.projections.dead_letters import DeadLetter, DeadLetters
 from adloom.events.projections.status import StatusReader
 from adloom.ops.system.access import check_admin, check_house
 from adloom.ops.system.model import DeadLetterNotFoundError, checked_letter_id, event_text
+from adloom.resource.changes import read_version
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.shapes import Answer, Body, Text100
@@ -169,7 +169,7 @@ async def list_processes(valkey: ValkeyOfTheApp, pool: Database, now: Now) -> Pr
     """List the processes that run, on whatever machine."""
     found = await VitalsReader(valkey).processes(now=now)
     async with pool.acquire() as connection:
-        version = await current_version(connection)
+        version = await read_version(connection)
     return ProcessesAnswer(items=[_process(one) for one in found], catalog_version=version)
 
 

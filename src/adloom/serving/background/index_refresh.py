@@ -14,10 +14,9 @@ from uuid import UUID
 import structlog
 from redis.asyncio.client import PubSub
 
-from adloom.catalog.changes import NOTICE_CHANNEL
-from adloom.catalog.version import current_version
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
+from adloom.resource.changes import NOTICE_CHANNEL, read_version
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 from adloom.serving.auction.market import Stands
@@ -111,7 +110,7 @@ class IndexKeeper:
         async with self._pool.acquire() as connection:
             if self._index is None or self._rebuilt_at is None or now - self._rebuilt_at >= REBUILD_AFTER:
                 await self._rebuild(connection, now)
-            elif (version := await current_version(connection)) != self._index.version:
+            elif (version := await read_version(connection)) != self._index.version:
                 since = self._index.version
                 # A catalog that went back comes from a backup: what we know of it is void.
                 if version < since or not await self._update(connection, self._index, now):

@@ -11,9 +11,9 @@ from uuid import UUID
 import msgspec
 
 from adloom.auction.bid import BidType
-from adloom.catalog.version import current_version
 from adloom.core.errors import AdloomError
 from adloom.events.frequency.windows import Window
+from adloom.resource.changes import read_version
 from adloom.runtime.postgres import Connection, Record
 from adloom.schedule.schedule import Schedule, ScheduleStatus
 from adloom.serving.index.offer_price import price_of
@@ -145,7 +145,7 @@ class Touched(msgspec.Struct, frozen=True, kw_only=True):
 async def one_version(connection: Connection) -> AsyncGenerator[int]:
     """Read everything inside at one version, and tell which."""
     async with connection.transaction(isolation="repeatable_read", readonly=True):
-        yield await current_version(connection)
+        yield await read_version(connection)
 
 
 async def touched(connection: Connection, *, since: int) -> Touched | None:

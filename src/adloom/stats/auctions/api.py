@@ -10,8 +10,8 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
-from adloom.catalog.api import AdvertiserReads
 from adloom.core.errors import FieldProblem, ForbiddenError, ValidationFailedError
+from adloom.resource.api import AdvertiserReads
 from adloom.runtime.http.api.dependencies import Database, GuardedRoute
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of

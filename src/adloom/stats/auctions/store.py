@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.catalog.access import Scope
+from adloom.resource.access import Scope
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
 from adloom.runtime.postgres import Connection
 from adloom.stats.auctions.hours import hours_of, is_by_hour

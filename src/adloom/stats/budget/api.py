@@ -8,11 +8,11 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic import AfterValidator, Field
 
 from adloom.budgets.addresses import campaign_address
-from adloom.catalog.api import AdminWrites, AdvertiserReads, CatalogOfTheApp
-from adloom.catalog.audit.entry import About, Entry
 from adloom.catalog.campaign.store import campaigns
-from adloom.catalog.shapes import PriceShown
 from adloom.core.money import Micros
+from adloom.resource.api import AdminWrites, AdvertiserReads, CatalogOfTheApp
+from adloom.resource.audit.entry import About, Entry
+from adloom.resource.shapes import PriceShown
 from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.pages import ListQuery, Page

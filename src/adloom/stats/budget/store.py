@@ -8,9 +8,9 @@ from uuid import UUID
 import msgspec
 
 from adloom.budgets.status_store import read_campaigns
-from adloom.catalog.access import Scope
 from adloom.core.ids import CampaignId
 from adloom.core.money import micros_from_paisa
+from adloom.resource.access import Scope
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
 from adloom.runtime.postgres import Connection, Record
 from adloom.stats.budget.model import BudgetNotFoundError, Budgets, Paced, Pacer

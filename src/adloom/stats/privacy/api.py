@@ -8,7 +8,6 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import Field
 
-from adloom.catalog.api import CatalogOfTheApp
 from adloom.core.actor import Role
 from adloom.core.errors import ForbiddenError
 from adloom.events.auction_log.store import AUCTIONS
@@ -17,6 +16,7 @@ from adloom.events.frequency.windows import Window
 from adloom.events.log.event import Mark
 from adloom.events.tables.erasure_store import erase_user
 from adloom.events.tables.store import EVENT_TABLES
+from adloom.resource.api import CatalogOfTheApp
 from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute, Now
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.shapes import Answer, Body

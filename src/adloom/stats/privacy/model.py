@@ -8,9 +8,9 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.catalog.audit.entry import About, Entry
 from adloom.events.log.event import Mark
 from adloom.events.tables.erasure_store import Erased
+from adloom.resource.audit.entry import About, Entry
 from adloom.stats.rejected.model import Kind
 
 # The most that one answer has. A reader of many pages a day may have some thousand events.

@@ -15,9 +15,9 @@ from starlette.types import Receive, Scope, Send
 
 from adloom.budgets.status_store import read_advertiser, read_campaign
 from adloom.catalog.advertiser.store import advertisers
-from adloom.catalog.api import AdvertiserReads
 from adloom.catalog.campaign.store import campaigns
 from adloom.core.money import Micros, paisa_from_micros
+from adloom.resource.api import AdvertiserReads
 from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.shapes import Answer

@@ -13,12 +13,12 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
-from adloom.catalog.access import Scope
-from adloom.catalog.account import store as account_store
-from adloom.catalog.changes import CatalogWrite
-from adloom.catalog.owned_table import NO_REFERENCES, OwnedStruct, OwnedTable
 from adloom.core.actor import Role
 from adloom.core.errors import FieldProblem, NotFoundError
+from adloom.resource import accounts as account_store
+from adloom.resource.access import Scope
+from adloom.resource.changes import CatalogWrite
+from adloom.resource.owned_table import NO_REFERENCES, OwnedStruct, OwnedTable
 from adloom.runtime.listing import Filters
 from adloom.sync.hierarchy.model import ExternalIdTakenError, StillInUseError
 from adloom.sync.seller import unknown_seller

@@ -10,8 +10,8 @@ from uuid import UUID
 from fastapi import APIRouter, Header, Query, Response
 from pydantic import Field, field_validator
 
-from adloom.catalog.access import Scope
 from adloom.core.errors import FieldProblem, ValidationFailedError
+from adloom.resource.access import Scope
 from adloom.runtime.http.api.dependencies import Database, GuardedRoute
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.shapes import Answer, Body, Text255

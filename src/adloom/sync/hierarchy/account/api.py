@@ -8,8 +8,8 @@ import msgspec
 from fastapi import Depends, Query, Request, status
 from pydantic import Field
 
-from adloom.catalog.api import CatalogOfTheApp, catalog_router
-from adloom.catalog.shapes import TimeZone
+from adloom.resource.api import CatalogOfTheApp, catalog_router
+from adloom.resource.shapes import TimeZone
 from adloom.runtime.encryption import Sealer
 from adloom.runtime.http.api.dependencies import Ids, Now
 from adloom.runtime.http.api.pages import Page

@@ -7,10 +7,10 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.catalog.audit.difference import HIDDEN
-from adloom.catalog.audit.entry import Entry
-from adloom.catalog.changes import CatalogWrite
-from adloom.catalog.concurrency import moved_forward
+from adloom.resource.audit.difference import HIDDEN
+from adloom.resource.audit.entry import Entry
+from adloom.resource.changes import CatalogWrite
+from adloom.resource.etag import moved_forward
 from adloom.runtime.listing import Filters
 from adloom.runtime.postgres import Connection
 from adloom.sync.hierarchy.model import AdAccount, AdAccountId, AdAccountNotFoundError, StillInUseError

@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
-from adloom.catalog.access import Scope
-from adloom.catalog.changes import CatalogWrite
+from adloom.resource.access import Scope
+from adloom.resource.changes import CatalogWrite
 from adloom.runtime.listing import Filters
 from adloom.sync.hierarchy.account.store import accounts
 from adloom.sync.hierarchy.model import SyncedCampaign, SyncedCampaignNotFoundError

@@ -7,7 +7,7 @@ from uuid import UUID
 from fastapi import Query, status
 from pydantic import Field
 
-from adloom.catalog.api import CatalogOfTheApp, catalog_router
+from adloom.resource.api import CatalogOfTheApp, catalog_router
 from adloom.runtime.http.api.dependencies import Ids, Now
 from adloom.runtime.http.api.pages import Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Name, Text255, WebAddress

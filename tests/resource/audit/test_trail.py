@@ -4,10 +4,10 @@ from uuid import UUID
 
 import pytest
 
-from adloom.catalog.audit.entry import About, system_author
-from adloom.catalog.changes import Catalog
 from adloom.core.actor import Role
 from adloom.core.ids import SystemIds
+from adloom.resource.audit.entry import About, system_author
+from adloom.resource.changes import Catalog
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.support.builders import Json, a_campaign

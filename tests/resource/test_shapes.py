@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from adloom.catalog.shapes import PRICE_MAX, Domain, Price, PriceShown, TimeOfDay, TimeZone
 from adloom.core.money import Micros, micros_from_decimal
+from adloom.resource.shapes import PRICE_MAX, Domain, Price, PriceShown, TimeOfDay, TimeZone
 
 read_price = TypeAdapter[Micros](Price).validate_python
 write_price = TypeAdapter[Micros](PriceShown).dump_json

@@ -6,8 +6,8 @@ from uuid import UUID
 import msgspec
 from pydantic.alias_generators import to_camel
 
-from adloom.catalog.audit.entry import About, Entry
-from adloom.catalog.changes import CatalogWrite, Noun
+from adloom.resource.audit.entry import About, Entry
+from adloom.resource.changes import CatalogWrite, Noun
 
 
 class Naming(msgspec.Struct, frozen=True, kw_only=True):

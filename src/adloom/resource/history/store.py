@@ -6,8 +6,8 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.catalog.history.model import AuditEntry
 from adloom.core.actor import Actor, Role
+from adloom.resource.history.model import AuditEntry
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
 from adloom.runtime.postgres import Connection
 

@@ -13,17 +13,18 @@ from enum import StrEnum
 import msgspec
 import structlog
 
-from adloom.catalog.audit import store as audit_store
-from adloom.catalog.audit.difference import action_of, creation, deletion, difference
-from adloom.catalog.audit.entry import About, Author, Entry, system_author
-from adloom.catalog.concurrency import UNCONDITIONAL, Precondition
 from adloom.core.clock import Clock, SystemClock
+from adloom.resource.audit import store as audit_store
+from adloom.resource.audit.difference import action_of, creation, deletion, difference
+from adloom.resource.audit.entry import About, Author, Entry, system_author
+from adloom.resource.etag import UNCONDITIONAL, Precondition
 from adloom.runtime.postgres import Connection, Pool
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey, again_if_cut_off
 
 NOTICE_CHANNEL = "adloom:catalog:changed"
 NOTICE_SECONDS_MAX = 1.0  # The write is committed, and its client waits: the indexes look by themselves too.
 
+CURRENT_VERSION = "SELECT version FROM catalog_version"
 RAISE_VERSION = "UPDATE catalog_version SET version = version + 1 RETURNING version"
 INSERT_CHANGES = """
     INSERT INTO catalog_changes (version, noun, noun_key)
@@ -131,6 +132,11 @@ class Catalog:
                 await again_if_cut_off(lambda: self._valkey.publish(NOTICE_CHANNEL, str(version)))
         except VALKEY_AWAY as error:
             log.warning("catalog_notice_not_sent", version=version, error=repr(error))
+
+
+async def read_version(connection: Connection) -> int:
+    """Return the version of the last committed write."""
+    return await connection.fetchval(CURRENT_VERSION)
 
 
 async def _record(write: CatalogWrite) -> int:

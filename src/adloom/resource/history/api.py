@@ -9,8 +9,8 @@ import msgspec
 from fastapi import Query
 from pydantic import BeforeValidator, Field
 
-from adloom.catalog.api import CatalogOfTheApp, catalog_router
-from adloom.catalog.history import store
+from adloom.resource.api import CatalogOfTheApp, catalog_router
+from adloom.resource.history import store
 from adloom.runtime.http.api.dependencies import CurrentActor
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Moment, Text100, Text255

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from adloom.catalog.concurrency import Precondition, entity_tag, moved_forward, precondition_of
 from adloom.core.errors import StaleWriteError, ValidationFailedError
+from adloom.resource.etag import Precondition, entity_tag, moved_forward, precondition_of
 from tests.support.builders import NOON, Json, a_campaign
 from tests.support.control import Client, ControlPlane, error_fields, problem
 

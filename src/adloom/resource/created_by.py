@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
-from adloom.catalog.changes import CatalogWrite
 from adloom.core.ids import UserId
+from adloom.resource.changes import CatalogWrite
 
 USER = "SELECT public_id FROM users WHERE public_id = $1"
 

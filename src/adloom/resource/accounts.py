@@ -1,14 +1,17 @@
-"""SQL of advertisers and publishers, which are alike but for the name of their table."""
+"""Accounts: the advertisers and publishers that own rows. Their tables are alike but for the name."""
 
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
-from adloom.catalog.account.model import ACCOUNT_TABLES
-from adloom.catalog.audit import store as audit_store
-from adloom.catalog.audit.entry import About, Entry, system_author
 from adloom.core.actor import Role
 from adloom.core.clock import Clock
+from adloom.core.errors import FieldProblem, ValidationFailedError
+from adloom.resource.audit import store as audit_store
+from adloom.resource.audit.entry import About, Entry, system_author
 from adloom.runtime.postgres import Connection, Pool
+
+ACCOUNT_TABLES: Final = {Role.ADVERTISER: "advertisers", Role.PUBLISHER: "publishers"}
 
 # The names of the tables are our own words.
 IS_OPEN = {
@@ -23,6 +26,14 @@ INSERT = {
     """  # noqa: S608
     for role, table in ACCOUNT_TABLES.items()
 }
+
+
+def unknown_account(role: Role) -> ValidationFailedError:
+    """Say that a body names an account that is not there."""
+    field = f"{role}Id"
+    return ValidationFailedError(
+        f"There is no {role} with this id.", errors=[FieldProblem(field, f"names no {role}")]
+    )
 
 
 async def is_open(connection: Connection, role: Role, account_id: UUID) -> bool | None:

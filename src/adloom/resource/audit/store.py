@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.catalog.audit.entry import Author, Entry
+from adloom.resource.audit.entry import Author, Entry
 from adloom.runtime.postgres import Connection
 
 # As much as one statement takes; a single write has one or two, an import a hundred thousand.

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from adloom.catalog.changes import NOTICE_CHANNEL, Catalog, Noun
+from adloom.resource.changes import NOTICE_CHANNEL, Catalog, Noun
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey, open_valkey
 

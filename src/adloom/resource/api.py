@@ -7,11 +7,11 @@ from typing import Annotated, Any, Final
 import msgspec
 from fastapi import APIRouter, Depends, Request, Response
 
-from adloom.catalog.access import Scope, admin_scope, reading_scope, writing_scope
-from adloom.catalog.audit.entry import author_of
-from adloom.catalog.changes import Catalog
-from adloom.catalog.concurrency import UNCONDITIONAL, entity_tag, precondition_of
 from adloom.core.actor import Role
+from adloom.resource.access import Scope, admin_scope, reading_scope, writing_scope
+from adloom.resource.audit.entry import author_of
+from adloom.resource.changes import Catalog
+from adloom.resource.etag import UNCONDITIONAL, entity_tag, precondition_of
 from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute
 from adloom.runtime.http.api.openapi import NEEDS_A_TOKEN, problems
 

@@ -9,14 +9,14 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.catalog.access import Scope
-from adloom.catalog.account.model import ACCOUNT_TABLES
-from adloom.catalog.audit.difference import changed_fields
-from adloom.catalog.audit.entry import About
-from adloom.catalog.changes import CatalogWrite
-from adloom.catalog.concurrency import moved_forward
 from adloom.core.actor import Role
 from adloom.core.errors import NotFoundError
+from adloom.resource.access import Scope
+from adloom.resource.accounts import ACCOUNT_TABLES
+from adloom.resource.audit.difference import changed_fields
+from adloom.resource.audit.entry import About
+from adloom.resource.changes import CatalogWrite
+from adloom.resource.etag import moved_forward
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
 from adloom.runtime.postgres import Connection, Record
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.catalog.audit.difference import (
+from adloom.catalog.campaign.lifecycle import CampaignStatus
+from adloom.resource.audit.difference import (
     CUT,
     HIDDEN,
     VALUE_LENGTH_MAX,
@@ -17,7 +18,6 @@ from adloom.catalog.audit.difference import (
     deletion,
     difference,
 )
-from adloom.catalog.campaign.lifecycle import CampaignStatus
 from tests.support.builders import NOON, a_campaign
 
 

@@ -1,1 +1,0 @@
-"""Accounts: the advertisers and publishers that things belong to."""

@@ -1,0 +1,1 @@
+"""What every noun shares: a declaration that serves its table, routes, answers, history, import and export."""
