@@ -20,7 +20,7 @@ from adloom.budgets.messages import ConfigureAdvertiser, ConfigureCampaign
 from adloom.core.clock import ManualClock, SystemClock
 from adloom.core.errors import UnavailableError
 from adloom.core.money import Micros
-from adloom.resource.changes import NOTICE_CHANNEL, Catalog, Noun
+from adloom.resource.changes import NOTICE_CHANNEL, Catalog, IndexedNoun
 from adloom.runtime.actors.entity import Address
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
@@ -91,9 +91,9 @@ class Follower:
                 *values,
             )
             if noun == "campaign":
-                write.touch(Noun.CAMPAIGN, key)
+                write.touch(IndexedNoun.CAMPAIGN, key)
             else:
-                write.touch(Noun.ADVERTISER, key)
+                write.touch(IndexedNoun.ADVERTISER, key)
 
     async def keep(self, address: Address) -> None:
         await self.pool.execute(
@@ -325,7 +325,7 @@ async def test_raising_a_budget_reaches_a_campaign_within_a_second(
         if has_notice:
             async with Catalog(pool, valkey).write() as write:
                 await write.connection.execute("UPDATE campaigns SET budget_daily_paisa = 300")
-                write.touch(Noun.CAMPAIGN, await write.connection.fetchval("SELECT id FROM campaigns"))
+                write.touch(IndexedNoun.CAMPAIGN, await write.connection.fetchval("SELECT id FROM campaigns"))
         else:
             await pool.execute("UPDATE campaigns SET budget_daily_paisa = 300")
             await pool.execute("UPDATE catalog_version SET version = 1")
@@ -352,6 +352,6 @@ async def test_a_follower_lives_on_where_the_catalog_is_away(pool: Pool, valkey:
         await asyncio.sleep(0.7)
         await pool.execute("ALTER TABLE catalog_version_away RENAME TO catalog_version")
         async with Catalog(pool, valkey).write() as write:
-            write.touch(Noun.CAMPAIGN, await write.connection.fetchval("SELECT id FROM campaigns"))
+            write.touch(IndexedNoun.CAMPAIGN, await write.connection.fetchval("SELECT id FROM campaigns"))
 
         await eventually(lambda: brains.follower.told == 1, seconds=2)

@@ -8,7 +8,7 @@ import pytest
 from adloom.catalog.schedule_sync import ScheduleSync, sync_job, sync_job_id
 from adloom.core.clock import ManualClock
 from adloom.core.ids import SystemIds
-from adloom.resource.changes import Catalog, Noun, read_version
+from adloom.resource.changes import Catalog, IndexedNoun, read_version
 from adloom.runtime.jobs.cron import Cron
 from adloom.runtime.jobs.queue import open_queue
 from adloom.runtime.jobs.schedule import CronSchedule
@@ -109,7 +109,7 @@ async def test_a_banner_moves_by_its_dates(  # noqa: PLR0913, PLR0917 - the colu
     assert row["schedule_status"] == becomes
     assert row["updated_at"] == (LONG_AGO if status == becomes else NOON)
     assert [(move.noun, move.key, move.was, move.is_now) for move in moves] == (
-        [] if status == becomes else [(Noun.BANNER, key, status, becomes)]
+        [] if status == becomes else [(IndexedNoun.BANNER, key, status, becomes)]
     )
 
 
@@ -143,7 +143,7 @@ async def test_a_campaign_moves_by_its_dates(  # noqa: PLR0913, PLR0917 - the co
 
     assert await pool.fetchval("SELECT status FROM campaigns WHERE id = $1", key) == becomes
     assert [(move.noun, move.key, move.was, move.is_now) for move in moves] == (
-        [] if status == becomes else [(Noun.CAMPAIGN, key, status, becomes)]
+        [] if status == becomes else [(IndexedNoun.CAMPAIGN, key, status, becomes)]
     )
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from adloom.resource.changes import NOTICE_CHANNEL, Catalog, Noun
+from adloom.resource.changes import NOTICE_CHANNEL, Catalog, IndexedNoun
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey, open_valkey
 
@@ -16,8 +16,8 @@ def catalog(pool: Pool, valkey: Valkey) -> Catalog:
 
 async def test_a_write_that_touches_something_raises_the_version_once(catalog: Catalog, pool: Pool) -> None:
     async with catalog.write() as write:
-        write.touch(Noun.PLACEMENT, 1)
-        write.touch(Noun.BANNER, 2)
+        write.touch(IndexedNoun.PLACEMENT, 1)
+        write.touch(IndexedNoun.BANNER, 2)
 
     assert await pool.fetchval("SELECT version FROM catalog_version") == 1
     rows = await pool.fetch("SELECT version, noun, noun_key FROM catalog_changes ORDER BY noun")
@@ -27,7 +27,7 @@ async def test_a_write_that_touches_something_raises_the_version_once(catalog: C
 async def test_a_write_that_fails_changes_nothing(catalog: Catalog, pool: Pool) -> None:
     with pytest.raises(ZeroDivisionError):
         async with catalog.write() as write:
-            write.touch(Noun.PLACEMENT, 1)
+            write.touch(IndexedNoun.PLACEMENT, 1)
             raise ZeroDivisionError
 
     assert await pool.fetchval("SELECT version FROM catalog_version") == 0
@@ -46,7 +46,7 @@ async def test_the_indexes_are_notified_after_the_commit(catalog: Catalog, valke
         await listener.get_message(timeout=1)
 
         async with catalog.write() as write:
-            write.touch(Noun.CAMPAIGN, 7)
+            write.touch(IndexedNoun.CAMPAIGN, 7)
 
         message = await listener.get_message(ignore_subscribe_messages=True, timeout=1)  # pyright: ignore[reportUnknownVariableType] - redis-py leaves it open
     assert message is not None
@@ -63,7 +63,7 @@ async def test_a_connection_that_died_while_it_waited_costs_no_notice(
         await other.client_kill_filter(_type="normal", skipme=True)
 
         async with catalog.write() as write:
-            write.touch(Noun.CAMPAIGN, 7)
+            write.touch(IndexedNoun.CAMPAIGN, 7)
 
         message = await listener.get_message(ignore_subscribe_messages=True, timeout=1)  # pyright: ignore[reportUnknownVariableType] - redis-py leaves it open
     assert message is not None
@@ -72,7 +72,7 @@ async def test_a_connection_that_died_while_it_waited_costs_no_notice(
 async def test_concurrent_writes_get_versions_without_gaps(catalog: Catalog, pool: Pool) -> None:
     async def write_one(key: int) -> None:
         async with catalog.write() as write:
-            write.touch(Noun.BANNER, key)
+            write.touch(IndexedNoun.BANNER, key)
 
     async with asyncio.TaskGroup() as group:
         for key in range(20):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from adloom.core.errors import StaleWriteError, ValidationFailedError
-from adloom.resource.etag import Precondition, entity_tag, moved_forward, precondition_of
+from adloom.resource.etag import Precondition, format_etag, moved_forward, parse_if_match
 from tests.support.builders import NOON, Json, a_campaign
 from tests.support.control import Client, ControlPlane, error_fields, problem
 
@@ -22,27 +22,27 @@ moments = st.datetimes(datetime(1970, 1, 1), datetime(2999, 12, 31), timezones=s
 
 @given(moments)
 def test_a_tag_names_the_state_that_it_was_made_of(moment: datetime) -> None:
-    assert precondition_of(entity_tag(moment)) == Precondition(frozenset({moment}))
+    assert parse_if_match(format_etag(moment)) == Precondition(frozenset({moment}))
 
 
 @given(st.lists(moments, min_size=1, max_size=4), st.sampled_from([",", ", ", " ,\t"]))
 def test_a_list_of_tags_allows_each_of_their_states(states: list[datetime], comma: str) -> None:
-    assert precondition_of(comma.join(map(entity_tag, states))) == Precondition(frozenset(states))
+    assert parse_if_match(comma.join(map(format_etag, states))) == Precondition(frozenset(states))
 
 
 @pytest.mark.parametrize("header", [None, "*", " * "])
 def test_without_a_tag_any_state_will_do(header: str | None) -> None:
-    precondition_of(header).check(a_campaign())
+    parse_if_match(header).check(a_campaign())
 
 
 @pytest.mark.parametrize("header", ['"whatever"', 'W/"2026-11-15T12:00:00Z"', '""', '"2026-11-15T12:00:00"'])
 def test_a_tag_that_is_not_ours_matches_nothing(header: str) -> None:
     with pytest.raises(StaleWriteError):
-        precondition_of(header).check(a_campaign())
+        parse_if_match(header).check(a_campaign())
 
 
 def test_the_same_moment_in_other_words_is_the_same_state() -> None:
-    precondition_of('"2026-11-15T14:00:00+02:00"').check(a_campaign())
+    parse_if_match('"2026-11-15T14:00:00+02:00"').check(a_campaign())
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_the_same_moment_in_other_words_is_the_same_state() -> None:
 )
 def test_what_is_no_list_of_tags_is_refused(header: str) -> None:
     with pytest.raises(ValidationFailedError):
-        precondition_of(header)
+        parse_if_match(header)
 
 
 @given(moments, moments)
@@ -64,7 +64,7 @@ def test_every_write_moves_a_thing_forward(before: datetime, after: datetime) ->
 
 
 def test_zones_do_not_confuse_a_tag() -> None:
-    assert entity_tag(NOON.astimezone(timezone(timedelta(hours=5)))) == '"2026-11-15T12:00:00Z"'
+    assert format_etag(NOON.astimezone(timezone(timedelta(hours=5)))) == '"2026-11-15T12:00:00Z"'
 
 
 async def everything(client: Client) -> dict[str, Json]:

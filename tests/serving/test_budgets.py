@@ -13,7 +13,7 @@ from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
 from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.events.log.event import ChargedBy
-from adloom.resource.changes import Catalog, Noun
+from adloom.resource.changes import Catalog, IndexedNoun
 from adloom.runtime.http.fast.fast_routes import HotRequest, first_values
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
@@ -58,7 +58,7 @@ class Shop:
     async def placement(self, slug: str = "home") -> int:
         async with self._catalog.write() as write:
             key: int = await write.connection.fetchval(INSERT_PLACEMENT, SystemIds().new(), slug)
-            write.touch(Noun.PLACEMENT, key)
+            write.touch(IndexedNoun.PLACEMENT, key)
         return key
 
     async def advertiser(self, daily_paisa: int) -> int:
@@ -89,7 +89,11 @@ class Shop:
             banner: int = await write.connection.fetchval(INSERT_BANNER, SystemIds().new())
             await write.connection.execute(LINK, campaign, placement)
             await write.connection.execute(ASSIGN, campaign, placement, banner)
-            for noun, key in ((Noun.CAMPAIGN, campaign), (Noun.BANNER, banner), (Noun.PLACEMENT, placement)):
+            for noun, key in (
+                (IndexedNoun.CAMPAIGN, campaign),
+                (IndexedNoun.BANNER, banner),
+                (IndexedNoun.PLACEMENT, placement),
+            ):
                 write.touch(noun, key)
         return campaign
 
@@ -97,7 +101,7 @@ class Shop:
         async with self._catalog.write() as write:
             sql = f"UPDATE campaigns SET {assignment} WHERE id = $1"  # noqa: S608 - a test's own words
             await write.connection.execute(sql, campaign, *values)
-            write.touch(Noun.CAMPAIGN, campaign)
+            write.touch(IndexedNoun.CAMPAIGN, campaign)
 
 
 class Desk:

@@ -11,7 +11,7 @@ import pytest
 from adloom.core.clock import SystemClock
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import SystemIds
-from adloom.resource.changes import NOTICE_CHANNEL, Catalog, Noun
+from adloom.resource.changes import NOTICE_CHANNEL, Catalog, IndexedNoun
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey, open_valkey
 from adloom.serving.background.index_refresh import LOOK_SECONDS, IndexKeeper
@@ -58,7 +58,7 @@ def has_missed_a_look(keeper: IndexKeeper) -> bool:
     return age is not None and age.total_seconds() > LOOK_SECONDS * 1.5
 
 
-async def inserted(catalog: Catalog, noun: Noun, sql: str, *values: object) -> tuple[UUID, int]:
+async def inserted(catalog: Catalog, noun: IndexedNoun, sql: str, *values: object) -> tuple[UUID, int]:
     public_id = SystemIds().new()
     async with catalog.write() as write:
         key = await write.connection.fetchval(sql, public_id, *values)
@@ -68,17 +68,17 @@ async def inserted(catalog: Catalog, noun: Noun, sql: str, *values: object) -> t
 
 async def an_ad(catalog: Catalog, slug: str) -> tuple[int, int, int]:
     """Make a placement, a banner and a campaign that belong together; give their keys."""
-    _, placement = await inserted(catalog, Noun.PLACEMENT, INSERT_PLACEMENT, slug)
-    _, banner = await inserted(catalog, Noun.BANNER, INSERT_BANNER)
-    _, campaign = await inserted(catalog, Noun.CAMPAIGN, INSERT_CAMPAIGN)
+    _, placement = await inserted(catalog, IndexedNoun.PLACEMENT, INSERT_PLACEMENT, slug)
+    _, banner = await inserted(catalog, IndexedNoun.BANNER, INSERT_BANNER)
+    _, campaign = await inserted(catalog, IndexedNoun.CAMPAIGN, INSERT_CAMPAIGN)
     async with catalog.write() as write:
         await write.connection.execute(LINK, campaign, placement)
         await write.connection.execute(ASSIGN, campaign, placement, banner)
-        write.touch(Noun.PLACEMENT, placement)
+        write.touch(IndexedNoun.PLACEMENT, placement)
     return placement, banner, campaign
 
 
-async def change(catalog: Catalog, noun: Noun, key: int, sql: str) -> None:
+async def change(catalog: Catalog, noun: IndexedNoun, key: int, sql: str) -> None:
     async with catalog.write() as write:
         await write.connection.execute(sql, key)
         write.touch(noun, key)
@@ -96,12 +96,12 @@ async def test_incremental_updates_equal_a_whole_rebuild(
     first = await an_ad(catalog, "first")
     second = await an_ad(catalog, "second")
     steps = [
-        (Noun.BANNER, first[1], "UPDATE banners SET headline = 'New' WHERE id = $1"),
-        (Noun.CAMPAIGN, second[2], "UPDATE campaigns SET status = 'paused' WHERE id = $1"),
-        (Noun.PLACEMENT, first[0], "UPDATE placements SET slug = 'renamed' WHERE id = $1"),
-        (Noun.BANNER, second[1], "UPDATE banners SET deleted_at = now() WHERE id = $1"),
-        (Noun.PLACEMENT, second[0], "DELETE FROM placements WHERE id = $1"),
-        (Noun.CAMPAIGN, first[2], "UPDATE campaigns SET deleted_at = now() WHERE id = $1"),
+        (IndexedNoun.BANNER, first[1], "UPDATE banners SET headline = 'New' WHERE id = $1"),
+        (IndexedNoun.CAMPAIGN, second[2], "UPDATE campaigns SET status = 'paused' WHERE id = $1"),
+        (IndexedNoun.PLACEMENT, first[0], "UPDATE placements SET slug = 'renamed' WHERE id = $1"),
+        (IndexedNoun.BANNER, second[1], "UPDATE banners SET deleted_at = now() WHERE id = $1"),
+        (IndexedNoun.PLACEMENT, second[0], "DELETE FROM placements WHERE id = $1"),
+        (IndexedNoun.CAMPAIGN, first[2], "UPDATE campaigns SET deleted_at = now() WHERE id = $1"),
     ]
     for noun, key, sql in steps:
         await change(catalog, noun, key, sql)
@@ -183,9 +183,13 @@ async def test_a_row_that_cannot_be_read_leaves_the_last_index_serving(
     _, banner, _ = await an_ad(catalog, "home")
     await eventually(lambda: running_keeper.version == 4, seconds=5)
 
-    await change(catalog, Noun.BANNER, banner, "UPDATE banners SET media_variants = '[1]' WHERE id = $1")
+    await change(
+        catalog, IndexedNoun.BANNER, banner, "UPDATE banners SET media_variants = '[1]' WHERE id = $1"
+    )
     await eventually(lambda: has_missed_a_look(running_keeper), seconds=5)
-    await change(catalog, Noun.BANNER, banner, "UPDATE banners SET media_variants = '{}' WHERE id = $1")
+    await change(
+        catalog, IndexedNoun.BANNER, banner, "UPDATE banners SET media_variants = '{}' WHERE id = $1"
+    )
 
     await eventually(lambda: running_keeper.version == 6, seconds=5)
     assert set(running_keeper.current.by_slug) == {b"home"}
@@ -195,8 +199,10 @@ async def test_a_deleted_banner_still_leads_its_old_offers_somewhere(
     catalog: Catalog, keeper: IndexKeeper, pool: Pool
 ) -> None:
     placement, banner, campaign = await an_ad(catalog, "home")
-    await change(catalog, Noun.BANNER, banner, "UPDATE banners SET cta_url = 'https://shop/' WHERE id = $1")
-    await change(catalog, Noun.BANNER, banner, "UPDATE banners SET deleted_at = now() WHERE id = $1")
+    await change(
+        catalog, IndexedNoun.BANNER, banner, "UPDATE banners SET cta_url = 'https://shop/' WHERE id = $1"
+    )
+    await change(catalog, IndexedNoun.BANNER, banner, "UPDATE banners SET deleted_at = now() WHERE id = $1")
     ids = [
         await pool.fetchval(f"SELECT public_id FROM {table} WHERE id = $1", key)  # noqa: S608 - our own names
         for table, key in (("campaigns", campaign), ("placements", placement), ("banners", banner))
@@ -213,7 +219,7 @@ async def test_a_catalog_that_came_back_from_a_backup_is_read_anew(
 ) -> None:
     async with catalog.write() as write:
         key = await write.connection.fetchval(INSERT_PLACEMENT, SystemIds().new(), "lost")
-        write.touch(Noun.PLACEMENT, key)
+        write.touch(IndexedNoun.PLACEMENT, key)
     await keeper.refresh()
     await pool.execute("DELETE FROM placements")
     await pool.execute("DELETE FROM catalog_changes")
@@ -229,7 +235,7 @@ async def test_a_campaign_that_reaches_its_cap_is_excluded_at_the_next_look_and_
 ) -> None:
     placement, banner, campaign = await an_ad(catalog, "home")
     cap = "UPDATE campaigns SET impression_cap = {} WHERE id = $1"
-    await change(catalog, Noun.CAMPAIGN, campaign, cap.format(5))
+    await change(catalog, IndexedNoun.CAMPAIGN, campaign, cap.format(5))
 
     async def is_available() -> bool:
         await keeper.refresh()
@@ -245,7 +251,7 @@ async def test_a_campaign_that_reaches_its_cap_is_excluded_at_the_next_look_and_
     await pool.execute("INSERT INTO projection_cursors (projection, entry_id) VALUES ('event_tables', '1-0')")
     await keeper.rebuild()
     assert not await is_available()
-    await change(catalog, Noun.CAMPAIGN, campaign, cap.format(6))
+    await change(catalog, IndexedNoun.CAMPAIGN, campaign, cap.format(6))
     assert await is_available()
 
 
@@ -254,7 +260,7 @@ async def test_a_day_that_was_over_is_summed_up_again_when_it_has_changed(
     catalog: Catalog, keeper: IndexKeeper, pool: Pool, written: str
 ) -> None:
     placement, banner, campaign = await an_ad(catalog, "home")
-    await change(catalog, Noun.CAMPAIGN, campaign, "UPDATE campaigns SET click_cap = 2 WHERE id = $1")
+    await change(catalog, IndexedNoun.CAMPAIGN, campaign, "UPDATE campaigns SET click_cap = 2 WHERE id = $1")
     await pool.execute(
         "INSERT INTO events.event_counts (hour, banner_id, placement_id, campaign_id, clicks, invalid_clicks)"
         " VALUES (current_date - 10, $1, $2, $3, 2, 1)",
@@ -275,7 +281,7 @@ async def test_counts_of_today_are_seen_when_the_projection_has_moved(
     catalog: Catalog, keeper: IndexKeeper, pool: Pool
 ) -> None:
     placement, banner, campaign = await an_ad(catalog, "home")
-    await change(catalog, Noun.CAMPAIGN, campaign, "UPDATE campaigns SET click_cap = 1 WHERE id = $1")
+    await change(catalog, IndexedNoun.CAMPAIGN, campaign, "UPDATE campaigns SET click_cap = 1 WHERE id = $1")
     await keeper.refresh()
 
     await pool.execute(
@@ -293,7 +299,7 @@ async def test_a_rule_is_part_of_its_campaign(catalog: Catalog, keeper: IndexKee
     _, _, campaign = await an_ad(catalog, "home")
     await change(
         catalog,
-        Noun.CAMPAIGN,
+        IndexedNoun.CAMPAIGN,
         campaign,
         "INSERT INTO campaign_targeting_rules (public_id, campaign_id, rule_type, operator, value)"
         """ VALUES (uuidv7(), $1, 'country', 'in', '["DE"]')""",
@@ -312,7 +318,7 @@ async def test_a_campaign_with_a_rule_that_cannot_be_read_is_shown_to_nobody(
     _, _, campaign = await an_ad(catalog, "home")
     await change(
         catalog,
-        Noun.CAMPAIGN,
+        IndexedNoun.CAMPAIGN,
         campaign,
         "INSERT INTO campaign_targeting_rules (public_id, campaign_id, rule_type, operator, value)"
         """ VALUES (uuidv7(), $1, 'country', 'near', '["DE"]')""",
@@ -329,7 +335,7 @@ async def test_a_scheduled_campaign_serves_when_its_time_has_come_whatever_its_s
     _, _, campaign = await an_ad(catalog, "home")
     await change(
         catalog,
-        Noun.CAMPAIGN,
+        IndexedNoun.CAMPAIGN,
         campaign,
         "UPDATE campaigns SET status = 'scheduled', starts_at = now() + interval '1 hour' WHERE id = $1",
     )
@@ -346,7 +352,7 @@ async def test_a_rebuild_keeps_what_did_not_change(catalog: Catalog, keeper: Ind
     await keeper.refresh()
     before = keeper.current
 
-    await change(catalog, Noun.BANNER, banner, "UPDATE banners SET headline = 'New' WHERE id = $1")
+    await change(catalog, IndexedNoun.BANNER, banner, "UPDATE banners SET headline = 'New' WHERE id = $1")
     await keeper.rebuild()
 
     assert keeper.current.by_slug[b"same"] is before.by_slug[b"same"]
@@ -367,7 +373,7 @@ async def test_what_belongs_to_a_deleted_advertiser_is_not_served(
     assert keeper.current.by_slug[b"home"].blocks
 
     await pool.execute("UPDATE advertisers SET deleted_at = now()")
-    await change(catalog, Noun.CAMPAIGN, campaign, "SELECT $1::integer")
+    await change(catalog, IndexedNoun.CAMPAIGN, campaign, "SELECT $1::integer")
     await keeper.refresh()
 
     assert keeper.current.by_slug[b"home"].blocks == ()

@@ -53,9 +53,9 @@ from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import IdSource, SystemIds
 from adloom.identity.authenticate import HeaderAuthenticator
 from adloom.identity.console_sessions import ConsoleSessions
-from adloom.identity.sessions import Sessions
+from adloom.identity.sessions import UserSessions
 from adloom.ops.projections import cursors, places
-from adloom.resource.accounts import AccountRegister
+from adloom.resource.accounts import AccountRegistry
 from adloom.resource.changes import Catalog
 from adloom.runtime.auth import Passwords
 from adloom.runtime.encryption import Sealer
@@ -188,12 +188,12 @@ def build_control(
             app.state.ledger_cursors = functools.partial(cursors, places(pool, valkey), pool)
             app.state.catalog = Catalog(pool, valkey, clock=clock)
             app.state.passwords = passwords or Passwords()
-            app.state.sessions = Sessions(
+            app.state.sessions = UserSessions(
                 pool, jwt_secret=settings.jwt_secret, passwords=app.state.passwords, ids=ids
             )
             app.state.console_sessions = ConsoleSessions(pool, app.state.sessions)
             app.state.authenticator = HeaderAuthenticator(
-                pool, jwt_secret=settings.jwt_secret, clock=clock, accounts=AccountRegister(pool, clock)
+                pool, jwt_secret=settings.jwt_secret, clock=clock, accounts=AccountRegistry(pool, clock)
             )
             yield
 

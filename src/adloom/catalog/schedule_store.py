@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.resource.changes import Noun
+from adloom.resource.changes import IndexedNoun
 from adloom.runtime.postgres import Connection
 
 # A transaction's worth; the caller comes again while there is more.
@@ -63,17 +63,17 @@ END_CAMPAIGNS: Final = """
               (SELECT public_id FROM advertisers WHERE id = it.advertiser_id) AS owner_id
 """
 MOVES: Final = (
-    (Noun.BANNER, PUBLISH_BANNERS),
-    (Noun.BANNER, EXPIRE_BANNERS),
-    (Noun.CAMPAIGN, START_CAMPAIGNS),
-    (Noun.CAMPAIGN, END_CAMPAIGNS),
+    (IndexedNoun.BANNER, PUBLISH_BANNERS),
+    (IndexedNoun.BANNER, EXPIRE_BANNERS),
+    (IndexedNoun.CAMPAIGN, START_CAMPAIGNS),
+    (IndexedNoun.CAMPAIGN, END_CAMPAIGNS),
 )
 
 
 class StatusMove(msgspec.Struct, frozen=True, kw_only=True):
     """One thing whose status the clock has moved."""
 
-    noun: Noun
+    noun: IndexedNoun
     key: int
     id: UUID
     owner_id: UUID | None

@@ -12,8 +12,8 @@ import structlog
 from adloom.catalog import schedule_store
 from adloom.catalog.schedule_store import StatusMove
 from adloom.core.clock import Clock
-from adloom.resource.audit.entry import About, Entry, system_author
-from adloom.resource.changes import Catalog, CatalogWrite, Noun
+from adloom.resource.audit.entry import AuditSubject, NewAuditEntry, system_author
+from adloom.resource.changes import Catalog, CatalogWrite, IndexedNoun
 from adloom.runtime.jobs.cron import Cron
 from adloom.runtime.jobs.schedule import CronJob
 from adloom.runtime.jobs.worker import Job
@@ -76,8 +76,8 @@ class ScheduleSync:
         """Say what changed to the indexes and in the trail."""
         for move in moves:
             write.touch(move.noun, move.key)
-            about = About(move.noun, str(move.id), move.owner_id)
-            field = "status" if move.noun is Noun.CAMPAIGN else "scheduleStatus"
+            about = AuditSubject(move.noun, str(move.id), move.owner_id)
+            field = "status" if move.noun is IndexedNoun.CAMPAIGN else "scheduleStatus"
             write.entries.append(
-                Entry(about, ACTIONS[move.is_now], {field: {"from": move.was, "to": move.is_now}})
+                NewAuditEntry(about, ACTIONS[move.is_now], {field: {"from": move.was, "to": move.is_now}})
             )

@@ -11,7 +11,7 @@ from adloom.core.actor import Role
 from adloom.core.errors import ForbiddenError
 from adloom.identity import store
 from adloom.identity.model import ApiKey, ApiKeyNotFoundError, check_account
-from adloom.identity.sessions import Sessions, TokenPair
+from adloom.identity.sessions import TokenPair, UserSessions
 from adloom.runtime.auth import api_key_hint, new_api_key, secret_hash
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Ids, Now
 from adloom.runtime.http.api.openapi import problems
@@ -77,7 +77,7 @@ def limit_attempts(request: Request, now: Now) -> None:
     limiter.check(limited_unit(address), now=now)
 
 
-def _sessions(request: Request) -> Sessions:
+def _sessions(request: Request) -> UserSessions:
     return request.app.state.sessions
 
 
@@ -86,7 +86,7 @@ def _admin_only(actor: CurrentActor) -> None:
         raise ForbiddenError("Only an admin may see and change API keys.")
 
 
-SessionsOfTheApp = Annotated[Sessions, Depends(_sessions)]
+SessionsOfTheApp = Annotated[UserSessions, Depends(_sessions)]
 
 auth_router = APIRouter(
     prefix="/auth",

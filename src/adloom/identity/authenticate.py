@@ -11,7 +11,7 @@ from adloom.runtime.auth import API_KEY_PREFIX, actor_of_token, secret_hash
 from adloom.runtime.postgres import Pool
 
 
-class Accounts(Protocol):
+class AccountDirectory(Protocol):
     """The accounts that advertisers and publishers act for."""
 
     async def is_open(self, role: Role, account_id: UUID) -> bool:
@@ -22,7 +22,7 @@ class Accounts(Protocol):
 class HeaderAuthenticator:
     """Turns `Authorization` or `X-API-Key` into an actor."""
 
-    def __init__(self, pool: Pool, *, jwt_secret: str, clock: Clock, accounts: Accounts) -> None:
+    def __init__(self, pool: Pool, *, jwt_secret: str, clock: Clock, accounts: AccountDirectory) -> None:
         self._pool = pool
         self._jwt_secret = jwt_secret
         self._clock = clock

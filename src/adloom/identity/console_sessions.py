@@ -6,7 +6,7 @@ from adloom.core.errors import UnauthenticatedError
 from adloom.identity import console_store as store
 from adloom.identity.console_session import LIFETIME_MAX, WELCOME_LIFETIME, ConsoleSession
 from adloom.identity.model import User
-from adloom.identity.sessions import Sessions
+from adloom.identity.sessions import UserSessions
 from adloom.runtime.auth import new_opaque_token, secret_hash
 from adloom.runtime.postgres import Pool
 
@@ -14,13 +14,13 @@ from adloom.runtime.postgres import Pool
 class ConsoleSessions:
     """The log-ins of people in browsers."""
 
-    def __init__(self, pool: Pool, sessions: Sessions) -> None:
+    def __init__(self, pool: Pool, sessions: UserSessions) -> None:
         self._pool = pool
         self._sessions = sessions
 
     async def log_in(self, email: str, password: str, *, now: datetime) -> str:
         """Begin a log-in, and tell its token."""
-        return await self._begun(await self._sessions.verified(email, password), now)
+        return await self._begin(await self._sessions.verify_password(email, password), now)
 
     async def welcome(self, token: str, *, now: datetime) -> str:
         """Begin a log-in by a link that works once, and tell its token."""
@@ -28,7 +28,7 @@ class ConsoleSessions:
             user = await store.take_welcome(connection, secret_hash(token), now)
         if user is None or user.disabled_at is not None:
             raise UnauthenticatedError("This link was used before, or is too old. Log in with your password.")
-        return await self._begun(user, now)
+        return await self._begin(user, now)
 
     async def find(self, token: str, *, now: datetime) -> ConsoleSession | None:
         """Tell who shows a token, if it still counts."""
@@ -47,7 +47,7 @@ class ConsoleSessions:
         async with self._pool.acquire() as connection:
             await store.end(connection, secret_hash(token))
 
-    async def _begun(self, user: User, now: datetime) -> str:
+    async def _begin(self, user: User, now: datetime) -> str:
         token = new_opaque_token()
         async with self._pool.acquire() as connection, connection.transaction():
             await store.delete_expired(connection, now)

@@ -32,7 +32,7 @@ class TokenPair(msgspec.Struct, frozen=True, kw_only=True):
         return "TokenPair(…)"
 
 
-class Sessions:
+class UserSessions:
     """The log-ins of users; each is a family of refresh tokens that replace one another."""
 
     def __init__(self, pool: Pool, *, jwt_secret: str, passwords: Passwords, ids: IdSource) -> None:
@@ -43,12 +43,12 @@ class Sessions:
 
     async def log_in(self, email: str, password: str, *, now: datetime) -> TokenPair:
         """Begin a log-in of a program."""
-        user = await self.verified(email, password)
+        user = await self.verify_password(email, password)
         async with self._pool.acquire() as connection, connection.transaction():
             await store.delete_expired(connection, now)
-            return await self._issued(connection, user, self._ids.new(), now)
+            return await self._issue_tokens(connection, user, self._ids.new(), now)
 
-    async def verified(self, email: str, password: str) -> User:
+    async def verify_password(self, email: str, password: str) -> User:
         """Tell whose password this is, or raise; an unknown address costs the same work as a wrong password."""
         async with self._pool.acquire() as connection:
             found = await store.user_by_email(connection, email)
@@ -69,7 +69,7 @@ class Sessions:
                 await store.end_family(connection, state.family_id)
             if state is not None and verdict is RefreshVerdict.ROTATE:
                 await store.mark_used(connection, token_hash, now)
-                return await self._issued(connection, state.user, state.family_id, now)
+                return await self._issue_tokens(connection, state.user, state.family_id, now)
         raise UnauthenticatedError("The refresh token is not valid any more: log in again.")
 
     async def log_out(self, refresh_token: str) -> None:
@@ -77,7 +77,9 @@ class Sessions:
         async with self._pool.acquire() as connection:
             await store.end_family_of(connection, secret_hash(refresh_token))
 
-    async def _issued(self, connection: Connection, user: User, family_id: UUID, now: datetime) -> TokenPair:
+    async def _issue_tokens(
+        self, connection: Connection, user: User, family_id: UUID, now: datetime
+    ) -> TokenPair:
         refresh_token = new_opaque_token()
         session = RefreshState(
             family_id=family_id, expires_at=now + REFRESH_LIFETIME, used_at=None, user=user

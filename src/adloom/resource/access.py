@@ -19,28 +19,28 @@ class Scope(msgspec.Struct, frozen=True):
     account_id: UUID | None
 
 
-def reading_scope(actor: Actor, owner: Role) -> Scope:
+def require_read(actor: Actor, owner: Role) -> Scope:
     """Tell what someone may read of nouns that belong to accounts of a role."""
     if actor.sees_all or actor.role is owner:
         return Scope(actor.account_id)
     raise ForbiddenError(f"The role {actor.role} has no access to what belongs to a role {owner}.")
 
 
-def writing_scope(actor: Actor, owner: Role) -> Scope:
+def require_write(actor: Actor, owner: Role) -> Scope:
     """Tell what someone may change of nouns that belong to accounts of a role."""
     if actor.role is Role.VIEWER:
         raise ForbiddenError("A viewer may read, but not change anything.")
-    return reading_scope(actor, owner)
+    return require_read(actor, owner)
 
 
-def admin_scope(actor: Actor) -> Scope:
+def require_admin(actor: Actor) -> Scope:
     """Tell what someone may change of what only admins change: everything, or nothing."""
     if actor.role is not Role.ADMIN:
         raise ForbiddenError("Only an admin may change this.")
     return Scope(actor.account_id)
 
 
-def new_owner(scope: Scope, named: UUID | None, *, field: str) -> UUID | None:
+def choose_owner(scope: Scope, named: UUID | None, *, field: str) -> UUID | None:
     """Tell whose a new thing will be: an account's things are its own, whatever it says."""
     if scope.account_id is None:
         return named

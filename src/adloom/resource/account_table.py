@@ -13,8 +13,8 @@ from adloom.core.actor import Role
 from adloom.core.errors import NotFoundError
 from adloom.resource.access import Scope
 from adloom.resource.accounts import ACCOUNT_TABLES
-from adloom.resource.audit.difference import changed_fields
-from adloom.resource.audit.entry import About
+from adloom.resource.audit.difference import find_changed_fields
+from adloom.resource.audit.entry import AuditSubject
 from adloom.resource.changes import CatalogWrite
 from adloom.resource.etag import moved_forward
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
@@ -91,15 +91,15 @@ class AccountTable(Generic[T]):
 
     async def update(self, write: CatalogWrite, before: T, after: T) -> T:
         """Write an account that was read with a lock before, and give it as it is now."""
-        if not changed_fields(_struct(before), _struct(after)):
+        if not find_changed_fields(_struct(before), _struct(after)):
             return before
         after = moved_forward(before, after)
         await write.connection.execute(self._update, after.id, *self._values(after))
         write.record_update(self._about(after), _struct(before), _struct(after))
         return after
 
-    def _about(self, account: T) -> About:
-        return About(self._role.value, str(account.id), account.id)
+    def _about(self, account: T) -> AuditSubject:
+        return AuditSubject(self._role.value, str(account.id), account.id)
 
     def _values(self, account: T) -> list[object]:
         return [getattr(account, name) for name in self._columns]

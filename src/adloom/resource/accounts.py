@@ -8,7 +8,7 @@ from adloom.core.actor import Role
 from adloom.core.clock import Clock
 from adloom.core.errors import FieldProblem, ValidationFailedError
 from adloom.resource.audit import store as audit_store
-from adloom.resource.audit.entry import About, Entry, system_author
+from adloom.resource.audit.entry import AuditSubject, NewAuditEntry, system_author
 from adloom.runtime.postgres import Connection, Pool
 
 ACCOUNT_TABLES: Final = {Role.ADVERTISER: "advertisers", Role.PUBLISHER: "publishers"}
@@ -41,17 +41,17 @@ async def is_open(connection: Connection, role: Role, account_id: UUID) -> bool 
     return await connection.fetchval(IS_OPEN[role], account_id)
 
 
-async def insert(connection: Connection, role: Role, account_id: UUID, *, now: datetime) -> None:
+async def insert_account(connection: Connection, role: Role, account_id: UUID, *, now: datetime) -> None:
     """Make an account, unless it is there by now."""
     name = f"{role.value.title()} {account_id}"
-    about = About(role.value, str(account_id), account_id)
+    about = AuditSubject(role.value, str(account_id), account_id)
     async with connection.transaction():
         if await connection.fetchval(INSERT[role], account_id, name, now):
-            entry = Entry(about, "create", {"name": {"from": None, "to": name}})
+            entry = NewAuditEntry(about, "create", {"name": {"from": None, "to": name}})
             await audit_store.append(connection, system_author("tokens"), [entry], at=now)
 
 
-class AccountRegister:
+class AccountRegistry:
     """Makes accounts on their first use: a token may be signed while the installation is stopped."""
 
     def __init__(self, pool: Pool, clock: Clock) -> None:
@@ -64,5 +64,5 @@ class AccountRegister:
             known = await is_open(connection, role, account_id)
             if known is not None:
                 return known
-            await insert(connection, role, account_id, now=self._clock.now())
+            await insert_account(connection, role, account_id, now=self._clock.now())
             return bool(await is_open(connection, role, account_id))

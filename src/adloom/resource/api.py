@@ -8,10 +8,10 @@ import msgspec
 from fastapi import APIRouter, Depends, Request, Response
 
 from adloom.core.actor import Role
-from adloom.resource.access import Scope, admin_scope, reading_scope, writing_scope
-from adloom.resource.audit.entry import author_of
+from adloom.resource.access import Scope, require_admin, require_read, require_write
+from adloom.resource.audit.entry import build_author
 from adloom.resource.changes import Catalog
-from adloom.resource.etag import UNCONDITIONAL, entity_tag, precondition_of
+from adloom.resource.etag import UNCONDITIONAL, format_etag, parse_if_match
 from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute
 from adloom.runtime.http.api.openapi import NEEDS_A_TOKEN, problems
 
@@ -51,7 +51,7 @@ class CatalogRoute(GuardedRoute):
             is_thing = response.media_type == "application/json" and bytes(response.body[:1]) == b"{"
             updated_at = _decode_stamp(response.body).updated_at if is_thing else None
             if updated_at is not None:
-                response.headers["ETag"] = entity_tag(updated_at)
+                response.headers["ETag"] = format_etag(updated_at)
             return response
 
         return tagged
@@ -62,31 +62,31 @@ def _catalog(request: Request, actor: CurrentActor) -> Catalog:
     changes = request.method in CHANGING_METHODS
     if_match = ", ".join(request.headers.getlist("if-match")) if "if-match" in request.headers else None
     return catalog.written_by(
-        author_of(actor, request.state.request_id), precondition_of(if_match) if changes else UNCONDITIONAL
+        build_author(actor, request.state.request_id), parse_if_match(if_match) if changes else UNCONDITIONAL
     )
 
 
 def _writes_as_admin(actor: CurrentActor) -> Scope:
-    return admin_scope(actor)
+    return require_admin(actor)
 
 
 def _reads_as_advertiser(actor: CurrentActor) -> Scope:
-    return reading_scope(actor, Role.ADVERTISER)
+    return require_read(actor, Role.ADVERTISER)
 
 
 def _writes_as_advertiser(actor: CurrentActor) -> Scope:
-    return writing_scope(actor, Role.ADVERTISER)
+    return require_write(actor, Role.ADVERTISER)
 
 
 def _reads_as_publisher(actor: CurrentActor) -> Scope:
-    return reading_scope(actor, Role.PUBLISHER)
+    return require_read(actor, Role.PUBLISHER)
 
 
 def _writes_as_publisher(actor: CurrentActor) -> Scope:
-    return writing_scope(actor, Role.PUBLISHER)
+    return require_write(actor, Role.PUBLISHER)
 
 
-CatalogOfTheApp = Annotated[Catalog, Depends(_catalog)]
+CurrentCatalog = Annotated[Catalog, Depends(_catalog)]
 AdminWrites = Annotated[Scope, Depends(_writes_as_admin)]
 AdvertiserReads = Annotated[Scope, Depends(_reads_as_advertiser)]
 AdvertiserWrites = Annotated[Scope, Depends(_writes_as_advertiser)]

@@ -15,8 +15,13 @@ import structlog
 
 from adloom.core.clock import Clock, SystemClock
 from adloom.resource.audit import store as audit_store
-from adloom.resource.audit.difference import action_of, creation, deletion, difference
-from adloom.resource.audit.entry import About, Author, Entry, system_author
+from adloom.resource.audit.difference import (
+    describe_change,
+    describe_creation,
+    describe_deletion,
+    name_action,
+)
+from adloom.resource.audit.entry import AuditSubject, Author, NewAuditEntry, system_author
 from adloom.resource.etag import UNCONDITIONAL, Precondition
 from adloom.runtime.postgres import Connection, Pool
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey, again_if_cut_off
@@ -37,7 +42,7 @@ CHANGES_KEPT = 10_000
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-class Noun(StrEnum):
+class IndexedNoun(StrEnum):
     """What the index is made of, and what brains follow; links and assignments count as changes of their placement."""
 
     PLACEMENT = "placement"
@@ -59,26 +64,26 @@ class CatalogWrite:
         self.author = author
         self.at = at
         self.precondition = precondition
-        self.touched: set[tuple[Noun, int]] = set()
-        self.entries: list[Entry] = []
+        self.touched: set[tuple[IndexedNoun, int]] = set()
+        self.entries: list[NewAuditEntry] = []
 
-    def touch(self, noun: Noun, key: int) -> None:
+    def touch(self, noun: IndexedNoun, key: int) -> None:
         """Say that the index must look at this thing again."""
         self.touched.add((noun, key))
 
-    def record_creation(self, about: About, thing: msgspec.Struct) -> None:
+    def record_creation(self, about: AuditSubject, thing: msgspec.Struct) -> None:
         """Leave in the trail that a thing was made."""
-        self.entries.append(Entry(about, "create", creation(thing)))
+        self.entries.append(NewAuditEntry(about, "create", describe_creation(thing)))
 
-    def record_update(self, about: About, before: msgspec.Struct, after: msgspec.Struct) -> None:
+    def record_update(self, about: AuditSubject, before: msgspec.Struct, after: msgspec.Struct) -> None:
         """Leave in the trail how a thing was changed."""
-        self.entries.append(Entry(about, action_of(before, after), difference(before, after)))
+        self.entries.append(NewAuditEntry(about, name_action(before, after), describe_change(before, after)))
 
-    def record_deletion(self, about: About, thing: msgspec.Struct) -> None:
+    def record_deletion(self, about: AuditSubject, thing: msgspec.Struct) -> None:
         """Leave in the trail that a thing was removed for good."""
-        self.entries.append(Entry(about, "delete", deletion(thing)))
+        self.entries.append(NewAuditEntry(about, "delete", describe_deletion(thing)))
 
-    async def write_trail(self) -> None:
+    async def write_audit(self) -> None:
         """Append what was done so far; the end of the transaction does so, and a long one in between."""
         await audit_store.append(self.connection, self.author, self.entries, at=self.at)
         self.entries.clear()
@@ -119,7 +124,7 @@ class Catalog:
         async with self._pool.acquire() as connection, connection.transaction():
             write = CatalogWrite(connection, self._author, self._precondition, at=self._clock.now())
             yield write
-            await write.write_trail()
+            await write.write_audit()
             # Last, because the lock of the version makes all other writes wait for our commit.
             if write.touched:
                 version = await _record(write)

@@ -8,7 +8,7 @@ from adloom.resource.changes import CatalogWrite
 USER = "SELECT public_id FROM users WHERE public_id = $1"
 
 
-async def user_behind(write: CatalogWrite) -> UserId | None:
+async def find_creator(write: CatalogWrite) -> UserId | None:
     """Name the user; machines, the command line and parts of the system are none."""
     try:
         subject = UUID(write.author.subject)

@@ -44,7 +44,7 @@ class Precondition(msgspec.Struct, frozen=True):
 UNCONDITIONAL: Final = Precondition()
 
 
-def precondition_of(if_match: str | None) -> Precondition:
+def parse_if_match(if_match: str | None) -> Precondition:
     """Read an If-Match header."""
     if if_match is None or if_match.strip() == ANY:
         return UNCONDITIONAL
@@ -67,7 +67,7 @@ def precondition_of(if_match: str | None) -> Precondition:
         position += 1
 
 
-def entity_tag(updated_at: datetime) -> str:
+def format_etag(updated_at: datetime) -> str:
     """Name a state, as the ETag of an answer: the same text as its `updatedAt`."""
     return f'"{updated_at.astimezone(UTC).isoformat().replace("+00:00", "Z")}"'
 

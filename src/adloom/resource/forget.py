@@ -6,14 +6,14 @@ from uuid import UUID
 import msgspec
 from pydantic.alias_generators import to_camel
 
-from adloom.resource.audit.entry import About, Entry
-from adloom.resource.changes import CatalogWrite, Noun
+from adloom.resource.audit.entry import AuditSubject, NewAuditEntry
+from adloom.resource.changes import CatalogWrite, IndexedNoun
 
 
-class Naming(msgspec.Struct, frozen=True, kw_only=True):
+class ReferenceField(msgspec.Struct, frozen=True, kw_only=True):
     """A field by which things of a noun name a record; `key` tells its value, of what is bound as $1."""
 
-    noun: Noun
+    noun: IndexedNoun
     table: str
     owner_field: str
     owners: str
@@ -32,10 +32,12 @@ class Naming(msgspec.Struct, frozen=True, kw_only=True):
         """  # noqa: S608 - our own names
 
 
-async def forget(write: CatalogWrite, naming: Naming, record_id: int | UUID, *, now: datetime) -> None:
+async def clear_references(
+    write: CatalogWrite, naming: ReferenceField, record_id: int | UUID, *, now: datetime
+) -> None:
     """Empty the field of all things that name a record; whoever calls has locked the record."""
     changes = {to_camel(naming.field): {"from": msgspec.to_builtins(record_id), "to": None}}
     for row in await write.connection.fetch(naming.statement, record_id, now):
         write.touch(naming.noun, row["id"])
-        about = About(naming.noun.value, str(row["public_id"]), row["owner_id"])
-        write.entries.append(Entry(about, "update", changes))
+        about = AuditSubject(naming.noun.value, str(row["public_id"]), row["owner_id"])
+        write.entries.append(NewAuditEntry(about, "update", changes))

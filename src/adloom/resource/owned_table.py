@@ -17,9 +17,9 @@ from adloom.core.errors import NotFoundError
 from adloom.resource import accounts as account_store
 from adloom.resource.access import Scope
 from adloom.resource.accounts import ACCOUNT_TABLES, unknown_account
-from adloom.resource.audit.difference import changed_fields
-from adloom.resource.audit.entry import About
-from adloom.resource.changes import CatalogWrite, Noun
+from adloom.resource.audit.difference import find_changed_fields
+from adloom.resource.audit.entry import AuditSubject
+from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.etag import moved_forward
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
 from adloom.runtime.postgres import Connection, Record
@@ -130,7 +130,7 @@ class OwnedTable(Generic[T]):
 
         Where nothing differs nothing is written: the thing keeps its state, and its clients their tags.
         """
-        if not changed_fields(_struct(before), _struct(after)):
+        if not find_changed_fields(_struct(before), _struct(after)):
             return before
         after = moved_forward(before, after)
         values = [getattr(after, name) for name in self._changing]
@@ -145,12 +145,12 @@ class OwnedTable(Generic[T]):
         self._touch(write, key)
         write.record_deletion(self.about(thing), _struct(thing))
 
-    def about(self, thing: T) -> About:
+    def about(self, thing: T) -> AuditSubject:
         """Name a thing in the trail."""
-        return About(str(self._noun), str(thing.id), getattr(thing, self.owner_field))
+        return AuditSubject(str(self._noun), str(thing.id), getattr(thing, self.owner_field))
 
     def _touch(self, write: CatalogWrite, key: int) -> None:
-        if isinstance(self._noun, Noun):
+        if isinstance(self._noun, IndexedNoun):
             write.touch(self._noun, key)
 
     async def _one(self, connection: Connection, scope: Scope, thing_id: UUID, lock: str) -> T:

@@ -7,7 +7,7 @@ import msgspec
 from adloom.core.actor import Actor, Role
 from adloom.core.errors import FieldProblem, ValidationFailedError
 from adloom.core.ids import AdvertiserId
-from adloom.resource.access import Scope, reading_scope, writing_scope
+from adloom.resource.access import Scope, require_read, require_write
 
 FIELD = "sellerId"
 
@@ -38,12 +38,12 @@ class Asker(msgspec.Struct, frozen=True):
 
 def reader(actor: Actor, named: UUID | None) -> Asker:
     """Let somebody in who may read."""
-    return Asker(reading_scope(actor, Role.ADVERTISER), named)
+    return Asker(require_read(actor, Role.ADVERTISER), named)
 
 
 def writer(actor: Actor, named: UUID | None) -> Asker:
     """Let somebody in who may change things."""
-    return Asker(writing_scope(actor, Role.ADVERTISER), named)
+    return Asker(require_write(actor, Role.ADVERTISER), named)
 
 
 def unknown_seller() -> ValidationFailedError:

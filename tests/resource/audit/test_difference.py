@@ -12,11 +12,11 @@ from adloom.resource.audit.difference import (
     CUT,
     HIDDEN,
     VALUE_LENGTH_MAX,
-    action_of,
-    changed_fields,
-    creation,
-    deletion,
-    difference,
+    describe_change,
+    describe_creation,
+    describe_deletion,
+    find_changed_fields,
+    name_action,
 )
 from tests.support.builders import NOON, a_campaign
 
@@ -41,7 +41,7 @@ things = st.builds(
 
 
 def test_only_what_differs_is_told_in_the_clients_names() -> None:
-    changes = difference(Thing(short_text="a"), Thing(short_text="b", updated_at=7))
+    changes = describe_change(Thing(short_text="a"), Thing(short_text="b", updated_at=7))
 
     assert changes == {"shortText": {"from": "a", "to": "b"}}
 
@@ -49,13 +49,13 @@ def test_only_what_differs_is_told_in_the_clients_names() -> None:
 def test_a_new_thing_tells_what_it_has_and_a_removed_one_what_it_had() -> None:
     thing = Thing(short_text="a")
 
-    assert creation(thing)["shortText"] == {"from": None, "to": "a"}
-    assert deletion(thing)["shortText"] == {"from": "a", "to": None}
-    assert "shortText" not in creation(Thing())
+    assert describe_creation(thing)["shortText"] == {"from": None, "to": "a"}
+    assert describe_deletion(thing)["shortText"] == {"from": "a", "to": None}
+    assert "shortText" not in describe_creation(Thing())
 
 
 def test_secrets_stay_out_of_the_trail() -> None:
-    changes = difference(Thing(password_hash="old"), Thing(password_hash="new"))
+    changes = describe_change(Thing(password_hash="old"), Thing(password_hash="new"))
 
     assert changes == {"passwordHash": {"from": HIDDEN, "to": HIDDEN}}
 
@@ -64,7 +64,7 @@ def test_secrets_stay_out_of_the_trail() -> None:
     "thing", [Thing(short_text="x" * 100_000), Thing(tags=("x" * 90,) * 1_000)], ids=["text", "list"]
 )
 def test_a_long_value_is_cut(thing: Thing) -> None:
-    changes = creation(thing)
+    changes = describe_creation(thing)
 
     longest = max((str(change["to"]) for change in changes.values()), key=len)
     assert len(longest) == VALUE_LENGTH_MAX + len(CUT)
@@ -73,11 +73,11 @@ def test_a_long_value_is_cut(thing: Thing) -> None:
 
 @given(things, things)
 def test_a_difference_names_exactly_the_fields_that_differ(before: Thing, after: Thing) -> None:
-    told = difference(before, after)
+    told = describe_change(before, after)
 
-    assert len(told) == len(changed_fields(before, after))
+    assert len(told) == len(find_changed_fields(before, after))
     assert all(change["from"] != change["to"] for change in told.values())
-    assert difference(before, before) == {}
+    assert describe_change(before, before) == {}
 
 
 @pytest.mark.parametrize(
@@ -102,4 +102,4 @@ def test_a_difference_names_exactly_the_fields_that_differ(before: Thing, after:
     ],
 )
 def test_an_action_is_named_by_what_it_changed(before: Any, after: Any, action: str) -> None:
-    assert action_of(before, after) == action
+    assert name_action(before, after) == action

@@ -6,7 +6,7 @@ import pytest
 
 from adloom.core.actor import Role
 from adloom.core.ids import SystemIds
-from adloom.resource.audit.entry import About, system_author
+from adloom.resource.audit.entry import AuditSubject, system_author
 from adloom.resource.changes import Catalog
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
@@ -129,7 +129,7 @@ async def test_a_part_of_the_system_writes_under_its_name(pool: Pool, valkey: Va
     catalog = Catalog(pool, valkey).written_by(system_author("schedule"))
 
     async with catalog.write() as write:
-        write.record_creation(About("campaign", "x", None), a_campaign())
+        write.record_creation(AuditSubject("campaign", "x", None), a_campaign())
 
     entry = (await trail(admin))[0]
     assert (entry["subject"], entry["role"]) == ("system:schedule", "system")

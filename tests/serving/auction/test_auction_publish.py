@@ -9,7 +9,7 @@ from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
 from adloom.core.money import Micros
 from adloom.events.frequency.windows import Window
-from adloom.resource.changes import Catalog, Noun
+from adloom.resource.changes import Catalog, IndexedNoun
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from adloom.serving.background.index_refresh import IndexKeeper
@@ -54,12 +54,12 @@ class Shop:
             for placement in self.placements:
                 await write.connection.execute(LINK, self.campaign, placement)
                 await write.connection.execute(ASSIGN, self.campaign, placement, self.banner)
-                write.touch(Noun.PLACEMENT, placement)
+                write.touch(IndexedNoun.PLACEMENT, placement)
             for window, most in (("Lifetime", 9), ("Hour", 2)):
                 await write.connection.execute(CAP, an_id(), self.banner, most, window)
         await self.keeper.refresh()
 
-    async def change(self, noun: Noun, key: int, sql: str) -> None:
+    async def change(self, noun: IndexedNoun, key: int, sql: str) -> None:
         async with self.catalog.write() as write:
             await write.connection.execute(sql, key)
             write.touch(noun, key)
@@ -101,19 +101,39 @@ async def test_bidders_are_read_from_the_catalog(shop: Shop) -> None:
 
 async def test_changes_equal_a_whole_rebuild(shop: Shop, pool: Pool, valkey: Valkey) -> None:
     steps = [
-        (Noun.CAMPAIGN, shop.campaign, "UPDATE campaigns SET bid_type = 'cpm' WHERE id = $1"),
-        (Noun.CAMPAIGN, shop.campaign, "UPDATE campaigns SET bid_amount_micros = 300000 WHERE id = $1"),
-        (Noun.CAMPAIGN, shop.campaign, "UPDATE campaigns SET advertiser_id = NULL WHERE id = $1"),
-        (Noun.BANNER, shop.banner, "DELETE FROM frequency_caps WHERE banner_id = $1 AND \"window\" = 'Hour'"),
-        (Noun.PLACEMENT, shop.placements[0], "UPDATE placements SET floor_cpm_micros = 1 WHERE id = $1"),
+        (IndexedNoun.CAMPAIGN, shop.campaign, "UPDATE campaigns SET bid_type = 'cpm' WHERE id = $1"),
         (
-            Noun.PLACEMENT,
+            IndexedNoun.CAMPAIGN,
+            shop.campaign,
+            "UPDATE campaigns SET bid_amount_micros = 300000 WHERE id = $1",
+        ),
+        (IndexedNoun.CAMPAIGN, shop.campaign, "UPDATE campaigns SET advertiser_id = NULL WHERE id = $1"),
+        (
+            IndexedNoun.BANNER,
+            shop.banner,
+            "DELETE FROM frequency_caps WHERE banner_id = $1 AND \"window\" = 'Hour'",
+        ),
+        (
+            IndexedNoun.PLACEMENT,
+            shop.placements[0],
+            "UPDATE placements SET floor_cpm_micros = 1 WHERE id = $1",
+        ),
+        (
+            IndexedNoun.PLACEMENT,
             shop.placements[0],
             "UPDATE placements SET auction_scoring = 'learned' WHERE id = $1",
         ),
-        (Noun.PLACEMENT, shop.placements[0], "UPDATE placements SET placement_type = 'story' WHERE id = $1"),
-        (Noun.PLACEMENT, shop.placements[1], "UPDATE placements SET delivery = 'direct' WHERE id = $1"),
-        (Noun.CAMPAIGN, shop.campaign, "UPDATE campaigns SET bid_amount_micros = NULL WHERE id = $1"),
+        (
+            IndexedNoun.PLACEMENT,
+            shop.placements[0],
+            "UPDATE placements SET placement_type = 'story' WHERE id = $1",
+        ),
+        (
+            IndexedNoun.PLACEMENT,
+            shop.placements[1],
+            "UPDATE placements SET delivery = 'direct' WHERE id = $1",
+        ),
+        (IndexedNoun.CAMPAIGN, shop.campaign, "UPDATE campaigns SET bid_amount_micros = NULL WHERE id = $1"),
     ]
     for noun, key, sql in steps:
         before = shop.keeper.current
@@ -135,6 +155,8 @@ async def test_a_market_has_its_head_before_the_first_request(shop: Shop) -> Non
 
 
 async def test_a_paused_campaign_is_out_of_every_stand(shop: Shop) -> None:
-    await shop.change(Noun.CAMPAIGN, shop.campaign, "UPDATE campaigns SET status = 'paused' WHERE id = $1")
+    await shop.change(
+        IndexedNoun.CAMPAIGN, shop.campaign, "UPDATE campaigns SET status = 'paused' WHERE id = $1"
+    )
 
     assert shop.bidders() == []

@@ -13,7 +13,7 @@ from adloom.catalog.advertiser import store
 from adloom.catalog.advertiser.model import BLOCKED_SITES_MAX, Advertiser
 from adloom.core.ids import AdvertiserId
 from adloom.resource.access import Scope
-from adloom.resource.api import AdminWrites, AdvertiserReads, CatalogOfTheApp, catalog_router
+from adloom.resource.api import AdminWrites, AdvertiserReads, CurrentCatalog, catalog_router
 from adloom.resource.changes import Catalog
 from adloom.resource.shapes import Domain, Paisa, TimeZone
 from adloom.runtime.http.api.dependencies import Ids, Now
@@ -67,7 +67,7 @@ router = catalog_router("/admin/advertisers", tag="advertisers")
 
 @router.post("", status_code=status.HTTP_201_CREATED)
 async def create_advertiser(
-    body: AdvertiserBody, _scope: AdminWrites, catalog: CatalogOfTheApp, ids: Ids, now: Now
+    body: AdvertiserBody, _scope: AdminWrites, catalog: CurrentCatalog, ids: Ids, now: Now
 ) -> AdvertiserAnswer:
     """Make an advertiser."""
     advertiser = Advertiser(
@@ -80,7 +80,7 @@ async def create_advertiser(
 
 @router.get("")
 async def list_advertisers(
-    query: Annotated[AdvertiserQuery, Query()], scope: AdvertiserReads, catalog: CatalogOfTheApp
+    query: Annotated[AdvertiserQuery, Query()], scope: AdvertiserReads, catalog: CurrentCatalog
 ) -> Page[AdvertiserAnswer]:
     """List advertisers; one that asks sees itself."""
     filters = store.matching(search=query.search, includes_deleted=query.include_deleted)
@@ -91,7 +91,7 @@ async def list_advertisers(
 
 @router.get("/{advertiser_id}")
 async def read_advertiser(
-    advertiser_id: UUID, scope: AdvertiserReads, catalog: CatalogOfTheApp
+    advertiser_id: UUID, scope: AdvertiserReads, catalog: CurrentCatalog
 ) -> AdvertiserAnswer:
     """Read an advertiser, also one that is deleted."""
     async with catalog.read() as connection:
@@ -101,7 +101,7 @@ async def read_advertiser(
 
 @router.patch("/{advertiser_id}")
 async def change_advertiser(
-    advertiser_id: UUID, body: AdvertiserPatch, scope: AdminWrites, catalog: CatalogOfTheApp, now: Now
+    advertiser_id: UUID, body: AdvertiserPatch, scope: AdminWrites, catalog: CurrentCatalog, now: Now
 ) -> AdvertiserAnswer:
     """Change an advertiser, field by field."""
     return await _changed(
@@ -111,7 +111,7 @@ async def change_advertiser(
 
 @router.put("/{advertiser_id}/budget")
 async def set_budget(
-    advertiser_id: UUID, body: BudgetBody, scope: AdminWrites, catalog: CatalogOfTheApp, now: Now
+    advertiser_id: UUID, body: BudgetBody, scope: AdminWrites, catalog: CurrentCatalog, now: Now
 ) -> AdvertiserAnswer:
     """Set what an advertiser spends a day at most."""
     return await _changed(
@@ -126,7 +126,7 @@ async def set_budget(
 
 @router.delete("/{advertiser_id}", status_code=status.HTTP_204_NO_CONTENT)
 async def delete_advertiser(
-    advertiser_id: UUID, scope: AdminWrites, catalog: CatalogOfTheApp, now: Now
+    advertiser_id: UUID, scope: AdminWrites, catalog: CurrentCatalog, now: Now
 ) -> None:
     """Delete an advertiser: its tokens are refused and nothing of it is served, until it is restored."""
     await _changed(catalog, scope, advertiser_id, lambda before: before.deleted(now))
@@ -134,7 +134,7 @@ async def delete_advertiser(
 
 @router.post("/{advertiser_id}/restore")
 async def restore_advertiser(
-    advertiser_id: UUID, scope: AdminWrites, catalog: CatalogOfTheApp, now: Now
+    advertiser_id: UUID, scope: AdminWrites, catalog: CurrentCatalog, now: Now
 ) -> AdvertiserAnswer:
     """Bring a deleted advertiser back, with all that it owns."""
     return await _changed(catalog, scope, advertiser_id, lambda before: before.restored(now))

@@ -5,7 +5,7 @@ from uuid import UUID
 from adloom.catalog.advertiser.model import Advertiser, AdvertiserNotFoundError
 from adloom.core.actor import Role
 from adloom.resource.account_table import AccountTable
-from adloom.resource.changes import CatalogWrite, Noun
+from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.runtime.listing import Filters
 
 SORTABLE = frozenset({"created_at", "updated_at", "name", "daily_budget_paisa"})
@@ -39,11 +39,11 @@ async def update(write: CatalogWrite, before: Advertiser, after: Advertiser) -> 
     """Write an advertiser; what it owns stops with its deletion, and goes on when it is restored."""
     updated = await advertisers.update(write, before, after)
     if _budget(before) != _budget(after):
-        await _touch(write, Noun.ADVERTISER, KEY, after.id)
+        await _touch(write, IndexedNoun.ADVERTISER, KEY, after.id)
     if _rule_of_campaigns(before) != _rule_of_campaigns(after):
-        await _touch(write, Noun.CAMPAIGN, CAMPAIGN_KEYS, after.id)
+        await _touch(write, IndexedNoun.CAMPAIGN, CAMPAIGN_KEYS, after.id)
     if before.deleted_at != after.deleted_at:
-        await _touch(write, Noun.BANNER, BANNER_KEYS, after.id)
+        await _touch(write, IndexedNoun.BANNER, BANNER_KEYS, after.id)
     return updated
 
 
@@ -67,6 +67,6 @@ def _rule_of_campaigns(advertiser: Advertiser) -> tuple[object, ...]:
     )
 
 
-async def _touch(write: CatalogWrite, noun: Noun, keys: str, advertiser_id: UUID) -> None:
+async def _touch(write: CatalogWrite, noun: IndexedNoun, keys: str, advertiser_id: UUID) -> None:
     for row in await write.connection.fetch(keys, advertiser_id):
         write.touch(noun, row["id"])

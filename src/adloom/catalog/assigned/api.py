@@ -9,7 +9,7 @@ from fastapi import Query
 from adloom.catalog.assigned import store
 from adloom.catalog.campaign.lifecycle import CampaignStatus
 from adloom.catalog.placement.model import Delivery, Layout
-from adloom.resource.api import AdvertiserReads, CatalogOfTheApp, catalog_router
+from adloom.resource.api import AdvertiserReads, CurrentCatalog, catalog_router
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.listing import PageRequest
@@ -67,7 +67,7 @@ router = catalog_router("/admin/assignments", tag="assignments")
 
 @router.get("")
 async def list_assigned(
-    query: Annotated[AssignedQuery, Query()], scope: AdvertiserReads, catalog: CatalogOfTheApp
+    query: Annotated[AssignedQuery, Query()], scope: AdvertiserReads, catalog: CurrentCatalog
 ) -> Page[AssignedAnswer]:
     """List which banners are on which placements, over campaigns, in the order in which placements are filled."""
     async with catalog.read() as connection:

@@ -13,7 +13,7 @@ from adloom.catalog.campaign.model import Campaign
 from adloom.catalog.campaign.store import campaigns
 from adloom.core.ids import BannerId, PlacementId
 from adloom.resource.access import Scope
-from adloom.resource.api import AdvertiserReads, AdvertiserWrites, CatalogOfTheApp, catalog_router
+from adloom.resource.api import AdvertiserReads, AdvertiserWrites, CurrentCatalog, catalog_router
 from adloom.resource.changes import CatalogWrite
 from adloom.runtime.http.api.dependencies import Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
@@ -125,7 +125,7 @@ router = catalog_router("/admin/campaigns/{campaign_id}/placements", tag="assign
 
 @router.post("", status_code=status.HTTP_201_CREATED)
 async def create_link(
-    campaign_id: UUID, body: LinkBody, scope: AdvertiserWrites, catalog: CatalogOfTheApp, now: Now
+    campaign_id: UUID, body: LinkBody, scope: AdvertiserWrites, catalog: CurrentCatalog, now: Now
 ) -> LinkAnswer:
     """Let a campaign use a placement."""
     async with catalog.write() as write:
@@ -146,7 +146,7 @@ async def list_links(
     campaign_id: UUID,
     query: Annotated[LinkQuery, Query()],
     scope: AdvertiserReads,
-    catalog: CatalogOfTheApp,
+    catalog: CurrentCatalog,
 ) -> Page[LinkAnswer]:
     """List the placements that a campaign uses."""
     async with catalog.read() as connection:
@@ -156,7 +156,7 @@ async def list_links(
 
 @router.patch("/{placement_id}")
 async def change_link(
-    path: LinkOfThePath, body: LinkPatch, scope: AdvertiserWrites, catalog: CatalogOfTheApp, now: Now
+    path: LinkOfThePath, body: LinkPatch, scope: AdvertiserWrites, catalog: CurrentCatalog, now: Now
 ) -> LinkAnswer:
     """Switch the use of a placement on or off."""
     async with catalog.write() as write:
@@ -167,7 +167,7 @@ async def change_link(
 
 
 @router.delete("/{placement_id}", status_code=status.HTTP_204_NO_CONTENT)
-async def delete_link(path: LinkOfThePath, scope: AdvertiserWrites, catalog: CatalogOfTheApp) -> None:
+async def delete_link(path: LinkOfThePath, scope: AdvertiserWrites, catalog: CurrentCatalog) -> None:
     """Take a placement from a campaign, with the banners assigned there."""
     async with catalog.write() as write:
         locked = await _link(write, scope, path)
@@ -180,7 +180,7 @@ async def create_assignment(
     path: LinkOfThePath,
     body: AssignmentBody,
     scope: AdvertiserWrites,
-    catalog: CatalogOfTheApp,
+    catalog: CurrentCatalog,
     now: Now,
 ) -> AssignmentAnswer:
     """Assign a banner to a placement that the campaign uses."""
@@ -203,7 +203,7 @@ async def list_assignments(
     path: LinkOfThePath,
     query: Annotated[AssignmentQuery, Query()],
     scope: AdvertiserReads,
-    catalog: CatalogOfTheApp,
+    catalog: CurrentCatalog,
 ) -> Page[AssignmentAnswer]:
     """List the banners that are assigned to a placement of a campaign."""
     async with catalog.read() as connection:
@@ -220,7 +220,7 @@ async def change_assignment(  # noqa: PLR0913, PLR0917 - a link, a banner, a bod
     banner_id: UUID,
     body: AssignmentPatch,
     scope: AdvertiserWrites,
-    catalog: CatalogOfTheApp,
+    catalog: CurrentCatalog,
     now: Now,
 ) -> AssignmentAnswer:
     """Change how a banner is shown on a placement."""
@@ -236,7 +236,7 @@ async def delete_assignment(
     path: LinkOfThePath,
     banner_id: UUID,
     scope: AdvertiserWrites,
-    catalog: CatalogOfTheApp,
+    catalog: CurrentCatalog,
 ) -> None:
     """Take a banner from a placement of a campaign."""
     async with catalog.write() as write:

@@ -22,9 +22,9 @@ from adloom.catalog.campaign.model import Campaign
 from adloom.core.errors import BannerNotFoundError, PlacementNotFoundError
 from adloom.core.ids import AdvertiserId
 from adloom.resource.access import Scope
-from adloom.resource.audit.difference import changed_fields
-from adloom.resource.audit.entry import About
-from adloom.resource.changes import CatalogWrite, Noun
+from adloom.resource.audit.difference import find_changed_fields
+from adloom.resource.audit.entry import AuditSubject
+from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.etag import moved_forward
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
 from adloom.runtime.postgres import Connection
@@ -156,7 +156,7 @@ async def insert_link(write: CatalogWrite, scope: Scope, campaign: Campaign, lin
         )
     except asyncpg.UniqueViolationError as error:
         raise LinkExistsError("The campaign already uses this placement.") from error
-    write.touch(Noun.PLACEMENT, key)
+    write.touch(IndexedNoun.PLACEMENT, key)
     write.record_creation(link_named(link, campaign.advertiser_id), link)
 
 
@@ -172,13 +172,13 @@ async def find_link_locked(write: CatalogWrite, campaign: Campaign, placement_id
 
 async def update_link(write: CatalogWrite, locked: LockedLink, link: Link) -> Link:
     """Write a changed link, and give it as it is now."""
-    if not changed_fields(locked.link, link):
+    if not find_changed_fields(locked.link, link):
         return locked.link
     link = moved_forward(locked.link, link)
     await write.connection.execute(
         UPDATE_LINK, link.campaign_id, locked.placement_key, link.is_active, link.updated_at
     )
-    write.touch(Noun.PLACEMENT, locked.placement_key)
+    write.touch(IndexedNoun.PLACEMENT, locked.placement_key)
     write.record_update(link_named(link, locked.owner_id), locked.link, link)
     return link
 
@@ -190,7 +190,7 @@ async def delete_link(write: CatalogWrite, locked: LockedLink) -> None:
     for assignment in (msgspec.convert(dict(row), Assignment) for row in rows):
         write.record_deletion(assignment_named(assignment, locked.owner_id), assignment)
     await write.connection.execute(DELETE_LINK, link.campaign_id, locked.placement_key)
-    write.touch(Noun.PLACEMENT, locked.placement_key)
+    write.touch(IndexedNoun.PLACEMENT, locked.placement_key)
     write.record_deletion(link_named(link, locked.owner_id), link)
 
 
@@ -229,7 +229,7 @@ async def insert_assignment(
         )
     except asyncpg.UniqueViolationError as error:
         raise AssignmentExistsError("The banner is already assigned to this placement.") from error
-    write.touch(Noun.PLACEMENT, locked.placement_key)
+    write.touch(IndexedNoun.PLACEMENT, locked.placement_key)
     write.record_creation(assignment_named(assignment, locked.owner_id), assignment)
 
 
@@ -249,13 +249,13 @@ async def update_assignment(
     write: CatalogWrite, locked: LockedLink, before: Assignment, after: Assignment
 ) -> Assignment:
     """Write a changed assignment, and give it as it is now."""
-    if not changed_fields(before, after):
+    if not find_changed_fields(before, after):
         return before
     after = moved_forward(before, after)
     await write.connection.execute(
         UPDATE_ASSIGNMENT, after.campaign_id, locked.placement_key, after.banner_id, *_values(after)
     )
-    write.touch(Noun.PLACEMENT, locked.placement_key)
+    write.touch(IndexedNoun.PLACEMENT, locked.placement_key)
     write.record_update(assignment_named(after, locked.owner_id), before, after)
     return after
 
@@ -265,7 +265,7 @@ async def delete_assignment(write: CatalogWrite, locked: LockedLink, assignment:
     await write.connection.execute(
         DELETE_ASSIGNMENT, assignment.campaign_id, locked.placement_key, assignment.banner_id
     )
-    write.touch(Noun.PLACEMENT, locked.placement_key)
+    write.touch(IndexedNoun.PLACEMENT, locked.placement_key)
     write.record_deletion(assignment_named(assignment, locked.owner_id), assignment)
 
 
@@ -282,15 +282,15 @@ async def assignments_of(
     )
 
 
-def link_named(link: Link, owner_id: AdvertiserId | None) -> About:
+def link_named(link: Link, owner_id: AdvertiserId | None) -> AuditSubject:
     """Name a link in the trail."""
-    return About("link", f"{link.campaign_id}/{link.placement_id}", owner_id)
+    return AuditSubject("link", f"{link.campaign_id}/{link.placement_id}", owner_id)
 
 
-def assignment_named(assignment: Assignment, owner_id: AdvertiserId | None) -> About:
+def assignment_named(assignment: Assignment, owner_id: AdvertiserId | None) -> AuditSubject:
     """Name an assignment in the trail."""
     noun_id = f"{assignment.campaign_id}/{assignment.placement_id}/{assignment.banner_id}"
-    return About("assignment", noun_id, owner_id)
+    return AuditSubject("assignment", noun_id, owner_id)
 
 
 def _values(assignment: Assignment) -> list[object]:

@@ -12,10 +12,10 @@ from adloom.catalog.banner import store
 from adloom.catalog.banner.model import COLOR_PATTERN, MEDIA_VARIANTS_MAX, TAGS_MAX, Banner
 from adloom.catalog.source import Source
 from adloom.core.ids import AdvertiserId, BannerId
-from adloom.resource.access import Scope, new_owner
-from adloom.resource.api import AdvertiserReads, AdvertiserWrites, CatalogOfTheApp, catalog_router
+from adloom.resource.access import Scope, choose_owner
+from adloom.resource.api import AdvertiserReads, AdvertiserWrites, CurrentCatalog, catalog_router
 from adloom.resource.changes import Catalog
-from adloom.resource.created_by import user_behind
+from adloom.resource.created_by import find_creator
 from adloom.resource.shapes import RecurrenceRule, TimeOfDay, TimeOfDayShown, TimeZone
 from adloom.runtime.http.api.dependencies import Ids, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
@@ -174,16 +174,16 @@ router = catalog_router("/admin/banners", tag="banners")
 
 @router.post("", status_code=status.HTTP_201_CREATED)
 async def create_banner(
-    body: BannerBody, scope: AdvertiserWrites, catalog: CatalogOfTheApp, ids: Ids, now: Now
+    body: BannerBody, scope: AdvertiserWrites, catalog: CurrentCatalog, ids: Ids, now: Now
 ) -> BannerAnswer:
     """Make a banner."""
-    owner = new_owner(scope, body.advertiser_id, field="advertiserId")
+    owner = choose_owner(scope, body.advertiser_id, field="advertiserId")
     async with catalog.write() as write:
         banner = Banner(
             **body.fields(but="advertiser_id"),
             id=BannerId(ids.new()),
             advertiser_id=None if owner is None else AdvertiserId(owner),
-            created_by=await user_behind(write),
+            created_by=await find_creator(write),
             created_at=now,
             updated_at=now,
             deleted_at=None,
@@ -195,7 +195,7 @@ async def create_banner(
 
 @router.get("")
 async def list_banners(
-    query: Annotated[BannerQuery, Query()], scope: AdvertiserReads, catalog: CatalogOfTheApp
+    query: Annotated[BannerQuery, Query()], scope: AdvertiserReads, catalog: CurrentCatalog
 ) -> Page[BannerAnswer]:
     """List banners."""
     filters = store.matching(
@@ -215,7 +215,7 @@ async def list_banners(
 
 
 @router.get("/{banner_id}")
-async def read_banner(banner_id: UUID, scope: AdvertiserReads, catalog: CatalogOfTheApp) -> BannerAnswer:
+async def read_banner(banner_id: UUID, scope: AdvertiserReads, catalog: CurrentCatalog) -> BannerAnswer:
     """Read a banner, also one that is deleted."""
     async with catalog.read() as connection:
         return BannerAnswer.model_validate(await store.banners.find(connection, scope, banner_id))
@@ -223,7 +223,7 @@ async def read_banner(banner_id: UUID, scope: AdvertiserReads, catalog: CatalogO
 
 @router.patch("/{banner_id}")
 async def change_banner(
-    banner_id: UUID, body: BannerPatch, scope: AdvertiserWrites, catalog: CatalogOfTheApp, now: Now
+    banner_id: UUID, body: BannerPatch, scope: AdvertiserWrites, catalog: CurrentCatalog, now: Now
 ) -> BannerAnswer:
     """Change a banner, field by field."""
     return await _changed(
@@ -239,7 +239,7 @@ async def schedule_banner(
     banner_id: UUID,
     body: BannerSchedulePatch,
     scope: AdvertiserWrites,
-    catalog: CatalogOfTheApp,
+    catalog: CurrentCatalog,
     now: Now,
 ) -> BannerAnswer:
     """Say when a banner may be shown."""
@@ -253,7 +253,7 @@ async def schedule_banner(
 
 @router.patch("/{banner_id}/activate")
 async def activate_banner(
-    banner_id: UUID, scope: AdvertiserWrites, catalog: CatalogOfTheApp, now: Now
+    banner_id: UUID, scope: AdvertiserWrites, catalog: CurrentCatalog, now: Now
 ) -> BannerAnswer:
     """Switch a banner on."""
     return await _changed(catalog, scope, banner_id, lambda banner: banner.switched(is_active=True, now=now))
@@ -261,21 +261,21 @@ async def activate_banner(
 
 @router.patch("/{banner_id}/deactivate")
 async def deactivate_banner(
-    banner_id: UUID, scope: AdvertiserWrites, catalog: CatalogOfTheApp, now: Now
+    banner_id: UUID, scope: AdvertiserWrites, catalog: CurrentCatalog, now: Now
 ) -> BannerAnswer:
     """Switch a banner off: it is not served until it is switched on again."""
     return await _changed(catalog, scope, banner_id, lambda banner: banner.switched(is_active=False, now=now))
 
 
 @router.delete("/{banner_id}", status_code=status.HTTP_204_NO_CONTENT)
-async def delete_banner(banner_id: UUID, scope: AdvertiserWrites, catalog: CatalogOfTheApp, now: Now) -> None:
+async def delete_banner(banner_id: UUID, scope: AdvertiserWrites, catalog: CurrentCatalog, now: Now) -> None:
     """Delete a banner; it can be restored."""
     await _changed(catalog, scope, banner_id, lambda banner: banner.deleted(now))
 
 
 @router.post("/{banner_id}/restore")
 async def restore_banner(
-    banner_id: UUID, scope: AdvertiserWrites, catalog: CatalogOfTheApp, now: Now
+    banner_id: UUID, scope: AdvertiserWrites, catalog: CurrentCatalog, now: Now
 ) -> BannerAnswer:
     """Bring a deleted banner back."""
     return await _changed(catalog, scope, banner_id, lambda banner: banner.restored(now))

@@ -8,7 +8,7 @@ from adloom.catalog.reference.store import is_there
 from adloom.catalog.source import Source
 from adloom.core.actor import Role
 from adloom.core.errors import BannerNotFoundError, FieldProblem, ValidationFailedError
-from adloom.resource.changes import CatalogWrite, Noun
+from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.owned_table import OwnedTable
 from adloom.runtime.listing import Filters
 from adloom.schedule.schedule import ScheduleStatus
@@ -28,7 +28,7 @@ SORTABLE = frozenset(
 )
 
 banners = OwnedTable(
-    Banner, table="banners", noun=Noun.BANNER, owner=Role.ADVERTISER, not_found=BannerNotFoundError
+    Banner, table="banners", noun=IndexedNoun.BANNER, owner=Role.ADVERTISER, not_found=BannerNotFoundError
 )
 
 

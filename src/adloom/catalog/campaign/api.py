@@ -13,10 +13,10 @@ from adloom.catalog.campaign.lifecycle import CampaignStatus
 from adloom.catalog.campaign.model import BidType, Campaign
 from adloom.catalog.source import Source
 from adloom.core.ids import AdvertiserId, CampaignId
-from adloom.resource.access import Scope, new_owner
-from adloom.resource.api import AdvertiserReads, AdvertiserWrites, CatalogOfTheApp, catalog_router
+from adloom.resource.access import Scope, choose_owner
+from adloom.resource.api import AdvertiserReads, AdvertiserWrites, CurrentCatalog, catalog_router
 from adloom.resource.changes import Catalog
-from adloom.resource.created_by import user_behind
+from adloom.resource.created_by import find_creator
 from adloom.resource.shapes import Paisa, Price, PriceShown, TimeZone
 from adloom.runtime.http.api.dependencies import Ids, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
@@ -111,17 +111,17 @@ router = catalog_router("/admin/campaigns", tag="campaigns")
 
 @router.post("", status_code=status.HTTP_201_CREATED)
 async def create_campaign(
-    body: CampaignBody, scope: AdvertiserWrites, catalog: CatalogOfTheApp, ids: Ids, now: Now
+    body: CampaignBody, scope: AdvertiserWrites, catalog: CurrentCatalog, ids: Ids, now: Now
 ) -> CampaignAnswer:
     """Make a campaign; it begins as a draft."""
-    owner = new_owner(scope, body.advertiser_id, field="advertiserId")
+    owner = choose_owner(scope, body.advertiser_id, field="advertiserId")
     async with catalog.write() as write:
         campaign = Campaign(
             **body.fields(but="advertiser_id"),
             id=CampaignId(ids.new()),
             advertiser_id=None if owner is None else AdvertiserId(owner),
             status=CampaignStatus.DRAFT,
-            created_by=await user_behind(write),
+            created_by=await find_creator(write),
             created_at=now,
             updated_at=now,
             deleted_at=None,
@@ -132,7 +132,7 @@ async def create_campaign(
 
 @router.get("")
 async def list_campaigns(
-    query: Annotated[CampaignQuery, Query()], scope: AdvertiserReads, catalog: CatalogOfTheApp
+    query: Annotated[CampaignQuery, Query()], scope: AdvertiserReads, catalog: CurrentCatalog
 ) -> Page[CampaignAnswer]:
     """List campaigns."""
     filters = store.matching(
@@ -148,9 +148,7 @@ async def list_campaigns(
 
 
 @router.get("/{campaign_id}")
-async def read_campaign(
-    campaign_id: UUID, scope: AdvertiserReads, catalog: CatalogOfTheApp
-) -> CampaignAnswer:
+async def read_campaign(campaign_id: UUID, scope: AdvertiserReads, catalog: CurrentCatalog) -> CampaignAnswer:
     """Read a campaign, also one that is deleted."""
     async with catalog.read() as connection:
         return CampaignAnswer.model_validate(await store.campaigns.find(connection, scope, campaign_id))
@@ -158,7 +156,7 @@ async def read_campaign(
 
 @router.patch("/{campaign_id}")
 async def change_campaign(
-    campaign_id: UUID, body: CampaignPatch, scope: AdvertiserWrites, catalog: CatalogOfTheApp, now: Now
+    campaign_id: UUID, body: CampaignPatch, scope: AdvertiserWrites, catalog: CurrentCatalog, now: Now
 ) -> CampaignAnswer:
     """Change a campaign, field by field."""
     return await _changed(
@@ -171,7 +169,7 @@ async def change_campaign(
 
 @router.delete("/{campaign_id}", status_code=status.HTTP_204_NO_CONTENT)
 async def delete_campaign(
-    campaign_id: UUID, scope: AdvertiserWrites, catalog: CatalogOfTheApp, now: Now
+    campaign_id: UUID, scope: AdvertiserWrites, catalog: CurrentCatalog, now: Now
 ) -> None:
     """Delete a campaign; it can be restored."""
     await _changed(catalog, scope, campaign_id, lambda campaign: campaign.deleted(now))
@@ -179,7 +177,7 @@ async def delete_campaign(
 
 @router.post("/{campaign_id}/restore")
 async def restore_campaign(
-    campaign_id: UUID, scope: AdvertiserWrites, catalog: CatalogOfTheApp, now: Now
+    campaign_id: UUID, scope: AdvertiserWrites, catalog: CurrentCatalog, now: Now
 ) -> CampaignAnswer:
     """Bring a deleted campaign back, in the status that it had."""
     return await _changed(catalog, scope, campaign_id, lambda campaign: campaign.restored(now))
@@ -189,7 +187,7 @@ async def restore_campaign(
 async def schedule_campaign(
     campaign_id: UUID,
     scope: AdvertiserWrites,
-    catalog: CatalogOfTheApp,
+    catalog: CurrentCatalog,
     now: Now,
     body: ScheduleBody | None = None,
 ) -> CampaignAnswer:
@@ -205,7 +203,7 @@ async def schedule_campaign(
 
 def _add_move(action: str, target: CampaignStatus, summary: str) -> None:
     async def move(
-        campaign_id: UUID, scope: AdvertiserWrites, catalog: CatalogOfTheApp, now: Now
+        campaign_id: UUID, scope: AdvertiserWrites, catalog: CurrentCatalog, now: Now
     ) -> CampaignAnswer:
         return await _changed(
             catalog, scope, campaign_id, lambda campaign: campaign.moved_to(target, now=now)

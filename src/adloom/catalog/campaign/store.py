@@ -7,7 +7,7 @@ from adloom.catalog.campaign.model import Campaign
 from adloom.catalog.source import Source
 from adloom.core.actor import Role
 from adloom.core.errors import CampaignNotFoundError
-from adloom.resource.changes import Noun
+from adloom.resource.changes import IndexedNoun
 from adloom.resource.owned_table import OwnedTable
 from adloom.runtime.listing import Filters
 
@@ -16,7 +16,11 @@ SORTABLE = frozenset(
 )
 
 campaigns = OwnedTable(
-    Campaign, table="campaigns", noun=Noun.CAMPAIGN, owner=Role.ADVERTISER, not_found=CampaignNotFoundError
+    Campaign,
+    table="campaigns",
+    noun=IndexedNoun.CAMPAIGN,
+    owner=Role.ADVERTISER,
+    not_found=CampaignNotFoundError,
 )
 
 

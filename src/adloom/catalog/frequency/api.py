@@ -11,7 +11,7 @@ from adloom.catalog.banner.store import banners
 from adloom.catalog.frequency import store
 from adloom.catalog.frequency.model import CapWindow, FrequencyCap
 from adloom.core.ids import BannerId, FrequencyCapId
-from adloom.resource.api import AdvertiserReads, AdvertiserWrites, CatalogOfTheApp, catalog_router
+from adloom.resource.api import AdvertiserReads, AdvertiserWrites, CurrentCatalog, catalog_router
 from adloom.runtime.http.api.dependencies import Ids, Now
 from adloom.runtime.http.api.shapes import Answer, Body, Patch, Positive
 
@@ -57,7 +57,7 @@ router = catalog_router("/api/v1/admin/frequency/caps", tag="frequency caps")
 
 @router.post("", status_code=status.HTTP_201_CREATED)
 async def create_cap(
-    body: FrequencyCapBody, scope: AdvertiserWrites, catalog: CatalogOfTheApp, ids: Ids, now: Now
+    body: FrequencyCapBody, scope: AdvertiserWrites, catalog: CurrentCatalog, ids: Ids, now: Now
 ) -> FrequencyCapAnswer:
     """Add a cap to an ad; it may have several, one for each window."""
     cap = FrequencyCap(
@@ -76,7 +76,7 @@ async def create_cap(
 
 @router.get("")
 async def list_caps(
-    query: Annotated[FrequencyCapQuery, Query()], scope: AdvertiserReads, catalog: CatalogOfTheApp
+    query: Annotated[FrequencyCapQuery, Query()], scope: AdvertiserReads, catalog: CurrentCatalog
 ) -> list[FrequencyCapAnswer]:
     """List caps, those of one ad or of all, the oldest first; at most 10,000."""
     async with catalog.read() as connection:
@@ -85,14 +85,14 @@ async def list_caps(
 
 
 @router.get("/{cap_id}")
-async def read_cap(cap_id: UUID, scope: AdvertiserReads, catalog: CatalogOfTheApp) -> FrequencyCapAnswer:
+async def read_cap(cap_id: UUID, scope: AdvertiserReads, catalog: CurrentCatalog) -> FrequencyCapAnswer:
     """Read a cap."""
     async with catalog.read() as connection:
         return FrequencyCapAnswer.model_validate(await store.find(connection, scope, cap_id))
 
 
 @router.delete("/{cap_id}", status_code=status.HTTP_204_NO_CONTENT)
-async def delete_cap(cap_id: UUID, scope: AdvertiserWrites, catalog: CatalogOfTheApp) -> None:
+async def delete_cap(cap_id: UUID, scope: AdvertiserWrites, catalog: CurrentCatalog) -> None:
     """Remove a cap."""
     async with catalog.write() as write:
         await store.delete(write, await store.find_locked(write, scope, cap_id))

@@ -15,8 +15,8 @@ from adloom.catalog.banner.model import Banner
 from adloom.catalog.banner.store import banners
 from adloom.catalog.frequency.model import FrequencyCap, FrequencyCapExistsError, FrequencyCapNotFoundError
 from adloom.resource.access import Scope
-from adloom.resource.audit.entry import About
-from adloom.resource.changes import CatalogWrite, Noun
+from adloom.resource.audit.entry import AuditSubject
+from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.runtime.listing import Filters
 from adloom.runtime.postgres import Connection, Record
 
@@ -82,13 +82,13 @@ async def insert(write: CatalogWrite, banner: Banner, cap: FrequencyCap) -> None
             cap.created_at,
             cap.updated_at,
         )
-    write.touch(Noun.BANNER, key)
+    write.touch(IndexedNoun.BANNER, key)
     write.record_creation(_about(cap, banner.advertiser_id), cap)
 
 
 async def delete(write: CatalogWrite, locked: OwnedCap) -> None:
     """Remove a cap that was read with a lock before."""
-    write.touch(Noun.BANNER, await write.connection.fetchval(DELETE, locked.cap.id))
+    write.touch(IndexedNoun.BANNER, await write.connection.fetchval(DELETE, locked.cap.id))
     write.record_deletion(_about(locked.cap, locked.owner_id), locked.cap)
 
 
@@ -108,8 +108,8 @@ def _cap(row: Record) -> OwnedCap:
     return OwnedCap(msgspec.convert(fields, FrequencyCap), owner_id)
 
 
-def _about(cap: FrequencyCap, owner_id: UUID | None) -> About:
-    return About("frequency_cap", str(cap.id), owner_id)
+def _about(cap: FrequencyCap, owner_id: UUID | None) -> AuditSubject:
+    return AuditSubject("frequency_cap", str(cap.id), owner_id)
 
 
 @contextmanager

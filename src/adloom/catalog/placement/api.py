@@ -19,8 +19,8 @@ from adloom.catalog.placement.model import (
 )
 from adloom.core.ids import PlacementId, PublisherId
 from adloom.core.money import Micros
-from adloom.resource.access import new_owner
-from adloom.resource.api import CatalogOfTheApp, PublisherReads, PublisherWrites, catalog_router
+from adloom.resource.access import choose_owner
+from adloom.resource.api import CurrentCatalog, PublisherReads, PublisherWrites, catalog_router
 from adloom.resource.shapes import Price, PriceShown, TimeZone
 from adloom.runtime.http.api.dependencies import Ids, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
@@ -147,10 +147,10 @@ router = catalog_router("/admin/placements", tag="placements")
 
 @router.post("", status_code=status.HTTP_201_CREATED)
 async def create_placement(
-    body: PlacementBody, scope: PublisherWrites, catalog: CatalogOfTheApp, ids: Ids, now: Now
+    body: PlacementBody, scope: PublisherWrites, catalog: CurrentCatalog, ids: Ids, now: Now
 ) -> PlacementAnswer:
     """Make a placement."""
-    owner = new_owner(scope, body.publisher_id, field="publisherId")
+    owner = choose_owner(scope, body.publisher_id, field="publisherId")
     placement = Placement(
         **body.fields(but="publisher_id"),
         id=PlacementId(ids.new()),
@@ -165,7 +165,7 @@ async def create_placement(
 
 @router.get("")
 async def list_placements(
-    query: Annotated[PlacementQuery, Query()], scope: PublisherReads, catalog: CatalogOfTheApp
+    query: Annotated[PlacementQuery, Query()], scope: PublisherReads, catalog: CurrentCatalog
 ) -> Page[PlacementAnswer]:
     """List placements."""
     filters = store.matching(
@@ -183,7 +183,7 @@ async def list_placements(
 
 @router.get("/{placement_id}")
 async def read_placement(
-    placement_id: UUID, scope: PublisherReads, catalog: CatalogOfTheApp
+    placement_id: UUID, scope: PublisherReads, catalog: CurrentCatalog
 ) -> PlacementAnswer:
     """Read a placement."""
     async with catalog.read() as connection:
@@ -192,7 +192,7 @@ async def read_placement(
 
 @router.get("/{placement_id}/tag")
 async def read_tag(
-    placement_id: UUID, request: Request, scope: PublisherReads, catalog: CatalogOfTheApp
+    placement_id: UUID, request: Request, scope: PublisherReads, catalog: CurrentCatalog
 ) -> TagAnswer:
     """Read what to put into a page, so that the placement is on it."""
     async with catalog.read() as connection:
@@ -211,7 +211,7 @@ async def read_tag(
 
 @router.patch("/{placement_id}")
 async def change_placement(
-    placement_id: UUID, body: PlacementPatch, scope: PublisherWrites, catalog: CatalogOfTheApp, now: Now
+    placement_id: UUID, body: PlacementPatch, scope: PublisherWrites, catalog: CurrentCatalog, now: Now
 ) -> PlacementAnswer:
     """Change a placement, field by field."""
     async with catalog.write() as write:
@@ -221,7 +221,7 @@ async def change_placement(
 
 
 @router.delete("/{placement_id}", status_code=status.HTTP_204_NO_CONTENT)
-async def delete_placement(placement_id: UUID, scope: PublisherWrites, catalog: CatalogOfTheApp) -> None:
+async def delete_placement(placement_id: UUID, scope: PublisherWrites, catalog: CurrentCatalog) -> None:
     """Remove a placement on which nothing is shown any more."""
     async with catalog.write() as write:
         await store.delete(write, await store.placements.find_locked(write, scope, placement_id))

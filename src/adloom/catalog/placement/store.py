@@ -15,8 +15,8 @@ from adloom.catalog.placement.model import (
 )
 from adloom.core.actor import Role
 from adloom.core.errors import FieldProblem, PlacementNotFoundError, ValidationFailedError
-from adloom.resource.audit.entry import About, Entry
-from adloom.resource.changes import CatalogWrite, Noun
+from adloom.resource.audit.entry import AuditSubject, NewAuditEntry
+from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.owned_table import OwnedTable
 from adloom.runtime.listing import Filters
 
@@ -63,7 +63,7 @@ GOES_WITH_A_PLACEMENT = """
 placements = OwnedTable(
     Placement,
     table="placements",
-    noun=Noun.PLACEMENT,
+    noun=IndexedNoun.PLACEMENT,
     owner=Role.PUBLISHER,
     not_found=PlacementNotFoundError,
     references={"site_id": "sites"},
@@ -112,7 +112,9 @@ async def delete(write: CatalogWrite, placement: Placement) -> None:
             "Banners are still assigned to this placement. Remove or deactivate their assignments first."
         )
     for row in await write.connection.fetch(GOES_WITH_A_PLACEMENT, placement.id):
-        write.entries.append(Entry(About(row["noun"], row["id"], row["owner_id"]), "delete", {}))
+        write.entries.append(
+            NewAuditEntry(AuditSubject(row["noun"], row["id"], row["owner_id"]), "delete", {})
+        )
     await placements.delete(write, placement)
 
 

@@ -11,7 +11,7 @@ from adloom.catalog.publisher import store
 from adloom.catalog.publisher.model import Publisher
 from adloom.core.ids import PublisherId
 from adloom.resource.access import Scope
-from adloom.resource.api import AdminWrites, CatalogOfTheApp, PublisherReads, catalog_router
+from adloom.resource.api import AdminWrites, CurrentCatalog, PublisherReads, catalog_router
 from adloom.resource.changes import Catalog
 from adloom.runtime.http.api.dependencies import Ids, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
@@ -52,7 +52,7 @@ router = catalog_router("/admin/publishers", tag="publishers")
 
 @router.post("", status_code=status.HTTP_201_CREATED)
 async def create_publisher(
-    body: PublisherBody, _scope: AdminWrites, catalog: CatalogOfTheApp, ids: Ids, now: Now
+    body: PublisherBody, _scope: AdminWrites, catalog: CurrentCatalog, ids: Ids, now: Now
 ) -> PublisherAnswer:
     """Make a publisher."""
     publisher = Publisher(
@@ -65,7 +65,7 @@ async def create_publisher(
 
 @router.get("")
 async def list_publishers(
-    query: Annotated[PublisherQuery, Query()], scope: PublisherReads, catalog: CatalogOfTheApp
+    query: Annotated[PublisherQuery, Query()], scope: PublisherReads, catalog: CurrentCatalog
 ) -> Page[PublisherAnswer]:
     """List publishers; one that asks sees itself."""
     filters = store.matching(search=query.search, includes_deleted=query.include_deleted)
@@ -76,7 +76,7 @@ async def list_publishers(
 
 @router.get("/{publisher_id}")
 async def read_publisher(
-    publisher_id: UUID, scope: PublisherReads, catalog: CatalogOfTheApp
+    publisher_id: UUID, scope: PublisherReads, catalog: CurrentCatalog
 ) -> PublisherAnswer:
     """Read a publisher, also one that is deleted."""
     async with catalog.read() as connection:
@@ -85,7 +85,7 @@ async def read_publisher(
 
 @router.patch("/{publisher_id}")
 async def change_publisher(
-    publisher_id: UUID, body: PublisherPatch, scope: AdminWrites, catalog: CatalogOfTheApp, now: Now
+    publisher_id: UUID, body: PublisherPatch, scope: AdminWrites, catalog: CurrentCatalog, now: Now
 ) -> PublisherAnswer:
     """Change a publisher, field by field."""
     return await _changed(
@@ -94,16 +94,14 @@ async def change_publisher(
 
 
 @router.delete("/{publisher_id}", status_code=status.HTTP_204_NO_CONTENT)
-async def delete_publisher(
-    publisher_id: UUID, scope: AdminWrites, catalog: CatalogOfTheApp, now: Now
-) -> None:
+async def delete_publisher(publisher_id: UUID, scope: AdminWrites, catalog: CurrentCatalog, now: Now) -> None:
     """Delete a publisher: its tokens are refused and its placements closed, until it is restored."""
     await _changed(catalog, scope, publisher_id, lambda before: before.deleted(now))
 
 
 @router.post("/{publisher_id}/restore")
 async def restore_publisher(
-    publisher_id: UUID, scope: AdminWrites, catalog: CatalogOfTheApp, now: Now
+    publisher_id: UUID, scope: AdminWrites, catalog: CurrentCatalog, now: Now
 ) -> PublisherAnswer:
     """Bring a deleted publisher back, with all that it owns."""
     return await _changed(catalog, scope, publisher_id, lambda before: before.restored(now))

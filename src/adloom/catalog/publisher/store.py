@@ -3,7 +3,7 @@
 from adloom.catalog.publisher.model import Publisher, PublisherNotFoundError
 from adloom.core.actor import Role
 from adloom.resource.account_table import AccountTable
-from adloom.resource.changes import CatalogWrite, Noun
+from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.runtime.listing import Filters
 
 SORTABLE = frozenset({"created_at", "updated_at", "name"})
@@ -29,5 +29,5 @@ async def update(write: CatalogWrite, before: Publisher, after: Publisher) -> Pu
     updated = await publishers.update(write, before, after)
     if before.deleted_at != after.deleted_at:
         for row in await write.connection.fetch(PLACEMENT_KEYS, after.id):
-            write.touch(Noun.PLACEMENT, row["id"])
+            write.touch(IndexedNoun.PLACEMENT, row["id"])
     return updated

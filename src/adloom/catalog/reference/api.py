@@ -14,7 +14,7 @@ from adloom.catalog.reference.model import (
     ReferenceNotFoundError,
     id_of_kind,
 )
-from adloom.resource.api import AdminWrites, CatalogOfTheApp, catalog_router
+from adloom.resource.api import AdminWrites, CurrentCatalog, catalog_router
 from adloom.runtime.http.api.dependencies import CurrentActor, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Name, Natural, Text255
@@ -61,7 +61,7 @@ router = catalog_router("/admin/references/{kind}", tag="references")
 
 @router.post("", status_code=status.HTTP_201_CREATED)
 async def create_reference(
-    kind: KindOfThePath, body: ReferenceBody, _scope: AdminWrites, catalog: CatalogOfTheApp, now: Now
+    kind: KindOfThePath, body: ReferenceBody, _scope: AdminWrites, catalog: CurrentCatalog, now: Now
 ) -> ReferenceAnswer:
     """Make a record known that banners may name."""
     reference = Reference(
@@ -77,7 +77,7 @@ async def list_references(
     kind: KindOfThePath,
     query: Annotated[ReferenceQuery, Query()],
     _actor: CurrentActor,
-    catalog: CatalogOfTheApp,
+    catalog: CurrentCatalog,
 ) -> Page[ReferenceAnswer]:
     """List the records of a kind."""
     async with catalog.read() as connection:
@@ -87,7 +87,7 @@ async def list_references(
 
 @router.delete("/{reference_id}", status_code=status.HTTP_204_NO_CONTENT)
 async def delete_reference(
-    kind: KindOfThePath, reference_id: Text255, _scope: AdminWrites, catalog: CatalogOfTheApp, now: Now
+    kind: KindOfThePath, reference_id: Text255, _scope: AdminWrites, catalog: CurrentCatalog, now: Now
 ) -> None:
     """Remove a record; banners that name it have none of its kind then."""
     key = id_of_kind(kind, reference_id, field="referenceId")

@@ -13,9 +13,9 @@ from adloom.catalog.reference.model import (
     ReferenceKind,
     ReferenceNotFoundError,
 )
-from adloom.resource.audit.entry import About
-from adloom.resource.changes import CatalogWrite, Noun
-from adloom.resource.forget import Naming, forget
+from adloom.resource.audit.entry import AuditSubject
+from adloom.resource.changes import CatalogWrite, IndexedNoun
+from adloom.resource.forget import ReferenceField, clear_references
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
 from adloom.runtime.postgres import Connection, Record
 
@@ -47,8 +47,8 @@ IS_THERE: Final = {
     for kind, table in TABLES.items()
 }
 BANNERS: Final = {
-    kind: Naming(
-        noun=Noun.BANNER,
+    kind: ReferenceField(
+        noun=IndexedNoun.BANNER,
         table="banners",
         owner_field="advertiser_id",
         owners="advertisers",
@@ -91,7 +91,7 @@ async def find_locked(write: CatalogWrite, kind: ReferenceKind, reference_id: Re
 
 async def delete(write: CatalogWrite, reference: Reference, *, now: datetime) -> None:
     """Remove a record that was read with a lock before; banners that name it forget it."""
-    await forget(write, BANNERS[reference.kind], reference.id, now=now)
+    await clear_references(write, BANNERS[reference.kind], reference.id, now=now)
     await write.connection.execute(DELETE[reference.kind], reference.id)
     write.record_deletion(_about(reference), reference)
 
@@ -101,8 +101,8 @@ async def is_there(write: CatalogWrite, kind: ReferenceKind, reference_id: Refer
     return bool(await write.connection.fetchval(IS_THERE[kind], reference_id))
 
 
-def _about(reference: Reference) -> About:
-    return About(reference.kind.value, str(reference.id), None)
+def _about(reference: Reference) -> AuditSubject:
+    return AuditSubject(reference.kind.value, str(reference.id), None)
 
 
 def _reference(row: Record) -> Reference:

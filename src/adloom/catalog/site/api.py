@@ -9,8 +9,8 @@ from fastapi import Query, status
 from adloom.catalog.site import store
 from adloom.catalog.site.model import Site
 from adloom.core.ids import PublisherId, SiteId
-from adloom.resource.access import new_owner
-from adloom.resource.api import CatalogOfTheApp, PublisherReads, PublisherWrites, catalog_router
+from adloom.resource.access import choose_owner
+from adloom.resource.api import CurrentCatalog, PublisherReads, PublisherWrites, catalog_router
 from adloom.resource.shapes import Domain, TimeZone
 from adloom.runtime.http.api.dependencies import Ids, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
@@ -65,10 +65,10 @@ router = catalog_router("/admin/sites", tag="sites")
 
 @router.post("", status_code=status.HTTP_201_CREATED)
 async def create_site(
-    body: SiteBody, scope: PublisherWrites, catalog: CatalogOfTheApp, ids: Ids, now: Now
+    body: SiteBody, scope: PublisherWrites, catalog: CurrentCatalog, ids: Ids, now: Now
 ) -> SiteAnswer:
     """Make a site."""
-    owner = new_owner(scope, body.publisher_id, field="publisherId")
+    owner = choose_owner(scope, body.publisher_id, field="publisherId")
     site = Site(
         id=SiteId(ids.new()),
         publisher_id=None if owner is None else PublisherId(owner),
@@ -85,7 +85,7 @@ async def create_site(
 
 @router.get("")
 async def list_sites(
-    query: Annotated[SiteQuery, Query()], scope: PublisherReads, catalog: CatalogOfTheApp
+    query: Annotated[SiteQuery, Query()], scope: PublisherReads, catalog: CurrentCatalog
 ) -> Page[SiteAnswer]:
     """List sites."""
     async with catalog.read() as connection:
@@ -95,7 +95,7 @@ async def list_sites(
 
 
 @router.get("/{site_id}")
-async def read_site(site_id: UUID, scope: PublisherReads, catalog: CatalogOfTheApp) -> SiteAnswer:
+async def read_site(site_id: UUID, scope: PublisherReads, catalog: CurrentCatalog) -> SiteAnswer:
     """Read a site."""
     async with catalog.read() as connection:
         return SiteAnswer.model_validate(await store.sites.find(connection, scope, site_id))
@@ -103,7 +103,7 @@ async def read_site(site_id: UUID, scope: PublisherReads, catalog: CatalogOfTheA
 
 @router.patch("/{site_id}")
 async def change_site(
-    site_id: UUID, body: SitePatch, scope: PublisherWrites, catalog: CatalogOfTheApp, now: Now
+    site_id: UUID, body: SitePatch, scope: PublisherWrites, catalog: CurrentCatalog, now: Now
 ) -> SiteAnswer:
     """Change a site, field by field."""
     async with catalog.write() as write:
@@ -113,7 +113,7 @@ async def change_site(
 
 
 @router.delete("/{site_id}", status_code=status.HTTP_204_NO_CONTENT)
-async def delete_site(site_id: UUID, scope: PublisherWrites, catalog: CatalogOfTheApp, now: Now) -> None:
+async def delete_site(site_id: UUID, scope: PublisherWrites, catalog: CurrentCatalog, now: Now) -> None:
     """Remove a site; its placements stay, without a site."""
     async with catalog.write() as write:
         await store.delete(write, await store.sites.find_locked(write, scope, site_id), now=now)

@@ -9,14 +9,14 @@ import asyncpg
 
 from adloom.catalog.site.model import Site, SiteDomainTakenError, SiteNotFoundError
 from adloom.core.actor import Role
-from adloom.resource.changes import CatalogWrite, Noun
-from adloom.resource.forget import Naming, forget
+from adloom.resource.changes import CatalogWrite, IndexedNoun
+from adloom.resource.forget import ReferenceField, clear_references
 from adloom.resource.owned_table import OwnedTable
 from adloom.runtime.listing import Filters
 
 SORTABLE = frozenset({"created_at", "updated_at", "domain", "name"})
-PLACEMENTS = Naming(
-    noun=Noun.PLACEMENT,
+PLACEMENTS = ReferenceField(
+    noun=IndexedNoun.PLACEMENT,
     table="placements",
     owner_field="publisher_id",
     owners="publishers",
@@ -50,13 +50,13 @@ async def update(write: CatalogWrite, before: Site, after: Site) -> Site:
         updated = await sites.update(write, before, after)
     if before.domain != after.domain:  # Advertisers block sites by it.
         for row in await write.connection.fetch(PLACEMENT_KEYS, after.id):
-            write.touch(Noun.PLACEMENT, row["id"])
+            write.touch(IndexedNoun.PLACEMENT, row["id"])
     return updated
 
 
 async def delete(write: CatalogWrite, site: Site, *, now: datetime) -> None:
     """Remove a site that was read with a lock before; its placements stay, without one."""
-    await forget(write, PLACEMENTS, site.id, now=now)
+    await clear_references(write, PLACEMENTS, site.id, now=now)
     await sites.delete(write, site)
 
 

@@ -11,7 +11,7 @@ from adloom.catalog.campaign.store import campaigns
 from adloom.catalog.targeting_rule import store
 from adloom.catalog.targeting_rule.model import RuleValue, TargetingRule
 from adloom.core.ids import CampaignId, TargetingRuleId
-from adloom.resource.api import AdvertiserReads, AdvertiserWrites, CatalogOfTheApp, catalog_router
+from adloom.resource.api import AdvertiserReads, AdvertiserWrites, CurrentCatalog, catalog_router
 from adloom.runtime.http.api.dependencies import Ids, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Flag, Patch, Text255
@@ -72,7 +72,7 @@ router = catalog_router("/admin/targeting-rules", tag="targeting rules")
 
 @router.post("", status_code=status.HTTP_201_CREATED)
 async def create_rule(
-    body: TargetingRuleBody, scope: AdvertiserWrites, catalog: CatalogOfTheApp, ids: Ids, now: Now
+    body: TargetingRuleBody, scope: AdvertiserWrites, catalog: CurrentCatalog, ids: Ids, now: Now
 ) -> TargetingRuleAnswer:
     """Add a rule to a campaign."""
     rule = TargetingRule(
@@ -90,7 +90,7 @@ async def create_rule(
 
 @router.get("")
 async def list_rules(
-    query: Annotated[TargetingRuleQuery, Query()], scope: AdvertiserReads, catalog: CatalogOfTheApp
+    query: Annotated[TargetingRuleQuery, Query()], scope: AdvertiserReads, catalog: CurrentCatalog
 ) -> Page[TargetingRuleAnswer]:
     """List rules, those of one campaign or of all."""
     async with catalog.read() as connection:
@@ -99,7 +99,7 @@ async def list_rules(
 
 
 @router.get("/{rule_id}")
-async def read_rule(rule_id: UUID, scope: AdvertiserReads, catalog: CatalogOfTheApp) -> TargetingRuleAnswer:
+async def read_rule(rule_id: UUID, scope: AdvertiserReads, catalog: CurrentCatalog) -> TargetingRuleAnswer:
     """Read a rule."""
     async with catalog.read() as connection:
         return TargetingRuleAnswer.model_validate(await store.find(connection, scope, rule_id))
@@ -107,7 +107,7 @@ async def read_rule(rule_id: UUID, scope: AdvertiserReads, catalog: CatalogOfThe
 
 @router.patch("/{rule_id}")
 async def change_rule(
-    rule_id: UUID, body: TargetingRulePatch, scope: AdvertiserWrites, catalog: CatalogOfTheApp, now: Now
+    rule_id: UUID, body: TargetingRulePatch, scope: AdvertiserWrites, catalog: CurrentCatalog, now: Now
 ) -> TargetingRuleAnswer:
     """Change a rule; what is given is checked together with what stays."""
     async with catalog.write() as write:
@@ -118,7 +118,7 @@ async def change_rule(
 
 
 @router.delete("/{rule_id}", status_code=status.HTTP_204_NO_CONTENT)
-async def delete_rule(rule_id: UUID, scope: AdvertiserWrites, catalog: CatalogOfTheApp) -> None:
+async def delete_rule(rule_id: UUID, scope: AdvertiserWrites, catalog: CurrentCatalog) -> None:
     """Remove a rule."""
     async with catalog.write() as write:
         await store.delete(write, await store.find_locked(write, scope, rule_id))

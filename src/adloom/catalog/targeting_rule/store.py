@@ -16,9 +16,9 @@ from adloom.catalog.targeting_rule.model import (
     TargetingRuleNotFoundError,
 )
 from adloom.resource.access import Scope
-from adloom.resource.audit.difference import changed_fields
-from adloom.resource.audit.entry import About
-from adloom.resource.changes import CatalogWrite, Noun
+from adloom.resource.audit.difference import find_changed_fields
+from adloom.resource.audit.entry import AuditSubject
+from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.etag import moved_forward
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
 from adloom.runtime.postgres import Connection, Record
@@ -105,27 +105,27 @@ async def insert(write: CatalogWrite, campaign: Campaign, rule: TargetingRule) -
         rule.created_at,
         rule.updated_at,
     )
-    write.touch(Noun.CAMPAIGN, key)
+    write.touch(IndexedNoun.CAMPAIGN, key)
     write.record_creation(_about(rule, campaign.advertiser_id), rule)
 
 
 async def update(write: CatalogWrite, locked: OwnedRule, after: TargetingRule) -> TargetingRule:
     """Write a changed rule, and give it as it is now; where nothing differs nothing is written."""
     before = locked.rule
-    if not changed_fields(before, after):
+    if not find_changed_fields(before, after):
         return before
     after = moved_forward(before, after)
     key: int = await write.connection.fetchval(
         UPDATE, after.id, after.rule_type, after.operator, after.value, after.is_active, after.updated_at
     )
-    write.touch(Noun.CAMPAIGN, key)
+    write.touch(IndexedNoun.CAMPAIGN, key)
     write.record_update(_about(after, locked.owner_id), before, after)
     return after
 
 
 async def delete(write: CatalogWrite, locked: OwnedRule) -> None:
     """Remove a rule that was read with a lock before."""
-    write.touch(Noun.CAMPAIGN, await write.connection.fetchval(DELETE, locked.rule.id))
+    write.touch(IndexedNoun.CAMPAIGN, await write.connection.fetchval(DELETE, locked.rule.id))
     write.record_deletion(_about(locked.rule, locked.owner_id), locked.rule)
 
 
@@ -146,5 +146,5 @@ def _rule(row: Record) -> OwnedRule:
     return OwnedRule(msgspec.convert(fields, TargetingRule), owner_id)
 
 
-def _about(rule: TargetingRule, owner_id: UUID | None) -> About:
-    return About("targeting_rule", str(rule.id), owner_id)
+def _about(rule: TargetingRule, owner_id: UUID | None) -> AuditSubject:
+    return AuditSubject("targeting_rule", str(rule.id), owner_id)

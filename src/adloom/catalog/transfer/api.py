@@ -16,8 +16,8 @@ from adloom.catalog.transfer.plan import Change
 from adloom.catalog.transfer.sheet import read_csv, write_csv
 from adloom.core.actor import Role
 from adloom.core.errors import FieldProblem, ForbiddenError, UnavailableError, ValidationFailedError
-from adloom.resource.api import CatalogOfTheApp
-from adloom.resource.audit.difference import difference
+from adloom.resource.api import CurrentCatalog
+from adloom.resource.audit.difference import describe_change
 from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute, Ids, Now
 from adloom.runtime.http.api.openapi import NEEDS_A_TOKEN, problems
 from adloom.runtime.http.api.shapes import Answer, Body
@@ -105,7 +105,7 @@ router = APIRouter(
     responses={200: {"content": {JSON: {"schema": {"type": "object"}}, CSV: {"schema": {"type": "string"}}}}},
 )
 async def export_catalog(
-    query: Annotated[ExportQuery, Query()], actor: CurrentActor, catalog: CatalogOfTheApp
+    query: Annotated[ExportQuery, Query()], actor: CurrentActor, catalog: CurrentCatalog
 ) -> Response:
     """Give all that you may see as one document, which an import takes back."""
     lists = await collected(catalog, actor)
@@ -120,7 +120,7 @@ async def import_catalog(  # noqa: PLR0913, PLR0917 - a document, and who sends 
     request: Request,
     query: Annotated[ImportQuery, Query()],
     actor: CurrentActor,
-    catalog: CatalogOfTheApp,
+    catalog: CurrentCatalog,
     ids: Ids,
     now: Now,
 ) -> ImportAnswer:
@@ -194,5 +194,5 @@ def _change_answer(change: Change, *, is_dry_run: bool) -> ChangeAnswer:
         action=change.action,
         key=change.key,
         id=None if is_new and is_dry_run else identity,
-        changes={} if is_new else difference(change.before, change.after),
+        changes={} if is_new else describe_change(change.before, change.after),
     )

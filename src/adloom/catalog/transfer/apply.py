@@ -21,10 +21,10 @@ from adloom.core.actor import Actor
 from adloom.core.errors import ConflictError, FieldProblem, ValidationFailedError
 from adloom.core.ids import IdSource
 from adloom.resource.access import Scope
-from adloom.resource.audit.difference import action_of, creation, difference
-from adloom.resource.audit.entry import About, Entry
+from adloom.resource.audit.difference import describe_change, describe_creation, name_action
+from adloom.resource.audit.entry import AuditSubject, NewAuditEntry
 from adloom.resource.changes import Catalog, CatalogWrite
-from adloom.resource.created_by import user_behind
+from adloom.resource.created_by import find_creator
 from adloom.runtime.postgres import Connection
 
 PROBLEMS_MAX: Final = 1_000  # Nobody reads more at a time, and the next import finds the rest.
@@ -122,7 +122,7 @@ async def _situation(write: CatalogWrite, wanted: Import, heads: Sequence[Head])
         scope=Scope(wanted.actor.account_id),
         now=wanted.now,
         ids=wanted.ids,
-        created_by=await user_behind(write),
+        created_by=await find_creator(write),
         there=there,
         by_nature=by_nature,
         rule_counts=dict(await _rule_counts(connection, campaign_ids)),
@@ -217,26 +217,26 @@ async def _write_kind(  # noqa: PLR0913, PLR0917 - a batch of what, and how
             assert kind.table.touched is not None
             write.touch(kind.table.touched[0], key)
         write.entries += await asyncio.to_thread(_entries, planner, batch)
-        await write.write_trail()
+        await write.write_audit()
 
 
-def _entries(planner: Planner, changes: Iterable[Change]) -> list[Entry]:
+def _entries(planner: Planner, changes: Iterable[Change]) -> list[NewAuditEntry]:
     return [
-        Entry(_about(planner, change), "create", creation(change.after))
+        NewAuditEntry(_about(planner, change), "create", describe_creation(change.after))
         if change.before is None
-        else Entry(
+        else NewAuditEntry(
             _about(planner, change),
-            action_of(change.before, change.after),
-            difference(change.before, change.after),
+            name_action(change.before, change.after),
+            describe_change(change.before, change.after),
         )
         for change in changes
     ]
 
 
-def _about(planner: Planner, change: Change) -> About:
+def _about(planner: Planner, change: Change) -> AuditSubject:
     kind = change.kind
     noun_id = "/".join(str(getattr(change.after, field)) for field in kind.table.identity)
-    return About(kind.noun, noun_id, owner_of(kind, change.after, planner.parent))
+    return AuditSubject(kind.noun, noun_id, owner_of(kind, change.after, planner.parent))
 
 
 def _invalid(problems: Sequence[FieldProblem]) -> ValidationFailedError:

@@ -22,7 +22,7 @@ import adloom.catalog.site.api as site
 import adloom.catalog.targeting_rule.api as targeting_rule
 from adloom.catalog.transfer.table import Table
 from adloom.core.actor import Role
-from adloom.resource.changes import Noun
+from adloom.resource.changes import IndexedNoun
 from adloom.runtime.http.api.shapes import Answer, Body, Name, Patch
 
 Finish = Callable[[Any, Any, datetime], Any]
@@ -166,7 +166,7 @@ KINDS: Final = (
     Kind(
         name="placements",
         singular="placement",
-        noun=Noun.PLACEMENT.value,
+        noun=IndexedNoun.PLACEMENT.value,
         body=placement.PlacementBody,
         patch=placement.PlacementPatch,
         answer=placement.PlacementAnswer,
@@ -179,13 +179,13 @@ KINDS: Final = (
             foreign={"publisher_id": "publishers", "site_id": "sites"},
             live="publisher_id_row.deleted_at IS NULL",
             owner="publisher_id_row.public_id",
-            touched=(Noun.PLACEMENT, "id"),
+            touched=(IndexedNoun.PLACEMENT, "id"),
         ),
     ),
     Kind(
         name="banners",
         singular="banner",
-        noun=Noun.BANNER.value,
+        noun=IndexedNoun.BANNER.value,
         body=banner.BannerBody,
         patch=banner.BannerPatch,
         answer=banner.BannerAnswer,
@@ -204,13 +204,13 @@ KINDS: Final = (
             foreign={"advertiser_id": "advertisers"},
             live="it.deleted_at IS NULL AND advertiser_id_row.deleted_at IS NULL",
             owner="advertiser_id_row.public_id",
-            touched=(Noun.BANNER, "id"),
+            touched=(IndexedNoun.BANNER, "id"),
         ),
     ),
     Kind(
         name="campaigns",
         singular="campaign",
-        noun=Noun.CAMPAIGN.value,
+        noun=IndexedNoun.CAMPAIGN.value,
         body=campaign.CampaignBody,
         patch=campaign.CampaignPatch,
         answer=campaign.CampaignAnswer,
@@ -223,7 +223,7 @@ KINDS: Final = (
             foreign={"advertiser_id": "advertisers"},
             live="it.deleted_at IS NULL AND advertiser_id_row.deleted_at IS NULL",
             owner="advertiser_id_row.public_id",
-            touched=(Noun.CAMPAIGN, "id"),
+            touched=(IndexedNoun.CAMPAIGN, "id"),
         ),
     ),
     Kind(
@@ -243,7 +243,7 @@ KINDS: Final = (
             joins=_CAMPAIGN + _PLACEMENT,
             live=f"{_CAMPAIGN_IS_LIVE} AND publisher.deleted_at IS NULL",
             owner="advertiser.public_id",
-            touched=(Noun.PLACEMENT, "placement_id"),
+            touched=(IndexedNoun.PLACEMENT, "placement_id"),
             order="it.campaign_id, it.placement_id",
         ),
     ),
@@ -267,7 +267,7 @@ KINDS: Final = (
             live=f"{_CAMPAIGN_IS_LIVE} AND publisher.deleted_at IS NULL"
             " AND banner_id_row.deleted_at IS NULL AND banner_owner.deleted_at IS NULL",
             owner="advertiser.public_id",
-            touched=(Noun.PLACEMENT, "placement_id"),
+            touched=(IndexedNoun.PLACEMENT, "placement_id"),
             order="it.campaign_id, it.placement_id, it.banner_id",
         ),
     ),
@@ -288,7 +288,7 @@ KINDS: Final = (
             joins=_CAMPAIGN,
             live=_CAMPAIGN_IS_LIVE,
             owner="advertiser.public_id",
-            touched=(Noun.CAMPAIGN, "campaign_id"),
+            touched=(IndexedNoun.CAMPAIGN, "campaign_id"),
         ),
     ),
     Kind(
@@ -308,7 +308,7 @@ KINDS: Final = (
             joins="LEFT JOIN advertisers AS banner_owner ON banner_owner.id = banner_id_row.advertiser_id",
             live="banner_id_row.deleted_at IS NULL AND banner_owner.deleted_at IS NULL",
             owner="banner_owner.public_id",
-            touched=(Noun.BANNER, "banner_id"),
+            touched=(IndexedNoun.BANNER, "banner_id"),
         ),
     ),
 )

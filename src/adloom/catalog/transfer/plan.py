@@ -21,8 +21,8 @@ from adloom.catalog.transfer.table import Identity
 from adloom.core.actor import Role
 from adloom.core.errors import AdloomError, FieldProblem
 from adloom.core.ids import IdSource, UserId
-from adloom.resource.access import Scope, new_owner
-from adloom.resource.audit.difference import changed_fields
+from adloom.resource.access import Scope, choose_owner
+from adloom.resource.audit.difference import find_changed_fields
 from adloom.resource.etag import moved_forward
 from adloom.resource.soft_delete import SoftDeletable
 from adloom.runtime.http.api.exception_handlers import field_problems
@@ -142,7 +142,7 @@ class Planner:
             else self._changed(kind, before, said, outside, status)
         )
         self._check_neighbours(kind, before, after)
-        if before is not None and not changed_fields(before, after):
+        if before is not None and not find_changed_fields(before, after):
             after = before
         elif before is not None and hasattr(before, "updated_at"):
             after = moved_forward(before, after)
@@ -244,7 +244,7 @@ class Planner:
         }
         fields |= body.fields() | outside
         if kind.owner_field is not None:
-            fields[kind.owner_field] = new_owner(
+            fields[kind.owner_field] = choose_owner(
                 self._now.scope, fields[kind.owner_field], field=kind.aliases[kind.owner_field]
             )
         thing = kind.table.struct(**{name: fields[name] for name in kind.table.fields})

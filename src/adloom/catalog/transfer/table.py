@@ -12,7 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.resource.changes import Noun
+from adloom.resource.changes import IndexedNoun
 from adloom.runtime.postgres import Connection, Record
 
 COLUMN_TYPES = """
@@ -40,7 +40,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     joins: str = ""
     live: str = "true"
     owner: str = "NULL::uuid"
-    touched: tuple[Noun, str] | None = None
+    touched: tuple[IndexedNoun, str] | None = None
     order: str = "it.id"
 
     @property

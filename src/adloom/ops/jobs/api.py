@@ -10,7 +10,7 @@ from pydantic import Field
 
 from adloom.core.actor import Actor
 from adloom.core.errors import ConflictError, ForbiddenError, NotFoundError
-from adloom.resource.access import admin_scope
+from adloom.resource.access import require_admin
 from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.pages import Page
@@ -89,7 +89,7 @@ def _reads(actor: CurrentActor) -> Actor:
 
 
 def _acts(actor: CurrentActor) -> UUID | None:
-    return admin_scope(actor).account_id
+    return require_admin(actor).account_id
 
 
 Queues = Annotated[Mapping[str, JobQueue], Depends(_queues)]

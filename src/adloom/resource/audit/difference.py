@@ -31,26 +31,26 @@ STATUS_ACTIONS: Final = {
 Changes = dict[str, Any]
 
 
-def creation(thing: msgspec.Struct) -> Changes:
+def describe_creation(thing: msgspec.Struct) -> Changes:
     """Tell what a new thing has."""
     return {name: {"from": None, "to": value} for name, value in _told(thing)}
 
 
-def deletion(thing: msgspec.Struct) -> Changes:
+def describe_deletion(thing: msgspec.Struct) -> Changes:
     """Tell what a thing had that is gone."""
     return {name: {"from": value, "to": None} for name, value in _told(thing)}
 
 
-def difference(before: msgspec.Struct, after: msgspec.Struct) -> Changes:
+def describe_change(before: msgspec.Struct, after: msgspec.Struct) -> Changes:
     """Tell the fields that differ."""
     told = _told_names(type(before))
     return {
         told[name]: {"from": _shown(name, getattr(before, name)), "to": _shown(name, getattr(after, name))}
-        for name in changed_fields(before, after)
+        for name in find_changed_fields(before, after)
     }
 
 
-def changed_fields(before: msgspec.Struct, after: msgspec.Struct) -> list[str]:
+def find_changed_fields(before: msgspec.Struct, after: msgspec.Struct) -> list[str]:
     """Name the fields that differ, but for the moment of the change."""
     return [
         name
@@ -59,9 +59,9 @@ def changed_fields(before: msgspec.Struct, after: msgspec.Struct) -> list[str]:
     ]
 
 
-def action_of(before: msgspec.Struct, after: msgspec.Struct) -> str:
+def name_action(before: msgspec.Struct, after: msgspec.Struct) -> str:
     """Name what was done by what it changed, so that every way to do it has the same name."""
-    names = changed_fields(before, after)
+    names = find_changed_fields(before, after)
     if "deleted_at" in names:
         return "restore" if getattr(after, "deleted_at", None) is None else "delete"
     if "status" in names:

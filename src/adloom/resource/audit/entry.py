@@ -19,7 +19,7 @@ class Author(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str | None = None
 
 
-def author_of(actor: Actor, request_id: str | None) -> Author:
+def build_author(actor: Actor, request_id: str | None) -> Author:
     """Make the author of what a request writes."""
     return Author(
         subject=actor.subject, role=actor.role.value, account_id=actor.account_id, request_id=request_id
@@ -31,7 +31,7 @@ def system_author(part: str) -> Author:
     return Author(subject=f"system:{part}", role=SYSTEM_ROLE)
 
 
-class About(msgspec.Struct, frozen=True):
+class AuditSubject(msgspec.Struct, frozen=True):
     """The thing that an entry is about; `owner_id` is the account that it belongs to."""
 
     noun: str
@@ -39,9 +39,9 @@ class About(msgspec.Struct, frozen=True):
     owner_id: UUID | None
 
 
-class Entry(msgspec.Struct, frozen=True):
+class NewAuditEntry(msgspec.Struct, frozen=True):
     """What was done to a thing; `changes` has `{"from", "to"}` by field."""
 
-    about: About
+    about: AuditSubject
     action: str
     changes: dict[str, Any]

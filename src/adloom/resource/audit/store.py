@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.resource.audit.entry import Author, Entry
+from adloom.resource.audit.entry import Author, NewAuditEntry
 from adloom.runtime.postgres import Connection
 
 # As much as one statement takes; a single write has one or two, an import a hundred thousand.
@@ -21,7 +21,9 @@ INSERT = """
 """
 
 
-async def append(connection: Connection, author: Author, entries: Sequence[Entry], *, at: datetime) -> None:
+async def append(
+    connection: Connection, author: Author, entries: Sequence[NewAuditEntry], *, at: datetime
+) -> None:
     """Append what one transaction did, in its order."""
     for batch in _batches(entries):
         await connection.execute(
@@ -39,5 +41,5 @@ async def append(connection: Connection, author: Author, entries: Sequence[Entry
         )
 
 
-def _batches(entries: Sequence[Entry]) -> list[Sequence[Entry]]:
+def _batches(entries: Sequence[NewAuditEntry]) -> list[Sequence[NewAuditEntry]]:
     return [entries[start : start + BATCH_MAX] for start in range(0, len(entries), BATCH_MAX)]

@@ -9,7 +9,7 @@ import msgspec
 from fastapi import Query
 from pydantic import BeforeValidator, Field
 
-from adloom.resource.api import CatalogOfTheApp, catalog_router
+from adloom.resource.api import CurrentCatalog, catalog_router
 from adloom.resource.history import store
 from adloom.runtime.http.api.dependencies import CurrentActor
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
@@ -73,10 +73,10 @@ router = catalog_router("/admin/audit", tag="history")
 
 @router.get("")
 async def list_audit_entries(
-    query: Annotated[AuditQuery, Query()], actor: CurrentActor, catalog: CatalogOfTheApp
+    query: Annotated[AuditQuery, Query()], actor: CurrentActor, catalog: CurrentCatalog
 ) -> Page[AuditAnswer]:
     """Read who changed what, newest first; an account reads what is about its own things."""
-    filters = store.matching(
+    filters = store.build_filters(
         actor,
         noun=query.noun,
         noun_id=query.noun_id,

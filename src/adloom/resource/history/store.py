@@ -38,7 +38,7 @@ OF_A_CAMPAIGN: Final = """
 """
 
 
-def matching(  # noqa: PLR0913 - what an entry may be looked for by
+def build_filters(  # noqa: PLR0913 - what an entry may be looked for by
     actor: Actor,
     *,
     noun: str | None,

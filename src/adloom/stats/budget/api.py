@@ -10,8 +10,8 @@ from pydantic import AfterValidator, Field
 from adloom.budgets.addresses import campaign_address
 from adloom.catalog.campaign.store import campaigns
 from adloom.core.money import Micros
-from adloom.resource.api import AdminWrites, AdvertiserReads, CatalogOfTheApp
-from adloom.resource.audit.entry import About, Entry
+from adloom.resource.api import AdminWrites, AdvertiserReads, CurrentCatalog
+from adloom.resource.audit.entry import AuditSubject, NewAuditEntry
 from adloom.resource.shapes import PriceShown
 from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now
 from adloom.runtime.http.api.openapi import problems
@@ -123,7 +123,7 @@ async def reset_budget(  # noqa: PLR0913, PLR0917 - the framework gives them by 
     campaign_id: UUID,
     body: ResetBody,
     scope: AdminWrites,
-    catalog: CatalogOfTheApp,
+    catalog: CurrentCatalog,
     pool: Database,
     valkey: Annotated[Valkey, Depends(_valkey)],
     now: Now,
@@ -137,7 +137,9 @@ async def reset_budget(  # noqa: PLR0913, PLR0917 - the framework gives them by 
             "reason": {"from": None, "to": body.reason},
             "spentToday": {"from": _written(pacer.spent), "to": 0},
         }
-        write.entries.append(Entry(About(NOUN, str(campaign.id), campaign.advertiser_id), "reset", changes))
+        write.entries.append(
+            NewAuditEntry(AuditSubject(NOUN, str(campaign.id), campaign.advertiser_id), "reset", changes)
+        )
     address = campaign_address(campaign.id, campaign.advertiser_id)
     await open_window(pool, valkey, address, reason=body.reason)
     async with pool.acquire() as connection:

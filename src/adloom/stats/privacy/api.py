@@ -16,7 +16,7 @@ from adloom.events.frequency.windows import Window
 from adloom.events.log.event import Mark
 from adloom.events.tables.erasure_store import erase_user
 from adloom.events.tables.store import EVENT_TABLES
-from adloom.resource.api import CatalogOfTheApp
+from adloom.resource.api import CurrentCatalog
 from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute, Now
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.shapes import Answer, Body
@@ -125,7 +125,7 @@ router = APIRouter(
 async def export_reader(
     user_id: UUID,
     query: Annotated[KeptQuery, Query()],
-    catalog: CatalogOfTheApp,
+    catalog: CurrentCatalog,
     frequency: Frequency,
     now: Now,
 ) -> KeptAnswer:
@@ -150,7 +150,7 @@ async def export_reader(
 
 @router.delete("/{user_id}")
 async def erase_reader(
-    user_id: UUID, catalog: CatalogOfTheApp, frequency: Frequency, now: Now
+    user_id: UUID, catalog: CurrentCatalog, frequency: Frequency, now: Now
 ) -> ErasedAnswer:
     """Take the reader out of all events and auctions, those still on their way included; the counts stay as they are."""
     async with catalog.write() as write:

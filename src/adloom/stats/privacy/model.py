@@ -10,7 +10,7 @@ import msgspec
 
 from adloom.events.log.event import Mark
 from adloom.events.tables.erasure_store import Erased
-from adloom.resource.audit.entry import About, Entry
+from adloom.resource.audit.entry import AuditSubject, NewAuditEntry
 from adloom.stats.rejected.model import Kind
 
 # The most that one answer has. A reader of many pages a day may have some thousand events.
@@ -68,11 +68,11 @@ def digest_of(user_id: UUID) -> str:
     return hashlib.sha256(user_id.bytes).digest()[:_DIGEST_BYTES].hex()
 
 
-def erasure_entry(user_id: UUID, erased: Erased) -> Entry:
+def erasure_entry(user_id: UUID, erased: Erased) -> NewAuditEntry:
     """Word an erasure for the trail."""
     changes = {
         "impressions": {"from": erased.impressions, "to": 0},
         "clicks": {"from": erased.clicks, "to": 0},
         "auctions": {"from": erased.auctions, "to": 0},
     }
-    return Entry(About(NOUN, digest_of(user_id), None), "erase", changes)
+    return NewAuditEntry(AuditSubject(NOUN, digest_of(user_id), None), "erase", changes)

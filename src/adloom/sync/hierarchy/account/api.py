@@ -8,7 +8,7 @@ import msgspec
 from fastapi import Depends, Query, Request, status
 from pydantic import Field
 
-from adloom.resource.api import CatalogOfTheApp, catalog_router
+from adloom.resource.api import CurrentCatalog, catalog_router
 from adloom.resource.shapes import TimeZone
 from adloom.runtime.encryption import Sealer
 from adloom.runtime.http.api.dependencies import Ids, Now
@@ -109,7 +109,7 @@ router = catalog_router(f"{PREFIX}/accounts", tag="ads manager")
 async def create_account(  # noqa: PLR0913 - what a write needs, and the seal
     body: AccountBody,
     asker: SellerWrites,
-    catalog: CatalogOfTheApp,
+    catalog: CurrentCatalog,
     sealer: SealerOfTheApp,
     *,
     ids: Ids,
@@ -136,7 +136,7 @@ async def create_account(  # noqa: PLR0913 - what a write needs, and the seal
 
 @router.get("")
 async def list_accounts(
-    query: Annotated[AccountQuery, Query()], scope: SellerReads, catalog: CatalogOfTheApp
+    query: Annotated[AccountQuery, Query()], scope: SellerReads, catalog: CurrentCatalog
 ) -> Page[AccountAnswer]:
     """List ad accounts."""
     filters = store.matching(platform=query.platform, is_active=query.is_active, search=query.search)
@@ -153,7 +153,7 @@ async def list_accounts(
 
 
 @router.get("/{account_id}")
-async def read_account(account_id: UUID, scope: SellerReads, catalog: CatalogOfTheApp) -> AccountAnswer:
+async def read_account(account_id: UUID, scope: SellerReads, catalog: CurrentCatalog) -> AccountAnswer:
     """Read an ad account."""
     async with catalog.read() as connection:
         return await _shown(connection, await store.accounts.find(connection, scope, account_id))
@@ -164,7 +164,7 @@ async def change_account(  # noqa: PLR0913 - what a write needs, and the seal
     account_id: UUID,
     body: AccountPatch,
     asker: SellerWrites,
-    catalog: CatalogOfTheApp,
+    catalog: CurrentCatalog,
     sealer: SealerOfTheApp,
     *,
     now: Now,
@@ -181,7 +181,7 @@ async def change_account(  # noqa: PLR0913 - what a write needs, and the seal
 
 
 @router.delete("/{account_id}", status_code=status.HTTP_204_NO_CONTENT)
-async def delete_account(account_id: UUID, scope: SellerActs, catalog: CatalogOfTheApp, now: Now) -> None:
+async def delete_account(account_id: UUID, scope: SellerActs, catalog: CurrentCatalog, now: Now) -> None:
     """Delete an ad account that has no campaigns any more, and its credentials."""
     async with catalog.write() as write:
         account = await store.accounts.find_locked(write, scope, account_id)

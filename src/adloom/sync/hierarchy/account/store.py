@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.resource.audit.difference import HIDDEN
-from adloom.resource.audit.entry import Entry
+from adloom.resource.audit.entry import NewAuditEntry
 from adloom.resource.changes import CatalogWrite
 from adloom.resource.etag import moved_forward
 from adloom.runtime.listing import Filters
@@ -74,7 +74,7 @@ async def set_credentials(
     after = moved_forward(account, after)
     await write.connection.execute(SET_CREDENTIALS, after.id, sealed, after.updated_at)
     changes = {"credentials": {"from": HIDDEN, "to": None if sealed is None else HIDDEN}}
-    write.entries.append(Entry(accounts.about(after), "update", changes))
+    write.entries.append(NewAuditEntry(accounts.about(after), "update", changes))
     return after
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 from fastapi import Query, status
 from pydantic import Field
 
-from adloom.resource.api import CatalogOfTheApp, catalog_router
+from adloom.resource.api import CurrentCatalog, catalog_router
 from adloom.runtime.http.api.dependencies import Ids, Now
 from adloom.runtime.http.api.pages import Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Name, Text255
@@ -72,7 +72,7 @@ router = catalog_router(f"{PREFIX}/ads", tag="ads manager")
 
 @router.post("", status_code=status.HTTP_201_CREATED)
 async def create_ad(
-    body: AdBody, asker: SellerWrites, catalog: CatalogOfTheApp, ids: Ids, now: Now
+    body: AdBody, asker: SellerWrites, catalog: CurrentCatalog, ids: Ids, now: Now
 ) -> AdAnswer:
     """Make an ad of an ad set."""
     scope = asker.scope_of(body.seller_id)
@@ -92,7 +92,7 @@ async def create_ad(
 
 @router.get("")
 async def list_ads(
-    query: Annotated[AdQuery, Query()], scope: SellerReads, catalog: CatalogOfTheApp
+    query: Annotated[AdQuery, Query()], scope: SellerReads, catalog: CurrentCatalog
 ) -> Page[AdAnswer]:
     """List ads."""
     filters = store.matching(status=query.status, adset_id=query.adset_id, search=query.search)
@@ -102,7 +102,7 @@ async def list_ads(
 
 
 @router.get("/{ad_id}")
-async def read_ad(ad_id: UUID, scope: SellerReads, catalog: CatalogOfTheApp) -> AdAnswer:
+async def read_ad(ad_id: UUID, scope: SellerReads, catalog: CurrentCatalog) -> AdAnswer:
     """Read an ad."""
     async with catalog.read() as connection:
         return AdAnswer.model_validate(await store.ads.find(connection, scope, ad_id))
@@ -110,7 +110,7 @@ async def read_ad(ad_id: UUID, scope: SellerReads, catalog: CatalogOfTheApp) -> 
 
 @router.patch("/{ad_id}")
 async def change_ad(
-    ad_id: UUID, body: AdPatch, asker: SellerWrites, catalog: CatalogOfTheApp, now: Now
+    ad_id: UUID, body: AdPatch, asker: SellerWrites, catalog: CurrentCatalog, now: Now
 ) -> AdAnswer:
     """Change an ad, field by field."""
     scope = asker.scope_of(body.named_seller)
@@ -124,7 +124,7 @@ async def change_ad(
 
 
 @router.delete("/{ad_id}", status_code=status.HTTP_204_NO_CONTENT)
-async def delete_ad(ad_id: UUID, scope: SellerActs, catalog: CatalogOfTheApp, now: Now) -> None:
+async def delete_ad(ad_id: UUID, scope: SellerActs, catalog: CurrentCatalog, now: Now) -> None:
     """Delete an ad; what it has cost stays in the reports."""
     async with catalog.write() as write:
         ad = await store.ads.find_locked(write, scope, ad_id)

@@ -7,7 +7,7 @@ from uuid import UUID
 from fastapi import Query, status
 from pydantic import Field
 
-from adloom.resource.api import CatalogOfTheApp, catalog_router
+from adloom.resource.api import CurrentCatalog, catalog_router
 from adloom.runtime.http.api.dependencies import Ids, Now
 from adloom.runtime.http.api.pages import Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Name, Text255
@@ -72,7 +72,7 @@ router = catalog_router(f"{PREFIX}/adsets", tag="ads manager")
 
 @router.post("", status_code=status.HTTP_201_CREATED)
 async def create_adset(
-    body: AdsetBody, asker: SellerWrites, catalog: CatalogOfTheApp, ids: Ids, now: Now
+    body: AdsetBody, asker: SellerWrites, catalog: CurrentCatalog, ids: Ids, now: Now
 ) -> AdsetAnswer:
     """Make an ad set of a campaign."""
     scope = asker.scope_of(body.seller_id)
@@ -92,7 +92,7 @@ async def create_adset(
 
 @router.get("")
 async def list_adsets(
-    query: Annotated[AdsetQuery, Query()], scope: SellerReads, catalog: CatalogOfTheApp
+    query: Annotated[AdsetQuery, Query()], scope: SellerReads, catalog: CurrentCatalog
 ) -> Page[AdsetAnswer]:
     """List ad sets."""
     filters = store.matching(status=query.status, campaign_id=query.campaign_id, search=query.search)
@@ -102,7 +102,7 @@ async def list_adsets(
 
 
 @router.get("/{adset_id}")
-async def read_adset(adset_id: UUID, scope: SellerReads, catalog: CatalogOfTheApp) -> AdsetAnswer:
+async def read_adset(adset_id: UUID, scope: SellerReads, catalog: CurrentCatalog) -> AdsetAnswer:
     """Read an ad set."""
     async with catalog.read() as connection:
         return AdsetAnswer.model_validate(await store.adsets.find(connection, scope, adset_id))
@@ -110,7 +110,7 @@ async def read_adset(adset_id: UUID, scope: SellerReads, catalog: CatalogOfTheAp
 
 @router.patch("/{adset_id}")
 async def change_adset(
-    adset_id: UUID, body: AdsetPatch, asker: SellerWrites, catalog: CatalogOfTheApp, now: Now
+    adset_id: UUID, body: AdsetPatch, asker: SellerWrites, catalog: CurrentCatalog, now: Now
 ) -> AdsetAnswer:
     """Change an ad set, field by field."""
     scope = asker.scope_of(body.named_seller)
@@ -124,7 +124,7 @@ async def change_adset(
 
 
 @router.delete("/{adset_id}", status_code=status.HTTP_204_NO_CONTENT)
-async def delete_adset(adset_id: UUID, scope: SellerActs, catalog: CatalogOfTheApp, now: Now) -> None:
+async def delete_adset(adset_id: UUID, scope: SellerActs, catalog: CurrentCatalog, now: Now) -> None:
     """Delete an ad set that has no ads any more; what it has cost stays in the reports."""
     async with catalog.write() as write:
         adset = await store.adsets.find_locked(write, scope, adset_id)

@@ -8,7 +8,7 @@ from uuid import UUID
 from fastapi import Query, status
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
-from adloom.resource.api import CatalogOfTheApp, catalog_router
+from adloom.resource.api import CurrentCatalog, catalog_router
 from adloom.runtime.http.api.dependencies import Ids, Now
 from adloom.runtime.http.api.pages import Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Name, Text255
@@ -101,7 +101,7 @@ router = catalog_router(f"{PREFIX}/campaigns", tag="ads manager")
 
 @router.post("", status_code=status.HTTP_201_CREATED)
 async def create_synced_campaign(
-    body: SyncedCampaignBody, asker: SellerWrites, catalog: CatalogOfTheApp, ids: Ids, now: Now
+    body: SyncedCampaignBody, asker: SellerWrites, catalog: CurrentCatalog, ids: Ids, now: Now
 ) -> SyncedCampaignAnswer:
     """Make a campaign of an ad account."""
     scope = asker.scope_of(body.seller_id)
@@ -121,7 +121,7 @@ async def create_synced_campaign(
 
 @router.get("")
 async def list_synced_campaigns(
-    query: Annotated[SyncedCampaignQuery, Query()], scope: SellerReads, catalog: CatalogOfTheApp
+    query: Annotated[SyncedCampaignQuery, Query()], scope: SellerReads, catalog: CurrentCatalog
 ) -> Page[SyncedCampaignAnswer]:
     """List the campaigns of ad accounts."""
     filters = store.matching(
@@ -137,7 +137,7 @@ async def list_synced_campaigns(
 
 @router.get("/{campaign_id}")
 async def read_synced_campaign(
-    campaign_id: UUID, scope: SellerReads, catalog: CatalogOfTheApp
+    campaign_id: UUID, scope: SellerReads, catalog: CurrentCatalog
 ) -> SyncedCampaignAnswer:
     """Read a campaign of an ad account."""
     async with catalog.read() as connection:
@@ -146,7 +146,7 @@ async def read_synced_campaign(
 
 @router.patch("/{campaign_id}")
 async def change_synced_campaign(
-    campaign_id: UUID, body: SyncedCampaignPatch, asker: SellerWrites, catalog: CatalogOfTheApp, now: Now
+    campaign_id: UUID, body: SyncedCampaignPatch, asker: SellerWrites, catalog: CurrentCatalog, now: Now
 ) -> SyncedCampaignAnswer:
     """Change a campaign of an ad account, field by field."""
     scope = asker.scope_of(body.named_seller)
@@ -160,7 +160,7 @@ async def change_synced_campaign(
 
 @router.delete("/{campaign_id}", status_code=status.HTTP_204_NO_CONTENT)
 async def delete_synced_campaign(
-    campaign_id: UUID, scope: SellerActs, catalog: CatalogOfTheApp, now: Now
+    campaign_id: UUID, scope: SellerActs, catalog: CurrentCatalog, now: Now
 ) -> None:
     """Delete a campaign that has no ad sets any more; what it has cost stays in the reports."""
     async with catalog.write() as write:

@@ -7,7 +7,7 @@ from uuid import UUID
 from fastapi import Query, status
 from pydantic import Field
 
-from adloom.resource.api import CatalogOfTheApp, catalog_router
+from adloom.resource.api import CurrentCatalog, catalog_router
 from adloom.runtime.http.api.dependencies import Ids, Now
 from adloom.runtime.http.api.pages import Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Name, Text255, WebAddress
@@ -64,7 +64,7 @@ router = catalog_router(f"{PREFIX}/sellpages", tag="ads manager")
 
 @router.post("", status_code=status.HTTP_201_CREATED)
 async def create_sellpage(
-    body: SellpageBody, asker: SellerWrites, catalog: CatalogOfTheApp, ids: Ids, now: Now
+    body: SellpageBody, asker: SellerWrites, catalog: CurrentCatalog, ids: Ids, now: Now
 ) -> SellpageAnswer:
     """Make a sell page."""
     sellpage = Sellpage(
@@ -82,7 +82,7 @@ async def create_sellpage(
 
 @router.get("")
 async def list_sellpages(
-    query: Annotated[SellpageQuery, Query()], scope: SellerReads, catalog: CatalogOfTheApp
+    query: Annotated[SellpageQuery, Query()], scope: SellerReads, catalog: CurrentCatalog
 ) -> Page[SellpageAnswer]:
     """List sell pages."""
     async with catalog.read() as connection:
@@ -92,7 +92,7 @@ async def list_sellpages(
 
 
 @router.get("/{sellpage_id}")
-async def read_sellpage(sellpage_id: UUID, scope: SellerReads, catalog: CatalogOfTheApp) -> SellpageAnswer:
+async def read_sellpage(sellpage_id: UUID, scope: SellerReads, catalog: CurrentCatalog) -> SellpageAnswer:
     """Read a sell page."""
     async with catalog.read() as connection:
         return SellpageAnswer.model_validate(await store.sellpages.find(connection, scope, sellpage_id))
@@ -100,7 +100,7 @@ async def read_sellpage(sellpage_id: UUID, scope: SellerReads, catalog: CatalogO
 
 @router.patch("/{sellpage_id}")
 async def change_sellpage(
-    sellpage_id: UUID, body: SellpagePatch, asker: SellerWrites, catalog: CatalogOfTheApp, now: Now
+    sellpage_id: UUID, body: SellpagePatch, asker: SellerWrites, catalog: CurrentCatalog, now: Now
 ) -> SellpageAnswer:
     """Change a sell page, field by field."""
     scope = asker.scope_of(body.named_seller)
@@ -111,7 +111,7 @@ async def change_sellpage(
 
 
 @router.delete("/{sellpage_id}", status_code=status.HTTP_204_NO_CONTENT)
-async def delete_sellpage(sellpage_id: UUID, scope: SellerActs, catalog: CatalogOfTheApp, now: Now) -> None:
+async def delete_sellpage(sellpage_id: UUID, scope: SellerActs, catalog: CurrentCatalog, now: Now) -> None:
     """Delete a sell page to which no campaign leads any more."""
     async with catalog.write() as write:
         sellpage = await store.sellpages.find_locked(write, scope, sellpage_id)
