@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from adloom.events.log.event import HARMLESS, Mark
+from adloom.events.log.event import HARMLESS_MARKS, Mark
 
 KINDS: Final = ("impression", "click")
 SHOWN_MAX: Final = 5  # Of one kind of violation: a house on fire need not be described brick by brick.
@@ -18,7 +18,7 @@ ENTRY_BYTES_SHOWN_MAX: Final = 40
 TRIES_MIN: Final = 5  # Before an entry is given up.
 _SECOND: Final = {"impression": Mark.SECOND_IMPRESSION, "click": Mark.SECOND_CLICK}
 # What a good event may be marked with, for what other events of its offer there are.
-_TOLD_BY_OTHERS: Final = HARMLESS | {*_SECOND.values(), Mark.CLICK_WITHOUT_IMPRESSION}
+_TOLD_BY_OTHERS: Final = HARMLESS_MARKS | {*_SECOND.values(), Mark.CLICK_WITHOUT_IMPRESSION}
 
 
 class EventKey(NamedTuple):
@@ -49,7 +49,7 @@ class Row(NamedTuple):
     @property
     def is_valid(self) -> bool:
         """Whether nothing keeps it out of billing."""
-        return HARMLESS.issuperset(self.marks)
+        return HARMLESS_MARKS.issuperset(self.marks)
 
 
 class Letter(NamedTuple):

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
-from adloom.events.log.entry import Entry, entry_order
-from adloom.events.log.stream import Lag, LedgerSize
+from adloom.events.log.entry import LogEntry, parse_entry_id
+from adloom.events.log.stream import EventLogSize, Lag
 from simulation.faults import ON_ITS_WAY, Faults, Host, Outages
 from simulation.laws import Letter
 
@@ -39,7 +39,7 @@ class LedgerServer:
         self.appended = 0
         self.trimmed = 0
         self._clock = clock
-        self._entries: list[Entry] = []
+        self._entries: list[LogEntry] = []
         self._orders: list[tuple[int, int]] = []
         self._last = (0, 0)
         self._grown = asyncio.Event()
@@ -53,27 +53,27 @@ class LedgerServer:
         """Keep an entry; ids grow, whatever the clock does."""
         millis = int(self._clock.now().timestamp() * 1000)
         self._last = max((millis, 0), (self._last[0], self._last[1] + 1))
-        self._entries.append(Entry(self.last_id, data))
+        self._entries.append(LogEntry(self.last_id, data))
         self._orders.append(self._last)
         self.appended += 1
         self.faults.trace.note(self.last_id, data)
         self._grown.set()
 
-    def after(self, cursor: str, until: str | None, count_max: int) -> list[Entry]:
+    def after(self, cursor: str, until: str | None, count_max: int) -> list[LogEntry]:
         """Give the entries after a cursor, none beyond another."""
-        start = bisect_right(self._orders, entry_order(cursor))
-        end = len(self._orders) if until is None else bisect_right(self._orders, entry_order(until))
+        start = bisect_right(self._orders, parse_entry_id(cursor))
+        end = len(self._orders) if until is None else bisect_right(self._orders, parse_entry_id(until))
         return self._entries[start : min(end, start + count_max)]
 
     async def grown(self, cursor: str) -> None:
         """Wait for an entry after a cursor."""
-        while self._last <= entry_order(cursor):
+        while self._last <= parse_entry_id(cursor):
             self._grown.clear()
             await self._grown.wait()
 
     def forget(self, before: str) -> int:
         """Drop the entries before an id."""
-        place = bisect_left(self._orders, entry_order(before))
+        place = bisect_left(self._orders, parse_entry_id(before))
         del self._entries[:place], self._orders[:place]
         self.trimmed += place
         return place
@@ -118,7 +118,7 @@ class LedgerConnection:
         if is_lost:
             raise UnavailableError("The answer was lost.")
 
-    async def lag(self, projection: str, cursor: str) -> Lag:
+    async def measure_lag(self, projection: str, cursor: str) -> Lag:
         """Tell how much a projection has not folded."""
         assert projection
         await self.call("lag")
@@ -129,10 +129,10 @@ class LedgerConnection:
         await self.call("trim")
         return self._server.forget(before)
 
-    async def size(self) -> LedgerSize:
+    async def measure_size(self) -> EventLogSize:
         """Tell how much there is."""
         await self.call("size")
-        return LedgerSize(entries=self._server.appended - self._server.trimmed, dead=len(self._server.dead))
+        return EventLogSize(entries=self._server.appended - self._server.trimmed, dead=len(self._server.dead))
 
     async def call(self, what: str) -> None:
         """Have a call arrive, or raise that it does not."""
@@ -170,7 +170,7 @@ class GroupConnection:
         if not self._is_anothers():
             self._server.leases.pop(self._projection, None)
 
-    async def read(self, after: str, *, until: str | None, count_max: int) -> list[Entry] | None:
+    async def read(self, after: str, *, until: str | None, count_max: int) -> list[LogEntry] | None:
         """Take what follows."""
         await self._call("read")
         if self._is_anothers():
@@ -198,7 +198,7 @@ class GroupConnection:
         await self._answer()
         return tries
 
-    async def bury(self, entry: Entry, *, reason: str, tries: int, again: bytes) -> None:
+    async def bury(self, entry: LogEntry, *, reason: str, tries: int, again: bytes) -> None:
         """Lay an entry aside, once however often it is asked."""
         assert reason
         assert again

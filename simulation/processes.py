@@ -13,8 +13,8 @@ from adloom.core.errors import AdloomError, UnavailableError
 from adloom.core.ids import IdSource
 from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.token import TokenKeys
-from adloom.events.log.append import LedgerAppender
-from adloom.events.log.spool.drain import Spool, SpoolLimits
+from adloom.events.log.append import EventAppender
+from adloom.events.log.spool.drain import DiskSpool, SpoolLimits
 from adloom.events.projections.projection import Projection, ProjectionStore
 from adloom.events.projections.retention import Upkeep
 from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoutes, problem_answer
@@ -100,8 +100,8 @@ class DeliveryProcess:
                 look_seconds=pace.spool_look_seconds,
             )
             disk = DiskConnection(servers.disk, self.host)
-            self._spool = Spool(disk, connection, process=name, ids=ids, limits=limits)
-        self._appender = LedgerAppender(connection, self._spool)
+            self._spool = DiskSpool(disk, connection, process=name, ids=ids, limits=limits)
+        self._appender = EventAppender(connection, self._spool)
         keys = TokenKeys(SECRET)
         serve = ServeRoutes(
             lambda: index,
@@ -110,7 +110,7 @@ class DeliveryProcess:
             ids,
             public_url="",
             contexts=_contexts(),
-            teller=ServedTeller(self._appender.tell),
+            teller=ServedTeller(self._appender.enqueue),
         )
         events = EventRoutes(lambda: index, self._appender, keys, clock)
         self._table = HotRoutes([*serve.routes(), *events.routes()])

@@ -14,8 +14,8 @@ import msgspec
 
 from adloom.core.errors import UnavailableError
 from adloom.events.followers.counted import Counted
-from adloom.events.log.entry import BEGINNING, entry_order
-from adloom.events.log.event import HARMLESS, Click, Event, Impression, Mark, Unsold
+from adloom.events.log.entry import BEGINNING, parse_entry_id
+from adloom.events.log.event import HARMLESS_MARKS, Click, Event, Impression, Mark, Unsold
 from adloom.events.projections.projection import CursorMovedError, Folded, Record, UnfoldableError
 from adloom.events.tables.apply_batch import (
     GOOD,
@@ -145,7 +145,7 @@ class TablesServer:
             key = EventKey("click", correlation_id)
             row = self.rows[key]
             marks = [mark for mark in row.marks or () if mark != Mark.CLICK_WITHOUT_IMPRESSION]
-            is_valid = HARMLESS.issuperset(marks)
+            is_valid = HARMLESS_MARKS.issuperset(marks)
             self.rows[key] = msgspec.structs.replace(row, marks=marks or None, is_valid=is_valid)
             self.invalid_counts[row.occurred_at.date(), "click"] -= is_valid and not row.is_valid
 
@@ -159,7 +159,7 @@ class TablesServer:
                 found.append(Counted(entry_id, happening, happening.user_id))
                 continue
             row = self.rows.get(key_of(happening))
-            if row is not None and (row.entry_ms, row.entry_seq) == entry_order(entry_id):
+            if row is not None and (row.entry_ms, row.entry_seq) == parse_entry_id(entry_id):
                 marks = tuple(row.marks or ())
                 found.append(Counted(entry_id, happening, row.user_id, marks, row.is_valid))
         return found

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from adloom.core.ids import BannerId, PlacementId
-from adloom.events.log.event import Impression, encoded
+from adloom.events.log.event import Impression, encode_event
 from adloom.runtime.http.fast.fast_routes import Answer, HotRequest
 from simulation import loop as virtual
 from simulation.catalog import SLUG, a_catalog
@@ -137,7 +137,7 @@ class World:
         entry = b"no event %d" % number
         if name := ("", UNFOLDABLE, SURPRISING)[number % 3]:
             now = self._clock.now()
-            entry = encoded(
+            entry = encode_event(
                 Impression(
                     correlation_id=f"{name} {number}",
                     banner_id=BannerId(self._ids.new()),

@@ -28,8 +28,8 @@ from adloom.events.frequency.counts import FIRST_GENERATION, generation_prefix
 from adloom.events.frequency.many import FrequencyOfMany
 from adloom.events.frequency.windows import buckets_of
 from adloom.events.ingest.token import TokenKeys
-from adloom.events.log.append import LedgerAppender
-from adloom.events.log.stream import ValkeyLedger
+from adloom.events.log.append import EventAppender
+from adloom.events.log.stream import ValkeyEventLog
 from adloom.runtime.gc_tuning import AMONG_REQUESTS, settle
 from adloom.runtime.http.fast.fast_routes import Answer, HotRoute, HotRoutes, answer_head
 from adloom.runtime.http.fast.protocol import make_protocol
@@ -90,8 +90,8 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
     async with (
         open_valkey(redis_url) as valkey,
         aclosing(ValkeyLine(valkey)) as line,
-        LedgerAppender(ValkeyLedger(valkey)) as appender,
-        AuctionAppender(AuctionsBeside(valkey), appender.tell_all, None) as recording,
+        EventAppender(ValkeyEventLog(valkey)) as appender,
+        AuctionAppender(AuctionsBeside(valkey), appender.enqueue_all, None) as recording,
     ):
         if has_frequency_caps:
             await _show(valkey, index.by_key.values(), clock)
@@ -148,7 +148,7 @@ def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
     holder: WinHolder,
     shelves: PlacementStates,
     line: ValkeyLine,
-    appender: LedgerAppender,
+    appender: EventAppender,
     recording: AuctionAppender,
 ) -> AuctionRoutes:
     clock, pair_teller = SystemClock(), GatheringTeller(recording.tell_all)
@@ -162,7 +162,7 @@ def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
         encoder=AdEncoder(TokenKeys(SECRET).signer, public_url="https://ads.example"),
         frequency=FrequencyLook(FrequencyOfMany(line), clock),
         recorder=AuctionRecorder(
-            GatheringTeller(appender.tell_all).tell,
+            GatheringTeller(appender.enqueue_all).tell,
             lambda entry, auction: pair_teller.tell(paired(entry, auction)),
             SystemRandom(),
             sample_rate=1.0,

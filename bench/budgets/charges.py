@@ -15,8 +15,8 @@ from adloom.budgets.charges.projection import CHARGES
 from adloom.core.clock import SystemClock
 from adloom.core.ids import CampaignId, RequestId, SystemIds
 from adloom.core.money import Micros
-from adloom.events.log.event import Impression, encoded
-from adloom.events.log.stream import STREAM, ValkeyLedger
+from adloom.events.log.event import Impression, encode_event
+from adloom.events.log.stream import STREAM, ValkeyEventLog
 from bench.accounting import usage_of
 from bench.budgets.campaigns_store import (
     Shown,
@@ -116,7 +116,7 @@ class _Bench:
         self._addresses = {one.id: one.address for one in shown}
         self._say = say
         self._ids = SystemIds()
-        self._ledger = ValkeyLedger(servers.valkey)
+        self._ledger = ValkeyEventLog(servers.valkey)
         self._counted = 0
         self._charged = 0
 
@@ -153,7 +153,7 @@ class _Bench:
             )
 
     async def _worked_off(self, name: str, events: Sequence[Impression]) -> Work:
-        entries = [encoded(event) for event in events]
+        entries = [encode_event(event) for event in events]
         await until_quiet(self._pid, seconds_max=QUIET_SECONDS_MAX)
         clock = asyncio.get_running_loop().time
         database = database_pids()

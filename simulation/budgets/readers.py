@@ -7,7 +7,7 @@ from typing import Final
 from adloom.core.clock import Clock
 from adloom.core.ids import IdSource, RequestId
 from adloom.events.log.entry import BEGINNING
-from adloom.events.log.event import ChargedBy, Click, Impression, decoded, encoded
+from adloom.events.log.event import ChargedBy, Click, Impression, decode_event, encode_event
 from adloom.events.projections.projection import Record
 from simulation.budgets.catalog import MoneyCatalog
 from simulation.budgets.faults import MoneyFaults
@@ -31,9 +31,11 @@ class Ledger:
     def take(self, event: Impression | Click) -> None:
         """Take an event in, and fold it."""
         before = self._tables.cursor
-        self._server.take(encoded(event))
+        self._server.take(encode_event(event))
         entry_id = self._server.last_id
-        self._tables.fold([Record(entry_id, decoded(encoded(event)))], after=before, cursor=entry_id)
+        self._tables.fold(
+            [Record(entry_id, decode_event(encode_event(event)))], after=before, cursor=entry_id
+        )
 
 
 class MoneyReaders:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from adloom.core.clock import SystemClock
-from adloom.events.log.stream import Lag, LedgerSize
+from adloom.events.log.stream import EventLogSize, Lag
 from adloom.ops.doctor import database, ledger, machine, processes
 from adloom.ops.doctor.examine import examine
 from adloom.ops.doctor.finding import Finding, State
@@ -51,10 +51,10 @@ PORTS = {"delivery": 8080, "control": 8090}
         (ledger.judged_dead(0), State.OK),
         (ledger.judged_dead(3), State.WARN),
         (ledger.judged_dead(10_000), State.FAIL),
-        (ledger.judged_memory(LedgerSize(9, 900), {"used_memory": 1_000, "maxmemory": 0}), State.OK),
-        (ledger.judged_memory(LedgerSize(9, 900), {"used_memory": 1_000, "maxmemory": 9_000}), State.OK),
-        (ledger.judged_memory(LedgerSize(9, 900), {"used_memory": 8_000, "maxmemory": 9_000}), State.WARN),
-        (ledger.judged_memory(LedgerSize(9, 900), {"used_memory": 8_900, "maxmemory": 9_000}), State.FAIL),
+        (ledger.judged_memory(EventLogSize(9, 900), {"used_memory": 1_000, "maxmemory": 0}), State.OK),
+        (ledger.judged_memory(EventLogSize(9, 900), {"used_memory": 1_000, "maxmemory": 9_000}), State.OK),
+        (ledger.judged_memory(EventLogSize(9, 900), {"used_memory": 8_000, "maxmemory": 9_000}), State.WARN),
+        (ledger.judged_memory(EventLogSize(9, 900), {"used_memory": 8_900, "maxmemory": 9_000}), State.FAIL),
         (processes.judged_index(IndexCheck("ok", 7, 0.2), catalog_version=7), State.OK),
         (processes.judged_index(IndexCheck("ok", 7, 9.0), catalog_version=8), State.WARN),
         (processes.judged_index(IndexCheck("ok", 7, 99.0), catalog_version=8), State.FAIL),

@@ -11,9 +11,9 @@ from rich.console import Console
 
 from adloom.cli import ledger_report
 from adloom.cli.ledger_report import LedgerCommandError
-from adloom.events.log.entry import Entry
-from adloom.events.log.event import encoded
-from adloom.events.log.stream import STREAM, ValkeyLedger
+from adloom.events.log.entry import LogEntry
+from adloom.events.log.event import encode_event
+from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.projections.dead_letters import DeadLetters
 from adloom.events.projections.group import ValkeyGroup
 from adloom.events.projections.quarantine import TRIES_MAX
@@ -64,7 +64,7 @@ async def test_the_status_of_a_new_installation_is_empty(
 async def test_the_status_shows_every_projection(
     database_url: str, redis_url: str, valkey: Valkey, screen: Screen
 ) -> None:
-    await ValkeyLedger(valkey).append([encoded(an_impression())] * 3)
+    await ValkeyEventLog(valkey).append([encode_event(an_impression())] * 3)
     await ValkeyGroup(valkey, "event_tables", consumer="worker@host", incarnation="1").own()
     await a_letter(valkey)
 
@@ -96,8 +96,8 @@ async def test_dead_letters_are_listed(redis_url: str, valkey: Valkey, screen: S
 async def test_a_dead_letter_shows_its_event_where_that_can_be_read(
     redis_url: str, valkey: Valkey, screen: Screen
 ) -> None:
-    event = encoded(an_impression("an-id-of-its-own"))
-    wrapped = redelivery(Entry("7-0", event), "frequency")
+    event = encode_event(an_impression("an-id-of-its-own"))
+    wrapped = redelivery(LogEntry("7-0", event), "frequency")
     for number, data in enumerate([event, wrapped, b"no event"]):
         letter_id = await a_letter(valkey, data, entry_id=f"179472000000{number}-0")
         await ledger_report.show_dead(redis_url, letter_id, screen.console)

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from adloom.cli.replay import REPLAYS
-from adloom.events.log.event import encoded
+from adloom.events.log.event import encode_event
 from adloom.events.log.stream import STREAM
 from adloom.events.ports import Record
 from adloom.events.rebuild.start import UnknownStartError, first_entry
@@ -75,7 +75,7 @@ async def installation(pool: Pool, valkey: Valkey, database_url: str, redis_url:
     ids = [f"{int(NOW.timestamp() * 1000)}-{number}" for number in range(1, EVENTS + 1)]
     pipeline = valkey.pipeline()
     for entry_id, event in zip(ids, events, strict=True):
-        pipeline.xadd(STREAM, {"e": encoded(event)}, id=entry_id)
+        pipeline.xadd(STREAM, {"e": encode_event(event)}, id=entry_id)
     await pipeline.execute()
     records = [Record(entry_id, event) for entry_id, event in zip(ids, events, strict=True)]
     await tables.commit(records, after=await tables.cursor(), cursor=ids[-1])

@@ -10,14 +10,14 @@ from uuid import UUID
 import pytest
 
 from adloom.core.clock import SystemClock
-from adloom.events.log.event import encoded
+from adloom.events.log.event import encode_event
 from adloom.events.log.spool.backlog import Backlog
 from adloom.events.log.spool.disk import LocalDisk, made_folder
-from adloom.events.log.spool.inspect import SpooledFile
-from adloom.events.log.spool.setup import checked_spool, opened_spool, spool_folder, spool_report
+from adloom.events.log.spool.inspect import SpoolFileInfo
+from adloom.events.log.spool.setup import describe_spool, locate_spool, make_spool_folder, open_spool
 from adloom.ops.doctor.examine import examine
 from adloom.ops.doctor.finding import State
-from adloom.ops.doctor.spool import judged_spool
+from adloom.ops.doctor.spool import judge_spool
 from adloom.runtime.installation import DataDirectory
 from adloom.runtime.settings import DeliverySettings, SettingsError, delivery_settings
 from tests.events.builders import NOW, an_impression
@@ -41,12 +41,12 @@ def settings_with(**variables: str) -> DeliverySettings:
 async def a_spooled_file(folder: Path, life: int, count: int) -> Backlog:
     made_folder(folder)
     backlog = Backlog(LocalDisk(folder), owner="delivery-1", life=UUID(int=life))
-    await backlog.put([encoded(an_impression(f"event-{number}")) for number in range(count)])
+    await backlog.put([encode_event(an_impression(f"event-{number}")) for number in range(count)])
     return backlog
 
 
-def a_file(*, age: timedelta = timedelta(), is_damaged: bool = False) -> SpooledFile:
-    return SpooledFile(
+def a_file(*, age: timedelta = timedelta(), is_damaged: bool = False) -> SpoolFileInfo:
+    return SpoolFileInfo(
         name="a.damaged" if is_damaged else "a",
         size_bytes=100,
         written_at=NOW - age,
@@ -66,7 +66,7 @@ def test_by_default_the_spool_is_in_the_users_data_directory_and_has_a_gibibyte(
 def test_the_folder_is_made_for_its_owner_only(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "spool"
 
-    checked_spool(settings_with(ADLOOM_SPOOL_DIR=str(folder)))
+    make_spool_folder(settings_with(ADLOOM_SPOOL_DIR=str(folder)))
 
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
@@ -76,14 +76,14 @@ def test_a_folder_that_cannot_be_made_stops_the_start_by_the_variables_name(tmp_
     folder = tmp_path / "file" / "spool"
 
     with pytest.raises(SettingsError, match=f"ADLOOM_SPOOL_DIR is '{folder}'"):
-        checked_spool(settings_with(ADLOOM_SPOOL_DIR=str(folder)))
+        make_spool_folder(settings_with(ADLOOM_SPOOL_DIR=str(folder)))
 
 
 async def test_without_room_there_is_no_spool_and_no_folder(tmp_path: Path) -> None:
     folder = tmp_path / "spool"
     settings = settings_with(ADLOOM_SPOOL_DIR=str(folder), ADLOOM_SPOOL_BYTES_MAX="0")
 
-    async with opened_spool(settings, NoLedger()) as spool:
+    async with open_spool(settings, NoLedger()) as spool:
         assert spool is None
 
     assert list(tmp_path.iterdir()) == []  # noqa: ASYNC240 - a test
@@ -94,7 +94,7 @@ async def test_the_report_tells_what_waits_since_when_and_who_holds_it(tmp_path:
     left = await a_spooled_file(tmp_path, 2, 1)
     await left.release()
 
-    head, *lines = spool_report(tmp_path)
+    head, *lines = describe_spool(tmp_path)
 
     assert head.startswith(f"{tmp_path}: 4 events in 2 files, ")
     assert lines[0].startswith("delivery-1.00000000000000000000000000000001.000001.spool: 3 events, ")
@@ -108,21 +108,21 @@ async def test_the_report_names_damaged_files_apart(tmp_path: Path) -> None:
     [file] = tmp_path.iterdir()  # noqa: ASYNC240 - a test
     file.rename(f"{file}.damaged")
 
-    head, line = spool_report(tmp_path)
+    head, line = describe_spool(tmp_path)
 
     assert "0 events in 0 files" in head
     assert line.endswith("damaged; all that could be read was drained.")
 
 
 def test_a_spool_that_was_never_made_is_empty(tmp_path: Path) -> None:
-    assert spool_report(tmp_path / "spool") == [f"{tmp_path}/spool: 0 events in 0 files, 0 bytes."]
+    assert describe_spool(tmp_path / "spool") == [f"{tmp_path}/spool: 0 events in 0 files, 0 bytes."]
 
 
 def test_the_variable_wins_over_the_data_directory(tmp_path: Path) -> None:
     directory = DataDirectory(tmp_path)
 
-    assert spool_folder({}, directory) == tmp_path / "spool"
-    assert spool_folder({"ADLOOM_SPOOL_DIR": "/elsewhere"}, directory) == Path("/elsewhere")
+    assert locate_spool({}, directory) == tmp_path / "spool"
+    assert locate_spool({"ADLOOM_SPOOL_DIR": "/elsewhere"}, directory) == Path("/elsewhere")
 
 
 @pytest.mark.parametrize(
@@ -137,8 +137,8 @@ def test_the_variable_wins_over_the_data_directory(tmp_path: Path) -> None:
         ([a_file(), a_file(is_damaged=True)], True, State.FAIL),
     ],
 )
-def test_the_doctor_judges_what_waits(files: list[SpooledFile], state: State, *, has_ledger: bool) -> None:
-    assert judged_spool(files, has_ledger=has_ledger, now=NOW).state is state
+def test_the_doctor_judges_what_waits(files: list[SpoolFileInfo], state: State, *, has_ledger: bool) -> None:
+    assert judge_spool(files, has_ledger=has_ledger, now=NOW).state is state
 
 
 async def test_the_doctor_looks_at_the_spool(tmp_path: Path) -> None:

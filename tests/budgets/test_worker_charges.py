@@ -15,8 +15,8 @@ import pytest
 
 from adloom.core.ids import CampaignId, RequestId
 from adloom.core.money import Micros
-from adloom.events.log.event import encoded
-from adloom.events.log.stream import ValkeyLedger
+from adloom.events.log.event import encode_event
+from adloom.events.log.stream import ValkeyEventLog
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
@@ -70,7 +70,7 @@ class WorkerProcess:
 def impressions(first: int, last: int, campaigns: int) -> list[bytes]:
     now = datetime.now(UTC)
     return [
-        encoded(
+        encode_event(
             an_impression(
                 f"i{number}",
                 campaign_id=CampaignId(an_id(1_000 + number % campaigns)),
@@ -123,7 +123,7 @@ async def catalog(pool: Pool) -> int:
 async def test_a_worker_that_is_killed_again_and_again_charges_everything_once(
     database_url: str, redis_url: str, pool: Pool, valkey: Valkey, catalog: int
 ) -> None:
-    ledger, worker = ValkeyLedger(valkey), WorkerProcess(database_url, redis_url)
+    ledger, worker = ValkeyEventLog(valkey), WorkerProcess(database_url, redis_url)
     for first in range(0, 10_000, 1_000):
         await ledger.append(impressions(first, first + 1_000, catalog))
 
@@ -139,7 +139,7 @@ async def test_a_worker_that_is_killed_again_and_again_charges_everything_once(
 async def test_a_second_worker_charges_on_when_the_first_is_gone_and_nothing_twice(
     database_url: str, redis_url: str, pool: Pool, valkey: Valkey, catalog: int
 ) -> None:
-    ledger = ValkeyLedger(valkey)
+    ledger = ValkeyEventLog(valkey)
     first, second = (WorkerProcess(database_url, redis_url, name) for name in ("first", "second"))
 
     with first.running() as frozen:
@@ -167,7 +167,7 @@ async def test_a_worker_grants_leases_tells_its_figures_and_stops_in_time(
             await stage.is_heard()
             await delivery.beat()
             answer = await delivery.leased(address_of(an_id(1_000), ADVERTISER))
-            await ValkeyLedger(valkey).append(impressions(0, 40, catalog))
+            await ValkeyEventLog(valkey).append(impressions(0, 40, catalog))
             await until_entries(pool, 40)
             figures = await worker.metrics()
         process.send_signal(signal.SIGTERM)

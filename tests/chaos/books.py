@@ -14,7 +14,7 @@ import msgspec
 from adloom.events.followers.fence import text_at
 from adloom.events.frequency.counts import cursor_key
 from adloom.events.frequency.windows import Window
-from adloom.events.log.entry import BEGINNING, entry_order
+from adloom.events.log.entry import BEGINNING, parse_entry_id
 from adloom.events.log.stream import DEAD_STREAM, STREAM
 from adloom.events.topics.publish import CURSOR
 from adloom.runtime.postgres import POSTGRES_AWAY
@@ -132,7 +132,7 @@ async def _is_settled(product: Product, witness: Witness) -> bool:
         newest = await _newest(valkey)
         cursors += [await text_at(valkey, key) or BEGINNING for key in FOLLOWERS]
     return (
-        all(entry_order(cursor) >= entry_order(newest) for cursor in cursors)
+        all(parse_entry_id(cursor) >= parse_entry_id(newest) for cursor in cursors)
         and witness.accepted <= known
         and not any(_spooled(product.data_dir))
     )

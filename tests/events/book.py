@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import BEGINNING
-from adloom.events.log.event import Auctioned, Event, Served, Unsold, encoded
+from adloom.events.log.event import Auctioned, Event, Served, Unsold, encode_event
 from adloom.events.projections.projection import CursorMovedError, Folded, Projection, Record, UnfoldableError
 
 
@@ -58,7 +58,7 @@ def name_of(record: Record) -> str:
 
 
 def as_entries(*events: Event | Served | bytes) -> list[bytes]:
-    return [event if isinstance(event, bytes) else encoded(event) for event in events]
+    return [event if isinstance(event, bytes) else encode_event(event) for event in events]
 
 
 async def run_until(

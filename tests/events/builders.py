@@ -8,9 +8,9 @@ import msgspec
 
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
-from adloom.events.ingest.token import TokenKeys, offer_terms, packed_charge
-from adloom.events.log.auction_bids import LOST, REMOVED, WON, packed_bid, packed_terms
-from adloom.events.log.event import Auctioned, ChargedBy, Click, Impression, Removed, Win
+from adloom.events.ingest.token import TokenKeys, pack_charge, pack_terms
+from adloom.events.log.auction_bids import LOST, REMOVED, WON, pack_bid, pack_bid_terms
+from adloom.events.log.event import Auctioned, AuctionWin, ChargedBy, Click, Impression, RemovedCandidates
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 SECRET = "a-secret-of-the-tests-that-is-long-enough"
@@ -65,13 +65,13 @@ def a_bid(  # noqa: PLR0913 - all that a bid says
     outcome: int = WON,
 ) -> bytes:
     """A bid of 9.00 per thousand impressions that won."""
-    terms = packed_terms(banner, campaign, bid=Micros(bid), quality=quality, is_per_click=is_per_click)
-    return packed_bid(terms, ctr, ecpm, outcome)
+    terms = pack_bid_terms(banner, campaign, bid=Micros(bid), quality=quality, is_per_click=is_per_click)
+    return pack_bid(terms, ctr, ecpm, outcome)
 
 
-def a_win(**fields: Any) -> Win:
+def a_win(**fields: Any) -> AuctionWin:
     return msgspec.structs.replace(
-        Win(
+        AuctionWin(
             banner_id=BANNER,
             campaign_id=CAMPAIGN,
             placement_id=PLACEMENT,
@@ -98,7 +98,7 @@ def an_auction(auction_id: UUID = REQUEST, **fields: Any) -> Auctioned:
             bids=a_bid()
             + a_bid(banner=OTHER_BANNER, bid=7_000_000, ecpm=7_000_000, outcome=LOST)
             + a_bid(banner=THIRD_BANNER, bid=5_000_000, ecpm=5_000_000, outcome=REMOVED),
-            removed=(Removed("targeting:country", 1),),
+            removed=(RemovedCandidates("targeting:country", 1),),
         ),
         **fields,
     )
@@ -115,7 +115,7 @@ def a_token(  # noqa: PLR0913 - all that a token says
     charged_by: ChargedBy = ChargedBy.IMPRESSION,
 ) -> bytes:
     signer = (keys or TokenKeys(SECRET)).signer
-    terms = offer_terms(banner, PLACEMENT, CAMPAIGN, charge=packed_charge(Micros(charge), charged_by))
+    terms = pack_terms(banner, PLACEMENT, CAMPAIGN, charge=pack_charge(Micros(charge), charged_by))
     return signer.sign(
         terms, request_id=REQUEST.bytes, issued_at=int(issued_at.timestamp()), slot=slot, lease=lease
     )

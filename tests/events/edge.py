@@ -10,11 +10,11 @@ import msgspec
 from adloom.core.clock import ManualClock
 from adloom.core.errors import UnavailableError
 from adloom.events.ingest.api import EventRoutes
-from adloom.events.ingest.ivt.detector import Judge
-from adloom.events.ingest.ivt.request_info import UNKNOWN, Circumstances
+from adloom.events.ingest.ivt.detector import Detector
+from adloom.events.ingest.ivt.request_info import UNKNOWN_REQUEST, RequestInfo
 from adloom.events.ingest.token import TokenKeys
-from adloom.events.log.append import PENDING_MAX, LedgerAppender
-from adloom.events.log.event import Click, Event, Impression, decoded
+from adloom.events.log.append import PENDING_MAX, EventAppender
+from adloom.events.log.event import Click, Event, Impression, decode_event
 from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoutes
 from tests.events.builders import BANNER, CAMPAIGN, NOW, PLACEMENT, SECRET, FakeIndex
 
@@ -28,7 +28,7 @@ class MemoryStore:
 
     @property
     def events(self) -> list[Event]:
-        happenings = [decoded(entry) for entry in self.entries]
+        happenings = [decode_event(entry) for entry in self.entries]
         return [happening for happening in happenings if isinstance(happening, Impression | Click)]
 
     async def append(self, entries: Sequence[bytes]) -> None:
@@ -42,10 +42,10 @@ class Edge:
     def __init__(
         self,
         store: MemoryStore,
-        appender: LedgerAppender,
+        appender: EventAppender,
         *,
-        suspicion: Judge | None = None,
-        circumstances: Callable[[HotRequest], Circumstances] = lambda _: UNKNOWN,
+        detector: Detector | None = None,
+        read_request_info: Callable[[HotRequest], RequestInfo] = lambda _: UNKNOWN_REQUEST,
     ) -> None:
         self.store = store
         self.clock = ManualClock(NOW)
@@ -55,8 +55,8 @@ class Edge:
             appender,
             TokenKeys(SECRET),
             self.clock,
-            suspicion=suspicion,
-            circumstances=circumstances,
+            detector=detector,
+            read_request_info=read_request_info,
         )
         self._table = HotRoutes(self.routes.routes())
 
@@ -87,7 +87,7 @@ class Edge:
 @asynccontextmanager
 async def an_edge(*, pending_max: int = PENDING_MAX, **parts: Any) -> AsyncGenerator[Edge]:
     store = MemoryStore()
-    async with LedgerAppender(store, pending_max=pending_max) as appender:
+    async with EventAppender(store, pending_max=pending_max) as appender:
         yield Edge(store, appender, **parts)
 
 

@@ -9,8 +9,8 @@ import msgspec
 
 from adloom.core.ids import BannerId, RequestId
 from adloom.events.followers.store import CountedEvents
-from adloom.events.log.event import Happening, Served, decoded, encoded
-from adloom.events.log.stream import ValkeyLedger
+from adloom.events.log.event import LogEvent, Served, decode_event, encode_event
+from adloom.events.log.stream import ValkeyEventLog
 from adloom.events.ports import Folded, ProjectionStore, Record
 from adloom.events.tables.store import EventTables
 from adloom.runtime.postgres import Pool
@@ -46,14 +46,14 @@ class Followed:
     def __init__(self, pool: Pool, valkey: Valkey) -> None:
         self.pool = pool
         self.valkey = valkey
-        self.ledger = ValkeyLedger(valkey)
+        self.ledger = ValkeyEventLog(valkey)
         self.tables = EventTables(pool)
         self.lookup = CountedEvents(pool)
 
-    async def append(self, *events: Happening) -> None:
-        await self.ledger.append([encoded(event) for event in events])
+    async def append(self, *events: LogEvent) -> None:
+        await self.ledger.append([encode_event(event) for event in events])
 
-    async def happened(self, *events: Happening) -> None:
+    async def happened(self, *events: LogEvent) -> None:
         """Append events, and have the tables fold them."""
         await self.append(*events)
         await self.fold(self.tables)
@@ -68,7 +68,7 @@ class Followed:
 
     async def records(self, after: str = "0-0") -> list[Record]:
         entries = await self.ledger.read(after, count_max=100_000, wait_seconds=0)
-        return [Record(entry.id, decoded(entry.data)) for entry in entries]
+        return [Record(entry.id, decode_event(entry.data)) for entry in entries]
 
     async def topic(self, name: str) -> list[dict[str, Any]]:
         rows = cast("list[tuple[bytes, dict[bytes, bytes]]]", await self.valkey.xrange(name))

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from adloom.core.errors import AdloomError, UnavailableError, ValidationFailedError
 from adloom.core.ids import BannerId
 from adloom.events.ingest.api import ACCEPTED, PIXEL
-from adloom.events.ingest.ivt.request_info import Circumstances
+from adloom.events.ingest.ivt.request_info import RequestInfo
 from adloom.events.ingest.request import ImpressionRequest
-from adloom.events.log.append import LedgerAppender
+from adloom.events.log.append import EventAppender
 from adloom.events.log.event import Click, Impression, Mark
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import HotRequest
@@ -237,12 +237,12 @@ async def test_a_token_that_is_forged_or_of_another_offer_is_refused(edge: Edge,
     assert edge.store.entries == []
 
 
-# --- circumstances
+# --- what the request tells
 
 
-def german_phone(request: HotRequest) -> Circumstances:
+def german_phone(request: HotRequest) -> RequestInfo:
     assert request.path
-    return Circumstances("mobile", "DE")
+    return RequestInfo("mobile", "DE")
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def german_phone(request: HotRequest) -> Circumstances:
 async def test_what_a_report_leaves_out_is_taken_from_its_request(
     kind: str, told: dict[str, str], kept: tuple[str, str]
 ) -> None:
-    async with an_edge(circumstances=german_phone) as edge:
+    async with an_edge(read_request_info=german_phone) as edge:
         await edge.post(kind, a_report(**told))
 
     [event] = edge.store.events
@@ -267,7 +267,7 @@ async def test_what_a_report_leaves_out_is_taken_from_its_request(
 
 @pytest.mark.parametrize("path", [b"/i/", b"/c/"])
 async def test_a_pixel_and_a_link_take_all_of_it_from_the_request(path: bytes) -> None:
-    async with an_edge(circumstances=german_phone) as edge:
+    async with an_edge(read_request_info=german_phone) as edge:
         await edge.ask(b"GET", path + a_token())
 
     [event] = edge.store.events
@@ -355,7 +355,7 @@ async def test_without_the_ledger_a_reader_is_led_on_and_the_lost_click_is_count
 
 
 async def test_a_refused_click_is_led_on_too() -> None:
-    async with LedgerAppender(MemoryStore(), pending_max=0) as appender:
+    async with EventAppender(MemoryStore(), pending_max=0) as appender:
         edge = Edge(MemoryStore(), appender)
 
         answer = await edge.ask(b"GET", b"/c/" + a_token())
@@ -370,7 +370,7 @@ async def test_a_reader_is_led_on_while_the_ledger_hangs() -> None:
             assert entries
             await asyncio.sleep(60)
 
-    async with asyncio.timeout(5), LedgerAppender(HangingStore(), append_seconds_max=2) as appender:
+    async with asyncio.timeout(5), EventAppender(HangingStore(), append_seconds_max=2) as appender:
         edge = Edge(MemoryStore(), appender)
 
         answer = await edge.ask(b"GET", b"/c/" + a_token())

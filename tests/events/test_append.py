@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import pytest
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.append import LedgerAppender
+from adloom.events.log.append import EventAppender
 from adloom.events.log.entry import BEGINNING
-from adloom.events.log.stream import STREAM, ValkeyLedger
+from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.runtime.ports import free_port
 from adloom.runtime.valkey import Valkey, open_valkey
 
@@ -35,7 +35,7 @@ async def settle() -> None:
 
 async def test_what_arrives_in_one_pass_is_one_batch_and_what_arrives_meanwhile_is_the_next() -> None:
     store = HeldStore()
-    async with LedgerAppender(store) as appender:
+    async with EventAppender(store) as appender:
         first = [appender.append(b"a", 1), appender.append(b"b", 2)]
         await settle()
         second = [appender.append(b"c", 3), appender.append(b"d", 4)]
@@ -56,7 +56,7 @@ async def test_what_arrives_in_one_pass_is_one_batch_and_what_arrives_meanwhile_
 
 async def test_a_batch_has_a_bound() -> None:
     store = HeldStore()
-    async with LedgerAppender(store, batch_max=3) as appender:
+    async with EventAppender(store, batch_max=3) as appender:
         futures = [appender.append(b"%d" % number, None) for number in range(7)]
         for _ in range(3):
             store.release.release()
@@ -70,7 +70,7 @@ async def test_when_the_ledger_does_not_acknowledge_the_events_fail_and_later_on
     error: Exception,
 ) -> None:
     store = HeldStore()
-    async with LedgerAppender(store) as appender:
+    async with EventAppender(store) as appender:
         store.error = error
         future = appender.append(b"a", None)
         store.release.release()
@@ -84,14 +84,14 @@ async def test_when_the_ledger_does_not_acknowledge_the_events_fail_and_later_on
 
 
 async def test_a_ledger_that_hangs_is_given_up() -> None:
-    async with LedgerAppender(HeldStore(), append_seconds_max=0.01) as appender:
+    async with EventAppender(HeldStore(), append_seconds_max=0.01) as appender:
         with pytest.raises(UnavailableError):
             await appender.append(b"a", None)
 
 
 async def test_beyond_the_bound_an_event_is_refused_at_once() -> None:
     store = HeldStore()
-    async with LedgerAppender(store, pending_max=2) as appender:
+    async with EventAppender(store, pending_max=2) as appender:
         futures = [appender.append(b"a", None)]
         await settle()
         futures += [appender.append(b"b", None), appender.append(b"c", None)]
@@ -108,7 +108,7 @@ async def test_beyond_the_bound_an_event_is_refused_at_once() -> None:
 
 async def test_the_events_of_one_request_are_answered_when_all_of_them_are_durable() -> None:
     store = HeldStore()
-    async with LedgerAppender(store, batch_max=3) as appender:
+    async with EventAppender(store, batch_max=3) as appender:
         together = appender.append_all([b"%d" % number for number in range(5)], "all")
         for _ in range(2):
             await settle()
@@ -123,7 +123,7 @@ async def test_the_events_of_one_request_are_answered_when_all_of_them_are_durab
 @pytest.mark.parametrize("failing", [0, 1])
 async def test_the_events_of_one_request_fail_when_one_of_them_does(failing: int) -> None:
     store = HeldStore()
-    async with LedgerAppender(store, batch_max=2) as appender:
+    async with EventAppender(store, batch_max=2) as appender:
         together = appender.append_all([b"a", b"b", b"c"], None)
         for number in range(2):
             await settle()
@@ -136,7 +136,7 @@ async def test_the_events_of_one_request_fail_when_one_of_them_does(failing: int
 
 async def test_the_events_of_one_request_are_refused_together() -> None:
     store = HeldStore()
-    async with LedgerAppender(store, pending_max=3) as appender:
+    async with EventAppender(store, pending_max=3) as appender:
         one = appender.append(b"a", None)
 
         with pytest.raises(UnavailableError):
@@ -149,21 +149,21 @@ async def test_the_events_of_one_request_are_refused_together() -> None:
 
 
 async def test_a_request_without_events_is_done_at_once() -> None:
-    async with LedgerAppender(HeldStore()) as appender:
+    async with EventAppender(HeldStore()) as appender:
         assert appender.append_all([], "none").result() == "none"
 
 
 async def test_an_event_that_nobody_waits_for_is_appended_in_its_turn_or_dropped() -> None:
     store = HeldStore()
-    async with LedgerAppender(store, pending_max=2) as appender:
-        assert appender.tell(b"a")
+    async with EventAppender(store, pending_max=2) as appender:
+        assert appender.enqueue(b"a")
         future = appender.append(b"b", None)
-        assert not appender.tell(b"c")
+        assert not appender.enqueue(b"c")
         store.release.release()
         await future
 
         store.error = UnavailableError("away")
-        assert appender.tell(b"d")
+        assert appender.enqueue(b"d")
         store.release.release()
         await settle()
 
@@ -173,7 +173,7 @@ async def test_an_event_that_nobody_waits_for_is_appended_in_its_turn_or_dropped
 
 async def test_a_client_that_went_away_does_not_disturb_its_batch() -> None:
     store = HeldStore()
-    async with LedgerAppender(store) as appender:
+    async with EventAppender(store) as appender:
         gone, there = appender.append(b"a", None), appender.append(b"b", None)
         await settle()
         gone.cancel()
@@ -185,7 +185,7 @@ async def test_closing_appends_what_is_pending_and_refuses_what_comes_later() ->
     store = HeldStore()
     for _ in range(2):
         store.release.release()
-    async with LedgerAppender(store, batch_max=1) as appender:
+    async with EventAppender(store, batch_max=1) as appender:
         futures = [appender.append(b"a", None), appender.append(b"b", None)]
 
     assert store.batches == [[b"a"], [b"b"]]
@@ -195,18 +195,18 @@ async def test_closing_appends_what_is_pending_and_refuses_what_comes_later() ->
 
 
 async def test_the_ledger_has_the_entry_when_the_future_is_done(valkey: Valkey) -> None:
-    async with LedgerAppender(ValkeyLedger(valkey)) as appender:
+    async with EventAppender(ValkeyEventLog(valkey)) as appender:
         futures = [appender.append(b"%d" % number, None) for number in range(1200)]
         await asyncio.wait(futures)
 
-        entries = await ValkeyLedger(valkey).read(BEGINNING, count_max=2000, wait_seconds=1)
+        entries = await ValkeyEventLog(valkey).read(BEGINNING, count_max=2000, wait_seconds=1)
 
     assert [entry.data for entry in entries] == [b"%d" % number for number in range(1200)]
     assert all(future.exception() is None for future in futures)
 
 
 async def test_a_valkey_that_went_and_came_back_is_used_again(valkey: Valkey) -> None:
-    async with LedgerAppender(ValkeyLedger(valkey)) as appender:
+    async with EventAppender(ValkeyEventLog(valkey)) as appender:
         await appender.append(b"a", None)
         # A new server knows neither the connection nor the script.
         await valkey.script_flush()
@@ -219,6 +219,6 @@ async def test_a_valkey_that_went_and_came_back_is_used_again(valkey: Valkey) ->
 
 async def test_a_valkey_that_is_away_gives_unavailable() -> None:
     nobody = f"redis://127.0.0.1:{free_port()}/0"
-    async with open_valkey(nobody) as gone, LedgerAppender(ValkeyLedger(gone)) as appender:
+    async with open_valkey(nobody) as gone, EventAppender(ValkeyEventLog(gone)) as appender:
         with pytest.raises(UnavailableError):
             await appender.append(b"a", None)

@@ -14,18 +14,18 @@ from adloom.events.log.auction_bids import (
     BID_BYTES,
     BIDS_MAX,
     RecordedBid,
-    packed_bid,
-    packed_terms,
-    unpacked,
+    pack_bid,
+    pack_bid_terms,
+    unpack_bids,
 )
 from adloom.events.log.event import (
     CONTEXT_MAX,
     CONTEXT_VALUE_MAX,
-    Floored,
-    Removed,
+    BidsUnderFloor,
+    RemovedCandidates,
     UnreadableEntryError,
-    decoded,
-    encoded,
+    decode_event,
+    encode_event,
 )
 from adloom.events.ports import Record
 from adloom.events.tables.apply_batch import sorted_out
@@ -46,31 +46,31 @@ bids = st.builds(
 
 
 def packed(bid: RecordedBid) -> bytes:
-    terms = packed_terms(
+    terms = pack_bid_terms(
         bid.banner_id, bid.campaign_id, bid=bid.bid, quality=bid.quality, is_per_click=bid.is_per_click
     )
-    return packed_bid(terms, bid.ctr, bid.ecpm, bid.outcome)
+    return pack_bid(terms, bid.ctr, bid.ecpm, bid.outcome)
 
 
 @given(several=st.lists(bids, max_size=20))
 def test_bids_come_back_as_they_were_packed(several: list[RecordedBid]) -> None:
-    assert list(unpacked(b"".join(map(packed, several)))) == several
+    assert list(unpack_bids(b"".join(map(packed, several)))) == several
 
 
 def test_an_auction_comes_back_from_the_ledger_as_it_went_in() -> None:
     won, lost = an_auction(), an_auction(winner=None, bid_count=0, bids=b"", removed=(), context={})
 
-    assert decoded(encoded(won)) == won
-    assert decoded(encoded(lost)) == lost
-    assert msgspec.msgpack.decode(encoded(won))["k"] == "auction.v1"
+    assert decode_event(encode_event(won)) == won
+    assert decode_event(encode_event(lost)) == lost
+    assert msgspec.msgpack.decode(encode_event(won))["k"] == "auction.v1"
 
 
 def test_an_entry_of_a_version_that_recorded_no_floors_of_bids_is_read() -> None:
-    entry = encoded(an_auction(floors=(Floored(Micros(5), b"\2"),)))
+    entry = encode_event(an_auction(floors=(BidsUnderFloor(Micros(5), b"\2"),)))
     older = msgspec.msgpack.decode(entry)
     del older["fl"]
 
-    assert decoded(msgspec.msgpack.encode(older)) == an_auction()
+    assert decode_event(msgspec.msgpack.encode(older)) == an_auction()
 
 
 @pytest.mark.parametrize(
@@ -80,27 +80,27 @@ def test_an_entry_of_a_version_that_recorded_no_floors_of_bids_is_read() -> None
         {"context": {str(number): "" for number in range(CONTEXT_MAX + 1)}},
         {"context": {"segment": "x" * (CONTEXT_VALUE_MAX + 1)}},
         {"placement_type": "t" * 51},
-        {"removed": tuple(Removed(str(number), 1) for number in range(251))},
-        {"removed": (Removed("r" * 51, 1),)},
-        {"floors": tuple(Floored(Micros(number), b"") for number in range(BIDS_MAX + 1))},
-        {"floors": (Floored(Micros(1), bytes(BIDS_MAX + 1)),)},
+        {"removed": tuple(RemovedCandidates(str(number), 1) for number in range(251))},
+        {"removed": (RemovedCandidates("r" * 51, 1),)},
+        {"floors": tuple(BidsUnderFloor(Micros(number), b"") for number in range(BIDS_MAX + 1))},
+        {"floors": (BidsUnderFloor(Micros(1), bytes(BIDS_MAX + 1)),)},
     ],
     ids=lambda fields: next(iter(fields)),
 )
 def test_what_is_beyond_a_bound_is_not_read(fields: dict[str, Any]) -> None:
     with pytest.raises(UnreadableEntryError):
-        decoded(encoded(an_auction(**fields)))
+        decode_event(encode_event(an_auction(**fields)))
 
 
 def test_the_largest_entry_is_some_kilobytes() -> None:
     largest = an_auction(
         bids=a_bid() * BIDS_MAX,
         context={f"{number:02}" + "k" * 48: "v" * CONTEXT_VALUE_MAX for number in range(CONTEXT_MAX)},
-        floors=(Floored(Micros(5_000_000), bytes(range(BIDS_MAX))),),
+        floors=(BidsUnderFloor(Micros(5_000_000), bytes(range(BIDS_MAX))),),
     )
 
-    assert decoded(encoded(largest)) == largest
-    assert len(encoded(largest)) < BIDS_MAX * BID_BYTES + 5_000
+    assert decode_event(encode_event(largest)) == largest
+    assert len(encode_event(largest)) < BIDS_MAX * BID_BYTES + 5_000
 
 
 def test_the_event_tables_have_no_use_for_an_auction() -> None:

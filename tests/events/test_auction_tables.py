@@ -15,7 +15,7 @@ from adloom.events.auction_log.partition_store import AuctionDays, ensure_auctio
 from adloom.events.auction_log.row import rows_of
 from adloom.events.auction_log.store import AuctionTables
 from adloom.events.log.auction_bids import LOST, REMOVED
-from adloom.events.log.event import Auctioned, Click, Impression, Removed
+from adloom.events.log.event import Auctioned, Click, Impression, RemovedCandidates
 from adloom.events.ports import CursorMovedError, Folded, Record, UnfoldableError
 from adloom.events.tables.partitions import DayUpkeep, Retention
 from adloom.runtime.postgres import Pool
@@ -80,7 +80,7 @@ async def test_an_auction_for_somebody_whom_nobody_knows_names_no_user(hall: Hal
 def test_bids_that_are_alike_are_written_out_once() -> None:
     """Readers of a kind have the same auction, and some auctions have hundreds of bids."""
     alike = [an_auction(uuid4(), user_id=uuid4()) for _ in range(2)]
-    other = an_auction(uuid4(), removed=(Removed("schedule", 1),))
+    other = an_auction(uuid4(), removed=(RemovedCandidates("schedule", 1),))
 
     one, again, another = rows_of([*alike, other], erased_at={}, first_day=NOW.date())
 
@@ -156,7 +156,7 @@ async def test_an_auction_that_nobody_won_has_no_winner_and_no_price(hall: Hall)
             floor=Micros(10_000_000),
             bid_count=0,
             bids=a_bid(outcome=REMOVED),
-            removed=(Removed("floor", 1),),
+            removed=(RemovedCandidates("floor", 1),),
         )
     )
 

@@ -12,8 +12,8 @@ from adloom.events.auction_log.recording import BATCH_MAX, AuctionAppender
 from adloom.events.auction_log.side_stream import BESIDE, AuctionsBeside, paired
 from adloom.events.auction_log.store import BID_BYTES_AT_ONCE, ROWS_AT_ONCE, AuctionTables, parted
 from adloom.events.log.entry import BEGINNING
-from adloom.events.log.event import Happening, Served, Unsold, decoded, encoded
-from adloom.events.log.stream import STREAM, ValkeyLedger
+from adloom.events.log.event import LogEvent, Served, Unsold, decode_event, encode_event
+from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.ports import CursorMovedError, Folded, UnfoldableError
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
@@ -33,7 +33,7 @@ def numbered(number: int) -> UUID:
 def a_pair(number: int = 1, *, bids: bytes = a_bid(), is_sold: bool = True) -> bytes:
     entry = a_served(request_id=numbered(number)) if is_sold else Unsold(held_at=NOW)
     auction = an_auction(numbered(number), bids=bids, **({} if is_sold else {"winner": None}))
-    return paired(encoded(entry), encoded(auction))
+    return paired(encode_event(entry), encode_event(auction))
 
 
 class Hall:
@@ -90,7 +90,7 @@ async def test_the_ledger_has_what_was_served_and_no_bids(hall: Hall) -> None:
     records = await hall.followed.records()
 
     assert [type(one.happening) for one in records] == [Served, Unsold]
-    assert max(len(encoded(one.happening)) for one in records) < 300
+    assert max(len(encode_event(one.happening)) for one in records) < 300
 
 
 async def test_auctions_come_in_the_order_of_the_ledger(hall: Hall) -> None:
@@ -129,8 +129,8 @@ async def test_beyond_what_may_wait_only_the_ledger_is_told(hall: Hall) -> None:
 
 async def test_recording_at_its_limit_never_has_an_event_refused(small: Valkey) -> None:
     """Whoever should fold them is away, and the ledger keeps its entries."""
-    beside, ledger = AuctionsBeside(small), ValkeyLedger(small)
-    event = encoded(an_impression())
+    beside, ledger = AuctionsBeside(small), ValkeyEventLog(small)
+    event = encode_event(an_impression())
 
     for second in range(120):  # As many megabytes, of 16.
         for _ in range(2):
@@ -202,7 +202,7 @@ async def test_an_id_that_is_taken_keeps_nothing_from_the_ledger(hall: Hall) -> 
 
 
 async def test_what_cannot_be_read_is_given_up_alone(hall: Hall) -> None:
-    await hall.beside.append([paired(encoded(a_served()), b"no auction")])
+    await hall.beside.append([paired(encode_event(a_served()), b"no auction")])
     [record] = await hall.followed.records()
     after = await hall.tables.cursor()
 
@@ -250,7 +250,7 @@ class FakeSpool:
     def __init__(self, *, is_empty: bool) -> None:
         self.is_empty = is_empty
 
-    async def settled(self) -> None:
+    async def wait_for_drain(self) -> None:
         raise AssertionError("Nobody waits for it.")
 
     async def put(self, entries: Sequence[bytes]) -> None:
@@ -276,7 +276,7 @@ async def test_while_valkey_is_away_the_ledger_is_told_what_was_served(*, is_emp
     async with AuctionAppender(beside, told.extend, FakeSpool(is_empty=is_empty)) as appender:
         appender.tell_all([a_pair(1), a_pair(2, is_sold=False)])
 
-    happenings: list[Happening] = [decoded(one) for one in told]
+    happenings: list[LogEvent] = [decode_event(one) for one in told]
     assert [type(one) for one in happenings] == [Served]
     assert appender.left_out == 2
     # Where events wait on the disk already, nobody asks in vain.

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.errors import UnavailableError, ValidationFailedError
-from adloom.events.ingest.batch import COMMAS_MAX, EVENTS_MAX, Batch, Report, decoded_report, events_of
-from adloom.events.ingest.ivt.detector import Watch
-from adloom.events.ingest.ivt.request_info import Circumstances
+from adloom.events.ingest.batch import COMMAS_MAX, EVENTS_MAX, EventBatch, Report, decode_report, split_batch
+from adloom.events.ingest.ivt.detector import TrafficDetector
+from adloom.events.ingest.ivt.request_info import RequestInfo
 from adloom.events.ingest.request import ClickRequest
-from adloom.events.ingest.slicer import SLICE_EVENTS, Turns
-from adloom.events.log.append import LedgerAppender
+from adloom.events.ingest.slicer import SLICE_EVENTS, BatchSlicer
+from adloom.events.log.append import EventAppender
 from adloom.events.log.event import Click, Impression, Mark
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import Answer
@@ -184,12 +184,12 @@ json_values = st.recursive(
 @given(st.binary() | st.lists(json_values).map(lambda listed: msgspec.json.encode({"events": listed})))
 def test_nothing_is_more_than_refused(body: bytes) -> None:
     try:
-        listed = events_of(body)
+        listed = split_batch(body)
     except ValidationFailedError:
         return
-    batch = Batch(listed, refused_by_nobody)
+    batch = EventBatch(listed, refused_by_nobody)
 
-    batch.proceed(EVENTS_MAX)
+    batch.process(EVENTS_MAX)
 
     assert batch.is_finished
     assert len(batch.entries) + len(batch.rejected) == len(listed)
@@ -210,10 +210,10 @@ def test_an_event_of_a_batch_is_read_as_its_own_route_reads_it(fields: dict[str,
         alone = BodyDecoder(ClickRequest).decode(event)
     except ValidationFailedError as refused:
         with pytest.raises(ValidationFailedError) as refused_here:
-            decoded_report(event)
+            decode_report(event)
         assert refused_here.value.errors == refused.errors  # noqa: PT017 - refused twice, for the same
     else:
-        assert decoded_report(event) == alone
+        assert decode_report(event) == alone
 
 
 # --- what the request tells
@@ -222,11 +222,13 @@ def test_an_event_of_a_batch_is_read_as_its_own_route_reads_it(fields: dict[str,
 async def test_the_request_tells_of_all_of_its_events_at_once() -> None:
     asked: list[bytes] = []
 
-    def reader_of(request: Any) -> Circumstances:
+    def reader_of(request: Any) -> RequestInfo:
         asked.append(request.path)
-        return Circumstances("tablet", "FR")
+        return RequestInfo("tablet", "FR")
 
-    async with an_edge(circumstances=reader_of, suspicion=Watch(lambda agent: agent == b"bot")) as edge:
+    async with an_edge(
+        read_request_info=reader_of, detector=TrafficDetector(lambda agent: agent == b"bot")
+    ) as edge:
         await outcome_of(edge, an_event(), an_event(deviceType="tv"), headers={"user-agent": "bot"})
 
     assert [event.device_type for event in edge.store.events] == ["tablet", "tv"]
@@ -236,8 +238,8 @@ async def test_the_request_tells_of_all_of_its_events_at_once() -> None:
 
 
 async def test_each_accepted_event_counts_for_the_flood_and_a_refused_one_does_not() -> None:
-    watch = Watch(lambda _: False, events_per_minute_max=3)
-    async with an_edge(suspicion=watch) as edge:
+    detector = TrafficDetector(lambda _: False, events_per_minute_max=3)
+    async with an_edge(detector=detector) as edge:
         await edge.post("impression", a_report(), client="203.0.113.7")
         await outcome_of(edge, *events(2), 7, *events(2), client="203.0.113.7")
         await outcome_of(edge, *events(1), client="203.0.113.8")
@@ -245,7 +247,7 @@ async def test_each_accepted_event_counts_for_the_flood_and_a_refused_one_does_n
     flooded = [Mark.ADDRESS_FLOOD in event.marks for event in edge.store.events]
     assert flooded == [False, False, False, True, True, False]
     assert [event.client_network for event in edge.store.events][2:4] == [None, "203.0.113.0/24"]
-    assert watch.marked[Mark.ADDRESS_FLOOD] == 2
+    assert detector.marked[Mark.ADDRESS_FLOOD] == 2
 
 
 async def test_an_event_with_a_token_is_bound_to_its_offer(edge: Edge) -> None:
@@ -295,19 +297,19 @@ async def test_others_are_answered_while_a_large_batch_is_judged(edge: Edge) -> 
 async def test_batches_take_turns_and_none_is_judged_in_one_go() -> None:
     judged: list[str] = []
 
-    def a_batch(name: str) -> Batch:
+    def a_batch(name: str) -> EventBatch:
         def accept(report: Report) -> bytes:
             judged.append(name)
             return report.correlation_id.encode()
 
-        return Batch(events_of(msgspec.json.encode({"events": events(4)})), accept)
+        return EventBatch(split_batch(msgspec.json.encode({"events": events(4)})), accept)
 
-    def finished(batch: Batch) -> asyncio.Future[Answer]:
+    def finished(batch: EventBatch) -> asyncio.Future[Answer]:
         done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        done.set_result(batch.answer())
+        done.set_result(batch.build_answer())
         return done
 
-    turns = Turns(slice_events=3, waiting_max=2)
+    turns = BatchSlicer(slice_events=3, waiting_max=2)
     first, second = a_batch("first"), a_batch("second")
     answers = [turns.run(batch, lambda batch=batch: finished(batch)) for batch in (first, second)]
     with pytest.raises(UnavailableError):
@@ -328,10 +330,10 @@ async def test_a_fault_while_a_batch_is_judged_reaches_its_client_and_nobody_els
         done.set_result(Answer(b""))
         return done
 
-    turns = Turns()
-    listed = events_of(msgspec.json.encode({"events": events(1)}))
-    broken = turns.run(Batch(listed, fail), nothing)
-    whole = turns.run(Batch(listed, refused_by_nobody), nothing)
+    turns = BatchSlicer()
+    listed = split_batch(msgspec.json.encode({"events": events(1)}))
+    broken = turns.run(EventBatch(listed, fail), nothing)
+    whole = turns.run(EventBatch(listed, refused_by_nobody), nothing)
 
     with pytest.raises(RuntimeError):
         await broken
@@ -347,7 +349,7 @@ async def test_a_batch_is_accepted_when_all_of_it_is_durable_and_not_before() ->
             await self.may_go_on.wait()
 
     store = SlowStore()
-    async with LedgerAppender(store, batch_max=10) as appender, asyncio.TaskGroup() as group:
+    async with EventAppender(store, batch_max=10) as appender, asyncio.TaskGroup() as group:
         asked = group.create_task(Edge(store, appender).post("batch", {"events": events(11)}))
         await asyncio.sleep(0.01)
         was_done = asked.done()

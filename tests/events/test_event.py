@@ -15,9 +15,9 @@ from adloom.events.log.event import (
     Impression,
     Mark,
     UnreadableEntryError,
-    believed_time,
-    decoded,
-    encoded,
+    decode_event,
+    encode_event,
+    resolve_occurred_at,
 )
 from tests.events.builders import NOW, REQUEST, a_click, an_impression
 
@@ -45,24 +45,24 @@ events: st.SearchStrategy[Event] = st.builds(Impression, referrer_url=texts, **c
 
 @given(event=events)
 def test_an_event_comes_back_from_the_ledger_as_it_went_in(event: Event) -> None:
-    assert decoded(encoded(event)) == event
+    assert decode_event(encode_event(event)) == event
 
 
 def test_an_entry_carries_its_kind_and_version() -> None:
-    assert msgspec.msgpack.decode(encoded(an_impression()))["k"] == "impression.v1"
-    assert msgspec.msgpack.decode(encoded(a_click()))["k"] == "click.v1"
+    assert msgspec.msgpack.decode(encode_event(an_impression()))["k"] == "impression.v1"
+    assert msgspec.msgpack.decode(encode_event(a_click()))["k"] == "click.v1"
 
 
 def test_an_entry_of_a_newer_program_with_one_more_field_is_read() -> None:
-    fields = msgspec.msgpack.decode(encoded(a_click()))
+    fields = msgspec.msgpack.decode(encode_event(a_click()))
 
-    assert decoded(msgspec.msgpack.encode({**fields, "new": 1})) == a_click()
+    assert decode_event(msgspec.msgpack.encode({**fields, "new": 1})) == a_click()
 
 
 @pytest.mark.parametrize("entry", [b"", b"\xff", b"{}", b"\x81\xa1k\xadimpression.v9", b"\x91" * 100_000])
 def test_an_entry_that_is_no_event_is_unreadable(entry: bytes) -> None:
     with pytest.raises(UnreadableEntryError):
-        decoded(entry)
+        decode_event(entry)
 
 
 @given(
@@ -70,7 +70,7 @@ def test_an_entry_that_is_no_event_is_unreadable(entry: bytes) -> None:
     | st.datetimes(timezones=st.sampled_from([timezone(timedelta(hours=h)) for h in (-14, 0, 14)]))
 )
 def test_any_reported_time_gives_a_time_that_is_near_now(reported: datetime) -> None:
-    occurred_at, marks = believed_time(reported, now=NOW)
+    occurred_at, marks = resolve_occurred_at(reported, now=NOW)
 
     assert NOW - OCCURRED_AGE_MAX <= occurred_at <= NOW + OCCURRED_AHEAD_MAX
     assert occurred_at.tzinfo is UTC
@@ -79,18 +79,18 @@ def test_any_reported_time_gives_a_time_that_is_near_now(reported: datetime) -> 
 
 @given(age=st.timedeltas(min_value=-OCCURRED_AHEAD_MAX, max_value=OCCURRED_AGE_MAX))
 def test_a_time_within_the_bounds_is_believed(age: timedelta) -> None:
-    assert believed_time(NOW - age, now=NOW) == (NOW - age, ())
+    assert resolve_occurred_at(NOW - age, now=NOW) == (NOW - age, ())
 
 
 @pytest.mark.parametrize(
     "age", [OCCURRED_AGE_MAX + timedelta(microseconds=1), -OCCURRED_AHEAD_MAX - timedelta(microseconds=1)]
 )
 def test_a_time_just_outside_the_bounds_is_replaced_and_marked(age: timedelta) -> None:
-    assert believed_time(NOW - age, now=NOW) == (NOW, (Mark.OCCURRED_AT_REPLACED,))
+    assert resolve_occurred_at(NOW - age, now=NOW) == (NOW, (Mark.OCCURRED_AT_REPLACED,))
 
 
 def test_an_event_without_a_time_happened_now() -> None:
-    assert believed_time(None, now=NOW) == (NOW, ())
+    assert resolve_occurred_at(None, now=NOW) == (NOW, ())
 
 
 def test_only_an_event_of_an_offer_in_time_is_billable() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from adloom.core.ids import BannerId, CampaignId, PlacementId
-from adloom.events.log.entry import BEGINNING, entry_order
+from adloom.events.log.entry import BEGINNING, parse_entry_id
 from adloom.events.log.event import Click, Event, Impression, Mark
 from adloom.events.projections.projection import CursorMovedError, Folded, Record
 from adloom.events.tables.known_names import KnownNames
@@ -121,7 +121,7 @@ def expected_row(entry_id: str, event: Impression | Click, keys: dict[UUID, int]
         "slot": event.slot,
         "client_network": None,
         "marks": {str(mark) for mark in event.marks},
-        "entry": entry_order(entry_id),
+        "entry": parse_entry_id(entry_id),
     }
     if isinstance(event, Impression):
         return row | {"referrer_url": None if is_erased else event.referrer_url}
@@ -233,7 +233,7 @@ async def test_the_tables_are_as_the_ledger_says_however_it_is_cut_and_repeated(
     records = [record for batch in batches for record in batch]
     if is_replayed:
         again = [
-            Record(f"{entry_order(cursor)[0] + 1}-{place}", one.happening)
+            Record(f"{parse_entry_id(cursor)[0] + 1}-{place}", one.happening)
             for place, one in enumerate(records)
         ]
         await tables.workers[0].commit(again, after=cursor, cursor=again[-1].entry_id)

@@ -20,7 +20,7 @@ from adloom.events.frequency.projection import FREQUENCY
 from adloom.events.frequency.rebuild import FrequencyRebuild
 from adloom.events.frequency.windows import Window
 from adloom.events.ingest.token import TokenKeys
-from adloom.events.log.append import LedgerAppender
+from adloom.events.log.append import EventAppender
 from adloom.events.log.event import Click, Impression, Mark
 from adloom.events.ports import Folded, Record
 from adloom.events.rebuild.source import RebuildLedger
@@ -112,14 +112,14 @@ async def test_what_the_tables_count_is_published_and_counted_once(followed: Fol
 
 async def test_an_offer_that_delivery_tells_the_ledger_gets_to_its_topic(followed: Followed) -> None:
     index = compiled(a_snapshot(an_assignment_row(), placement_type="story"))
-    async with LedgerAppender(followed.ledger) as appender:
+    async with EventAppender(followed.ledger) as appender:
         routes = ServeRoutes(
             lambda: index,
             TokenKeys(SECRET).signer,
             ManualClock(NOW),
             SystemIds(),
             public_url="https://ads.example",
-            teller=ServedTeller(appender.tell),
+            teller=ServedTeller(appender.enqueue),
         )
         answer = json.loads(routes.serve(HotRequest(b"GET", b"/banners/serve/home")).body)
     async with running(followed):

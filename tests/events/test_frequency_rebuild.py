@@ -12,7 +12,7 @@ from adloom.events.frequency.counts import BUILDING, GENERATION, FrequencyCounts
 from adloom.events.frequency.projection import FREQUENCY, FrequencyProjection
 from adloom.events.frequency.rebuild import FrequencyRebuild
 from adloom.events.frequency.windows import Window
-from adloom.events.log.entry import Entry
+from adloom.events.log.entry import LogEntry
 from adloom.events.log.event import Impression, Mark
 from adloom.events.ports import CursorMovedError, Folded
 from adloom.events.projections.group import ValkeyGroup
@@ -75,7 +75,7 @@ class Interrupted(RebuildLedger):
         self._meanwhile = meanwhile
         self._afterwards = afterwards
 
-    async def entries(self, start: str, last: str, *, count_max: int) -> Sequence[Entry]:
+    async def entries(self, start: str, last: str, *, count_max: int) -> Sequence[LogEntry]:
         await self._meanwhile()
         entries = await super().entries(start, last, count_max=count_max)
         await self._afterwards()

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.entry import BEGINNING, Entry, entry_order
-from adloom.events.log.stream import STREAM, ValkeyLedger
+from adloom.events.log.entry import BEGINNING, LogEntry, parse_entry_id
+from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.projections.group import CONSUMER_KEPT, ValkeyGroup, allowed, lease_key
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.ports import free_port
@@ -48,18 +48,18 @@ async def an_owner(valkey: Valkey, consumer: str = "one@host", *, incarnation: s
 
 
 async def append(valkey: Valkey, count: int, *, first: int = 0) -> None:
-    await ValkeyLedger(valkey).append([b"%d" % number for number in range(first, first + count)])
+    await ValkeyEventLog(valkey).append([b"%d" % number for number in range(first, first + count)])
 
 
 async def taken(
     group: ValkeyGroup, after: str = BEGINNING, *, until: str | None = None, count_max: int = 100
-) -> Sequence[Entry]:
+) -> Sequence[LogEntry]:
     entries = await group.read(after, until=until, count_max=count_max)
     assert entries is not None
     return entries
 
 
-def numbers(entries: Sequence[Entry]) -> list[int]:
+def numbers(entries: Sequence[LogEntry]) -> list[int]:
     return [int(entry.data) for entry in entries]
 
 
@@ -305,7 +305,7 @@ async def test_taking_an_entry_over_is_no_try_and_folding_it_lets_it_go(valkey: 
 def test_as_many_are_allowed_as_are_asked_for_and_not_beyond_the_limit(
     count: int, limit: int | None, count_max: int
 ) -> None:
-    entries = [Entry(f"{number}-0", b"") for number in range(1, count + 1)]
+    entries = [LogEntry(f"{number}-0", b"") for number in range(1, count + 1)]
 
     given_count = allowed(entries, None if limit is None else f"{limit}-0", count_max)
 
@@ -384,14 +384,14 @@ class Life:
     async def trim(self) -> None:
         await self._valkey.xtrim(STREAM, minid=self._cursor, approximate=False)
 
-    def _is_ahead(self, entry: Entry) -> bool:
-        return entry_order(entry.id) > entry_order(self._cursor)
+    def _is_ahead(self, entry: LogEntry) -> bool:
+        return parse_entry_id(entry.id) > parse_entry_id(self._cursor)
 
     def _draw(self, most: int) -> int:
         return self._data.draw(st.integers(0, most))
 
 
-async def all_entries(valkey: Valkey) -> list[Entry]:
+async def all_entries(valkey: Valkey) -> list[LogEntry]:
     # The stubs know every protocol version and decoding.
     rows = cast("list[tuple[bytes, dict[bytes, bytes]]]", await valkey.xrange(STREAM))
-    return [Entry(row_id.decode(), fields[b"e"]) for row_id, fields in rows]
+    return [LogEntry(row_id.decode(), fields[b"e"]) for row_id, fields in rows]

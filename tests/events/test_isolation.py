@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.entry import BEGINNING, Entry
-from adloom.events.log.event import encoded
+from adloom.events.log.entry import BEGINNING, LogEntry
+from adloom.events.log.event import encode_event
 from adloom.events.ports import CursorMovedError
 from adloom.events.projections.quarantine import TRIES_MAX, BatchFolder
 from adloom.events.projections.redelivery import redelivered, redelivery
@@ -32,7 +32,7 @@ class Bench:
 
     async def disown(self) -> None: ...
 
-    async def read(self, after: str, *, until: str | None, count_max: int) -> Sequence[Entry] | None:
+    async def read(self, after: str, *, until: str | None, count_max: int) -> Sequence[LogEntry] | None:
         raise NotImplementedError
 
     async def wait(self, after: str, *, seconds: float) -> None: ...
@@ -41,7 +41,7 @@ class Bench:
         self.tries[entry_id] += 1
         return self.tries[entry_id]
 
-    async def bury(self, entry: Entry, *, reason: str, tries: int, again: bytes) -> None:
+    async def bury(self, entry: LogEntry, *, reason: str, tries: int, again: bytes) -> None:
         assert reason
         if self.is_full:
             raise UnavailableError("No room.")
@@ -52,17 +52,17 @@ def a_folder(bench: Bench, book: Book, *, is_follower: bool = False) -> BatchFol
     return BatchFolder("test", bench, book, is_follower=is_follower, try_again_seconds=0)
 
 
-def entries_of(kinds: Sequence[str], book: Book) -> list[Entry]:
+def entries_of(kinds: Sequence[str], book: Book) -> list[LogEntry]:
     """Make entries of these kinds, and tell the book which it will not take."""
-    entries: list[Entry] = []
+    entries: list[LogEntry] = []
     for number, kind in enumerate(kinds, start=1):
         name = f"{kind} {number}"
         if kind == "refused":
             book.refuses.add(name)
         if kind == "stumbling":
             book.stumbles_over.add(name)
-        data = b"no event" if kind == "unreadable" else encoded(an_impression(name))
-        entries.append(Entry(f"{number}-0", data))
+        data = b"no event" if kind == "unreadable" else encode_event(an_impression(name))
+        entries.append(LogEntry(f"{number}-0", data))
     return entries
 
 
@@ -182,7 +182,7 @@ async def test_an_entry_of_a_follower_comes_again_to_it_alone_and_under_its_firs
     bench, book = Bench(), Book()
     entries = entries_of(["refused"], book)
     await a_folder(bench, book, is_follower=True).fold(entries, after=BEGINNING)
-    again = Entry("9-0", bench.dead["1-0"][2])
+    again = LogEntry("9-0", bench.dead["1-0"][2])
     book.refuses.clear()
     other = Book()
     other.at = "1-0"
@@ -205,9 +205,9 @@ async def test_an_entry_of_no_follower_comes_again_as_it_was() -> None:
 
 
 def test_what_comes_again_a_second_time_is_wrapped_once() -> None:
-    first = redelivery(Entry("1-0", b"data"), "frequency")
+    first = redelivery(LogEntry("1-0", b"data"), "frequency")
 
-    second = redelivery(Entry("7-0", first), "frequency")
+    second = redelivery(LogEntry("7-0", first), "frequency")
 
     assert second == first
     again = redelivered(second)

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from adloom.events.log.event import ChargedBy, Click, Impression, decoded, encoded
+from adloom.events.log.event import ChargedBy, Click, Impression, decode_event, encode_event
 from tests.events.builders import NOW, a_token, an_impression
 from tests.events.edge import Edge, a_report, an_edge
 
@@ -48,7 +48,7 @@ async def test_a_report_without_a_token_costs_nothing_whatever_it_says(edge: Edg
 
 
 def test_an_event_that_costs_nothing_takes_no_more_room_than_before() -> None:
-    free = encoded(an_impression())
+    free = encode_event(an_impression())
 
     assert not any(name in free for name in (b"\xa2of", b"\xa1l", b"\xa2ch", b"\xa2by"))
-    assert decoded(free) == an_impression()
+    assert decode_event(free) == an_impression()

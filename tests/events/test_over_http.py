@@ -10,8 +10,8 @@ import pytest
 from adloom.core.clock import ManualClock
 from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.token import TokenKeys
-from adloom.events.log.append import LedgerAppender
-from adloom.events.log.stream import STREAM, ValkeyLedger
+from adloom.events.log.append import EventAppender
+from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.runtime.ports import free_port
 from adloom.runtime.valkey import Valkey, open_valkey
 from tests.events.builders import BANNER, NOBODY, NOW, PLACEMENT, SECRET, FakeIndex, a_token
@@ -19,7 +19,7 @@ from tests.support.hot_server import serving
 
 
 async def served(valkey: Valkey) -> AsyncGenerator[httpx.AsyncClient]:
-    async with LedgerAppender(ValkeyLedger(valkey)) as appender:
+    async with EventAppender(ValkeyEventLog(valkey)) as appender:
         routes = EventRoutes(FakeIndex, appender, TokenKeys(SECRET), ManualClock(NOW))
         async with serving(routes.routes()) as client:
             yield client

@@ -10,7 +10,7 @@ import pytest
 
 from adloom.core.clock import ManualClock
 from adloom.core.errors import UnavailableError
-from adloom.events.log.entry import BEGINNING, Entry
+from adloom.events.log.entry import BEGINNING, LogEntry
 from adloom.events.projections.projection import Record
 from adloom.events.tables.partition_store import EventDays, ensure_days
 from adloom.events.tables.partitions import DROPPED_AT_ONCE_MAX, DayUpkeep, Retention
@@ -41,10 +41,10 @@ class FakeLedger:
     def __init__(self, began_at: datetime | None = None) -> None:
         self._began_at = began_at
 
-    async def read(self, after: str, *, count_max: int, wait_seconds: float) -> Sequence[Entry]:
+    async def read(self, after: str, *, count_max: int, wait_seconds: float) -> Sequence[LogEntry]:
         assert (after, count_max) == (BEGINNING, 1)
         assert wait_seconds > 0
-        return [Entry(f"{int(self._began_at.timestamp() * 1000)}-0", b"")] if self._began_at else []
+        return [LogEntry(f"{int(self._began_at.timestamp() * 1000)}-0", b"")] if self._began_at else []
 
 
 def an_upkeep(pool: Pool, *, now: datetime = NOW, ledger: FakeLedger | None = None) -> DayUpkeep:

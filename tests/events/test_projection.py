@@ -8,8 +8,8 @@ import pytest
 
 from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import BEGINNING
-from adloom.events.log.event import Event, encoded
-from adloom.events.log.stream import STREAM, ValkeyLedger
+from adloom.events.log.event import Event, encode_event
+from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.projections.dead_letters import DeadLetters
 from adloom.events.projections.group import ValkeyGroup, lease_key
 from adloom.events.projections.projection import CursorMovedError, Folded, Projection, ProjectionStore, Record
@@ -34,7 +34,7 @@ class House:
 
     def __init__(self, valkey: Valkey) -> None:
         self.valkey = valkey
-        self.ledger = ValkeyLedger(valkey)
+        self.ledger = ValkeyEventLog(valkey)
         self.letters = DeadLetters(valkey)
         self._workers = 0
 
@@ -329,8 +329,8 @@ async def test_a_poison_entry_is_given_up_after_five_tries_and_its_neighbours_ar
     assert book.names == ["0", "1", "2", "3", "5", "6", "8", "9"]
     letters = await house.letters.page()
     assert {letter.data for letter in letters} == {
-        encoded(an_impression("4")),
-        encoded(an_impression("7")),
+        encode_event(an_impression("4")),
+        encode_event(an_impression("7")),
         b"no event",
     }
     assert {(letter.projection, letter.tries) for letter in letters} == {("test", TRIES_MAX)}
@@ -569,5 +569,5 @@ async def test_what_the_tables_never_take_is_laid_aside(
 
     assert (await counted(pool))[0] == 3
     letters = await house.letters.page()
-    assert {letter.data for letter in letters} == {encoded(poison), encoded(nul), b""}
+    assert {letter.data for letter in letters} == {encode_event(poison), encode_event(nul), b""}
     assert all(letter.reason for letter in letters)

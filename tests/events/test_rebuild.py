@@ -10,8 +10,8 @@ import pytest
 
 from adloom.core.clock import SystemClock
 from adloom.core.ids import RequestId
-from adloom.events.log.entry import Entry
-from adloom.events.log.event import Event, Impression, Mark, Served, encoded
+from adloom.events.log.entry import LogEntry
+from adloom.events.log.event import Event, Impression, Mark, Served, encode_event
 from adloom.events.log.stream import STREAM
 from adloom.events.ports import Folded, Record
 from adloom.events.projections.dead_letters import DeadLetters
@@ -67,7 +67,7 @@ class House:
         """Append events, one a second, and tell the ids of their entries."""
         ids: list[str] = []
         for event in events:
-            data = event if isinstance(event, bytes) else encoded(event)
+            data = event if isinstance(event, bytes) else encode_event(event)
             ids.append(f"{BEGAN_MS + 1000 * self._seconds}-0")
             self._seconds += 1
             await self.valkey.xadd(STREAM, {"e": data}, id=ids[-1])
@@ -366,7 +366,7 @@ async def test_entries_that_cannot_be_folded_are_left_out(house: House) -> None:
     await house.append(
         b"no event",
         an_impression("x", country_code="too long for its column"),
-        redelivery(Entry("1-1", encoded(an_impression("r"))), "topics"),
+        redelivery(LogEntry("1-1", encode_event(an_impression("r"))), "topics"),
         a_click("y", page_url="a\0b"),
     )
     await house.fold(an_impression("b"))
@@ -638,9 +638,9 @@ async def test_events_that_come_in_during_a_replay_are_all_there_once(
         while not stop.is_set():
             for _ in range(20):
                 sent.append(f"during-{number}")
-                await house.valkey.xadd(STREAM, {"e": encoded(an_impression(sent[-1]))}, id="*")
+                await house.valkey.xadd(STREAM, {"e": encode_event(an_impression(sent[-1]))}, id="*")
                 if number % 7 == 0:
-                    await house.valkey.xadd(STREAM, {"e": encoded(an_impression(sent[-1]))}, id="*")
+                    await house.valkey.xadd(STREAM, {"e": encode_event(an_impression(sent[-1]))}, id="*")
                 number += 1
             await asyncio.sleep(0.002)
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.events.log.entry import BEGINNING, Entry
-from adloom.events.log.event import Impression, UnreadableEntryError, encoded
-from adloom.events.log.stream import STREAM, ValkeyLedger
+from adloom.events.log.entry import BEGINNING, LogEntry
+from adloom.events.log.event import Impression, UnreadableEntryError, encode_event
+from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.ports import Record
 from adloom.events.projections.group import ValkeyGroup, lease_key
 from adloom.events.projections.recent_entries import Tail
@@ -14,11 +14,11 @@ from adloom.runtime.valkey import Valkey
 from tests.events.builders import an_impression
 
 
-def entries(*numbers: int) -> list[Entry]:
-    return [Entry(f"{number}-0", b"%d" % number) for number in numbers]
+def entries(*numbers: int) -> list[LogEntry]:
+    return [LogEntry(f"{number}-0", b"%d" % number) for number in numbers]
 
 
-def ids(found: list[Entry]) -> list[str]:
+def ids(found: list[LogEntry]) -> list[str]:
     return [entry.id for entry in found]
 
 
@@ -73,23 +73,23 @@ def test_whatever_is_given_is_what_the_ledger_has_there(
 def test_large_entries_are_forgotten_sooner() -> None:
     """An auction of an older release has 15 kilobytes: forty thousand of them would be a gigabyte."""
     tail = Tail(bytes_max=150_000)
-    large = [Entry(f"{number}-0", bytes(15_000)) for number in range(1, 26)]
+    large = [LogEntry(f"{number}-0", bytes(15_000)) for number in range(1, 26)]
 
-    for entry, before in zip(large, [Entry("0-0", b""), *large], strict=False):
+    for entry, before in zip(large, [LogEntry("0-0", b""), *large], strict=False):
         tail.add(before.id, [entry])
         kept = [one for number in range(26) for one in tail.after(f"{number}-0", count_max=1)]
         assert sum(len(one.data) for one in kept) <= 150_000
         assert kept[-1] is entry
 
-    tail.add("25-0", [Entry("26-0", bytes(200_000))])
+    tail.add("25-0", [LogEntry("26-0", bytes(200_000))])
     assert tail.after("25-0", count_max=1) == []
 
 
 # --- what was read
 
 
-def an_entry(number: int, impression: Impression | None = None) -> Entry:
-    return Entry(f"{number}-0", encoded(impression or an_impression(correlation_id=f"c{number}")))
+def an_entry(number: int, impression: Impression | None = None) -> LogEntry:
+    return LogEntry(f"{number}-0", encode_event(impression or an_impression(correlation_id=f"c{number}")))
 
 
 def test_what_is_in_it_is_read_once() -> None:
@@ -128,7 +128,7 @@ def test_what_is_not_in_it_is_read_all_the_same(kept_max: int) -> None:
 
 def test_what_is_no_event_spoils_nothing_else() -> None:
     tail = Tail()
-    tail.add(BEGINNING, [an_entry(1), Entry("2-0", b"\xc1"), an_entry(3)])
+    tail.add(BEGINNING, [an_entry(1), LogEntry("2-0", b"\xc1"), an_entry(3)])
 
     with pytest.raises(UnreadableEntryError):
         tail.records(tail.after(BEGINNING, count_max=3))
@@ -149,7 +149,7 @@ class House:
         self.second = ValkeyGroup(valkey, "second", consumer="w@h", incarnation="1", tail=tail)
 
     async def begin(self, count: int) -> "House":
-        await ValkeyLedger(self.valkey).append([b"%d" % number for number in range(count)])
+        await ValkeyEventLog(self.valkey).append([b"%d" % number for number in range(count)])
         assert await self.first.own()
         assert await self.second.own()
         return self

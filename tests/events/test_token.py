@@ -13,10 +13,10 @@ from adloom.events.ingest.token import (
     SLOT_MAX,
     TOKEN_CHARACTERS,
     OfferToken,
-    Rejection,
     TokenKeys,
-    offer_terms,
-    packed_charge,
+    TokenRejection,
+    pack_charge,
+    pack_terms,
 )
 from adloom.events.log.event import ChargedBy
 from tests.events.builders import BANNER, CAMPAIGN, NOW, PLACEMENT, REQUEST, SECRET, a_token
@@ -47,7 +47,7 @@ def test_a_token_says_what_was_signed(  # noqa: PLR0913, PLR0917 - all that a to
     lease: int,
     charge: tuple[Micros, ChargedBy],
 ) -> None:
-    terms = offer_terms(*ids, charge=packed_charge(*charge))
+    terms = pack_terms(*ids, charge=pack_charge(*charge))
     token = KEYS.signer.sign(terms, request_id=request_id.bytes, issued_at=seconds, slot=slot, lease=lease)
 
     offer = KEYS.verify(token, now=NOW)
@@ -73,7 +73,7 @@ def test_any_other_character_of_one_of_the_version_before_is_refused(place: int,
     token = TOKEN_OF_VERSION_1
     changed = token[:place] + character.encode() + token[place + 1 :]
 
-    assert changed == token or isinstance(KEYS.verify(changed, now=NOW), Rejection)
+    assert changed == token or isinstance(KEYS.verify(changed, now=NOW), TokenRejection)
 
 
 @given(bit=st.integers(0, 99 * 8 - 1))
@@ -81,7 +81,7 @@ def test_any_flipped_bit_is_refused(bit: int) -> None:
     changed = bytearray(raw(a_token()))
     changed[bit // 8] ^= 1 << bit % 8
 
-    assert isinstance(KEYS.verify(base64.urlsafe_b64encode(changed), now=NOW), Rejection)
+    assert isinstance(KEYS.verify(base64.urlsafe_b64encode(changed), now=NOW), TokenRejection)
 
 
 @given(place=st.integers(0, TOKEN_CHARACTERS - 1), character=st.characters(max_codepoint=255))
@@ -89,17 +89,17 @@ def test_any_other_character_is_refused(place: int, character: str) -> None:
     token = a_token()
     changed = token[:place] + character.encode("latin-1") + token[place + 1 :]
 
-    assert changed == token or isinstance(KEYS.verify(changed, now=NOW), Rejection)
+    assert changed == token or isinstance(KEYS.verify(changed, now=NOW), TokenRejection)
 
 
 def test_a_token_has_only_one_spelling() -> None:
     tokens = (a_token(slot=slot) for slot in range(SLOT_MAX))
     token = next(one for one in tokens if b"-" in one and b"_" in one)
 
-    assert KEYS.verify(token.replace(b"-", b"+"), now=NOW) is Rejection.MALFORMED
-    assert KEYS.verify(token.replace(b"_", b"/"), now=NOW) is Rejection.MALFORMED
-    assert KEYS.verify(token + b"=", now=NOW) is Rejection.MALFORMED
-    assert KEYS.verify(token + b"\n", now=NOW) is Rejection.MALFORMED
+    assert KEYS.verify(token.replace(b"-", b"+"), now=NOW) is TokenRejection.MALFORMED
+    assert KEYS.verify(token.replace(b"_", b"/"), now=NOW) is TokenRejection.MALFORMED
+    assert KEYS.verify(token + b"=", now=NOW) is TokenRejection.MALFORMED
+    assert KEYS.verify(token + b"\n", now=NOW) is TokenRejection.MALFORMED
 
 
 @given(
@@ -109,19 +109,19 @@ def test_a_token_has_only_one_spelling() -> None:
     )
 )
 def test_what_we_did_not_make_is_refused(text: bytes) -> None:
-    assert isinstance(KEYS.verify(text, now=NOW), Rejection)
+    assert isinstance(KEYS.verify(text, now=NOW), TokenRejection)
 
 
 @given(secret=st.text(min_size=32).filter(lambda text: text != SECRET))
 def test_another_key_is_refused(secret: str) -> None:
-    assert isinstance(TokenKeys(secret).verify(a_token(), now=NOW), Rejection)
+    assert isinstance(TokenKeys(secret).verify(a_token(), now=NOW), TokenRejection)
 
 
 def test_a_key_with_the_same_id_is_refused_all_the_same() -> None:
     others = (TokenKeys(f"another secret, the {number}th of them all") for number in range(10_000))
     same_id = next(keys for keys in others if keys.signer.key_id == KEYS.signer.key_id)
 
-    assert same_id.verify(a_token(), now=NOW) is Rejection.FORGED
+    assert same_id.verify(a_token(), now=NOW) is TokenRejection.FORGED
     assert isinstance(TokenKeys("new" * 20, older=[SECRET]).verify(a_token(), now=NOW), OfferToken)
 
 
@@ -130,7 +130,7 @@ def test_after_a_rotation_the_tokens_of_both_keys_are_believed_and_the_new_one_s
 
     assert isinstance(rotated.verify(a_token(), now=NOW), OfferToken)
     assert isinstance(rotated.verify(a_token(keys=rotated), now=NOW), OfferToken)
-    assert KEYS.verify(a_token(keys=rotated), now=NOW) is Rejection.UNKNOWN_KEY
+    assert KEYS.verify(a_token(keys=rotated), now=NOW) is TokenRejection.UNKNOWN_KEY
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.clock import ManualClock
-from adloom.events.log.entry import BEGINNING, entry_order
-from adloom.events.log.stream import STREAM, ValkeyLedger
+from adloom.events.log.entry import BEGINNING, parse_entry_id
+from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.projections.dead_letters import DeadLetters
 from adloom.events.projections.group import ValkeyGroup
 from adloom.events.projections.retention import Upkeep, trim_before
@@ -21,11 +21,11 @@ WEEK = timedelta(days=7)
 
 
 @pytest.fixture
-def ledger(valkey: Valkey) -> ValkeyLedger:
-    return ValkeyLedger(valkey)
+def ledger(valkey: Valkey) -> ValkeyEventLog:
+    return ValkeyEventLog(valkey)
 
 
-async def appended(ledger: ValkeyLedger, count: int) -> list[str]:
+async def appended(ledger: ValkeyEventLog, count: int) -> list[str]:
     """Append entries, and tell the ids of all."""
     for first in range(0, count, 1000):
         await ledger.append([b"x"] * min(1000, count - first))
@@ -41,37 +41,37 @@ async def an_owner(valkey: Valkey) -> ValkeyGroup:
 # --- lag
 
 
-async def test_nothing_is_behind_an_empty_ledger(ledger: ValkeyLedger) -> None:
-    assert (await ledger.lag("test", BEGINNING)).entries == 0
+async def test_nothing_is_behind_an_empty_ledger(ledger: ValkeyEventLog) -> None:
+    assert (await ledger.measure_lag("test", BEGINNING)).entries == 0
 
 
-async def test_the_lag_is_what_a_cursor_has_not_folded(ledger: ValkeyLedger) -> None:
+async def test_the_lag_is_what_a_cursor_has_not_folded(ledger: ValkeyEventLog) -> None:
     ids = await appended(ledger, 3)
 
-    lag = await ledger.lag("test", ids[0])
+    lag = await ledger.measure_lag("test", ids[0])
 
     assert lag.entries == 2
     assert 0 <= lag.seconds < 5
-    assert (await ledger.lag("test", "9999999999999-0")).seconds == 0
+    assert (await ledger.measure_lag("test", "9999999999999-0")).seconds == 0
 
 
-async def test_the_lag_is_exact_however_far_behind(ledger: ValkeyLedger, valkey: Valkey) -> None:
+async def test_the_lag_is_exact_however_far_behind(ledger: ValkeyEventLog, valkey: Valkey) -> None:
     ids = await appended(ledger, 12_000)
     group = await an_owner(valkey)
 
     await group.read(BEGINNING, until=None, count_max=500)
 
-    assert (await ledger.lag("test", BEGINNING)).entries == 12_000
-    assert (await ledger.lag("test", ids[99])).entries == 11_900
-    assert (await ledger.lag("test", ids[499])).entries == 11_500
-    assert (await ledger.lag("test", ids[-1])).entries == 0
+    assert (await ledger.measure_lag("test", BEGINNING)).entries == 12_000
+    assert (await ledger.measure_lag("test", ids[99])).entries == 11_900
+    assert (await ledger.measure_lag("test", ids[499])).entries == 11_500
+    assert (await ledger.measure_lag("test", ids[-1])).entries == 0
 
 
-async def test_a_cursor_beyond_its_group_has_its_own_lag(ledger: ValkeyLedger, valkey: Valkey) -> None:
+async def test_a_cursor_beyond_its_group_has_its_own_lag(ledger: ValkeyEventLog, valkey: Valkey) -> None:
     ids = await appended(ledger, 10)
     await (await an_owner(valkey)).read(BEGINNING, until=None, count_max=3)
 
-    assert (await ledger.lag("test", ids[6])).entries == 3
+    assert (await ledger.measure_lag("test", ids[6])).entries == 3
 
 
 # --- trimming
@@ -94,11 +94,11 @@ def test_no_cursor_is_ever_behind_what_is_forgotten(places: list[tuple[int, int]
     before = trim_before([f"{millis}-{number}" for millis, number in places], now=NOW, retention=WEEK)
 
     assert before is not None
-    assert entry_order(before) <= min(places)
-    assert entry_order(before) <= (int((NOW - WEEK).timestamp() * 1000), 0)
+    assert parse_entry_id(before) <= min(places)
+    assert parse_entry_id(before) <= (int((NOW - WEEK).timestamp() * 1000), 0)
 
 
-async def test_upkeep_measures_and_trims(ledger: ValkeyLedger, valkey: Valkey) -> None:
+async def test_upkeep_measures_and_trims(ledger: ValkeyEventLog, valkey: Valkey) -> None:
     # Valkey trims whole blocks of a hundred entries.
     ids = await appended(ledger, 450)
     cursors: dict[str, str] = {"one": ids[-1], "other": BEGINNING}
@@ -122,7 +122,7 @@ async def test_upkeep_measures_and_trims(ledger: ValkeyLedger, valkey: Valkey) -
     assert await valkey.xlen(STREAM) == upkeep.size.entries == 450 - upkeep.trimmed
 
 
-async def test_entries_within_the_retention_stay(ledger: ValkeyLedger) -> None:
+async def test_entries_within_the_retention_stay(ledger: ValkeyEventLog) -> None:
     ids = await appended(ledger, 450)
 
     async def told() -> Mapping[str, str]:
@@ -148,7 +148,7 @@ async def test_the_status_of_an_empty_ledger_can_be_read(valkey: Valkey) -> None
 
 
 async def test_the_status_says_where_each_projection_is_and_in_whose_hands(
-    ledger: ValkeyLedger, valkey: Valkey
+    ledger: ValkeyEventLog, valkey: Valkey
 ) -> None:
     ids = await appended(ledger, 10)
     group = await an_owner(valkey)

@@ -12,8 +12,8 @@ from typing import cast
 import httpx
 import pytest
 
-from adloom.events.log.event import encoded
-from adloom.events.log.stream import STREAM, ValkeyLedger
+from adloom.events.log.event import encode_event
+from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.projections.group import lease_key
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool
@@ -78,7 +78,7 @@ async def test_a_worker_is_well_counts_and_stops_when_it_is_told(
         assert answer.json() == {"status": "ok", "queue": "stats-sync", "uptime": answer.json()["uptime"]}
         assert answer.json()["uptime"] >= 0
 
-        await ValkeyLedger(valkey).append([encoded(an_impression()), encoded(a_click())])
+        await ValkeyEventLog(valkey).append([encode_event(an_impression()), encode_event(a_click())])
         await until_counted(pool, 1)
 
         process.send_signal(signal.SIGTERM)
@@ -89,9 +89,9 @@ async def test_a_worker_that_was_killed_goes_on_where_it_was(
     worker: Worker, pool: Pool, valkey: Valkey
 ) -> None:
     await insert_catalog(pool)
-    ledger = ValkeyLedger(valkey)
+    ledger = ValkeyEventLog(valkey)
     for number in range(20):
-        await ledger.append([encoded(an_impression(f"{number}-{one}")) for one in range(1000)])
+        await ledger.append([encode_event(an_impression(f"{number}-{one}")) for one in range(1000)])
 
     for _ in range(3):
         with worker.running() as process:
@@ -108,7 +108,7 @@ async def test_a_second_worker_takes_over_from_one_that_was_killed_with_work_in_
     database_url: str, redis_url: str, pool: Pool, valkey: Valkey
 ) -> None:
     await insert_catalog(pool)
-    ledger = ValkeyLedger(valkey)
+    ledger = ValkeyEventLog(valkey)
     first, second = (Worker(database_url, redis_url, name) for name in ("first", "second"))
 
     with first.running() as killed:
@@ -116,7 +116,7 @@ async def test_a_second_worker_takes_over_from_one_that_was_killed_with_work_in_
         # Its commit waits for us, so that it is killed with a batch taken and not folded.
         async with pool.acquire() as connection, connection.transaction():
             await connection.execute("LOCK TABLE events.event_counts IN ACCESS EXCLUSIVE MODE")
-            await ledger.append([encoded(an_impression(f"{one}")) for one in range(500)])
+            await ledger.append([encode_event(an_impression(f"{one}")) for one in range(500)])
             await until_taken(valkey)
             killed.kill()
     with second.running():
@@ -131,7 +131,7 @@ async def test_a_worker_tells_how_far_each_projection_is(
     await insert_catalog(pool)
     worker, metrics_port = Worker(database_url, redis_url), free_port()
     worker.set("ADLOOM_METRICS_PORT", str(metrics_port))
-    await ValkeyLedger(valkey).append([encoded(an_impression("a")), b"no event"])
+    await ValkeyEventLog(valkey).append([encode_event(an_impression("a")), b"no event"])
 
     with worker.running():
         await worker.health()

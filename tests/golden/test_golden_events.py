@@ -12,10 +12,10 @@ import pytest
 from adloom.core.clock import ManualClock
 from adloom.core.ids import BannerId
 from adloom.events.ingest.api import EventRoutes
-from adloom.events.ingest.ivt.detector import Watch
+from adloom.events.ingest.ivt.detector import TrafficDetector
 from adloom.events.ingest.ivt.networks import Networks
 from adloom.events.ingest.token import TokenKeys
-from adloom.events.log.append import LedgerAppender
+from adloom.events.log.append import EventAppender
 from adloom.events.log.event import Event
 from adloom.serving.request.context import ContextReader
 from tests.events.builders import (
@@ -75,20 +75,20 @@ def read_case(path: Path) -> EventCase:
 async def test_golden_events(path: Path) -> None:
     case, store = read_case(path), MemoryStore()
     store.is_away = case.ledger_is_away
-    watch = Watch(
+    detector = TrafficDetector(
         CONTEXTS.is_crawler,
         trusted=[ip_network("127.0.0.1")],
         data_centers=Networks([ip_network("198.51.100.0/24")]),
         events_per_minute_max=3,
     )
-    async with LedgerAppender(store) as appender:
+    async with EventAppender(store) as appender:
         routes = EventRoutes(
             FakeIndex,
             appender,
             TokenKeys(SECRET),
             ManualClock(NOW),
-            suspicion=watch,
-            circumstances=CONTEXTS.circumstances_of,
+            detector=detector,
+            read_request_info=CONTEXTS.read_request_info,
         )
         async with serving(routes.routes()) as client:
             answer = await asked(case.request, client)

@@ -4,7 +4,7 @@ import ipaddress
 
 import pytest
 
-from adloom.events.ingest.ivt.request_info import Circumstances
+from adloom.events.ingest.ivt.request_info import RequestInfo
 from adloom.runtime.geoip import Countries, IPAddress
 from adloom.runtime.http.fast.fast_routes import HotRequest
 from adloom.serving.request.context import ContextReader
@@ -19,13 +19,13 @@ def in_france(address: IPAddress) -> str | None:
 READER = ContextReader(Countries(in_france), trusted=[ipaddress.ip_network("192.0.2.0/24")])
 
 
-def circumstances(client: str = "127.0.0.1", **headers: str) -> Circumstances:
+def circumstances(client: str = "127.0.0.1", **headers: str) -> RequestInfo:
     pairs = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    return READER.circumstances_of(HotRequest(b"GET", b"/i/x", headers=pairs, client=client))
+    return READER.read_request_info(HotRequest(b"GET", b"/i/x", headers=pairs, client=client))
 
 
 def test_nothing_is_known_of_a_request_that_tells_nothing() -> None:
-    assert circumstances() == Circumstances(None, None)
+    assert circumstances() == RequestInfo(None, None)
 
 
 def test_the_device_is_that_of_the_user_agent() -> None:

@@ -9,7 +9,7 @@ from adloom.core.actor import Role
 from adloom.core.ids import BannerId, CampaignId
 from adloom.core.money import Micros
 from adloom.events.log.auction_bids import LOST, REMOVED
-from adloom.events.log.event import Auctioned, Removed
+from adloom.events.log.event import Auctioned, RemovedCandidates
 from adloom.runtime.postgres import Pool
 from tests.events.builders import a_bid, a_win, an_auction
 from tests.stats.folding import Books, clicked, seen
@@ -152,7 +152,9 @@ async def test_a_placement_that_nobody_looks_at_is_told_so(admin: Client, pool: 
     assert found["verdict"] == "Nobody has looked at its placements."
 
 
-def a_lost_auction(it: Shown, *, outcome: int = LOST, removed: tuple[Removed, ...] = ()) -> Auctioned:
+def a_lost_auction(
+    it: Shown, *, outcome: int = LOST, removed: tuple[RemovedCandidates, ...] = ()
+) -> Auctioned:
     winner = CampaignId(uuid4())
     bids = a_bid(campaign=winner) + a_bid(
         banner=BannerId(UUID(it.banner["id"])),
@@ -170,8 +172,8 @@ async def test_auctions_are_counted_by_how_they_ended(admin: Client, pool: Pool)
     await fold_auctions(
         pool,
         a_lost_auction(it),
-        a_lost_auction(it, outcome=REMOVED, removed=(Removed("floor", 1),)),
-        a_lost_auction(it, outcome=REMOVED, removed=(Removed("targeting:country", 1),)),
+        a_lost_auction(it, outcome=REMOVED, removed=(RemovedCandidates("floor", 1),)),
+        a_lost_auction(it, outcome=REMOVED, removed=(RemovedCandidates("targeting:country", 1),)),
         an_auction(uuid4(), winner=a_win(final_price=Micros(1))),
     )
 
@@ -208,7 +210,7 @@ async def test_a_budget_that_was_waited_for_holds_a_campaign_back(
 ) -> None:
     placement = await admin.make_placement(delivery="auction", placementType="feed")
     it = await a_shown(admin, placement=placement, bidAmount=7)
-    removed = [a_lost_auction(it, outcome=REMOVED, removed=(Removed(step, 1),)) for step in steps]
+    removed = [a_lost_auction(it, outcome=REMOVED, removed=(RemovedCandidates(step, 1),)) for step in steps]
     await fold_auctions(pool, a_lost_auction(it), *removed)
 
     found = await delivery(admin, it.campaign)

@@ -8,7 +8,7 @@ from uuid import UUID
 from adloom.core.clock import ManualClock
 from adloom.core.ids import BannerId, SystemIds
 from adloom.events.ingest.token import OfferToken, TokenKeys
-from adloom.events.log.event import Served, decoded
+from adloom.events.log.event import Served, decode_event
 from adloom.runtime.http.fast.fast_routes import HotRequest
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.served_events import ServedTeller
@@ -48,7 +48,7 @@ class Told:
 
     @property
     def served(self) -> list[Served]:
-        events = [decoded(entry) for entry in self.entries]
+        events = [decode_event(entry) for entry in self.entries]
         return [event for event in events if isinstance(event, Served)]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from adloom.events.log.entry import Entry, entry_order
+from adloom.events.log.entry import LogEntry, parse_entry_id
 from adloom.events.log.event import Event
 from adloom.events.projections.projection import CursorMovedError, Folded, Record
 from simulation.disk import Disk
@@ -46,11 +46,11 @@ class LedgerThatHandsOutOnce(LedgerServer):
 
     _taken = (0, 0)
 
-    def after(self, cursor: str, until: str | None, count_max: int) -> list[Entry]:
+    def after(self, cursor: str, until: str | None, count_max: int) -> list[LogEntry]:
         entries = super().after(cursor, until, count_max)
-        left = [entry for entry in entries if until is not None or entry_order(entry.id) > self._taken]
+        left = [entry for entry in entries if until is not None or parse_entry_id(entry.id) > self._taken]
         if left and until is None:
-            self._taken = entry_order(left[-1].id)
+            self._taken = parse_entry_id(left[-1].id)
         return left
 
 

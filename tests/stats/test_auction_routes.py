@@ -10,7 +10,7 @@ from adloom.core.actor import Role
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
 from adloom.events.log.auction_bids import LOST, REMOVED
-from adloom.events.log.event import Auctioned, Floored, Removed
+from adloom.events.log.event import Auctioned, BidsUnderFloor, RemovedCandidates
 from adloom.runtime.postgres import Pool
 from tests.events.builders import (
     BANNER,
@@ -43,7 +43,7 @@ def ids_of(page: Json) -> list[str]:
 
 def nobody_won(**fields: Any) -> Auctioned:
     return an_auction(
-        uuid4(), winner=None, bid_count=0, bids=b"", removed=(Removed("daily_budget", 3),), **fields
+        uuid4(), winner=None, bid_count=0, bids=b"", removed=(RemovedCandidates("daily_budget", 3),), **fields
     )
 
 
@@ -339,7 +339,7 @@ async def test_an_erased_readers_auctions_stay_without_the_reader(admin: Client,
 
 
 UNDER_FLOOR = a_bid(banner=OTHER_BANNER, bid=5_000_000, ecpm=5_000_000, outcome=REMOVED)
-OF_FLOOR = (Removed("floor", 1),)
+OF_FLOOR = (RemovedCandidates("floor", 1),)
 
 
 async def test_a_bid_that_did_not_win_says_what_would_have(admin: Client, pool: Pool) -> None:
@@ -351,9 +351,9 @@ async def test_a_bid_that_did_not_win_says_what_would_have(admin: Client, pool: 
         + a_bid(banner=OTHER_BANNER, bid=20_000_000, ecpm=20_000_000, outcome=REMOVED)
         + a_bid(banner=OTHER_BANNER, bid=8_000_000, ecpm=8_000_000, outcome=REMOVED + 1)
     )
-    removed = (Removed("floor", 2), Removed("targeting:country", 1))
+    removed = (RemovedCandidates("floor", 2), RemovedCandidates("targeting:country", 1))
     # The one of 20.00 stands on a placement with another floor than the winner's.
-    floors = (Floored(Micros(2_000_000), b"\3"), Floored(Micros(50_000_000), b"\4"))
+    floors = (BidsUnderFloor(Micros(2_000_000), b"\3"), BidsUnderFloor(Micros(50_000_000), b"\4"))
     await fold_auctions(pool, an_auction(bids=bids, removed=removed, floor=Micros(2_000_000), floors=floors))
 
     found = await read(admin, f"{PATH}/{REQUEST}")
@@ -369,7 +369,7 @@ async def test_where_nobody_won_a_bid_is_told_the_floor_that_it_was_under(admin:
         bid_count=0,
         bids=UNDER_FLOOR,
         removed=OF_FLOOR,
-        floors=(Floored(Micros(6_000_000), b"\0"),),
+        floors=(BidsUnderFloor(Micros(6_000_000), b"\0"),),
     )
     await fold_auctions(pool, auction)
 
@@ -407,7 +407,7 @@ async def test_where_no_winner_could_be_held_nobody_knows_what_would_have_been_e
     admin: Client, pool: Pool
 ) -> None:
     bids = a_bid(outcome=LOST) + UNDER_FLOOR
-    floors = (Floored(Micros(6_000_000), b"\1"),)
+    floors = (BidsUnderFloor(Micros(6_000_000), b"\1"),)
     await fold_auctions(
         pool, an_auction(winner=None, bid_count=1, bids=bids, removed=OF_FLOOR, floors=floors)
     )

@@ -12,8 +12,8 @@ from adloom.core.clock import ManualClock
 from adloom.core.ids import BannerId, CampaignId, RequestId
 from adloom.core.money import Micros, decimal_from_micros
 from adloom.events.auction_log.store import BATCH_MAX, AuctionTables
-from adloom.events.log.auction_bids import LOST, REMOVED, WON, packed_bid, packed_terms, unpacked
-from adloom.events.log.event import Auctioned, Removed, encoded
+from adloom.events.log.auction_bids import LOST, REMOVED, WON, pack_bid, pack_bid_terms, unpack_bids
+from adloom.events.log.event import Auctioned, RemovedCandidates, encode_event
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.events.builders import a_win, an_auction, an_impression
@@ -55,7 +55,7 @@ def an_auction_of_chance(chance: random.Random, number: int) -> Auctioned:
         ),
         bid_count=len(bids),
         bids=b"".join(packed),
-        removed=(Removed("pacing", removed),) if removed else (),
+        removed=(RemovedCandidates("pacing", removed),) if removed else (),
     )
 
 
@@ -64,10 +64,10 @@ def random_campaigns(chance: random.Random) -> Sequence[CampaignId]:
 
 
 def packed_of(ecpm: int, campaign_id: CampaignId, outcome: int) -> bytes:
-    terms = packed_terms(
+    terms = pack_bid_terms(
         BannerId(UUID(int=7)), campaign_id, bid=Micros(ecpm), quality=10_000, is_per_click=False
     )
-    return packed_bid(terms, 20_000_000, ecpm, outcome)
+    return pack_bid(terms, 20_000_000, ecpm, outcome)
 
 
 def recounted(auctions: Iterable[Auctioned]) -> Json:
@@ -90,7 +90,7 @@ def recounted_by_campaign(auctions: Iterable[Auctioned]) -> dict[str, Json]:
     bids: Counter[CampaignId] = Counter()
     wins: defaultdict[CampaignId, list[Decimal]] = defaultdict(list)
     for auction in auctions:
-        taking_part = [bid.campaign_id for bid in unpacked(auction.bids) if bid.outcome != REMOVED]
+        taking_part = [bid.campaign_id for bid in unpack_bids(auction.bids) if bid.outcome != REMOVED]
         took_part.update(set(taking_part))
         bids.update(taking_part)
         if auction.winner:
@@ -131,7 +131,7 @@ async def test_all_figures_agree_with_a_recount_from_the_ledger(
     for start in range(0, AUCTIONS, 1_000):
         # Some are told twice, and between them are other things.
         some = market[start : start + 1_000]
-        await followed.ledger.append([encoded(one) for one in (*some, *some[:20], an_impression())])
+        await followed.ledger.append([encode_event(one) for one in (*some, *some[:20], an_impression())])
 
     auctions = await folded(followed, pool)
 

@@ -9,8 +9,8 @@ import pytest
 
 from adloom.core.actor import Role
 from adloom.core.ids import BannerId, PlacementId
-from adloom.events.log.event import Mark, encoded
-from adloom.events.log.stream import ValkeyLedger
+from adloom.events.log.event import Mark, encode_event
+from adloom.events.log.stream import ValkeyEventLog
 from adloom.events.projections.projection import Projection
 from adloom.events.rebuild.rebuild import EventTablesRebuild
 from adloom.events.rebuild.source import RebuildLedger
@@ -270,7 +270,7 @@ class Worker:
     """Appends to the ledger, and folds it as the worker does."""
 
     def __init__(self, pool: Pool, valkey: Valkey, banner: Json, placement: Json) -> None:
-        self._ledger = ValkeyLedger(valkey)
+        self._ledger = ValkeyEventLog(valkey)
         self._projections = projections(places(pool, valkey), valkey, consumer="test", incarnation="1")
         self._place: Json = {
             "banner_id": BannerId(UUID(banner["id"])),
@@ -280,7 +280,7 @@ class Worker:
 
     async def append(self, *names: str, **fields: Any) -> None:
         events = [an_impression(name, **self._place, **fields) for name in names]
-        await self._ledger.append([encoded(event) for event in events])
+        await self._ledger.append([encode_event(event) for event in events])
 
     async def catch_up(self) -> None:
         stop = asyncio.Event()
@@ -292,7 +292,7 @@ class Worker:
             stop.set()
 
     async def _is_behind(self, projection: Projection) -> bool:
-        return (await self._ledger.lag(projection.name, await projection.cursor())).entries > 0
+        return (await self._ledger.measure_lag(projection.name, await projection.cursor())).entries > 0
 
 
 @pytest.fixture

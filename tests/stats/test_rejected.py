@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from adloom.core.actor import Role
-from adloom.events.log.event import REASONS, Mark
+from adloom.events.log.event import INVALIDATING_MARKS, Mark
 from adloom.runtime.postgres import Pool
 from adloom.stats.rejected.model import bare_address
 from tests.support.builders import NOON
@@ -54,7 +54,7 @@ async def test_without_events_all_reasons_are_there_and_are_nothing(admin: Clien
         "page": 1,
         "pageSize": 20,
         "totalPages": 0,
-        "reasons": [{"reason": reason.value, "impressions": 0, "clicks": 0} for reason in REASONS],
+        "reasons": [{"reason": reason.value, "impressions": 0, "clicks": 0} for reason in INVALIDATING_MARKS],
     }
 
 
@@ -128,7 +128,7 @@ async def test_reasons_are_counted_over_all_pages_by_kind(admin: Client, rows: E
 
     assert (answer["totalCount"], answer["totalPages"], len(answer["items"])) == (5, 3, 1)
     counts = {one["reason"]: (one["impressions"], one["clicks"]) for one in answer["reasons"]}
-    assert list(counts) == [reason.value for reason in REASONS]
+    assert list(counts) == [reason.value for reason in INVALIDATING_MARKS]
     assert {reason: pair for reason, pair in counts.items() if pair != (0, 0)} == {
         "crawler": (4, 1),
         "prefetch": (1, 0),

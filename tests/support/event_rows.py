@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from adloom.events.log.event import HARMLESS, Mark
+from adloom.events.log.event import HARMLESS_MARKS, Mark
 from adloom.runtime.postgres import Pool
 from tests.support.builders import NOON, Json
 
@@ -42,7 +42,7 @@ class EventRows:
             "occurred_at": NOON,
             "received_at": fields.get("occurred_at", NOON),
             "marks": [mark.value for mark in marks] or None,
-            "is_valid": HARMLESS.issuperset(marks),
+            "is_valid": HARMLESS_MARKS.issuperset(marks),
             "entry_ms": next(_numbers),
             "entry_seq": 0,
             **fields,

@@ -20,13 +20,13 @@ from adloom.core.ids import SystemIds
 from adloom.events.auction_log.recording import AuctionAppender
 from adloom.events.auction_log.side_stream import AuctionsBeside
 from adloom.events.ingest.api import EventRoutes
-from adloom.events.ingest.ivt.detector import Watch
+from adloom.events.ingest.ivt.detector import TrafficDetector
 from adloom.events.ingest.ivt.networks import Networks
 from adloom.events.ingest.token import TokenKeys
-from adloom.events.log.append import LedgerAppender
-from adloom.events.log.spool.drain import Spool
-from adloom.events.log.spool.setup import opened_spool
-from adloom.events.log.stream import ValkeyLedger
+from adloom.events.log.append import EventAppender
+from adloom.events.log.spool.drain import DiskSpool
+from adloom.events.log.spool.setup import open_spool
+from adloom.events.log.stream import ValkeyEventLog
 from adloom.runtime.gc_tuning import AMONG_REQUESTS, set_aside, settle
 from adloom.runtime.geoip import opened_countries
 from adloom.runtime.http.fast.fast_routes import Answer, HotRoute, HotRoutes, answer_head
@@ -75,8 +75,8 @@ class Running(NamedTuple):
 
     clock: Clock
     line: ValkeyLine
-    spool: Spool | None
-    appender: LedgerAppender
+    spool: DiskSpool | None
+    appender: EventAppender
     recording: Recording
     leases: LeaseKeeper
     models: ModelKeeper
@@ -93,9 +93,9 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
         open_valkey(settings.services.redis_url) as valkey,
         aclosing(ValkeyLine(valkey)) as line,
-        opened_spool(settings, ValkeyLedger(valkey)) as spool,
-        LedgerAppender(ValkeyLedger(valkey), spool) as appender,
-        AuctionAppender(beside := AuctionsBeside(valkey), appender.tell_all, spool) as recording,
+        open_spool(settings, ValkeyEventLog(valkey)) as spool,
+        EventAppender(ValkeyEventLog(valkey), spool) as appender,
+        AuctionAppender(beside := AuctionsBeside(valkey), appender.enqueue_all, spool) as recording,
         _leasing(LeaseKeeper(valkey, shelves, clock, process=process)) as leases,
         _learning(ModelKeeper(valkey, clock)) as models,
         _kept(
@@ -137,7 +137,7 @@ def _public_routes(
     clock, keeper, appender, leases = running.clock, running.keeper, running.appender, running.leases
     keys = _token_keys(settings)
     contexts = ContextReader(opened_countries(settings.geoip_file), trusted=settings.trusted_proxies)
-    watch = _watch(settings, contexts)
+    detector = _build_detector(settings, contexts)
     offers = ServeRoutes(
         lambda: keeper.current,
         keys.signer,
@@ -148,10 +148,12 @@ def _public_routes(
         shelves=keeper.shelves,
         cap_book=keeper.cap_book,
         lease_book=leases.book,
-        teller=ServedTeller(appender.tell) if settings.has_served_events else None,
+        teller=ServedTeller(appender.enqueue) if settings.has_served_events else None,
     )
-    read = contexts.circumstances_of
-    events = EventRoutes(lambda: keeper.current, appender, keys, clock, suspicion=watch, circumstances=read)
+    read = contexts.read_request_info
+    events = EventRoutes(
+        lambda: keeper.current, appender, keys, clock, detector=detector, read_request_info=read
+    )
     auctions = make_auctions(
         settings,
         keeper,
@@ -167,7 +169,7 @@ def _public_routes(
     ad_events = AdEventRoutes(lambda: keeper.current, keys, clock, events)
     _register_index(metrics, keeper, clock)
     _register_answers(metrics, keeper.shelves)
-    _register_reports(metrics, events, watch)
+    _register_reports(metrics, events, detector)
     _register_requests(metrics, offers, events, appender)
     _register_spool(metrics, running.spool)
     _register_leases(metrics, leases)
@@ -227,8 +229,8 @@ async def _learning(models: ModelKeeper) -> AsyncGenerator[ModelKeeper]:
             stop.set()
 
 
-def _watch(settings: DeliverySettings, contexts: ContextReader) -> Watch:
-    return Watch(
+def _build_detector(settings: DeliverySettings, contexts: ContextReader) -> TrafficDetector:
+    return TrafficDetector(
         contexts.is_crawler,
         trusted=settings.trusted_proxies,
         data_centers=Networks(settings.data_centers),
@@ -279,7 +281,7 @@ def _register_answers(metrics: Metrics, shelves: PlacementStates) -> None:
     )
 
 
-def _register_reports(metrics: Metrics, events: EventRoutes, watch: Watch) -> None:
+def _register_reports(metrics: Metrics, events: EventRoutes, detector: TrafficDetector) -> None:
     metrics.counters(
         "adloom_batch_events",
         "Events of batches by what became of them.",
@@ -290,12 +292,12 @@ def _register_reports(metrics: Metrics, events: EventRoutes, watch: Watch) -> No
         "adloom_events_marked",
         "Events that were accepted with a doubt, by the doubt.",
         "mark",
-        lambda: {mark.value: count for mark, count in watch.marked.items()},
+        lambda: {mark.value: count for mark, count in detector.marked.items()},
     )
 
 
 def _register_requests(
-    metrics: Metrics, offers: ServeRoutes, events: EventRoutes, appender: LedgerAppender
+    metrics: Metrics, offers: ServeRoutes, events: EventRoutes, appender: EventAppender
 ) -> None:
     metrics.counters(
         "adloom_serve",
@@ -322,7 +324,7 @@ def _register_requests(
     metrics.gauge("adloom_ledger_pending", "Events that wait for the ledger.", lambda: appender.pending)
 
 
-def _register_spool(metrics: Metrics, spool: Spool | None) -> None:
+def _register_spool(metrics: Metrics, spool: DiskSpool | None) -> None:
     if spool is None:
         return
     metrics.gauge("adloom_spool_bytes", "What waits on the disk for the ledger.", lambda: spool.waiting_bytes)

@@ -11,7 +11,7 @@ from adloom.events.auction_log.recording import AuctionAppender
 from adloom.events.auction_log.side_stream import AuctionsBeside, paired
 from adloom.events.frequency.many import FrequencyOfMany
 from adloom.events.ingest.token import TokenKeys
-from adloom.events.log.append import LedgerAppender
+from adloom.events.log.append import EventAppender
 from adloom.runtime.settings import DeliverySettings
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import ValkeyLine
@@ -73,7 +73,7 @@ def make_auctions(  # noqa: PLR0913 - a composition root names them all
     contexts: ContextReader,
     models: ModelKeeper,
     lease_book: LeaseBook,
-    appender: LedgerAppender,
+    appender: EventAppender,
     recording: AuctionAppender,
 ) -> Auctions:
     """Put the auctions of a process together."""
@@ -84,7 +84,7 @@ def make_auctions(  # noqa: PLR0913 - a composition root names them all
         when_away=Capped(wanted.frequency_when_away),
         without_user=Capped(wanted.frequency_without_user),
     )
-    teller, pair_teller = GatheringTeller(appender.tell_all), GatheringTeller(recording.tell_all)
+    teller, pair_teller = GatheringTeller(appender.enqueue_all), GatheringTeller(recording.tell_all)
     recorder = AuctionRecorder(
         teller.tell,
         lambda entry, auction: pair_teller.tell(paired(entry, auction)),

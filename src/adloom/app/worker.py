@@ -25,7 +25,7 @@ from adloom.catalog import schedule_sync
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
 from adloom.events.auction_log.partition_store import AuctionDays
-from adloom.events.log.stream import ValkeyLedger
+from adloom.events.log.stream import ValkeyEventLog
 from adloom.events.projections.retention import Upkeep
 from adloom.events.tables.partition_store import EventDays
 from adloom.events.tables.partitions import DayUpkeep, Retention
@@ -115,7 +115,7 @@ def _ledger_runs(
         brains=brains,
     )
     folding = projections(listed, valkey, consumer=worker.consumer, incarnation=worker.incarnation)
-    ledger = ValkeyLedger(valkey)
+    ledger = ValkeyEventLog(valkey)
     upkeep = Upkeep(
         ledger,
         lambda: cursors(listed, pool),

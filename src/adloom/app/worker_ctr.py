@@ -7,7 +7,7 @@ from adloom.core.clock import Clock
 from adloom.events.ctr.publish import ModelPublisher
 from adloom.events.ctr.store import LEARNING, LearningStore
 from adloom.events.ctr.trainer import Trainer
-from adloom.events.log.stream import Lag, ValkeyLedger
+from adloom.events.log.stream import Lag, ValkeyEventLog
 from adloom.events.projections.projection import Projection
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.metrics import Metrics
@@ -19,10 +19,10 @@ def make_trainer(
 ) -> Trainer:
     """Make the learner of a worker; it learns while the worker folds the projection that it learns from."""
     [projection] = [one for one in folding if one.name == LEARNING]
-    ledger = ValkeyLedger(valkey)
+    ledger = ValkeyEventLog(valkey)
 
     async def lag(cursor: str) -> Lag:
-        return await ledger.lag(LEARNING, cursor)
+        return await ledger.measure_lag(LEARNING, cursor)
 
     return Trainer(
         LearningStore(pool),

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.event import UnreadableEntryError, decoded
+from adloom.events.log.event import UnreadableEntryError, decode_event
 from adloom.events.projections.dead_letters import DeadLetter, DeadLetters
 from adloom.events.projections.redelivery import redelivered
 from adloom.events.projections.status import LedgerStatus, ProjectionStatus, StatusReader, made_at
@@ -183,7 +183,7 @@ def _event(data: bytes) -> str:
     if again is not None:
         data = again.data
     try:
-        happening = decoded(data)
+        happening = decode_event(data)
     except UnreadableEntryError:
         return f"unreadable, {len(data)} bytes: {data!r}"
     said = msgspec.structs.asdict(happening)

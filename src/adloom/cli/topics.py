@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Mapping
 from datetime import UTC, datetime
 from typing import Final, cast
 
-from adloom.events.log.entry import entry_order
+from adloom.events.log.entry import parse_entry_id
 from adloom.events.topics.payload import AD_SERVED, CLICK_TRACKED, IMPRESSION_TRACKED, TOPICS
 from adloom.events.topics.schemas import schema_of
 from adloom.runtime.valkey import VALKEY_AWAY, open_valkey
@@ -41,5 +41,5 @@ async def topics_report(redis_url: str) -> AsyncGenerator[str]:
 
 
 def _moment(entry_id: bytes) -> str:
-    millis, _ = entry_order(entry_id.decode())
+    millis, _ = parse_entry_id(entry_id.decode())
     return datetime.fromtimestamp(millis // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -5,15 +5,15 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from adloom.events.log.entry import Entry
-from adloom.events.log.event import Happening
+from adloom.events.log.entry import LogEntry
+from adloom.events.log.event import LogEvent
 
 
 class Record(NamedTuple):
     """One entry of the ledger, read."""
 
     entry_id: str
-    happening: Happening
+    happening: LogEvent
 
 
 class Folded(msgspec.Struct, frozen=True):
@@ -50,7 +50,7 @@ class LedgerReader(Protocol):
         """Give the lease back, so that another need not wait for its end."""
         ...
 
-    async def read(self, after: str, *, until: str | None, count_max: int) -> Sequence[Entry] | None:
+    async def read(self, after: str, *, until: str | None, count_max: int) -> Sequence[LogEntry] | None:
         """Take the entries that follow `after`, none beyond `until`; None when the lease is another's.
 
         There is no gap between `after` and the first of them, whatever was taken before by whomever:
@@ -66,7 +66,7 @@ class LedgerReader(Protocol):
         """Note that an entry was tried by itself and failed; tell how often by now, by whomever."""
         ...
 
-    async def bury(self, entry: Entry, *, reason: str, tries: int, again: bytes) -> None:
+    async def bury(self, entry: LogEntry, *, reason: str, tries: int, again: bytes) -> None:
         """Lay an entry aside, once however often it is asked; `again` is what to append for another try."""
         ...
 

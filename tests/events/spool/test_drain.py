@@ -7,8 +7,8 @@ import pytest
 
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import SystemIds
-from adloom.events.log.append import LedgerAppender
-from adloom.events.log.spool.drain import Spool, SpoolLimits
+from adloom.events.log.append import EventAppender
+from adloom.events.log.spool.drain import DiskSpool, SpoolLimits
 from tests.support.eventually import eventually
 from tests.support.fake_disk import FakeDisk, Fault, Platter
 
@@ -47,7 +47,7 @@ def platter() -> Platter:
 
 def a_spool(
     platter: Platter, ledger: FakeLedger, *, process: str = "delivery-1", **limits: float
-) -> tuple[Spool, FakeDisk]:
+) -> tuple[DiskSpool, FakeDisk]:
     disk = FakeDisk(platter)
     numbers = {"bytes_max": 100_000, "append_seconds_max": 0.1, "look_seconds": 0.05} | limits
     bounds = SpoolLimits(
@@ -57,7 +57,7 @@ def a_spool(
         append_seconds_max=numbers["append_seconds_max"],
         look_seconds=numbers["look_seconds"],
     )
-    return Spool(disk, ledger, process=process, ids=SystemIds(), limits=bounds), disk
+    return DiskSpool(disk, ledger, process=process, ids=SystemIds(), limits=bounds), disk
 
 
 def numbered(count: int, start: int = 0) -> list[bytes]:
@@ -68,7 +68,7 @@ async def test_without_the_ledger_events_are_accepted_and_drained_in_order_when_
     platter: Platter, ledger: FakeLedger
 ) -> None:
     spool, _ = a_spool(platter, ledger)
-    async with spool, LedgerAppender(ledger, spool) as appender:
+    async with spool, EventAppender(ledger, spool) as appender:
         await appender.append(b"before", None)
         ledger.is_away = True
         for entry in numbered(50):
@@ -87,7 +87,7 @@ async def test_without_the_ledger_events_are_accepted_and_drained_in_order_when_
 
 async def test_only_the_first_waits_for_a_ledger_that_hangs(platter: Platter, ledger: FakeLedger) -> None:
     spool, _ = a_spool(platter, ledger)
-    async with spool, LedgerAppender(ledger, spool, append_seconds_max=0.1) as appender:
+    async with spool, EventAppender(ledger, spool, append_seconds_max=0.1) as appender:
         ledger.is_hanging = True
         loop = asyncio.get_running_loop()
 
@@ -107,7 +107,7 @@ async def test_when_the_spool_does_not_take_it_either_the_event_fails(
     platter: Platter, ledger: FakeLedger
 ) -> None:
     spool, disk = a_spool(platter, ledger)
-    async with spool, LedgerAppender(ledger, spool) as appender:
+    async with spool, EventAppender(ledger, spool) as appender:
         ledger.is_away = True
         assert spool.is_able
         disk.plan(Fault.FAILS, after_steps=0)
@@ -126,7 +126,7 @@ async def test_when_the_spool_does_not_take_it_either_the_event_fails(
 
 async def test_a_full_spool_refuses_and_says_so(platter: Platter, ledger: FakeLedger) -> None:
     spool, _ = a_spool(platter, ledger, bytes_max=40)
-    async with spool, LedgerAppender(ledger, spool) as appender:
+    async with spool, EventAppender(ledger, spool) as appender:
         ledger.is_away = True
         await appender.append(bytes(32), None)
 
@@ -138,10 +138,10 @@ async def test_a_full_spool_refuses_and_says_so(platter: Platter, ledger: FakeLe
 
 async def test_what_nobody_waits_for_may_take_half_of_the_room(platter: Platter, ledger: FakeLedger) -> None:
     spool, _ = a_spool(platter, ledger, bytes_max=100)
-    async with spool, LedgerAppender(ledger, spool) as appender:
+    async with spool, EventAppender(ledger, spool) as appender:
         ledger.is_away = True
         for _ in range(4):
-            assert appender.tell(bytes(12))
+            assert appender.enqueue(bytes(12))
             await asyncio.sleep(0)
             await appender.append(b"x", None)
 
@@ -152,7 +152,7 @@ async def test_a_steady_stream_finds_its_way_back_to_the_ledger(platter: Platter
     ledger.seconds = 0.002
     spool, disk = a_spool(platter, ledger)
     disk.pause = lambda: asyncio.sleep(0.001)
-    async with spool, LedgerAppender(ledger, spool) as appender:
+    async with spool, EventAppender(ledger, spool) as appender:
         numbers = iter(range(100_000))
         is_ending = False
 
@@ -178,7 +178,7 @@ async def test_more_events_than_the_ledger_takes_are_slowed_down_until_it_has_ca
     ledger.seconds = 0.004
     spool, disk = a_spool(platter, ledger, batch_max=20, bytes_max=100_000_000)
     disk.pause = lambda: asyncio.sleep(0.0005)
-    async with spool, LedgerAppender(ledger, spool) as appender:
+    async with spool, EventAppender(ledger, spool) as appender:
         is_ending = False
 
         async def send() -> None:
@@ -200,7 +200,7 @@ async def test_more_events_than_the_ledger_takes_are_slowed_down_until_it_has_ca
 async def test_a_successor_drains_what_was_left(platter: Platter, ledger: FakeLedger) -> None:
     ledger.is_away = True
     spool, _ = a_spool(platter, ledger)
-    async with spool, LedgerAppender(ledger, spool) as appender:
+    async with spool, EventAppender(ledger, spool) as appender:
         for entry in numbered(20):
             await appender.append(entry, None)
     ledger.is_away = False
@@ -217,7 +217,7 @@ async def test_what_a_process_of_another_name_left_is_found_by_a_later_look(
 ) -> None:
     ledger.is_away = True
     spool, _ = a_spool(platter, ledger, process="delivery-7")
-    async with spool, LedgerAppender(ledger, spool) as appender:
+    async with spool, EventAppender(ledger, spool) as appender:
         await appender.append(b"left", None)
     ledger.is_away = False
 
@@ -234,12 +234,12 @@ async def test_while_leftovers_are_drained_new_events_go_to_the_ledger_directly(
 ) -> None:
     ledger.is_away = True
     spool, _ = a_spool(platter, ledger)
-    async with spool, LedgerAppender(ledger, spool) as appender:
+    async with spool, EventAppender(ledger, spool) as appender:
         await appender.append_all(numbered(2000), None)
     ledger.is_away, ledger.seconds = False, 0.01
 
     successor, _ = a_spool(platter, ledger)
-    async with successor, LedgerAppender(ledger, successor) as appender:
+    async with successor, EventAppender(ledger, successor) as appender:
         await appender.append(b"new", None)
         assert successor.waiting_bytes > 0
         await eventually(lambda: successor.waiting_bytes == 0, seconds=SOON)
@@ -253,7 +253,7 @@ async def test_closing_spools_what_a_hanging_ledger_does_not_take(
     ledger.is_hanging = True
     spool, _ = a_spool(platter, ledger)
     async with spool:
-        async with LedgerAppender(ledger, spool) as appender:
+        async with EventAppender(ledger, spool) as appender:
             futures = [appender.append(entry, None) for entry in numbered(1200)]
             await asyncio.sleep(0)
         assert all(future.done() and future.exception() is None for future in futures)
@@ -272,7 +272,7 @@ async def test_a_disk_that_cannot_be_listed_does_not_keep_the_process_from_start
     spool, disk = a_spool(platter, ledger)
     disk.plan(Fault.FAILS, after_steps=0)
 
-    async with spool, LedgerAppender(ledger, spool) as appender:
+    async with spool, EventAppender(ledger, spool) as appender:
         await appender.append(b"a", None)
 
     assert ledger.entries == [b"a"]

@@ -13,8 +13,8 @@ import pytest
 
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import WrittenId
-from adloom.events.log.append import LedgerAppender
-from adloom.events.log.spool.drain import Spool, SpoolLimits
+from adloom.events.log.append import EventAppender
+from adloom.events.log.spool.drain import DiskSpool, SpoolLimits
 from simulation.loop import run
 from tests.support.eventually import eventually
 from tests.support.fake_disk import FakeDisk, Fault, KilledError, Platter
@@ -79,7 +79,7 @@ class World:
                 self.platter.lose_power()
         weather.cancel()
         self.ledger.is_up, self.ledger.is_rough = True, False
-        async with Spool(
+        async with DiskSpool(
             FakeDisk(self.platter, self.pause), self.ledger, process="delivery-1", ids=self.ids, limits=LIMITS
         ):
             await eventually(lambda: not self.platter.files, seconds=600, every=1)
@@ -94,8 +94,8 @@ class World:
         answered: list[bytes] = []
         self.answered.append(answered)
         process = f"delivery-{self.chance.randint(1, 2)}"
-        spool = Spool(disk, self.ledger, process=process, ids=self.ids, limits=LIMITS)
-        appender = LedgerAppender(self.ledger, spool)
+        spool = DiskSpool(disk, self.ledger, process=process, ids=self.ids, limits=LIMITS)
+        appender = EventAppender(self.ledger, spool)
 
         async def serve() -> None:
             async with spool, appender:
@@ -109,7 +109,7 @@ class World:
         if not task.cancelled() and (error := task.exception()) is not None:
             assert isinstance(error, KilledError), error
 
-    async def traffic(self, appender: LedgerAppender, disk: FakeDisk, answered: list[bytes]) -> None:
+    async def traffic(self, appender: EventAppender, disk: FakeDisk, answered: list[bytes]) -> None:
         futures: list[tuple[list[bytes], asyncio.Future[None]]] = []
         for number in range(self.chance.randint(20, 200)):
             await asyncio.sleep(self.chance.expovariate(1 / 0.05))

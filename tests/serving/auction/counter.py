@@ -16,7 +16,7 @@ from adloom.core.ids import SystemIds
 from adloom.core.money import Micros
 from adloom.events.frequency.many import AskedOf, Least, Shown
 from adloom.events.ingest.token import OfferToken, TokenKeys
-from adloom.events.log.event import Happening, decoded
+from adloom.events.log.event import LogEvent, decode_event
 from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, Later
 from adloom.serving.auction.api import AuctionRoutes
 from adloom.serving.auction.auctioneer import Auctioneer
@@ -83,7 +83,7 @@ class Counter:
             **{name: value for name, value in options.items() if name in {"when_away", "without_user"}},
         )
         self.told: list[bytes] = []
-        self.beside: list[Happening] = []  # What the ledger is told with auctions on record.
+        self.beside: list[LogEvent] = []  # What the ledger is told with auctions on record.
         self.recorder = AuctionRecorder(
             self.told.append,
             self._recorded,
@@ -111,7 +111,7 @@ class Counter:
         self.shelves.mark_changed(self.leases.changes())
 
     def _recorded(self, entry: bytes, auction: bytes) -> None:
-        self.beside.append(decoded(entry))
+        self.beside.append(decode_event(entry))
         self.told.append(auction)
 
     def grant(self, amount: int) -> None:
@@ -147,9 +147,9 @@ class Counter:
         assert isinstance(later, Later), "it does not wait for a look-up"
         return ad_in(await later)
 
-    def entries(self) -> list[Happening]:
+    def entries(self) -> list[LogEvent]:
         """Read what the ledger was told."""
-        return [decoded(entry) for entry in self.told]
+        return [decode_event(entry) for entry in self.told]
 
 
 def ad_in(answer: Answer | Later) -> dict[str, Any] | None:

@@ -11,8 +11,8 @@ import pytest
 
 from adloom.auction.bid import BidType
 from adloom.core.errors import ValidationFailedError
-from adloom.events.log.auction_bids import LOST, REMOVED, WON, packed_bid, packed_terms, unpacked
-from adloom.events.log.event import Auctioned, ChargedBy, Floored, Removed, Served, Unsold
+from adloom.events.log.auction_bids import LOST, REMOVED, WON, pack_bid, pack_bid_terms, unpack_bids
+from adloom.events.log.event import Auctioned, BidsUnderFloor, ChargedBy, RemovedCandidates, Served, Unsold
 from adloom.runtime.http.fast.fast_routes import Answer, HotRequest
 from adloom.serving.index.rows import Caps, Delivery
 from adloom.targeting.rules import rule_of
@@ -222,7 +222,7 @@ def test_an_auction_is_recorded_with_all_its_bids() -> None:
     names = [one.reason for one in auction.removed]
     assert [
         (bid.banner_id, bid.outcome if bid.outcome < REMOVED else names[bid.outcome - REMOVED])
-        for bid in unpacked(auction.bids)
+        for bid in unpack_bids(auction.bids)
     ] == [
         (rows[1].banner_id, WON),
         (rows[0].banner_id, LOST),
@@ -254,7 +254,7 @@ def test_an_auction_that_nobody_won_is_recorded_too() -> None:
     assert counter.beside == [Unsold(held_at=NOON)]
     [auction] = counter.entries()
     assert isinstance(auction, Auctioned)
-    assert (auction.winner, auction.bid_count, auction.removed) == (None, 0, (Removed("floor", 1),))
+    assert (auction.winner, auction.bid_count, auction.removed) == (None, 0, (RemovedCandidates("floor", 1),))
 
 
 def test_the_floor_of_their_own_placement_is_recorded_of_those_who_were_under_it() -> None:
@@ -270,7 +270,7 @@ def test_the_floor_of_their_own_placement_is_recorded_of_those_who_were_under_it
 
     [auction] = counter.entries()
     assert isinstance(auction, Auctioned)
-    banners = [bid.banner_id for bid in unpacked(auction.bids)]
+    banners = [bid.banner_id for bid in unpack_bids(auction.bids)]
     assert auction.floor == units("1")
     assert {banners[place]: one.floor for one in auction.floors for place in one.places} == {
         rows[1].banner_id: units("1"),
@@ -286,7 +286,7 @@ def test_where_nobody_reaches_a_floor_it_is_recorded_all_the_same() -> None:
 
     [auction] = counter.entries()
     assert isinstance(auction, Auctioned)
-    assert (auction.winner, auction.floors) == (None, (Floored(units("6"), b"\0"),))
+    assert (auction.winner, auction.floors) == (None, (BidsUnderFloor(units("6"), b"\0"),))
 
 
 def test_of_a_large_market_the_others_are_counted() -> None:
@@ -299,8 +299,8 @@ def test_of_a_large_market_the_others_are_counted() -> None:
     [auction] = counter.entries()
     assert isinstance(auction, Auctioned)
     assert auction.bid_count == 300
-    assert len(list(unpacked(auction.bids))) == 256
-    assert auction.removed == (Removed("schedule", 10),)
+    assert len(list(unpack_bids(auction.bids))) == 256
+    assert auction.removed == (RemovedCandidates("schedule", 10),)
 
 
 def test_what_was_noted_of_a_moment_is_not_told_of_another() -> None:
@@ -315,7 +315,7 @@ def test_what_was_noted_of_a_moment_is_not_told_of_another() -> None:
     assert counts == [3, 3, 2]
     last = counter.entries()[-1]
     assert isinstance(last, Auctioned)
-    assert last.removed == (Removed("pacing", 1),)
+    assert last.removed == (RemovedCandidates("pacing", 1),)
 
 
 def test_what_is_not_sampled_is_told_as_served() -> None:
@@ -368,5 +368,7 @@ def test_bids_are_packed_as_the_ledger_reads_them() -> None:
 
     [auction] = counter.entries()
     assert isinstance(auction, Auctioned)
-    terms = packed_terms(row.banner_id, row.campaign_id, bid=units("0.30"), quality=10_000, is_per_click=True)
-    assert auction.bids == packed_bid(terms, 20_000_000, units("6.00"), WON)
+    terms = pack_bid_terms(
+        row.banner_id, row.campaign_id, bid=units("0.30"), quality=10_000, is_per_click=True
+    )
+    assert auction.bids == pack_bid(terms, 20_000_000, units("6.00"), WON)

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from adloom.events.frequency.many import USERS_MAX, Shown
 from adloom.events.frequency.windows import Window
-from adloom.events.log.event import Auctioned, Removed
+from adloom.events.log.event import Auctioned, RemovedCandidates
 from adloom.runtime.http.fast.fast_routes import Later
 from adloom.serving.auction.frequency_lookup import Capped, CappedBanners, Seen
 from adloom.serving.index.rows import AssignmentRow, FrequencyCap
@@ -52,7 +52,7 @@ async def test_who_has_seen_an_ad_often_enough_gets_the_next() -> None:
     assert (ad["adId"], ad["finalPrice"]) == (name_of(2), 1.01)
     [auction] = counter.entries()
     assert isinstance(auction, Auctioned)
-    assert auction.removed == (Removed("frequency_cap", 1),)
+    assert auction.removed == (RemovedCandidates("frequency_cap", 1),)
 
 
 async def test_who_has_not_gets_it() -> None:
@@ -178,7 +178,7 @@ async def test_nor_does_a_second_bid_get_lost_with_a_winner_who_cannot_be_held(s
     assert counter.counts.asked == [[USER]]
     [entry] = counter.entries()
     if isinstance(entry, Auctioned):
-        assert (entry.bid_count, entry.removed) == (2, (Removed("budget_pending", 1),))
+        assert (entry.bid_count, entry.removed) == (2, (RemovedCandidates("budget_pending", 1),))
 
 
 @pytest.mark.parametrize(("when_away", "price"), [(Capped.WITHHOLD, 1.01), (Capped.OFFER, 8.01)])
@@ -287,7 +287,7 @@ async def test_what_is_not_known_is_not_called_a_cap() -> None:
     }
     [auction] = counter.entries()
     assert isinstance(auction, Auctioned)
-    assert auction.removed == (Removed("frequency_unknown", 2),)
+    assert auction.removed == (RemovedCandidates("frequency_unknown", 2),)
 
 
 async def test_nor_is_it_in_a_large_market() -> None:
@@ -298,7 +298,7 @@ async def test_nor_is_it_in_a_large_market() -> None:
 
     [auction] = counter.entries()
     assert isinstance(auction, Auctioned)
-    assert auction.removed == (Removed("frequency_unknown", 300),)
+    assert auction.removed == (RemovedCandidates("frequency_unknown", 300),)
 
 
 async def test_who_was_looked_up_together_is_worked_out_and_then_told_and_nobody_holds_up_others() -> None:

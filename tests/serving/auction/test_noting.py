@@ -14,7 +14,7 @@ from adloom.auction.score import HEURISTIC
 from adloom.core.ids import BannerId
 from adloom.core.money import Micros
 from adloom.events.frequency.windows import Window
-from adloom.events.log.auction_bids import BIDS_MAX, REMOVED, unpacked
+from adloom.events.log.auction_bids import BIDS_MAX, REMOVED, unpack_bids
 from adloom.serving.auction.record.bid_record import Asked, Note, Notebook
 from adloom.serving.auction.record.removal import FLOOR, FREQUENCY_CAP, LIMITS, NOT_HELD, SCHEDULE, TARGETING
 from adloom.serving.index.rows import AssignmentRow, FrequencyCap
@@ -42,7 +42,7 @@ def reasons_in(note: Note) -> dict[BannerId, str | None]:
     names = [one.reason for one in note.removed]
     return {
         bid.banner_id: names[bid.outcome - REMOVED] if bid.outcome >= REMOVED else None
-        for bid in unpacked(note.bids)
+        for bid in unpack_bids(note.bids)
     }
 
 
@@ -141,7 +141,7 @@ def test_whoever_has_not_reached_its_floor_is_listed_with_that_and_nobody_twice(
 
     note = noted(market, frozenset(), frozenset())
 
-    bids = list(unpacked(note.bids))
+    bids = list(unpack_bids(note.bids))
     assert len({bid.banner_id for bid in bids}) == len(bids) == BIDS_MAX
     assert note.bid_count < BIDS_MAX
     for bid, reason in zip(bids, reasons_in(note).values(), strict=True):

@@ -1,8 +1,8 @@
 """What each kind of process tells of itself."""
 
 from adloom.core.clock import Clock
-from adloom.events.log.append import LedgerAppender
-from adloom.events.log.spool.drain import Spool
+from adloom.events.log.append import EventAppender
+from adloom.events.log.spool.drain import DiskSpool
 from adloom.runtime.http.fast.fast_routes import HotRoute
 from adloom.runtime.http.fast.timing import ServeTimes
 from adloom.runtime.settings import DeliverySettings
@@ -42,7 +42,7 @@ class ServeFigures:
             },
         )
 
-    def reading(self, keeper: IndexKeeper, appender: LedgerAppender, spool: Spool | None) -> Reading:
+    def reading(self, keeper: IndexKeeper, appender: EventAppender, spool: DiskSpool | None) -> Reading:
         """Read the figures of this moment."""
         offers, auctions = self._offers, self._auctions
         filled = offers.served + auctions.won
@@ -64,8 +64,8 @@ def delivery_teller(  # noqa: PLR0913 - what it reads
     figures: ServeFigures,
     *,
     keeper: IndexKeeper,
-    appender: LedgerAppender,
-    spool: Spool | None,
+    appender: EventAppender,
+    spool: DiskSpool | None,
 ) -> VitalsTeller:
     """Make what tells how a delivery process is doing."""
     return VitalsTeller(

@@ -12,7 +12,7 @@ from adloom import VERSION
 from adloom.app.listeners import listening, port_of
 from adloom.app.up.child_specs import control_child, delivery_children, sample_child, worker_child
 from adloom.core.clock import Clock
-from adloom.events.log.spool.setup import checked_spool, spool_folder
+from adloom.events.log.spool.setup import locate_spool, make_spool_folder
 from adloom.runtime.embedded.servers import Servers, first_port, servers_of
 from adloom.runtime.installation import DataDirectory, Installation, Secrets
 from adloom.runtime.ports import chosen_ports, is_taken
@@ -91,10 +91,10 @@ def planned_house(
     environment = {
         **_environment(variables, options.host, listeners, servers, secrets),
         "ADLOOM_SAMPLE_PAGES": "off" if options.is_empty else "on",
-        "ADLOOM_SPOOL_DIR": str(spool_folder(variables, directory)),
+        "ADLOOM_SPOOL_DIR": str(locate_spool(variables, directory)),
     }
     delivery, control = delivery_settings(environment), control_settings(environment)
-    checked_spool(delivery)
+    make_spool_folder(delivery)
     worker_settings(environment)
     return House(
         servers=servers,

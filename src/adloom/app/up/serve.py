@@ -8,7 +8,7 @@ import msgspec
 from adloom.app.listeners import listening, port_of
 from adloom.app.progress import Progress
 from adloom.app.up.child_specs import delivery_children
-from adloom.events.log.spool.setup import checked_spool
+from adloom.events.log.spool.setup import make_spool_folder
 from adloom.runtime.settings import delivery_settings
 from adloom.runtime.supervisor.supervisor import Supervisor, supervised
 from adloom.runtime.telemetry.logs import configure_logs
@@ -18,7 +18,7 @@ def run(variables: Mapping[str, str], *, host: str, port: int, workers: int) -> 
     """Run delivery processes until a signal asks to stop."""
     environment = {**variables, "ADLOOM_DELIVERY_HOST": host, "ADLOOM_DELIVERY_PORT": str(port)}
     settings = delivery_settings(environment)
-    checked_spool(settings)
+    make_spool_folder(settings)
     environment["ADLOOM_SPOOL_DIR"] = str(settings.spool_directory)  # Whole: children run elsewhere.
     configure_logs(msgspec.structs.replace(settings.telemetry, process="serve"))
     with listening(host, port, count=workers, flag="--port") as listeners:

@@ -5,7 +5,7 @@ from typing import Final
 from adloom.budgets.campaign.seen import Offer
 from adloom.budgets.messages import ChargeKind, Confirm
 from adloom.events.followers.counted import Counted
-from adloom.events.log.event import Click, Event, Happening, Impression
+from adloom.events.log.event import Click, Event, Impression, LogEvent
 
 EVENTS: Final = (Impression, Click)
 # Looked up once: an enumeration finds its members anew each time.
@@ -13,7 +13,7 @@ _IMPRESSION: Final = ChargeKind.IMPRESSION
 _CLICK: Final = ChargeKind.CLICK
 
 
-def may_cost(happening: Happening) -> bool:
+def may_cost(happening: LogEvent) -> bool:
     """Tell whether an event is of an offer that costs something; what confirms it is another question."""
     return (
         isinstance(happening, EVENTS)

@@ -5,8 +5,8 @@ from types import TracebackType
 from typing import Final, Self
 
 from adloom.events.auction_log.side_stream import entry_of
-from adloom.events.log.append import LedgerAppender, LedgerStore, Spool
-from adloom.events.log.event import Served, decoded
+from adloom.events.log.append import EventAppender, EventLog, EventSpool
+from adloom.events.log.event import Served, decode_event
 
 PENDING_MAX: Final = 1_000  # With 256 bids each they are 15 MB.
 BATCH_MAX: Final = (
@@ -19,9 +19,9 @@ TellAll = Callable[[Sequence[bytes]], object]
 class AuctionAppender:
     """Appends pairs of an entry and its auction, for which nobody waits; use it as a context."""
 
-    def __init__(self, beside: LedgerStore, tell_all: TellAll, spool: Spool | None) -> None:
+    def __init__(self, beside: EventLog, tell_all: TellAll, spool: EventSpool | None) -> None:
         self._instead = _ServedInstead(tell_all, spool)
-        self._appender = LedgerAppender(beside, self._instead, pending_max=PENDING_MAX, batch_max=BATCH_MAX)
+        self._appender = EventAppender(beside, self._instead, pending_max=PENDING_MAX, batch_max=BATCH_MAX)
 
     async def __aenter__(self) -> Self:
         await self._appender.__aenter__()
@@ -40,7 +40,7 @@ class AuctionAppender:
 
     def tell_all(self, pairs: Sequence[bytes]) -> None:
         """Append auctions; of those that there is no room for, what was served."""
-        taken = self._appender.tell_all(pairs)
+        taken = self._appender.enqueue_all(pairs)
         self._instead.tell(pairs[taken:])
 
 
@@ -52,7 +52,7 @@ class _ServedInstead:
 
     has_room_to_spare = True
 
-    def __init__(self, tell_all: TellAll, spool: Spool | None) -> None:
+    def __init__(self, tell_all: TellAll, spool: EventSpool | None) -> None:
         self._tell_all = tell_all
         self._spool = spool
         self.left_out = 0
@@ -61,7 +61,7 @@ class _ServedInstead:
     def is_empty(self) -> bool:
         return self._spool is None or self._spool.is_empty
 
-    async def settled(self) -> None:
+    async def wait_for_drain(self) -> None:
         return  # Nothing is behind anything.
 
     async def put(self, entries: Sequence[bytes]) -> None:
@@ -71,5 +71,5 @@ class _ServedInstead:
         self.left_out += len(pairs)
         alone = map(entry_of, pairs)
         # That nobody won is of no use without the auction.
-        if served := [entry for entry in alone if isinstance(decoded(entry), Served)]:
+        if served := [entry for entry in alone if isinstance(decode_event(entry), Served)]:
             self._tell_all(served)

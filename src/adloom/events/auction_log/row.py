@@ -15,8 +15,8 @@ from adloom.auction.bid import CTR_ONE, QUALITY_ONE, BidType, Ctr
 from adloom.auction.price import per_thousand_clicks
 from adloom.core.ids import NOBODY
 from adloom.core.money import MICROS_PER_UNIT, Micros, decimal_from_micros
-from adloom.events.log.auction_bids import LOST, REMOVED, WON, RecordedBid, unpacked
-from adloom.events.log.event import Auctioned, Floored, Removed
+from adloom.events.log.auction_bids import LOST, REMOVED, WON, RecordedBid, unpack_bids
+from adloom.events.log.event import Auctioned, BidsUnderFloor, RemovedCandidates
 
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
 NUL: Final = "\0"  # The one character that the database does not take.
@@ -79,7 +79,9 @@ def rows_of(
     ]
 
 
-def shown_bid(bid: RecordedBid, removed: Sequence[Removed], floor: Micros | None = None) -> BidShown:
+def shown_bid(
+    bid: RecordedBid, removed: Sequence[RemovedCandidates], floor: Micros | None = None
+) -> BidShown:
     """Write a bid out; what is recorded as a number of a reason gets its name."""
     kind, kind_name = _CPC if bid.is_per_click else _CPM
     amount = per_thousand_clicks(kind, bid.bid, Ctr(bid.ctr))
@@ -127,9 +129,11 @@ def _row(auction: Auctioned, *, is_erased: bool) -> AuctionRow:
 
 
 @lru_cache(BIDS_REMEMBERED_MAX)
-def _written(recorded: bytes, removed: tuple[Removed, ...], floored: tuple[Floored, ...]) -> tuple[str, str]:
+def _written(
+    recorded: bytes, removed: tuple[RemovedCandidates, ...], floored: tuple[BidsUnderFloor, ...]
+) -> tuple[str, str]:
     """Write out bids, and whose took part; readers of a kind have the same auction, as long as nobody comes or goes."""
-    bids = list(unpacked(recorded))
+    bids = list(unpack_bids(recorded))
     floors = {place: one.floor for one in floored for place in one.places}
     shown = [shown_bid(bid, removed, floors.get(place)) for place, bid in enumerate(bids)]
     return _encode(shown).decode(), _array([bid.campaign_id for bid in bids if bid.outcome < REMOVED])

@@ -9,8 +9,8 @@ import struct
 from collections.abc import AsyncGenerator, Collection, Sequence
 from typing import Final, TypeAlias, cast
 
-from adloom.events.log.entry import entry_order
-from adloom.events.log.event import Auctioned, UnreadableEntryError, decoded
+from adloom.events.log.entry import parse_entry_id
+from adloom.events.log.event import Auctioned, UnreadableEntryError, decode_event
 from adloom.events.log.stream import FIELD, STREAM, unavailable_when_away
 from adloom.runtime.valkey import Valkey, again_if_cut_off
 
@@ -90,13 +90,13 @@ class AuctionsBeside:
 
     async def forget(self, last: str) -> None:
         """Forget all up to an entry of the ledger."""
-        millis, sequence = entry_order(last)
+        millis, sequence = parse_entry_id(last)
         with unavailable_when_away():
             await self._valkey.xtrim(BESIDE, minid=f"{millis}-{sequence + 1}", approximate=False)
 
 
 def _auction(data: bytes) -> Auctioned:
-    happening = decoded(data)
+    happening = decode_event(data)
     if not isinstance(happening, Auctioned):
         raise UnreadableEntryError("What lies beside the ledger is no auction.")
     return happening

@@ -12,7 +12,7 @@ from typing import Final
 
 from adloom.events.ctr.store import LearningStore
 from adloom.events.ctr.waiting import MILLIS, Inlet
-from adloom.events.log.entry import entry_order
+from adloom.events.log.entry import parse_entry_id
 from adloom.events.ports import Folded, Record
 
 BATCH_MAX: Final = 2_000
@@ -33,7 +33,7 @@ class LearningProjection:
     async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
         """Have the impressions of a batch wait, and move the cursor."""
         found = await self._store.impressions(records)
-        now_ms = entry_order(cursor)[0]
+        now_ms = parse_entry_id(cursor)[0]
         taken = self._inlet.let_in(found, now_ms=now_ms)
         last_ms = max((one.seen_ms for one in taken), default=0)
         due_at = datetime.fromtimestamp(last_ms / MILLIS, UTC) + self._wait

@@ -10,7 +10,7 @@ import asyncpg
 
 from adloom.core.errors import UnavailableError
 from adloom.events.ctr.waiting import Offer, Waiting, decoded, encoded, purchase_days
-from adloom.events.log.entry import BEGINNING, entry_order
+from adloom.events.log.entry import BEGINNING, parse_entry_id
 from adloom.events.log.event import OCCURRED_AGE_MAX, Impression
 from adloom.events.ports import CursorMovedError, Record, UnfoldableError
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool
@@ -116,7 +116,7 @@ class LearningStore:
                 await connection.execute(BY_INDEX)
                 rows = await connection.fetch(IMPRESSIONS, *_asked(seen))
         # Of entries that say the same, the one that the row was made from is the event.
-        entries = {entry_order(record.entry_id) for record in seen}
+        entries = {parse_entry_id(record.entry_id) for record in seen}
         found = [row for row in rows if (row["entry_ms"], row["entry_seq"]) in entries]
         found.sort(key=lambda row: (row["entry_ms"], row["entry_seq"]))
         return [_waiting(row) for row in found]

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.events.log.event import Happening
+from adloom.events.log.event import LogEvent
 from adloom.events.ports import Record
 
 
@@ -18,7 +18,7 @@ class Counted(msgspec.Struct, frozen=True, gc=False):
     """An entry that counted; the user is None where none was given, or was erased since."""
 
     entry_id: str
-    happening: Happening
+    happening: LogEvent
     user_id: UUID | None
     marks: tuple[str, ...] = ()
     is_valid: bool = True

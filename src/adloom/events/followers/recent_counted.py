@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from adloom.events.followers.counted import Counted
-from adloom.events.log.entry import BEGINNING, entry_order
+from adloom.events.log.entry import BEGINNING, parse_entry_id
 
 KEPT_MAX: Final = 40_000  # As many as the tail has entries, whose events these are: 6 MB.
 
@@ -40,4 +40,4 @@ class CountedLately:
 
     def covers(self, entry_id: str) -> bool:
         """Tell whether an impression would be known if it had counted."""
-        return entry_order(self._older_after) < entry_order(entry_id) <= entry_order(self._until)
+        return parse_entry_id(self._older_after) < parse_entry_id(entry_id) <= parse_entry_id(self._until)

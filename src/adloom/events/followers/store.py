@@ -12,8 +12,8 @@ import msgspec
 from adloom.core.errors import UnavailableError
 from adloom.events.followers.counted import Counted
 from adloom.events.followers.recent_counted import CountedLately
-from adloom.events.log.entry import entry_order
-from adloom.events.log.event import Click, Impression, Unsold, happened_at
+from adloom.events.log.entry import parse_entry_id
+from adloom.events.log.event import Click, Impression, Unsold, get_event_time
 from adloom.events.ports import Record, UnfoldableError
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 from adloom.runtime.postgres import Record as Row
@@ -86,7 +86,7 @@ async def _looked_up(connection: Connection, records: Sequence[Record]) -> dict[
     found: dict[str, Counted] = {}
     for entry_id, happening in records:
         rows = impressions if isinstance(happening, Impression) else clicks
-        if row := rows.get(entry_order(entry_id)):
+        if row := rows.get(parse_entry_id(entry_id)):
             marks = tuple(row["marks"] or ())
             found[entry_id] = Counted(entry_id, happening, row["user_id"], marks, row["is_valid"])
     return found
@@ -114,7 +114,7 @@ def _is_erased(counted: Counted, erased_at: Mapping[UUID, datetime]) -> bool:
     """Tell whether a user was erased after this was heard of; of a row that was asked for the tables have told it."""
     if counted.user_id is None or (at := erased_at.get(counted.user_id)) is None:
         return False
-    return happened_at(counted.happening) <= at
+    return get_event_time(counted.happening) <= at
 
 
 @asynccontextmanager

@@ -17,7 +17,7 @@ from adloom.events.frequency.counts import (
     rebuilt_key,
 )
 from adloom.events.frequency.windows import buckets_of
-from adloom.events.log.entry import BEGINNING, entry_order
+from adloom.events.log.entry import BEGINNING, parse_entry_id
 from adloom.events.log.event import Impression
 from adloom.events.log.stream import unavailable_when_away
 from adloom.events.ports import Folded, Record
@@ -82,10 +82,12 @@ class FrequencyProjection:
         Each part moves the cursor to its own end, so whatever stops us between two has counted nothing twice.
         """
         generation = self._generation
-        rebuilt = entry_order(generation.rebuilt)
+        rebuilt = parse_entry_id(generation.rebuilt)
         # An entry from before the rebuild comes again when somebody has redelivered it: it is there.
         impressions = [
-            record for record in records if _is_of_a_user(record) and entry_order(record.entry_id) > rebuilt
+            record
+            for record in records
+            if _is_of_a_user(record) and parse_entry_id(record.entry_id) > rebuilt
         ]
         counted: list[Counted] = []
         for part, end in in_parts(impressions, after=after, cursor=cursor):
@@ -113,7 +115,7 @@ def in_parts(
     part: list[Record] = []
     for record in records:
         # A redelivered entry has its first id, which is behind the cursor: there is no cut after it.
-        if len(part) >= part_max and entry_order(part[-1].entry_id) > entry_order(after):
+        if len(part) >= part_max and parse_entry_id(part[-1].entry_id) > parse_entry_id(after):
             after = part[-1].entry_id
             yield part, after
             part = []

@@ -24,8 +24,8 @@ from adloom.events.frequency.counts import (
 )
 from adloom.events.frequency.projection import BATCH_MAX, COUNT, FrequencyProjection, Generation, packed
 from adloom.events.frequency.windows import live_buckets, live_since
-from adloom.events.log.entry import BEGINNING, Entry, entry_order
-from adloom.events.log.event import UnreadableEntryError, decoded
+from adloom.events.log.entry import BEGINNING, LogEntry, parse_entry_id
+from adloom.events.log.event import UnreadableEntryError, decode_event
 from adloom.events.log.stream import unavailable_when_away
 from adloom.events.ports import CursorMovedError, Record
 from adloom.events.rebuild.rebuild import Progress, RebuildRefusedError, Unwatched
@@ -105,11 +105,11 @@ class FrequencyRebuild:
             cursor = entries[-1].id
             self._progress.advance(len(entries))
 
-    async def _folded_after(self, cursor: str) -> Sequence[Entry]:
+    async def _folded_after(self, cursor: str) -> Sequence[LogEntry]:
         entries = await self._ledger.entries(f"({cursor}", "+", count_max=BATCH_MAX)
         async with rebuild_store.snapshot(self._pool) as connection:
-            until = entry_order(await rebuild_store.cursor_of(connection, EVENT_TABLES) or BEGINNING)
-        return [entry for entry in entries if entry_order(entry.id) <= until]
+            until = parse_entry_id(await rebuild_store.cursor_of(connection, EVENT_TABLES) or BEGINNING)
+        return [entry for entry in entries if parse_entry_id(entry.id) <= until]
 
     async def _let_take_over(self, generation: Generation, began_at: datetime) -> None:
         """Have the generation read from now on: nobody erased meanwhile is in it, and all that the old one counted.
@@ -168,9 +168,9 @@ def _pointed_at(generation: Generation) -> str:
     return pointer.value or FIRST_GENERATION
 
 
-def _record_of(entry: Entry) -> Record | None:
+def _record_of(entry: LogEntry) -> Record | None:
     """Read an entry; what is unreadable, or comes a second time for one projection, is not in the tables as such."""
     try:
-        return Record(entry.id, decoded(entry.data))
+        return Record(entry.id, decode_event(entry.data))
     except UnreadableEntryError:
         return None

@@ -11,14 +11,14 @@ import msgspec
 from adloom.core.errors import BannerNotFoundError, CampaignNotFoundError, PlacementNotFoundError
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
-from adloom.events.ingest.ivt.flags import Suspicion
-from adloom.events.ingest.ivt.request_info import Circumstances
+from adloom.events.ingest.ivt.flags import TrafficFlags
+from adloom.events.ingest.ivt.request_info import RequestInfo
 from adloom.events.ingest.request import ClickRequest, ImpressionRequest, TrackedRequest
-from adloom.events.ingest.token import OfferToken, Rejection, TokenKeys, TrackingTokenInvalidError
-from adloom.events.log.event import ChargedBy, Click, Impression, Mark, believed_time
+from adloom.events.ingest.token import OfferToken, TokenKeys, TokenRejection, TrackingTokenInvalidError
+from adloom.events.log.event import ChargedBy, Click, Impression, Mark, resolve_occurred_at
 
 
-class KnownIds(Protocol):
+class CatalogIds(Protocol):
     """What the index knows of the catalog: everything that has a row, whether it serves now or not.
 
     A report comes after its offer, and what was offered may have been paused or deleted since.
@@ -43,7 +43,7 @@ class KnownIds(Protocol):
         ...
 
 
-class Binding(msgspec.Struct, frozen=True, gc=False):
+class Attribution(msgspec.Struct, frozen=True, gc=False):
     """What the rules make of a report's time and token."""
 
     occurred_at: datetime
@@ -58,16 +58,18 @@ class Binding(msgspec.Struct, frozen=True, gc=False):
     charged_by: ChargedBy = ChargedBy.IMPRESSION
 
 
-def bound(report: TrackedRequest, *, known: KnownIds, tokens: TokenKeys, now: datetime) -> Binding:
+def validate_report(
+    report: TrackedRequest, *, known: CatalogIds, tokens: TokenKeys, now: datetime
+) -> Attribution:
     """Accept a report, bound to its offer where it has a token, or raise what is wrong with it."""
     _check_ids(report, known)
-    occurred_at, marks = believed_time(report.occurred_at, now=now)
+    occurred_at, marks = resolve_occurred_at(report.occurred_at, now=now)
     if report.tracking_token is None:
-        return Binding(occurred_at, now, report.campaign_id, marks=marks)
-    offer = genuine(report.tracking_token.encode(), tokens=tokens, now=now)
+        return Attribution(occurred_at, now, report.campaign_id, marks=marks)
+    offer = verify_token(report.tracking_token.encode(), tokens=tokens, now=now)
     if not _fits(offer, report):
         raise TrackingTokenInvalidError("The tracking token belongs to another offer than the event.")
-    return Binding(
+    return Attribution(
         occurred_at,
         now,
         offer.campaign_id,
@@ -81,73 +83,73 @@ def bound(report: TrackedRequest, *, known: KnownIds, tokens: TokenKeys, now: da
     )
 
 
-def reported_impression(
-    report: ImpressionRequest, binding: Binding, circumstances: Circumstances, suspicion: Suspicion
+def build_reported_impression(
+    report: ImpressionRequest, attribution: Attribution, info: RequestInfo, flags: TrafficFlags
 ) -> Impression:
     """Make the event of an impression whose report was accepted."""
     return Impression(
         correlation_id=report.correlation_id,
         banner_id=report.banner_id,
         placement_id=report.placement_id,
-        campaign_id=binding.campaign_id,
-        occurred_at=binding.occurred_at,
-        received_at=binding.received_at,
-        request_id=binding.request_id,
-        slot=binding.slot,
-        offered_at=binding.offered_at,
-        lease=binding.lease,
-        charge=binding.charge,
-        charged_by=binding.charged_by,
+        campaign_id=attribution.campaign_id,
+        occurred_at=attribution.occurred_at,
+        received_at=attribution.received_at,
+        request_id=attribution.request_id,
+        slot=attribution.slot,
+        offered_at=attribution.offered_at,
+        lease=attribution.lease,
+        charge=attribution.charge,
+        charged_by=attribution.charged_by,
         session_id=report.session_id,
         user_id=report.user_id,
-        device_type=report.device_type or circumstances.device_type,
-        country_code=_upper(report.country_code) or circumstances.country_code,
+        device_type=report.device_type or info.device_type,
+        country_code=_upper(report.country_code) or info.country_code,
         page_url=report.page_url,
-        client_network=suspicion.client_network,
-        marks=binding.marks + suspicion.marks,
+        client_network=flags.client_network,
+        marks=attribution.marks + flags.marks,
         referrer_url=report.referrer_url,
     )
 
 
-def reported_click(
-    report: ClickRequest, binding: Binding, circumstances: Circumstances, suspicion: Suspicion
+def build_reported_click(
+    report: ClickRequest, attribution: Attribution, info: RequestInfo, flags: TrafficFlags
 ) -> Click:
     """Make the event of a click whose report was accepted."""
     return Click(
         correlation_id=report.correlation_id,
         banner_id=report.banner_id,
         placement_id=report.placement_id,
-        campaign_id=binding.campaign_id,
-        occurred_at=binding.occurred_at,
-        received_at=binding.received_at,
-        request_id=binding.request_id,
-        slot=binding.slot,
-        offered_at=binding.offered_at,
-        lease=binding.lease,
-        charge=binding.charge,
-        charged_by=binding.charged_by,
+        campaign_id=attribution.campaign_id,
+        occurred_at=attribution.occurred_at,
+        received_at=attribution.received_at,
+        request_id=attribution.request_id,
+        slot=attribution.slot,
+        offered_at=attribution.offered_at,
+        lease=attribution.lease,
+        charge=attribution.charge,
+        charged_by=attribution.charged_by,
         session_id=report.session_id,
         user_id=report.user_id,
-        device_type=report.device_type or circumstances.device_type,
-        country_code=_upper(report.country_code) or circumstances.country_code,
+        device_type=report.device_type or info.device_type,
+        country_code=_upper(report.country_code) or info.country_code,
         page_url=report.page_url,
-        client_network=suspicion.client_network,
-        marks=binding.marks + suspicion.marks,
+        client_network=flags.client_network,
+        marks=attribution.marks + flags.marks,
         destination_url=report.destination_url,
     )
 
 
-def offered_impression(
+def build_offered_impression(
     offer: OfferToken,
-    circumstances: Circumstances,
-    suspicion: Suspicion,
+    info: RequestInfo,
+    flags: TrafficFlags,
     *,
     now: datetime,
     user_id: UUID | None = None,
 ) -> Impression:
     """Make the event of a pixel that was fetched; all that it says itself is its token, and maybe its reader."""
     return Impression(
-        correlation_id=offer_correlation(offer),
+        correlation_id=build_correlation_id(offer),
         banner_id=offer.banner_id,
         placement_id=offer.placement_id,
         campaign_id=offer.campaign_id,
@@ -160,24 +162,24 @@ def offered_impression(
         charge=offer.charge,
         charged_by=offer.charged_by,
         user_id=user_id,
-        device_type=circumstances.device_type,
-        country_code=circumstances.country_code,
-        client_network=suspicion.client_network,
-        marks=_marks(offer) + suspicion.marks,
+        device_type=info.device_type,
+        country_code=info.country_code,
+        client_network=flags.client_network,
+        marks=_marks(offer) + flags.marks,
     )
 
 
-def offered_click(
+def build_offered_click(
     offer: OfferToken,
-    circumstances: Circumstances,
-    suspicion: Suspicion,
+    info: RequestInfo,
+    flags: TrafficFlags,
     *,
     destination: str,
     now: datetime,
 ) -> Click:
     """Make the event of a click link that was followed."""
     return Click(
-        correlation_id=offer_correlation(offer),
+        correlation_id=build_correlation_id(offer),
         banner_id=offer.banner_id,
         placement_id=offer.placement_id,
         campaign_id=offer.campaign_id,
@@ -189,23 +191,23 @@ def offered_click(
         lease=offer.lease,
         charge=offer.charge,
         charged_by=offer.charged_by,
-        device_type=circumstances.device_type,
-        country_code=circumstances.country_code,
-        client_network=suspicion.client_network,
-        marks=_marks(offer) + suspicion.marks,
+        device_type=info.device_type,
+        country_code=info.country_code,
+        client_network=flags.client_network,
+        marks=_marks(offer) + flags.marks,
         destination_url=destination,
     )
 
 
-def genuine(token: bytes, *, tokens: TokenKeys, now: datetime) -> OfferToken:
+def verify_token(token: bytes, *, tokens: TokenKeys, now: datetime) -> OfferToken:
     """Read a token, expired or not, or raise that it is none of ours."""
     offer = tokens.verify(token, now=now)
-    if isinstance(offer, Rejection):
+    if isinstance(offer, TokenRejection):
         raise TrackingTokenInvalidError("The tracking token was not made by this installation.")
     return offer
 
 
-def _check_ids(report: TrackedRequest, known: KnownIds) -> None:
+def _check_ids(report: TrackedRequest, known: CatalogIds) -> None:
     if not known.has_banner(report.banner_id):
         raise BannerNotFoundError(f"There is no banner {report.banner_id}.")
     if not known.has_placement(report.placement_id):
@@ -230,7 +232,7 @@ def _second(offer: OfferToken) -> int:
     return int(offer.issued_at.timestamp())
 
 
-def offer_correlation(offer: OfferToken) -> str:
+def build_correlation_id(offer: OfferToken) -> str:
     """Name the event by its offer, so that fetching an address again counts once."""
     return f"offer:{offer.request_id}:{offer.slot}"
 

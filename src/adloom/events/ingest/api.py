@@ -11,22 +11,22 @@ from uuid import UUID
 from adloom.core.clock import Clock
 from adloom.core.errors import BannerNotFoundError, UnavailableError
 from adloom.events.ingest.accept import (
-    KnownIds,
-    bound,
-    genuine,
-    offered_click,
-    offered_impression,
-    reported_click,
-    reported_impression,
+    CatalogIds,
+    build_offered_click,
+    build_offered_impression,
+    build_reported_click,
+    build_reported_impression,
+    validate_report,
+    verify_token,
 )
-from adloom.events.ingest.batch import BODY_BYTES_MAX, Batch, Report, events_of
-from adloom.events.ingest.ivt.detector import Judge, Trusting
-from adloom.events.ingest.ivt.request_info import UNKNOWN, Circumstances
+from adloom.events.ingest.batch import BODY_BYTES_MAX, EventBatch, Report, split_batch
+from adloom.events.ingest.ivt.detector import Detector, NullDetector
+from adloom.events.ingest.ivt.request_info import UNKNOWN_REQUEST, RequestInfo
 from adloom.events.ingest.request import ClickRequest, ImpressionRequest
-from adloom.events.ingest.slicer import SLICE_EVENTS, Turns
+from adloom.events.ingest.slicer import SLICE_EVENTS, BatchSlicer
 from adloom.events.ingest.token import OfferToken, TokenKeys
-from adloom.events.log.append import LedgerAppender
-from adloom.events.log.event import encoded
+from adloom.events.log.append import EventAppender
+from adloom.events.log.event import encode_event
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoute, answer_head
 
@@ -47,9 +47,9 @@ _impressions: Final = BodyDecoder(ImpressionRequest)
 _clicks: Final = BodyDecoder(ClickRequest)
 
 
-def _unknown(request: HotRequest) -> Circumstances:
+def _ignore_request(request: HotRequest) -> RequestInfo:
     del request
-    return UNKNOWN
+    return UNKNOWN_REQUEST
 
 
 class EventRoutes:
@@ -57,24 +57,24 @@ class EventRoutes:
 
     def __init__(  # noqa: PLR0913 - a composition root names them all
         self,
-        index: Callable[[], KnownIds],
-        appender: LedgerAppender,
+        index: Callable[[], CatalogIds],
+        appender: EventAppender,
         tokens: TokenKeys,
         clock: Clock,
         *,
-        suspicion: Judge | None = None,
-        circumstances: Callable[[HotRequest], Circumstances] = _unknown,
+        detector: Detector | None = None,
+        read_request_info: Callable[[HotRequest], RequestInfo] = _ignore_request,
     ) -> None:
-        judge = suspicion or Trusting()
+        detector = detector or NullDetector()
         self._index = index
         self._append = appender.append
         self._append_all = appender.append_all
         self._tokens = tokens
         self._now = clock.now
-        self._sender_of = judge.sender_of
-        self._suspicion_of = judge.suspicion_of
-        self._circumstances_of = circumstances
-        self._turns = Turns()
+        self._identify_sender = detector.identify_sender
+        self._flag_event = detector.flag_event
+        self._read_request_info = read_request_info
+        self._slicer = BatchSlicer()
         # Plain counters, read by a collector: clicks that were led on without being in the ledger,
         # and the events of batches that were answered.
         self.clicks_lost = 0
@@ -93,103 +93,105 @@ class EventRoutes:
 
     def impression(self, request: HotRequest) -> asyncio.Future[Answer]:
         """Take the report of an impression."""
-        return self.taken(_impressions.decode(request.body), request)
+        return self.accept_report(_impressions.decode(request.body), request)
 
     def click(self, request: HotRequest) -> asyncio.Future[Answer]:
         """Take the report of a click."""
-        return self.taken(_clicks.decode(request.body), request)
+        return self.accept_report(_clicks.decode(request.body), request)
 
-    def taken(self, report: Report, request: HotRequest) -> asyncio.Future[Answer]:
+    def accept_report(self, report: Report, request: HotRequest) -> asyncio.Future[Answer]:
         """Take a report that a request brought, whichever way it is written."""
         now = self._now()
-        binding = bound(report, known=self._index(), tokens=self._tokens, now=now)
+        attribution = validate_report(report, known=self._index(), tokens=self._tokens, now=now)
         # Afterwards, because this counts: what is not accepted is no flood.
-        suspicion = self._suspicion_of(self._sender_of(request), now)
-        circumstances = self._circumstances_of(request)
+        flags = self._flag_event(self._identify_sender(request), now)
+        info = self._read_request_info(request)
         if isinstance(report, ImpressionRequest):
             return self._append(
-                encoded(reported_impression(report, binding, circumstances, suspicion)), ACCEPTED
+                encode_event(build_reported_impression(report, attribution, info, flags)), ACCEPTED
             )
-        return self._append(encoded(reported_click(report, binding, circumstances, suspicion)), ACCEPTED)
+        return self._append(encode_event(build_reported_click(report, attribution, info, flags)), ACCEPTED)
 
     def batch(self, request: HotRequest) -> Answer | asyncio.Future[Answer]:
         """Take many reports at once; those that are refused are named, and the others go on."""
-        events = events_of(request.body)
-        batch = Batch(events, self._acceptance(request))
+        events = split_batch(request.body)
+        batch = EventBatch(events, self._build_acceptor(request))
         if len(events) > SLICE_EVENTS:
-            return self._turns.run(batch, lambda: self._finished(batch))
-        batch.proceed(len(events))
-        return self._finished(batch)
+            return self._slicer.run(batch, lambda: self._append_batch(batch))
+        batch.process(len(events))
+        return self._append_batch(batch)
 
     def pixel(self, request: HotRequest) -> Answer | asyncio.Future[Answer]:
         """Count an impression by the image that was fetched for it."""
-        return self.seen(request.path[len(PIXEL_PREFIX) :], request, PIXEL)
+        return self.record_impression(request.path[len(PIXEL_PREFIX) :], request, PIXEL)
 
-    def seen(self, token: bytes, request: HotRequest, answer: Answer) -> Answer | asyncio.Future[Answer]:
+    def record_impression(
+        self, token: bytes, request: HotRequest, answer: Answer
+    ) -> Answer | asyncio.Future[Answer]:
         """Count the impression of an offer, and give an answer when that is durable."""
         now = self._now()
-        offer = genuine(token, tokens=self._tokens, now=now)
+        offer = verify_token(token, tokens=self._tokens, now=now)
         if request.method == b"HEAD":
             return answer  # Somebody looks at the address; nobody looks at the banner.
-        suspicion = self._suspicion_of(self._sender_of(request), now)
-        event = offered_impression(
-            offer, self._circumstances_of(request), suspicion, now=now, user_id=_user_of(request.query)
+        flags = self._flag_event(self._identify_sender(request), now)
+        event = build_offered_impression(
+            offer, self._read_request_info(request), flags, now=now, user_id=_parse_user(request.query)
         )
-        return self._append(encoded(event), answer)
+        return self._append(encode_event(event), answer)
 
     def redirect(self, request: HotRequest) -> Answer | asyncio.Future[Answer]:
         """Count a click and lead on to the banner's destination."""
-        return self.clicked(request.path[len(REDIRECT_PREFIX) :], request)
+        return self.record_click(request.path[len(REDIRECT_PREFIX) :], request)
 
-    def clicked(self, token: bytes, request: HotRequest) -> Answer | asyncio.Future[Answer]:
+    def record_click(self, token: bytes, request: HotRequest) -> Answer | asyncio.Future[Answer]:
         """Count the click on an offer and lead on: where the index says, never where the request does."""
         now = self._now()
-        offer = genuine(token, tokens=self._tokens, now=now)
-        destination = self._destination(offer)
-        answer = redirect_to(destination)
+        offer = verify_token(token, tokens=self._tokens, now=now)
+        destination = self._find_destination(offer)
+        answer = build_redirect(destination)
         if request.method == b"HEAD":
             return answer
-        suspicion = self._suspicion_of(self._sender_of(request), now)
-        event = offered_click(
-            offer, self._circumstances_of(request), suspicion, destination=destination, now=now
+        flags = self._flag_event(self._identify_sender(request), now)
+        event = build_offered_click(
+            offer, self._read_request_info(request), flags, destination=destination, now=now
         )
         # The reader wants the shop, and the advertiser wants the reader, more than either wants
         # our count. So a ledger that is away or slow costs the count, which a metric shows.
         try:
-            appended = self._append(encoded(event), answer)
+            appended = self._append(encode_event(event), answer)
         except UnavailableError:
             self.clicks_lost += 1
             return answer
-        return self._led_on(appended, answer)
+        return self._redirect_in_time(appended, answer)
 
-    def _acceptance(self, request: HotRequest) -> Callable[[Report], bytes]:
+    def _build_acceptor(self, request: HotRequest) -> Callable[[Report], bytes]:
         """Make entries of the reports of one request; what is the same for all is looked up once."""
         known, now = self._index(), self._now()
-        sender, circumstances = self._sender_of(request), self._circumstances_of(request)
+        sender, info = self._identify_sender(request), self._read_request_info(request)
 
         def accepted(report: Report) -> bytes:
-            binding = bound(report, known=known, tokens=self._tokens, now=now)
-            suspicion = self._suspicion_of(sender, now)
+            attribution = validate_report(report, known=known, tokens=self._tokens, now=now)
+            flags = self._flag_event(sender, now)
             if isinstance(report, ImpressionRequest):
-                return encoded(reported_impression(report, binding, circumstances, suspicion))
-            return encoded(reported_click(report, binding, circumstances, suspicion))
+                return encode_event(build_reported_impression(report, attribution, info, flags))
+            return encode_event(build_reported_click(report, attribution, info, flags))
 
         return accepted
 
-    def _finished(self, batch: Batch) -> asyncio.Future[Answer]:
+    def _append_batch(self, batch: EventBatch) -> asyncio.Future[Answer]:
         """Append what was accepted, all or nothing; the answer is given when it is durable."""
-        appended = self._append_all(batch.entries, batch.answer())
+        appended = self._append_all(batch.entries, batch.build_answer())
         self.batched += len(batch.entries)
         self.batch_rejected += len(batch.rejected)
         return appended
 
-    def _destination(self, offer: OfferToken) -> str:
+    def _find_destination(self, offer: OfferToken) -> str:
         destination = self._index().destination(offer.campaign_id, offer.placement_id, offer.banner_id)
         if destination is None:
             raise BannerNotFoundError("The banner behind this link leads nowhere any more.")
         return destination
 
-    def _led_on(self, appended: asyncio.Future[Answer], answer: Answer) -> asyncio.Future[Answer]:
+    def _redirect_in_time(self, appended: asyncio.Future[Answer], answer: Answer) -> asyncio.Future[Answer]:
         """Give the answer when the click is in the ledger, when it is not, or when that takes too long."""
         loop = appended.get_loop()
         led_on: asyncio.Future[Answer] = loop.create_future()
@@ -210,7 +212,7 @@ class EventRoutes:
         return led_on
 
 
-def _user_of(query: bytes) -> UUID | None:
+def _parse_user(query: bytes) -> UUID | None:
     """Read who has seen an offer, where its address tells; what makes no sense is nobody, since a pixel has no errors."""
     if not query.startswith(_USER):
         return None
@@ -220,7 +222,7 @@ def _user_of(query: bytes) -> UUID | None:
         return None
 
 
-def redirect_to(destination: str) -> Answer:
+def build_redirect(destination: str) -> Answer:
     """Lead on to an address, this time."""
     # What an address may not carry in a header is escaped; what it has escaped already stays.
     location = quote(destination, safe="!#$%&'()*+,/:;=?@[]~").encode()

@@ -34,7 +34,7 @@ class _Kind(msgspec.Struct, frozen=True, gc=False):
     type: Literal["impression", "click"]
 
 
-class Rejected(msgspec.Struct, frozen=True, rename="camel"):
+class RejectedEvent(msgspec.Struct, frozen=True, rename="camel"):
     """An event of a batch that was not accepted, by its place, and why."""
 
     index: int
@@ -44,7 +44,7 @@ class Rejected(msgspec.Struct, frozen=True, rename="camel"):
 
 class _Outcome(msgspec.Struct, frozen=True):
     accepted: int
-    rejected: Sequence[Rejected]
+    rejected: Sequence[RejectedEvent]
 
 
 _decode_batch: Final = msgspec.json.Decoder(BatchRequest).decode
@@ -54,21 +54,21 @@ _impressions: Final = BodyDecoder(ImpressionRequest, called="event")
 _clicks: Final = BodyDecoder(ClickRequest, called="event")
 
 
-def events_of(body: bytes) -> Sequence[Raw]:
+def split_batch(body: bytes) -> Sequence[Raw]:
     """Take a batch apart, or raise what is wrong with it as a whole."""
     if body.count(b",") > COMMAS_MAX:
-        raise _no_batch()
+        raise _build_shape_error()
     try:
         return _decode_batch(body).events
     except msgspec.ValidationError as error:
         if not body.lstrip().startswith(b"{"):
             raise ValidationFailedError("The body must be a JSON object.") from error
-        raise _no_batch() from error
+        raise _build_shape_error() from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValidationFailedError(f"The body is not JSON that can be read: {error}.") from error
 
 
-def decoded_report(event: bytes) -> Report:
+def decode_report(event: bytes) -> Report:
     """Decode one event by its type, or raise what is wrong with it."""
     try:
         kind = _decode_kind(event).type
@@ -80,7 +80,7 @@ def decoded_report(event: bytes) -> Report:
     return _impressions.decode(event) if kind == "impression" else _clicks.decode(event)
 
 
-class Batch:
+class EventBatch:
     """A batch under way: the entries for the ledger of what was accepted so far, and what was not."""
 
     def __init__(self, events: Sequence[Raw], accept: Callable[[Report], bytes]) -> None:
@@ -88,34 +88,34 @@ class Batch:
         self._accept = accept
         self._next = 0
         self.entries: list[bytes] = []
-        self.rejected: list[Rejected] = []
+        self.rejected: list[RejectedEvent] = []
 
     @property
     def is_finished(self) -> bool:
         """Whether every event was judged."""
         return self._next == len(self._events)
 
-    def proceed(self, count: int) -> None:
+    def process(self, count: int) -> None:
         """Judge the next few events."""
         start, self._next = self._next, min(self._next + count, len(self._events))
         for index in range(start, self._next):
             try:
-                entry = self._accept(decoded_report(bytes(self._events[index])))
+                entry = self._accept(decode_report(bytes(self._events[index])))
             except AdloomError as error:
-                self.rejected.append(Rejected(index, error.code, _sentence(error)))
+                self.rejected.append(RejectedEvent(index, error.code, _format_message(error)))
             else:
                 self.entries.append(entry)
 
-    def answer(self) -> Answer:
+    def build_answer(self) -> Answer:
         """Say what became of the events; true as soon as the accepted ones are durable."""
         return Answer(_HEAD, _encode(_Outcome(len(self.entries), self.rejected)))
 
 
-def _no_batch() -> ValidationFailedError:
+def _build_shape_error() -> ValidationFailedError:
     problem = FieldProblem("events", _EXPECTED)
     return ValidationFailedError("The body has fields that are missing or wrong: events.", errors=[problem])
 
 
-def _sentence(error: AdloomError) -> str:
+def _format_message(error: AdloomError) -> str:
     """Put the fields that are wrong into the message: a rejection has no list of them."""
     return " ".join(f"{problem.field}: {problem.message}" for problem in error.errors) or error.detail

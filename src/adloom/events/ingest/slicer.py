@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from adloom.core.errors import UnavailableError
-from adloom.events.ingest.batch import Batch
+from adloom.events.ingest.batch import EventBatch
 from adloom.runtime.http.fast.fast_routes import Answer
 
 SLICE_EVENTS: Final = 32  # About half a millisecond, which everybody else may have to wait.
@@ -16,12 +16,12 @@ WAITING_MAX: Final = 64  # Beyond this we answer 503: these are up to 64 MiB and
 
 
 class _Work(msgspec.Struct, frozen=True, eq=False):
-    batch: Batch
+    batch: EventBatch
     finish: Callable[[], asyncio.Future[Answer]]
     answered: asyncio.Future[Answer]
 
 
-class Turns:
+class BatchSlicer:
     """Batches, one after another, a slice at a time."""
 
     def __init__(self, *, slice_events: int = SLICE_EVENTS, waiting_max: int = WAITING_MAX) -> None:
@@ -29,7 +29,7 @@ class Turns:
         self._waiting_max = waiting_max
         self._waiting: deque[_Work] = deque()
 
-    def run(self, batch: Batch, finish: Callable[[], asyncio.Future[Answer]]) -> asyncio.Future[Answer]:
+    def run(self, batch: EventBatch, finish: Callable[[], asyncio.Future[Answer]]) -> asyncio.Future[Answer]:
         """Judge a batch and finish it; the future gives what `finish` gives."""
         if len(self._waiting) >= self._waiting_max:
             raise UnavailableError("Too many batches are waiting; please send it again.")
@@ -37,16 +37,16 @@ class Turns:
         work = _Work(batch, finish, loop.create_future())
         self._waiting.append(work)
         if len(self._waiting) == 1:
-            loop.call_soon(self._take_turn)
+            loop.call_soon(self._run_slice)
         return work.answered
 
-    def _take_turn(self) -> None:
+    def _run_slice(self) -> None:
         work = self._waiting[0]
         try:
-            work.batch.proceed(self._slice_events)
+            work.batch.process(self._slice_events)
             is_finished = work.batch.is_finished
             if is_finished:
-                work.finish().add_done_callback(lambda done: _pass_on(done, work.answered))
+                work.finish().add_done_callback(lambda done: _copy_result(done, work.answered))
         except Exception as error:  # noqa: BLE001 - the callback's outermost frame: its client must not hang
             is_finished = True
             if not work.answered.done():
@@ -54,10 +54,10 @@ class Turns:
         if is_finished:
             self._waiting.popleft()
         if self._waiting:
-            asyncio.get_running_loop().call_soon(self._take_turn)
+            asyncio.get_running_loop().call_soon(self._run_slice)
 
 
-def _pass_on(done: asyncio.Future[Answer], answered: asyncio.Future[Answer]) -> None:
+def _copy_result(done: asyncio.Future[Answer], answered: asyncio.Future[Answer]) -> None:
     error = None if done.cancelled() else done.exception()
     if answered.done():
         return

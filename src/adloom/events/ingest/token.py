@@ -10,7 +10,7 @@ The charge is in micros, its highest bit says that a click is what is charged. T
 neither lease nor charge (87 bytes, 116 characters); they are believed as long as their offers may last.
 
 Signing is on the path of every offer. So the 56 bytes of a candidate's charge and ids are packed once,
-when it is first chosen (`offer_terms`), and the keyed hash is started once and copied.
+when it is first chosen (`pack_terms`), and the keyed hash is started once and copied.
 """
 
 # pure
@@ -77,7 +77,7 @@ class TrackingTokenInvalidError(ForbiddenError):
     code = "TRACKING_TOKEN_INVALID"
 
 
-class Rejection(StrEnum):
+class TokenRejection(StrEnum):
     """Why a text is no token of ours."""
 
     MALFORMED = "malformed"
@@ -85,19 +85,19 @@ class Rejection(StrEnum):
     FORGED = "forged"
 
 
-def packed_charge(amount: Micros, charged_by: ChargedBy) -> bytes:
+def pack_charge(amount: Micros, charged_by: ChargedBy) -> bytes:
     """Pack what an offer costs, and what it is charged by."""
     return _CHARGE.pack(amount | _BY_CLICK if charged_by is ChargedBy.CLICK else amount)
 
 
-def offer_terms(
+def pack_terms(
     banner_id: BannerId, placement_id: PlacementId, campaign_id: CampaignId, *, charge: bytes = _FREE
 ) -> bytes:
     """Pack what a candidate's tokens have in common, once for all its offers."""
     return charge + banner_id.bytes + placement_id.bytes + campaign_id.bytes
 
 
-def free_terms(terms: bytes) -> bytes:
+def drop_charge(terms: bytes) -> bytes:
     """Give the terms of the same candidate at no price."""
     return _FREE + terms[len(_FREE) :]
 
@@ -119,7 +119,7 @@ class TokenSigner:
         mac.update(body)
         return _to_base64(body + mac.digest(), newline=False).translate(_TO_URL)
 
-    def is_signed(self, body: bytes, tag: bytes) -> bool:
+    def has_signed(self, body: bytes, tag: bytes) -> bool:
         """Tell whether this key made the tag; takes the same time whatever the answer."""
         mac = self._start.copy()
         mac.update(body)
@@ -139,23 +139,23 @@ class TokenKeys:
             self._believed.setdefault(signer.key_id, []).append(signer)
         self._lifetime = lifetime
 
-    def verify(self, token: bytes, *, now: datetime) -> OfferToken | Rejection:
+    def verify(self, token: bytes, *, now: datetime) -> OfferToken | TokenRejection:
         """Read a token if one of our keys has signed it."""
-        raw = _decoded(token)
+        raw = _decode(token)
         version, body_bytes = _BODY_BYTES.get(len(token), (0, 0))
         if raw is None or raw[0] != version:
-            return Rejection.MALFORMED
+            return TokenRejection.MALFORMED
         body, tag = raw[:body_bytes], raw[body_bytes:]
         signers = self._believed.get(raw[1])
         if signers is None:
-            return Rejection.UNKNOWN_KEY
+            return TokenRejection.UNKNOWN_KEY
         for signer in signers:
-            if signer.is_signed(body, tag):
-                return _read(body, now=now, lifetime=self._lifetime)
-        return Rejection.FORGED
+            if signer.has_signed(body, tag):
+                return _parse(body, now=now, lifetime=self._lifetime)
+        return TokenRejection.FORGED
 
 
-def _decoded(token: bytes) -> bytes | None:
+def _decode(token: bytes) -> bytes | None:
     if len(token) not in _BODY_BYTES:
         return None
     try:
@@ -164,7 +164,7 @@ def _decoded(token: bytes) -> bytes | None:
         return None
 
 
-def _read(body: bytes, *, now: datetime, lifetime: timedelta) -> OfferToken:
+def _parse(body: bytes, *, now: datetime, lifetime: timedelta) -> OfferToken:
     if body[0] == TOKEN_VERSION:
         _, _, seconds, request, slot, lease, terms = _FIELDS.unpack(body)
     else:

@@ -39,7 +39,7 @@ _MORE: Final = object()  # In place of a result: others of the same request are 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-class LedgerStore(Protocol):
+class EventLog(Protocol):
     """Where events are kept."""
 
     async def append(self, entries: Sequence[bytes]) -> None:
@@ -47,7 +47,7 @@ class LedgerStore(Protocol):
         ...
 
 
-class Spool(Protocol):
+class EventSpool(Protocol):
     """Where events wait while the ledger is away."""
 
     @property
@@ -60,7 +60,7 @@ class Spool(Protocol):
         """Whether it should take events that nobody waits for."""
         ...
 
-    async def settled(self) -> None:
+    async def wait_for_drain(self) -> None:
         """Wait for a moment if it is just being emptied."""
         ...
 
@@ -69,13 +69,13 @@ class Spool(Protocol):
         ...
 
 
-class LedgerAppender:
+class EventAppender:
     """Appends events for many requests at once; use it as a context, which owns its one task."""
 
     def __init__(
         self,
-        store: LedgerStore,
-        spool: Spool | None = None,
+        store: EventLog,
+        spool: EventSpool | None = None,
         *,
         pending_max: int = PENDING_MAX,
         batch_max: int = BATCH_MAX,
@@ -112,7 +112,7 @@ class LedgerAppender:
         assert self._task is not None
         self._is_closing = True
         self._arrived.set()
-        self._hurry()
+        self._shorten_deadline()
         await asyncio.wait([self._task], timeout=CLOSE_SECONDS_MAX)
         self._task.cancel()
         await asyncio.wait([self._task])
@@ -129,7 +129,7 @@ class LedgerAppender:
         The caller says what the future will give so that an answer made in advance needs no
         second future and no callback.
         """
-        loop = self._admitted(1)
+        loop = self._admit(1)
         future: asyncio.Future[T] = loop.create_future()
         self._pending.append((entry, future, result))
         self._arrived.set()
@@ -140,7 +140,7 @@ class LedgerAppender:
 
         They are refused together. They may end up in two appends: then the first that fails fails them all.
         """
-        loop = self._admitted(len(entries))
+        loop = self._admit(len(entries))
         future: asyncio.Future[T] = loop.create_future()
         if not entries:
             future.set_result(result)
@@ -151,11 +151,11 @@ class LedgerAppender:
         self._arrived.set()
         return future
 
-    def tell(self, entry: bytes) -> bool:
+    def enqueue(self, entry: bytes) -> bool:
         """Append an event that nobody waits for; false when it was dropped, because there is no room."""
-        return self.tell_all((entry,)) == 1
+        return self.enqueue_all((entry,)) == 1
 
-    def tell_all(self, entries: Sequence[bytes]) -> int:
+    def enqueue_all(self, entries: Sequence[bytes]) -> int:
         """Append events that nobody waits for, in order; how many there is room for. The others are dropped."""
         is_open = self._task is not None and not self._is_closing
         room = max(0, self._pending_max - len(self._pending)) if is_open else 0
@@ -166,7 +166,7 @@ class LedgerAppender:
             self._arrived.set()
         return len(taken)
 
-    def _admitted(self, count: int) -> asyncio.AbstractEventLoop:
+    def _admit(self, count: int) -> asyncio.AbstractEventLoop:
         if self._is_closing or self._task is None:
             self.refused += count
             raise UnavailableError("This process is about to stop; please send the event again.")
@@ -198,7 +198,7 @@ class LedgerAppender:
         batch = [take() for _ in range(min(len(self._pending), self._batch_max))]
         self.batches += 1
         try:
-            await self._keep(batch)
+            await self._store_batch(batch)
         except asyncio.CancelledError as error:
             self._fail(batch, error)
             raise
@@ -209,13 +209,13 @@ class LedgerAppender:
                 if future is not None and result is not _MORE and not future.done():
                     future.set_result(result)
 
-    async def _keep(self, batch: Sequence[_Waiting]) -> None:
+    async def _store_batch(self, batch: Sequence[_Waiting]) -> None:
         """Make a batch durable, in the ledger or behind what waits in the spool."""
         spool = self._spool
         if spool is None:
             await self._append(batch)
             return
-        await spool.settled()
+        await spool.wait_for_drain()
         if spool.is_empty:
             try:
                 await self._append(batch)
@@ -223,9 +223,9 @@ class LedgerAppender:
                 log.warning("ledger_append_failed", events=len(batch), error=repr(error))
             else:
                 return
-        await self._put(batch, spool)
+        await self._spool_batch(batch, spool)
 
-    async def _put(self, batch: Sequence[_Waiting], spool: Spool) -> None:
+    async def _spool_batch(self, batch: Sequence[_Waiting], spool: EventSpool) -> None:
         has_room = spool.has_room_to_spare
         entries = [entry for entry, future, _ in batch if has_room or future is not None]
         if entries:
@@ -242,7 +242,7 @@ class LedgerAppender:
             self._in_flight = None
         self.appended += len(batch)
 
-    def _hurry(self) -> None:
+    def _shorten_deadline(self) -> None:
         """Leave time for the spool, at the end, where the ledger does not answer."""
         if self._spool is None:
             return

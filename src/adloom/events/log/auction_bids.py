@@ -52,19 +52,19 @@ class RecordedBid(msgspec.Struct, frozen=True, gc=False):
     outcome: int
 
 
-def packed_terms(
+def pack_bid_terms(
     banner_id: BannerId, campaign_id: CampaignId, *, bid: Micros, quality: int, is_per_click: bool
 ) -> bytes:
     """Pack what of a bid is known before a request."""
     return _TERMS.pack(banner_id.bytes, campaign_id.bytes, bid, quality, _CPC if is_per_click else 0)
 
 
-def packed_bid(terms: bytes, ctr: int, ecpm: int, outcome: int) -> bytes:
+def pack_bid(terms: bytes, ctr: int, ecpm: int, outcome: int) -> bytes:
     """Finish a bid that was packed as far as it was known."""
     return terms + _SCORE.pack(ctr, ecpm, outcome)
 
 
-def unpacked(bids: bytes) -> Generator[RecordedBid]:
+def unpack_bids(bids: bytes) -> Generator[RecordedBid]:
     """Read the bids, in the order in which they were recorded; ValueError where one is cut."""
     if len(bids) % BID_BYTES:
         raise ValueError("The last bid of an auction is cut.")

@@ -83,8 +83,8 @@ class Mark(StrEnum):
 
 
 # Marks that an event may have and still be billed and learned from; all others are reasons to do neither.
-HARMLESS: Final = frozenset({Mark.OCCURRED_AT_REPLACED})
-REASONS: Final = tuple(mark for mark in Mark if mark not in HARMLESS)
+HARMLESS_MARKS: Final = frozenset({Mark.OCCURRED_AT_REPLACED})
+INVALIDATING_MARKS: Final = tuple(mark for mark in Mark if mark not in HARMLESS_MARKS)
 
 
 class ChargedBy(StrEnum):
@@ -94,7 +94,7 @@ class ChargedBy(StrEnum):
     CLICK = "click"
 
 
-class Tracked(
+class TrackedEvent(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=_SHORT_NAMES, tag_field="k"
 ):
     """What impressions and clicks have in common."""
@@ -125,7 +125,7 @@ class Tracked(
     @property
     def is_valid(self) -> bool:
         """Whether nothing that is known of the event keeps it out of billing and learning."""
-        return HARMLESS.issuperset(self.marks)
+        return HARMLESS_MARKS.issuperset(self.marks)
 
     @property
     def is_billable(self) -> bool:
@@ -133,13 +133,13 @@ class Tracked(
         return self.request_id is not None and self.is_valid
 
 
-class Impression(Tracked, frozen=True, kw_only=True, tag="impression.v1"):
+class Impression(TrackedEvent, frozen=True, kw_only=True, tag="impression.v1"):
     """A banner was seen."""
 
     referrer_url: str | None = None
 
 
-class Click(Tracked, frozen=True, kw_only=True, tag="click.v1"):
+class Click(TrackedEvent, frozen=True, kw_only=True, tag="click.v1"):
     """A banner was clicked."""
 
     destination_url: str | None = None
@@ -168,7 +168,7 @@ class Served(
     winning_ecpm: Micros = Micros(0)
 
 
-class Win(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+class AuctionWin(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Who won an auction, and at which price; the charge is per click or per thousand impressions, as was bid."""
 
     banner_id: BannerId
@@ -179,14 +179,14 @@ class Win(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     charge: Micros
 
 
-class Removed(msgspec.Struct, frozen=True, array_like=True):
+class RemovedCandidates(msgspec.Struct, frozen=True, array_like=True):
     """How many candidates one step has taken out of an auction before it was held."""
 
     reason: Annotated[str, msgspec.Meta(max_length=50)]
     count: int
 
 
-class Floored(msgspec.Struct, frozen=True, array_like=True):
+class BidsUnderFloor(msgspec.Struct, frozen=True, array_like=True):
     """A floor, and who of an auction's bids was under it: their places, a byte each."""
 
     floor: Micros
@@ -237,33 +237,33 @@ class Auctioned(
     scoring: Annotated[str, msgspec.Meta(max_length=30)]
     scoring_version: int = 0
     floor: Micros = Micros(0)  # Of the winner's placement, or of the one that the request named.
-    winner: Win | None = None
+    winner: AuctionWin | None = None
     # How many took part; `bids` has at most so many of them, and behind them of those who were removed.
     bid_count: int
     bids: Annotated[bytes, msgspec.Meta(max_length=BIDS_MAX * BID_BYTES)] = b""
     # All who were removed, whether or not `bids` has them; an outcome in there is the place of a reason here.
-    removed: Annotated[tuple[Removed, ...], msgspec.Meta(max_length=REASONS_MAX)] = ()
+    removed: Annotated[tuple[RemovedCandidates, ...], msgspec.Meta(max_length=REASONS_MAX)] = ()
     # Of all in `bids` who were under the floor of their own placement; entries of older versions have none.
-    floors: Annotated[tuple[Floored, ...], msgspec.Meta(max_length=BIDS_MAX)] = ()
+    floors: Annotated[tuple[BidsUnderFloor, ...], msgspec.Meta(max_length=BIDS_MAX)] = ()
 
 
 Event: TypeAlias = Impression | Click
-Happening: TypeAlias = Event | Served | Auctioned | Unsold
+LogEvent: TypeAlias = Event | Served | Auctioned | Unsold
 
 _encoder: Final = msgspec.msgpack.Encoder(uuid_format="bytes")
-_decoder: Final = msgspec.msgpack.Decoder[Happening](Happening)
+_decoder: Final = msgspec.msgpack.Decoder[LogEvent](LogEvent)
 
 
 class UnreadableEntryError(Exception):
     """An entry of the ledger that is no event that we know."""
 
 
-def encoded(event: Happening) -> bytes:
+def encode_event(event: LogEvent) -> bytes:
     """Encode an event for the ledger."""
     return _encoder.encode(event)
 
 
-def decoded(entry: bytes) -> Happening:
+def decode_event(entry: bytes) -> LogEvent:
     """Read an event from the ledger."""
     try:
         return _decoder.decode(entry)
@@ -271,7 +271,7 @@ def decoded(entry: bytes) -> Happening:
         raise UnreadableEntryError(str(error)) from error
 
 
-def happened_at(happening: Happening) -> datetime:
+def get_event_time(happening: LogEvent) -> datetime:
     """Tell when we heard of something, or did it."""
     match happening:
         case Impression() | Click():
@@ -282,7 +282,7 @@ def happened_at(happening: Happening) -> datetime:
             return happening.held_at
 
 
-def believed_time(reported: datetime | None, *, now: datetime) -> tuple[datetime, tuple[Mark, ...]]:
+def resolve_occurred_at(reported: datetime | None, *, now: datetime) -> tuple[datetime, tuple[Mark, ...]]:
     """Take the time that the browser reported, unless its clock is plainly wrong: then ours, marked."""
     if reported is None:
         return now, ()

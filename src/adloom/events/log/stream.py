@@ -9,7 +9,7 @@ import msgspec
 from redis.exceptions import NoScriptError
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.entry import Entry
+from adloom.events.log.entry import LogEntry
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey, again_if_cut_off
 
 STREAM: Final = "adloom:ledger"
@@ -61,7 +61,7 @@ class Lag(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class LedgerSize(msgspec.Struct, frozen=True):
+class EventLogSize(msgspec.Struct, frozen=True):
     """How much the ledger holds, how much memory that takes, about, and how many dead letters there are."""
 
     entries: int = 0
@@ -69,7 +69,7 @@ class LedgerSize(msgspec.Struct, frozen=True):
     dead: int = 0
 
 
-class ValkeyLedger:
+class ValkeyEventLog:
     """Appends to the stream, reads it and trims it."""
 
     def __init__(self, valkey: Valkey) -> None:
@@ -95,7 +95,7 @@ class ValkeyLedger:
             self._append_sha = None
             return await self._valkey.eval(APPEND_SCRIPT, 1, STREAM, packed)
 
-    async def read(self, after: str, *, count_max: int, wait_seconds: float) -> list[Entry]:
+    async def read(self, after: str, *, count_max: int, wait_seconds: float) -> list[LogEntry]:
         """Read the entries after a cursor, and wait a little for the first where there are none."""
         wait_millis = max(1, int(wait_seconds * 1000))  # Zero would be for ever.
         with unavailable_when_away():
@@ -103,10 +103,12 @@ class ValkeyLedger:
         # The stubs know every protocol version and decoding; ours answers pairs of bytes.
         streams = cast("list[tuple[bytes, _Rows]]", answer)
         return [
-            Entry(row_id.decode(), fields.get(FIELD, b"")) for _, rows in streams for row_id, fields in rows
+            LogEntry(row_id.decode(), fields.get(FIELD, b""))
+            for _, rows in streams
+            for row_id, fields in rows
         ]
 
-    async def lag(self, projection: str, cursor: str) -> Lag:
+    async def measure_lag(self, projection: str, cursor: str) -> Lag:
         """Tell how far a projection's cursor is behind the newest entry."""
         with unavailable_when_away():
             entries, age_millis = await self._valkey.eval(
@@ -114,13 +116,13 @@ class ValkeyLedger:
             )
         return Lag(entries=entries, seconds=max(0, age_millis) / 1000)
 
-    async def size(self) -> LedgerSize:
+    async def measure_size(self) -> EventLogSize:
         """Tell how much there is."""
         with unavailable_when_away():
             entries = await self._valkey.xlen(STREAM)
             memory_bytes = await self._valkey.memory_usage(STREAM)
             dead = await self._valkey.xlen(DEAD_STREAM)
-        return LedgerSize(entries=entries, memory_bytes=memory_bytes or 0, dead=dead)
+        return EventLogSize(entries=entries, memory_bytes=memory_bytes or 0, dead=dead)
 
     async def trim(self, before: str) -> int:
         """Forget the entries before an id, give or take a block of the stream."""

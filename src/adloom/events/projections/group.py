@@ -19,7 +19,7 @@ from typing import Final, TypeAlias, cast
 from redis.exceptions import ResponseError
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.entry import Entry, entry_order
+from adloom.events.log.entry import LogEntry, parse_entry_id
 from adloom.events.log.stream import STREAM, unavailable_when_away
 from adloom.events.projections.dead_letters import DeadLetters
 from adloom.events.projections.recent_entries import Tail
@@ -137,7 +137,7 @@ class ValkeyGroup:
         self._moved_at = 0.0  # When the group was last where it should be,
         self._is_left_behind = False  # and whether it is not since then.
         # Taken already, but beyond what was asked for; they follow the last that was given.
-        self._ahead: list[Entry] = []
+        self._ahead: list[LogEntry] = []
         self._given = ""
         self._own = valkey.register_script(OWN_SCRIPT)
         self._disown = valkey.register_script(DISOWN_SCRIPT)
@@ -163,11 +163,11 @@ class ValkeyGroup:
         with unavailable_when_away():
             await self._disown(self._keys, [self._holder])
 
-    async def read(self, after: str, *, until: str | None, count_max: int) -> Sequence[Entry] | None:
+    async def read(self, after: str, *, until: str | None, count_max: int) -> Sequence[LogEntry] | None:
         """Take what follows `after`, to which everything is folded; None when the lease is another's."""
         if self._given != after:
             self._ahead = []
-        if until is not None and entry_order(until) <= entry_order(after):
+        if until is not None and parse_entry_id(until) <= parse_entry_id(after):
             return []
         with unavailable_when_away():
             if known := [] if self._leads else self._tail.after(after, count_max=count_max):
@@ -204,7 +204,7 @@ class ValkeyGroup:
         with unavailable_when_away():
             return int(await self._tried(self._keys, [self._projection, self._consumer, entry_id]))
 
-    async def bury(self, entry: Entry, *, reason: str, tries: int, again: bytes) -> None:
+    async def bury(self, entry: LogEntry, *, reason: str, tries: int, again: bytes) -> None:
         """Lay an entry aside among the dead letters."""
         await self._letters.bury(
             self._projection, entry.id, entry.data, reason=reason, tries=tries, again=again
@@ -223,7 +223,7 @@ class ValkeyGroup:
         self._is_left_behind = False
         return bool(await self._set(self._keys, [self._projection, self._holder, after]))
 
-    async def _taken(self, after: str, count_max: int) -> list[Entry] | None:
+    async def _taken(self, after: str, count_max: int) -> list[LogEntry] | None:
         for _ in range(SET_BACK_MAX):
             # Safe to ask again: what was taken and did not arrive is taken once more, from the cursor.
             holder, groups, entries = await again_if_cut_off(lambda: self._take(count_max))
@@ -238,7 +238,7 @@ class ValkeyGroup:
                 return None
         raise UnavailableError(f"Somebody else reads in the group {self._projection}.")
 
-    async def _take(self, count_max: int) -> tuple[object, object, list[Entry]]:
+    async def _take(self, count_max: int) -> tuple[object, object, list[LogEntry]]:
         """Tell who has the lease and where the group is, and take what it gives from there, all at one moment."""
         async with self._valkey.pipeline(transaction=True) as at_once:
             at_once.get(self._keys[1])
@@ -248,12 +248,12 @@ class ValkeyGroup:
         return holder, groups, _entries(streams)
 
 
-def allowed(entries: Sequence[Entry], until: str | None, count_max: int) -> int:
+def allowed(entries: Sequence[LogEntry], until: str | None, count_max: int) -> int:
     """Tell how many of the entries may be given, of which none may be beyond another's cursor."""
     count = min(count_max, len(entries))
     if until is None:
         return count
-    return bisect_right(entries, entry_order(until), hi=count, key=lambda entry: entry_order(entry.id))
+    return bisect_right(entries, parse_entry_id(until), hi=count, key=lambda entry: parse_entry_id(entry.id))
 
 
 def lease_key(projection: str) -> str:
@@ -276,9 +276,9 @@ def _place(groups: object, name: str) -> tuple[str | None, int]:
     return None, 0
 
 
-def _entries(streams: object) -> list[Entry]:
+def _entries(streams: object) -> list[LogEntry]:
     if not streams or isinstance(streams, ResponseError):
         return []
     # Under the newer protocol this is a mapping, under the older one a list of pairs.
     rows = next(iter(dict(cast("dict[bytes, _Rows]", streams)).values()))
-    return [Entry(row_id.decode(), fields[1]) for row_id, fields in rows]
+    return [LogEntry(row_id.decode(), fields[1]) for row_id, fields in rows]

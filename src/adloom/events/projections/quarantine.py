@@ -12,8 +12,8 @@ from typing import Final
 import structlog
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.entry import Entry
-from adloom.events.log.event import UnreadableEntryError, decoded
+from adloom.events.log.entry import LogEntry
+from adloom.events.log.event import UnreadableEntryError, decode_event
 from adloom.events.ports import (
     CursorMovedError,
     Folded,
@@ -32,7 +32,7 @@ TRY_AGAIN_SECONDS: Final = 0.02
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 # An entry with what was read of it; None where there is nothing to fold, but the cursor must pass.
-Piece = tuple[Entry, Record | None]
+Piece = tuple[LogEntry, Record | None]
 
 
 class Tally:
@@ -74,7 +74,7 @@ class BatchFolder:
         self._try_again_seconds = try_again_seconds
         self.tally = Tally()
 
-    async def fold(self, entries: Sequence[Entry], *, after: str) -> str:
+    async def fold(self, entries: Sequence[LogEntry], *, after: str) -> str:
         """Fold entries that follow the cursor `after`, and tell where it is then."""
         cursor = entries[-1].id
         try:
@@ -90,10 +90,10 @@ class BatchFolder:
             await self._fold_apart(list(zip(entries, records, strict=True)), after=after, error=error)
         return cursor
 
-    async def _fold_readable(self, entries: Sequence[Entry], *, after: str) -> None:
+    async def _fold_readable(self, entries: Sequence[LogEntry], *, after: str) -> None:
         """Fold what can be read, and give up the rest of the batch together: they wait once, not each."""
         pieces: list[Piece] = []
-        unreadable: list[tuple[Entry, Exception]] = []
+        unreadable: list[tuple[LogEntry, Exception]] = []
         first = len(entries)
         for place, entry in enumerate(entries):
             try:
@@ -110,9 +110,9 @@ class BatchFolder:
             await self._give_up_unreadable(unreadable)
         await self._fold(pieces, after=after)
 
-    def _read(self, entry: Entry) -> Record | None:
+    def _read(self, entry: LogEntry) -> Record | None:
         try:
-            return Record(entry.id, decoded(entry.data))
+            return Record(entry.id, decode_event(entry.data))
         except UnreadableEntryError:
             again = redelivered(entry.data)
             if again is None:
@@ -122,14 +122,14 @@ class BatchFolder:
     def _record_of(self, again: Redelivery) -> Record | None:
         if again.projection != self._projection:
             return None
-        return Record(again.entry_id, decoded(again.data))
+        return Record(again.entry_id, decode_event(again.data))
 
-    async def _give_up_unreadable(self, unreadable: Iterable[tuple[Entry, Exception]]) -> None:
+    async def _give_up_unreadable(self, unreadable: Iterable[tuple[LogEntry, Exception]]) -> None:
         """Count tries as for any other bad entry: the next of them may be made by a worker of a newer version."""
         waiting = list(unreadable)
         seconds = self._try_again_seconds
         while waiting:
-            left: list[tuple[Entry, Exception]] = []
+            left: list[tuple[LogEntry, Exception]] = []
             for entry, error in waiting:
                 tries = await self._ledger.tried(entry.id)
                 if tries < TRIES_MAX:
@@ -183,7 +183,7 @@ class BatchFolder:
         await self._bury(entry, error, tries=tries)
         await self._store.commit([], after=after, cursor=entry.id)
 
-    async def _bury(self, entry: Entry, error: Exception, *, tries: int) -> None:
+    async def _bury(self, entry: LogEntry, error: Exception, *, tries: int) -> None:
         # Appended as it is, an entry that the tables have already would be a repeated one to a follower.
         again = redelivery(entry, self._projection) if self._is_follower else entry.data
         reason = str(error) if isinstance(error, UnreadableEntryError | UnfoldableError) else repr(error)

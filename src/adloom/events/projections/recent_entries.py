@@ -7,8 +7,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from adloom.events.log.entry import Entry, entry_order
-from adloom.events.log.event import decoded
+from adloom.events.log.entry import LogEntry, parse_entry_id
+from adloom.events.log.event import decode_event
 from adloom.events.ports import Record
 
 KEPT_MAX: Final = 40_000  # Two of the largest batches: 66 MB of impressions, of which 48 are what was read.
@@ -24,11 +24,11 @@ class Tail:
         self._kept_max = kept_max
         self._bytes_max = bytes_max
         self._bytes = 0
-        self._entries: list[Entry] = []
+        self._entries: list[LogEntry] = []
         self._records: list[Record | None] = []  # Of each entry, once it was read.
         self._before = ""  # The entry before the first of them.
 
-    def add(self, after: str, entries: Sequence[Entry]) -> None:
+    def add(self, after: str, entries: Sequence[LogEntry]) -> None:
         """Keep entries that follow another."""
         if not self._entries or self._entries[-1].id != after:
             self._entries, self._records, self._before, self._bytes = [], [], after, 0
@@ -48,7 +48,7 @@ class Tail:
         self._before, self._bytes = self._entries[gone - 1].id, left
         del self._entries[:gone], self._records[:gone]
 
-    def after(self, entry_id: str, *, count_max: int) -> list[Entry]:
+    def after(self, entry_id: str, *, count_max: int) -> list[LogEntry]:
         """Give what follows an entry; nothing where that is not known here."""
         entries = self._entries
         if not entries:
@@ -60,9 +60,9 @@ class Tail:
 
     def is_before(self, entry_id: str) -> bool:
         """Tell whether all there is here comes before what follows an entry, so that this may be added."""
-        return not self._entries or entry_order(self._entries[-1].id) <= entry_order(entry_id)
+        return not self._entries or parse_entry_id(self._entries[-1].id) <= parse_entry_id(entry_id)
 
-    def records(self, entries: Sequence[Entry]) -> list[Record]:
+    def records(self, entries: Sequence[LogEntry]) -> list[Record]:
         """Read entries, each once for all; whatever the reader raises over one that is no event leaves this."""
         start = self._place_of(entries)
         end = start + len(entries)
@@ -71,14 +71,14 @@ class Tail:
         if len(found) == len(entries):
             return found
         found = [
-            record or Record(entry.id, decoded(entry.data))
+            record or Record(entry.id, decode_event(entry.data))
             for entry, record in zip(entries, known, strict=True)
         ]
         if start >= 0:
             self._records[start:end] = found
         return found
 
-    def _place_of(self, entries: Sequence[Entry]) -> int:
+    def _place_of(self, entries: Sequence[LogEntry]) -> int:
         """Find these very entries here: an id that was lost with the stream's end may be given again."""
         if not entries or not self._entries:
             return -1
@@ -90,12 +90,12 @@ class Tail:
         return start if is_here else -1
 
     def _place_after(self, entry_id: str) -> int:
-        return bisect_right(self._entries, entry_order(entry_id), key=_order)
+        return bisect_right(self._entries, parse_entry_id(entry_id), key=_order)
 
 
-def _bytes_of(entries: Iterable[Entry]) -> int:
+def _bytes_of(entries: Iterable[LogEntry]) -> int:
     return sum([len(entry.data) for entry in entries])
 
 
-def _order(entry: Entry) -> tuple[int, int]:
-    return entry_order(entry.id)
+def _order(entry: LogEntry) -> tuple[int, int]:
+    return parse_entry_id(entry.id)

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.events.log.entry import Entry
+from adloom.events.log.entry import LogEntry
 
 
 class Redelivery(msgspec.Struct, frozen=True, array_like=True, tag_field="k", tag="again.v1"):
@@ -23,7 +23,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(Redelivery).decode
 
 
-def redelivery(entry: Entry, projection: str) -> bytes:
+def redelivery(entry: LogEntry, projection: str) -> bytes:
     """Wrap an entry for one projection; what is wrapped already stays as it is."""
     if redelivered(entry.data) is not None:
         return entry.data

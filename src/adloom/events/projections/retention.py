@@ -10,8 +10,8 @@ import structlog
 
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
-from adloom.events.log.entry import entry_order
-from adloom.events.log.stream import Lag, LedgerSize
+from adloom.events.log.entry import parse_entry_id
+from adloom.events.log.stream import EventLogSize, Lag
 
 LOOK_SECONDS: Final = 5.0
 RETENTION: Final = timedelta(days=7)  # What a rebuilt projection can be read again from.
@@ -22,7 +22,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 class LedgerUpkeep(Protocol):
     """What can be asked of a ledger beside reading it."""
 
-    async def lag(self, projection: str, cursor: str) -> Lag:
+    async def measure_lag(self, projection: str, cursor: str) -> Lag:
         """Tell how far a projection is behind."""
         ...
 
@@ -30,18 +30,18 @@ class LedgerUpkeep(Protocol):
         """Forget entries before an id."""
         ...
 
-    async def size(self) -> LedgerSize:
+    async def measure_size(self) -> EventLogSize:
         """Tell how much there is."""
         ...
 
 
 def trim_before(cursors: Iterable[str], *, now: datetime, retention: timedelta) -> str | None:
     """Choose the entry before which nobody needs the ledger: folded by all, and older than the retention."""
-    slowest = min(cursors, key=entry_order, default=None)
+    slowest = min(cursors, key=parse_entry_id, default=None)
     if slowest is None:
         return None
     oldest_kept = f"{int((now - retention).timestamp() * 1000)}-0"
-    return min(slowest, oldest_kept, key=entry_order)
+    return min(slowest, oldest_kept, key=parse_entry_id)
 
 
 class Upkeep:
@@ -62,7 +62,7 @@ class Upkeep:
         self._retention = retention
         self._look_seconds = look_seconds
         self.lags: Mapping[str, Lag] = {}
-        self.size = LedgerSize()
+        self.size = EventLogSize()
         self.trimmed = 0
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -81,8 +81,8 @@ class Upkeep:
     async def look(self) -> None:
         """Measure how far each projection is, and forget what nobody needs."""
         cursors = await self._cursors()
-        self.lags = {name: await self._ledger.lag(name, cursor) for name, cursor in cursors.items()}
+        self.lags = {name: await self._ledger.measure_lag(name, cursor) for name, cursor in cursors.items()}
         before = trim_before(cursors.values(), now=self._clock.now(), retention=self._retention)
         if before is not None:
             self.trimmed += await self._ledger.trim(before)
-        self.size = await self._ledger.size()
+        self.size = await self._ledger.measure_size()

@@ -6,8 +6,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from adloom.events.log.entry import entry_order
-from adloom.events.log.stream import STREAM, Lag, LedgerSize, ValkeyLedger, unavailable_when_away
+from adloom.events.log.entry import parse_entry_id
+from adloom.events.log.stream import STREAM, EventLogSize, Lag, ValkeyEventLog, unavailable_when_away
 from adloom.events.projections.dead_letters import DeadLetters
 from adloom.events.projections.group import lease_key
 from adloom.runtime.valkey import Valkey
@@ -35,7 +35,7 @@ class ProjectionStatus(msgspec.Struct, frozen=True, kw_only=True):
 class LedgerStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The whole ledger; ids of entries begin with the millisecond they were made in."""
 
-    size: LedgerSize
+    size: EventLogSize
     oldest: str | None
     newest: str | None
     projections: tuple[ProjectionStatus, ...]
@@ -43,7 +43,7 @@ class LedgerStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 def made_at(entry_id: str) -> datetime:
     """Tell when an entry was made."""
-    return datetime.fromtimestamp(entry_order(entry_id)[0] / 1000, UTC)
+    return datetime.fromtimestamp(parse_entry_id(entry_id)[0] / 1000, UTC)
 
 
 class StatusReader:
@@ -51,7 +51,7 @@ class StatusReader:
 
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
-        self._ledger = ValkeyLedger(valkey)
+        self._ledger = ValkeyEventLog(valkey)
         self._letters = DeadLetters(valkey)
 
     async def read(self, cursors: Mapping[str, str]) -> LedgerStatus:
@@ -64,13 +64,13 @@ class StatusReader:
                 await self._projection(name, cursor, groups.get(name), dead.get(name, 0))
                 for name, cursor in cursors.items()
             ]
-            size = await self._ledger.size()
+            size = await self._ledger.measure_size()
         return LedgerStatus(size=size, oldest=oldest, newest=newest, projections=tuple(projections))
 
     async def _projection(
         self, name: str, cursor: str, group: Mapping[str, Any] | None, dead: int
     ) -> ProjectionStatus:
-        lag = await self._ledger.lag(name, cursor)
+        lag = await self._ledger.measure_lag(name, cursor)
         taken = failing = tries = 0
         if group is not None:
             taken = max(0, lag.entries - (group["lag"] if group["lag"] is not None else lag.entries))

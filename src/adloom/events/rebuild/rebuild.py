@@ -16,8 +16,8 @@ import msgspec
 import structlog
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.entry import BEGINNING, Entry, entry_order
-from adloom.events.log.event import UnreadableEntryError, decoded
+from adloom.events.log.entry import BEGINNING, LogEntry, parse_entry_id
+from adloom.events.log.event import UnreadableEntryError, decode_event
 from adloom.events.ports import Folded, Record, UnfoldableError
 from adloom.events.projections.redelivery import redelivered
 from adloom.events.rebuild import store as rebuild_store
@@ -248,12 +248,12 @@ class EventTablesRebuild:
                 dropped=self._folded.dropped + folded.dropped,
             )
 
-    def _readable(self, entries: Sequence[Entry]) -> list[Record]:
+    def _readable(self, entries: Sequence[LogEntry]) -> list[Record]:
         """Read entries; what was appended again for a follower is nothing here."""
         records: list[Record] = []
         for entry in entries:
             try:
-                records.append(Record(entry.id, decoded(entry.data)))
+                records.append(Record(entry.id, decode_event(entry.data)))
             except UnreadableEntryError as error:
                 if redelivered(entry.data) is None:
                     self._leave_out(entry.id, str(error))
@@ -309,7 +309,7 @@ async def _reach(connection: Connection, first: Place) -> date:
 
 
 def _place(entry_id: str) -> Place:
-    return Place(*entry_order(entry_id))
+    return Place(*parse_entry_id(entry_id))
 
 
 def _day(place: Place) -> date:

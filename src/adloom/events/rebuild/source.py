@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final, NamedTuple, cast
 
-from adloom.events.log.entry import Entry
+from adloom.events.log.entry import LogEntry
 from adloom.events.log.stream import FIELD, STREAM, unavailable_when_away
 from adloom.events.projections import dead_letters
 from adloom.runtime.valkey import Valkey
@@ -94,10 +94,10 @@ class RebuildLedger:
             assert isinstance(end, bytes)
             start = f"({end.decode()}"
 
-    async def entries(self, start: str, last: str, *, count_max: int) -> Sequence[Entry]:
+    async def entries(self, start: str, last: str, *, count_max: int) -> Sequence[LogEntry]:
         """Read entries up to one; `start` is included unless a `(` stands before it."""
         with unavailable_when_away():
             answer = await self._valkey.xrange(STREAM, start, last, count=count_max)
         # The stubs know every protocol version and decoding; ours answers pairs of bytes.
         rows = cast("list[tuple[bytes, dict[bytes, bytes]]]", answer)
-        return [Entry(row_id.decode(), fields.get(FIELD, b"")) for row_id, fields in rows]
+        return [LogEntry(row_id.decode(), fields.get(FIELD, b"")) for row_id, fields in rows]

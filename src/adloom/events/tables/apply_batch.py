@@ -14,8 +14,8 @@ from uuid import UUID
 import msgspec
 
 from adloom.events.followers.counted import Counted
-from adloom.events.log.entry import entry_order
-from adloom.events.log.event import HARMLESS, Click, Event, Impression, Mark
+from adloom.events.log.entry import parse_entry_id
+from adloom.events.log.event import HARMLESS_MARKS, Click, Event, Impression, Mark
 from adloom.events.ports import Record
 
 IMPRESSIONS: Final = "banner_impressions"
@@ -26,7 +26,7 @@ COUNTED_DEVICES: Final = frozenset({"mobile", "tablet", "desktop"})
 
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
 # What a row may be marked with and be good by itself, whatever the other events of its offer tell.
-GOOD: Final = HARMLESS | {Mark.CLICK_WITHOUT_IMPRESSION}
+GOOD: Final = HARMLESS_MARKS | {Mark.CLICK_WITHOUT_IMPRESSION}
 
 E = TypeVar("E", bound=Event)
 # Hours are numbered here, because moments are slow to tell apart.
@@ -50,7 +50,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     def first_entry_id(self) -> str:
         """The id of the first entry; there is one."""
         firsts = [events[0][0] for events in (self.impressions, self.clicks) if events]
-        return min(firsts, key=entry_order)
+        return min(firsts, key=parse_entry_id)
 
 
 class Reported(msgspec.Struct, frozen=True, kw_only=True):
@@ -258,7 +258,7 @@ def _row(
     kept: tuple[str, Event, int, int], address: str | None, marks: Sequence[str], known: Known
 ) -> EventRow:
     entry_id, event, banner_id, placement_id = kept
-    entry_ms, entry_seq = entry_order(entry_id)
+    entry_ms, entry_seq = parse_entry_id(entry_id)
     session_id, user_id, page_url = event.session_id, event.user_id, event.page_url
     if known.erased_at and user_id and event.received_at <= known.erased_at.get(user_id, NEVER):
         session_id = user_id = page_url = None
@@ -281,7 +281,7 @@ def _row(
         event.slot,
         event.client_network,
         marks or None,
-        not marks or HARMLESS.issuperset(marks),
+        not marks or HARMLESS_MARKS.issuperset(marks),
         entry_ms,
         entry_seq,
     )

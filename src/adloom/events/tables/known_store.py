@@ -7,7 +7,7 @@ from uuid import UUID
 
 import asyncpg
 
-from adloom.events.log.entry import entry_order
+from adloom.events.log.entry import parse_entry_id
 from adloom.events.log.event import Event
 from adloom.events.tables.apply_batch import CLICKS, IMPRESSIONS, KINDS, Additions, Batch, Known
 from adloom.events.tables.known_names import KnownNames
@@ -64,7 +64,7 @@ class KnownEvents:
     async def since(self, connection: Connection, batch: Batch) -> datetime:
         """Tell the moment from which on the tables are looked into for a batch."""
         events = batch.events
-        first_entry_ms, _ = entry_order(batch.first_entry_id)
+        first_entry_ms, _ = parse_entry_id(batch.first_entry_id)
         heard_at = datetime.fromtimestamp(first_entry_ms / 1000, UTC)
         oldest = min(
             min(heard_at, *(event.received_at for event in events)) - KNOWN_FOR,

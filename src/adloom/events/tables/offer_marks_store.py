@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from adloom.events.log.event import HARMLESS, Event
+from adloom.events.log.event import HARMLESS_MARKS, Event
 from adloom.events.tables.apply_batch import (
     COUNTED_DEVICES,
     GOOD,
@@ -78,7 +78,9 @@ class OfferMarks:
         """Unmark clicks that came before their impression; tell how many became valid by that."""
         if not unseen_clicks:
             return Counter()
-        unmarked = await connection.fetch(self._take_back, unseen_clicks, since, HARMLESS, COUNTED_DEVICES)
+        unmarked = await connection.fetch(
+            self._take_back, unseen_clicks, since, HARMLESS_MARKS, COUNTED_DEVICES
+        )
         return Counter(CountKey(*key) for *key, is_valid in unmarked if is_valid)
 
 

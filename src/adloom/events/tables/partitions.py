@@ -14,7 +14,7 @@ import structlog
 
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
-from adloom.events.log.entry import BEGINNING, Entry, entry_order
+from adloom.events.log.entry import BEGINNING, LogEntry, parse_entry_id
 from adloom.runtime.postgres import POSTGRES_AWAY
 
 LOOK_SECONDS: Final = 3600.0
@@ -56,7 +56,7 @@ class Days(Protocol):
 class LedgerBeginning(Protocol):
     """Who can tell where the ledger begins."""
 
-    async def read(self, after: str, *, count_max: int, wait_seconds: float) -> Sequence[Entry]:
+    async def read(self, after: str, *, count_max: int, wait_seconds: float) -> Sequence[LogEntry]:
         """Read the entries after a cursor."""
         ...
 
@@ -122,5 +122,5 @@ class DayUpkeep:
     async def _ledger_began(self, now: datetime) -> datetime:
         """Tell since when there is something in the ledger: it forgets by the block, not by the entry."""
         for entry in await self._ledger.read(BEGINNING, count_max=1, wait_seconds=0.001):
-            return datetime.fromtimestamp(entry_order(entry.id)[0] / 1000, UTC)
+            return datetime.fromtimestamp(parse_entry_id(entry.id)[0] / 1000, UTC)
         return now

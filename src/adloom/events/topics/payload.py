@@ -14,7 +14,7 @@ import msgspec
 from adloom.core.ids import NOBODY
 from adloom.core.money import decimal_from_micros
 from adloom.events.followers.counted import Counted
-from adloom.events.log.event import Auctioned, Click, Impression, Served, Unsold, Win
+from adloom.events.log.event import Auctioned, AuctionWin, Click, Impression, Served, Unsold
 
 IMPRESSION_TRACKED: Final = "ads.impression.tracked.v1"
 CLICK_TRACKED: Final = "ads.click.tracked.v1"
@@ -121,7 +121,7 @@ def _served(counted: Counted, event: Served) -> AdServed:
     )
 
 
-def _won(counted: Counted, auction: Auctioned, winner: Win) -> AdServed:
+def _won(counted: Counted, auction: Auctioned, winner: AuctionWin) -> AdServed:
     return AdServed(
         event_id=counted.entry_id,
         auction_id=auction.auction_id,

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Mapping
 
 from adloom.core.clock import Clock
-from adloom.events.log.spool.setup import spool_folder
+from adloom.events.log.spool.setup import locate_spool
 from adloom.ops.doctor import database, ledger, machine, money, processes, spool, sync
 from adloom.ops.doctor.finding import Finding, fail, not_running
 from adloom.runtime.embedded.servers import database_url_of, redis_url_of
@@ -38,8 +38,8 @@ async def examine(variables: Mapping[str, str], directory: DataDirectory, clock:
         findings += [connection] if isinstance(connection, Finding) else await _schema(connection, clock)
         findings += [valkey] if isinstance(valkey, Finding) else await ledger.server(valkey)
         has_ledger = not isinstance(valkey, Finding)
-        folder = spool_folder(variables, directory)
-        findings.append(spool.spool(folder, has_ledger=has_ledger, now=clock.now()))
+        folder = locate_spool(variables, directory)
+        findings.append(spool.examine_spool(folder, has_ledger=has_ledger, now=clock.now()))
         if not isinstance(connection, Finding) and not isinstance(valkey, Finding):
             findings += await ledger.projections(database_url_of(variables, directory), valkey)
         if not isinstance(valkey, Finding):

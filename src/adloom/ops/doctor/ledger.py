@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.stream import Lag, LedgerSize
+from adloom.events.log.stream import EventLogSize, Lag
 from adloom.events.projections.dead_letters import LETTERS_MAX
 from adloom.events.projections.status import StatusReader
 from adloom.ops.doctor.finding import Finding, fail, ok, warn
@@ -99,7 +99,7 @@ def judged_dead(dead: int) -> Finding:
     return ok("Dead letters", "none")
 
 
-def judged_memory(size: LedgerSize, memory: Mapping[str, object]) -> Finding:
+def judged_memory(size: EventLogSize, memory: Mapping[str, object]) -> Finding:
     """Judge how much room is left for the ledger."""
     used, limit = int(str(memory.get("used_memory", 0))), int(str(memory.get("maxmemory", 0)))
     detail = f"{size.entries:,} entries in about {size.memory_bytes / MEGABYTE:,.0f} MB"

@@ -4,22 +4,22 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from adloom.events.log.spool.inspect import SpooledFile, spooled_files
+from adloom.events.log.spool.inspect import SpoolFileInfo, list_spool_files
 from adloom.ops.doctor.finding import Finding, fail, ok, warn
 
 DRAINED_AFTER = timedelta(minutes=1)  # A delivery process looks for what others left twice a minute.
 
 
-def spool(folder: Path, *, has_ledger: bool, now: datetime) -> Finding:
+def examine_spool(folder: Path, *, has_ledger: bool, now: datetime) -> Finding:
     """Look at what waits for the ledger."""
     try:
-        files = spooled_files(folder)
+        files = list_spool_files(folder)
     except OSError as error:
         return fail("Spool", f"{folder}: {error.strerror}", "run doctor as the user who runs delivery")
-    return judged_spool(files, has_ledger=has_ledger, now=now)
+    return judge_spool(files, has_ledger=has_ledger, now=now)
 
 
-def judged_spool(files: Sequence[SpooledFile], *, has_ledger: bool, now: datetime) -> Finding:
+def judge_spool(files: Sequence[SpoolFileInfo], *, has_ledger: bool, now: datetime) -> Finding:
     """Judge what waits for the ledger."""
     damaged = [file.name for file in files if file.is_damaged]
     if damaged:

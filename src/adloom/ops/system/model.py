@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from adloom.core.errors import FieldProblem, NotFoundError, ValidationFailedError
-from adloom.events.log.event import UnreadableEntryError, decoded
+from adloom.events.log.event import UnreadableEntryError, decode_event
 from adloom.events.projections.dead_letters import DeadLetter
 from adloom.events.projections.redelivery import redelivered
 
@@ -32,7 +32,7 @@ def event_text(letter: DeadLetter) -> str:
     again = redelivered(letter.data)
     data = again.data if again is not None else letter.data
     try:
-        happening = decoded(data)
+        happening = decode_event(data)
     except UnreadableEntryError:
         return f"unreadable, {len(data)} bytes: {data[:BYTES_SHOWN_MAX]!r}"
     said = {name: value for name, value in msgspec.structs.asdict(happening).items() if value}

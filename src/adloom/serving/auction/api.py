@@ -185,7 +185,7 @@ class AuctionRoutes:
             placement = auction.stand.placements[win.bidder.placement_key]
             goods = auction.goods = self._encoder.goods(win, auction.cost, placement)
         user_id = bytes.fromhex(query.user.replace("-", ""))
-        served = goods.entry.of(auction_id.bytes, now, second, user_id)
+        served = goods.entry.encode(auction_id.bytes, now, second, user_id)
         if sale.note is None:
             recorder.served(served)
         else:

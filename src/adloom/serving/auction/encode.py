@@ -8,8 +8,8 @@ import msgspec
 
 from adloom.core.ids import BannerId, CampaignId, WrittenId
 from adloom.core.money import Micros
-from adloom.events.ingest.token import TokenSigner, packed_charge
-from adloom.events.log.served_entry import ServedEntry
+from adloom.events.ingest.token import TokenSigner, pack_charge
+from adloom.events.log.served_encoder import ServedEventEncoder
 from adloom.serving.auction.decide import Win
 from adloom.serving.auction.request import NOBODY_WRITTEN
 from adloom.serving.direct.encode import MillisecondStamp
@@ -29,7 +29,7 @@ class Goods(msgspec.Struct, frozen=True, gc=False):
     placement: Placement
     terms: bytes  # Of their tokens.
     ad: bytes  # The first part of their answers.
-    entry: ServedEntry  # What the ledger is told of them.
+    entry: ServedEventEncoder  # What the ledger is told of them.
 
 
 class AdEncoder:
@@ -61,7 +61,7 @@ class AdEncoder:
         banner_id, campaign_id = UUID(bytes=bidder.pair[:16]), UUID(bytes=bidder.pair[16:])
         return Goods(
             placement,
-            token_terms_of(bidder.pair, placement.id.bytes, packed_charge(cost, bidder.price.charged_by)),
+            token_terms_of(bidder.pair, placement.id.bytes, pack_charge(cost, bidder.price.charged_by)),
             b'{"adId":"%b","campaignId":"%b",%b,"finalPrice":%b,"servedAt":"'
             % (
                 str(banner_id).encode(),
@@ -69,7 +69,7 @@ class AdEncoder:
                 bidder.creative,
                 price_shown(win.final),
             ),
-            ServedEntry(
+            ServedEventEncoder(
                 banner_id=BannerId(banner_id),
                 placement_id=placement.id,
                 campaign_id=CampaignId(campaign_id),

@@ -15,7 +15,7 @@ import msgspec
 from adloom.core.clock import Clock
 from adloom.core.errors import BannerNotFoundError, FieldProblem, ValidationFailedError
 from adloom.core.ids import NOBODY, BannerId, CampaignId, PlacementId
-from adloom.events.ingest.accept import genuine, offer_correlation
+from adloom.events.ingest.accept import build_correlation_id, verify_token
 from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.request import ClickRequest, CorrelationId, ImpressionRequest, Moment
 from adloom.events.ingest.token import TokenKeys
@@ -54,7 +54,7 @@ class AdEventRoutes:
         self._index = index
         self._tokens = tokens
         self._now = clock.now
-        self._taken = events.taken
+        self._taken = events.accept_report
         self._assigned = Assigned()
 
     def routes(self) -> Sequence[HotRoute]:
@@ -79,9 +79,9 @@ class AdEventRoutes:
             placement_id, campaign_id = self._assigned.place_of(event.ad_id, self._index())
             correlation_id = _correlation_of(event, now)
         else:
-            offer = genuine(event.tracking_token.encode(), tokens=self._tokens, now=now)
+            offer = verify_token(event.tracking_token.encode(), tokens=self._tokens, now=now)
             placement_id, campaign_id = offer.placement_id, offer.campaign_id
-            correlation_id = offer_correlation(offer)
+            correlation_id = build_correlation_id(offer)
         return kind(
             correlation_id=event.correlation_id or correlation_id,
             banner_id=event.ad_id,

@@ -15,7 +15,7 @@ import msgspec
 from adloom.core.ids import BannerId, CampaignId, RequestId, WrittenId
 from adloom.core.money import Micros
 from adloom.core.random import Chance
-from adloom.events.log.event import CONTEXT_VALUE_MAX, Auctioned, Unsold, Win, encoded
+from adloom.events.log.event import CONTEXT_VALUE_MAX, Auctioned, AuctionWin, Unsold, encode_event
 from adloom.serving.auction import decide
 from adloom.serving.auction.auctioneer import Sale
 from adloom.serving.auction.record.bid_record import Note
@@ -93,7 +93,7 @@ class AuctionRecorder:
         """Tell of an auction with all its bids, and with the entry of its offer, if somebody has won."""
         self._room -= ENTRY_BYTES + len(note.bids) + LOOKED_AT_BYTES * note.looked_at
         self.recorded += 1
-        self._record(served or encoded(Unsold(held_at=held.now)), encoded(_auctioned(held, note)))
+        self._record(served or encode_event(Unsold(held_at=held.now)), encode_event(_auctioned(held, note)))
 
 
 def _auctioned(held: Held, note: Note) -> Auctioned:
@@ -118,9 +118,9 @@ def _auctioned(held: Held, note: Note) -> Auctioned:
     )
 
 
-def _winner(win: decide.Win, won_on: Placement) -> Win:
+def _winner(win: decide.Win, won_on: Placement) -> AuctionWin:
     banner_id, campaign_id = _ids_of(win.bidder.pair)
-    return Win(
+    return AuctionWin(
         banner_id=banner_id,
         campaign_id=campaign_id,
         placement_id=won_on.id,

@@ -11,7 +11,7 @@ import msgspec
 from adloom.core.clock import Clock
 from adloom.core.errors import PlacementNotFoundError
 from adloom.core.ids import IdSource
-from adloom.events.ingest.token import TokenSigner, free_terms
+from adloom.events.ingest.token import TokenSigner, drop_charge
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoute, answer_head, problem_answer
 from adloom.serving.direct.encode import NO_LEASES, AnswerEncoder
@@ -145,7 +145,7 @@ class ServeRoutes:
         request_id = self._new_id()
         if is_shown and self._teller is not None:
             self._teller.tell(request, placement, offers, request_id=request_id, now=now, user_id=None)
-        terms = offers[0].token_terms if is_shown else free_terms(offers[0].token_terms)
+        terms = offers[0].token_terms if is_shown else drop_charge(offers[0].token_terms)
         token = self._sign(terms, request_id=request_id.bytes, issued_at=second, slot=0, lease=leases[0])
         return Chosen(placement, context.device, offers[0], token)
 

@@ -7,7 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from adloom.core.ids import BannerId, CampaignId, RequestId, WrittenId
-from adloom.events.log.event import Served, encoded
+from adloom.events.log.event import Served, encode_event
 from adloom.runtime.http.fast.fast_routes import HotRequest
 from adloom.serving.eligibility.placement_state import Offer
 from adloom.serving.index.index import Placement
@@ -52,7 +52,7 @@ class ServedTeller:
                 served_at=now,
                 user_id=served_to,
             )
-            self._tell(encoded(served))
+            self._tell(encode_event(served))
 
 
 def _user_of(query: bytes) -> UUID | None:

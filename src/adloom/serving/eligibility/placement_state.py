@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.events.ingest.token import packed_charge
+from adloom.events.ingest.token import pack_charge
 from adloom.serving.eligibility.decide import decide
 from adloom.serving.eligibility.eligible_set import Stock, Turnover
 from adloom.serving.eligibility.exclusions import Excluded, Exclusions, Ranks, ranking
@@ -76,7 +76,7 @@ class PlacementState(Stock):
         for one in candidates:
             offer = made.get(one.pair)
             if offer is None:
-                charge = packed_charge(one.price.cost, one.price.charged_by)
+                charge = pack_charge(one.price.cost, one.price.charged_by)
                 terms = token_terms_of(one.pair, self.placement.id.bytes, charge)
                 offer = made[one.pair] = Offer(one, terms, ids_of(one.pair))
             offers.append(offer)

@@ -89,7 +89,7 @@ def ids_of(pair: bytes) -> bytes:
 
 
 def token_terms_of(pair: bytes, placement_id: bytes, charge: bytes) -> bytes:
-    """Pack the price and the ids that a tracking token signs, as `ledger.token.offer_terms` does."""
+    """Pack the price and the ids that a tracking token signs, as `events.ingest.token.pack_terms` does."""
     return b"%b%b%b%b" % (charge, pair[:_ID_BYTES], placement_id, pair[_ID_BYTES:])
 
 

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from adloom.events.ingest.ivt.request_info import Circumstances
+from adloom.events.ingest.ivt.request_info import RequestInfo
 from adloom.runtime.geoip import CountryLookup, NoCountries
 from adloom.runtime.http.client_address import client_address
 from adloom.runtime.http.fast.fast_routes import HotRequest, first_values
@@ -70,12 +70,12 @@ class ContextReader:
             context = msgspec.structs.replace(context, country=country)
         return _overrides_of(request.query).applied_to(context) if request.query else context
 
-    def circumstances_of(self, request: HotRequest) -> Circumstances:
+    def read_request_info(self, request: HotRequest) -> RequestInfo:
         """Tell of an event's reader what is told of one who asks for ads; an event has no other parameters."""
         if request.first_values is None:
             request.first_values = first_values(request.headers)
         values = request.first_values
-        return Circumstances(self._device_of(values.get(b"user-agent", b"")), self._country(request, values))
+        return RequestInfo(self._device_of(values.get(b"user-agent", b"")), self._country(request, values))
 
     def moved_to(self, context: Context, zone: ZoneInfo, now: datetime) -> Context:
         """Tell the same of a request for another placement, in its own time zone."""

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 import msgspec
 
 from adloom.core.errors import NotFoundError
-from adloom.events.ingest.api import PIXEL, redirect_to
+from adloom.events.ingest.api import PIXEL, build_redirect
 from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoute, answer_head, problem_answer
 from adloom.serving.direct.api import Chosen
 from adloom.serving.index.index import Placement
@@ -108,11 +108,11 @@ class ScriptlessRoutes:
             return chosen
         if chosen.offer is None:
             instead = _head_of(chosen.placement).fallback_placeholder_url
-            return PIXEL if instead is None else redirect_to(instead)
+            return PIXEL if instead is None else build_redirect(instead)
         images = _decode_images(b"{%b}" % chosen.offer.candidate.creative)
         is_small = chosen.device == MOBILE and images.mobile_image_url
         address = images.mobile_image_url if is_small else images.primary_image_url
-        return self._events.seen(chosen.token, request, redirect_to(address or images.primary_image_url))
+        return self._events.seen(chosen.token, request, build_redirect(address or images.primary_image_url))
 
     def link(self, request: HotRequest, slug: bytes) -> Answer | asyncio.Future[Answer]:
         """Count a click on the ad that is chosen for the same reader, and lead on to where it leads.

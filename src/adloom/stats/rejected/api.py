@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from adloom.core.actor import Actor, Role
 from adloom.core.errors import FieldProblem, ValidationFailedError
-from adloom.events.log.event import REASONS, Mark
+from adloom.events.log.event import INVALIDATING_MARKS, Mark
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.pages import ListQuery, Page
@@ -30,8 +30,8 @@ def _iso_day(value: object) -> object:
 
 
 def _reason(value: object) -> object:
-    if value not in REASONS:
-        raise ValueError(f"must be one of {', '.join(REASONS)}")
+    if value not in INVALIDATING_MARKS:
+        raise ValueError(f"must be one of {', '.join(INVALIDATING_MARKS)}")
     return value
 
 

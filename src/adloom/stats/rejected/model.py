@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.core.actor import Actor
-from adloom.events.log.event import REASONS, Mark
+from adloom.events.log.event import INVALIDATING_MARKS, Mark
 
 # Behind these an address may carry anything, mail addresses and session keys included; and so before an @.
 _QUERY_AND_FRAGMENT: Final = re.compile(r"[?#].*", re.DOTALL)
@@ -59,7 +59,7 @@ class RejectedEvent(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def reasons(self) -> tuple[Mark, ...]:
         """The marks that keep the event out of billing."""
-        return tuple(mark for mark in self.marks if mark in REASONS)
+        return tuple(mark for mark in self.marks if mark in INVALIDATING_MARKS)
 
 
 class ReasonCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ def all_reasons(found: Mapping[tuple[Mark, Kind], int]) -> tuple[ReasonCount, ..
             impressions=found.get((reason, Kind.IMPRESSION), 0),
             clicks=found.get((reason, Kind.CLICK), 0),
         )
-        for reason in REASONS
+        for reason in INVALIDATING_MARKS
     )
 
 

@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.events.log.event import REASONS, Mark
+from adloom.events.log.event import INVALIDATING_MARKS, Mark
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
 from adloom.runtime.postgres import Connection, Record
 from adloom.stats.rejected.model import Kind, RejectedEvent, RejectedQuestion, bare_address
@@ -73,7 +73,9 @@ async def counts_by_reason(connection: Connection, filters: Filters) -> dict[tup
     statement = COUNT_BY_REASON.format(tables=TABLES, filters=filters.sql)
     rows = await connection.fetch(statement, *filters.values)
     return {
-        (Mark(row["reason"]), Kind(row["kind"])): row["events"] for row in rows if row["reason"] in REASONS
+        (Mark(row["reason"]), Kind(row["kind"])): row["events"]
+        for row in rows
+        if row["reason"] in INVALIDATING_MARKS
     }
 
 

@@ -10,14 +10,14 @@ from functools import lru_cache
 from typing import Final, Protocol
 
 from adloom.events.ingest.ivt.flags import (
+    NO_FLAGS,
     UNKNOWN_SENDER,
-    UNSUSPECTED,
     Sender,
-    Suspicion,
-    also_marked,
-    is_fetched_ahead,
-    judged,
-    sender_at,
+    TrafficFlags,
+    add_header_marks,
+    build_flags,
+    describe_sender,
+    is_prefetch,
 )
 from adloom.events.ingest.ivt.networks import Network, Networks
 from adloom.events.ingest.ivt.rate import FloodCounter
@@ -35,31 +35,31 @@ _PURPOSE: Final = b"purpose"
 _X_MOZ: Final = b"x-moz"
 
 
-class Judge(Protocol):
+class Detector(Protocol):
     """Judges events by the requests that report them."""
 
-    def sender_of(self, request: HotRequest, /) -> Sender:
+    def identify_sender(self, request: HotRequest, /) -> Sender:
         """Tell who sends a request."""
         ...
 
-    def suspicion_of(self, sender: Sender, now: datetime, /) -> Suspicion:
+    def flag_event(self, sender: Sender, now: datetime, /) -> TrafficFlags:
         """Count one event of a sender, and say what is doubtful about it."""
         ...
 
 
-class Trusting:
+class NullDetector:
     """Suspects nobody."""
 
-    def sender_of(self, request: HotRequest) -> Sender:  # noqa: ARG002 - the protocol's signature
+    def identify_sender(self, request: HotRequest) -> Sender:  # noqa: ARG002 - the protocol's signature
         """Tell nothing of who sends a request."""
         return UNKNOWN_SENDER
 
-    def suspicion_of(self, sender: Sender, now: datetime) -> Suspicion:  # noqa: ARG002 - likewise
+    def flag_event(self, sender: Sender, now: datetime) -> TrafficFlags:  # noqa: ARG002 - likewise
         """Find nothing doubtful."""
-        return UNSUSPECTED
+        return NO_FLAGS
 
 
-class Watch:
+class TrafficDetector:
     """Looks at the headers and the address of every request, and counts how often an address reports."""
 
     def __init__(
@@ -74,12 +74,12 @@ class Watch:
         self._trusted = trusted
         self._proxies = Networks(trusted)
         self._data_centers = data_centers or Networks()
-        self._is_flood = FloodCounter(events_per_minute_max).is_flood
+        self._is_flood = FloodCounter(events_per_minute_max).count_event
         self._remembered_at = lru_cache(SENDERS_REMEMBERED_MAX)(self._sender_at)
         # Plain counters: a collector reads them when it is asked.
         self.marked: dict[Mark, int] = dict.fromkeys(MARKS, 0)
 
-    def sender_of(self, request: HotRequest) -> Sender:
+    def identify_sender(self, request: HotRequest) -> Sender:
         """Tell who sends a request: by its address, its user agent and its purpose."""
         if request.first_values is None:
             request.first_values = first_values(request.headers)
@@ -92,17 +92,17 @@ class Watch:
         if not (is_crawler or _SEC_PURPOSE in values or _PURPOSE in values or _X_MOZ in values):
             return sender
         purposes = [values.get(name, b"") for name in (_SEC_PURPOSE, _PURPOSE, _X_MOZ)]
-        return also_marked(sender, is_crawler=is_crawler, is_prefetch=is_fetched_ahead(purposes))
+        return add_header_marks(sender, is_crawler=is_crawler, is_prefetch=is_prefetch(purposes))
 
-    def suspicion_of(self, sender: Sender, now: datetime) -> Suspicion:
+    def flag_event(self, sender: Sender, now: datetime) -> TrafficFlags:
         """Count one event of a sender, and say what is doubtful about it."""
-        is_flood = sender.counted_as is not None and self._is_flood(sender.counted_as, now)
+        is_flood = sender.rate_key is not None and self._is_flood(sender.rate_key, now)
         if not (is_flood or sender.marks):
-            return UNSUSPECTED
-        suspicion = judged(sender, is_flood=is_flood)
-        for mark in suspicion.marks:
+            return NO_FLAGS
+        flags = build_flags(sender, is_flood=is_flood)
+        for mark in flags.marks:
             self.marked[mark] += 1
-        return suspicion
+        return flags
 
     def _sender_behind(self, request: HotRequest) -> Sender:
         forwarded = tuple([value for name, value in request.headers if name == _FORWARDED_FOR])
@@ -121,4 +121,4 @@ class Watch:
         # A proxy of ours, or a server that we trust, which does not say for whom it asks.
         if address in self._proxies:
             return UNKNOWN_SENDER
-        return sender_at(address, data_centers=self._data_centers)
+        return describe_sender(address, data_centers=self._data_centers)

@@ -43,14 +43,14 @@ INTERNAL: Final = Networks(
 _AHEAD: Final = re.compile(rb"prefetch|prerender", re.IGNORECASE)
 
 
-class Suspicion(msgspec.Struct, frozen=True, gc=False):
+class TrafficFlags(msgspec.Struct, frozen=True, gc=False):
     """What is doubtful about one event, and where it came from if that is what is doubtful."""
 
     marks: tuple[Mark, ...] = ()
     client_network: str | None = None
 
 
-UNSUSPECTED: Final = Suspicion()
+NO_FLAGS: Final = TrafficFlags()
 
 
 class Sender(msgspec.Struct, frozen=True, gc=False):
@@ -58,18 +58,18 @@ class Sender(msgspec.Struct, frozen=True, gc=False):
 
     marks: tuple[Mark, ...] = ()
     address: Address | None = None
-    counted_as: bytes | None = None  # Nobody counts where this is None.
+    rate_key: bytes | None = None  # Nobody counts where this is None.
 
 
 UNKNOWN_SENDER: Final = Sender()
 
 
-def is_fetched_ahead(purposes: Sequence[bytes]) -> bool:
+def is_prefetch(purposes: Sequence[bytes]) -> bool:
     """Tell from headers of purpose whether a browser asks before its reader does."""
     return any(_AHEAD.search(purpose) for purpose in purposes)
 
 
-def sender_at(address: Address, *, data_centers: Networks) -> Sender:
+def describe_sender(address: Address, *, data_centers: Networks) -> Sender:
     """Tell what is known of a client by its address alone."""
     return Sender(
         (Mark.DATA_CENTER,) if address in data_centers else (),
@@ -78,23 +78,25 @@ def sender_at(address: Address, *, data_centers: Networks) -> Sender:
     )
 
 
-def also_marked(sender: Sender, *, is_crawler: bool, is_prefetch: bool) -> Sender:
+def add_header_marks(sender: Sender, *, is_crawler: bool, is_prefetch: bool) -> Sender:
     """Add what the request's headers tell to what its address does."""
     marks = (*((Mark.CRAWLER,) if is_crawler else ()), *((Mark.PREFETCH,) if is_prefetch else ()))
-    return Sender((*marks, *sender.marks), sender.address, sender.counted_as) if marks else sender
+    return Sender((*marks, *sender.marks), sender.address, sender.rate_key) if marks else sender
 
 
-def judged(sender: Sender, *, is_flood: bool) -> Suspicion:
+def build_flags(sender: Sender, *, is_flood: bool) -> TrafficFlags:
     """Say what is doubtful about an event of a sender."""
     marks = (*sender.marks, Mark.ADDRESS_FLOOD) if is_flood else sender.marks
     if not marks:
-        return UNSUSPECTED
+        return NO_FLAGS
     is_about_address = is_flood or Mark.DATA_CENTER in marks
-    return Suspicion(marks, kept_network(sender.address) if is_about_address and sender.address else None)
+    return TrafficFlags(
+        marks, truncate_address(sender.address) if is_about_address and sender.address else None
+    )
 
 
 @lru_cache(NETWORKS_REMEMBERED_MAX)
-def kept_network(address: Address) -> str:
+def truncate_address(address: Address) -> str:
     """Cut off of an address what would tell one reader from another."""
     length = IPV4_KEPT_LENGTH if isinstance(address, ipaddress.IPv4Address) else IPV6_KEPT_LENGTH
     return str(ipaddress.ip_network((address, length), strict=False))

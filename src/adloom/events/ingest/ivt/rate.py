@@ -15,19 +15,19 @@ NO_TIME: Final = timedelta()
 ADDRESSES_MAX: Final = 50_000
 
 
-class Minute(msgspec.Struct, frozen=True, gc=False):
+class AddressMinute(msgspec.Struct, frozen=True, gc=False):
     """The minute of an address, which begins with its first event, and the events in it so far."""
 
     began_at: datetime
     events: int
 
 
-def counted(minute: Minute | None, now: datetime) -> Minute:
+def count_event(minute: AddressMinute | None, now: datetime) -> AddressMinute:
     """Count one more event: in the minute under way, or as the first of another."""
     # A clock that was set back begins another minute too; one that never ended would mark for hours.
     if minute is None or not NO_TIME <= now - minute.began_at < MINUTE:
-        return Minute(now, 1)
-    return Minute(minute.began_at, minute.events + 1)
+        return AddressMinute(now, 1)
+    return AddressMinute(minute.began_at, minute.events + 1)
 
 
 class FloodCounter:
@@ -36,17 +36,17 @@ class FloodCounter:
     def __init__(self, events_per_minute_max: int, *, addresses_max: int = ADDRESSES_MAX) -> None:
         self._events_max = events_per_minute_max
         self._addresses_max = addresses_max
-        self._minutes: OrderedDict[bytes, Minute] = OrderedDict()
+        self._minutes: OrderedDict[bytes, AddressMinute] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._minutes)
 
-    def is_flood(self, address: bytes, now: datetime) -> bool:
+    def count_event(self, address: bytes, now: datetime) -> bool:
         """Count an event of an address, and tell whether it is one too many in its minute."""
         if not self._events_max:
             return False
         minutes = self._minutes
-        minutes[address] = minute = counted(minutes.get(address), now)
+        minutes[address] = minute = count_event(minutes.get(address), now)
         minutes.move_to_end(address)
         if len(minutes) > self._addresses_max:
             minutes.popitem(last=False)

@@ -5,11 +5,11 @@ from typing import Final
 import msgspec
 
 
-class Circumstances(msgspec.Struct, frozen=True, gc=False):
+class RequestInfo(msgspec.Struct, frozen=True, gc=False):
     """The kind of device and the country, where they are known."""
 
     device_type: str | None = None
     country_code: str | None = None
 
 
-UNKNOWN: Final = Circumstances()
+UNKNOWN_REQUEST: Final = RequestInfo()

@@ -14,7 +14,7 @@ import structlog
 
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import IdSource
-from adloom.events.log.append import APPEND_SECONDS_MAX, BATCH_MAX, LedgerStore
+from adloom.events.log.append import APPEND_SECONDS_MAX, BATCH_MAX, EventLog
 from adloom.events.log.spool.backlog import BYTES_MAX, SEGMENT_BYTES_MAX, Backlog
 from adloom.events.log.spool.disk import SpoolDisk
 from adloom.events.log.spool.names import owner_of
@@ -48,13 +48,13 @@ class SpoolLimits(msgspec.Struct, frozen=True, kw_only=True):
 DEFAULT_LIMITS: Final = SpoolLimits()
 
 
-class Spool:
+class DiskSpool:
     """Use it as a context, around the appender's, which owns its one task."""
 
     def __init__(
         self,
         disk: SpoolDisk,
-        ledger: LedgerStore,
+        ledger: EventLog,
         *,
         process: str,
         ids: IdSource,
@@ -125,7 +125,7 @@ class Spool:
         """How many places could not be read."""
         return self._backlog.damaged
 
-    async def settled(self) -> None:
+    async def wait_for_drain(self) -> None:
         """Wait for a moment while it is being drained: to be behind it, or to find it empty."""
         if self.is_empty and not self._turn.locked():
             return

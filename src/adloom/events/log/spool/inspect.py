@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.events.log.event import UnreadableEntryError, decoded, happened_at
+from adloom.events.log.event import UnreadableEntryError, decode_event, get_event_time
 from adloom.events.log.spool.names import DAMAGED, FileName, parsed
 from adloom.events.log.spool.records import (
     HEADER_BYTES,
@@ -22,7 +22,7 @@ from adloom.events.log.spool.records import (
 ALL: Final = 2**62
 
 
-class SpooledFile(msgspec.Struct, frozen=True, kw_only=True):
+class SpoolFileInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A file as it is now; of one that is held a part may be drained already."""
 
     name: str
@@ -32,14 +32,14 @@ class SpooledFile(msgspec.Struct, frozen=True, kw_only=True):
     is_damaged: bool
 
 
-class Contents(msgspec.Struct, frozen=True):
+class SpoolContents(msgspec.Struct, frozen=True):
     """What can be read in a file."""
 
     events: int
     oldest_at: datetime | None
 
 
-def spooled_files(folder: Path) -> list[SpooledFile]:
+def list_spool_files(folder: Path) -> list[SpoolFileInfo]:
     """List the files of a spool in their order; OSError where the folder cannot be read."""
     if not folder.exists():
         return []
@@ -51,32 +51,32 @@ def spooled_files(folder: Path) -> list[SpooledFile]:
     return [file for file in looked_at if file is not None]
 
 
-def contents_of(path: Path) -> Contents:
+def count_events(path: Path) -> SpoolContents:
     """Count the events in a file, and tell when the first of them came."""
     name = _file_name(path.name)
     data = path.read_bytes()
     if name is None or len(data) <= HEADER_BYTES:
-        return Contents(0, None)
+        return SpoolContents(0, None)
     try:
         head = data if is_whole_header(data) else header(name.life, name.number)
     except OtherVersionError:
-        return Contents(0, None)
+        return SpoolContents(0, None)
     entries = taken(data, HEADER_BYTES, seed_of(head), count_max=ALL).entries
-    return Contents(len(entries), _received_at(entries[0]) if entries else None)
+    return SpoolContents(len(entries), _received_at(entries[0]) if entries else None)
 
 
 def _file_name(name: str) -> FileName | None:
     return parsed(name.removesuffix(DAMAGED))
 
 
-def _looked_at(path: Path) -> SpooledFile | None:
+def _looked_at(path: Path) -> SpoolFileInfo | None:
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return None  # It was drained just now.
     try:
         facts = os.fstat(descriptor)
-        return SpooledFile(
+        return SpoolFileInfo(
             name=path.name,
             size_bytes=facts.st_size,
             written_at=datetime.fromtimestamp(facts.st_mtime, UTC),
@@ -98,7 +98,7 @@ def _is_held(descriptor: int) -> bool:
 
 def _received_at(entry: bytes) -> datetime | None:
     try:
-        event = decoded(entry)
+        event = decode_event(entry)
     except UnreadableEntryError:
         return None
-    return happened_at(event)
+    return get_event_time(event)

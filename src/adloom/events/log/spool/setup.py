@@ -5,22 +5,22 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from adloom.core.ids import SystemIds
-from adloom.events.log.append import LedgerStore
+from adloom.events.log.append import EventLog
 from adloom.events.log.spool.disk import LocalDisk, made_folder
-from adloom.events.log.spool.drain import Spool, SpoolLimits
-from adloom.events.log.spool.inspect import Contents, SpooledFile, contents_of, spooled_files
+from adloom.events.log.spool.drain import DiskSpool, SpoolLimits
+from adloom.events.log.spool.inspect import SpoolContents, SpoolFileInfo, count_events, list_spool_files
 from adloom.runtime.installation import DataDirectory
 from adloom.runtime.settings import DeliverySettings, SettingsError
 
 FOLDER_NAME = "spool"
 
 
-def spool_folder(variables: Mapping[str, str], directory: DataDirectory) -> Path:
+def locate_spool(variables: Mapping[str, str], directory: DataDirectory) -> Path:
     """Tell where the processes of an installation keep their spools."""
     return Path(variables.get("ADLOOM_SPOOL_DIR") or directory.path / FOLDER_NAME).absolute()
 
 
-def checked_spool(settings: DeliverySettings) -> None:
+def make_spool_folder(settings: DeliverySettings) -> None:
     """Make the folder of the spool, or say why that cannot be."""
     if not settings.spool_bytes_max:
         return
@@ -35,16 +35,16 @@ def checked_spool(settings: DeliverySettings) -> None:
 
 
 @asynccontextmanager
-async def opened_spool(settings: DeliverySettings, ledger: LedgerStore) -> AsyncGenerator[Spool | None]:
+async def open_spool(settings: DeliverySettings, ledger: EventLog) -> AsyncGenerator[DiskSpool | None]:
     """Open the spool of a delivery process, if it is to have one."""
     if not settings.spool_bytes_max:
         yield None
         return
-    checked_spool(settings)
+    make_spool_folder(settings)
     disk = LocalDisk(settings.spool_directory)
     limits = SpoolLimits(bytes_max=settings.spool_bytes_max)
     try:
-        async with Spool(
+        async with DiskSpool(
             disk, ledger, process=settings.telemetry.process, ids=SystemIds(), limits=limits
         ) as spool:
             yield spool
@@ -52,10 +52,10 @@ async def opened_spool(settings: DeliverySettings, ledger: LedgerStore) -> Async
         disk.close()
 
 
-def spool_report(folder: Path) -> list[str]:
+def describe_spool(folder: Path) -> list[str]:
     """Word what is in a spool, a line for each file."""
-    files = spooled_files(folder)
-    contents = [contents_of(folder / file.name) for file in files]
+    files = list_spool_files(folder)
+    contents = [count_events(folder / file.name) for file in files]
     waiting = [(file, has) for file, has in zip(files, contents, strict=True) if not file.is_damaged]
     events = sum(has.events for _, has in waiting)
     size = sum(file.size_bytes for file, _ in waiting)
@@ -65,7 +65,7 @@ def spool_report(folder: Path) -> list[str]:
     ]
 
 
-def _line(file: SpooledFile, has: Contents) -> str:
+def _line(file: SpoolFileInfo, has: SpoolContents) -> str:
     oldest = "" if has.oldest_at is None else f", the oldest of {has.oldest_at:%Y-%m-%d %H:%M:%S} UTC"
     held = "held by a living process" if file.is_held else "held by nobody"
     state = "damaged; all that could be read was drained" if file.is_damaged else held

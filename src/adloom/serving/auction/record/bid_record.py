@@ -13,8 +13,8 @@ from adloom.auction.bid import BidType, Ctr
 from adloom.auction.price import ecpm_of
 from adloom.auction.score import Scorer
 from adloom.core.money import Micros
-from adloom.events.log.auction_bids import BID_BYTES, BIDS_MAX, LOST, REMOVED, WON, packed_bid
-from adloom.events.log.event import Floored, Removed
+from adloom.events.log.auction_bids import BID_BYTES, BIDS_MAX, LOST, REMOVED, WON, pack_bid
+from adloom.events.log.event import BidsUnderFloor, RemovedCandidates
 from adloom.serving.auction.bids.scan_plan import Order
 from adloom.serving.auction.decide import NO_KEYS
 from adloom.serving.auction.record import removal
@@ -33,9 +33,9 @@ class Note(msgspec.Struct, frozen=True, gc=False):
 
     bids: bytes
     bid_count: int
-    removed: tuple[Removed, ...]
+    removed: tuple[RemovedCandidates, ...]
     looked_at: int  # How many candidates were, to make it; none where it is used again.
-    floors: tuple[Floored, ...] = ()  # Of those in `bids` who were under theirs.
+    floors: tuple[BidsUnderFloor, ...] = ()  # Of those in `bids` who were under theirs.
 
     def won(self) -> bytes:
         """Give the bids where the highest has won."""
@@ -70,7 +70,7 @@ class Notebook:
             bids_max=BIDS_MAX,
         )
         listing = _Listing(
-            [packed_bid(_terms_of(one), ctr, -rank, LOST) for rank, one, ctr in field.bids],
+            [pack_bid(_terms_of(one), ctr, -rank, LOST) for rank, one, ctr in field.bids],
             _removed(field, asked),
         )
         looked_at = field.bid_count + sum(listing.unlisted.values())
@@ -136,23 +136,23 @@ class _Listing:
         if reason == removal.FLOOR:
             self._under.setdefault(one.floor, bytearray()).append(len(self.bids))
         outcome = REMOVED + list(self._listed).index(reason)
-        self.bids.append(packed_bid(_terms_of(one), ctr, ecpm_of(one.bid_type, one.worth, ctr), outcome))
+        self.bids.append(pack_bid(_terms_of(one), ctr, ecpm_of(one.bid_type, one.worth, ctr), outcome))
 
-    def removed(self) -> tuple[Removed, ...]:
+    def removed(self) -> tuple[RemovedCandidates, ...]:
         """Count everybody; the reasons of those who are listed come first, as their outcomes name them by place."""
         counts = self._listed
         for step, count in self.unlisted.items():
             if count:
                 counts[step] = counts.get(step, 0) + count
-        return tuple(Removed(reason, count) for reason, count in counts.items())
+        return tuple(RemovedCandidates(reason, count) for reason, count in counts.items())
 
-    def floors(self) -> tuple[Floored, ...]:
+    def floors(self) -> tuple[BidsUnderFloor, ...]:
         """Tell which floors those who are listed were under."""
-        return tuple(Floored(floor, bytes(places)) for floor, places in self._under.items())
+        return tuple(BidsUnderFloor(floor, bytes(places)) for floor, places in self._under.items())
 
 
 def _terms_of(bidder: Bidder) -> bytes:
-    """Pack what of a bid is known before a request, as `ledger.auction_bids.packed_terms` does."""
+    """Pack what of a bid is known before a request, as `events.log.auction_bids.pack_bid_terms` does."""
     return bidder.pair + _TERMS.pack(bidder.bid, bidder.quality, bidder.bid_type is BidType.CPC)
 
 

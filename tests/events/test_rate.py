@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.events.ingest.ivt.rate import MINUTE, FloodCounter, Minute, counted
+from adloom.events.ingest.ivt.rate import MINUTE, AddressMinute, FloodCounter, count_event
 from tests.events.builders import NOW
 
 addresses = st.sampled_from([b"one", b"another", b"third"])
@@ -33,7 +33,7 @@ def test_no_event_is_marked_unless_more_than_the_limit_came_within_a_minute(
 
     for place, (address, now) in enumerate(arrived):
         within = [at for other, at in arrived[: place + 1] if other == address and now - at < MINUTE]
-        assert not counter.is_flood(address, now) or len(within) > limit
+        assert not counter.count_event(address, now) or len(within) > limit
 
 
 @given(reports, limits)
@@ -47,14 +47,14 @@ def test_of_the_events_in_an_address_s_minute_exactly_those_after_the_limit_are_
         if address not in minutes or now - minutes[address][0] >= MINUTE:
             minutes[address] = []
         minutes[address].append(now)
-        assert counter.is_flood(address, now) is (len(minutes[address]) > limit)
+        assert counter.count_event(address, now) is (len(minutes[address]) > limit)
 
 
 @given(limits, st.integers(1, 40))
 def test_a_burst_is_marked_from_the_first_one_too_many(limit: int, events: int) -> None:
     counter = FloodCounter(limit)
 
-    marked = [counter.is_flood(b"one", NOW) for _ in range(events)]
+    marked = [counter.count_event(b"one", NOW) for _ in range(events)]
 
     assert marked == [number > limit for number in range(1, events + 1)]
 
@@ -64,7 +64,7 @@ def test_no_more_addresses_are_remembered_than_its_bound(seen: list[bytes], addr
     counter = FloodCounter(1, addresses_max=addresses_max)
 
     for address in seen:
-        counter.is_flood(address, NOW)
+        counter.count_event(address, NOW)
         assert len(counter) <= addresses_max
 
 
@@ -75,9 +75,9 @@ def test_whoever_floods_is_not_forgotten_for_others_who_do_not(addresses_max: in
 
     marked: list[bool] = []
     for _ in range(rounds):
-        marked.append(counter.is_flood(b"flood", NOW))
+        marked.append(counter.count_event(b"flood", NOW))
         for _ in range(addresses_max - 1):
-            assert not counter.is_flood(b"%d" % next(others), NOW)
+            assert not counter.count_event(b"%d" % next(others), NOW)
 
     assert marked == [number > 5 for number in range(1, rounds + 1)]
 
@@ -85,20 +85,20 @@ def test_whoever_floods_is_not_forgotten_for_others_who_do_not(addresses_max: in
 def test_zero_turns_it_off_and_remembers_nobody() -> None:
     counter = FloodCounter(0)
 
-    assert not any(counter.is_flood(b"one", NOW) for _ in range(1_000))
+    assert not any(counter.count_event(b"one", NOW) for _ in range(1_000))
     assert len(counter) == 0
 
 
 def test_a_minute_begins_with_the_first_event_and_ends_by_itself() -> None:
-    first = counted(None, NOW)
-    second = counted(first, NOW + timedelta(seconds=59))
-    third = counted(second, NOW + timedelta(seconds=60))
+    first = count_event(None, NOW)
+    second = count_event(first, NOW + timedelta(seconds=59))
+    third = count_event(second, NOW + timedelta(seconds=60))
 
-    assert (first, second) == (Minute(NOW, 1), Minute(NOW, 2))
-    assert third == Minute(NOW + timedelta(seconds=60), 1)
+    assert (first, second) == (AddressMinute(NOW, 1), AddressMinute(NOW, 2))
+    assert third == AddressMinute(NOW + timedelta(seconds=60), 1)
 
 
 def test_a_clock_that_is_set_back_begins_another_minute() -> None:
     earlier = NOW - timedelta(hours=1)
 
-    assert counted(Minute(NOW, 700), earlier) == Minute(earlier, 1)
+    assert count_event(AddressMinute(NOW, 700), earlier) == AddressMinute(earlier, 1)

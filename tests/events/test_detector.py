@@ -4,8 +4,8 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from adloom.events.ingest.ivt.detector import FORWARDED_BYTES_REMEMBERED_MAX, Trusting, Watch
-from adloom.events.ingest.ivt.flags import UNKNOWN_SENDER, UNSUSPECTED, sender_at
+from adloom.events.ingest.ivt.detector import FORWARDED_BYTES_REMEMBERED_MAX, NullDetector, TrafficDetector
+from adloom.events.ingest.ivt.flags import NO_FLAGS, UNKNOWN_SENDER, describe_sender
 from adloom.events.ingest.ivt.networks import Networks
 from adloom.events.log.event import Mark
 from adloom.runtime.http.fast.fast_routes import HotRequest
@@ -16,8 +16,8 @@ PROXIES = [ip_network("192.0.2.0/24")]
 CLOUDS = Networks([ip_network("198.51.100.0/24"), ip_network("2001:db8:c::/48"), ip_network("127.0.0.9")])
 
 
-def a_watch(limit: int = 0) -> Watch:
-    return Watch(
+def a_detector(limit: int = 0) -> TrafficDetector:
+    return TrafficDetector(
         lambda agent: b"bot" in agent, trusted=PROXIES, data_centers=CLOUDS, events_per_minute_max=limit
     )
 
@@ -50,11 +50,11 @@ def a_request(client: str | None = "203.0.113.7", **headers: str | list[str]) ->
 def test_a_sender_is_known_by_the_address_nearest_to_us_that_is_not_trusted(
     client: str, forwarded: list[str], address: str
 ) -> None:
-    watch = a_watch()
+    detector = a_detector()
 
     for _ in range(2):  # The second time it is remembered.
-        sender = watch.sender_of(a_request(client, x_forwarded_for=forwarded))
-        assert sender == sender_at(ip_address(address), data_centers=CLOUDS)
+        sender = detector.identify_sender(a_request(client, x_forwarded_for=forwarded))
+        assert sender == describe_sender(ip_address(address), data_centers=CLOUDS)
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_a_sender_is_known_by_the_address_nearest_to_us_that_is_not_trusted(
 def test_a_server_of_ours_that_does_not_say_for_whom_it_asks_is_nobody(
     client: str | None, forwarded: list[str]
 ) -> None:
-    assert a_watch().sender_of(a_request(client, x_forwarded_for=forwarded)) is UNKNOWN_SENDER
+    assert a_detector().identify_sender(a_request(client, x_forwarded_for=forwarded)) is UNKNOWN_SENDER
 
 
 def test_a_chain_too_long_to_be_remembered_is_read_all_the_same() -> None:
     chain = ", ".join(["1.1.1.1"] * FORWARDED_BYTES_REMEMBERED_MAX) + ", 203.0.113.9"
 
-    sender = a_watch().sender_of(a_request("192.0.2.1", x_forwarded_for=chain))
+    sender = a_detector().identify_sender(a_request("192.0.2.1", x_forwarded_for=chain))
 
     assert sender.address == ip_address("203.0.113.9")
 
@@ -79,29 +79,29 @@ def test_a_chain_too_long_to_be_remembered_is_read_all_the_same() -> None:
 def test_a_request_that_is_sent_ahead_is_marked(header: str) -> None:
     request = a_request(**{header: "prefetch"})
 
-    assert a_watch().sender_of(request).marks == (Mark.PREFETCH,)
+    assert a_detector().identify_sender(request).marks == (Mark.PREFETCH,)
 
 
 def test_a_request_with_another_purpose_is_not() -> None:
-    assert a_watch().sender_of(a_request(purpose="preview")).marks == ()
+    assert a_detector().identify_sender(a_request(purpose="preview")).marks == ()
 
 
 def test_all_that_a_request_tells_is_said_of_its_sender() -> None:
     request = a_request("198.51.100.9", user_agent="a bot", sec_purpose="prefetch;prerender")
 
-    assert a_watch().sender_of(request).marks == (Mark.CRAWLER, Mark.PREFETCH, Mark.DATA_CENTER)
+    assert a_detector().identify_sender(request).marks == (Mark.CRAWLER, Mark.PREFETCH, Mark.DATA_CENTER)
 
 
 def test_neighbours_in_a_network_of_ipv6_are_counted_as_one_and_others_are_not() -> None:
-    watch = a_watch(limit=1)
+    detector = a_detector(limit=1)
 
     marks = [
-        watch.suspicion_of(watch.sender_of(a_request(client)), NOW).marks
+        detector.flag_event(detector.identify_sender(a_request(client)), NOW).marks
         for client in ("2001:db8:1:2::1", "2001:db8:1:2::2", "2001:db8:1:3::1")
     ]
 
     assert marks == [(), (Mark.ADDRESS_FLOOD,), ()]
-    assert watch.marked == {
+    assert detector.marked == {
         Mark.CRAWLER: 0,
         Mark.PREFETCH: 0,
         Mark.DATA_CENTER: 0,
@@ -111,21 +111,21 @@ def test_neighbours_in_a_network_of_ipv6_are_counted_as_one_and_others_are_not()
 
 @pytest.mark.parametrize("client", ["127.0.0.1", "192.168.1.1", "192.0.2.1", None])
 def test_nobody_within_is_ever_a_flood(client: str | None) -> None:
-    watch = a_watch(limit=1)
-    sender = watch.sender_of(a_request(client))
+    detector = a_detector(limit=1)
+    sender = detector.identify_sender(a_request(client))
 
-    assert all(watch.suspicion_of(sender, NOW) is UNSUSPECTED for _ in range(10))
+    assert all(detector.flag_event(sender, NOW) is NO_FLAGS for _ in range(10))
 
 
 def test_whoever_trusts_suspects_nobody() -> None:
-    trusting = Trusting()
+    trusting = NullDetector()
 
-    assert trusting.suspicion_of(trusting.sender_of(a_request(user_agent="a bot")), NOW) is UNSUSPECTED
+    assert trusting.flag_event(trusting.identify_sender(a_request(user_agent="a bot")), NOW) is NO_FLAGS
 
 
 @pytest.mark.parametrize("path", [b"/i/" + a_token(), b"/c/" + a_token()])
 async def test_a_pixel_and_a_link_are_watched_too(path: bytes) -> None:
-    async with an_edge(suspicion=a_watch(limit=1)) as edge:
+    async with an_edge(detector=a_detector(limit=1)) as edge:
         for _ in range(2):
             await edge.ask(b"GET", path, headers={"user-agent": "a bot"}, client="203.0.113.7")
 
@@ -137,7 +137,7 @@ async def test_a_pixel_and_a_link_are_watched_too(path: bytes) -> None:
 
 
 async def test_looking_at_the_head_of_an_address_is_not_counted() -> None:
-    async with an_edge(suspicion=a_watch(limit=1)) as edge:
+    async with an_edge(detector=a_detector(limit=1)) as edge:
         await edge.ask(b"HEAD", b"/i/" + a_token(), client="203.0.113.7")
         await edge.ask(b"GET", b"/i/" + a_token(), client="203.0.113.7")
 
@@ -145,7 +145,7 @@ async def test_looking_at_the_head_of_an_address_is_not_counted() -> None:
 
 
 async def test_a_doubtful_event_is_accepted_and_neither_valid_nor_billable() -> None:
-    async with an_edge(suspicion=a_watch()) as edge:
+    async with an_edge(detector=a_detector()) as edge:
         token = a_token().decode()
         await edge.post("impression", a_report(trackingToken=token, occurredAt="2020-01-01T00:00:00Z"))
         await edge.post("impression", a_report(trackingToken=token), headers={"purpose": "prefetch"})

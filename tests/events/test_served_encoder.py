@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
-from adloom.events.log.event import Served, decoded
-from adloom.events.log.served_entry import ServedEntry
+from adloom.events.log.event import Served, decode_event
+from adloom.events.log.served_encoder import ServedEventEncoder
 
 ids = st.uuids(version=4)
 amounts = st.integers(0, 2**62).map(Micros)
@@ -28,7 +28,7 @@ def test_it_is_read_as_what_was_said(
     same: tuple[UUID, UUID, UUID, str, Micros, Micros], request_id: UUID, user_id: UUID, served_at: datetime
 ) -> None:
     banner_id, placement_id, campaign_id, placement_type, final_price, winning_ecpm = same
-    entries = ServedEntry(
+    entries = ServedEventEncoder(
         banner_id=BannerId(banner_id),
         placement_id=PlacementId(placement_id),
         campaign_id=CampaignId(campaign_id),
@@ -37,9 +37,9 @@ def test_it_is_read_as_what_was_said(
         winning_ecpm=winning_ecpm,
     )
 
-    entry = entries.of(request_id.bytes, served_at, int(served_at.timestamp()), user_id.bytes)
+    entry = entries.encode(request_id.bytes, served_at, int(served_at.timestamp()), user_id.bytes)
 
-    assert decoded(entry) == Served(
+    assert decode_event(entry) == Served(
         request_id=RequestId(request_id),
         slot=0,
         banner_id=BannerId(banner_id),

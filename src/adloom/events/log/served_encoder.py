@@ -7,7 +7,7 @@ from uuid import UUID
 
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
-from adloom.events.log.event import Served, encoded
+from adloom.events.log.event import Served, encode_event
 
 # A specimen is encoded with these, and cut where they stand. No other bytes of it can be the same: a text has
 # no such byte, and an id that we have made says its version.
@@ -20,7 +20,7 @@ _timestamp: Final = struct.Struct(">HQ").pack  # Of MessagePack: its kind, then 
 _TIMESTAMP_64: Final = 0xD7FF
 
 
-class ServedEntry:
+class ServedEventEncoder:
     """Encodes what `Served` says of offers that differ in their request, moment and user only."""
 
     __slots__ = ("_after", "_before_time", "_before_user", "_first")
@@ -35,7 +35,7 @@ class ServedEntry:
         final_price: Micros,
         winning_ecpm: Micros,
     ) -> None:
-        specimen = encoded(
+        specimen = encode_event(
             Served(
                 request_id=RequestId(_ANY_REQUEST),
                 slot=0,
@@ -50,17 +50,17 @@ class ServedEntry:
             )
         )
         self._first, _, rest = specimen.partition(_ANY_REQUEST.bytes)
-        self._before_time, _, rest = rest.partition(_packed(_ANY_TIME, int(_ANY_TIME.timestamp())))
+        self._before_time, _, rest = rest.partition(_pack_time(_ANY_TIME, int(_ANY_TIME.timestamp())))
         self._before_user, _, self._after = rest.partition(_ANY_USER.bytes)
 
-    def of(self, request_id: bytes, served_at: datetime, second: int, user_id: bytes) -> bytes:
+    def encode(self, request_id: bytes, served_at: datetime, second: int, user_id: bytes) -> bytes:
         """Encode one of them, which was served in a second since the epoch."""
         return b"".join(
             (
                 self._first,
                 request_id,
                 self._before_time,
-                _packed(served_at, second),
+                _pack_time(served_at, second),
                 self._before_user,
                 user_id,
                 self._after,
@@ -68,5 +68,5 @@ class ServedEntry:
         )
 
 
-def _packed(moment: datetime, second: int) -> bytes:
+def _pack_time(moment: datetime, second: int) -> bytes:
     return _timestamp(_TIMESTAMP_64, moment.microsecond * _NANOS_A_MICRO << _SECOND_BITS | second)

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.events.ingest.ivt.flags import (
-    UNSUSPECTED,
+    NO_FLAGS,
     Sender,
-    Suspicion,
-    also_marked,
-    is_fetched_ahead,
-    judged,
-    kept_network,
-    sender_at,
+    TrafficFlags,
+    add_header_marks,
+    build_flags,
+    describe_sender,
+    is_prefetch,
+    truncate_address,
 )
 from adloom.events.ingest.ivt.networks import Networks
 from adloom.events.log.event import Mark
@@ -22,39 +22,39 @@ from adloom.events.log.event import Mark
 HOME = ipaddress.ip_address("203.0.113.7")
 CLOUD = ipaddress.ip_address("198.51.100.7")
 CLOUDS = Networks([ipaddress.ip_network("198.51.100.0/24"), ipaddress.ip_network("127.0.0.9")])
-A_READER = sender_at(HOME, data_centers=CLOUDS)
-A_MACHINE = sender_at(CLOUD, data_centers=CLOUDS)
+A_READER = describe_sender(HOME, data_centers=CLOUDS)
+A_MACHINE = describe_sender(CLOUD, data_centers=CLOUDS)
 
 
 def test_a_reader_is_not_suspected() -> None:
-    assert judged(A_READER, is_flood=False) is UNSUSPECTED
-    assert also_marked(A_READER, is_crawler=False, is_prefetch=False) is A_READER
+    assert build_flags(A_READER, is_flood=False) is NO_FLAGS
+    assert add_header_marks(A_READER, is_crawler=False, is_prefetch=False) is A_READER
 
 
 def test_a_crawler_is_marked_and_its_address_is_not_kept() -> None:
-    crawler = also_marked(A_READER, is_crawler=True, is_prefetch=False)
+    crawler = add_header_marks(A_READER, is_crawler=True, is_prefetch=False)
 
-    assert judged(crawler, is_flood=False) == Suspicion((Mark.CRAWLER,), None)
+    assert build_flags(crawler, is_flood=False) == TrafficFlags((Mark.CRAWLER,), None)
 
 
 def test_what_is_fetched_ahead_is_marked_and_its_address_is_not_kept() -> None:
-    ahead = also_marked(A_READER, is_crawler=False, is_prefetch=True)
+    ahead = add_header_marks(A_READER, is_crawler=False, is_prefetch=True)
 
-    assert judged(ahead, is_flood=False) == Suspicion((Mark.PREFETCH,), None)
+    assert build_flags(ahead, is_flood=False) == TrafficFlags((Mark.PREFETCH,), None)
 
 
 def test_a_data_centre_is_marked_with_its_network() -> None:
-    assert judged(A_MACHINE, is_flood=False) == Suspicion((Mark.DATA_CENTER,), "198.51.100.0/24")
+    assert build_flags(A_MACHINE, is_flood=False) == TrafficFlags((Mark.DATA_CENTER,), "198.51.100.0/24")
 
 
 def test_a_flood_is_marked_with_its_network() -> None:
-    assert judged(A_READER, is_flood=True) == Suspicion((Mark.ADDRESS_FLOOD,), "203.0.113.0/24")
+    assert build_flags(A_READER, is_flood=True) == TrafficFlags((Mark.ADDRESS_FLOOD,), "203.0.113.0/24")
 
 
 def test_what_is_doubtful_for_many_reasons_has_all_their_marks() -> None:
-    sender = also_marked(A_MACHINE, is_crawler=True, is_prefetch=True)
+    sender = add_header_marks(A_MACHINE, is_crawler=True, is_prefetch=True)
 
-    assert judged(sender, is_flood=True) == Suspicion(
+    assert build_flags(sender, is_flood=True) == TrafficFlags(
         (Mark.CRAWLER, Mark.PREFETCH, Mark.DATA_CENTER, Mark.ADDRESS_FLOOD), "198.51.100.0/24"
     )
 
@@ -73,7 +73,7 @@ def test_what_is_doubtful_for_many_reasons_has_all_their_marks() -> None:
     ],
 )
 def test_a_purpose_tells_what_is_fetched_ahead(purposes: list[bytes], is_ahead: bool) -> None:  # noqa: FBT001 - a case
-    assert is_fetched_ahead(purposes) is is_ahead
+    assert is_prefetch(purposes) is is_ahead
 
 
 @pytest.mark.parametrize(
@@ -91,19 +91,19 @@ def test_a_purpose_tells_what_is_fetched_ahead(purposes: list[bytes], is_ahead: 
     ],
 )
 def test_an_address_from_within_is_nobody_s_and_not_counted(address: str) -> None:
-    assert sender_at(ipaddress.ip_address(address), data_centers=CLOUDS).counted_as is None
+    assert describe_sender(ipaddress.ip_address(address), data_centers=CLOUDS).rate_key is None
 
 
 @pytest.mark.parametrize("address", ["172.32.0.0", "203.0.113.7", "8.8.8.8"])
 def test_an_address_of_ipv4_is_counted_by_itself(address: str) -> None:
-    sender = sender_at(ipaddress.ip_address(address), data_centers=CLOUDS)
+    sender = describe_sender(ipaddress.ip_address(address), data_centers=CLOUDS)
 
-    assert sender.counted_as == ipaddress.ip_address(address).packed
+    assert sender.rate_key == ipaddress.ip_address(address).packed
 
 
 def test_a_network_of_ipv6_is_counted_as_one() -> None:
     one, neighbour, other = (
-        sender_at(ipaddress.ip_address(address), data_centers=CLOUDS).counted_as
+        describe_sender(ipaddress.ip_address(address), data_centers=CLOUDS).rate_key
         for address in ("2001:db8:1:2::1", "2001:db8:1:2:ffff::", "2001:db8:1:3::1")
     )
 
@@ -114,7 +114,7 @@ def test_a_network_of_ipv6_is_counted_as_one() -> None:
 def test_what_the_operator_has_listed_is_a_data_centre_wherever_it_is() -> None:
     within = ipaddress.ip_address("127.0.0.9")
 
-    assert sender_at(within, data_centers=CLOUDS) == Sender((Mark.DATA_CENTER,), within, None)
+    assert describe_sender(within, data_centers=CLOUDS) == Sender((Mark.DATA_CENTER,), within, None)
 
 
 @pytest.mark.parametrize(
@@ -127,14 +127,14 @@ def test_what_the_operator_has_listed_is_a_data_centre_wherever_it_is() -> None:
     ],
 )
 def test_of_an_address_only_the_network_is_kept(address: str, network: str) -> None:
-    assert kept_network(ipaddress.ip_address(address)) == network
+    assert truncate_address(ipaddress.ip_address(address)) == network
 
 
 @given(st.ip_addresses())
 def test_a_kept_network_has_its_address_and_tells_no_more(
     address: ipaddress.IPv4Address | ipaddress.IPv6Address,
 ) -> None:
-    network = ipaddress.ip_network(kept_network(address))
+    network = ipaddress.ip_network(truncate_address(address))
 
     assert address in network
     assert network.prefixlen == (24 if address.version == 4 else 48)
