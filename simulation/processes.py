@@ -19,9 +19,9 @@ from adloom.events.projections.projection import Projection, ProjectionStore
 from adloom.events.projections.retention import Upkeep
 from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoutes, problem_answer
 from adloom.serving.direct.api import ServeRoutes
-from adloom.serving.direct.served_events import ServedTeller
+from adloom.serving.direct.served_events import ServedEventPublisher
 from adloom.serving.index.index import Index
-from adloom.serving.request.context import ContextReader
+from adloom.serving.request.context import ContextParser
 from simulation.disk import Disk, DiskConnection
 from simulation.faults import Host, waited
 from simulation.ledger import GroupConnection, LedgerConnection, LedgerServer
@@ -110,7 +110,7 @@ class DeliveryProcess:
             ids,
             public_url="",
             contexts=_contexts(),
-            teller=ServedTeller(self._appender.enqueue),
+            teller=ServedEventPublisher(self._appender.enqueue),
         )
         events = EventRoutes(lambda: index, self._appender, keys, clock)
         self._table = HotRoutes([*serve.routes(), *events.routes()])
@@ -196,9 +196,9 @@ class WorkerProcess:
 
 
 @functools.cache
-def _contexts() -> ContextReader:
+def _contexts() -> ContextParser:
     """Give the one reader of contexts: to make one takes as long as a thousand events."""
-    return ContextReader()
+    return ContextParser()
 
 
 def _allow_to_be_overlooked(answer: asyncio.Future[Answer]) -> None:

@@ -45,7 +45,7 @@ from adloom.serving.auction.market import Stands
 from adloom.serving.auction.record.batch_publisher import GatheringTeller
 from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.auction.reserve import WinHolder
-from adloom.serving.eligibility.caps import CapBook
+from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.exclusions import Exclusions
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.bid_block import BidBlock
@@ -53,7 +53,7 @@ from adloom.serving.index.compile import compiled
 from adloom.serving.index.index import Index, Placement
 from adloom.serving.index.steps import finished
 from adloom.serving.leases.local_leases import LeaseBook
-from adloom.serving.request.context import ContextReader
+from adloom.serving.request.context import ContextParser
 from bench.auction.catalog import an_auction_catalog, half_of_them
 from bench.load import USER_BEGINS, USERS
 from bench.scale.catalog import SEED
@@ -72,17 +72,17 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
     """Serve until told to stop."""
     clock = SystemClock()
     index = compiled(an_auction_catalog(campaigns, has_frequency_caps=has_frequency_caps))
-    shelves, caps, leases = PlacementStates(), CapBook(), LeaseBook(SESSION)
+    shelves, caps, leases = PlacementStates(), CapTracker(), LeaseBook(SESSION)
     _grant(leases, index.by_key.values(), clock)
-    caps.learn(
+    caps.update(
         {key: one for placement in index.by_key.values() for key, one in placement.caps.items()},
         {},
         second=int(clock.now().timestamp()),
     )
     shelves.mark_changed(leases.changes())
     shelves.exclude(Exclusions(campaigns=half_of_them(campaigns)), source="bench")
-    shelves.put_up(
-        index, [finished(shelves.preparing(one, now=clock.now())) for one in index.by_key.values()]
+    shelves.install(
+        index, [finished(shelves.prepare(one, now=clock.now())) for one in index.by_key.values()]
     )
     stands = Stands(shelves)
     stands.put_up(finished(stands.preparing(index, now=clock.now())))
@@ -158,7 +158,7 @@ def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
         SystemIds(),
         stands=stands,
         policies={HEURISTIC: Heuristic()},
-        auctioneer=Auctioneer(stands, ContextReader(), holder, shelves.reason_of),
+        auctioneer=Auctioneer(stands, ContextParser(), holder, shelves.find_reason),
         encoder=AdEncoder(TokenKeys(SECRET).signer, public_url="https://ads.example"),
         frequency=FrequencyLook(FrequencyOfMany(line), clock),
         recorder=AuctionRecorder(

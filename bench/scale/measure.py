@@ -57,7 +57,7 @@ def cost_of(size: Size, pid: int) -> Cost:
     shelves, now = PlacementStates(), SystemClock().now()
     placements = list(index.by_key.values())
     asked = [
-        (shelves.of(placements[number % len(placements)], now), context)
+        (shelves.get(placements[number % len(placements)], now), context)
         for number, context in enumerate(some_contexts(REQUESTS))
     ]
     decisions = [decide(shelf.placement, context, shelf.available) for shelf, context in asked]

@@ -17,13 +17,13 @@ from adloom.serving.auction.market import Stand, Stands
 from adloom.serving.auction.request import UNKNOWN
 from adloom.serving.auction.reserve import WinHolder
 from adloom.serving.direct.reserve import Holder
-from adloom.serving.eligibility.caps import CapBook
+from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.bid_block import BidBlock
 from adloom.serving.index.index import EMPTY, Candidate, Index
 from adloom.serving.index.steps import finished
 from adloom.serving.leases.client import SESSION_BITS, LeaseKeeper
-from adloom.serving.request.context import ContextReader
+from adloom.serving.request.context import ContextParser
 from adloom.targeting.context import Context
 from simulation.budgets.catalog import AUCTION_SLUG, PLACEMENT_KEY
 from simulation.budgets.processes import MoneyServers
@@ -71,11 +71,11 @@ class SellingProcess:
             new_session=lambda: chance.getrandbits(SESSION_BITS) or 1,
         )
         self._index = EMPTY
-        caps, book = CapBook(), self._keeper.book
+        caps, book = CapTracker(), self._keeper.book
         self._hold = Holder(self._shelves, caps, book).held
         self._stands = Stands(self._shelves)
         self._auctioneer = Auctioneer(
-            self._stands, ContextReader(), WinHolder(self._shelves, caps, book), self._shelves.reason_of
+            self._stands, ContextParser(), WinHolder(self._shelves, caps, book), self._shelves.find_reason
         )
 
     @property
@@ -86,9 +86,9 @@ class SellingProcess:
     def learn(self, index: Index) -> None:
         """Take a new index, as its keeper does."""
         now = self._clock.now()
-        prepared = [finished(self._shelves.preparing(one, now=now)) for one in index.by_key.values()]
+        prepared = [finished(self._shelves.prepare(one, now=now)) for one in index.by_key.values()]
         heads = finished(self._stands.preparing(index, now=now))
-        self._shelves.put_up(index, prepared)
+        self._shelves.install(index, prepared)
         self._stands.put_up(heads)
         self._index = index
         self._keeper.learn(index)
@@ -104,8 +104,8 @@ class SellingProcess:
             return []
         now = self._clock.now()
         second = int(now.timestamp())
-        shelf = self._shelves.of(placement, now)
-        offers, leases = self._hold(self._shelves.offers(shelf, SOMEBODY, second), second)
+        shelf = self._shelves.get(placement, now)
+        offers, leases = self._hold(self._shelves.decide_offers(shelf, SOMEBODY, second), second)
         return [
             Sold(candidate=offer.candidate, cost=offer.candidate.price.cost, lease=lease, second=second)
             for offer, lease in zip(offers, leases, strict=True)

@@ -33,7 +33,7 @@ from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from adloom.serving.direct.api import ServeRoutes
-from adloom.serving.direct.served_events import ServedTeller
+from adloom.serving.direct.served_events import ServedEventPublisher
 from adloom.serving.index.compile import compiled
 from tests.events.builders import BANNER, SECRET, a_click, an_impression
 from tests.events.catalog import insert_catalog
@@ -119,7 +119,7 @@ async def test_an_offer_that_delivery_tells_the_ledger_gets_to_its_topic(followe
             ManualClock(NOW),
             SystemIds(),
             public_url="https://ads.example",
-            teller=ServedTeller(appender.enqueue),
+            teller=ServedEventPublisher(appender.enqueue),
         )
         answer = json.loads(routes.serve(HotRequest(b"GET", b"/banners/serve/home")).body)
     async with running(followed):

@@ -17,7 +17,7 @@ from adloom.events.ingest.ivt.networks import Networks
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.event import Event
-from adloom.serving.request.context import ContextReader
+from adloom.serving.request.context import ContextParser
 from tests.events.builders import (
     BANNER,
     CAMPAIGN,
@@ -35,7 +35,7 @@ from tests.support.hot_server import serving
 
 FOLDER = Path(__file__).parent / "delivery" / "events"
 CASES = sorted(FOLDER.rglob("*.json"))
-CONTEXTS = ContextReader(trusted=[ip_network("127.0.0.1")])
+CONTEXTS = ContextParser(trusted=[ip_network("127.0.0.1")])
 KEPT = {
     "banner": str(BANNER),
     "placement": str(PLACEMENT),

@@ -6,18 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.sample.readers import COUNTRIES, DEVICES, a_reader, chosen
-from adloom.serving.request.device import DeviceReader
+from adloom.serving.request.device import DeviceParser
 from tests.sample.builders import a_chance
 
 
 def test_no_reader_is_taken_for_a_crawler() -> None:
-    devices = DeviceReader()
+    devices = DeviceParser()
 
     assert not any(devices.is_crawler(agent.encode()) for agent, _ in DEVICES)
 
 
 def test_readers_have_all_kinds_of_devices() -> None:
-    devices = DeviceReader()
+    devices = DeviceParser()
 
     assert {devices.device_of(agent.encode()) for agent, _ in DEVICES} == {"mobile", "tablet", "desktop"}
 

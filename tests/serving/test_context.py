@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from adloom.core.errors import ValidationFailedError
 from adloom.runtime.geoip import Countries, NoCountries
 from adloom.runtime.http.fast.fast_routes import HotRequest
-from adloom.serving.request.context import ContextReader
+from adloom.serving.request.context import ContextParser
 from adloom.targeting.context import Context
 
-READER = ContextReader()
+READER = ContextParser()
 UTC_ZONE = ZoneInfo("UTC")
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)  # a Sunday
 IPHONE = (
@@ -38,8 +38,8 @@ def context_of(query: str = "", **headers: str) -> Context:
     return context_by(READER, query, **headers)
 
 
-def context_by(reader: ContextReader, query: str = "", **headers: str) -> Context:
-    return reader.context_of(a_request(query, **headers), UTC_ZONE, NOON)
+def context_by(reader: ContextParser, query: str = "", **headers: str) -> Context:
+    return reader.parse(a_request(query, **headers), UTC_ZONE, NOON)
 
 
 def test_a_request_without_headers_is_a_new_visitor_of_whom_nothing_is_known() -> None:
@@ -86,17 +86,17 @@ def countries(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str | N
 
 
 def test_the_country_of_the_address_counts_where_no_header_knows_it() -> None:
-    reader = ContextReader(Countries(countries))
+    reader = ContextParser(Countries(countries))
 
     assert context_by(reader, client="93.184.216.34").country == "US"
     assert context_by(reader, client="93.184.216.34", cf_ipcountry="XX").country == "US"
     assert context_by(reader, client="93.184.216.34", cf_ipcountry="FR").country == "FR"
     assert context_by(reader, client="10.0.0.1").country is None
-    assert reader.context_of(a_request(), UTC_ZONE, NOON).country is None
+    assert reader.parse(a_request(), UTC_ZONE, NOON).country is None
 
 
 def test_only_a_trusted_proxy_may_say_whose_address_it_is() -> None:
-    behind = ContextReader(Countries(countries), trusted=[ipaddress.ip_network("10.0.0.0/8")])
+    behind = ContextParser(Countries(countries), trusted=[ipaddress.ip_network("10.0.0.0/8")])
     forwarded = "194.150.168.168"
 
     assert context_by(behind, client="10.0.0.1", x_forwarded_for=forwarded).country == "DE"
@@ -104,7 +104,7 @@ def test_only_a_trusted_proxy_may_say_whose_address_it_is() -> None:
 
 
 def test_without_a_file_of_countries_the_address_says_nothing() -> None:
-    assert context_by(ContextReader(NoCountries()), client="93.184.216.34").country is None
+    assert context_by(ContextParser(NoCountries()), client="93.184.216.34").country is None
 
 
 @pytest.mark.parametrize(
@@ -232,10 +232,10 @@ def test_a_parameter_that_makes_no_sense_is_refused_however_often_it_is_sent() -
 def test_the_same_request_for_another_placement_differs_only_in_its_time() -> None:
     context = context_of(user_agent=IPHONE)
 
-    moved = READER.moved_to(context, ZoneInfo("Asia/Tokyo"), NOON.replace(hour=20))
+    moved = READER.move_to_zone(context, ZoneInfo("Asia/Tokyo"), NOON.replace(hour=20))
 
     assert (moved.hour, moved.day, moved.device) == (5, 1, "mobile")
-    assert READER.moved_to(context, UTC_ZONE, NOON) is context
+    assert READER.move_to_zone(context, UTC_ZONE, NOON) is context
 
 
 @given(
@@ -262,7 +262,7 @@ def test_no_header_and_no_query_is_more_than_a_client_error(
 ) -> None:
     request = HotRequest(b"GET", b"/", query=query, headers=headers)
     try:
-        context = READER.context_of(request, UTC_ZONE, NOON)
+        context = READER.parse(request, UTC_ZONE, NOON)
     except ValidationFailedError:
         return
 

@@ -7,7 +7,7 @@ import pytest
 from adloom.events.ingest.ivt.request_info import RequestInfo
 from adloom.runtime.geoip import Countries, IPAddress
 from adloom.runtime.http.fast.fast_routes import HotRequest
-from adloom.serving.request.context import ContextReader
+from adloom.serving.request.context import ContextParser
 
 PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 Mobile/15E148"
 
@@ -16,7 +16,7 @@ def in_france(address: IPAddress) -> str | None:
     return "FR" if str(address) == "8.8.8.8" else None
 
 
-READER = ContextReader(Countries(in_france), trusted=[ipaddress.ip_network("192.0.2.0/24")])
+READER = ContextParser(Countries(in_france), trusted=[ipaddress.ip_network("192.0.2.0/24")])
 
 
 def circumstances(client: str = "127.0.0.1", **headers: str) -> RequestInfo:

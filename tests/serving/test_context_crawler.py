@@ -2,10 +2,10 @@
 
 import pytest
 
-from adloom.serving.request.device import AGENT_CHARACTERS_MAX, DeviceReader
+from adloom.serving.request.device import AGENT_CHARACTERS_MAX, DeviceParser
 
 IPHONE = b"Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.0 Mobile/15E148 Safari/604.1"
-IS_CRAWLER = DeviceReader().is_crawler
+IS_CRAWLER = DeviceParser().is_crawler
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adloom.serving.request.device import AGENTS_REMEMBERED_MAX, DeviceReader
+from adloom.serving.request.device import AGENTS_REMEMBERED_MAX, DeviceParser
 
 WEBKIT = "AppleWebKit/537.36 (KHTML, like Gecko)"
 IOS_WEBKIT = "AppleWebKit/605.1.15 (KHTML, like Gecko)"
@@ -77,19 +77,19 @@ CASES = [
 
 
 @pytest.fixture(scope="module")
-def reader() -> DeviceReader:
-    return DeviceReader()
+def reader() -> DeviceParser:
+    return DeviceParser()
 
 
 @pytest.mark.parametrize(("agent", "kind"), CASES)
-def test_a_user_agent_tells_the_kind_of_device(reader: DeviceReader, agent: str, kind: str) -> None:
+def test_a_user_agent_tells_the_kind_of_device(reader: DeviceParser, agent: str, kind: str) -> None:
     assert reader.device_of(agent.encode("latin-1")) == kind
 
 
 @pytest.mark.parametrize("agent", [b"", b"   "])
-def test_without_a_user_agent_the_device_is_unknown(reader: DeviceReader, agent: bytes) -> None:
+def test_without_a_user_agent_the_device_is_unknown(reader: DeviceParser, agent: bytes) -> None:
     assert reader.device_of(agent) is None
 
 
-def test_what_is_remembered_has_a_bound(reader: DeviceReader) -> None:
+def test_what_is_remembered_has_a_bound(reader: DeviceParser) -> None:
     assert reader.device_of.cache_info().maxsize == AGENTS_REMEMBERED_MAX

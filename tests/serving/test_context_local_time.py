@@ -31,7 +31,7 @@ ZONES = ["UTC", "Europe/Berlin", "Asia/Kathmandu", "America/New_York", "Australi
 def test_the_hour_and_day_are_those_of_the_zone(zone: str, moment: str, expected: tuple[int, int]) -> None:
     now = datetime.fromisoformat(moment).replace(tzinfo=UTC)
 
-    assert LocalTimes().of(ZoneInfo(zone), now) == expected
+    assert LocalTimes().get(ZoneInfo(zone), now) == expected
 
 
 @given(
@@ -50,4 +50,4 @@ def test_what_is_remembered_never_shows(asked: list[tuple[str, datetime]]) -> No
 
     for zone, now in asked:
         local = now.astimezone(ZoneInfo(zone))
-        assert remembering.of(ZoneInfo(zone), now) == (local.hour, local.isoweekday() % 7)
+        assert remembering.get(ZoneInfo(zone), now) == (local.hour, local.isoweekday() % 7)

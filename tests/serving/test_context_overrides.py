@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.errors import ValidationFailedError
-from adloom.serving.request.overrides import PARAMETERS, overrides_of, overrides_of_query
+from adloom.serving.request.overrides import PARAMETERS, parse_overrides, parse_query
 from tests.targeting.builders import SOMEBODY
 
 SOMEONE = "01890000-0000-7000-8000-000000000000"
 
 
 def test_every_field_can_be_given_in_a_body() -> None:
-    overrides = overrides_of(
+    overrides = parse_overrides(
         {
             "device": "tablet",
             "country": "at",
@@ -28,7 +28,7 @@ def test_every_field_can_be_given_in_a_body() -> None:
         }
     )
 
-    context = overrides.applied_to(SOMEBODY)
+    context = overrides.apply_to(SOMEBODY)
 
     assert (context.device, context.country, context.language) == ("tablet", "AT", "en")
     assert (context.is_logged_in, context.is_new_visitor) == (True, True)
@@ -38,16 +38,16 @@ def test_every_field_can_be_given_in_a_body() -> None:
 
 
 def test_null_says_that_a_thing_is_unknown() -> None:
-    overrides = overrides_of({"device": None, "country": None, "userId": None})
+    overrides = parse_overrides({"device": None, "country": None, "userId": None})
 
-    context = overrides.applied_to(SOMEBODY)
+    context = overrides.apply_to(SOMEBODY)
 
     assert (context.device, context.country, context.language) == (None, None, SOMEBODY.language)
     assert overrides.user_id is None
 
 
 def test_nothing_given_changes_nothing() -> None:
-    assert overrides_of({}).applied_to(SOMEBODY) is SOMEBODY
+    assert parse_overrides({}).apply_to(SOMEBODY) is SOMEBODY
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_nothing_given_changes_nothing() -> None:
 )
 def test_what_makes_no_sense_is_named_with_what_does(name: str, value: object, takes: str) -> None:
     with pytest.raises(ValidationFailedError) as caught:
-        overrides_of({name: value}, within="context.")
+        parse_overrides({name: value}, within="context.")
 
     [problem] = caught.value.errors
     assert problem.field == f"context.{name}"
@@ -83,7 +83,7 @@ def test_what_makes_no_sense_is_named_with_what_does(name: str, value: object, t
 
 def test_everything_that_is_wrong_is_named_at_once() -> None:
     with pytest.raises(ValidationFailedError) as caught:
-        overrides_of_query(b"device=phone&country=DE&loggedIn=maybe")
+        parse_query(b"device=phone&country=DE&loggedIn=maybe")
 
     assert [one.field for one in caught.value.errors] == ["device", "loggedIn"]
 
@@ -94,11 +94,11 @@ JSON = st.none() | st.booleans() | st.integers(0, 9) | st.text(max_size=20) | st
 @given(st.dictionaries(st.sampled_from(list(PARAMETERS)), JSON))
 def test_whatever_is_given_is_taken_or_refused_by_name(given_values: dict[str, object]) -> None:
     try:
-        overrides = overrides_of(given_values)
+        overrides = parse_overrides(given_values)
     except ValidationFailedError as refusal:
         names = {one.field for one in refusal.errors}
     else:
         names = set[str]()
-        assert overrides.applied_to(overrides.applied_to(SOMEBODY)) == overrides.applied_to(SOMEBODY)
+        assert overrides.apply_to(overrides.apply_to(SOMEBODY)) == overrides.apply_to(SOMEBODY)
 
     assert names <= given_values.keys()

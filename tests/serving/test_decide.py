@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from adloom.core.ids import BannerId
 from adloom.schedule.schedule_window import is_open
 from adloom.serving.eligibility.decide import decide
-from adloom.serving.eligibility.exclusions import NOBODY, Exclusions, remaining
-from adloom.serving.eligibility.schedule_mask import opening
+from adloom.serving.eligibility.exclusions import NO_EXCLUSIONS, Exclusions, remove_excluded
+from adloom.serving.eligibility.schedule_mask import build_schedule_mask
 from adloom.serving.index.compile import compiled
 from adloom.serving.index.index import Placement
 from adloom.serving.index.rows import AssignmentRow, Standing
@@ -38,9 +38,9 @@ def titles(
     context: Context | None = None,
     *,
     now: datetime = NOON,
-    exclusions: Exclusions = NOBODY,
+    exclusions: Exclusions = NO_EXCLUSIONS,
 ) -> list[str]:
-    available = remaining(finished(opening(placement, now=now)).masks, placement, exclusions)
+    available = remove_excluded(finished(build_schedule_mask(placement, now=now)).masks, placement, exclusions)
     chosen = decide(placement, context or a_context(), available)
     return [json.loads(b"{%b}" % one.creative)["title"] for one in chosen]
 

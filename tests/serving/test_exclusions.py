@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from adloom.core.ids import BannerId, CampaignId
 from adloom.serving.eligibility.decide import decide
-from adloom.serving.eligibility.exclusions import Excluded, Exclusions, remaining
+from adloom.serving.eligibility.exclusions import ExcludedCampaigns, Exclusions, remove_excluded
 from adloom.serving.eligibility.placement_state import BUDGETS, PlacementStates
-from adloom.serving.eligibility.schedule_mask import opening
+from adloom.serving.eligibility.schedule_mask import build_schedule_mask
 from adloom.serving.index.compile import compiled
 from adloom.serving.index.rows import AssignmentRow
 from adloom.serving.index.steps import finished
@@ -33,7 +33,7 @@ def a_row(number: int, campaign: int) -> AssignmentRow:
 
 
 def test_a_campaign_is_out_while_anybody_says_so() -> None:
-    excluded = Excluded()
+    excluded = ExcludedCampaigns()
 
     flips = [
         excluded.change("budgets", {7: "pacing"}),
@@ -48,7 +48,7 @@ def test_a_campaign_is_out_while_anybody_says_so() -> None:
 
 
 def test_the_newest_reason_is_told() -> None:
-    excluded = Excluded()
+    excluded = ExcludedCampaigns()
 
     excluded.change("budgets", {7: "budget_pending", 8: "pacing"})
     excluded.change("budgets", {7: "pacing"})
@@ -87,9 +87,9 @@ def test_marking_one_by_one_equals_looking_at_every_candidate(
         now += timedelta(hours=hours)
         contexts.append(context)
 
-        shelf = shelves.of(placement, now)
-        expected = remaining(
-            finished(opening(placement, now=now)).masks,
+        shelf = shelves.get(placement, now)
+        expected = remove_excluded(
+            finished(build_schedule_mask(placement, now=now)).masks,
             placement,
             Exclusions(campaigns={"any": caps | budgets}),
         )
@@ -97,21 +97,21 @@ def test_marking_one_by_one_equals_looking_at_every_candidate(
         assert tuple(shelf.available) == expected
         # Also those who were asked before, whose answers may be remembered.
         for asked in contexts:
-            offers = shelves.offers(shelf, asked, int(NOON.timestamp()))
+            offers = shelves.decide_offers(shelf, asked, int(NOON.timestamp()))
             assert [offer.candidate for offer in offers] == decide(placement, asked, expected)
 
 
 def test_a_shelf_knows_who_was_excluded_while_it_was_prepared() -> None:
     shelves = PlacementStates()
     index = compiled(a_snapshot(a_row(1, 1), a_row(2, 2)))
-    preparing = shelves.preparing(index.by_slug[b"home"], now=NOON)
+    preparing = shelves.prepare(index.by_slug[b"home"], now=NOON)
     next(preparing)
     shelf = finished(preparing)
 
     shelves.mark_changed({1: "pacing"})
-    shelves.put_up(index, [shelf])
+    shelves.install(index, [shelf])
 
-    offers = shelves.offers(shelves.of(index.by_slug[b"home"], NOON), a_context(), 0)
+    offers = shelves.decide_offers(shelves.get(index.by_slug[b"home"], NOON), a_context(), 0)
     assert [offer.candidate.banner_key for offer in offers] == [2]
 
 
@@ -121,14 +121,14 @@ def test_a_campaign_that_comes_to_a_placement_while_it_is_excluded_is_out_there_
         compiled(a_snapshot(a_row(2, 2))),
         compiled(a_snapshot(a_row(1, 1), a_row(2, 2), version=2)),
     )
-    shelves.of(before.by_slug[b"home"], NOON)
+    shelves.get(before.by_slug[b"home"], NOON)
     shelves.mark_changed({1: "pacing"})
 
-    shelves.put_up(after, [finished(shelves.preparing(after.by_slug[b"home"], now=NOON))])
-    shelf = shelves.of(after.by_slug[b"home"], NOON)
-    out = [offer.candidate.banner_key for offer in shelves.offers(shelf, a_context(), 0)]
+    shelves.install(after, [finished(shelves.prepare(after.by_slug[b"home"], now=NOON))])
+    shelf = shelves.get(after.by_slug[b"home"], NOON)
+    out = [offer.candidate.banner_key for offer in shelves.decide_offers(shelf, a_context(), 0)]
     shelves.mark_changed({1: None})
-    back = [offer.candidate.banner_key for offer in shelves.offers(shelf, a_context(), 0)]
+    back = [offer.candidate.banner_key for offer in shelves.decide_offers(shelf, a_context(), 0)]
 
     assert (out, back) == ([2], [1, 2])
 
@@ -137,7 +137,7 @@ def test_candidates_of_all_blocks_go_and_come_back() -> None:
     rows = [a_row(number, number % 2) for number in range(BLOCK_CANDIDATES_MAX + 10)]
     placement = compiled(a_snapshot(*rows, max_banners=3)).by_slug[b"home"]
     shelves = PlacementStates()
-    shelf = shelves.of(placement, NOON)
+    shelf = shelves.get(placement, NOON)
     everyone = [block.everyone for block in placement.blocks]
 
     shelves.mark_changed({0: "pacing"})
@@ -152,15 +152,15 @@ def test_answers_stay_when_somebody_flips_who_is_in_none_of_them() -> None:
     rows = [a_row(number, number) for number in range(10)]
     placement = compiled(a_snapshot(*rows, max_banners=2)).by_slug[b"home"]
     shelves = PlacementStates()
-    shelf = shelves.of(placement, NOON)
-    chosen = [offer.candidate.campaign_key for offer in shelves.offers(shelf, a_context(), 0)]
+    shelf = shelves.get(placement, NOON)
+    chosen = [offer.candidate.campaign_key for offer in shelves.decide_offers(shelf, a_context(), 0)]
     others = [number for number in range(10) if number not in chosen]
 
     for _ in range(3):
         shelves.mark_changed(dict.fromkeys(others, "pacing"))
-        shelves.offers(shelf, a_context(), 0)
+        shelves.decide_offers(shelf, a_context(), 0)
         shelves.mark_changed(dict.fromkeys(others))
-        shelves.offers(shelf, a_context(), 0)
+        shelves.decide_offers(shelf, a_context(), 0)
 
     assert (shelves.hits, shelves.misses) == (6, 1)
 
@@ -169,10 +169,10 @@ def test_it_is_known_which_placements_were_asked_for() -> None:
     index = compiled(a_snapshot(a_row(1, 1), a_row(2, 2)))
     shelves = PlacementStates()
     for _ in range(3):
-        shelves.of(index.by_slug[b"home"], NOON)
+        shelves.get(index.by_slug[b"home"], NOON)
 
-    assert shelves.asked() == [HOME_KEY]
-    assert shelves.asked() == []
+    assert shelves.take_requested() == [HOME_KEY]
+    assert shelves.take_requested() == []
 
 
 def test_who_excludes_can_be_asked_whom() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from adloom.core.ids import BannerId
 from adloom.explain.placement.verdict import Outcome, Verdict, explained
 from adloom.schedule.schedule import Schedule, ScheduleStatus
-from adloom.serving.eligibility.caps import Counts
+from adloom.serving.eligibility.caps import LifetimeCounts
 from adloom.serving.index.rows import AssignmentRow, Caps, Delivery, PlacementRows, Standing
 from adloom.targeting.context import Context
 from adloom.targeting.rules import rule_of
@@ -25,7 +25,7 @@ HOUR = timedelta(hours=1)
 def judged(
     *rows: AssignmentRow,
     context: Context | None = None,
-    counts: dict[int, Counts] | None = None,
+    counts: dict[int, LifetimeCounts] | None = None,
     **place: Any,
 ) -> list[Verdict]:
     asked = PlacementRows(a_placement_row(**place), list(rows))
@@ -79,7 +79,7 @@ def banner(status: ScheduleStatus, **fields: Any) -> AssignmentRow:
 def test_the_first_step_that_removed_a_candidate_is_named(
     row: AssignmentRow, removed_by: str, word: str
 ) -> None:
-    [verdict] = judged(row, counts={7: Counts(5, 2)})
+    [verdict] = judged(row, counts={7: LifetimeCounts(5, 2)})
 
     assert verdict.outcome is Outcome.REMOVED
     assert verdict.removed_by == removed_by
@@ -122,7 +122,7 @@ def test_a_placement_that_is_not_served_here_removes_everybody(
 def test_an_explanation_never_disagrees_with_what_is_served(
     rows: list[AssignmentRow], context: Context, slots: int, capped: frozenset[int], *, partial: bool
 ) -> None:
-    counts = {key: Counts(9, 0) for key in capped}
+    counts = {key: LifetimeCounts(9, 0) for key in capped}
     excluded = frozenset(row.campaign_key for row in rows if row.caps and row.campaign_key in capped)
 
     verdicts = judged(*rows, context=context, counts=counts, max_banners=slots, allow_partial_render=partial)

@@ -9,7 +9,7 @@ from adloom.budgets.messages import LeaseAnswer, Verdict
 from adloom.core.ids import BannerId, CampaignId
 from adloom.core.money import Micros
 from adloom.serving.direct.reserve import Holder
-from adloom.serving.eligibility.caps import CapBook
+from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.compile import compiled
 from adloom.serving.index.offer_price import Price
@@ -44,10 +44,10 @@ class Counter:
 
     def __init__(self, *rows: AssignmentRow) -> None:
         self._placement = compiled(a_snapshot(*rows, max_banners=10)).by_slug[b"home"]
-        self.shelves, self.caps, self.leases = PlacementStates(), CapBook(), LeaseBook(1)
+        self.shelves, self.caps, self.leases = PlacementStates(), CapTracker(), LeaseBook(1)
         self._holder = Holder(self.shelves, self.caps, self.leases)
-        self.shelves.of(self._placement, NOON)
-        self.caps.learn(self._placement.caps, {}, second=SECOND)
+        self.shelves.get(self._placement, NOON)
+        self.caps.update(self._placement.caps, {}, second=SECOND)
         self.leases.learn({1: self._placement.terms}, at=0.0)
         self.shelves.mark_changed(self.leases.changes())
 
@@ -68,8 +68,8 @@ class Counter:
         self.shelves.mark_changed(self.leases.changes())
 
     def ask(self) -> list[tuple[int, int]]:
-        shelf = self.shelves.of(self._placement, NOON)
-        offers, leases = self._holder.held(self.shelves.offers(shelf, a_context(), SECOND), SECOND)
+        shelf = self.shelves.get(self._placement, NOON)
+        offers, leases = self._holder.held(self.shelves.decide_offers(shelf, a_context(), SECOND), SECOND)
         banners = [offer.candidate.banner_key for offer in offers]
         return list(zip(banners, leases, strict=True))
 
@@ -119,6 +119,6 @@ def test_a_cap_keeps_an_offer_back_that_has_a_lease() -> None:
 def test_whoever_learns_nothing_of_leases_offers_nothing_that_needs_one() -> None:
     placement = compiled(a_snapshot(costly(1, 7))).by_slug[b"home"]
     shelves = PlacementStates()
-    offers = shelves.offers(shelves.of(placement, NOON), a_context(), SECOND)
+    offers = shelves.decide_offers(shelves.get(placement, NOON), a_context(), SECOND)
 
-    assert Holder(shelves, CapBook(), LeaseBook()).held(offers, SECOND) == ([], [])
+    assert Holder(shelves, CapTracker(), LeaseBook()).held(offers, SECOND) == ([], [])

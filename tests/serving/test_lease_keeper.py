@@ -138,14 +138,14 @@ class Desk:
 
     def learn(self, *rows: AssignmentRow) -> None:
         self.index = compiled(a_snapshot(*rows, max_banners=200))
-        self.shelves.put_up(self.index, [])
+        self.shelves.install(self.index, [])
         self.keeper.learn(self.index)
 
     def shown(self) -> list[int]:
         """Ask for the placement, without taking anything."""
         now = SystemClock().now()
-        shelf = self.shelves.of(self.index.by_slug[b"home"], now)
-        offers = self.shelves.offers(shelf, a_context(), int(now.timestamp()))
+        shelf = self.shelves.get(self.index.by_slug[b"home"], now)
+        offers = self.shelves.decide_offers(shelf, a_context(), int(now.timestamp()))
         return sorted(offer.candidate.campaign_key for offer in offers)
 
     def take(self, key: int) -> int | None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from adloom.schedule.schedule_window import is_open
 from adloom.serving.eligibility.placement_state import PlacementStates
-from adloom.serving.eligibility.schedule_mask import NEVER, advanced, opening
+from adloom.serving.eligibility.schedule_mask import NEVER, advance_schedule_mask, build_schedule_mask
 from adloom.serving.index.compile import compiled
 from adloom.serving.index.index import Candidate
 from adloom.serving.index.rows import AssignmentRow
@@ -36,7 +36,7 @@ def test_at_any_time_the_bitmaps_say_what_asking_every_candidate_would(
 
     for seconds in sorted(steps) if sort else steps:
         now = NOON + timedelta(seconds=seconds)
-        available = shelves.of(placement, now).available
+        available = shelves.get(placement, now).available
 
         for mask, block in zip(available, placement.blocks, strict=True):
             seen = [bool(mask >> position & 1) for position in range(len(block.candidates))]
@@ -46,7 +46,7 @@ def test_at_any_time_the_bitmaps_say_what_asking_every_candidate_would(
 def test_a_candidate_without_bounds_is_never_looked_at_again() -> None:
     placement = compiled(a_snapshot(an_assignment_row())).by_slug[b"home"]
 
-    openings = finished(opening(placement, now=NOON))
+    openings = finished(build_schedule_mask(placement, now=NOON))
 
     assert placement.blocks[0].timed == ()
     assert openings.until == NEVER
@@ -56,9 +56,9 @@ def test_only_the_moments_of_those_whose_time_is_bounded_are_kept() -> None:
     row = an_assignment_row(starts_at=NOON + timedelta(hours=1), ends_at=NOON + timedelta(hours=2))
     placement = compiled(a_snapshot(row)).by_slug[b"home"]
 
-    before = finished(opening(placement, now=NOON))
-    within = advanced(before, placement, now=before.until)
-    after = advanced(within, placement, now=within.until)
+    before = finished(build_schedule_mask(placement, now=NOON))
+    within = advance_schedule_mask(before, placement, now=before.until)
+    after = advance_schedule_mask(within, placement, now=within.until)
 
     assert [before.until, within.until, after.until] == [row.starts_at, row.ends_at, NEVER]
     assert [before.masks, within.masks, after.masks] == [(0,), (1,), (0,)]

@@ -5,7 +5,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.serving.direct.page import Choice, each_banner_once, is_without_repeats, page_of
+from adloom.serving.direct.page import PageChoice, dedupe_banners, has_no_repeats, fill_page
 from adloom.serving.index.index import Candidate
 
 BANNERS = st.lists(st.integers(1, 5), max_size=4, unique=True)
@@ -26,8 +26,8 @@ def a_candidate(banner: int, campaign: int = 1) -> Candidate:
 
 
 def page(*choices: tuple[list[int], int]) -> list[list[int]]:
-    asked = [Choice([a_candidate(one) for one in banners], slots) for banners, slots in choices]
-    return [[one.banner_key for one in answer] for answer in page_of(asked)]
+    asked = [PageChoice([a_candidate(one) for one in banners], slots) for banners, slots in choices]
+    return [[one.banner_key for one in answer] for answer in fill_page(asked)]
 
 
 def test_a_banner_that_is_shown_already_gives_way_to_the_next() -> None:
@@ -57,9 +57,9 @@ def test_placements_in_no_conflict_show_what_they_would_alone() -> None:
 def test_a_banner_of_two_campaigns_is_one_banner() -> None:
     both = [a_candidate(1, campaign=1), a_candidate(1, campaign=2), a_candidate(2)]
 
-    assert not is_without_repeats([both])
-    assert each_banner_once(both, at_most=9) == [both[0], both[2]]
-    assert each_banner_once(both, at_most=1) == [both[0]]
+    assert not has_no_repeats([both])
+    assert dedupe_banners(both, at_most=9) == [both[0], both[2]]
+    assert dedupe_banners(both, at_most=1) == [both[0]]
 
 
 @given(PAGES)

@@ -239,7 +239,7 @@ async def test_a_campaign_that_reaches_its_cap_is_excluded_at_the_next_look_and_
 
     async def is_available() -> bool:
         await keeper.refresh()
-        return bool(keeper.shelves.of(keeper.current.by_slug[b"home"], SystemClock().now()).available[0])
+        return bool(keeper.shelves.get(keeper.current.by_slug[b"home"], SystemClock().now()).available[0])
 
     assert await is_available()
     await pool.execute(
@@ -268,13 +268,13 @@ async def test_a_day_that_was_over_is_summed_up_again_when_it_has_changed(
     )
     await pool.execute("INSERT INTO events.event_days (day, events) VALUES (current_date - 10, 2)")
     await keeper.refresh()
-    assert keeper.cap_book.excluded()["click_cap"] == set()
+    assert keeper.cap_book.find_reached()["click_cap"] == set()
 
     await pool.execute("UPDATE events.event_counts SET invalid_clicks = 0")
     await pool.execute(f"UPDATE events.event_days SET {written} = {written} + 1")  # noqa: S608 - our own names
     await keeper.rebuild()
 
-    assert keeper.cap_book.excluded()["click_cap"] == {campaign}
+    assert keeper.cap_book.find_reached()["click_cap"] == {campaign}
 
 
 async def test_counts_of_today_are_seen_when_the_projection_has_moved(
@@ -292,7 +292,7 @@ async def test_counts_of_today_are_seen_when_the_projection_has_moved(
     await pool.execute("INSERT INTO projection_cursors (projection, entry_id) VALUES ('event_tables', '1-0')")
     await keeper.refresh()
 
-    assert keeper.cap_book.excluded()["click_cap"] == {campaign}
+    assert keeper.cap_book.find_reached()["click_cap"] == {campaign}
 
 
 async def test_a_rule_is_part_of_its_campaign(catalog: Catalog, keeper: IndexKeeper, pool: Pool) -> None:
@@ -342,8 +342,8 @@ async def test_a_scheduled_campaign_serves_when_its_time_has_come_whatever_its_s
     await keeper.refresh()
     placement, now = keeper.current.by_slug[b"home"], SystemClock().now()
 
-    assert not keeper.shelves.of(placement, now).available[0]
-    assert keeper.shelves.of(placement, now + timedelta(hours=1)).available[0]
+    assert not keeper.shelves.get(placement, now).available[0]
+    assert keeper.shelves.get(placement, now + timedelta(hours=1)).available[0]
 
 
 async def test_a_rebuild_keeps_what_did_not_change(catalog: Catalog, keeper: IndexKeeper) -> None:

@@ -18,7 +18,7 @@ from adloom.events.ingest.token import SLOT_MAX, OfferToken, TokenKeys
 from adloom.runtime.http.fast.fast_routes import HotRequest
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.encode import MillisecondStamp
-from adloom.serving.eligibility.caps import CapBook
+from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.index.compile import compiled
 from adloom.serving.index.rows import Caps, Delivery, Snapshot
 from adloom.targeting.rules import rule_of
@@ -136,9 +136,9 @@ def test_a_campaign_begins_and_ends_at_its_second_without_anybody_telling_the_in
 def test_a_stamp_is_the_moment_with_milliseconds(moment: datetime) -> None:
     stamp, second = MillisecondStamp(), math.floor(moment.timestamp())
 
-    assert stamp.of(moment, second) == stamp.of(moment, second)
+    assert stamp.format(moment, second) == stamp.format(moment, second)
     assert (
-        stamp.of(moment, second).decode()
+        stamp.format(moment, second).decode()
         == moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
     )
 
@@ -177,8 +177,8 @@ def test_a_placement_that_another_route_fills_is_not_found_and_the_sentence_says
 
 def test_the_cap_of_a_campaign_counts_offers_that_are_still_out() -> None:
     snapshot = a_snapshot(an_assignment_row(campaign_key=7, caps=Caps(2, None)))
-    book = CapBook()
-    book.learn({7: Caps(2, None)}, {}, second=0)
+    book = CapTracker()
+    book.update({7: Caps(2, None)}, {}, second=0)
     routes = serve_routes(snapshot, cap_book=book)
 
     assert [len(served(routes)[1]["banners"]) for _ in range(4)] == [1, 1, 0, 0]

@@ -11,7 +11,7 @@ from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.events.log.event import Served, decode_event
 from adloom.runtime.http.fast.fast_routes import HotRequest
 from adloom.serving.direct.api import ServeRoutes
-from adloom.serving.direct.served_events import ServedTeller
+from adloom.serving.direct.served_events import ServedEventPublisher
 from adloom.serving.index.compile import compiled
 from tests.support.rows import a_snapshot, an_assignment_row, an_id
 
@@ -33,7 +33,7 @@ class Told:
             ManualClock(NOON),
             SystemIds(),
             public_url="https://ads.example",
-            teller=ServedTeller(self.entries.append),
+            teller=ServedEventPublisher(self.entries.append),
         )
 
     def get(self, query: bytes = b"", method: bytes = b"GET") -> dict[str, Any]:

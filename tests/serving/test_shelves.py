@@ -29,8 +29,8 @@ class Counter:
 
     def ask(self, context: Context = DE, *, seconds: float = 0) -> list[int]:
         now = NOON + timedelta(seconds=seconds)
-        shelf = self.shelves.of(self.index.by_slug[b"home"], now)
-        offers = self.shelves.offers(shelf, context, int(now.timestamp()))
+        shelf = self.shelves.get(self.index.by_slug[b"home"], now)
+        offers = self.shelves.decide_offers(shelf, context, int(now.timestamp()))
         return [offer.candidate.banner_key for offer in offers]
 
 
@@ -118,14 +118,14 @@ def test_a_shelf_may_be_prepared_before_its_index_is_there() -> None:
     counter = Counter(a_row(1))
     counter.ask()
     newer = compiled(a_snapshot(a_row(2), version=2))
-    shelf = finished(counter.shelves.preparing(newer.by_slug[b"home"], now=NOON))
+    shelf = finished(counter.shelves.prepare(newer.by_slug[b"home"], now=NOON))
 
     assert counter.ask() == [1]
-    counter.shelves.put_up(newer, [shelf])
+    counter.shelves.install(newer, [shelf])
     counter.index = newer
 
     assert counter.ask() == [2]
-    assert counter.shelves.of(newer.by_slug[b"home"], NOON) is shelf
+    assert counter.shelves.get(newer.by_slug[b"home"], NOON) is shelf
 
 
 def test_the_oldest_answers_go_when_there_are_too_many() -> None:

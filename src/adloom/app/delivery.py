@@ -46,12 +46,12 @@ from adloom.serving.auction.events import AdEventRoutes
 from adloom.serving.background.index_refresh import IndexKeeper
 from adloom.serving.background.model_loader import ModelKeeper
 from adloom.serving.direct.api import ServeRoutes
-from adloom.serving.direct.served_events import ServedTeller
+from adloom.serving.direct.served_events import ServedEventPublisher
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.health import DeliveryHealth
 from adloom.serving.leases.client import LeaseKeeper
-from adloom.serving.request.context import ContextReader
-from adloom.serving.request.rate_limit import limited
+from adloom.serving.request.context import ContextParser
+from adloom.serving.request.rate_limit import limit_routes
 from adloom.serving.tag.pages import ScriptlessRoutes
 from adloom.serving.tag.script import ScriptRoutes
 
@@ -136,7 +136,7 @@ def _public_routes(
     """Make what readers and their servers ask for, and show what becomes of it; tell who has to be flushed at the end."""
     clock, keeper, appender, leases = running.clock, running.keeper, running.appender, running.leases
     keys = _token_keys(settings)
-    contexts = ContextReader(opened_countries(settings.geoip_file), trusted=settings.trusted_proxies)
+    contexts = ContextParser(opened_countries(settings.geoip_file), trusted=settings.trusted_proxies)
     detector = _build_detector(settings, contexts)
     offers = ServeRoutes(
         lambda: keeper.current,
@@ -148,7 +148,7 @@ def _public_routes(
         shelves=keeper.shelves,
         cap_book=keeper.cap_book,
         lease_book=leases.book,
-        teller=ServedTeller(appender.enqueue) if settings.has_served_events else None,
+        teller=ServedEventPublisher(appender.enqueue) if settings.has_served_events else None,
     )
     read = contexts.read_request_info
     events = EventRoutes(
@@ -229,7 +229,7 @@ async def _learning(models: ModelKeeper) -> AsyncGenerator[ModelKeeper]:
             stop.set()
 
 
-def _build_detector(settings: DeliverySettings, contexts: ContextReader) -> TrafficDetector:
+def _build_detector(settings: DeliverySettings, contexts: ContextParser) -> TrafficDetector:
     return TrafficDetector(
         contexts.is_crawler,
         trusted=settings.trusted_proxies,
@@ -260,7 +260,7 @@ def _behind_limit(routes: list[HotRoute], settings: DeliverySettings, clock: Clo
     if settings.rate_limit_permits_per_minute is None:
         return routes
     limiter = RateLimiter(settings.rate_limit_permits_per_minute)
-    return limited(routes, limiter, clock, trusted=settings.trusted_proxies)
+    return limit_routes(routes, limiter, clock, trusted=settings.trusted_proxies)
 
 
 def _register_index(metrics: Metrics, keeper: IndexKeeper, clock: Clock) -> None:

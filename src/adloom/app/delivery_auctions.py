@@ -27,7 +27,7 @@ from adloom.serving.background.index_refresh import IndexKeeper
 from adloom.serving.background.model_loader import ModelKeeper
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.leases.local_leases import LeaseBook
-from adloom.serving.request.context import ContextReader
+from adloom.serving.request.context import ContextParser
 
 
 class Auctions(NamedTuple):
@@ -70,7 +70,7 @@ def make_auctions(  # noqa: PLR0913 - a composition root names them all
     clock: Clock,
     *,
     keys: TokenKeys,
-    contexts: ContextReader,
+    contexts: ContextParser,
     models: ModelKeeper,
     lease_book: LeaseBook,
     appender: EventAppender,
@@ -99,7 +99,7 @@ def make_auctions(  # noqa: PLR0913 - a composition root names them all
         SystemIds(),
         stands=keeper.stands,
         policies=_policies(models),
-        auctioneer=Auctioneer(keeper.stands, contexts, holder, keeper.shelves.reason_of),
+        auctioneer=Auctioneer(keeper.stands, contexts, holder, keeper.shelves.find_reason),
         encoder=AdEncoder(keys.signer, public_url=settings.public_url),
         frequency=frequency,
         recorder=recorder,

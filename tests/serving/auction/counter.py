@@ -25,16 +25,16 @@ from adloom.serving.auction.frequency_lookup import FrequencyLook
 from adloom.serving.auction.market import Stands
 from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.auction.reserve import WinHolder
-from adloom.serving.eligibility.caps import CapBook
+from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.rows import AssignmentRow, PlacementRow
 from adloom.serving.leases.local_leases import LeaseBook
-from adloom.serving.request.context import ContextReader
+from adloom.serving.request.context import ContextParser
 from tests.serving.auction.marketplace import NOON, an_index
 from tests.support.rows import an_id
 
 KEYS = TokenKeys("a secret of the tests, long enough to be one")
-CONTEXTS = ContextReader()
+CONTEXTS = ContextParser()
 USER = an_id(77)
 SECOND = int(NOON.timestamp())
 
@@ -74,7 +74,7 @@ class Counter:
     def __init__(self, *rows: AssignmentRow, slots: Sequence[PlacementRow] = (), **options: Any) -> None:
         self.index = an_index(rows, *slots)
         self.clock = ManualClock(NOON)
-        self.shelves, self.caps, self.leases = PlacementStates(), CapBook(), LeaseBook(1)
+        self.shelves, self.caps, self.leases = PlacementStates(), CapTracker(), LeaseBook(1)
         stands = Stands(self.shelves)
         self.counts = FakeCounts()
         self.frequency = FrequencyLook(
@@ -98,13 +98,13 @@ class Counter:
             SystemIds(),
             stands=stands,
             policies={HEURISTIC: Heuristic()},
-            auctioneer=Auctioneer(stands, CONTEXTS, holder, self.shelves.reason_of),
+            auctioneer=Auctioneer(stands, CONTEXTS, holder, self.shelves.find_reason),
             encoder=AdEncoder(KEYS.signer, public_url="https://ads.example"),
             frequency=self.frequency,
             recorder=self.recorder,
         )
         placements = self.index.by_key.values()
-        self.caps.learn(
+        self.caps.update(
             {key: caps for one in placements for key, caps in one.caps.items()}, {}, second=SECOND
         )
         self.leases.learn({one.key: one.terms for one in placements}, at=0.0)

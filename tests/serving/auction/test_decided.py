@@ -19,13 +19,13 @@ from adloom.serving.auction.record.bid_record import Notebook
 from adloom.serving.auction.request import Reader, understood
 from adloom.serving.auction.reserve import WinHolder
 from adloom.serving.auction.result_cache import Auction
-from adloom.serving.eligibility.caps import CapBook
+from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.index import Index
 from adloom.serving.index.rows import AssignmentRow
 from adloom.serving.index.steps import finished
 from adloom.serving.leases.local_leases import LeaseBook
-from adloom.serving.request.context import ContextReader
+from adloom.serving.request.context import ContextParser
 from adloom.targeting.rules import rule_of
 from tests.serving.auction.marketplace import NOON, a_row, a_slot, an_index
 from tests.serving.auction.test_learned_auctions import learned
@@ -35,7 +35,7 @@ AGENTS = {
     "phone": b"Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) Mobile/15E148",
     "desktop": b"Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0",
 }
-HEADERS = ContextReader()
+HEADERS = ContextParser()
 CONTEXTS = (b"{}", b'{"country":"FR"}', b'{"segment":"high-intent"}', b'{"lastPurchaseDays":"3"}')
 
 
@@ -66,8 +66,8 @@ class House:
         self.index, self.now, self.policy = index, NOON, Policy()
         self.shelves = PlacementStates()
         self.stands = Stands(self.shelves, policies={HEURISTIC: Heuristic(), LEARNED: self.policy})
-        holder = WinHolder(self.shelves, CapBook(), LeaseBook(1))
-        self.auctioneer = Auctioneer(self.stands, HEADERS, holder, self.shelves.reason_of)
+        holder = WinHolder(self.shelves, CapTracker(), LeaseBook(1))
+        self.auctioneer = Auctioneer(self.stands, HEADERS, holder, self.shelves.find_reason)
 
     def stand(self, slug: str | None = None) -> Stand:
         if slug is None:
@@ -85,8 +85,8 @@ class House:
         fresh = Auctioneer(
             self.stands,
             HEADERS,
-            WinHolder(self.shelves, CapBook(), LeaseBook(1)),
-            self.shelves.reason_of,
+            WinHolder(self.shelves, CapTracker(), LeaseBook(1)),
+            self.shelves.find_reason,
         )
         return fresh.auction(request, reader, self.index, self.stand(slug), self.now).win
 
@@ -199,7 +199,7 @@ def test_what_was_decided_from_a_shelf_is_over_when_another_takes_its_place() ->
     assert first.win is not None
     [placement] = house.index.by_key.values()
 
-    house.shelves.put_up(house.index, [finished(house.shelves.preparing(placement, now=house.now))])
+    house.shelves.install(house.index, [finished(house.shelves.prepare(placement, now=house.now))])
     house.stands.put_up({})
     house.exclude(first.win.bidder.campaign_key)
 
@@ -240,7 +240,7 @@ def sold(house: House) -> result_cache.Note:
 
 def noted(house: House) -> result_cache.Note:
     asked = house.auction(a_request(), a_reader()).asked
-    return Notebook(house.shelves.reason_of).note(msgspec.structs.replace(asked), house.now)
+    return Notebook(house.shelves.find_reason).note(msgspec.structs.replace(asked), house.now)
 
 
 def second_of(now: datetime) -> int:

@@ -67,7 +67,7 @@ def test_who_was_left_out_counts_as_excluded() -> None:
 
 def test_what_was_listed_stays_what_it_was_when_somebody_leaves() -> None:
     market = Marketplace(a_row(1, "5"), a_row(2, "4"))
-    available = market.shelves.of(market.index.by_key[1], NOON).available
+    available = market.shelves.get(market.index.by_key[1], NOON).available
 
     market.shelves.mark_changed({1: "pacing"})
 

@@ -34,7 +34,7 @@ def noted(market: Marketplace, seen_enough: frozenset[int], without: frozenset[i
     scorers = market.scorers(stand)
     contexts = (a_context(),) * len(stand.zones)
     asked = Asked(stand.order(scorers), contexts, scorers, seen_enough, without)
-    return Notebook(market.shelves.reason_of).note(asked, NOON)
+    return Notebook(market.shelves.find_reason).note(asked, NOON)
 
 
 def reasons_in(note: Note) -> dict[BannerId, str | None]:

@@ -62,14 +62,14 @@ def test_a_market_is_asked_for_as_often_as_somebody_wants_to_know(market: Market
         market.auction()
         market.auction()
 
-        assert sorted(market.shelves.asked()) == [1, 2]
+        assert sorted(market.shelves.take_requested()) == [1, 2]
 
 
 def test_who_asks_for_one_placement_does_not_hide_that_all_are_asked_for(market: Marketplace) -> None:
     for _ in range(3):
         market.stand(slug="slot-1")
         market.stand()
-        assert sorted(market.shelves.asked()) == [1, 2]
+        assert sorted(market.shelves.take_requested()) == [1, 2]
 
 
 def test_who_was_excluded_while_heads_were_prepared_is_out() -> None:

@@ -14,7 +14,7 @@ from adloom.events.ingest.api import PIXEL
 from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.runtime.http.fast.fast_routes import Answer, HotRequest
 from adloom.serving.direct.api import ServeRoutes
-from adloom.serving.eligibility.caps import CapBook
+from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.index.compile import compiled
 from adloom.serving.index.offer_price import Price
 from adloom.serving.index.rows import Caps, Delivery, Snapshot
@@ -135,8 +135,8 @@ def test_who_only_looks_at_the_head_holds_nothing() -> None:
 
 def test_an_image_counts_against_the_cap_of_its_campaign_and_a_link_does_not() -> None:
     snapshot = a_snapshot(an_assignment_row(campaign_key=7, caps=Caps(1, None)))
-    book = CapBook()
-    book.learn({7: Caps(1, None)}, {}, second=0)
+    book = CapTracker()
+    book.update({7: Caps(1, None)}, {}, second=0)
     index = compiled(snapshot)
     offers = ServeRoutes(
         lambda: index, KEYS.signer, ManualClock(NOON), SystemIds(), public_url="", cap_book=book

@@ -35,7 +35,7 @@ from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 from adloom.schedule.schedule import zone_named
 from adloom.serving.auction.frequency_lookup import Capped
 from adloom.serving.auction.request import CONTEXT_KEYS_MAX, DEFAULT_TYPE, Reader, reader_of
-from adloom.serving.request.context import ContextReader
+from adloom.serving.request.context import ContextParser
 from adloom.targeting.context import Context
 
 CANDIDATES_MAX = 1_000  # More than anybody reads; those who took part come first.
@@ -47,7 +47,7 @@ AmountShown = Annotated[
     Decimal, PlainSerializer(float), WithJsonSchema({"type": "number"}, mode="serialization")
 ]
 
-_contexts = ContextReader()
+_contexts = ContextParser()
 
 
 class AuctionBody(Body):
@@ -154,8 +154,8 @@ async def explain_auction(  # noqa: PLR0913, PLR0917 - what the framework hands 
 
 
 def _context_of(request: HotRequest, reader: Reader, zone: str, now: datetime) -> Context:
-    context = _contexts.context_of(request, zone_named(zone) or UTC_ZONE, now)
-    return reader.overrides.applied_to(context)
+    context = _contexts.parse(request, zone_named(zone) or UTC_ZONE, now)
+    return reader.overrides.apply_to(context)
 
 
 async def _scorers(

@@ -8,7 +8,7 @@ import msgspec
 from adloom.explain.budget_store import lacking_budgets
 from adloom.runtime.postgres import Connection
 from adloom.serving.background.cap_counts import counts_of
-from adloom.serving.eligibility.caps import Counts
+from adloom.serving.eligibility.caps import LifetimeCounts
 from adloom.serving.index import store
 from adloom.serving.index.rows import PlacementRows
 
@@ -26,7 +26,7 @@ class MarketRows(msgspec.Struct, frozen=True, kw_only=True):
     """The placements of a market with all that is assigned to them, what campaigns have had and which budget they lack."""
 
     placements: Sequence[PlacementRows]
-    counts: Mapping[int, Counts]
+    counts: Mapping[int, LifetimeCounts]
     budgets: Mapping[int, str]
 
 

@@ -18,7 +18,7 @@ from adloom.core.money import Micros
 from adloom.explain.placement import verdict
 from adloom.explain.sentences import Reason
 from adloom.serving.auction.record.removal import FLOOR, FREQUENCY_CAP
-from adloom.serving.eligibility.caps import Counts
+from adloom.serving.eligibility.caps import LifetimeCounts
 from adloom.serving.index.bid_block import format_of, is_bidding
 from adloom.serving.index.rows import AssignmentRow, PlacementRow, PlacementRows
 from adloom.targeting.context import Context
@@ -77,7 +77,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     contexts: Mapping[str, Context]  # By time zone.
     scorers: Mapping[str, Scorer]  # By the name of the policy.
-    counts: Mapping[int, Counts]
+    counts: Mapping[int, LifetimeCounts]
     budgets: Mapping[int, str]
     seen_enough: Collection[int]  # Banners, by key.
     own_bids: OwnBids

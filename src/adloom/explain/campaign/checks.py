@@ -25,7 +25,7 @@ from adloom.serving.auction.record.removal import (
     NOT_HELD,
     TARGETING,
 )
-from adloom.serving.eligibility.caps import Counts, cap_reached
+from adloom.serving.eligibility.caps import LifetimeCounts, find_reached_cap
 from adloom.serving.index.bid_block import is_bidding
 from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, PlacementRows, Standing
 from adloom.serving.leases.campaign_lease import PENDING
@@ -65,7 +65,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
     campaign: Campaign
     placements: Sequence[PlacementRows]
-    counts: Counts
+    counts: LifetimeCounts
     lacking: str | None
     traffic: Traffic
     now: datetime
@@ -172,11 +172,11 @@ def _targeting(known: Known, assigned: Sequence[Assigned]) -> Check:
     return _counted(sentences.TARGETING, sentences.RIGHT_READERS, reason, passed=passed, of=traffic.asked)
 
 
-def _caps(assigned: Sequence[Assigned], counts: Counts) -> Check:
+def _caps(assigned: Sequence[Assigned], counts: LifetimeCounts) -> Check:
     caps = assigned[0][0].caps if assigned else None
     if caps is None:
         return _fine(sentences.CAPS, sentences.NO_CAPS)
-    name = cap_reached(caps, counts)
+    name = find_reached_cap(caps, counts)
     if name is None:
         return _fine(sentences.CAPS, sentences.UNDER_CAPS)
     return _stopped(sentences.CAPS, cap_reason(name, caps))

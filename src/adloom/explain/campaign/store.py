@@ -11,7 +11,7 @@ from adloom.explain.budget_store import lacking_budgets
 from adloom.explain.campaign.traffic import LOST, REMOVED, WON, Auctions, Seen, Traffic
 from adloom.runtime.postgres import Connection
 from adloom.serving.background.cap_counts import counts_of
-from adloom.serving.eligibility.caps import NONE_YET, Counts
+from adloom.serving.eligibility.caps import NO_COUNTS, LifetimeCounts
 from adloom.serving.index import store
 from adloom.serving.index.rows import Delivery, PlacementRows
 
@@ -54,7 +54,7 @@ class Deliverable(msgspec.Struct, frozen=True, kw_only=True):
     """Where a campaign may be shown, what it has had, which budget it lacks, and what happened there."""
 
     placements: Sequence[PlacementRows]
-    counts: Counts
+    counts: LifetimeCounts
     lacking: str | None
     traffic: Traffic
 
@@ -73,7 +73,7 @@ async def read(connection: Connection, campaign_id: UUID, *, since: datetime, no
         )
         return Deliverable(
             placements=found,
-            counts=counts.get(own, NONE_YET),
+            counts=counts.get(own, NO_COUNTS),
             lacking=budgets.get(own),
             traffic=Traffic(
                 since=since,

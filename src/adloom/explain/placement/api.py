@@ -17,7 +17,7 @@ from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.shapes import Answer, Moment, Text
 from adloom.runtime.http.fast.fast_routes import HotRequest
 from adloom.schedule.schedule import zone_named
-from adloom.serving.request.context import ContextReader
+from adloom.serving.request.context import ContextParser
 from adloom.targeting.context import Context, context_hash
 
 OWN_HEADERS = frozenset({b"authorization", b"x-api-key"})  # They say who asks, not for whom.
@@ -29,7 +29,7 @@ AskedMoment = Annotated[
     Query(description="As if it were this moment; counts and budgets stand as they do now."),
 ]
 
-_contexts = ContextReader()
+_contexts = ContextParser()
 
 
 RemovedCounts = Annotated[
@@ -107,7 +107,7 @@ async def explain(  # noqa: PLR0913, PLR0917 - what the framework hands in
         raise PlacementNotFoundError("There is no placement with this slug.")
     zone = zone_named(found.rows.placement.timezone) or UTC_ZONE
     moment = at or now
-    context = _contexts.context_of(as_reader(request), zone, moment)
+    context = _contexts.parse(as_reader(request), zone, moment)
     verdicts = explained(found.rows, context, counts=found.counts, budgets=found.budgets, now=moment)
     if actor.role is Role.ADVERTISER:
         verdicts = [one for one in verdicts if found.owners.get(one.campaign_id) == actor.account_id]

@@ -9,7 +9,7 @@ import msgspec
 from adloom.explain.budget_store import lacking_budgets
 from adloom.runtime.postgres import Connection
 from adloom.serving.background.cap_counts import counts_of
-from adloom.serving.eligibility.caps import Counts
+from adloom.serving.eligibility.caps import LifetimeCounts
 from adloom.serving.index import store
 from adloom.serving.index.rows import PlacementRows
 
@@ -30,7 +30,7 @@ class Explainable(msgspec.Struct, frozen=True, kw_only=True):
 
     rows: PlacementRows
     owners: Mapping[UUID, UUID]
-    counts: Mapping[int, Counts]
+    counts: Mapping[int, LifetimeCounts]
     budgets: Mapping[int, str]
 
 

@@ -22,10 +22,10 @@ from adloom.explain.sentences import (
     schedule_reason,
 )
 from adloom.schedule.schedule_window import why_closed
-from adloom.serving.eligibility.caps import NONE_YET, Counts, cap_reached
+from adloom.serving.eligibility.caps import NO_COUNTS, LifetimeCounts, find_reached_cap
 from adloom.serving.eligibility.decide import decide
-from adloom.serving.eligibility.exclusions import Exclusions, remaining
-from adloom.serving.eligibility.schedule_mask import opening
+from adloom.serving.eligibility.exclusions import Exclusions, remove_excluded
+from adloom.serving.eligibility.schedule_mask import build_schedule_mask
 from adloom.serving.index.compile import Shared, compiling, fill_order
 from adloom.serving.index.rendered_banner import pair_of
 from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, PlacementRows, Standing
@@ -46,7 +46,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known beside the rows: who asks, what campaigns have had, which budget they lack, and when that is."""
 
     context: Context
-    counts: Mapping[int, Counts]
+    counts: Mapping[int, LifetimeCounts]
     budgets: Mapping[int, str]
     now: datetime
 
@@ -67,7 +67,7 @@ def explained(
     rows: PlacementRows,
     context: Context,
     *,
-    counts: Mapping[int, Counts],
+    counts: Mapping[int, LifetimeCounts],
     now: datetime,
     budgets: Mapping[int, str] | None = None,
 ) -> list[Verdict]:
@@ -89,16 +89,16 @@ def _placement_reason(placement: PlacementRow) -> Reason | None:
 
 def _winners(rows: PlacementRows, facts: Facts) -> Sequence[bytes]:
     placement = finished(compiling(rows, Shared()))
-    masks = finished(opening(placement, now=facts.now)).masks
+    masks = finished(build_schedule_mask(placement, now=facts.now)).masks
     out: dict[str, set[int]] = {}
     for key, caps in placement.caps.items():
-        name = cap_reached(caps, facts.counts.get(key, NONE_YET))
+        name = find_reached_cap(caps, facts.counts.get(key, NO_COUNTS))
         if name is not None:
             out.setdefault(name, set()).add(key)
     for key, name in facts.budgets.items():
         out.setdefault(name, set()).add(key)
     exclusions = Exclusions(campaigns={name: frozenset(keys) for name, keys in out.items()})
-    available = remaining(masks, placement, exclusions)
+    available = remove_excluded(masks, placement, exclusions)
     return [one.pair for one in decide(placement, facts.context, available)]
 
 
@@ -136,7 +136,7 @@ def removal_of(row: AssignmentRow, facts: Facts) -> Reason | None:
     if closed is not None:
         return schedule_reason(closed, row.schedule)
     if row.caps is not None:
-        name = cap_reached(row.caps, facts.counts.get(row.campaign_key, NONE_YET))
+        name = find_reached_cap(row.caps, facts.counts.get(row.campaign_key, NO_COUNTS))
         if name is not None:
             return cap_reason(name, row.caps)
     lacking = facts.budgets.get(row.campaign_key)

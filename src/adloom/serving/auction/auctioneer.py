@@ -15,7 +15,7 @@ from adloom.serving.auction.request import Reader
 from adloom.serving.auction.reserve import WinHolder
 from adloom.serving.auction.result_cache import Auction, AuctionMemory, Kind
 from adloom.serving.index.index import Index
-from adloom.serving.request.context import ContextReader
+from adloom.serving.request.context import ContextParser
 from adloom.targeting.context import Context
 
 TRIES_MAX: Final = 8  # Of winners whose budget is gone in the same moment; then nobody wins.
@@ -41,13 +41,13 @@ class Auctioneer:
     def __init__(
         self,
         stands: Stands,
-        contexts: ContextReader,
+        contexts: ContextParser,
         holder: WinHolder,
         reason_of: Callable[[int], str | None],
     ) -> None:
         self._stands = stands
-        self._context_of = contexts.context_of
-        self._moved_to = contexts.moved_to
+        self._context_of = contexts.parse
+        self._moved_to = contexts.move_to_zone
         self._local_time = contexts.local_time
         self._hold = holder.held
         self._notebook = Notebook(reason_of)
@@ -115,7 +115,7 @@ class Auctioneer:
     def _asked(
         self, reader: Reader, stand: Stand, context: Context, now: datetime, seen: Seen = NOTHING_KNOWN
     ) -> Asked:
-        context = reader.overrides.applied_to(context)
+        context = reader.overrides.apply_to(context)
         scorers = self._stands.scorers(stand, reader.signals(stand.market[0].type, context))
         contexts = (context, *[self._moved_to(context, zone, now) for zone in stand.zones[1:]])
         return Asked(

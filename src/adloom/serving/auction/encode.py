@@ -87,7 +87,7 @@ class AdEncoder:
         return b"".join(
             (
                 goods.ad,
-                self._stamp.of(now, second),
+                self._stamp.format(now, second),
                 b'","auctionId":"',
                 str(auction_id).encode(),
                 b'","trackingToken":"',

@@ -13,7 +13,7 @@ from adloom.auction.score import Heuristic, Scorer, Scoring, Signals, Strengths
 from adloom.serving.auction.bids.scan_plan import Lot, Order
 from adloom.serving.auction.bids.top_bids import HEAD_BIDDERS_MAX, Head, heading
 from adloom.serving.auction.decide import NO_KEYS, Win, decide
-from adloom.serving.eligibility.eligible_set import Stock
+from adloom.serving.eligibility.eligible_set import EligibleSet
 from adloom.serving.eligibility.placement_state import PlacementState, PlacementStates
 from adloom.serving.index.bid_block import BidBlock, rank_all
 from adloom.serving.index.index import Block, Index, Market
@@ -23,15 +23,15 @@ from adloom.targeting.context import Context
 ORDERS_MAX: Final = 64
 
 Known = Callable[[], tuple[Strengths, ...]]
-Heads = Mapping[str, tuple[Market, Sequence[Stock]]]  # By type, of which market they are.
-NO_HEADS: Final[tuple[Market, Sequence[Stock]]] = ((), ())
+Heads = Mapping[str, tuple[Market, Sequence[EligibleSet]]]  # By type, of which market they are.
+NO_HEADS: Final[tuple[Market, Sequence[EligibleSet]]] = ((), ())
 
 
 class Stand:
     """The auctions of one market."""
 
     def __init__(
-        self, market: Market, shelves: PlacementStates, *, now: datetime, heads: Sequence[Stock] = ()
+        self, market: Market, shelves: PlacementStates, *, now: datetime, heads: Sequence[EligibleSet] = ()
     ) -> None:
         self.market = market
         self._heads = heads
@@ -56,7 +56,7 @@ class Stand:
 
     def look_at(self, now: datetime) -> None:
         """Look whose time it is."""
-        on_shelves = [self._shelves.of(placement, now) for placement in self.market]
+        on_shelves = [self._shelves.get(placement, now) for placement in self.market]
         self._inquiries = self._shelves.inquiries
         if on_shelves != self._on_shelves:
             self._on_shelves = on_shelves
@@ -64,7 +64,7 @@ class Stand:
             self._forget_orders()
         for head in self._heads:
             if not head.since <= now < head.until:
-                head.open(now)
+                head.advance_to(now)
         stocks = (*on_shelves, *self._heads)
         self._since = max(stock.since for stock in stocks)
         self._until = min(stock.until for stock in stocks)
@@ -99,7 +99,7 @@ class Stand:
             lots += self._lots_of(shelf, scoring, zone, heads.get((scoring, zone)))
         return lots
 
-    def _lots_of(self, stock: Stock, scoring: str, zone: ZoneInfo, head: Head | None) -> Iterator[Lot]:
+    def _lots_of(self, stock: EligibleSet, scoring: str, zone: ZoneInfo, head: Head | None) -> Iterator[Lot]:
         for number, block in enumerate(stock.candidates.blocks):
             if isinstance(block, BidBlock):
                 members = block.everyone if head is None else _not_in(head, block)
@@ -131,7 +131,7 @@ class Stands:
         self, index: Index, *, now: datetime, bidders_max: int = HEAD_BIDDERS_MAX
     ) -> Generator[None, None, Heads]:
         """Put the highest bids of every market together ahead of its first request, with pauses."""
-        heads: dict[str, tuple[Market, Sequence[Stock]]] = {}
+        heads: dict[str, tuple[Market, Sequence[EligibleSet]]] = {}
         for kind, market in index.markets.items():
             before = self._heads.get(kind)
             if before is not None and before[0] is market:
@@ -228,11 +228,11 @@ class Stands:
 
     def _stocking(
         self, market: Market, now: datetime, bidders_max: int
-    ) -> Generator[None, None, Sequence[Stock]]:
-        stocks: list[Stock] = []
+    ) -> Generator[None, None, Sequence[EligibleSet]]:
+        stocks: list[EligibleSet] = []
         heads = yield from heading(market, bidders_max=bidders_max)
         for head in heads:
-            stocks += ((yield from self._shelves.stocking(head, now=now)),)
+            stocks += ((yield from self._shelves.prepare_eligible_set(head, now=now)),)
         return stocks
 
     def _tidy(self, index: Index) -> None:

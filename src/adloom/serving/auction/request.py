@@ -13,7 +13,7 @@ from adloom.auction.score import Signals
 from adloom.core.errors import FieldProblem, ValidationFailedError
 from adloom.core.ids import NOBODY
 from adloom.runtime.http.body import BodyDecoder
-from adloom.serving.request.overrides import BOOLEANS, PARAMETERS, Overrides, Parameter, overrides_of
+from adloom.serving.request.overrides import BOOLEANS, PARAMETERS, Overrides, Parameter, parse_overrides
 from adloom.targeting.context import Context
 
 DEFAULT_TYPE: Final = "feed"
@@ -114,7 +114,7 @@ def _read(values: tuple[str | None, ...]) -> Reader:
     """Read the values of all names; what was refused is not remembered, so what is remembered is short."""
     given = {name: value for name, value in zip(_NAMES, values, strict=True) if value is not None}
     days = given.pop(LAST_PURCHASE_DAYS, "")
-    overrides = overrides_of(given, within=_WITHIN, parameters=_PARAMETERS)
+    overrides = parse_overrides(given, within=_WITHIN, parameters=_PARAMETERS)
     return Reader(overrides, _days_of(days) if days else None)
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from adloom.core.money import IMPRESSIONS_PER_CPM, Micros, impression_cost
 from adloom.events.log.event import ChargedBy
 from adloom.serving.auction.decide import Win
-from adloom.serving.eligibility.caps import CapBook
+from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.placement_state import BUDGETS, CAPS, PlacementStates
 from adloom.serving.leases.local_leases import LeaseBook
 
@@ -28,7 +28,7 @@ def cost_of(win: Win) -> Micros:
 class WinHolder:
     """Makes an offer count before it leaves."""
 
-    def __init__(self, shelves: PlacementStates, caps: CapBook, leases: LeaseBook) -> None:
+    def __init__(self, shelves: PlacementStates, caps: CapTracker, leases: LeaseBook) -> None:
         self._shelves = shelves
         self._caps = caps
         self._leases = leases
@@ -39,15 +39,15 @@ class WinHolder:
         if not (one.is_capped or one.is_leased):
             return 0
         key = one.campaign_key
-        if one.is_capped and not self._caps.take(key, second=second):
+        if one.is_capped and not self._caps.reserve(key, second=second):
             lease = None
         else:
             lease = self._leases.take(key, cost, second) if one.is_leased else 0
             if lease is None and one.is_capped:
-                self._caps.put_back(key)
+                self._caps.release(key)
         # Who has nothing left is out from the next request on.
         if self._leases.news:
             self._shelves.mark_changed(self._leases.changes(), source=BUDGETS)
         if self._caps.news:
-            self._shelves.mark_changed(self._caps.changes(), source=CAPS)
+            self._shelves.mark_changed(self._caps.take_changes(), source=CAPS)
         return lease

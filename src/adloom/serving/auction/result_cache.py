@@ -18,7 +18,7 @@ from adloom.serving.auction.market import Stand
 from adloom.serving.auction.record.bid_record import Asked, Note
 from adloom.serving.auction.request import Reader
 from adloom.serving.auction.reserve import cost_of
-from adloom.serving.eligibility.eligible_set import Turnover
+from adloom.serving.eligibility.eligible_set import ChangeCounter
 from adloom.serving.request.local_time import LocalTime
 from adloom.targeting.context import Context
 
@@ -98,7 +98,7 @@ class Auction:
 class AuctionMemory:
     """Remembers the auctions of one index, by market and kind of request."""
 
-    def __init__(self, turnover: Turnover) -> None:
+    def __init__(self, turnover: ChangeCounter) -> None:
         self._turnover = turnover
         self._of: object = None
         self._known: dict[Kind, Auction] = {}

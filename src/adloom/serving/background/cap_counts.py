@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from adloom.runtime.postgres import Connection, Record
-from adloom.serving.eligibility.caps import NONE_YET, Counts
+from adloom.serving.eligibility.caps import NO_COUNTS, LifetimeCounts
 from adloom.serving.index.rows import Caps
 
 GROWING: Final = timedelta(days=1)
@@ -42,8 +42,8 @@ class CapCounts:
         self._written: Record | None = None
         self._is_doubtful = False
         self._projected: list[str] = []
-        self._settled: dict[int, Counts] = {}
-        self._counts: dict[int, Counts] = {}
+        self._settled: dict[int, LifetimeCounts] = {}
+        self._counts: dict[int, LifetimeCounts] = {}
 
     def doubt(self) -> None:
         """Ask at the next look whether the days before have changed."""
@@ -51,7 +51,7 @@ class CapCounts:
 
     async def look(
         self, connection: Connection, caps: Mapping[int, Caps], now: datetime
-    ) -> dict[int, Counts]:
+    ) -> dict[int, LifetimeCounts]:
         """Tell the counts of all campaigns with caps."""
         if not caps:
             return {}
@@ -63,7 +63,7 @@ class CapCounts:
         keys, self._projected = list(caps), []  # Where it fails half way, the next look begins anew.
         await self._settle(connection, asked)
         recent = await _counts(connection, COUNTS_SINCE, keys, asked[1])
-        self._counts = {key: self._settled.get(key, NONE_YET).plus(recent.get(key, NONE_YET)) for key in keys}
+        self._counts = {key: self._settled.get(key, NO_COUNTS).plus(recent.get(key, NO_COUNTS)) for key in keys}
         self._projected = projected
         return self._counts
 
@@ -78,12 +78,12 @@ class CapCounts:
         self._asked, self._written, self._is_doubtful = asked, written, False
 
 
-async def counts_of(connection: Connection, keys: Sequence[int]) -> dict[int, Counts]:
+async def counts_of(connection: Connection, keys: Sequence[int]) -> dict[int, LifetimeCounts]:
     """Tell what some campaigns have had in their lives."""
     return await _counts(connection, COUNTS_SINCE, keys, EVER)
 
 
 async def _counts(
     connection: Connection, query: str, keys: Sequence[int], hour: datetime
-) -> dict[int, Counts]:
-    return {key: Counts(*counts) for key, *counts in await connection.fetch(query, keys, hour)}
+) -> dict[int, LifetimeCounts]:
+    return {key: LifetimeCounts(*counts) for key, *counts in await connection.fetch(query, keys, hour)}

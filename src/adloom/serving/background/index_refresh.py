@@ -22,7 +22,7 @@ from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 from adloom.serving.auction.market import Stands
 from adloom.serving.background.cap_counts import CapCounts
 from adloom.serving.background.slices import Slices, without_collector
-from adloom.serving.eligibility.caps import CapBook
+from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.exclusions import Exclusions
 from adloom.serving.eligibility.placement_state import PlacementState, PlacementStates
 from adloom.serving.index import store
@@ -61,7 +61,7 @@ class IndexKeeper:
         self.shelves = shelves or PlacementStates()
         self.stands = stands or Stands(self.shelves)
         self._swapped = swapped
-        self.cap_book = CapBook()
+        self.cap_book = CapTracker()
         self._cap_counts = CapCounts()
         self._caps: dict[int, Caps] = {}
         self._index: Index | None = None
@@ -172,14 +172,14 @@ class IndexKeeper:
             if placement == before.get(placement.key):
                 placement = before[placement.key]
             else:
-                shelves.append(await slices.done(self.shelves.preparing(placement, now=now)))
+                shelves.append(await slices.done(self.shelves.prepare(placement, now=now)))
             placements.append(placement)
         return placements, shelves
 
     async def _swap(self, index: Index, shelves: list[PlacementState], now: datetime) -> None:
         heads = await Slices().done(self.stands.preparing(index, now=now))
         # From here on without a pause: a request sees all of it, or nothing.
-        self.shelves.put_up(index, shelves)
+        self.shelves.install(index, shelves)
         self.stands.put_up(heads)
         self._index = index
         self._caps = {
@@ -190,8 +190,8 @@ class IndexKeeper:
 
     async def _learn_caps(self, connection: Connection, now: datetime) -> None:
         counts = await self._cap_counts.look(connection, self._caps, now)
-        self.cap_book.learn(self._caps, counts, second=int(now.timestamp()))
-        self.shelves.exclude(Exclusions(campaigns=self.cap_book.excluded()))
+        self.cap_book.update(self._caps, counts, second=int(now.timestamp()))
+        self.shelves.exclude(Exclusions(campaigns=self.cap_book.find_reached()))
 
     async def _try_refresh(self) -> None:
         try:

@@ -15,17 +15,17 @@ from adloom.events.ingest.token import TokenSigner, drop_charge
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoute, answer_head, problem_answer
 from adloom.serving.direct.encode import NO_LEASES, AnswerEncoder
-from adloom.serving.direct.page import Choice, each_banner_once, is_without_repeats, page_of
+from adloom.serving.direct.page import PageChoice, dedupe_banners, has_no_repeats, fill_page
 from adloom.serving.direct.reserve import Held, Holder
-from adloom.serving.direct.served_events import ServedTeller
-from adloom.serving.eligibility.caps import CapBook
-from adloom.serving.eligibility.decide import may_serve
-from adloom.serving.eligibility.placement_state import Offer, PlacementState, PlacementStates
+from adloom.serving.direct.served_events import ServedEventPublisher
+from adloom.serving.eligibility.caps import CapTracker
+from adloom.serving.eligibility.decide import iter_eligible
+from adloom.serving.eligibility.placement_state import RenderedOffer, PlacementState, PlacementStates
 from adloom.serving.index.index import Index, Placement
 from adloom.serving.index.rows import Delivery
 from adloom.serving.leases.local_leases import LeaseBook
-from adloom.serving.request.context import ContextReader
-from adloom.serving.request.overrides import overrides_of
+from adloom.serving.request.context import ContextParser
+from adloom.serving.request.overrides import parse_overrides
 from adloom.targeting.context import Context
 
 SERVE_PREFIX: Final = b"/banners/serve/"
@@ -51,16 +51,16 @@ FILLED_ELSEWHERE: Final = {
 }
 
 
-class Chosen(msgspec.Struct, frozen=True):
+class ChosenOffer(msgspec.Struct, frozen=True):
     """What fills the first slot of a placement for a request: an offer with its token, or nothing."""
 
     placement: Placement
     device: str | None
-    offer: Offer | None = None
+    offer: RenderedOffer | None = None
     token: bytes = b""
 
 
-class PageRequest(msgspec.Struct, frozen=True, rename="camel"):
+class ServePageRequest(msgspec.Struct, frozen=True, rename="camel"):
     """The placements of a page, and what is known about its reader."""
 
     placements: Annotated[
@@ -71,7 +71,7 @@ class PageRequest(msgspec.Struct, frozen=True, rename="camel"):
     user_id: UUID | None = None
 
 
-_pages: Final = BodyDecoder(PageRequest)
+_pages: Final = BodyDecoder(ServePageRequest)
 
 
 class ServeRoutes:
@@ -85,21 +85,21 @@ class ServeRoutes:
         ids: IdSource,
         *,
         public_url: str,
-        contexts: ContextReader | None = None,
+        contexts: ContextParser | None = None,
         shelves: PlacementStates | None = None,
-        cap_book: CapBook | None = None,
+        cap_book: CapTracker | None = None,
         lease_book: LeaseBook | None = None,
-        teller: ServedTeller | None = None,
+        teller: ServedEventPublisher | None = None,
     ) -> None:
         self._index = index
         self._now = clock.now
         self._new_id = ids.written
         self._sign = signer.sign
         self._encoder = AnswerEncoder(signer, ids, public_url=public_url)
-        self._contexts = contexts or ContextReader()
-        self._context_of = self._contexts.context_of
+        self._contexts = contexts or ContextParser()
+        self._context_of = self._contexts.parse
         self._shelves = shelves or PlacementStates()
-        self._hold = Holder(self._shelves, cap_book or CapBook(), lease_book or LeaseBook()).held
+        self._hold = Holder(self._shelves, cap_book or CapTracker(), lease_book or LeaseBook()).held
         self._teller = teller
         self.served = 0
         self.empty = 0
@@ -119,14 +119,14 @@ class ServeRoutes:
         now = self._now()
         second = int(now.timestamp())
         context = self._context_of(request, placement.zone, now)
-        shelf = self._shelves.of(placement, now)
-        offers = self._shelves.offers(shelf, context, second)
+        shelf = self._shelves.get(placement, now)
+        offers = self._shelves.decide_offers(shelf, context, second)
         held = offers, NO_LEASES
         if (placement.terms or placement.caps) and request.method != b"HEAD":
             held = self._hold(offers, second)
         return Answer(SERVED_HEAD, self._answer(request, placement, held, now, second))
 
-    def chosen(self, request: HotRequest, slug: bytes, *, is_shown: bool) -> Chosen | Answer:
+    def choose_one(self, request: HotRequest, slug: bytes, *, is_shown: bool) -> ChosenOffer | Answer:
         """Choose for those who can show one banner only; what is not shown is held by nobody, and free."""
         placement = self._index().by_slug.get(slug)
         if placement is None or not placement.is_served:
@@ -134,25 +134,25 @@ class ServeRoutes:
         now = self._now()
         second = int(now.timestamp())
         context = self._context_of(request, placement.zone, now)
-        offers = self._shelves.offers(self._shelves.of(placement, now), context, second)[:1]
+        offers = self._shelves.decide_offers(self._shelves.get(placement, now), context, second)[:1]
         leases = NO_LEASES
         if is_shown:
             offers, leases = self._hold(offers, second)
             self.served += len(offers)
             self.empty += not offers
         if not offers:
-            return Chosen(placement, context.device)
+            return ChosenOffer(placement, context.device)
         request_id = self._new_id()
         if is_shown and self._teller is not None:
-            self._teller.tell(request, placement, offers, request_id=request_id, now=now, user_id=None)
+            self._teller.publish(request, placement, offers, request_id=request_id, now=now, user_id=None)
         terms = offers[0].token_terms if is_shown else drop_charge(offers[0].token_terms)
         token = self._sign(terms, request_id=request_id.bytes, issued_at=second, slot=0, lease=leases[0])
-        return Chosen(placement, context.device, offers[0], token)
+        return ChosenOffer(placement, context.device, offers[0], token)
 
     def serve_page(self, request: HotRequest) -> Answer:
         """Answer `POST /banners/serve`; a slug that is there twice is answered once."""
         page = _pages.decode(request.body)
-        overrides = overrides_of(page.context, within="context.")
+        overrides = parse_overrides(page.context, within="context.")
         user_id = page.user_id or overrides.user_id
         now = self._now()
         second = int(now.timestamp())
@@ -165,8 +165,8 @@ class ServeRoutes:
             if placement is None or not placement.is_served:
                 refusals[slug] = _refusal_of(placement).body
                 continue
-            context = overrides.applied_to(self._context_of(request, placement.zone, now))
-            asked.append((self._shelves.of(placement, now), context))
+            context = overrides.apply_to(self._context_of(request, placement.zone, now))
+            asked.append((self._shelves.get(placement, now), context))
         answers = {
             shelf.placement.slug: self._answer(
                 request, shelf.placement, self._hold(offers, second), now, second, user_id
@@ -174,27 +174,27 @@ class ServeRoutes:
             for (shelf, _), offers in zip(asked, self._page_offers(asked, second), strict=True)
         }
         results = [(msgspec.json.encode(slug.decode()), (answers | refusals)[slug]) for slug in slugs]
-        return Answer(SERVED_HEAD, self._encoder.page(results, now, second))
+        return Answer(SERVED_HEAD, self._encoder.encode_page(results, now, second))
 
     def _page_offers(
         self, asked: Sequence[tuple[PlacementState, Context]], second: int
-    ) -> Sequence[Sequence[Offer]]:
+    ) -> Sequence[Sequence[RenderedOffer]]:
         """Decide each placement for itself, and all together only where they would repeat each other."""
-        alone = [self._shelves.offers(shelf, context, second) for shelf, context in asked]
-        if is_without_repeats([[offer.candidate for offer in offers] for offers in alone]):
+        alone = [self._shelves.decide_offers(shelf, context, second) for shelf, context in asked]
+        if has_no_repeats([[offer.candidate for offer in offers] for offers in alone]):
             return alone
         # Every other slot of the page can take one candidate away; nobody needs more than all slots.
         at_most = sum(shelf.placement.slots_max for shelf, _ in asked)
         choices = [
-            Choice(
-                each_banner_once(may_serve(shelf.placement, context, shelf.available), at_most=at_most),
+            PageChoice(
+                dedupe_banners(iter_eligible(shelf.placement, context, shelf.available), at_most=at_most),
                 shelf.placement.slots_max,
             )
             for shelf, context in asked
         ]
         return [
-            shelf.offers_of(candidates)
-            for (shelf, _), candidates in zip(asked, page_of(choices), strict=True)
+            shelf.build_offers(candidates)
+            for (shelf, _), candidates in zip(asked, fill_page(choices), strict=True)
         ]
 
     def _answer(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
@@ -213,8 +213,8 @@ class ServeRoutes:
             self.empty += 1
         request_id = self._new_id()
         if self._teller is not None:
-            self._teller.tell(request, placement, offers, request_id=request_id, now=now, user_id=user_id)
-        return self._encoder.answer(placement, offers, request_id, now, second, leases)
+            self._teller.publish(request, placement, offers, request_id=request_id, now=now, user_id=user_id)
+        return self._encoder.encode_answer(placement, offers, request_id, now, second, leases)
 
 
 def _refusal_of(placement: Placement | None) -> Answer:

@@ -8,7 +8,7 @@ import msgspec
 
 from adloom.core.ids import IdSource, WrittenId
 from adloom.events.ingest.token import SLOT_MAX, TokenSigner
-from adloom.serving.eligibility.placement_state import Offer
+from adloom.serving.eligibility.placement_state import RenderedOffer
 from adloom.serving.index.index import Placement
 
 NO_LEASES: Final = (0,) * (SLOT_MAX + 1)
@@ -26,10 +26,10 @@ class AnswerEncoder:
         self._click_prefix = b'","clickUrl":"%b/c/' % origin
         self._stamp = MillisecondStamp()
 
-    def answer(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
+    def encode_answer(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
         self,
         placement: Placement,
-        offers: Sequence[Offer],
+        offers: Sequence[RenderedOffer],
         request_id: WrittenId,
         now: datetime,
         second: int,
@@ -63,17 +63,17 @@ class AnswerEncoder:
             b'],"requestId":"',
             str(request_id).encode(),
             b'","servedAt":"',
-            self._stamp.of(now, second),
+            self._stamp.format(now, second),
             b'"}',
         )
         return b"".join(parts)
 
-    def page(self, results: Sequence[tuple[bytes, bytes]], now: datetime, second: int) -> bytes:
+    def encode_page(self, results: Sequence[tuple[bytes, bytes]], now: datetime, second: int) -> bytes:
         """Put the answers of a page's placements together, each under its slug as JSON."""
         return b'{"results":{%b},"requestId":"%b","servedAt":"%b"}' % (
             b",".join([b"%b:%b" % result for result in results]),
             str(self._new_id()).encode(),
-            self._stamp.of(now, second),
+            self._stamp.format(now, second),
         )
 
 
@@ -84,7 +84,7 @@ class MillisecondStamp:
         self._second: int | None = None
         self._written = b""
 
-    def of(self, moment: datetime, second: int) -> bytes:
+    def format(self, moment: datetime, second: int) -> bytes:
         """Write a moment in UTC, given the second since the epoch that it lies in."""
         if second != self._second:
             self._second = second

@@ -15,20 +15,20 @@ import msgspec
 from adloom.serving.index.index import Candidate
 
 
-class Choice(msgspec.Struct, frozen=True):
+class PageChoice(msgspec.Struct, frozen=True):
     """Who may fill a placement's slots, the first to do so first, each banner once."""
 
     candidates: Sequence[Candidate]
     slots_max: int
 
 
-def is_without_repeats(answers: Iterable[Sequence[Candidate]]) -> bool:
+def has_no_repeats(answers: Iterable[Sequence[Candidate]]) -> bool:
     """Tell whether placements that were decided each for itself make a page already."""
     banners = [one.banner_key for answer in answers for one in answer]
     return len(banners) == len(set(banners))
 
 
-def each_banner_once(candidates: Iterable[Candidate], *, at_most: int) -> list[Candidate]:
+def dedupe_banners(candidates: Iterable[Candidate], *, at_most: int) -> list[Candidate]:
     """Leave out a banner's second campaign; more than so many the page has no use for."""
     found: dict[int, Candidate] = {}
     for one in candidates:
@@ -37,9 +37,9 @@ def each_banner_once(candidates: Iterable[Candidate], *, at_most: int) -> list[C
     return list(found.values())
 
 
-def page_of(choices: Sequence[Choice]) -> list[list[Candidate]]:
+def fill_page(choices: Sequence[PageChoice]) -> list[list[Candidate]]:
     """Fill the slots of all placements together."""
-    holders = _holders(choices)
+    holders = _match_banners(choices)
     page: list[list[Candidate]] = []
     for number, choice in enumerate(choices):
         own = [one for one in choice.candidates if holders.get(one.banner_key) == number]
@@ -47,19 +47,19 @@ def page_of(choices: Sequence[Choice]) -> list[list[Candidate]]:
     return page
 
 
-def _holders(choices: Sequence[Choice]) -> Mapping[int, int]:
+def _match_banners(choices: Sequence[PageChoice]) -> Mapping[int, int]:
     """Give banners to placements: a largest matching, slot by slot."""
     holders: dict[int, int] = {}
     wanting = list(range(len(choices)))
     filled = 0
     while wanting:
-        wanting = [number for number in wanting if _gets_one_more(number, choices, holders, {number})]
+        wanting = [number for number in wanting if _assign_one_more(number, choices, holders, {number})]
         filled += 1
         wanting = [number for number in wanting if filled < choices[number].slots_max]
     return holders
 
 
-def _gets_one_more(number: int, choices: Sequence[Choice], holders: dict[int, int], asked: set[int]) -> bool:
+def _assign_one_more(number: int, choices: Sequence[PageChoice], holders: dict[int, int], asked: set[int]) -> bool:
     banners = [one.banner_key for one in choices[number].candidates]
     for banner in banners:
         if banner not in holders:
@@ -70,7 +70,7 @@ def _gets_one_more(number: int, choices: Sequence[Choice], holders: dict[int, in
         if holder in asked:
             continue
         asked.add(holder)
-        if _gets_one_more(holder, choices, holders, asked):
+        if _assign_one_more(holder, choices, holders, asked):
             holders[banner] = number
             return True
     return False

@@ -9,27 +9,27 @@ from uuid import UUID
 from adloom.core.ids import BannerId, CampaignId, RequestId, WrittenId
 from adloom.events.log.event import Served, encode_event
 from adloom.runtime.http.fast.fast_routes import HotRequest
-from adloom.serving.eligibility.placement_state import Offer
+from adloom.serving.eligibility.placement_state import RenderedOffer
 from adloom.serving.index.index import Placement
 from adloom.serving.request.context import USER_ID
-from adloom.serving.request.overrides import overrides_of_query
+from adloom.serving.request.overrides import parse_query
 
 PAIRS_REMEMBERED_MAX: Final = 4_096
 
 Tell = Callable[[bytes], object]
 
 
-class ServedTeller:
+class ServedEventPublisher:
     """Tells every offer of every answer; `tell` takes an entry of the ledger, and does not wait."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
 
-    def tell(  # noqa: PLR0913 - all that an offer is of
+    def publish(  # noqa: PLR0913 - all that an offer is of
         self,
         request: HotRequest,
         placement: Placement,
-        offers: Sequence[Offer],
+        offers: Sequence[RenderedOffer],
         *,
         request_id: WrittenId,
         now: datetime,
@@ -56,7 +56,7 @@ class ServedTeller:
 
 
 def _user_of(query: bytes) -> UUID | None:
-    return overrides_of_query(query).user_id if USER_ID in query else None
+    return parse_query(query).user_id if USER_ID in query else None
 
 
 @lru_cache(PAIRS_REMEMBERED_MAX)

@@ -18,24 +18,24 @@ from adloom.serving.index.rows import Caps
 
 IMPRESSION_CAP: Final = "impression_cap"
 CLICK_CAP: Final = "click_cap"
-HELD_SECONDS: Final = int(TOKEN_LIFETIME.total_seconds())
+RESERVED_SECONDS: Final = int(TOKEN_LIFETIME.total_seconds())
 
 
-class Counts(msgspec.Struct, frozen=True):
+class LifetimeCounts(msgspec.Struct, frozen=True):
     """What a campaign has had in its life."""
 
     impressions: int = 0
     clicks: int = 0
 
-    def plus(self, other: "Counts") -> "Counts":
+    def plus(self, other: "LifetimeCounts") -> "LifetimeCounts":
         """Add up."""
-        return Counts(self.impressions + other.impressions, self.clicks + other.clicks)
+        return LifetimeCounts(self.impressions + other.impressions, self.clicks + other.clicks)
 
 
-NONE_YET: Final = Counts()
+NO_COUNTS: Final = LifetimeCounts()
 
 
-def cap_reached(caps: Caps, counts: Counts) -> str | None:
+def find_reached_cap(caps: Caps, counts: LifetimeCounts) -> str | None:
     """Name the cap that a campaign has reached, or None."""
     if caps.impressions is not None and counts.impressions >= caps.impressions:
         return IMPRESSION_CAP
@@ -44,28 +44,28 @@ def cap_reached(caps: Caps, counts: Counts) -> str | None:
     return None
 
 
-class CapBook:
+class CapTracker:
     """What campaigns with caps have had, and what this process has out for them."""
 
     def __init__(self) -> None:
         self._caps: Mapping[int, Caps] = {}
-        self._counts: Mapping[int, Counts] = {}
+        self._counts: Mapping[int, LifetimeCounts] = {}
         self._held: dict[int, deque[int]] = {}  # By campaign, the seconds in which its offers were made.
         self.news: dict[int, str | None] = {}  # Who has reached which cap; None is who may be shown again.
 
-    def learn(self, caps: Mapping[int, Caps], counts: Mapping[int, Counts], *, second: int) -> None:
+    def update(self, caps: Mapping[int, Caps], counts: Mapping[int, LifetimeCounts], *, second: int) -> None:
         """Take the newest caps and counts; what was counted since is no longer out."""
         for campaign_key, held in self._held.items():
-            before, now = (known.get(campaign_key, NONE_YET) for known in (self._counts, counts))
+            before, now = (known.get(campaign_key, NO_COUNTS) for known in (self._counts, counts))
             for _ in range(min(len(held), now.impressions - before.impressions)):
                 held.popleft()
-            while held and held[0] <= second - HELD_SECONDS:
+            while held and held[0] <= second - RESERVED_SECONDS:
                 held.popleft()
         self._held = {key: held for key, held in self._held.items() if held and key in caps}
         self._caps = caps
         self._counts = counts
 
-    def take(self, campaign_key: int, *, second: int) -> bool:
+    def reserve(self, campaign_key: int, *, second: int) -> bool:
         """Take one offer out, or tell that there is none left."""
         cap = self._caps.get(campaign_key)
         if cap is None or cap.impressions is None:
@@ -81,33 +81,33 @@ class CapBook:
             self.news[campaign_key] = IMPRESSION_CAP
         return left > 0
 
-    def put_back(self, campaign_key: int) -> None:
+    def release(self, campaign_key: int) -> None:
         """Put an offer back that was taken just now, and is not made after all."""
         held = self._held.get(campaign_key)
         if held:
             held.pop()
-            self.news[campaign_key] = self._reached(campaign_key)
+            self.news[campaign_key] = self._find_reached_cap(campaign_key)
 
-    def changes(self) -> dict[int, str | None]:
+    def take_changes(self) -> dict[int, str | None]:
         """Take the news since this, or `excluded`, was last asked."""
         news, self.news = self.news, {}
         return news
 
-    def excluded(self) -> dict[str, frozenset[int]]:
+    def find_reached(self) -> dict[str, frozenset[int]]:
         """Tell who has reached a cap, by its name."""
         self.news = {}
         reached: dict[str, set[int]] = {IMPRESSION_CAP: set(), CLICK_CAP: set()}
         for campaign_key in self._caps:
-            name = self._reached(campaign_key)
+            name = self._find_reached_cap(campaign_key)
             if name is not None:
                 reached[name].add(campaign_key)
         return {name: frozenset(keys) for name, keys in reached.items()}
 
-    def _reached(self, campaign_key: int) -> str | None:
-        clicks = self._counts.get(campaign_key, NONE_YET).clicks
-        return cap_reached(self._caps[campaign_key], Counts(self._impressions(campaign_key), clicks))
+    def _find_reached_cap(self, campaign_key: int) -> str | None:
+        clicks = self._counts.get(campaign_key, NO_COUNTS).clicks
+        return find_reached_cap(self._caps[campaign_key], LifetimeCounts(self._impressions(campaign_key), clicks))
 
     def _impressions(self, campaign_key: int) -> int:
         held = self._held.get(campaign_key)
-        counted = self._counts.get(campaign_key, NONE_YET).impressions
+        counted = self._counts.get(campaign_key, NO_COUNTS).impressions
         return counted + (len(held) if held else 0)

@@ -15,10 +15,10 @@ from adloom.targeting.context import Context
 
 def decide(placement: Placement, context: Context, available: Sequence[int]) -> list[Candidate]:
     """Fill the slots: primaries first, then fallbacks; where there is nothing at all, evergreens."""
-    return list(islice(may_serve(placement, context, available), placement.slots_max))
+    return list(islice(iter_eligible(placement, context, available), placement.slots_max))
 
 
-def may_serve(placement: Placement, context: Context, available: Sequence[int]) -> Iterator[Candidate]:
+def iter_eligible(placement: Placement, context: Context, available: Sequence[int]) -> Iterator[Candidate]:
     """List who may serve, the first to fill a slot first; `available` has a bitmap for each block."""
     is_empty = True
     evergreens_from = placement.primary_blocks + placement.fallback_blocks

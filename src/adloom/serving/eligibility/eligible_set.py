@@ -4,14 +4,14 @@
 
 from datetime import datetime
 
-from adloom.serving.eligibility.exclusions import Excluded, Ranks, excluded_masks
-from adloom.serving.eligibility.schedule_mask import Openings, advanced, opening
+from adloom.serving.eligibility.exclusions import ExcludedCampaigns, Ranks, build_excluded_masks
+from adloom.serving.eligibility.schedule_mask import ScheduleMask, advance_schedule_mask, build_schedule_mask
 from adloom.serving.index.index import InBlocks
 from adloom.serving.index.steps import finished
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 
 
-class Turnover:
+class ChangeCounter:
     """How often anybody came or went, in any of the stocks that share it."""
 
     __slots__ = ("count",)
@@ -20,7 +20,7 @@ class Turnover:
         self.count = 0
 
 
-class Stock:
+class EligibleSet:
     """The candidates of one thing at the moment; `available` is replaced and never changed."""
 
     __slots__ = (
@@ -37,7 +37,7 @@ class Stock:
     )
 
     def __init__(
-        self, candidates: InBlocks, openings: Openings, ranks: Ranks, excluded: Excluded, turnover: Turnover
+        self, candidates: InBlocks, openings: ScheduleMask, ranks: Ranks, excluded: ExcludedCampaigns, turnover: ChangeCounter
     ) -> None:
         self._turnover = turnover
         self.turns = 0  # How often anybody came or went here.
@@ -48,26 +48,26 @@ class Stock:
         self.openings = openings
         self.since = openings.since
         self.until = openings.until
-        self.exclude(excluded)
+        self.set_excluded(excluded)
 
-    def open(self, now: datetime) -> None:
+    def advance_to(self, now: datetime) -> None:
         """Put out whose time it is now; what was decided from the same stays."""
         if now < self.since:  # The machine's clock was set back.
-            self.openings = finished(opening(self.candidates, now=now))
+            self.openings = finished(build_schedule_mask(self.candidates, now=now))
         else:
-            self.openings = advanced(self.openings, self.candidates, now=now)
-        self._turn()
+            self.openings = advance_schedule_mask(self.openings, self.candidates, now=now)
+        self._count_change()
         self.since = self.openings.since
         self.until = self.openings.until
-        self._restock()
+        self._update_available()
 
-    def exclude(self, excluded: Excluded) -> None:
+    def set_excluded(self, excluded: ExcludedCampaigns) -> None:
         """Take those away who are excluded, and no others."""
         # Whichever are fewer are looked up among the others.
         among = excluded if len(excluded) < len(self.ranks) else filter(excluded.__contains__, self.ranks)
-        self._excluded = excluded_masks(self.candidates, self.ranks, among)
+        self._excluded = build_excluded_masks(self.candidates, self.ranks, among)
         self.as_of = excluded.changes
-        self._restock()
+        self._update_available()
 
     def mark(self, campaign_key: int, *, is_out: bool) -> None:
         """Take a campaign away, or put it back."""
@@ -92,24 +92,24 @@ class Stock:
                 is_changed = True
         if is_changed:
             self.available = available
-            self._turn()
-            self._marked(campaign_key, ranks[0], is_out=is_out)
+            self._count_change()
+            self._on_campaign_changed(campaign_key, ranks[0], is_out=is_out)
 
-    def _turn(self) -> None:
+    def _count_change(self) -> None:
         self.turns += 1
         self._turnover.count += 1
 
-    def _restock(self) -> None:
+    def _update_available(self) -> None:
         available = [
             mask & ~excluded for mask, excluded in zip(self.openings.masks, self._excluded, strict=True)
         ]
         if available != self.available:
             self.available = available
-            self._turn()
-            self._restocked()
+            self._count_change()
+            self._on_all_changed()
 
-    def _marked(self, campaign_key: int, first_rank: int, *, is_out: bool) -> None:
+    def _on_campaign_changed(self, campaign_key: int, first_rank: int, *, is_out: bool) -> None:
         """Hear that candidates of a campaign came or went, the first of them at a rank."""
 
-    def _restocked(self) -> None:
+    def _on_all_changed(self) -> None:
         """Hear that anybody may have come or gone."""

@@ -31,10 +31,10 @@ class Exclusions(msgspec.Struct, frozen=True, kw_only=True):
         return any(self.campaigns.values())
 
 
-NOBODY = Exclusions()
+NO_EXCLUSIONS = Exclusions()
 
 
-class Excluded:
+class ExcludedCampaigns:
     """Who may not serve, as several know it who each change only what they said themselves."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Excluded:
             found.setdefault(reason, set()).add(campaign_key)
         return {reason: frozenset(keys) for reason, keys in found.items()}
 
-    def reason_of(self, campaign_key: int, sources: Iterable[str]) -> str | None:
+    def find_reason(self, campaign_key: int, sources: Iterable[str]) -> str | None:
         """Tell why a campaign is excluded, as the first of some sources says that knows; None where it is not."""
         for source in sources:
             reason = self._said.get(source, {}).get(campaign_key)
@@ -104,7 +104,7 @@ class Excluded:
         return flipped
 
 
-def ranking(placement: InBlocks) -> Generator[None, None, Ranks]:
+def rank_campaigns(placement: InBlocks) -> Generator[None, None, Ranks]:
     """Note where each campaign's candidates stand, with pauses."""
     ranks: dict[int, tuple[int, ...]] = {}
     for number, block in enumerate(placement.blocks):
@@ -116,7 +116,7 @@ def ranking(placement: InBlocks) -> Generator[None, None, Ranks]:
     return ranks
 
 
-def excluded_masks(placement: InBlocks, ranks: Ranks, campaigns: Iterable[int]) -> list[int]:
+def build_excluded_masks(placement: InBlocks, ranks: Ranks, campaigns: Iterable[int]) -> list[int]:
     """Make the bitmaps of some campaigns' candidates, one for each block."""
     positions: list[list[int]] = [[] for _ in placement.blocks]
     for key in campaigns:
@@ -126,7 +126,7 @@ def excluded_masks(placement: InBlocks, ranks: Ranks, campaigns: Iterable[int]) 
     return [_mask(of_block) for of_block in positions]
 
 
-def remaining(masks: tuple[int, ...], placement: InBlocks, exclusions: Exclusions) -> tuple[int, ...]:
+def remove_excluded(masks: tuple[int, ...], placement: InBlocks, exclusions: Exclusions) -> tuple[int, ...]:
     """Take those who are excluded out of a placement's bitmaps, by looking at every candidate."""
     if not exclusions:
         return masks

@@ -16,9 +16,9 @@ import msgspec
 
 from adloom.events.ingest.token import pack_charge
 from adloom.serving.eligibility.decide import decide
-from adloom.serving.eligibility.eligible_set import Stock, Turnover
-from adloom.serving.eligibility.exclusions import Excluded, Exclusions, Ranks, ranking
-from adloom.serving.eligibility.schedule_mask import Openings, opening
+from adloom.serving.eligibility.eligible_set import EligibleSet, ChangeCounter
+from adloom.serving.eligibility.exclusions import ExcludedCampaigns, Exclusions, Ranks, rank_campaigns
+from adloom.serving.eligibility.schedule_mask import ScheduleMask, build_schedule_mask
 from adloom.serving.index.index import Candidate, InBlocks, Index, Placement
 from adloom.serving.index.rendered_banner import ids_of, token_terms_of
 from adloom.serving.index.steps import finished
@@ -34,7 +34,7 @@ _NOBODY_YET: Final = -1
 _EVERYBODY: Final = 1 << 62  # Behind every rank.
 
 
-class Offer(msgspec.Struct, frozen=True, gc=False):
+class RenderedOffer(msgspec.Struct, frozen=True, gc=False):
     """A candidate that fills a slot, as far as it is the same for every request."""
 
     candidate: Candidate
@@ -42,23 +42,23 @@ class Offer(msgspec.Struct, frozen=True, gc=False):
     ids: bytes
 
 
-class PlacementState(Stock):
+class PlacementState(EligibleSet):
     """One placement's candidates at the moment, and the answers made from them."""
 
     __slots__ = ("_chosen", "_last_rank", "_offers", "answers", "is_asked", "placement")
 
     def __init__(
-        self, placement: Placement, openings: Openings, ranks: Ranks, excluded: Excluded, turnover: Turnover
+        self, placement: Placement, openings: ScheduleMask, ranks: Ranks, excluded: ExcludedCampaigns, turnover: ChangeCounter
     ) -> None:
         self.placement = placement
         self.is_asked = False  # Since somebody last wanted to know.
-        self._offers: dict[bytes, Offer] = {}  # Made when a candidate is first chosen; answers share them.
-        self.answers: dict[Context, tuple[int, tuple[Offer, ...]]] = {}
+        self._offers: dict[bytes, RenderedOffer] = {}  # Made when a candidate is first chosen; answers share them.
+        self.answers: dict[Context, tuple[int, tuple[RenderedOffer, ...]]] = {}
         self._chosen: set[int] = set()  # Campaigns that are in an answer.
         self._last_rank = _NOBODY_YET  # Who stands behind it changes no answer by being there.
         super().__init__(placement, openings, ranks, excluded, turnover)
 
-    def remember(self, context: Context, until: int, offers: tuple[Offer, ...]) -> None:
+    def cache_answer(self, context: Context, until: int, offers: tuple[RenderedOffer, ...]) -> None:
         """Keep an answer, and what could change it: who is in it, and who stands before its last."""
         self.answers[context] = (until, offers)
         last = _EVERYBODY
@@ -69,25 +69,25 @@ class PlacementState(Stock):
             last = self.ranks[offers[-1].candidate.campaign_key][-1]
         self._last_rank = max(self._last_rank, last)
 
-    def offers_of(self, candidates: Iterable[Candidate]) -> tuple[Offer, ...]:
+    def build_offers(self, candidates: Iterable[Candidate]) -> tuple[RenderedOffer, ...]:
         """Prepare what every answer with these candidates has in common."""
         made = self._offers
-        offers: list[Offer] = []
+        offers: list[RenderedOffer] = []
         for one in candidates:
             offer = made.get(one.pair)
             if offer is None:
                 charge = pack_charge(one.price.cost, one.price.charged_by)
                 terms = token_terms_of(one.pair, self.placement.id.bytes, charge)
-                offer = made[one.pair] = Offer(one, terms, ids_of(one.pair))
+                offer = made[one.pair] = RenderedOffer(one, terms, ids_of(one.pair))
             offers.append(offer)
         return tuple(offers)
 
-    def _marked(self, campaign_key: int, first_rank: int, *, is_out: bool) -> None:
+    def _on_campaign_changed(self, campaign_key: int, first_rank: int, *, is_out: bool) -> None:
         # Who leaves changes the answers that he is in, who comes those that he would be in.
         if campaign_key in self._chosen if is_out else first_rank <= self._last_rank:
             self._forget()
 
-    def _restocked(self) -> None:
+    def _on_all_changed(self) -> None:
         self._forget()
 
     def _forget(self) -> None:
@@ -104,12 +104,12 @@ class PlacementStates:
         self._answers_max = answers_max
         self._by_key: dict[int, PlacementState] = {}
         self._placements: dict[int, set[int]] = {}  # By campaign, the placements that have a shelf with it.
-        self._kept: deque[tuple[dict[Context, tuple[int, tuple[Offer, ...]]], Context]] = deque()
-        self._excluded = Excluded()
-        self.turnover = Turnover()
+        self._kept: deque[tuple[dict[Context, tuple[int, tuple[RenderedOffer, ...]]], Context]] = deque()
+        self._excluded = ExcludedCampaigns()
+        self.turnover = ChangeCounter()
         self._asked: list[PlacementState] = []
         self.inquiries = 0  # How often somebody wanted to know which placements are asked for.
-        self._watching: list[Stock] = []
+        self._watching: list[EligibleSet] = []
         self.hits = 0
         self.misses = 0
 
@@ -125,11 +125,11 @@ class PlacementStates:
         """Tell who may not serve, as far as one source knows, by the name of the reason."""
         return self._excluded.by(source)
 
-    def reason_of(self, campaign_key: int) -> str | None:
+    def find_reason(self, campaign_key: int) -> str | None:
         """Tell why a campaign may not serve, or None."""
-        return self._excluded.reason_of(campaign_key, (CAPS, BUDGETS))
+        return self._excluded.find_reason(campaign_key, (CAPS, BUDGETS))
 
-    def asked(self) -> list[int]:
+    def take_requested(self) -> list[int]:
         """Tell which placements were asked for since this was last asked."""
         asked, self._asked = self._asked, []
         self.inquiries += 1
@@ -137,36 +137,36 @@ class PlacementStates:
             shelf.is_asked = False
         return [shelf.placement.key for shelf in asked]
 
-    def preparing(self, placement: Placement, *, now: datetime) -> Generator[None, None, PlacementState]:
+    def prepare(self, placement: Placement, *, now: datetime) -> Generator[None, None, PlacementState]:
         """Make a shelf ahead of the first request for it, with pauses."""
-        openings = yield from opening(placement, now=now)
-        ranks = yield from ranking(placement)
+        openings = yield from build_schedule_mask(placement, now=now)
+        ranks = yield from rank_campaigns(placement)
         for number, campaign_key in enumerate(ranks):
             if number % CAMPAIGNS_A_STEP == 0:
                 yield
             self._placements.setdefault(campaign_key, set()).add(placement.key)
         return PlacementState(placement, openings, ranks, self._excluded, self.turnover)
 
-    def stocking(self, candidates: InBlocks, *, now: datetime) -> Generator[None, None, Stock]:
+    def prepare_eligible_set(self, candidates: InBlocks, *, now: datetime) -> Generator[None, None, EligibleSet]:
         """Make the stock of candidates that are on shelves too, with pauses; once it is watched it is kept."""
-        openings = yield from opening(candidates, now=now)
-        ranks = yield from ranking(candidates)
-        return Stock(candidates, openings, ranks, self._excluded, self.turnover)
+        openings = yield from build_schedule_mask(candidates, now=now)
+        ranks = yield from rank_campaigns(candidates)
+        return EligibleSet(candidates, openings, ranks, self._excluded, self.turnover)
 
-    def watch(self, stocks: Sequence[Stock]) -> None:
+    def watch(self, stocks: Sequence[EligibleSet]) -> None:
         """Keep these stocks up to date from now on, and no others."""
         self._watching = list(stocks)
         for stock in stocks:
             if stock.as_of != self._excluded.changes:
-                stock.exclude(self._excluded)
+                stock.set_excluded(self._excluded)
 
-    def put_up(self, index: Index, shelves: Iterable[PlacementState]) -> None:
+    def install(self, index: Index, shelves: Iterable[PlacementState]) -> None:
         """Take shelves that were prepared, in the moment in which their index becomes the current one."""
         for shelf in shelves:
             if (
                 shelf.as_of != self._excluded.changes
             ):  # Who was excluded since it was prepared is not out yet.
-                shelf.exclude(self._excluded)
+                shelf.set_excluded(self._excluded)
             before = self._by_key.get(shelf.placement.key)
             self._by_key[shelf.placement.key] = shelf
             if before is not None:
@@ -174,32 +174,32 @@ class PlacementStates:
         for key in self._by_key.keys() - index.by_key.keys():
             self._without(self._by_key.pop(key), keeping={})
 
-    def of(self, placement: Placement, now: datetime) -> PlacementState:
+    def get(self, placement: Placement, now: datetime) -> PlacementState:
         """Give the shelf of a placement as it is now."""
         shelf = self._by_key.get(placement.key)
         if shelf is None or shelf.placement is not placement:
-            shelf = self._by_key[placement.key] = finished(self.preparing(placement, now=now))
+            shelf = self._by_key[placement.key] = finished(self.prepare(placement, now=now))
         elif not shelf.since <= now < shelf.until:
-            shelf.open(now)
+            shelf.advance_to(now)
         if not shelf.is_asked:
             shelf.is_asked = True
             self._asked.append(shelf)
         return shelf
 
-    def offers(self, shelf: PlacementState, context: Context, second: int) -> tuple[Offer, ...]:
+    def decide_offers(self, shelf: PlacementState, context: Context, second: int) -> tuple[RenderedOffer, ...]:
         """Decide, or remember what was decided for the same context a moment ago."""
         answer = shelf.answers.get(context)
         if answer is not None and second < answer[0]:
             self.hits += 1
             return answer[1]
         self.misses += 1
-        offers = shelf.offers_of(decide(shelf.placement, context, shelf.available))
+        offers = shelf.build_offers(decide(shelf.placement, context, shelf.available))
         if self._keep_seconds:
             self._keep(shelf, context, second + self._keep_seconds, offers)
         return offers
 
-    def _keep(self, shelf: PlacementState, context: Context, until: int, offers: tuple[Offer, ...]) -> None:
-        shelf.remember(context, until, offers)
+    def _keep(self, shelf: PlacementState, context: Context, until: int, offers: tuple[RenderedOffer, ...]) -> None:
+        shelf.cache_answer(context, until, offers)
         self._kept.append((shelf.answers, context))
         if len(self._kept) > self._answers_max:
             oldest, its_context = self._kept.popleft()

@@ -18,10 +18,10 @@ from adloom.serving.index.index import InBlocks, Timing
 NEVER = datetime.max.replace(tzinfo=UTC)
 CANDIDATES_A_STEP = 64
 
-State = tuple[bool, datetime | None]  # Whether it is open, and until when that certainly stays so.
+OpenState = tuple[bool, datetime | None]  # Whether it is open, and until when that certainly stays so.
 
 
-class Openings(msgspec.Struct, frozen=True, kw_only=True):
+class ScheduleMask(msgspec.Struct, frozen=True, kw_only=True):
     """Who of a placement is in its time, from one moment to another."""
 
     masks: tuple[int, ...]  # One for each block.
@@ -30,9 +30,9 @@ class Openings(msgspec.Struct, frozen=True, kw_only=True):
     changes: list[tuple[datetime, int, int]]  # A heap of (when, block, position); copied, never changed.
 
 
-def opening(placement: InBlocks, *, now: datetime) -> Generator[None, None, Openings]:
+def build_schedule_mask(placement: InBlocks, *, now: datetime) -> Generator[None, None, ScheduleMask]:
     """Look at every candidate, with pauses."""
-    known: dict[int, State] = {}
+    known: dict[int, OpenState] = {}
     masks: list[int] = []
     changes: list[tuple[datetime, int, int]] = []
     for number, block in enumerate(placement.blocks):
@@ -50,10 +50,10 @@ def opening(placement: InBlocks, *, now: datetime) -> Generator[None, None, Open
     return _openings(masks, changes, now)
 
 
-def advanced(openings: Openings, placement: InBlocks, *, now: datetime) -> Openings:
+def advance_schedule_mask(openings: ScheduleMask, placement: InBlocks, *, now: datetime) -> ScheduleMask:
     """Look only at those whose moment has come; time does not run back here."""
     assert openings.since <= now, "earlier openings are made anew"
-    known: dict[int, State] = {}
+    known: dict[int, OpenState] = {}
     masks = list(openings.masks)
     changes = openings.changes.copy()
     while changes and changes[0][0] <= now:
@@ -66,7 +66,7 @@ def advanced(openings: Openings, placement: InBlocks, *, now: datetime) -> Openi
     return _openings(masks, changes, now)
 
 
-def state_of(timing: Timing, *, now: datetime) -> State:
+def find_open_state(timing: Timing, *, now: datetime) -> OpenState:
     """Tell whether it is the time of a candidate, and until when that certainly stays so."""
     if timing.ends_at is not None and timing.ends_at <= now:
         return False, None
@@ -78,14 +78,14 @@ def state_of(timing: Timing, *, now: datetime) -> State:
     return is_open(timing.schedule, now=now), until
 
 
-def _state(timing: Timing | None, known: dict[int, State], now: datetime) -> State:
+def _state(timing: Timing | None, known: dict[int, OpenState], now: datetime) -> OpenState:
     """Ask once for all candidates that share a timing."""
     assert timing is not None, "only the timed are looked at"
     state = known.get(id(timing))
     if state is None:
-        state = known[id(timing)] = state_of(timing, now=now)
+        state = known[id(timing)] = find_open_state(timing, now=now)
     return state
 
 
-def _openings(masks: list[int], changes: list[tuple[datetime, int, int]], now: datetime) -> Openings:
-    return Openings(masks=tuple(masks), since=now, until=changes[0][0] if changes else NEVER, changes=changes)
+def _openings(masks: list[int], changes: list[tuple[datetime, int, int]], now: datetime) -> ScheduleMask:
+    return ScheduleMask(masks=tuple(masks), since=now, until=changes[0][0] if changes else NEVER, changes=changes)

@@ -159,7 +159,7 @@ class LeaseKeeper:
         if at < self._looks_at:
             return
         self._looks_at = at + LOOK_SECONDS
-        for key in self._demand.note(self._shelves.asked(), at=at):
+        for key in self._demand.note(self._shelves.take_requested(), at=at):
             self.book.wanted(key, at=at)
 
     def _usages(self, at: float) -> Letters:

@@ -16,9 +16,9 @@ from adloom.runtime.geoip import CountryLookup, NoCountries
 from adloom.runtime.http.client_address import client_address
 from adloom.runtime.http.fast.fast_routes import HotRequest, first_values
 from adloom.runtime.settings import Network
-from adloom.serving.request.device import DeviceReader
+from adloom.serving.request.device import DeviceParser
 from adloom.serving.request.local_time import LocalTime, LocalTimes
-from adloom.serving.request.overrides import Overrides, overrides_of_query
+from adloom.serving.request.overrides import Overrides, parse_query
 from adloom.targeting.context import Context
 from adloom.targeting.values import country_of, host_of, language_of
 
@@ -32,20 +32,20 @@ SAID_BYTES_MAX: Final = 1_024  # Of what is remembered of a request's headers.
 _Said = tuple[bytes, bytes | None, bytes | None, bytes, bool, bool, bytes | None, LocalTime]
 
 
-class ContextReader:
+class ContextParser:
     """Reads the contexts of a process's requests."""
 
     def __init__(self, countries: CountryLookup | None = None, *, trusted: Sequence[Network] = ()) -> None:
-        devices = DeviceReader()
+        devices = DeviceParser()
         self._device_of = devices.device_of
         self.is_crawler = devices.is_crawler
-        self.local_time = LocalTimes().of
+        self.local_time = LocalTimes().get
         self._countries = None if isinstance(countries, NoCountries) else countries
         self._trusted = trusted
         self._known: dict[_Said, Context] = {}
         self._behind_proxies = lru_cache(VALUES_REMEMBERED_MAX)(self._client_of)
 
-    def context_of(self, request: HotRequest, zone: ZoneInfo, now: datetime) -> Context:
+    def parse(self, request: HotRequest, zone: ZoneInfo, now: datetime) -> Context:
         """Tell what is known about a request to a placement in a time zone.
 
         Raises ValidationFailedError for a parameter that makes no sense.
@@ -64,11 +64,11 @@ class ContextReader:
             None if referer is None else _origin_of(referer),
             self.local_time(zone, now),
         )
-        context = self._known.get(said) or self._read(said)
+        context = self._known.get(said) or self._parse(said)
         if self._countries is not None and context.country is None:
             country = self._country_by_address(request, self._countries)
             context = msgspec.structs.replace(context, country=country)
-        return _overrides_of(request.query).applied_to(context) if request.query else context
+        return _overrides_of(request.query).apply_to(context) if request.query else context
 
     def read_request_info(self, request: HotRequest) -> RequestInfo:
         """Tell of an event's reader what is told of one who asks for ads; an event has no other parameters."""
@@ -77,14 +77,14 @@ class ContextReader:
         values = request.first_values
         return RequestInfo(self._device_of(values.get(b"user-agent", b"")), self._country(request, values))
 
-    def moved_to(self, context: Context, zone: ZoneInfo, now: datetime) -> Context:
+    def move_to_zone(self, context: Context, zone: ZoneInfo, now: datetime) -> Context:
         """Tell the same of a request for another placement, in its own time zone."""
         hour, day = self.local_time(zone, now)
         if (hour, day) == (context.hour, context.day):
             return context
         return msgspec.structs.replace(context, hour=hour, day=day)
 
-    def _read(self, said: _Said) -> Context:
+    def _parse(self, said: _Said) -> Context:
         agent, country, other_country, accepted, is_logged_in, is_new_visitor, origin, (hour, day) = said
         context = Context(
             device=self._device_of(agent),
@@ -134,10 +134,10 @@ def _origin_of(referer: bytes) -> bytes | None:
 
 def _overrides_of(query: bytes) -> Overrides:
     # Whoever asks for a user names a person, which is not remembered.
-    return overrides_of_query(query) if USER_ID in query else _remembered_overrides_of(query)
+    return parse_query(query) if USER_ID in query else _remembered_overrides_of(query)
 
 
-_remembered_overrides_of = lru_cache(VALUES_REMEMBERED_MAX)(overrides_of_query)
+_remembered_overrides_of = lru_cache(VALUES_REMEMBERED_MAX)(parse_query)
 
 
 @lru_cache(VALUES_REMEMBERED_MAX)

@@ -50,21 +50,21 @@ _LIBRARY = re.compile(
 )
 
 
-class DeviceReader:
+class DeviceParser:
     """Tells kinds of devices, and remembers them for the user agents seen latest."""
 
     def __init__(self) -> None:
         _, systems, devices = load_lazy_builtins()
         # Browsers are not asked for: their patterns would take a third of the memory.
         self._names = Resolver(([], systems, devices))
-        self.device_of = lru_cache(AGENTS_REMEMBERED_MAX)(self._device_of)
+        self.device_of = lru_cache(AGENTS_REMEMBERED_MAX)(self._parse_device)
         self._is_crawler = lru_cache(AGENTS_REMEMBERED_MAX)(self._calls_itself_crawler)
 
     def is_crawler(self, user_agent: bytes) -> bool:
         """Tell whether a user agent says of itself that it is a crawler; a library is none."""
         return self._is_crawler(user_agent[:AGENT_CHARACTERS_MAX])
 
-    def _device_of(self, user_agent: bytes) -> str | None:
+    def _parse_device(self, user_agent: bytes) -> str | None:
         agent = user_agent.decode("latin-1").strip()[:AGENT_CHARACTERS_MAX]
         if not agent:
             return None

@@ -16,14 +16,14 @@ class LocalTimes:
     def __init__(self) -> None:
         self._minutes: dict[ZoneInfo, tuple[datetime, datetime, LocalTime]] = {}
 
-    def of(self, zone: ZoneInfo, now: datetime) -> LocalTime:
+    def get(self, zone: ZoneInfo, now: datetime) -> LocalTime:
         """Give the hour, 0 to 23, and the day of the week, 0 for Sunday."""
         minute = self._minutes.get(zone)
         if minute is not None and minute[0] <= now < minute[1]:
             return minute[2]
-        return self._worked_out(zone, now)
+        return self._compute(zone, now)
 
-    def _worked_out(self, zone: ZoneInfo, now: datetime) -> LocalTime:
+    def _compute(self, zone: ZoneInfo, now: datetime) -> LocalTime:
         if len(self._minutes) >= ZONES_MAX:
             self._minutes.clear()
         begin = now.replace(second=0, microsecond=0)

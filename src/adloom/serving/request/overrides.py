@@ -28,16 +28,16 @@ from adloom.targeting.values import (
 SHOWN_CHARACTERS_MAX: Final = 60
 BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 
-Given: TypeAlias = str | bool | None
+OverrideValue: TypeAlias = str | bool | None
 
 
 class Overrides(msgspec.Struct, frozen=True):
     """The fields of a context that a request gives itself, and for whom it asks."""
 
-    fields: Mapping[str, Given]
+    fields: Mapping[str, OverrideValue]
     user_id: UUID | None = None
 
-    def applied_to(self, context: Context) -> Context:
+    def apply_to(self, context: Context) -> Context:
         """Put what was given in the place of what the headers say."""
         return msgspec.structs.replace(context, **self.fields) if self.fields else context
 
@@ -46,21 +46,21 @@ class Parameter(msgspec.Struct, frozen=True):
     """A name that a request may give: the field it fills, who reads it, what it takes."""
 
     field: str
-    read: Callable[[object], Given]
+    read: Callable[[object], OverrideValue]
     takes: str
 
 
-def overrides_of_query(query: bytes) -> Overrides:
+def parse_query(query: bytes) -> Overrides:
     """Read the parameters of a query; of a repeated one the first counts, unknown ones are ignored."""
     pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, errors="replace")
-    return overrides_of(dict(reversed(pairs)))
+    return parse_overrides(dict(reversed(pairs)))
 
 
-def overrides_of(
+def parse_overrides(
     given: Mapping[str, object], *, within: str = "", parameters: Mapping[str, Parameter] | None = None
 ) -> Overrides:
     """Read what was given by name; `within` is what stands before the name in an error: `context.`."""
-    fields: dict[str, Given] = {}
+    fields: dict[str, OverrideValue] = {}
     problems: list[FieldProblem] = []
     for name, parameter in (PARAMETERS if parameters is None else parameters).items():
         if name not in given:
@@ -77,7 +77,7 @@ def overrides_of(
     return Overrides(fields, UUID(user_id) if isinstance(user_id, str) else None)
 
 
-def _text(normalise: Callable[[str], str | None]) -> Callable[[object], Given]:
+def _text(normalise: Callable[[str], str | None]) -> Callable[[object], OverrideValue]:
     def read(value: object) -> str | None:
         if value is None or value == "":
             return None
@@ -89,7 +89,7 @@ def _text(normalise: Callable[[str], str | None]) -> Callable[[object], Given]:
     return read
 
 
-def _country(value: object) -> Given:
+def _country(value: object) -> OverrideValue:
     # A server passes on what its own proxy has told it.
     if isinstance(value, str) and value.upper() in UNKNOWN_COUNTRIES:
         return None
@@ -100,7 +100,7 @@ def _referrer(text: str) -> str | None:
     return host_of(text) if "://" in text else domain_of(text)
 
 
-def _boolean(value: object) -> Given:
+def _boolean(value: object) -> OverrideValue:
     found = BOOLEANS.get(value.lower()) if isinstance(value, str) else value
     if not isinstance(found, bool):
         raise ValueError(value)  # noqa: TRY004 - every reader refuses by the same error

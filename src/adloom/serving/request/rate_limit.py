@@ -11,7 +11,7 @@ from adloom.runtime.http.rate_limit import RateLimiter
 from adloom.runtime.settings import Network
 
 
-def limited(
+def limit_routes(
     routes: Sequence[HotRoute], limiter: RateLimiter, clock: Clock, *, trusted: Sequence[Network]
 ) -> list[HotRoute]:
     """Put a limit per client address before every route.

@@ -10,7 +10,7 @@ import msgspec
 from adloom.core.errors import NotFoundError
 from adloom.events.ingest.api import PIXEL, build_redirect
 from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoute, answer_head, problem_answer
-from adloom.serving.direct.api import Chosen
+from adloom.serving.direct.api import ChosenOffer
 from adloom.serving.index.index import Placement
 
 PREFIX: Final = b"/serve/"
@@ -36,7 +36,7 @@ NO_SUCH_FORM: Final = problem_answer(NotFoundError("A placement is served as .ht
 class Chooses(Protocol):
     """Chooses the ad of a placement for a request."""
 
-    def chosen(self, request: HotRequest, slug: bytes, *, is_shown: bool) -> Chosen | Answer:
+    def choose_one(self, request: HotRequest, slug: bytes, *, is_shown: bool) -> ChosenOffer | Answer:
         """Choose, or refuse."""
         ...
 
@@ -95,7 +95,7 @@ class ScriptlessRoutes:
 
     def frame(self, request: HotRequest, slug: bytes) -> Answer:
         """Give a page that has the placement in it and nothing else; the tag fills it."""
-        chosen = self._offers.chosen(request, slug, is_shown=False)
+        chosen = self._offers.choose_one(request, slug, is_shown=False)
         if isinstance(chosen, Answer):
             return chosen
         layout = _head_of(chosen.placement).layout_type
@@ -103,7 +103,7 @@ class ScriptlessRoutes:
 
     def image(self, request: HotRequest, slug: bytes) -> Answer | asyncio.Future[Answer]:
         """Lead on to the image of the ad that is chosen; whoever fetches it has seen it, as with a pixel."""
-        chosen = self._offers.chosen(request, slug, is_shown=request.method != b"HEAD")
+        chosen = self._offers.choose_one(request, slug, is_shown=request.method != b"HEAD")
         if isinstance(chosen, Answer):
             return chosen
         if chosen.offer is None:
@@ -120,7 +120,7 @@ class ScriptlessRoutes:
         Nothing ties a click to the image that was there, so it is an offer of its own, which costs nobody
         anything.
         """
-        chosen = self._offers.chosen(request, slug, is_shown=False)
+        chosen = self._offers.choose_one(request, slug, is_shown=False)
         if isinstance(chosen, Answer):
             return chosen
         if chosen.offer is None:

@@ -10,7 +10,7 @@ from adloom.auction.bid import BidType, Ctr
 from adloom.auction.price import ecpm_of, least_ecpm
 from adloom.auction.score import Scorer
 from adloom.core.money import Micros
-from adloom.serving.eligibility.eligible_set import Stock
+from adloom.serving.eligibility.eligible_set import EligibleSet
 from adloom.serving.index.bid_block import BidBlock
 
 
@@ -19,7 +19,7 @@ class Look(NamedTuple):
 
     bound: Micros  # No bid has a higher eCPM.
     oldest: int  # Among the bids that can have that much, the oldest campaign.
-    stock: Stock
+    stock: EligibleSet
     number: int  # Of the block, in the stock.
     block: BidBlock
     members: int  # Who of the block is looked at here; the others are elsewhere.
@@ -30,7 +30,7 @@ class Look(NamedTuple):
 class Lot(NamedTuple):
     """A block of bids, and what of a request is looked at for it."""
 
-    stock: Stock
+    stock: EligibleSet
     number: int
     block: BidBlock
     members: int

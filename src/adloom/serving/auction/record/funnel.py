@@ -21,7 +21,7 @@ from adloom.auction.price import (
 from adloom.auction.score import RankedScorer, Scorer
 from adloom.serving.auction.bids.scan_plan import Look, Order
 from adloom.serving.auction.decide import NO_KEYS
-from adloom.serving.eligibility.eligible_set import Stock
+from adloom.serving.eligibility.eligible_set import EligibleSet
 from adloom.serving.index.bid_block import BidBlock, Bidder, Lane
 from adloom.serving.index.ctr_ranking import Ranking
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
@@ -224,7 +224,7 @@ def _seniority(bid: Entered) -> tuple[int, int, int]:
     return bid[1].seniority
 
 
-def _of_campaigns(campaign_keys: Collection[int], stock: Stock, number: int) -> int:
+def _of_campaigns(campaign_keys: Collection[int], stock: EligibleSet, number: int) -> int:
     ranks = [rank for key in campaign_keys for rank in stock.ranks.get(key, ())]
     return sum(1 << rank % BLOCK_CANDIDATES_MAX for rank in ranks if rank // BLOCK_CANDIDATES_MAX == number)
 
