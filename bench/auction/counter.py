@@ -81,9 +81,7 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
     )
     shelves.mark_changed(leases.changes())
     shelves.exclude(Exclusions(campaigns=half_of_them(campaigns)), source="bench")
-    shelves.install(
-        index, [finished(shelves.prepare(one, now=clock.now())) for one in index.by_key.values()]
-    )
+    shelves.install(index, [finished(shelves.prepare(one, now=clock.now())) for one in index.by_key.values()])
     stands = Stands(shelves)
     stands.put_up(finished(stands.preparing(index, now=clock.now())))
     settle(AMONG_REQUESTS)

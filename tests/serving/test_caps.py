@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.serving.eligibility.caps import CLICK_CAP, RESERVED_SECONDS, IMPRESSION_CAP, CapTracker, LifetimeCounts
+from adloom.serving.eligibility.caps import (
+    CLICK_CAP,
+    IMPRESSION_CAP,
+    RESERVED_SECONDS,
+    CapTracker,
+    LifetimeCounts,
+)
 from adloom.serving.index.rows import Caps
 
 CAMPAIGN = 7

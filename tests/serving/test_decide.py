@@ -40,7 +40,9 @@ def titles(
     now: datetime = NOON,
     exclusions: Exclusions = NO_EXCLUSIONS,
 ) -> list[str]:
-    available = remove_excluded(finished(build_schedule_mask(placement, now=now)).masks, placement, exclusions)
+    available = remove_excluded(
+        finished(build_schedule_mask(placement, now=now)).masks, placement, exclusions
+    )
     chosen = decide(placement, context or a_context(), available)
     return [json.loads(b"{%b}" % one.creative)["title"] for one in chosen]
 

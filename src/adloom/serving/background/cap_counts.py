@@ -63,7 +63,9 @@ class CapCounts:
         keys, self._projected = list(caps), []  # Where it fails half way, the next look begins anew.
         await self._settle(connection, asked)
         recent = await _counts(connection, COUNTS_SINCE, keys, asked[1])
-        self._counts = {key: self._settled.get(key, NO_COUNTS).plus(recent.get(key, NO_COUNTS)) for key in keys}
+        self._counts = {
+            key: self._settled.get(key, NO_COUNTS).plus(recent.get(key, NO_COUNTS)) for key in keys
+        }
         self._projected = projected
         return self._counts
 

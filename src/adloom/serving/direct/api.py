@@ -15,12 +15,12 @@ from adloom.events.ingest.token import TokenSigner, drop_charge
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoute, answer_head, problem_answer
 from adloom.serving.direct.encode import NO_LEASES, AnswerEncoder
-from adloom.serving.direct.page import PageChoice, dedupe_banners, has_no_repeats, fill_page
+from adloom.serving.direct.page import PageChoice, dedupe_banners, fill_page, has_no_repeats
 from adloom.serving.direct.reserve import Held, Holder
 from adloom.serving.direct.served_events import ServedEventPublisher
 from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.decide import iter_eligible
-from adloom.serving.eligibility.placement_state import RenderedOffer, PlacementState, PlacementStates
+from adloom.serving.eligibility.placement_state import PlacementState, PlacementStates, RenderedOffer
 from adloom.serving.index.index import Index, Placement
 from adloom.serving.index.rows import Delivery
 from adloom.serving.leases.local_leases import LeaseBook

@@ -59,7 +59,9 @@ def _match_banners(choices: Sequence[PageChoice]) -> Mapping[int, int]:
     return holders
 
 
-def _assign_one_more(number: int, choices: Sequence[PageChoice], holders: dict[int, int], asked: set[int]) -> bool:
+def _assign_one_more(
+    number: int, choices: Sequence[PageChoice], holders: dict[int, int], asked: set[int]
+) -> bool:
     banners = [one.banner_key for one in choices[number].candidates]
     for banner in banners:
         if banner not in holders:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from adloom.serving.eligibility.caps import CapTracker
-from adloom.serving.eligibility.placement_state import BUDGETS, CAPS, RenderedOffer, PlacementStates
+from adloom.serving.eligibility.placement_state import BUDGETS, CAPS, PlacementStates, RenderedOffer
 from adloom.serving.index.index import Candidate
 from adloom.serving.leases.local_leases import LeaseBook
 

@@ -105,7 +105,9 @@ class CapTracker:
 
     def _find_reached_cap(self, campaign_key: int) -> str | None:
         clicks = self._counts.get(campaign_key, NO_COUNTS).clicks
-        return find_reached_cap(self._caps[campaign_key], LifetimeCounts(self._impressions(campaign_key), clicks))
+        return find_reached_cap(
+            self._caps[campaign_key], LifetimeCounts(self._impressions(campaign_key), clicks)
+        )
 
     def _impressions(self, campaign_key: int) -> int:
         held = self._held.get(campaign_key)

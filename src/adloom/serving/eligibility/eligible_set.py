@@ -37,7 +37,12 @@ class EligibleSet:
     )
 
     def __init__(
-        self, candidates: InBlocks, openings: ScheduleMask, ranks: Ranks, excluded: ExcludedCampaigns, turnover: ChangeCounter
+        self,
+        candidates: InBlocks,
+        openings: ScheduleMask,
+        ranks: Ranks,
+        excluded: ExcludedCampaigns,
+        turnover: ChangeCounter,
     ) -> None:
         self._turnover = turnover
         self.turns = 0  # How often anybody came or went here.

@@ -16,7 +16,7 @@ import msgspec
 
 from adloom.events.ingest.token import pack_charge
 from adloom.serving.eligibility.decide import decide
-from adloom.serving.eligibility.eligible_set import EligibleSet, ChangeCounter
+from adloom.serving.eligibility.eligible_set import ChangeCounter, EligibleSet
 from adloom.serving.eligibility.exclusions import ExcludedCampaigns, Exclusions, Ranks, rank_campaigns
 from adloom.serving.eligibility.schedule_mask import ScheduleMask, build_schedule_mask
 from adloom.serving.index.index import Candidate, InBlocks, Index, Placement
@@ -48,11 +48,18 @@ class PlacementState(EligibleSet):
     __slots__ = ("_chosen", "_last_rank", "_offers", "answers", "is_asked", "placement")
 
     def __init__(
-        self, placement: Placement, openings: ScheduleMask, ranks: Ranks, excluded: ExcludedCampaigns, turnover: ChangeCounter
+        self,
+        placement: Placement,
+        openings: ScheduleMask,
+        ranks: Ranks,
+        excluded: ExcludedCampaigns,
+        turnover: ChangeCounter,
     ) -> None:
         self.placement = placement
         self.is_asked = False  # Since somebody last wanted to know.
-        self._offers: dict[bytes, RenderedOffer] = {}  # Made when a candidate is first chosen; answers share them.
+        self._offers: dict[
+            bytes, RenderedOffer
+        ] = {}  # Made when a candidate is first chosen; answers share them.
         self.answers: dict[Context, tuple[int, tuple[RenderedOffer, ...]]] = {}
         self._chosen: set[int] = set()  # Campaigns that are in an answer.
         self._last_rank = _NOBODY_YET  # Who stands behind it changes no answer by being there.
@@ -147,7 +154,9 @@ class PlacementStates:
             self._placements.setdefault(campaign_key, set()).add(placement.key)
         return PlacementState(placement, openings, ranks, self._excluded, self.turnover)
 
-    def prepare_eligible_set(self, candidates: InBlocks, *, now: datetime) -> Generator[None, None, EligibleSet]:
+    def prepare_eligible_set(
+        self, candidates: InBlocks, *, now: datetime
+    ) -> Generator[None, None, EligibleSet]:
         """Make the stock of candidates that are on shelves too, with pauses; once it is watched it is kept."""
         openings = yield from build_schedule_mask(candidates, now=now)
         ranks = yield from rank_campaigns(candidates)
@@ -186,7 +195,9 @@ class PlacementStates:
             self._asked.append(shelf)
         return shelf
 
-    def decide_offers(self, shelf: PlacementState, context: Context, second: int) -> tuple[RenderedOffer, ...]:
+    def decide_offers(
+        self, shelf: PlacementState, context: Context, second: int
+    ) -> tuple[RenderedOffer, ...]:
         """Decide, or remember what was decided for the same context a moment ago."""
         answer = shelf.answers.get(context)
         if answer is not None and second < answer[0]:
@@ -198,7 +209,9 @@ class PlacementStates:
             self._keep(shelf, context, second + self._keep_seconds, offers)
         return offers
 
-    def _keep(self, shelf: PlacementState, context: Context, until: int, offers: tuple[RenderedOffer, ...]) -> None:
+    def _keep(
+        self, shelf: PlacementState, context: Context, until: int, offers: tuple[RenderedOffer, ...]
+    ) -> None:
         shelf.cache_answer(context, until, offers)
         self._kept.append((shelf.answers, context))
         if len(self._kept) > self._answers_max:

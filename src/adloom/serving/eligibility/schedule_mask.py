@@ -88,4 +88,6 @@ def _state(timing: Timing | None, known: dict[int, OpenState], now: datetime) ->
 
 
 def _openings(masks: list[int], changes: list[tuple[datetime, int, int]], now: datetime) -> ScheduleMask:
-    return ScheduleMask(masks=tuple(masks), since=now, until=changes[0][0] if changes else NEVER, changes=changes)
+    return ScheduleMask(
+        masks=tuple(masks), since=now, until=changes[0][0] if changes else NEVER, changes=changes
+    )
