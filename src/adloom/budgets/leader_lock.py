@@ -4,13 +4,10 @@ It keeps two workers from doing the same work. It is not what keeps a budget who
 states are, which fence out a worker that was thought dead.
 """
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import Final
 
-from adloom.core.errors import UnavailableError
-from adloom.runtime.valkey import VALKEY_AWAY, Valkey, again_if_cut_off
+from adloom.runtime.valkey import Valkey, again_if_cut_off, unavailable_when_away
 
 OWNER_KEY: Final = "adloom:brain:owner"
 LEASE: Final = timedelta(seconds=5)
@@ -46,20 +43,12 @@ class Ownership:
     async def take(self) -> bool:
         """Take the lease, or keep it; tell whether it is ours."""
         arguments = [self._consumer, self._holder, self._lease_millis, int(self._may_take_back)]
-        with _unavailable_when_away():
+        with unavailable_when_away("It is not known who owns the budgets"):
             is_ours = await again_if_cut_off(lambda: self._take([OWNER_KEY], arguments))
         self._may_take_back = False
         return bool(is_ours)
 
     async def give_back(self) -> None:
         """Give the lease back if it is ours."""
-        with _unavailable_when_away():
+        with unavailable_when_away("It is not known who owns the budgets"):
             await self._give_back([OWNER_KEY], [self._holder])
-
-
-@contextmanager
-def _unavailable_when_away() -> Generator[None]:
-    try:
-        yield
-    except VALKEY_AWAY as error:
-        raise UnavailableError(f"It is not known who owns the brains: {error!r}") from error

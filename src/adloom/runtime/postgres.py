@@ -1,13 +1,15 @@
 """Connections to PostgreSQL."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Final, TypeAlias
 
 import asyncpg
 import msgspec
 from asyncpg.pool import PoolAcquireContext, PoolConnectionProxy
+
+from adloom.core.errors import UnavailableError
 
 CONNECT_SECONDS_MAX = 5.0
 ACQUIRE_SECONDS_MAX = 5.0  # For a connection that others use: beyond, it is an outage like any other.
@@ -86,6 +88,15 @@ async def is_reachable(pool: Pool) -> bool:
             return await pool.fetchval("SELECT true")
     except POSTGRES_AWAY:
         return False
+
+
+@contextmanager
+def unavailable_when_away(message: str) -> Generator[None]:
+    """Raise UnavailableError for whatever keeps PostgreSQL from answering."""
+    try:
+        yield
+    except POSTGRES_AWAY as error:
+        raise UnavailableError(f"{message}: {error!r}") from error
 
 
 async def _set_codecs(connection: Connection) -> None:

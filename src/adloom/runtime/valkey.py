@@ -1,7 +1,7 @@
 """Connections to Valkey."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Final, TypeVar, cast
 
 from redis.asyncio import Redis
@@ -13,6 +13,8 @@ from redis.exceptions import (
     RedisError,
     ResponseError,
 )
+
+from adloom.core.errors import UnavailableError
 
 CONNECT_SECONDS_MAX = 5.0
 ANSWER_SECONDS_MAX = 5.0
@@ -88,6 +90,15 @@ async def again_if_cut_off(call: Callable[[], Awaitable[T]]) -> T:
         return await call()
     except ConnectionError:
         return await call()
+
+
+@contextmanager
+def unavailable_when_away(message: str = "The ledger does not answer") -> Generator[None]:
+    """Raise UnavailableError for whatever keeps Valkey from answering."""
+    try:
+        yield
+    except VALKEY_AWAY as error:
+        raise UnavailableError(f"{message}: {error!r}") from error
 
 
 async def is_reachable(client: Valkey) -> bool:

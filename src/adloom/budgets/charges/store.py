@@ -1,19 +1,17 @@
 """How far charges are, and which offers are charged, in PostgreSQL."""
 
-from collections.abc import Collection, Generator
-from contextlib import contextmanager
+from collections.abc import Collection
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 from uuid import UUID
 
-import asyncpg
-
 from adloom.budgets.campaign.seen import Offer
-from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import OCCURRED_AGE_MAX
-from adloom.events.ports import CursorMovedError, UnfoldableError
-from adloom.runtime.postgres import POSTGRES_AWAY, Pool
+from adloom.events.ports import CursorMovedError
+from adloom.events.store_errors import translate_database_errors
+from adloom.runtime.postgres import Pool
 
 CURSOR: Final = "SELECT entry_id FROM projection_cursors WHERE projection = $1"
 ENSURE_CURSOR: Final = """
@@ -36,6 +34,8 @@ CLICKED: Final = """
        AND (marks && '{second_impression,second_click}') IS NOT TRUE
 """
 
+_database_errors: Final = partial(translate_database_errors, "The database does not say what is charged")
+
 
 class ChargeStore:
     """The cursor of charges, and what the tables know of offers."""
@@ -46,7 +46,7 @@ class ChargeStore:
 
     async def cursor(self) -> str:
         """Tell the last entry whose charges are durable; at first there is none."""
-        with _unavailable_when_away():
+        with _database_errors():
             cursor: str | None = await self._pool.fetchval(CURSOR, self._projection)
             if cursor is None:
                 await self._pool.execute(ENSURE_CURSOR, self._projection, BEGINNING)
@@ -56,7 +56,7 @@ class ChargeStore:
 
     async def move(self, after: str, cursor: str) -> None:
         """Move the cursor, or raise CursorMovedError where it is not where it should be."""
-        with _unavailable_when_away():
+        with _database_errors():
             if await self._pool.fetchval(MOVE, self._projection, after, cursor) is None:
                 raise CursorMovedError
 
@@ -73,18 +73,8 @@ class ChargeStore:
     async def _of_requests(self, statement: str, offers: Collection[Offer], *more: object) -> set[Offer]:
         # In their order, which makes looking them up cheaper.
         requests = [UUID(int=number) for number in sorted({number for number, _ in offers})]
-        with _unavailable_when_away():
+        with _database_errors():
             async with self._pool.acquire() as connection, connection.transaction(readonly=True):
                 await connection.execute(BY_INDEX)
                 rows = await connection.fetch(statement, requests, *more)
         return {offer for row in rows if (offer := (row["request_id"].int, row["slot"])) in offers}
-
-
-@contextmanager
-def _unavailable_when_away() -> Generator[None]:
-    try:
-        yield
-    except (asyncpg.DataError, ValueError, OverflowError) as error:
-        raise UnfoldableError(repr(error)) from error
-    except POSTGRES_AWAY as error:
-        raise UnavailableError(f"The database does not say what is charged: {error!r}") from error

@@ -4,15 +4,13 @@ A lease is noted before it is granted: whoever takes over from a worker that die
 which a process that is gone may have left something.
 """
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
 
-from adloom.core.errors import UnavailableError
-from adloom.runtime.postgres import POSTGRES_AWAY, Pool
+from adloom.runtime.postgres import Pool, unavailable_when_away
 
 KEPT_AFTER_END: Final = timedelta(days=1)
 
@@ -59,7 +57,7 @@ class SessionStore:
 
     async def read(self) -> KnownSessions:
         """Read all sessions that are remembered."""
-        with _unavailable_when_away():
+        with unavailable_when_away("The sessions are not known"):
             open_ones = await self._pool.fetch(OPEN)
             over = await self._pool.fetch(OVER)
             leases = await self._pool.fetchval(COUNT_LEASES)
@@ -75,7 +73,7 @@ class SessionStore:
     ) -> int:
         """Note which sessions are about to have leases, and of which campaigns; tell how many are new."""
         ordered = sorted(set(leases))
-        with _unavailable_when_away():
+        with unavailable_when_away("The sessions are not known"):
             async with self._pool.acquire() as connection, connection.transaction():
                 await connection.execute(NOTE_SESSIONS, list(sessions), list(sessions.values()), now)
                 status = await connection.execute(
@@ -85,29 +83,21 @@ class SessionStore:
 
     async def end(self, session: int, process: str, *, now: datetime) -> None:
         """Note that a session is over, and forget those of long ago."""
-        with _unavailable_when_away():
+        with unavailable_when_away("The sessions are not known"):
             await self._pool.execute(END, session, process, now)
             await self._pool.execute(FORGET_OVER, now - KEPT_AFTER_END)
 
     async def leases(self, session: int, *, count_max: int) -> list[str]:
         """Tell the keys of campaigns in which a session has leases."""
-        with _unavailable_when_away():
+        with unavailable_when_away("The sessions are not known"):
             return [row["key"] for row in await self._pool.fetch(LEASES, session, count_max)]
 
     async def forget_leases(self, session: int, keys: Sequence[str]) -> None:
         """Forget the leases of a session that their campaigns have closed."""
-        with _unavailable_when_away():
+        with unavailable_when_away("The sessions are not known"):
             await self._pool.execute(FORGET_LEASES, session, keys)
 
 
 def rows_of(status: str) -> int:
     """Read how many rows a statement has written out of what the server says of it."""
     return int(status.rpartition(" ")[2])
-
-
-@contextmanager
-def _unavailable_when_away() -> Generator[None]:
-    try:
-        yield
-    except POSTGRES_AWAY as error:
-        raise UnavailableError(f"The sessions are not known: {error!r}") from error

@@ -11,8 +11,8 @@ from typing import Final, TypeAlias, cast
 
 from adloom.events.log.entry import parse_entry_id
 from adloom.events.log.event import Auctioned, UnreadableEntryError, decode_event
-from adloom.events.log.stream import FIELD, STREAM, unavailable_when_away
-from adloom.runtime.valkey import Valkey, again_if_cut_off
+from adloom.events.log.stream import FIELD, STREAM
+from adloom.runtime.valkey import Valkey, again_if_cut_off, unavailable_when_away
 
 BESIDE: Final = f"{STREAM}:auctions"
 WAITING_BYTES_MAX: Final = (

@@ -2,11 +2,10 @@
 
 import contextlib
 from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing
 from datetime import UTC, timedelta
+from functools import partial
 from typing import Final
-
-import asyncpg
 
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
@@ -15,8 +14,9 @@ from adloom.events.auction_log.row import AuctionRow, rows_of
 from adloom.events.auction_log.side_stream import AuctionsBeside
 from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import Auctioned, Served, UnreadableEntryError, Unsold
-from adloom.events.ports import CursorMovedError, Folded, Record, UnfoldableError
-from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
+from adloom.events.ports import CursorMovedError, Folded, Record
+from adloom.events.store_errors import ROW_ERRORS, translate_database_errors
+from adloom.runtime.postgres import Connection, Pool
 
 AUCTIONS: Final = "auctions"
 BATCH_MAX: Final = 2_000
@@ -55,6 +55,12 @@ INSERT: Final = """
     ON CONFLICT (id, auction_time) DO NOTHING
 """
 
+_database_errors: Final = partial(
+    translate_database_errors,
+    "The database does not take the auctions",
+    unfoldable=(*ROW_ERRORS, UnreadableEntryError),
+)
+
 
 class AuctionTables:
     """The projection `auctions`; what is older than is kept is passed over.
@@ -72,7 +78,7 @@ class AuctionTables:
 
     async def cursor(self) -> str:
         """Tell the last entry that was folded; at first there is none."""
-        with _unavailable_when_away():
+        with _database_errors():
             cursor: str | None = await self._pool.fetchval(CURSOR, AUCTIONS)
             if cursor is None:
                 await self._pool.execute(ENSURE_CURSOR, AUCTIONS, BEGINNING)
@@ -82,7 +88,7 @@ class AuctionTables:
 
     async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
         """Insert the auctions that are not there and move the cursor, in one transaction."""
-        with _unavailable_when_away():
+        with _database_errors():
             async with aclosing(self._pieces(records, after=after, cursor=cursor)) as pieces:
                 first = await anext(pieces, None)
                 if first is None:
@@ -145,23 +151,3 @@ def parted(auctions: Sequence[Auctioned]) -> Generator[Sequence[Auctioned]]:
 async def _inserted(connection: Connection, rows: Sequence[AuctionRow]) -> int:
     done = await connection.execute(INSERT, *map(list, zip(*rows, strict=True)))
     return int(done.rpartition(" ")[2])
-
-
-@contextmanager
-def _unavailable_when_away() -> Generator[None]:
-    try:
-        yield
-    except asyncpg.CheckViolationError as error:
-        if error.constraint_name is None:  # No rule is broken: the day has gone while we wrote into it.
-            raise UnavailableError(f"A day of the auctions is not there: {error!r}") from error
-        raise UnfoldableError(repr(error)) from error
-    except (
-        asyncpg.DataError,
-        asyncpg.IntegrityConstraintViolationError,
-        UnreadableEntryError,
-        ValueError,
-        OverflowError,
-    ) as error:
-        raise UnfoldableError(repr(error)) from error
-    except POSTGRES_AWAY as error:
-        raise UnavailableError(f"The database does not take the auctions: {error!r}") from error

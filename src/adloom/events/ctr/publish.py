@@ -4,8 +4,7 @@ import asyncio
 from typing import Final
 
 from adloom.auction.model import Model, encoded
-from adloom.events.log.stream import unavailable_when_away
-from adloom.runtime.valkey import Valkey
+from adloom.runtime.valkey import Valkey, unavailable_when_away
 
 MODEL: Final = "adloom:scoring:model"
 MODEL_NOTICES: Final = "adloom:scoring:notices"

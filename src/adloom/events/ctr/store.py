@@ -1,19 +1,17 @@
 """What learning keeps in PostgreSQL: its cursor, what waits, and what is learned."""
 
-from collections.abc import Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final, NamedTuple
 from uuid import UUID
 
-import asyncpg
-
-from adloom.core.errors import UnavailableError
 from adloom.events.ctr.waiting import Offer, Waiting, decoded, encoded, purchase_days
 from adloom.events.log.entry import BEGINNING, parse_entry_id
 from adloom.events.log.event import OCCURRED_AGE_MAX, Impression
-from adloom.events.ports import CursorMovedError, Record, UnfoldableError
-from adloom.runtime.postgres import POSTGRES_AWAY, Pool
+from adloom.events.ports import CursorMovedError, Record
+from adloom.events.store_errors import translate_database_errors
+from adloom.runtime.postgres import Pool
 from adloom.runtime.postgres import Record as Row
 
 LEARNING: Final = "learning"
@@ -71,6 +69,8 @@ _OFFERED_BEFORE: Final = 2
 _OFFERED_AFTER: Final = 5
 _MILLIS: Final = 1_000
 
+_database_errors: Final = partial(translate_database_errors, "The database does not say what can be learned")
+
 
 class Kept(NamedTuple):
     """What was learned, and its version: 0 where nothing was."""
@@ -95,7 +95,7 @@ class LearningStore:
 
     async def cursor(self) -> str:
         """Tell the last entry that was looked at; at first there is none."""
-        with _unavailable_when_away():
+        with _database_errors():
             cursor: str | None = await self._pool.fetchval(CURSOR, LEARNING)
             if cursor is None:
                 await self._pool.execute(ENSURE_CURSOR, LEARNING, BEGINNING)
@@ -106,7 +106,7 @@ class LearningStore:
     async def impressions(self, records: Sequence[Record]) -> list[Waiting]:
         """Give the impressions of auctions that counted and are valid, in the order of the ledger."""
         seen = [record for record in records if _has_offer(record)]
-        with _unavailable_when_away():
+        with _database_errors():
             if not seen:
                 return []
             seen = await _of_auctions(self._pool, seen)
@@ -123,7 +123,7 @@ class LearningStore:
 
     async def keep(self, waiting: Sequence[Waiting], *, due_at: datetime, after: str, cursor: str) -> None:
         """Have impressions wait, and move the cursor, both or neither."""
-        with _unavailable_when_away():
+        with _database_errors():
             if not waiting:
                 if await self._pool.fetchval(MOVE, LEARNING, after, cursor) is None:
                     raise CursorMovedError
@@ -135,7 +135,7 @@ class LearningStore:
 
     async def due(self, now: datetime, *, pieces_max: int) -> list[Due]:
         """Give pieces whose time has come, the oldest first."""
-        with _unavailable_when_away():
+        with _database_errors():
             rows = await self._pool.fetch(DUE, now, pieces_max)
         return [Due(row["id"], decoded(row["examples"])) for row in rows]
 
@@ -147,7 +147,7 @@ class LearningStore:
         first = datetime.fromtimestamp(min(one.seen_ms for one in waiting) / _MILLIS, UTC) - OCCURRED_AGE_MAX
         # In their order, which makes looking them up cheaper.
         requests = sorted({one.request_id for one in waiting})
-        with _unavailable_when_away():
+        with _database_errors():
             async with self._pool.acquire() as connection, connection.transaction(readonly=True):
                 await connection.execute(BY_INDEX)
                 rows = await connection.fetch(CLICKS, requests, first)
@@ -155,13 +155,13 @@ class LearningStore:
 
     async def kept(self) -> Kept:
         """Give what was learned."""
-        with _unavailable_when_away():
+        with _database_errors():
             row = await self._pool.fetchrow(STATE, LEARNING)
         return Kept(0, None, None) if row is None else Kept(row["version"], row["state"], row["learned_at"])
 
     async def learned(self, state: bytes, pieces: Sequence[int], *, version: int, now: datetime) -> None:
         """Keep what was learned, and take out what it was learned from; CursorMovedError where another did."""
-        with _unavailable_when_away():
+        with _database_errors():
             async with self._pool.acquire() as connection, connection.transaction():
                 done = await (
                     connection.fetchval(NEXT_STATE, LEARNING, state, now, version)
@@ -225,13 +225,3 @@ def _waiting(row: Row) -> Waiting:
         context.get("country"),
         int(hour) if hour.isascii() and hour.isdecimal() else None,
     )
-
-
-@contextmanager
-def _unavailable_when_away() -> Generator[None]:
-    try:
-        yield
-    except (asyncpg.DataError, ValueError, OverflowError) as error:
-        raise UnfoldableError(repr(error)) from error
-    except POSTGRES_AWAY as error:
-        raise UnavailableError(f"The database does not say what can be learned: {error!r}") from error

@@ -13,9 +13,8 @@ from redis.exceptions import ResponseError
 from adloom.core.errors import UnavailableError
 from adloom.events.followers.counted import Counted, CountedLookup
 from adloom.events.log.entry import BEGINNING
-from adloom.events.log.stream import unavailable_when_away
 from adloom.events.ports import CursorMovedError, Record
-from adloom.runtime.valkey import Valkey
+from adloom.runtime.valkey import Valkey, unavailable_when_away
 
 ERASURES: Final = "adloom:ledger:erasures"  # How many there have been.
 TRIES_MAX: Final = 5  # Each is one more erasure within the milliseconds that a batch takes.

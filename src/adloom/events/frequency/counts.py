@@ -8,8 +8,7 @@ from uuid import UUID
 from adloom.core.ids import BannerId
 from adloom.events.followers.fence import ERASURES
 from adloom.events.frequency.windows import Window, buckets_of, live_buckets
-from adloom.events.log.stream import unavailable_when_away
-from adloom.runtime.valkey import Valkey, again_if_cut_off
+from adloom.runtime.valkey import Valkey, again_if_cut_off, unavailable_when_away
 
 # Counts are kept in generations, so that a new one can be built beside the one that is read.
 GENERATION: Final = "adloom:frequency:generation"  # The one that is read; none is the first.

@@ -11,8 +11,7 @@ from redis.exceptions import NoScriptError
 
 from adloom.events.frequency.counts import GENERATION
 from adloom.events.frequency.windows import Window, buckets_of
-from adloom.events.log.stream import unavailable_when_away
-from adloom.runtime.valkey import Valkey, ValkeyLine, again_if_cut_off
+from adloom.runtime.valkey import Valkey, ValkeyLine, again_if_cut_off, unavailable_when_away
 
 WINDOWS_REMEMBERED_MAX: Final = 64
 USERS_MAX: Final = 500  # Of one call: the server does nothing else meanwhile.

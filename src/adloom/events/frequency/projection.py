@@ -19,9 +19,8 @@ from adloom.events.frequency.counts import (
 from adloom.events.frequency.windows import buckets_of
 from adloom.events.log.entry import BEGINNING, parse_entry_id
 from adloom.events.log.event import Impression
-from adloom.events.log.stream import unavailable_when_away
 from adloom.events.ports import Folded, Record
-from adloom.runtime.valkey import Valkey
+from adloom.runtime.valkey import Valkey, unavailable_when_away
 
 FREQUENCY: Final = "frequency"
 BATCH_MAX: Final = 1_000

@@ -26,13 +26,12 @@ from adloom.events.frequency.projection import BATCH_MAX, COUNT, FrequencyProjec
 from adloom.events.frequency.windows import live_buckets, live_since
 from adloom.events.log.entry import BEGINNING, LogEntry, parse_entry_id
 from adloom.events.log.event import UnreadableEntryError, decode_event
-from adloom.events.log.stream import unavailable_when_away
 from adloom.events.ports import CursorMovedError, Record
 from adloom.events.rebuild.rebuild import Progress, RebuildRefusedError, Unwatched
 from adloom.events.rebuild.source import RebuildLedger
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.runtime.postgres import Pool
-from adloom.runtime.valkey import Valkey
+from adloom.runtime.valkey import Valkey, unavailable_when_away
 
 KEYS_A_LOOK: Final = 1_000
 CLOCKS_DIFFER: Final = timedelta(minutes=1)  # Those of the processes of one installation.

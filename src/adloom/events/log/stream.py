@@ -1,8 +1,7 @@
 """The ledger in Valkey: one stream, one entry an event, read by cursor."""
 
 import struct
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Final, TypeAlias, cast
 
 import msgspec
@@ -10,7 +9,7 @@ from redis.exceptions import NoScriptError
 
 from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import LogEntry
-from adloom.runtime.valkey import VALKEY_AWAY, Valkey, again_if_cut_off
+from adloom.runtime.valkey import Valkey, again_if_cut_off, unavailable_when_away
 
 STREAM: Final = "adloom:ledger"
 DEAD_STREAM: Final = "adloom:ledger:dead"
@@ -128,12 +127,3 @@ class ValkeyEventLog:
         """Forget the entries before an id, give or take a block of the stream."""
         with unavailable_when_away():
             return await self._valkey.xtrim(STREAM, minid=before, approximate=True)
-
-
-@contextmanager
-def unavailable_when_away() -> Generator[None]:
-    """Raise UnavailableError for whatever keeps Valkey from answering."""
-    try:
-        yield
-    except VALKEY_AWAY as error:
-        raise UnavailableError(f"The ledger does not answer: {error!r}") from error

@@ -11,8 +11,8 @@ from typing import Final, TypeAlias, cast
 import msgspec
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.stream import DEAD_STREAM, STREAM, unavailable_when_away
-from adloom.runtime.valkey import Valkey
+from adloom.events.log.stream import DEAD_STREAM, STREAM
+from adloom.runtime.valkey import Valkey, unavailable_when_away
 
 LETTERS_MAX: Final = 10_000
 # Which entries of which projection lie there: an entry that is buried twice is there once.

@@ -20,10 +20,10 @@ from redis.exceptions import ResponseError
 
 from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import LogEntry, parse_entry_id
-from adloom.events.log.stream import STREAM, unavailable_when_away
+from adloom.events.log.stream import STREAM
 from adloom.events.projections.dead_letters import DeadLetters
 from adloom.events.projections.recent_entries import Tail
-from adloom.runtime.valkey import Valkey, again_if_cut_off
+from adloom.runtime.valkey import Valkey, again_if_cut_off, unavailable_when_away
 
 LEASE: Final = timedelta(seconds=5)
 # Names of workers that are long gone: in containers each start has another.

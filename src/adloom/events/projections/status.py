@@ -7,10 +7,10 @@ from typing import Any, Final, cast
 import msgspec
 
 from adloom.events.log.entry import parse_entry_id
-from adloom.events.log.stream import STREAM, EventLogSize, Lag, ValkeyEventLog, unavailable_when_away
+from adloom.events.log.stream import STREAM, EventLogSize, Lag, ValkeyEventLog
 from adloom.events.projections.dead_letters import DeadLetters
 from adloom.events.projections.group import lease_key
-from adloom.runtime.valkey import Valkey
+from adloom.runtime.valkey import Valkey, unavailable_when_away
 
 FAILING_SHOWN_MAX: Final = 1_000
 

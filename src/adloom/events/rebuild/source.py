@@ -4,9 +4,9 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Final, NamedTuple, cast
 
 from adloom.events.log.entry import LogEntry
-from adloom.events.log.stream import FIELD, STREAM, unavailable_when_away
+from adloom.events.log.stream import FIELD, STREAM
 from adloom.events.projections import dead_letters
-from adloom.runtime.valkey import Valkey
+from adloom.runtime.valkey import Valkey, unavailable_when_away
 
 # Valkey does nothing else meanwhile, and events wait for it: a few milliseconds.
 IDS_A_CALL: Final = 2_000

@@ -1,16 +1,14 @@
 """Impressions, clicks and their counts in PostgreSQL, with the cursor of the ledger beside them."""
 
 import contextlib
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
-import asyncpg
-
-from adloom.core.errors import UnavailableError
 from adloom.events.followers.recent_counted import CountedLately
 from adloom.events.log.entry import BEGINNING
-from adloom.events.ports import CursorMovedError, Folded, Record, UnfoldableError
+from adloom.events.ports import CursorMovedError, Folded, Record
+from adloom.events.store_errors import ROW_ERRORS, translate_database_errors
 from adloom.events.tables.apply_batch import (
     CLICKS,
     IMPRESSIONS,
@@ -47,6 +45,10 @@ LOCK_CURSOR = """
 """
 MOVE_CURSOR = "UPDATE projection_cursors SET entry_id = $2, moved_at = now() WHERE projection = $1"
 
+_database_errors: Final = partial(
+    translate_database_errors, "The database does not take the batch", unfoldable=ROW_ERRORS
+)
+
 
 class EventTables:
     """The projection that statistics are read from, in a schema that a rebuild may name otherwise.
@@ -75,7 +77,7 @@ class EventTables:
 
     async def cursor(self) -> str:
         """Tell the last entry that was folded; at first there is none."""
-        with _unavailable_when_away():
+        with _database_errors():
             # Followers ask often, and a row that is there need not be written.
             cursor: str | None = await self._pool.fetchval(CURSOR, self._projection)
             if cursor is None:
@@ -87,7 +89,7 @@ class EventTables:
     async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
         """Insert the events, count those that are new and move the cursor, in one transaction."""
         batch = sorted_out(records)
-        with _unavailable_when_away():
+        with _database_errors():
             async with self._pool.acquire() as connection:
                 async with connection.transaction():
                     if await connection.fetchval(LOCK_CURSOR, self._projection) != after:
@@ -105,7 +107,7 @@ class EventTables:
     async def fold_batch(self, connection: Connection, records: Sequence[Record]) -> Folded:
         """Fold for a rebuild: within its own transaction, where nobody else writes, and without a cursor."""
         assert self._names is None, "what is remembered goes with the cursor"
-        with _unavailable_when_away():
+        with _database_errors():
             _, added = await self._fold(connection, sorted_out(records), "")
         return Folded(counted=added.size, repeated=added.repeated, dropped=added.dropped)
 
@@ -129,20 +131,5 @@ class EventTables:
 
 async def all_cursors(connection: "Pool | Connection") -> dict[str, str]:
     """Tell the cursor of every projection in the database, one that is being rebuilt included."""
-    with _unavailable_when_away():
+    with _database_errors():
         return {row["projection"]: row["entry_id"] for row in await connection.fetch(CURSORS)}
-
-
-@contextmanager
-def _unavailable_when_away() -> Generator[None]:
-    try:
-        yield
-    except asyncpg.CheckViolationError as error:
-        if error.constraint_name is None:  # No rule is broken: the day has gone while we wrote into it.
-            raise UnavailableError(f"A day of the tables is not there: {error!r}") from error
-        raise UnfoldableError(repr(error)) from error
-    except (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, ValueError, OverflowError) as error:
-        # The server's refusal of a value, and the driver's.
-        raise UnfoldableError(repr(error)) from error
-    except POSTGRES_AWAY as error:
-        raise UnavailableError(f"The database does not take the batch: {error!r}") from error

@@ -1,0 +1,31 @@
+"""What a projection makes of the errors of its database: try the batch again, or give up an event."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final
+
+import asyncpg
+
+from adloom.core.errors import UnavailableError
+from adloom.events.ports import UnfoldableError
+from adloom.runtime.postgres import POSTGRES_AWAY
+
+# The server's refusal of a value, and the driver's.
+VALUE_ERRORS: Final = (asyncpg.DataError, ValueError, OverflowError)
+ROW_ERRORS: Final = (*VALUE_ERRORS, asyncpg.IntegrityConstraintViolationError)
+
+
+@contextmanager
+def translate_database_errors(
+    message: str, *, unfoldable: tuple[type[Exception], ...] = VALUE_ERRORS
+) -> Generator[None]:
+    """Raise UnfoldableError for a value that no table takes, and UnavailableError for everything else."""
+    try:
+        yield
+    except unfoldable as error:
+        if isinstance(error, asyncpg.CheckViolationError) and error.constraint_name is None:
+            # No rule is broken: the day's partition was dropped while we wrote into it.
+            raise UnavailableError(f"{message}: {error!r}") from error
+        raise UnfoldableError(repr(error)) from error
+    except POSTGRES_AWAY as error:
+        raise UnavailableError(f"{message}: {error!r}") from error
