@@ -6,14 +6,14 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from adloom.auction.bid import Bid, Outcome, OwnBids
+from adloom.auction.bid import Bid, BidOutcome, OwnBids
 from adloom.auction.learned import LEARNED
-from adloom.auction.run import run
-from adloom.auction.score import HEURISTIC, Heuristic, Scorer, Scoring, quality_of
-from adloom.serving.auction.market import Stands
-from adloom.serving.auction.record.funnel import BIDS_MAX, field_of
+from adloom.auction.run import run_auction
+from adloom.auction.score import HEURISTIC, Heuristic, Scorer, Scoring, rate_quality
+from adloom.serving.auction.market import Markets
+from adloom.serving.auction.record.funnel import BIDS_MAX, build_funnel
 from adloom.serving.eligibility.placement_state import PlacementStates
-from adloom.serving.index.bid_block import Bidder, booking, format_of
+from adloom.serving.index.bid_block import Bidder, build_bid_blocks, format_of
 from adloom.serving.index.compile import compiled
 from adloom.serving.index.index import Index, changed
 from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, Snapshot, Standing
@@ -64,9 +64,9 @@ def check(seed: int) -> int:
     )
     own_bids = chance.choice(list(OwnBids))
     shelves = PlacementStates()
-    stands = Stands(shelves, policies=POLICIES, own_bids=own_bids)
+    stands = Markets(shelves, policies=POLICIES, own_bids=own_bids)
     if chance.random() < 1 / 2:
-        stands.put_up(finished(stands.preparing(index, now=NOW, bidders_max=chance.choice([1, 3, 9]))))
+        stands.install(finished(stands.prepare(index, now=NOW, bidders_max=chance.choice([1, 3, 9]))))
     excluded: set[int] = set()
     for _ in range(REQUESTS_A_MARKET):
         _exclude(chance, shelves, excluded, snapshot)
@@ -86,7 +86,7 @@ def _in_small_blocks(index: Index, *, first_max: int, block_max: int) -> Index:
             placement,
             blocks=tuple(
                 finished(
-                    booking(
+                    build_bid_blocks(
                         [
                             one
                             for block in placement.blocks
@@ -135,18 +135,18 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     under_floor: int = 0
 
 
-def _fast(stands: Stands, index: Index, asked: Asked, bids_max: int) -> Told:
+def _fast(stands: Markets, index: Index, asked: Asked, bids_max: int) -> Told:
     if asked.slug is not None:
-        stand = stands.of_slug(index, asked.slug, now=NOW)
+        stand = stands.find_by_slug(index, asked.slug, now=NOW)
     else:
-        stand = stands.of_type(index, asked.placement_type, now=NOW)
+        stand = stands.find_by_type(index, asked.placement_type, now=NOW)
     if stand is None:
         return Told()
     contexts = [_in_zone(asked.context, zone) for zone in stand.zones]
-    scorers = stands.scorers(stand, asked.signals)
+    scorers = stands.build_scorers(stand, asked.signals)
     absent = {"seen_enough": asked.seen_enough, "without": asked.without}
-    win, _ = stands.auction(stand, contexts, scorers, **absent)
-    field = field_of(stand.order(scorers), contexts, scorers, **absent, bids_max=bids_max)
+    win, _ = stands.decide(stand, contexts, scorers, **absent)
+    field = build_funnel(stand.plan_scan(scorers), contexts, scorers, **absent, bids_max=bids_max)
     told = Told(
         bids=[(-rank, bidder.seniority) for rank, bidder, _ in field.bids],
         bid_count=field.bid_count,
@@ -165,8 +165,8 @@ def _fast(stands: Stands, index: Index, asked: Asked, bids_max: int) -> Told:
 
 
 def _plain(snapshot: Snapshot, asked: Asked, excluded: set[int], own_bids: OwnBids, bids_max: int) -> Told:
-    result = run(_bids(snapshot, asked, excluded), own_bids=own_bids)
-    taking_part = [one for one in result.placed if one.outcome is not Outcome.UNDER_FLOOR]
+    result = run_auction(_bids(snapshot, asked, excluded), own_bids=own_bids)
+    taking_part = [one for one in result.placed if one.outcome is not BidOutcome.UNDER_FLOOR]
     return Told(
         winner=result.winner and result.winner.seniority,
         ecpm=result.ecpm,
@@ -222,7 +222,7 @@ def _bid(row: AssignmentRow, placement: PlacementRow, scorer: Scorer) -> Bid:
         bid_type=row.bid_type,
         bid=row.bid,
         ctr=scorer.ctr(ad),
-        quality=quality_of(ad_format),
+        quality=rate_quality(ad_format),
         floor=placement.floor,
     )
 

@@ -40,9 +40,9 @@ from adloom.runtime.valkey import Valkey, ValkeyLine, open_valkey
 from adloom.serving.auction.api import AuctionRoutes
 from adloom.serving.auction.auctioneer import Auctioneer
 from adloom.serving.auction.encode import AdEncoder
-from adloom.serving.auction.frequency_lookup import FrequencyLook
-from adloom.serving.auction.market import Stands
-from adloom.serving.auction.record.batch_publisher import GatheringTeller
+from adloom.serving.auction.frequency_lookup import FrequencyLookup
+from adloom.serving.auction.market import Markets
+from adloom.serving.auction.record.batch_publisher import BatchingPublisher
 from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.auction.reserve import WinHolder
 from adloom.serving.eligibility.caps import CapTracker
@@ -82,8 +82,8 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
     shelves.mark_changed(leases.changes())
     shelves.exclude(Exclusions(campaigns=half_of_them(campaigns)), source="bench")
     shelves.install(index, [finished(shelves.prepare(one, now=clock.now())) for one in index.by_key.values()])
-    stands = Stands(shelves)
-    stands.put_up(finished(stands.preparing(index, now=clock.now())))
+    stands = Markets(shelves)
+    stands.install(finished(stands.prepare(index, now=clock.now())))
     settle(AMONG_REQUESTS)
     async with (
         open_valkey(redis_url) as valkey,
@@ -142,14 +142,14 @@ async def _come_and_go(shelves: PlacementStates, campaigns: int) -> None:
 
 def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
     index: Index,
-    stands: Stands,
+    stands: Markets,
     holder: WinHolder,
     shelves: PlacementStates,
     line: ValkeyLine,
     appender: EventAppender,
     recording: AuctionAppender,
 ) -> AuctionRoutes:
-    clock, pair_teller = SystemClock(), GatheringTeller(recording.tell_all)
+    clock, pair_teller = SystemClock(), BatchingPublisher(recording.tell_all)
     return AuctionRoutes(
         lambda: index,
         clock,
@@ -158,10 +158,10 @@ def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
         policies={HEURISTIC: Heuristic()},
         auctioneer=Auctioneer(stands, ContextParser(), holder, shelves.find_reason),
         encoder=AdEncoder(TokenKeys(SECRET).signer, public_url="https://ads.example"),
-        frequency=FrequencyLook(FrequencyOfMany(line), clock),
+        frequency=FrequencyLookup(FrequencyOfMany(line), clock),
         recorder=AuctionRecorder(
-            GatheringTeller(appender.enqueue_all).tell,
-            lambda entry, auction: pair_teller.tell(paired(entry, auction)),
+            BatchingPublisher(appender.enqueue_all).publish,
+            lambda entry, auction: pair_teller.publish(paired(entry, auction)),
             SystemRandom(),
             sample_rate=1.0,
             bytes_per_second=AUCTION_RECORD_BYTES_PER_SECOND,

@@ -11,13 +11,13 @@ from typing import Final
 import msgspec
 
 from adloom.auction.features import SLOTS
-from adloom.auction.learned import KINDS_MAX, Kind, LearnedScoring
+from adloom.auction.learned import KINDS_MAX, LearnedScoring, VisitorKind
 from adloom.auction.model import Model
 from adloom.auction.score import HEURISTIC, Signals
 from adloom.core.clock import SystemClock
-from adloom.serving.auction.decide import Win
-from adloom.serving.auction.market import Stand, Stands
-from adloom.serving.auction.record.funnel import field_of
+from adloom.serving.auction.decide import AuctionWin
+from adloom.serving.auction.market import Market, Markets
+from adloom.serving.auction.record.funnel import build_funnel
 from adloom.serving.background.model_loader import RANKED_MAX
 from adloom.serving.eligibility.exclusions import Exclusions
 from adloom.serving.eligibility.placement_state import PlacementStates
@@ -63,8 +63,8 @@ WEIGHTS_SPREAD: Final = 0.15
 HIGHEST: Final = 2.4
 CROSSING: Final = 0.8
 
-Asked = tuple[Stand, Context, Signals]
-Work = Callable[[Stand, Context, Signals], object]
+Asked = tuple[Market, Context, Signals]
+Work = Callable[[Market, Context, Signals], object]
 
 
 def costs_of(sizes: Sequence[int]) -> list[Cost]:
@@ -113,21 +113,21 @@ class Bench:
         index = self._compiled()
         now, shelves = SystemClock().now(), PlacementStates()
         shelves.exclude(Exclusions(campaigns=half_of_them(campaigns)))
-        self._stands = stands = Stands(shelves)
+        self._stands = stands = Markets(shelves)
         started_at = time.thread_time()
-        stands.put_up(finished(stands.preparing(index, now=now)))
+        stands.install(finished(stands.prepare(index, now=now)))
         self.head_millis = (time.thread_time() - started_at) * 1e3
         slugs, requests = list(index.by_slug), some_requests(REQUESTS)
         self._learned = LearnedScoring(_a_model(), kinds=_frequent_kinds(requests, campaigns))
         started_at = time.thread_time()
-        finished(stands.ranking(HEURISTIC, lambda: self._learned.strengths))
+        finished(stands.rank(HEURISTIC, lambda: self._learned.strengths))
         self.ranking_seconds = time.thread_time() - started_at
         self.by_type: list[Asked] = [
-            (_there(stands.of_type(index, TYPES[number % len(TYPES)], now=now)), *request)
+            (_there(stands.find_by_type(index, TYPES[number % len(TYPES)], now=now)), *request)
             for number, request in enumerate(requests)
         ]
         self.by_slug: list[Asked] = [
-            (_there(stands.of_slug(index, slugs[number % len(slugs)], now=now)), *request)
+            (_there(stands.find_by_slug(index, slugs[number % len(slugs)], now=now)), *request)
             for number, request in enumerate(requests)
         ]
 
@@ -138,20 +138,20 @@ class Bench:
         self.compile_seconds = time.thread_time() - started_at
         return index
 
-    def win(self, stand: Stand, context: Context, signals: Signals) -> Win | None:
+    def win(self, stand: Market, context: Context, signals: Signals) -> AuctionWin | None:
         """Hold an auction."""
-        win, _ = self._stands.auction(stand, (context,), self._stands.scorers(stand, signals))
+        win, _ = self._stands.decide(stand, (context,), self._stands.build_scorers(stand, signals))
         return win
 
-    def learned_win(self, stand: Stand, context: Context, signals: Signals) -> Win | None:
+    def learned_win(self, stand: Market, context: Context, signals: Signals) -> AuctionWin | None:
         """Hold an auction in which the CTR of each ad is another."""
-        win, _ = self._stands.auction(stand, (context,), [self._learned.scorer(signals)])
+        win, _ = self._stands.decide(stand, (context,), [self._learned.scorer(signals)])
         return win
 
-    def bid_count(self, stand: Stand, context: Context, signals: Signals) -> int:
+    def bid_count(self, stand: Market, context: Context, signals: Signals) -> int:
         """List who took part."""
-        scorers = self._stands.scorers(stand, signals)
-        return field_of(stand.order(scorers), (context,), scorers).bid_count
+        scorers = self._stands.build_scorers(stand, signals)
+        return build_funnel(stand.plan_scan(scorers), (context,), scorers).bid_count
 
 
 def _a_model() -> Model:
@@ -161,13 +161,13 @@ def _a_model() -> Model:
     return Model(version=1, weights=weights, highest=HIGHEST, crossing=CROSSING)
 
 
-def _frequent_kinds(requests: Sequence[tuple[Context, Signals]], campaigns: int) -> list[Kind]:
+def _frequent_kinds(requests: Sequence[tuple[Context, Signals]], campaigns: int) -> list[VisitorKind]:
     """Choose the kinds of readers that a process would rank so many bids for."""
-    asked = Counter(Kind(signals.device, signals.segment) for _, signals in requests)
+    asked = Counter(VisitorKind(signals.device, signals.segment) for _, signals in requests)
     return [kind for kind, _ in asked.most_common(min(KINDS_MAX, RANKED_MAX // campaigns))]
 
 
-def _there(stand: Stand | None) -> Stand:
+def _there(stand: Market | None) -> Market:
     assert stand is not None, "every placement of the bench is auctioned"
     return stand
 

@@ -17,7 +17,7 @@ from adloom.core.clock import SystemClock
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.ports import free_port
 from adloom.runtime.supervisor.program import tethered
-from adloom.serving.auction.request import said_of
+from adloom.serving.auction.request import describe_context
 from bench.auction.catalog import some_requests
 from bench.auction.counter import NO_OP_PATH
 from bench.figures import NO_OP, Figures, Goal, Sample, figures_of, share_of, verdicts_of
@@ -112,7 +112,9 @@ def _to_no_op(figures: list[Figures], target: str) -> float:
 def _targets(port: int) -> list[Target]:
     """Ask for a type and for one placement, for readers of many kinds; and for one of a kind of their own each time."""
     path = "/api/v1/ads/serve"
-    kinds = tuple(msgspec.json.encode(said_of(context)).decode() for context, _ in some_requests(KINDS))
+    kinds = tuple(
+        msgspec.json.encode(describe_context(context)).decode() for context, _ in some_requests(KINDS)
+    )
     kind = KIND.strip('"')
     bodies = {
         BY_TYPE: {"userId": USER, "placementType": "feed", "userContext": kind},

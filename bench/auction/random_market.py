@@ -10,9 +10,9 @@ import msgspec
 
 from adloom.auction.bid import BidType, Ctr
 from adloom.auction.features import SLOTS
-from adloom.auction.learned import LEARNED, Kind, LearnedScoring
+from adloom.auction.learned import LEARNED, LearnedScoring, VisitorKind
 from adloom.auction.model import Model
-from adloom.auction.score import HEURISTIC, Ad, FlatScorer, Signals, Strengths
+from adloom.auction.score import HEURISTIC, FlatScorer, ScoredAd, Signals, Strengths
 from adloom.core.ids import PlacementId
 from adloom.core.money import Micros
 from adloom.events.frequency.windows import Window
@@ -75,7 +75,7 @@ class WobblyScorer(NamedTuple):
     is_uniform: bool = False
     ranked: None = None
 
-    def ctr(self, ad: Ad) -> Ctr:
+    def ctr(self, ad: ScoredAd) -> Ctr:
         """Tell ads apart by all that is known of them."""
         parts = (ad.campaign_key * 7 + ad.banner_key * 5 + ad.placement_key * 3 + len(ad.format)) % 5
         return Ctr(self.ctr_max * parts // 4)
@@ -99,7 +99,7 @@ def learned() -> LearnedScoring:
     chance = Random(1)  # noqa: S311 - not a secret
     weights = array("f", [chance.gauss(0, 0.3) for _ in range(SLOTS)])
     model = Model(version=1, weights=weights, highest=0.6, crossing=0.3)
-    return LearnedScoring(model, kinds=[Kind(None, None)])
+    return LearnedScoring(model, kinds=[VisitorKind(None, None)])
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):

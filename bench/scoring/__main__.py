@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from adloom.auction.learned import LearnedScoring
-from adloom.auction.model import decoded, encoded
+from adloom.auction.model import decode_model, encode_model
 from adloom.auction.score import Heuristic
 from adloom.auction.training import Learner
 from bench.scoring.quality import Quality, SeenAd, Size, compared, first_hours, lived_through
@@ -63,7 +63,7 @@ def _costs(seen: Sequence[Seen]) -> Table:
             learner.learn(one.example)
 
     show("learn an example", learn, times=len(seen))
-    policy = LearnedScoring(learner.model(version=1, at=0.0))
+    policy = LearnedScoring(learner.build_model(version=1, at=0.0))
     signals = seen[0].example.signals
     ads = [SeenAd(key % 12 + 1, key + 1, key // 2 + 1) for key in range(10_000)]
 
@@ -80,12 +80,12 @@ def _costs(seen: Sequence[Seen]) -> Table:
     show("predict, heuristic", flat, times=len(ads))
     show("predict an ad for the first time", score, times=len(ads))
     show("predict an ad for a request of a known kind", score, times=len(ads))
-    model = learner.model(version=2, at=0.0)
+    model = learner.build_model(version=2, at=0.0)
     policy = LearnedScoring(model)
     show("predict an ad with a new model", score, times=len(ads))
-    blob = encoded(model)
-    show(f"write a model ({len(blob) / 1000:,.0f} kB)", lambda: encoded(model), times=1)
-    show("read a model", lambda: decoded(blob), times=1)
+    blob = encode_model(model)
+    show(f"write a model ({len(blob) / 1000:,.0f} kB)", lambda: encode_model(model), times=1)
+    show("read a model", lambda: decode_model(blob), times=1)
     return table
 
 

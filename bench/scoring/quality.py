@@ -63,7 +63,7 @@ def compared(learned: Sequence[Seen], judged: Sequence[Seen]) -> list[Quality]:
     learner = Learner()
     for seen in learned:
         learner.learn(seen.example)
-    policy = LearnedScoring(learner.model(version=1, at=0.0))
+    policy = LearnedScoring(learner.build_model(version=1, at=0.0))
     return [
         quality("plain average", judged, lambda _: average),
         quality("heuristic", judged, by_heuristic()),
@@ -85,7 +85,7 @@ def first_hours(seen: Sequence[Seen]) -> list[Quality]:
 def online(name: str, learner: Learner, judged: Sequence[Seen], *, are_clicks_first: bool = False) -> Quality:
     """Judge a learner that learns on from what it is judged by, as late as it can know the answer."""
     predictions: list[float] = []
-    policy = LearnedScoring(learner.model(version=1, at=0.0))
+    policy = LearnedScoring(learner.build_model(version=1, at=0.0))
     published_at = judged[0].second
     answers = in_order(judged, are_clicks_first=are_clicks_first)
     due, answer = next(answers)
@@ -94,7 +94,7 @@ def online(name: str, learner: Learner, judged: Sequence[Seen], *, are_clicks_fi
             learner.learn(answer.example)
             due, answer = next(answers)
         if seen.second >= published_at + PUBLISH_SECONDS:
-            policy = LearnedScoring(learner.model(version=1, at=0.0))
+            policy = LearnedScoring(learner.build_model(version=1, at=0.0))
             published_at = seen.second
         predictions.append(predicted(policy, seen))
     return judged_by(name, judged, predictions)

@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.auction.bid import Bid
-from adloom.auction.run import run
+from adloom.auction.run import run_auction
 from adloom.budgets.addresses import ADVERTISER, CAMPAIGN, advertiser_address
 from adloom.budgets.advertiser.state import AdvertiserState
 from adloom.budgets.advertiser.step import as_of as advertiser_as_of
@@ -26,7 +26,7 @@ from adloom.core.money import Micros
 from adloom.runtime.actors.entity import Address
 from adloom.runtime.actors.ports import Write
 from adloom.schedule.budget_day import budget_day
-from adloom.serving.auction.decide import Win
+from adloom.serving.auction.decide import AuctionWin
 from simulation.budgets.catalog import WITHOUT_BOUND, MoneyCatalog, Selling
 
 VIOLATIONS_MAX: Final = 20  # A house on fire need not be described brick by brick.
@@ -101,7 +101,7 @@ class MoneyLaws:
             f"and {self._granted.get(key, 0)} was granted",
         )
 
-    def auctioned(self, win: Win, cost: Micros, rivals: Sequence[Bid]) -> None:
+    def auctioned(self, win: AuctionWin, cost: Micros, rivals: Sequence[Bid]) -> None:
         """Law: who wins is the highest of all who can pay, and pays at least the floor and never more than its bid."""
         bidder = win.bidder
         self.demand(
@@ -109,7 +109,7 @@ class MoneyLaws:
             f"{bidder.campaign_key} wins at {win.final} over a floor of {bidder.floor}, and pays {cost} of {bidder.price.cost}",
         )
         if rivals:
-            plain = run(rivals)
+            plain = run_auction(rivals)
             self.demand(
                 plain.winner is not None
                 and (plain.winner.campaign_key, plain.charge) == (bidder.campaign_key, win.charge),

@@ -12,9 +12,9 @@ from adloom.core.clock import Clock
 from adloom.core.money import Micros
 from adloom.runtime.http.fast.fast_routes import HotRequest
 from adloom.serving.auction.auctioneer import Auctioneer
-from adloom.serving.auction.decide import Win
-from adloom.serving.auction.market import Stand, Stands
-from adloom.serving.auction.request import UNKNOWN
+from adloom.serving.auction.decide import AuctionWin
+from adloom.serving.auction.market import Market, Markets
+from adloom.serving.auction.request import UNKNOWN_VISITOR
 from adloom.serving.auction.reserve import WinHolder
 from adloom.serving.direct.reserve import Holder
 from adloom.serving.eligibility.caps import CapTracker
@@ -52,7 +52,7 @@ class Sold(msgspec.Struct, frozen=True, kw_only=True):
     cost: Micros
     lease: int
     second: int
-    win: Win | None = None  # Where it was auctioned off,
+    win: AuctionWin | None = None  # Where it was auctioned off,
     rivals: tuple[Bid, ...] = ()  # and all who could have won, where that is known for certain.
 
 
@@ -73,7 +73,7 @@ class SellingProcess:
         self._index = EMPTY
         caps, book = CapTracker(), self._keeper.book
         self._hold = Holder(self._shelves, caps, book).held
-        self._stands = Stands(self._shelves)
+        self._stands = Markets(self._shelves)
         self._auctioneer = Auctioneer(
             self._stands, ContextParser(), WinHolder(self._shelves, caps, book), self._shelves.find_reason
         )
@@ -87,9 +87,9 @@ class SellingProcess:
         """Take a new index, as its keeper does."""
         now = self._clock.now()
         prepared = [finished(self._shelves.prepare(one, now=now)) for one in index.by_key.values()]
-        heads = finished(self._stands.preparing(index, now=now))
+        heads = finished(self._stands.prepare(index, now=now))
         self._shelves.install(index, prepared)
-        self._stands.put_up(heads)
+        self._stands.install(heads)
         self._index = index
         self._keeper.learn(index)
 
@@ -114,13 +114,13 @@ class SellingProcess:
     def auctioned(self) -> list[Sold]:
         """Answer a request for a placement that is auctioned off: one offer at most."""
         now = self._clock.now()
-        stand = self._stands.of_slug(self._index, AUCTION_SLUG, now=now)
+        stand = self._stands.find_by_slug(self._index, AUCTION_SLUG, now=now)
         if stand is None:
             return []
         second = int(now.timestamp())
-        auction = self._auctioneer.auction(REQUEST, UNKNOWN, self._index, stand, now)
+        auction = self._auctioneer.decide(REQUEST, UNKNOWN_VISITOR, self._index, stand, now)
         rivals = self._rivals(stand, auction.asked.scorers[0])
-        sale = self._auctioneer.sale(auction, now, second, is_noted=True)
+        sale = self._auctioneer.reserve_winner(auction, now, second, is_noted=True)
         win = sale.auction.win
         if win is None:
             return []
@@ -135,7 +135,7 @@ class SellingProcess:
             )
         ]
 
-    def _rivals(self, stand: Stand, scorer: Scorer) -> tuple[Bid, ...]:
+    def _rivals(self, stand: Market, scorer: Scorer) -> tuple[Bid, ...]:
         """Tell who bids and can pay; nobody where the shelves have still to hear of it."""
         book = self._keeper.book
         if book.has_news:

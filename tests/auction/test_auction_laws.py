@@ -16,9 +16,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.auction.bid import CTR_ONE, Bid, BidType, Outcome, OwnBids
+from adloom.auction.bid import CTR_ONE, Bid, BidOutcome, BidType, OwnBids
 from adloom.auction.price import CENT, PER_CLICK, PER_IMPRESSION
-from adloom.auction.run import Result, ecpm_of_bid, run, takes_part
+from adloom.auction.run import AuctionResult, ecpm_of_bid, run_auction, takes_part
 from adloom.core.money import Micros
 
 # Small and large, and many alike: ties, cents and roundings matter.
@@ -50,8 +50,8 @@ MARKETS = st.lists(bids(), max_size=8, unique_by=lambda bid: bid.seniority)
 SOMEBODY = bids(advertisers=st.just(99)).map(lambda bid: msgspec.structs.replace(bid, placement_key=9))
 
 
-def gain(bid: Bid, market: list[Bid], *, value: int) -> tuple[int, Result]:
-    result = run([*market, bid])
+def gain(bid: Bid, market: list[Bid], *, value: int) -> tuple[int, AuctionResult]:
+    result = run_auction([*market, bid])
     return (value - result.charge if result.winner is bid else 0), result
 
 
@@ -64,7 +64,7 @@ def factor(bid: Bid) -> tuple[int, int]:
 
 @given(MARKETS, st.sampled_from(OwnBids))
 def test_the_winner_pays_between_the_floor_and_its_own(market: list[Bid], own_bids: OwnBids) -> None:
-    result = run(market, own_bids=own_bids)
+    result = run_auction(market, own_bids=own_bids)
 
     winner = result.winner
     if winner is None:
@@ -82,12 +82,12 @@ def test_the_order_of_bids_does_not_matter(market: list[Bid], own_bids: OwnBids,
     shuffled = market.copy()
     chance.shuffle(shuffled)
 
-    assert run(shuffled, own_bids=own_bids) == run(market, own_bids=own_bids)
+    assert run_auction(shuffled, own_bids=own_bids) == run_auction(market, own_bids=own_bids)
 
 
 @given(MARKETS)
 def test_own_bids_that_count_never_lower_a_price(market: list[Bid]) -> None:
-    ignoring, counting = run(market), run(market, own_bids=OwnBids.COUNT)
+    ignoring, counting = run_auction(market), run_auction(market, own_bids=OwnBids.COUNT)
 
     assert ignoring.winner == counting.winner
     assert ignoring.final <= counting.final
@@ -95,8 +95,8 @@ def test_own_bids_that_count_never_lower_a_price(market: list[Bid]) -> None:
 
 @given(MARKETS)
 def test_what_a_loser_would_have_had_to_bid_wins_and_nothing_less_does(market: list[Bid]) -> None:
-    for placed in run(market).placed:
-        if placed.outcome is Outcome.WON:
+    for placed in run_auction(market).placed:
+        if placed.outcome is BidOutcome.WON:
             continue
         needed = placed.would_have_to_bid
         assert needed is not None
@@ -105,8 +105,8 @@ def test_what_a_loser_would_have_had_to_bid_wins_and_nothing_less_does(market: l
         winning, losing = (
             msgspec.structs.replace(placed.bid, bid=Micros(amount)) for amount in (needed, needed - 1)
         )
-        assert run([*others, winning]).winner is winning
-        assert run([*others, losing]).winner is not losing
+        assert run_auction([*others, winning]).winner is winning
+        assert run_auction([*others, losing]).winner is not losing
 
 
 @given(SOMEBODY, MARKETS, st.integers(1, 10**9) | st.integers(1, 30))

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from adloom.auction.bid import Bid, BidType, Outcome, OwnBids, Quality
-from adloom.auction.run import run
+from adloom.auction.bid import Bid, BidOutcome, BidType, OwnBids, Quality
+from adloom.auction.run import run_auction
 from adloom.core.money import MICROS_PER_UNIT
 from tests.auction.bids import a_bid, units
 
@@ -30,7 +30,7 @@ def micros(amount: str) -> int:
 
 def seconds_of(bids: list[Bid]) -> float:
     started_at = time.thread_time()
-    run(bids)
+    run_auction(bids)
     return time.thread_time() - started_at
 
 
@@ -98,20 +98,20 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_an_auction_comes_to(case: Case) -> None:
-    result = run(case.bids, own_bids=case.own_bids)
+    result = run_auction(case.bids, own_bids=case.own_bids)
 
     assert (result.winner and result.winner.campaign_key) == case.wins
     assert (result.final, result.charge) == (micros(case.final), micros(case.charge))
 
 
 def test_every_bid_is_told_what_became_of_it() -> None:
-    result = run(bids_of("3", "6", "8", "4.99", floor="5"))
+    result = run_auction(bids_of("3", "6", "8", "4.99", floor="5"))
 
     assert [(one.bid.campaign_key, one.outcome) for one in result.placed] == [
-        (3, Outcome.WON),
-        (2, Outcome.LOST),
-        (4, Outcome.UNDER_FLOOR),
-        (1, Outcome.UNDER_FLOOR),
+        (3, BidOutcome.WON),
+        (2, BidOutcome.LOST),
+        (4, BidOutcome.UNDER_FLOOR),
+        (1, BidOutcome.UNDER_FLOOR),
     ]
 
 
@@ -119,7 +119,7 @@ def test_who_lost_is_told_what_it_would_have_had_to_bid() -> None:
     older, younger = a_bid("6", number=1), a_bid("6", number=3)
     per_click = a_bid("0.30", number=4, bid_type=BidType.CPC)
 
-    placed = run([older, a_bid("8", number=2), younger, per_click]).placed
+    placed = run_auction([older, a_bid("8", number=2), younger, per_click]).placed
 
     told = {one.bid.campaign_key: one.would_have_to_bid for one in placed}
     # The older would win the tie, the younger would not; 0.40 a click is 8.00 a thousand impressions,
@@ -128,7 +128,9 @@ def test_who_lost_is_told_what_it_would_have_had_to_bid() -> None:
 
 
 def test_who_is_under_the_floor_is_told_the_floor() -> None:
-    placed = run([a_bid("4", floor="5"), a_bid("0.10", number=2, floor="5", bid_type=BidType.CPC)]).placed
+    placed = run_auction(
+        [a_bid("4", floor="5"), a_bid("0.10", number=2, floor="5", bid_type=BidType.CPC)]
+    ).placed
 
     assert [one.would_have_to_bid for one in placed] == [units("5"), units("0.25")]
 
@@ -141,6 +143,6 @@ def test_that_nobody_reaches_the_floor_takes_no_longer_than_that_somebody_does()
 
 
 def test_an_ad_that_nobody_would_click_can_bid_what_it_will() -> None:
-    (placed,) = run([a_bid("4", ctr=0, bid_type=BidType.CPC)]).placed
+    (placed,) = run_auction([a_bid("4", ctr=0, bid_type=BidType.CPC)]).placed
 
-    assert (placed.outcome, placed.would_have_to_bid) == (Outcome.UNDER_FLOOR, None)
+    assert (placed.outcome, placed.would_have_to_bid) == (BidOutcome.UNDER_FLOOR, None)

@@ -3,7 +3,7 @@
 import pytest
 
 from adloom.auction.bid import CTR_ONE, BidType, Ctr, Quality
-from adloom.auction.price import charge_of, ecpm_of, lowest_bid, per_thousand_clicks, worth_of
+from adloom.auction.price import charge_of, ecpm_of, lowest_bid, price_thousand_clicks, worth_of
 from adloom.core.money import Micros
 
 
@@ -37,6 +37,6 @@ def test_no_bid_reaches_anything_with_an_ad_that_nobody_clicks() -> None:
 def test_bids_are_shown_per_thousand_clicks() -> None:
     two_per_cent = Ctr(CTR_ONE // 50)
 
-    assert per_thousand_clicks(BidType.CPC, Micros(500_000), two_per_cent) == 500_000_000
-    assert per_thousand_clicks(BidType.CPM, Micros(10_000_000), two_per_cent) == 500_000_000
-    assert per_thousand_clicks(BidType.CPM, Micros(10_000_000), Ctr(0)) is None
+    assert price_thousand_clicks(BidType.CPC, Micros(500_000), two_per_cent) == 500_000_000
+    assert price_thousand_clicks(BidType.CPM, Micros(10_000_000), two_per_cent) == 500_000_000
+    assert price_thousand_clicks(BidType.CPM, Micros(10_000_000), Ctr(0)) is None

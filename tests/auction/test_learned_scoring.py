@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 from adloom.auction import learned
 from adloom.auction.bid import CTR_ONE
 from adloom.auction.features import SLOTS, ad_slots, banner_slots, placement_slots, request_slots, slot_of
-from adloom.auction.learned import Kind, LearnedScorer, LearnedScoring
-from adloom.auction.model import LOGIT_MAX, Model, UnreadableModelError, bound_over, decoded, encoded
+from adloom.auction.learned import LearnedScorer, LearnedScoring, VisitorKind
+from adloom.auction.model import (
+    LOGIT_MAX,
+    Model,
+    UnreadableModelError,
+    decode_model,
+    encode_model,
+    round_up_to_bound,
+)
 from adloom.auction.score import HIGH_INTENT, Heuristic, Signals
 
 
@@ -138,7 +145,7 @@ def test_no_ad_exceeds_the_bound(
 
 @given(st.integers(1, CTR_ONE))
 def test_bounds_are_few_and_close(ctr: int) -> None:
-    bound = bound_over(learned.Ctr(ctr))
+    bound = round_up_to_bound(learned.Ctr(ctr))
 
     assert ctr <= bound
     assert bound <= max(ctr * 1.26, 2_000)
@@ -155,7 +162,7 @@ def test_what_is_forgotten_is_predicted_again() -> None:
 
 
 def test_what_a_kept_scorer_remembers_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learned, "REMEMBERED_MAX", 50)
+    monkeypatch.setattr(learned, "CACHED_MAX", 50)
     policy = LearnedScoring(a_model())
     kept = [policy.scorer(Signals(placement_type="feed", segment=f"{number}")) for number in range(20)]
     for banner in range(200):
@@ -187,19 +194,19 @@ def test_kinds_of_readers_who_come_often_are_told_once() -> None:
         for _ in range(times):
             policy.scorer(Signals(placement_type="feed", segment=segment))
 
-    kind = Kind(None, "often")
-    assert policy.frequent_kind() == kind
-    policy.know(kind)
+    kind = VisitorKind(None, "often")
+    assert policy.find_frequent_kind() == kind
+    policy.use_kind(kind)
 
-    assert policy.frequent_kind() is None
+    assert policy.find_frequent_kind() is None
     assert policy.kinds == [kind]
 
 
 def test_a_model_of_a_learner_that_did_not_tell_of_kinds_is_read() -> None:
-    told = msgspec.msgpack.decode(encoded(a_model(crossing=0.5)))
+    told = msgspec.msgpack.decode(encode_model(a_model(crossing=0.5)))
 
-    assert decoded(msgspec.msgpack.encode(told)).crossing == 0.5
-    assert decoded(msgspec.msgpack.encode(told[:-1])).crossing == LOGIT_MAX
+    assert decode_model(msgspec.msgpack.encode(told)).crossing == 0.5
+    assert decode_model(msgspec.msgpack.encode(told[:-1])).crossing == LOGIT_MAX
 
 
 def test_a_model_is_read_as_it_was_written() -> None:
@@ -207,20 +214,20 @@ def test_a_model_is_read_as_it_was_written() -> None:
         weights=weights(banner_2=0.25), crossing=0.75, calibration=1.5, examples=12, learned_at=1e9
     )
 
-    assert decoded(encoded(written)) == written
+    assert decode_model(encode_model(written)) == written
 
 
 def test_places_without_weights_take_no_room() -> None:
-    assert len(encoded(a_model())) < 6_000
+    assert len(encode_model(a_model())) < 6_000
 
 
 @pytest.mark.parametrize(
     "blob",
-    [b"", b"nonsense", encoded(a_model())[:-10], msgspec.msgpack.encode([9, 1, 0.0, 1.0, 0, 0.0, b""])],
+    [b"", b"nonsense", encode_model(a_model())[:-10], msgspec.msgpack.encode([9, 1, 0.0, 1.0, 0, 0.0, b""])],
 )
 def test_what_is_no_model_is_refused(blob: bytes) -> None:
     with pytest.raises(UnreadableModelError):
-        decoded(blob)
+        decode_model(blob)
 
 
 def test_features_have_the_same_places_for_ever() -> None:

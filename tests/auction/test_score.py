@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from adloom.auction.score import Heuristic, Signals, quality_of
+from adloom.auction.score import Heuristic, Signals, rate_quality
 from tests.auction.bids import a_bid
 
 
@@ -41,7 +41,7 @@ def test_the_heuristic_predicts(placement_type: str, signals: dict[str, Any], ct
     ("ad_format", "quality"), [("single_image", 10_000), ("video", 11_000), ("x", 9_500)]
 )
 def test_quality_goes_by_format(ad_format: str, quality: int) -> None:
-    assert quality_of(ad_format) == quality
+    assert rate_quality(ad_format) == quality
 
 
 def test_a_campaign_of_nobody_pays_for_itself() -> None:

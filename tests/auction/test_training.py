@@ -8,7 +8,7 @@ from adloom.auction.bid import CTR_ONE
 from adloom.auction.learned import LearnedScoring
 from adloom.auction.model import CALIBRATION_MAX, CALIBRATION_MIN
 from adloom.auction.score import Signals
-from adloom.auction.training import Example, Learner, UnreadableStateError
+from adloom.auction.training import Example, Learner, UnreadableLearnerError
 from tests.auction.test_learned_scoring import SomeAd
 
 FEED = Signals(placement_type="feed", device="mobile", country="FR", hour=9)
@@ -23,7 +23,7 @@ def taught(
 
 
 def ctr(learner: Learner, banner: int = 2, seen: Signals = FEED) -> float:
-    scorer = LearnedScoring(learner.model(version=1, at=0.0)).scorer(seen)
+    scorer = LearnedScoring(learner.build_model(version=1, at=0.0)).scorer(seen)
     return scorer.ctr(SomeAd(banner_key=banner)) / CTR_ONE
 
 
@@ -71,18 +71,18 @@ def test_what_was_learned_gives_way_to_what_follows() -> None:
 
 def test_a_learner_that_is_read_goes_on_as_the_one_that_was_written() -> None:
     first = taught(Learner(), 500, clicked_every=7)
-    second = Learner.decoded(first.encoded())
+    second = Learner.decode(first.encode())
 
     taught(first, 300, clicked_every=9, banner=4)
     taught(second, 300, clicked_every=9, banner=4)
 
-    assert second.encoded() == first.encoded()
-    assert second.model(version=1, at=0.0) == first.model(version=1, at=0.0)
+    assert second.encode() == first.encode()
+    assert second.build_model(version=1, at=0.0) == first.build_model(version=1, at=0.0)
 
 
 def test_a_model_does_not_change_with_its_learner() -> None:
     learner = taught(Learner(), 50, clicked_every=5)
-    model = learner.model(version=1, at=0.0)
+    model = learner.build_model(version=1, at=0.0)
     before = model.weights.tobytes()
 
     taught(learner, 50, clicked_every=2)
@@ -91,11 +91,11 @@ def test_a_model_does_not_change_with_its_learner() -> None:
 
 
 @pytest.mark.parametrize(
-    "state", [b"", b"nonsense", Learner().encoded()[:-5], msgspec.msgpack.encode([9, {}, b"", b""])]
+    "state", [b"", b"nonsense", Learner().encode()[:-5], msgspec.msgpack.encode([9, {}, b"", b""])]
 )
 def test_a_state_that_is_not_ours_is_refused(state: bytes) -> None:
-    with pytest.raises(UnreadableStateError):
-        Learner.decoded(state)
+    with pytest.raises(UnreadableLearnerError):
+        Learner.decode(state)
 
 
 def test_a_certain_prediction_that_is_wrong_is_a_finite_loss() -> None:

@@ -29,7 +29,7 @@ def test_a_beginner_that_learns_clicks_before_the_rest_is_worse_than_one_that_wa
 
 def test_an_untrained_model_is_the_heuristic() -> None:
     traffic, _ = lived_through(Size(learned_days=1, judged_days=1, impressions_a_day=500))
-    policy, heuristic = LearnedScoring(Learner().model(version=1, at=0.0)), Heuristic()
+    policy, heuristic = LearnedScoring(Learner().build_model(version=1, at=0.0)), Heuristic()
 
     for seen in traffic:
         ad = SeenAd(seen.example.placement_key, seen.example.banner_key, seen.example.campaign_key)

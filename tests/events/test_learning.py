@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 
 from adloom.auction.features import banner_slots, request_slots
-from adloom.auction.model import decoded
+from adloom.auction.model import decode_model
 from adloom.auction.training import Learner
 from adloom.core.clock import ManualClock
 from adloom.core.errors import UnavailableError
@@ -220,7 +220,7 @@ async def test_a_worker_that_starts_anew_goes_on_where_the_last_was(house: House
         await house.learned()
     kept = await house.store.kept()
     assert kept.state is not None
-    restarted = Learner.decoded(kept.state)
+    restarted = Learner.decode(kept.state)
 
     assert (restarted.progress.clicks, restarted.progress.examples, kept.version) == (4, 80, 4)
     assert await pool.fetchval("SELECT count(*) FROM learning_waiting") == 0
@@ -273,7 +273,7 @@ async def test_a_model_is_published_when_it_is_new_and_not_too_often(house: Hous
         await house.trainer.publish()
         heard: list[Any] = [await listening.get_message(timeout=1) for _ in range(3)]
 
-    model = decoded(await published(valkey))
+    model = decode_model(await published(valkey))
     assert (model.version, model.examples) == (1, 1)
     assert [one["data"] for one in heard if one and one["type"] == "message"] == [b"1"]
     assert house.publisher.published == 1
@@ -287,7 +287,7 @@ async def test_a_model_that_got_lost_is_published_again(house: House, valkey: Va
     house.clock.advance(timedelta(seconds=training.PUBLISH_SECONDS))
     await house.trainer.publish()
 
-    assert decoded(await published(valkey)).version == 1
+    assert decode_model(await published(valkey)).version == 1
 
 
 async def test_what_nobody_has_learned_is_not_published(house: House, valkey: Valkey) -> None:
@@ -313,7 +313,7 @@ async def test_weights_are_those_of_the_keys_that_delivery_knows(house: House, p
     await house.learned()
     learner = house.trainer.learner
     assert learner is not None
-    weights = learner.model(version=1, at=0.0).weights
+    weights = learner.build_model(version=1, at=0.0).weights
 
     assert all(weights[slot] > 0 for slot in banner_slots(key, "mobile", "high-intent"))
     assert all(weights[slot] > 0 for slot in request_slots("mobile", "FR", 9, "high-intent"))
@@ -400,7 +400,7 @@ async def test_workers_that_are_killed_learn_everything_once(
 
     async def examples() -> int:
         kept = await house.store.kept()
-        return Learner.decoded(kept.state).progress.examples if kept.state else 0
+        return Learner.decode(kept.state).progress.examples if kept.state else 0
 
     for start in range(0, offers, 500):
         numbers = range(start, start + 500)
@@ -413,7 +413,7 @@ async def test_workers_that_are_killed_learn_everything_once(
                     await asyncio.sleep(0.05)
     kept = await house.store.kept()
     assert kept.state is not None
-    progress = Learner.decoded(kept.state).progress
+    progress = Learner.decode(kept.state).progress
 
     assert (progress.examples, progress.clicks) == (offers, clicks)
     assert await pool.fetchval("SELECT count(*) FROM learning_waiting") == 0

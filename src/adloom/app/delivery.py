@@ -10,7 +10,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from adloom.app.delivery_auctions import Auctions, Recording, make_auctions, make_stands, register_auctions
+from adloom.app.delivery_auctions import (
+    AuctionParts,
+    RecordingParts,
+    build_auctions,
+    build_markets,
+    register_auction_metrics,
+)
 from adloom.app.listeners import inherited_socket
 from adloom.app.metrics.ctr_model import register_model
 from adloom.app.metrics.heartbeat import ServeFigures, delivery_teller
@@ -44,7 +50,7 @@ from adloom.sample.pages import sample_routes
 from adloom.sample.places import SLUGS
 from adloom.serving.auction.events import AdEventRoutes
 from adloom.serving.background.index_refresh import IndexKeeper
-from adloom.serving.background.model_loader import ModelKeeper
+from adloom.serving.background.model_loader import ModelLoader
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.served_events import ServedEventPublisher
 from adloom.serving.eligibility.placement_state import PlacementStates
@@ -77,9 +83,9 @@ class Running(NamedTuple):
     line: ValkeyLine
     spool: DiskSpool | None
     appender: EventAppender
-    recording: Recording
+    recording: RecordingParts
     leases: LeaseKeeper
-    models: ModelKeeper
+    models: ModelLoader
     keeper: IndexKeeper
 
 
@@ -97,20 +103,22 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         EventAppender(ValkeyEventLog(valkey), spool) as appender,
         AuctionAppender(beside := AuctionsBeside(valkey), appender.enqueue_all, spool) as recording,
         _leasing(LeaseKeeper(valkey, shelves, clock, process=process)) as leases,
-        _learning(ModelKeeper(valkey, clock)) as models,
+        _learning(ModelLoader(valkey, clock)) as models,
         _kept(
             IndexKeeper(
                 pool,
                 valkey,
                 clock,
                 shelves=shelves,
-                stands=make_stands(settings, shelves, models),
+                stands=build_markets(settings, shelves, models),
                 swapped=leases.learn,
             )
         ) as keeper,
     ):
         health = DeliveryHealth(keeper, pool, valkey, clock, spool=spool)
-        running = Running(clock, line, spool, appender, Recording(beside, recording), leases, models, keeper)
+        running = Running(
+            clock, line, spool, appender, RecordingParts(beside, recording), leases, models, keeper
+        )
         public, auctions, figures = _public_routes(settings, metrics, running)
         vitals = delivery_teller(
             settings, valkey, clock, figures, keeper=keeper, appender=appender, spool=spool
@@ -132,7 +140,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
 
 def _public_routes(
     settings: DeliverySettings, metrics: Metrics, running: Running
-) -> tuple[list[HotRoute], Auctions, ServeFigures]:
+) -> tuple[list[HotRoute], AuctionParts, ServeFigures]:
     """Make what readers and their servers ask for, and show what becomes of it; tell who has to be flushed at the end."""
     clock, keeper, appender, leases = running.clock, running.keeper, running.appender, running.leases
     keys = _token_keys(settings)
@@ -154,7 +162,7 @@ def _public_routes(
     events = EventRoutes(
         lambda: keeper.current, appender, keys, clock, detector=detector, read_request_info=read
     )
-    auctions = make_auctions(
+    auctions = build_auctions(
         settings,
         keeper,
         running.line,
@@ -173,7 +181,7 @@ def _public_routes(
     _register_requests(metrics, offers, events, appender)
     _register_spool(metrics, running.spool)
     _register_leases(metrics, leases)
-    register_auctions(metrics, auctions, running.recording)
+    register_auction_metrics(metrics, auctions, running.recording)
     register_model(metrics, running.models)
     figures = ServeFigures(offers, auctions.routes)
     figures.register(metrics)
@@ -218,7 +226,7 @@ async def _leasing(leases: LeaseKeeper) -> AsyncGenerator[LeaseKeeper]:
 
 
 @asynccontextmanager
-async def _learning(models: ModelKeeper) -> AsyncGenerator[ModelKeeper]:
+async def _learning(models: ModelLoader) -> AsyncGenerator[ModelLoader]:
     """Keep the learned model up to date; without one nobody is turned away."""
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:

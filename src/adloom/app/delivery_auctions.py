@@ -18,33 +18,33 @@ from adloom.runtime.valkey import ValkeyLine
 from adloom.serving.auction.api import AuctionRoutes
 from adloom.serving.auction.auctioneer import Auctioneer
 from adloom.serving.auction.encode import AdEncoder
-from adloom.serving.auction.frequency_lookup import Capped, FrequencyLook
-from adloom.serving.auction.market import Stands
-from adloom.serving.auction.record.batch_publisher import GatheringTeller
+from adloom.serving.auction.frequency_lookup import CappedAds, FrequencyLookup
+from adloom.serving.auction.market import Markets
+from adloom.serving.auction.record.batch_publisher import BatchingPublisher
 from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.auction.reserve import WinHolder
 from adloom.serving.background.index_refresh import IndexKeeper
-from adloom.serving.background.model_loader import ModelKeeper
+from adloom.serving.background.model_loader import ModelLoader
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.leases.local_leases import LeaseBook
 from adloom.serving.request.context import ContextParser
 
 
-class Auctions(NamedTuple):
+class AuctionParts(NamedTuple):
     """What serves by auction, and what counts there."""
 
     routes: AuctionRoutes
-    frequency: FrequencyLook
+    frequency: FrequencyLookup
     recorder: AuctionRecorder
-    tellers: tuple[GatheringTeller, ...]
+    publishers: tuple[BatchingPublisher, ...]
 
     def flush(self) -> None:
         """Tell all that is kept for a moment."""
-        for teller in self.tellers:
+        for teller in self.publishers:
             teller.flush()
 
 
-class Recording(NamedTuple):
+class RecordingParts(NamedTuple):
     """Where recorded auctions go, and who takes them there."""
 
     beside: AuctionsBeside
@@ -56,14 +56,14 @@ class Recording(NamedTuple):
         return self.beside.left_out + self.appender.left_out
 
 
-def make_stands(settings: DeliverySettings, shelves: PlacementStates, models: ModelKeeper) -> Stands:
+def build_markets(settings: DeliverySettings, shelves: PlacementStates, models: ModelLoader) -> Markets:
     """Put together what markets have to auction off."""
-    stands = Stands(shelves, policies=_policies(models), own_bids=OwnBids(settings.auctions.own_bids))
-    models.rank_by(stands.ranking)
+    stands = Markets(shelves, policies=_policies(models), own_bids=OwnBids(settings.auctions.own_bids))
+    models.set_ranker(stands.rank)
     return stands
 
 
-def make_auctions(  # noqa: PLR0913 - a composition root names them all
+def build_auctions(  # noqa: PLR0913 - a composition root names them all
     settings: DeliverySettings,
     keeper: IndexKeeper,
     line: ValkeyLine,
@@ -71,23 +71,23 @@ def make_auctions(  # noqa: PLR0913 - a composition root names them all
     *,
     keys: TokenKeys,
     contexts: ContextParser,
-    models: ModelKeeper,
+    models: ModelLoader,
     lease_book: LeaseBook,
     appender: EventAppender,
     recording: AuctionAppender,
-) -> Auctions:
+) -> AuctionParts:
     """Put the auctions of a process together."""
     wanted = settings.auctions
-    frequency = FrequencyLook(
+    frequency = FrequencyLookup(
         FrequencyOfMany(line),
         clock,
-        when_away=Capped(wanted.frequency_when_away),
-        without_user=Capped(wanted.frequency_without_user),
+        when_away=CappedAds(wanted.frequency_when_away),
+        without_user=CappedAds(wanted.frequency_without_user),
     )
-    teller, pair_teller = GatheringTeller(appender.enqueue_all), GatheringTeller(recording.tell_all)
+    teller, pair_teller = BatchingPublisher(appender.enqueue_all), BatchingPublisher(recording.tell_all)
     recorder = AuctionRecorder(
-        teller.tell,
-        lambda entry, auction: pair_teller.tell(paired(entry, auction)),
+        teller.publish,
+        lambda entry, auction: pair_teller.publish(paired(entry, auction)),
         SystemRandom(),
         sample_rate=wanted.sample_rate,
         bytes_per_second=wanted.record_bytes_per_second,
@@ -104,14 +104,14 @@ def make_auctions(  # noqa: PLR0913 - a composition root names them all
         frequency=frequency,
         recorder=recorder,
     )
-    return Auctions(routes, frequency, recorder, (pair_teller, teller))
+    return AuctionParts(routes, frequency, recorder, (pair_teller, teller))
 
 
-def _policies(models: ModelKeeper) -> dict[str, Scoring]:
+def _policies(models: ModelLoader) -> dict[str, Scoring]:
     return {HEURISTIC: Heuristic(), models.name: models}
 
 
-def register_auctions(metrics: Metrics, auctions: Auctions, recording: Recording) -> None:
+def register_auction_metrics(metrics: Metrics, auctions: AuctionParts, recording: RecordingParts) -> None:
     """Show what became of auctions, and how often it was not known what a reader has seen."""
     routes, frequency, recorder, _ = auctions
     metrics.counters(

@@ -28,7 +28,7 @@ class OwnBids(StrEnum):
     COUNT = "count"
 
 
-class Outcome(StrEnum):
+class BidOutcome(StrEnum):
     """What became of a bid."""
 
     WON = "won"

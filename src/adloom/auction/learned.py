@@ -16,22 +16,30 @@ from typing import Final, NamedTuple
 
 from adloom.auction.bid import CTR_ONE, Ctr
 from adloom.auction.features import ad_slots, banner_slots, placement_slots, request_slots
-from adloom.auction.model import Model, bound_over, crossing_bound, ctr_of, highest_bound, odds, power
-from adloom.auction.score import Ad, Heuristic, RankedScorer, Scorer, Signals, Span, Strengths
+from adloom.auction.model import (
+    Model,
+    ctr_to_odds,
+    exp_sum,
+    max_ad_logit,
+    max_cross_logit,
+    odds_to_ctr,
+    round_up_to_bound,
+)
+from adloom.auction.score import CtrSpan, Heuristic, RankedScorer, ScoredAd, Scorer, Signals, Strengths
 
 LEARNED: Final = "learned"
 
-REMEMBERED_MAX: Final = 100_000  # Things of a model, about 20 MB at most. Beyond, all are forgotten.
+CACHED_MAX: Final = 100_000  # Things of a model, about 20 MB at most. Beyond, all are forgotten.
 SCORERS_MAX: Final = 4_096
 KINDS_MAX: Final = 12  # Of readers, for whom it is known how strong ads are.
 FREQUENT: Final = 20  # Requests of a kind, from which on it is worth while.
 SPAN_MARGIN: Final = 1e-9  # For what is lost in the last digits of a product.
 
 # By banner, what one kind of reader makes of it.
-Crossings = dict[int, float]
+CrossFactors = dict[int, float]
 
 
-class Kind(NamedTuple):
+class VisitorKind(NamedTuple):
     """A kind of reader, for whom banners differ."""
 
     device: str | None
@@ -44,20 +52,20 @@ class LearnedScoring:
     It knows how strong ads are in any request, and for some kinds of readers for each of them.
     """
 
-    def __init__(self, model: Model | None = None, *, kinds: Iterable[Kind] = ()) -> None:
+    def __init__(self, model: Model | None = None, *, kinds: Iterable[VisitorKind] = ()) -> None:
         self.name = LEARNED
         self.version = 0 if model is None else model.version
         self.is_over = False
         self._model = model
         self._heuristic = Heuristic()
         self._scorers: dict[tuple[object, ...], LearnedScorer] = {}
-        self._crossings: dict[Kind, Crossings] = {}
+        self._crossings: dict[VisitorKind, CrossFactors] = {}
         self._strengths: dict[tuple[int, int, int], float] = {}  # By placement, banner and campaign.
         self._remembered = 0
-        self._asked: Counter[Kind] = Counter()
-        self._for_kinds: dict[Kind, KindStrengths] = {}
+        self._asked: Counter[VisitorKind] = Counter()
+        self._for_kinds: dict[VisitorKind, KindStrengths] = {}
         for kind in kinds:
-            self.know(kind)
+            self.use_kind(kind)
 
     @property
     def strengths(self) -> "tuple[LearnedScoring | KindStrengths, ...]":
@@ -65,16 +73,16 @@ class LearnedScoring:
         return () if self._model is None else (self, *self._for_kinds.values())
 
     @property
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[VisitorKind]:
         """Those kinds of readers for whom it is known how strong ads are, the most frequent first."""
         return sorted(self._for_kinds, key=lambda kind: -self._asked[kind])
 
-    def strength(self, ad: Ad) -> float:
+    def strength(self, ad: ScoredAd) -> float:
         """Tell by how much an ad is clicked more than others, in every request."""
         assert self._model is not None, "without a model all ads are alike"
-        return power(self._model.weights, ad_slots(ad.placement_key, ad.banner_key, ad.campaign_key))
+        return exp_sum(self._model.weights, ad_slots(ad.placement_key, ad.banner_key, ad.campaign_key))
 
-    def strength_again(self, ad: Ad) -> float:
+    def get_strength(self, ad: ScoredAd) -> float:
         """Tell it as often as it is wanted: it is remembered."""
         key = (ad.placement_key, ad.banner_key, ad.campaign_key)
         strength = self._strengths.get(key)
@@ -83,11 +91,11 @@ class LearnedScoring:
             strength = self._strengths[key] = self.strength(ad)
         return strength
 
-    def crossing(self, kind: Kind, banner_key: int) -> float:
+    def compute_cross_factor(self, kind: VisitorKind, banner_key: int) -> float:
         """Tell what a kind of reader makes of a banner."""
         assert self._model is not None, "without a model all readers are alike"
-        at_most = crossing_bound(self._model)
-        return power(self._model.weights, banner_slots(banner_key, *kind), at_most=at_most)
+        at_most = max_cross_logit(self._model)
+        return exp_sum(self._model.weights, banner_slots(banner_key, *kind), at_most=at_most)
 
     def scorer(self, signals: Signals) -> Scorer:
         """Look at a request once, for all its ads."""
@@ -100,29 +108,29 @@ class LearnedScoring:
         if scorer is None:
             if len(self._scorers) >= SCORERS_MAX:
                 self.forget()
-            kind = Kind(signals.device, signals.segment)
+            kind = VisitorKind(signals.device, signals.segment)
             scorer = LearnedScorer(self, model, signals, flat.ctr_max, self._for_kinds.get(kind))
             self._scorers[key] = scorer
         self._asked[scorer.kind] += 1
         return scorer
 
-    def frequent_kind(self) -> Kind | None:
+    def find_frequent_kind(self) -> VisitorKind | None:
         """Tell which kind of reader comes often, without that it is known how strong ads are for it."""
         for kind, times in self._asked.most_common(KINDS_MAX):
             if times >= FREQUENT and kind not in self._for_kinds:
                 return kind
         return None
 
-    def for_kind(self, kind: Kind) -> "KindStrengths":
+    def for_kind(self, kind: VisitorKind) -> "KindStrengths":
         """Tell how strong ads are for a kind of reader, before that is used."""
         return KindStrengths(self, kind)
 
-    def know(self, kind: Kind, strengths: "KindStrengths | None" = None) -> None:
+    def use_kind(self, kind: VisitorKind, strengths: "KindStrengths | None" = None) -> None:
         """Use from now on what is known for a kind of reader."""
         self._for_kinds[kind] = strengths or KindStrengths(self, kind)
         self._scorers = {}
 
-    def room_for_one(self, kind: Kind) -> Crossings:
+    def reserve_cross_factors(self, kind: VisitorKind) -> CrossFactors:
         """Tell where one thing more about a kind of reader is remembered."""
         self._make_room_for_one()
         return self._crossings.setdefault(kind, {})
@@ -139,7 +147,7 @@ class LearnedScoring:
 
     def _make_room_for_one(self) -> None:
         self._remembered += 1
-        if self._remembered > REMEMBERED_MAX:
+        if self._remembered > CACHED_MAX:
             self.forget()
 
     def retire(self) -> None:
@@ -151,7 +159,7 @@ class LearnedScoring:
 class KindStrengths:
     """How strong ads are for one kind of reader: exactly, whatever else the request is."""
 
-    def __init__(self, policy: LearnedScoring, kind: Kind) -> None:
+    def __init__(self, policy: LearnedScoring, kind: VisitorKind) -> None:
         self._policy = policy
         self._kind = kind
 
@@ -160,9 +168,9 @@ class KindStrengths:
         """Whether something else was learned."""
         return self._policy.is_over
 
-    def strength(self, ad: Ad) -> float:
+    def strength(self, ad: ScoredAd) -> float:
         """Tell by how much an ad is clicked more than others by such readers."""
-        return self._policy.strength(ad) * self._policy.crossing(self._kind, ad.banner_key)
+        return self._policy.strength(ad) * self._policy.compute_cross_factor(self._kind, ad.banner_key)
 
 
 class LearnedScorer:
@@ -177,28 +185,30 @@ class LearnedScorer:
         for_kind: KindStrengths | None = None,
     ) -> None:
         self.is_uniform = False
-        self.kind = Kind(signals.device, signals.segment)
+        self.kind = VisitorKind(signals.device, signals.segment)
         self._policy = policy
         self._weights = model.weights
         self._signals = signals
         self._scale = CTR_ONE * model.calibration
-        self._odds = odds(heuristic) * power(
+        self._odds = ctr_to_odds(heuristic) * exp_sum(
             model.weights,
             request_slots(signals.device, signals.country, signals.hour, signals.segment),
         )
-        self.crossings: Crossings = {}
+        self.crossings: CrossFactors = {}
         self._of_placements: dict[int, float] = {}
-        highest = self._odds * exp(highest_bound(model))
-        self.ctr_max = bound_over(ctr_of(highest, self._scale))
+        highest = self._odds * exp(max_ad_logit(model))
+        self.ctr_max = round_up_to_bound(odds_to_ctr(highest, self._scale))
         self.ranked: RankedScorer = (
-            _InAnyRequest(self, policy, exp(crossing_bound(model)))
+            _InAnyRequest(self, policy, exp(max_cross_logit(model)))
             if for_kind is None
             else _ForItsKind(self, for_kind)
         )
 
-    def ctr(self, ad: Ad) -> Ctr:
+    def ctr(self, ad: ScoredAd) -> Ctr:
         """Predict how likely a click on an ad is."""
-        return self.ctr_by(ad.placement_key, self._policy.strength_again(ad) * self.crossing(ad.banner_key))
+        return self.ctr_by(
+            ad.placement_key, self._policy.get_strength(ad) * self.get_cross_factor(ad.banner_key)
+        )
 
     def ctr_by(self, placement: int, factor: float) -> Ctr:
         """Predict for an ad on a placement of which it is known what it comes to for such readers."""
@@ -208,30 +218,30 @@ class LearnedScorer:
         ctr = int(self._scale * odds_here / (1.0 + odds_here) + 0.5)
         return self.ctr_max if ctr > self.ctr_max else Ctr(ctr or 1)
 
-    def crossing(self, banner: int) -> float:
+    def get_cross_factor(self, banner: int) -> float:
         """Tell what its kind of reader makes of a banner."""
         return self.crossings.get(banner) or self._crossing(banner)
 
-    def span(self, placement_keys: tuple[int, ...], crossing_max: float) -> Span:
+    def span(self, placement_keys: tuple[int, ...], crossing_max: float) -> CtrSpan:
         """Tell between what CTRs are; see `RankedScorer.span`.
 
         Of odds o a CTR is at most o, and where it is not cut at `ctr_max`, at least o of what is not `ctr_max`.
         """
         here = [self._of_placements.get(key) or self._of_placement(key) for key in placement_keys]
         rest = max(0.0, 1.0 - self.ctr_max / self._scale)
-        return Span(
+        return CtrSpan(
             low=self._scale * self._odds / crossing_max * min(here) * rest * (1 - SPAN_MARGIN),
             high=self._scale * self._odds * crossing_max * max(here) * (1 + SPAN_MARGIN),
         )
 
     def _crossing(self, banner: int) -> float:
-        self.crossings = self._policy.room_for_one(self.kind)
-        crossing = self.crossings[banner] = self._policy.crossing(self.kind, banner)
+        self.crossings = self._policy.reserve_cross_factors(self.kind)
+        crossing = self.crossings[banner] = self._policy.compute_cross_factor(self.kind, banner)
         return crossing
 
     def _of_placement(self, placement: int) -> float:
         slots = placement_slots(placement, self._signals.device, self._signals.hour)
-        factor = self._of_placements[placement] = power(self._weights, slots)
+        factor = self._of_placements[placement] = exp_sum(self._weights, slots)
         return factor
 
 
@@ -242,13 +252,13 @@ class _InAnyRequest:
         self.strengths = strengths
         self._scorer = scorer
         self._crossing_max = crossing_max
-        self._spans: dict[tuple[int, ...], Span] = {}
+        self._spans: dict[tuple[int, ...], CtrSpan] = {}
 
-    def ctr_by(self, ad: Ad, strength: float) -> Ctr:
+    def ctr_by(self, ad: ScoredAd, strength: float) -> Ctr:
         """Predict for an ad whose strength is known."""
-        return self._scorer.ctr_by(ad.placement_key, strength * self._scorer.crossing(ad.banner_key))
+        return self._scorer.ctr_by(ad.placement_key, strength * self._scorer.get_cross_factor(ad.banner_key))
 
-    def span(self, placement_keys: tuple[int, ...]) -> Span:
+    def span(self, placement_keys: tuple[int, ...]) -> CtrSpan:
         """Tell of some placements between what the CTRs there are."""
         span = self._spans.get(placement_keys)
         if span is None:
@@ -262,6 +272,6 @@ class _ForItsKind(_InAnyRequest):
     def __init__(self, scorer: LearnedScorer, strengths: KindStrengths) -> None:
         super().__init__(scorer, strengths, 1.0)
 
-    def ctr_by(self, ad: Ad, strength: float) -> Ctr:
+    def ctr_by(self, ad: ScoredAd, strength: float) -> Ctr:
         """Predict for an ad whose strength is known."""
         return self._scorer.ctr_by(ad.placement_key, strength)

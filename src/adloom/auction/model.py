@@ -53,37 +53,37 @@ class _Blob(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     crossing: float = LOGIT_MAX  # Of a learner that did not tell, all is believed.
 
 
-def crossing_bound(model: Model) -> float:
+def max_cross_logit(model: Model) -> float:
     """Tell what a kind of reader makes of a banner at most, as the weights come to."""
     return min(LOGIT_MAX, model.crossing + BOUND_MARGIN)
 
 
-def highest_bound(model: Model) -> float:
+def max_ad_logit(model: Model) -> float:
     """Tell what the weights of an ad come to at most."""
     return min(LOGIT_MAX, model.highest + BOUND_MARGIN)
 
 
-def odds(ctr: Ctr) -> float:
+def ctr_to_odds(ctr: Ctr) -> float:
     """Tell the odds of a CTR."""
     return ctr / max(1, CTR_ONE - ctr)
 
 
-def power(weights: "array[float]", slots: Slots, *, at_most: float = LOGIT_MAX) -> float:
+def exp_sum(weights: "array[float]", slots: Slots, *, at_most: float = LOGIT_MAX) -> float:
     """Raise e to a sum of weights, or to what is within reason; never nothing."""
     return exp(max(-at_most, min(at_most, sum([weights[slot] for slot in slots]))))
 
 
-def ctr_of(the_odds: float, scale: float = CTR_ONE) -> Ctr:
+def odds_to_ctr(the_odds: float, scale: float = CTR_ONE) -> Ctr:
     """Tell the CTR of some odds; never none at all, so that what is not expected may still be seen."""
     return Ctr(max(1, min(CTR_ONE, round(scale * the_odds / (1.0 + the_odds)))))
 
 
-def bound_over(ctr: Ctr) -> Ctr:
+def round_up_to_bound(ctr: Ctr) -> Ctr:
     """Round a CTR up to one of a few."""
     return Ctr(_BOUNDS[bisect_left(_BOUNDS, ctr)])
 
 
-def encoded(model: Model) -> bytes:
+def encode_model(model: Model) -> bytes:
     """Write a model down; places without a weight take next to no room."""
     weights = zlib.compress(model.weights.tobytes(), level=1)
     blob = _Blob(
@@ -99,9 +99,9 @@ def encoded(model: Model) -> bytes:
     return msgspec.msgpack.encode(blob)
 
 
-def decoded(data: bytes) -> Model:
+def decode_model(data: bytes) -> Model:
     """Read a model, without pauses."""
-    steps = decoding(data)
+    steps = decode_in_steps(data)
     while True:
         try:
             next(steps)
@@ -109,7 +109,7 @@ def decoded(data: bytes) -> Model:
             return end.value
 
 
-def decoding(data: bytes) -> Generator[None, None, Model]:
+def decode_in_steps(data: bytes) -> Generator[None, None, Model]:
     """Read a model with pauses, a fraction of a millisecond apart; UnreadableModelError for what is none."""
     numbers = array("f")
     try:

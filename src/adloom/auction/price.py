@@ -45,7 +45,7 @@ def final_price(ecpm: Micros, *, second: Micros | None, floor: Micros) -> Micros
 
 def charge_of(bid: Micros, *, ecpm: Micros, final: Micros) -> Micros:
     """Tell what the final price is in what was bid: per click, or per thousand impressions."""
-    charge = Micros(halved_up(bid * final, ecpm))
+    charge = Micros(divide_half_up(bid * final, ecpm))
     assert 0 <= charge <= bid, "nobody pays more than was bid"
     return charge
 
@@ -59,13 +59,13 @@ def lowest_bid(bid_type: BidType, ecpm: Micros, *, ctr: Ctr, quality: Quality) -
     return Micros(-((scale // 2 - ecpm * scale) // factor))
 
 
-def per_thousand_clicks(bid_type: BidType, bid: Micros, ctr: Ctr) -> Micros | None:
+def price_thousand_clicks(bid_type: BidType, bid: Micros, ctr: Ctr) -> Micros | None:
     """Tell what a bid offers for a thousand clicks; None where none is ever expected."""
     if bid_type is BidType.CPC:
         return Micros(bid * CLICKS_A_PRICE)
-    return Micros(halved_up(bid * CTR_ONE, ctr)) if ctr > 0 else None
+    return Micros(divide_half_up(bid * CTR_ONE, ctr)) if ctr > 0 else None
 
 
-def halved_up(numerator: int, denominator: int) -> int:
+def divide_half_up(numerator: int, denominator: int) -> int:
     """Divide, rounded half up."""
     return (2 * numerator + denominator) // (2 * denominator)

@@ -4,24 +4,24 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from adloom.auction.bid import Bid, Outcome, OwnBids
+from adloom.auction.bid import Bid, BidOutcome, OwnBids
 from adloom.auction.price import charge_of, ecpm_of, final_price, least_ecpm, lowest_bid, worth_of
 from adloom.core.money import Micros
 
 
-class Placed(msgspec.Struct, frozen=True, kw_only=True):
+class BidResult(msgspec.Struct, frozen=True, kw_only=True):
     """A bid, and what became of it."""
 
     bid: Bid
     ecpm: Micros
-    outcome: Outcome
+    outcome: BidOutcome
     would_have_to_bid: Micros | None = None  # Of who did not win; None where no bid would have helped.
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
+class AuctionResult(msgspec.Struct, frozen=True, kw_only=True):
     """What an auction came to; those who took part come first, the highest of them first of all."""
 
-    placed: tuple[Placed, ...]
+    placed: tuple[BidResult, ...]
     winner: Bid | None = None
     ecpm: Micros = Micros(0)
     second: Micros | None = None  # The eCPM of the bid that the winner had to exceed.
@@ -29,19 +29,19 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     charge: Micros = Micros(0)
 
 
-def run(bids: Iterable[Bid], *, own_bids: OwnBids = OwnBids.IGNORE) -> Result:
+def run_auction(bids: Iterable[Bid], *, own_bids: OwnBids = OwnBids.IGNORE) -> AuctionResult:
     """Find the highest bid, and what it pays."""
     ranked = sorted(bids, key=_rank)
     taking_part = [bid for bid in ranked if takes_part(bid)]
     if not taking_part:
-        return Result(placed=tuple(_placed(bid, taking_part, winner=None) for bid in ranked))
+        return AuctionResult(placed=tuple(_placed(bid, taking_part, winner=None) for bid in ranked))
     winner = taking_part[0]
     ecpm = ecpm_of_bid(winner)
     rivals = [bid for bid in taking_part[1:] if own_bids is OwnBids.COUNT or bid.payer != winner.payer]
     second = ecpm_of_bid(rivals[0]) if rivals else None
     final = final_price(ecpm, second=second, floor=winner.floor)
     in_order = [*taking_part, *(bid for bid in ranked if not takes_part(bid))]
-    return Result(
+    return AuctionResult(
         placed=tuple(_placed(bid, taking_part, winner=winner) for bid in in_order),
         winner=winner,
         ecpm=ecpm,
@@ -61,7 +61,7 @@ def takes_part(bid: Bid) -> bool:
     return ecpm_of_bid(bid) >= least_ecpm(bid.floor)
 
 
-def bid_to_win(bid: Bid, rivals: Sequence[Bid]) -> Micros | None:
+def find_bid_to_win(bid: Bid, rivals: Sequence[Bid]) -> Micros | None:
     """Tell the lowest own bid that would have won against those who take part, the highest of them first."""
     needed = least_ecpm(bid.floor)
     highest = next((one for one in rivals if one is not bid), None)
@@ -72,12 +72,12 @@ def bid_to_win(bid: Bid, rivals: Sequence[Bid]) -> Micros | None:
     return lowest_bid(bid.bid_type, needed, ctr=bid.ctr, quality=bid.quality)
 
 
-def _placed(bid: Bid, taking_part: Sequence[Bid], *, winner: Bid | None) -> Placed:
+def _placed(bid: Bid, taking_part: Sequence[Bid], *, winner: Bid | None) -> BidResult:
     ecpm = ecpm_of_bid(bid)
     if bid is winner:
-        return Placed(bid=bid, ecpm=ecpm, outcome=Outcome.WON)
-    outcome = Outcome.LOST if takes_part(bid) else Outcome.UNDER_FLOOR
-    return Placed(bid=bid, ecpm=ecpm, outcome=outcome, would_have_to_bid=bid_to_win(bid, taking_part))
+        return BidResult(bid=bid, ecpm=ecpm, outcome=BidOutcome.WON)
+    outcome = BidOutcome.LOST if takes_part(bid) else BidOutcome.UNDER_FLOOR
+    return BidResult(bid=bid, ecpm=ecpm, outcome=outcome, would_have_to_bid=find_bid_to_win(bid, taking_part))
 
 
 def _rank(bid: Bid) -> tuple[int, tuple[int, int, int]]:

@@ -34,7 +34,7 @@ class Signals(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     hour: int | None = None
 
 
-class Ad(Protocol):
+class ScoredAd(Protocol):
     """What is known of an ad; the keys mean nothing, except that the same one is the same thing."""
 
     @property
@@ -66,12 +66,12 @@ class Strengths(Protocol):
         """Whether nobody asks any more, since something else was learned."""
         ...
 
-    def strength(self, ad: Ad) -> float:
+    def strength(self, ad: ScoredAd) -> float:
         """Tell by how much an ad is clicked more than others, whatever else the request is."""
         ...
 
 
-class Span(NamedTuple):
+class CtrSpan(NamedTuple):
     """Between what a CTR is, for strength 1; see `RankedScorer.span`."""
 
     low: float
@@ -86,11 +86,11 @@ class RankedScorer(Protocol):
         """Whose strengths those are."""
         ...
 
-    def ctr_by(self, ad: Ad, strength: float) -> Ctr:
+    def ctr_by(self, ad: ScoredAd, strength: float) -> Ctr:
         """Predict as `Scorer.ctr` does, for an ad whose strength is known."""
         ...
 
-    def span(self, placement_keys: tuple[int, ...]) -> Span:
+    def span(self, placement_keys: tuple[int, ...]) -> CtrSpan:
         """Tell of some placements between what the CTRs there are.
 
         None is over `strength * high + 1`, and none under `strength * low - 1` that is not `ctr_max`.
@@ -116,7 +116,7 @@ class Scorer(Protocol):
         """The same where ads can be ranked before the request; otherwise each is asked for."""
         ...
 
-    def ctr(self, ad: Ad) -> Ctr:
+    def ctr(self, ad: ScoredAd) -> Ctr:
         """Predict how likely a click on an ad is, once it is seen."""
         ...
 
@@ -151,7 +151,7 @@ class FlatScorer(msgspec.Struct, frozen=True):
     is_uniform: bool = True
     ranked: None = None
 
-    def ctr(self, ad: Ad) -> Ctr:
+    def ctr(self, ad: ScoredAd) -> Ctr:
         """Give it."""
         del ad
         return self.ctr_max
@@ -181,7 +181,7 @@ class Heuristic:
         return self._scorers[base, signals.segment == HIGH_INTENT, is_recent]
 
 
-def quality_of(ad_format: str) -> Quality:
+def rate_quality(ad_format: str) -> Quality:
     """Tell how good an ad is, by what it is made of."""
     return _QUALITIES.get(ad_format, _QUALITY)
 

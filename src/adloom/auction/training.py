@@ -14,7 +14,7 @@ import msgspec
 
 from adloom.auction.bid import CTR_ONE, Ctr
 from adloom.auction.features import SLOTS, ad_slots, banner_slots, placement_slots, request_slots
-from adloom.auction.model import CALIBRATION_MAX, CALIBRATION_MIN, LOGIT_MAX, Model, odds
+from adloom.auction.model import CALIBRATION_MAX, CALIBRATION_MIN, LOGIT_MAX, Model, ctr_to_odds
 from adloom.auction.score import Heuristic, Signals
 
 FORMAT: Final = 1
@@ -37,7 +37,7 @@ _LOSS_KEPT: Final = 0.5 ** (1 / LOSS_HALF)
 _PROBABILITY_MIN: Final = 1e-9
 
 
-class UnreadableStateError(Exception):
+class UnreadableLearnerError(Exception):
     """A state that is not ours, or of another format."""
 
 
@@ -51,7 +51,7 @@ class Example(msgspec.Struct, frozen=True, gc=False):
     is_clicked: bool = False
 
 
-class Progress(msgspec.Struct, kw_only=True):
+class LearnerProgress(msgspec.Struct, kw_only=True):
     """What can be told of a learner in some numbers; losses are of predictions made before the answer was seen."""
 
     examples: int = 0
@@ -67,7 +67,7 @@ class Progress(msgspec.Struct, kw_only=True):
 
 class _State(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     format: int
-    progress: Progress
+    progress: LearnerProgress
     gradients: memoryview
     evidence: memoryview
 
@@ -76,7 +76,7 @@ class Learner:
     """A model that changes with every example."""
 
     def __init__(self) -> None:
-        self.progress = Progress()
+        self.progress = LearnerProgress()
         self._heuristic = Heuristic()
         empty = bytes(SLOTS * 4)
         self._gradients, self._evidence, self._weights = (
@@ -117,7 +117,7 @@ class Learner:
         of_ad = sum([weights[slot] for slot in own])
         logits = of_ad + sum([weights[slot] for slot in shared])
         heuristic = self._heuristic.scorer(signals).ctr_max
-        raw = odds(heuristic) * exp(max(-LOGIT_MAX, min(LOGIT_MAX, logits)))
+        raw = ctr_to_odds(heuristic) * exp(max(-LOGIT_MAX, min(LOGIT_MAX, logits)))
         predicted = raw / (1.0 + raw)
         of_crossing = abs(sum([weights[slot] for slot in crossing]))
         progress.highest = max(of_ad, progress.highest - HIGHEST_FALLS)
@@ -125,7 +125,7 @@ class Learner:
         self._note(example, heuristic, predicted)
         self._move((*shared, *own), predicted - example.is_clicked)
 
-    def model(self, *, version: int, at: float) -> Model:
+    def build_model(self, *, version: int, at: float) -> Model:
         """Give the weights of this moment, to predict with."""
         return Model(
             version=version,
@@ -162,7 +162,7 @@ class Learner:
             # Of what is kept, with its few digits: so one that reads the state has the same weights.
             weights[slot] = _weight(gradients[slot], evidence[slot])
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         """Write all of it down: a learner that reads it goes on as this one would have."""
         return msgspec.msgpack.encode(
             _State(
@@ -174,20 +174,20 @@ class Learner:
         )
 
     @classmethod
-    def decoded(cls, data: bytes) -> "Learner":
+    def decode(cls, data: bytes) -> "Learner":
         """Read what was written down."""
         try:
             state = msgspec.msgpack.decode(data, type=_State)
             gradients, evidence = zlib.decompress(state.gradients), zlib.decompress(state.evidence)
         except (msgspec.DecodeError, zlib.error) as error:
-            raise UnreadableStateError(str(error)) from error
+            raise UnreadableLearnerError(str(error)) from error
         if state.format != FORMAT or not len(gradients) == len(evidence) == SLOTS * 4:
-            raise UnreadableStateError(f"A state of format {state.format} with {len(gradients)} bytes.")
+            raise UnreadableLearnerError(f"A state of format {state.format} with {len(gradients)} bytes.")
         learner = cls()
         learner.progress = state.progress
         learner._gradients, learner._evidence = array("f", gradients), array("f", evidence)
         if min(learner._evidence) < 0:
-            raise UnreadableStateError("A state with less than no evidence.")
+            raise UnreadableLearnerError("A state with less than no evidence.")
         for slot, gradient in enumerate(learner._gradients):
             if gradient:
                 learner._weights[slot] = _weight(gradient, learner._evidence[slot])

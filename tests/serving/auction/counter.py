@@ -21,8 +21,8 @@ from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, Later
 from adloom.serving.auction.api import AuctionRoutes
 from adloom.serving.auction.auctioneer import Auctioneer
 from adloom.serving.auction.encode import AdEncoder
-from adloom.serving.auction.frequency_lookup import FrequencyLook
-from adloom.serving.auction.market import Stands
+from adloom.serving.auction.frequency_lookup import FrequencyLookup
+from adloom.serving.auction.market import Markets
 from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.auction.reserve import WinHolder
 from adloom.serving.eligibility.caps import CapTracker
@@ -75,9 +75,9 @@ class Counter:
         self.index = an_index(rows, *slots)
         self.clock = ManualClock(NOON)
         self.shelves, self.caps, self.leases = PlacementStates(), CapTracker(), LeaseBook(1)
-        stands = Stands(self.shelves)
+        stands = Markets(self.shelves)
         self.counts = FakeCounts()
-        self.frequency = FrequencyLook(
+        self.frequency = FrequencyLookup(
             self.counts,
             self.clock,
             **{name: value for name, value in options.items() if name in {"when_away", "without_user"}},

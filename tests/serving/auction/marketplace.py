@@ -8,9 +8,9 @@ from adloom.auction.bid import BidType, OwnBids
 from adloom.auction.score import Scorer, Signals
 from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.core.money import Micros
-from adloom.serving.auction.decide import Win
-from adloom.serving.auction.market import Stand, Stands
-from adloom.serving.auction.record.funnel import Field, field_of
+from adloom.serving.auction.decide import AuctionWin
+from adloom.serving.auction.market import Market, Markets
+from adloom.serving.auction.record.funnel import AuctionFunnel, build_funnel
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.compile import compiled
 from adloom.serving.index.index import Index
@@ -65,18 +65,18 @@ class Marketplace:
     def __init__(self, *rows: AssignmentRow, slots: Sequence[PlacementRow] = (), **options: Any) -> None:
         self.index = an_index(rows, *slots)
         self.shelves = PlacementStates()
-        self.stands = Stands(self.shelves, **options)
+        self.stands = Markets(self.shelves, **options)
 
-    def stand(self, *, slug: str | None = None, now: datetime = NOON) -> Stand:
+    def stand(self, *, slug: str | None = None, now: datetime = NOON) -> Market:
         if slug is None:
-            stand = self.stands.of_type(self.index, "feed", now=now)
+            stand = self.stands.find_by_type(self.index, "feed", now=now)
         else:
-            stand = self.stands.of_slug(self.index, slug.encode(), now=now)
+            stand = self.stands.find_by_slug(self.index, slug.encode(), now=now)
         assert stand is not None
         return stand
 
-    def scorers(self, stand: Stand) -> list[Scorer]:
-        return self.stands.scorers(stand, Signals(placement_type="feed"))
+    def scorers(self, stand: Market) -> list[Scorer]:
+        return self.stands.build_scorers(stand, Signals(placement_type="feed"))
 
     def auction(
         self,
@@ -85,22 +85,24 @@ class Marketplace:
         slug: str | None = None,
         now: datetime = NOON,
         **absent: frozenset[int],
-    ) -> Win | None:
+    ) -> AuctionWin | None:
         stand = self.stand(slug=slug, now=now)
         contexts = [context or a_context()] * len(stand.zones)
         scorers = self.scorers(stand)
-        win, _ = self.stands.auction(stand, contexts, scorers, **absent)
+        win, _ = self.stands.decide(stand, contexts, scorers, **absent)
         return win
 
     def winner(self, context: Context | None = None, **options: Any) -> int | None:
         win = self.auction(context, **options)
         return None if win is None else win.bidder.campaign_key
 
-    def field(self, *, slug: str | None = None, bids_max: int = 256, **absent: frozenset[int]) -> Field:
+    def field(
+        self, *, slug: str | None = None, bids_max: int = 256, **absent: frozenset[int]
+    ) -> AuctionFunnel:
         stand = self.stand(slug=slug)
         scorers = self.scorers(stand)
         contexts = [a_context()] * len(stand.zones)
-        return field_of(stand.order(scorers), contexts, scorers, bids_max=bids_max, **absent)
+        return build_funnel(stand.plan_scan(scorers), contexts, scorers, bids_max=bids_max, **absent)
 
 
 COUNT = OwnBids.COUNT

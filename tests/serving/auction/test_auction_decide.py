@@ -78,9 +78,9 @@ def test_a_slug_asks_for_one_placement() -> None:
 def test_a_type_or_a_slug_that_is_not_auctioned_has_no_stand() -> None:
     market = Marketplace(a_row(1, "5"), slots=[a_slot(is_active=False)])
 
-    assert market.stands.of_type(market.index, "feed", now=NOON) is None
-    assert market.stands.of_slug(market.index, b"slot-1", now=NOON) is None
-    assert market.stands.of_slug(market.index, b"elsewhere", now=NOON) is None
+    assert market.stands.find_by_type(market.index, "feed", now=NOON) is None
+    assert market.stands.find_by_slug(market.index, b"slot-1", now=NOON) is None
+    assert market.stands.find_by_slug(market.index, b"elsewhere", now=NOON) is None
 
 
 def test_rules_are_kept() -> None:
@@ -141,7 +141,7 @@ def test_it_is_known_whether_it_matters_how_often_the_reader_saw_an_ad() -> None
     others = (a_row(1, "5"), a_row(2, "4"))
 
     watched = [
-        win.watched
+        win.capped_banner_ids
         for win in (
             Marketplace(*others, a_row(3, bid, frequency=ONE_A_DAY)).auction() for bid in ("6", "4.5", "3")
         )

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from adloom.core.errors import ValidationFailedError
-from adloom.serving.auction.request import CONTEXT_BYTES_REMEMBERED_MAX, understood
+from adloom.serving.auction.request import CONTEXT_BYTES_REMEMBERED_MAX, parse_request
 from tests.support.rows import an_id
 
 USER = an_id(7)
@@ -19,20 +19,20 @@ def a_body(**fields: Any) -> bytes:
 
 @pytest.mark.parametrize("written", [str(USER), str(USER).upper(), USER.hex])
 def test_a_user_has_one_name_however_it_is_written(written: str) -> None:
-    assert understood(a_body(userId=written)).user == str(USER)
+    assert parse_request(a_body(userId=written)).user == str(USER)
 
 
 @pytest.mark.parametrize("written", ["", "nobody", f"{USER}0", f" {USER}", str(USER)[:-1] + "g", 7, None])
 def test_what_is_no_user_is_refused_by_name(written: object) -> None:
     with pytest.raises(ValidationFailedError) as failure:
-        understood(a_body(userId=written))
+        parse_request(a_body(userId=written))
 
     assert [problem.field for problem in failure.value.errors] == ["userId"]
 
 
 def test_what_is_said_of_a_reader_is_read_once() -> None:
     said = {"country": "FR", "lastPurchaseDays": "3"}
-    first, second = (understood(a_body(userId=str(an_id(n)), userContext=said)).reader for n in (1, 2))
+    first, second = (parse_request(a_body(userId=str(an_id(n)), userContext=said)).visitor for n in (1, 2))
 
     assert first is second
     assert first.last_purchase_days == 3
@@ -42,12 +42,12 @@ def test_what_is_said_of_a_reader_is_read_once() -> None:
 def test_what_is_long_is_read_as_well() -> None:
     said = {"country": "FR", "something": "x" * CONTEXT_BYTES_REMEMBERED_MAX}
 
-    assert understood(a_body(userContext=said)).reader.overrides.fields == {"country": "FR"}
+    assert parse_request(a_body(userContext=said)).visitor.overrides.fields == {"country": "FR"}
 
 
 @pytest.mark.parametrize("context", [None, {}])
 def test_nothing_may_be_known_of_a_reader(context: object) -> None:
-    assert understood(a_body(userContext=context)).reader is understood(a_body()).reader
+    assert parse_request(a_body(userContext=context)).visitor is parse_request(a_body()).visitor
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_nothing_may_be_known_of_a_reader(context: object) -> None:
 def test_what_makes_no_sense_is_refused_by_name_each_time(context: object, field: str) -> None:
     for _ in range(2):
         with pytest.raises(ValidationFailedError) as failure:
-            understood(a_body(userContext=context))
+            parse_request(a_body(userContext=context))
 
         assert failure.value.errors[0].field == field
 
@@ -72,15 +72,15 @@ def test_what_makes_no_sense_is_refused_by_name_each_time(context: object, field
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"userId"', b"\xff", b'{"userId":"a","userContext":{]}'])
 def test_what_is_no_request_is_refused(body: bytes) -> None:
     with pytest.raises(ValidationFailedError):
-        understood(body)
+        parse_request(body)
 
 
 def test_a_text_with_a_nul_is_refused() -> None:
     with pytest.raises(ValidationFailedError):
-        understood(a_body(placement="a\0b"))
+        parse_request(a_body(placement="a\0b"))
     with pytest.raises(ValidationFailedError):
-        understood(a_body(userContext={"segment": "a\0b"}))
+        parse_request(a_body(userContext={"segment": "a\0b"}))
 
 
 def test_nobody_is_a_user_too() -> None:
-    assert UUID(understood(a_body(userId=str(UUID(int=0)))).user) == UUID(int=0)
+    assert UUID(parse_request(a_body(userId=str(UUID(int=0)))).user) == UUID(int=0)

@@ -340,7 +340,7 @@ def test_beyond_so_many_bytes_a_second_only_what_is_served_is_told() -> None:
     # There is room for a quarter of a second at once.
     assert kinds == [Auctioned, Auctioned, Served, Served, Served]
     assert (counter.recorder.recorded, counter.recorder.left_out) == (2, 3)
-    assert counter.recorder.is_wanted(SECOND + 10)
+    assert counter.recorder.wants_next(SECOND + 10)
 
 
 def test_auctions_on_record_are_spread_over_a_second() -> None:

@@ -13,12 +13,12 @@ from adloom.runtime.http.fast.fast_routes import HotRequest
 from adloom.schedule.schedule import Schedule, ScheduleStatus
 from adloom.serving.auction import result_cache
 from adloom.serving.auction.auctioneer import Auctioneer
-from adloom.serving.auction.decide import Win
-from adloom.serving.auction.market import Stand, Stands
-from adloom.serving.auction.record.bid_record import Notebook
-from adloom.serving.auction.request import Reader, understood
+from adloom.serving.auction.decide import AuctionWin
+from adloom.serving.auction.market import Market, Markets
+from adloom.serving.auction.record.bid_record import BidRecorder
+from adloom.serving.auction.request import VisitorInfo, parse_request
 from adloom.serving.auction.reserve import WinHolder
-from adloom.serving.auction.result_cache import Auction
+from adloom.serving.auction.result_cache import DecidedAuction
 from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.index import Index
@@ -65,22 +65,22 @@ class House:
     def __init__(self, index: Index) -> None:
         self.index, self.now, self.policy = index, NOON, Policy()
         self.shelves = PlacementStates()
-        self.stands = Stands(self.shelves, policies={HEURISTIC: Heuristic(), LEARNED: self.policy})
+        self.stands = Markets(self.shelves, policies={HEURISTIC: Heuristic(), LEARNED: self.policy})
         holder = WinHolder(self.shelves, CapTracker(), LeaseBook(1))
         self.auctioneer = Auctioneer(self.stands, HEADERS, holder, self.shelves.find_reason)
 
-    def stand(self, slug: str | None = None) -> Stand:
+    def stand(self, slug: str | None = None) -> Market:
         if slug is None:
-            stand = self.stands.of_type(self.index, "feed", now=self.now)
+            stand = self.stands.find_by_type(self.index, "feed", now=self.now)
         else:
-            stand = self.stands.of_slug(self.index, slug.encode(), now=self.now)
+            stand = self.stands.find_by_slug(self.index, slug.encode(), now=self.now)
         assert stand is not None
         return stand
 
-    def auction(self, request: HotRequest, reader: Reader, slug: str | None = None) -> Auction:
-        return self.auctioneer.auction(request, reader, self.index, self.stand(slug), self.now)
+    def auction(self, request: HotRequest, reader: VisitorInfo, slug: str | None = None) -> DecidedAuction:
+        return self.auctioneer.decide(request, reader, self.index, self.stand(slug), self.now)
 
-    def anew(self, request: HotRequest, reader: Reader, slug: str | None = None) -> Win | None:
+    def anew(self, request: HotRequest, reader: VisitorInfo, slug: str | None = None) -> AuctionWin | None:
         """Decide by somebody who remembers nothing of auctions."""
         fresh = Auctioneer(
             self.stands,
@@ -88,7 +88,7 @@ class House:
             WinHolder(self.shelves, CapTracker(), LeaseBook(1)),
             self.shelves.find_reason,
         )
-        return fresh.auction(request, reader, self.index, self.stand(slug), self.now).win
+        return fresh.decide(request, reader, self.index, self.stand(slug), self.now).win
 
     def exclude(self, *campaigns: int) -> None:
         self.shelves.mark_changed(dict.fromkeys(campaigns, "budget"))
@@ -101,8 +101,8 @@ def a_request(agent: str = "desktop") -> HotRequest:
     return HotRequest(b"POST", b"/api/v1/ads/serve", headers=[(b"user-agent", AGENTS[agent])])
 
 
-def a_reader(context: bytes = b"{}") -> Reader:
-    return understood(b'{"userId":"%b","userContext":%b}' % (str(an_id(7)).encode(), context)).reader
+def a_reader(context: bytes = b"{}") -> VisitorInfo:
+    return parse_request(b'{"userId":"%b","userContext":%b}' % (str(an_id(7)).encode(), context)).visitor
 
 
 def opening(first: int, last: int) -> Schedule:
@@ -200,7 +200,7 @@ def test_what_was_decided_from_a_shelf_is_over_when_another_takes_its_place() ->
     [placement] = house.index.by_key.values()
 
     house.shelves.install(house.index, [finished(house.shelves.prepare(placement, now=house.now))])
-    house.stands.put_up({})
+    house.stands.install({})
     house.exclude(first.win.bidder.campaign_key)
 
     second = house.auction(a_request(), a_reader()).win
@@ -215,7 +215,7 @@ def test_who_took_part_is_noted_once_for_all_who_share_an_auction() -> None:
     third = sold(house)
 
     assert first.bids == second.bids != third.bids
-    assert (first.looked_at, second.looked_at, third.looked_at) == (3, 0, 3)
+    assert (first.examined_count, second.examined_count, third.examined_count) == (3, 0, 3)
     assert third == noted(house)
 
 
@@ -231,16 +231,16 @@ def test_the_oldest_are_forgotten() -> None:
     assert house.auction(a_request(), a_reader(b'{"segment":"s-0"}')) is not first
 
 
-def sold(house: House) -> result_cache.Note:
+def sold(house: House) -> result_cache.BidRecord:
     auction = house.auction(a_request(), a_reader())
-    note = house.auctioneer.sale(auction, house.now, second_of(house.now), is_noted=True).note
+    note = house.auctioneer.reserve_winner(auction, house.now, second_of(house.now), is_noted=True).note
     assert note is not None
     return note
 
 
-def noted(house: House) -> result_cache.Note:
+def noted(house: House) -> result_cache.BidRecord:
     asked = house.auction(a_request(), a_reader()).asked
-    return Notebook(house.shelves.find_reason).note(msgspec.structs.replace(asked), house.now)
+    return BidRecorder(house.shelves.find_reason).record(msgspec.structs.replace(asked), house.now)
 
 
 def second_of(now: datetime) -> int:

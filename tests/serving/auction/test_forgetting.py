@@ -4,8 +4,8 @@ import gc
 
 from adloom.core.ids import BannerId
 from adloom.events.frequency.windows import Window
-from adloom.serving.auction.events import Assigned
-from adloom.serving.auction.frequency_lookup import CappedBook
+from adloom.serving.auction.events import AuctionedAds
+from adloom.serving.auction.frequency_lookup import CappedBannerCache
 from adloom.serving.index.index import Index, Placement, changed
 from adloom.serving.index.rows import FrequencyCap
 from tests.serving.auction.marketplace import a_row, a_slot, an_index
@@ -49,25 +49,25 @@ def alive() -> set[int]:
 
 
 def test_which_banners_of_it_have_a_cap() -> None:
-    index, book = a_house(), CappedBook()
+    index, book = a_house(), CappedBannerCache()
     for slug in (b"slot-4241", b"slot-4242"):
-        book.of((index.by_slug[slug],), index)
-    all_of_type = book.of(index.markets["feed"], index)
+        book.get((index.by_slug[slug],), index)
+    all_of_type = book.get(index.markets["feed"], index)
 
     index = without(GOES, index)
-    left = book.of((index.by_key[STAYS],), index)
+    left = book.get((index.by_key[STAYS],), index)
 
     assert (all_of_type.all_of_them.enough, left.all_of_them.enough) == ({1, 2}, {1})
     assert alive() == {STAYS}
 
 
 def test_which_ads_it_has() -> None:
-    index, assigned = a_house(), Assigned()
+    index, assigned = a_house(), AuctionedAds()
     for number in (1, 2):
-        assigned.place_of(BannerId(an_id(2_000 + number)), index)
+        assigned.find_placement(BannerId(an_id(2_000 + number)), index)
 
     index = without(GOES, index)
-    placement_id, _ = assigned.place_of(BannerId(an_id(2_001)), index)
+    placement_id, _ = assigned.find_placement(BannerId(an_id(2_001)), index)
 
     assert placement_id == index.by_key[STAYS].id
     assert alive() == {STAYS}

@@ -11,7 +11,7 @@ from adloom.core.money import decimal_from_micros
 from adloom.events.frequency.many import Shown
 from adloom.events.frequency.windows import Window
 from adloom.runtime.http.fast.fast_routes import Later
-from adloom.serving.auction.frequency_lookup import Capped
+from adloom.serving.auction.frequency_lookup import CappedAds
 from adloom.serving.index.rows import AssignmentRow, FrequencyCap
 from tests.auction.bids import units
 from tests.serving.auction.counter import USER, Counter, ad_in
@@ -39,12 +39,12 @@ ALL_BIDDING = st.lists(
 )
 
 
-@given(ALL_BIDDING, st.booleans(), st.booleans(), st.sampled_from(Capped))
+@given(ALL_BIDDING, st.booleans(), st.booleans(), st.sampled_from(CappedAds))
 def test_an_auction_is_exact_and_what_is_not_known_is_as_the_operator_has_decided(
     bidding: list[Bidding],
     is_recorded: bool,  # noqa: FBT001 - drawn
     is_ended: bool,  # noqa: FBT001 - drawn
-    when_away: Capped,
+    when_away: CappedAds,
 ) -> None:
     rows = {number: one.row(number) for number, one in enumerate(bidding, 1)}
     keys = {str(row.banner_id): number for number, row in rows.items()}
@@ -65,7 +65,7 @@ def test_an_auction_is_exact_and_what_is_not_known_is_as_the_operator_has_decide
     absent = seen
     if unknown:
         looked_up = {keys[banner] for banner in counter.counts.banners[0]}
-        absent = capped - looked_up if when_away is Capped.WITHHOLD else set[int]()
+        absent = capped - looked_up if when_away is CappedAds.WITHHOLD else set[int]()
     out = [number for number in rows if counter.shelves.find_reason(number) is not None]
     win = Marketplace(*rows.values()).auction(seen_enough=frozenset(absent), without=frozenset(out))
     assert won == (

@@ -11,7 +11,7 @@ from adloom.events.frequency.many import USERS_MAX, Shown
 from adloom.events.frequency.windows import Window
 from adloom.events.log.event import Auctioned, RemovedCandidates
 from adloom.runtime.http.fast.fast_routes import Later
-from adloom.serving.auction.frequency_lookup import Capped, CappedBanners, Seen
+from adloom.serving.auction.frequency_lookup import CappedAds, CappedBanners, SeenBanners
 from adloom.serving.index.rows import AssignmentRow, FrequencyCap
 from tests.serving.auction.counter import USER, Counter, ad_in
 from tests.serving.auction.marketplace import a_row
@@ -98,8 +98,8 @@ async def test_those_who_ask_at_the_same_time_share_a_look_up() -> None:
     assert counter.counts.asked == [users]
 
 
-@pytest.mark.parametrize(("when_away", "expected"), [(Capped.WITHHOLD, 2), (Capped.OFFER, 1)])
-async def test_when_it_is_not_known_the_operator_has_decided(when_away: Capped, expected: int) -> None:
+@pytest.mark.parametrize(("when_away", "expected"), [(CappedAds.WITHHOLD, 2), (CappedAds.OFFER, 1)])
+async def test_when_it_is_not_known_the_operator_has_decided(when_away: CappedAds, expected: int) -> None:
     counter = Counter(capped(1, "3.00"), a_row(2, "2.00"), when_away=when_away)
     counter.counts.is_away = True
 
@@ -126,8 +126,8 @@ async def test_a_look_up_that_failed_is_not_repeated_for_those_who_came_meanwhil
     assert counter.frequency.withheld_unknown == len(ads)
 
 
-@pytest.mark.parametrize(("without_user", "expected"), [(Capped.WITHHOLD, 2), (Capped.OFFER, 1)])
-async def test_of_a_user_whom_nobody_knows_nothing_is_asked(without_user: Capped, expected: int) -> None:
+@pytest.mark.parametrize(("without_user", "expected"), [(CappedAds.WITHHOLD, 2), (CappedAds.OFFER, 1)])
+async def test_of_a_user_whom_nobody_knows_nothing_is_asked(without_user: CappedAds, expected: int) -> None:
     counter = Counter(capped(1, "3.00"), a_row(2, "2.00"), without_user=without_user)
 
     ad = counter.served(userId=NOBODY)
@@ -181,9 +181,9 @@ async def test_nor_does_a_second_bid_get_lost_with_a_winner_who_cannot_be_held(s
         assert (entry.bid_count, entry.removed) == (2, (RemovedCandidates("budget_pending", 1),))
 
 
-@pytest.mark.parametrize(("when_away", "price"), [(Capped.WITHHOLD, 1.01), (Capped.OFFER, 8.01)])
+@pytest.mark.parametrize(("when_away", "price"), [(CappedAds.WITHHOLD, 1.01), (CappedAds.OFFER, 8.01)])
 async def test_who_was_looked_up_stands_in_and_of_others_the_operator_has_decided(
-    when_away: Capped, price: float
+    when_away: CappedAds, price: float
 ) -> None:
     rows = capped(1, "10.00", is_limited=True), capped(2, "9.00"), capped(3, "8.00"), a_row(4, "1.00")
     counter = Counter(*rows, sample_rate=0.0, when_away=when_away)
@@ -196,7 +196,7 @@ async def test_who_was_looked_up_stands_in_and_of_others_the_operator_has_decide
     assert ad is not None
     assert (ad["adId"], ad["finalPrice"]) == (name_of(2), price)
     look = counter.frequency
-    is_offered = when_away is Capped.OFFER
+    is_offered = when_away is CappedAds.OFFER
     assert (look.offered_unknown, look.withheld_unknown) == (is_offered, not is_offered)
 
 
@@ -253,9 +253,9 @@ async def test_who_comes_first_meanwhile_is_not_offered_to_who_was_not_asked_abo
     assert ad["adId"] == name_of(4)
 
 
-@pytest.mark.parametrize(("when_away", "price"), [(Capped.WITHHOLD, 1.01), (Capped.OFFER, 8.01)])
+@pytest.mark.parametrize(("when_away", "price"), [(CappedAds.WITHHOLD, 1.01), (CappedAds.OFFER, 8.01)])
 async def test_who_was_asked_about_is_offered_whoever_else_comes_or_goes(
-    when_away: Capped, price: float
+    when_away: CappedAds, price: float
 ) -> None:
     rows = a_row(1, "10.00"), capped(2, "9.00"), capped(3, "8.00"), a_row(4, "1.00")
     counter = Counter(*rows, sample_rate=0.0, when_away=when_away)
@@ -269,7 +269,7 @@ async def test_who_was_asked_about_is_offered_whoever_else_comes_or_goes(
     assert ad is not None
     assert (ad["adId"], ad["finalPrice"]) == (name_of(2), price)
     look = counter.frequency
-    is_offered = when_away is Capped.OFFER
+    is_offered = when_away is CappedAds.OFFER
     assert (look.offered_unknown, look.withheld_unknown) == (is_offered, not is_offered)
 
 
@@ -309,7 +309,7 @@ async def test_who_was_looked_up_together_is_worked_out_and_then_told_and_nobody
         def __init__(self, name: str) -> None:
             self._name = name
 
-        def know(self, seen: Seen) -> None:
+        def know(self, seen: SeenBanners) -> None:
             lines.append(f"{self._name} knows {len(seen.enough)}")
 
         def tell(self) -> None:
@@ -317,9 +317,9 @@ async def test_who_was_looked_up_together_is_worked_out_and_then_told_and_nobody
             if self._name == "a":
                 raise RuntimeError("The socket is gone.")
 
-    banners = CappedBanners({Window.DAY: {name_of(1): (2, 1)}}, {Window.DAY: 2}, Seen())
+    banners = CappedBanners({Window.DAY: {name_of(1): (2, 1)}}, {Window.DAY: 2}, SeenBanners())
     for name, user in (("a", USER), ("b", an_id(101))):
-        counter.frequency.seen_enough((str(user),), banners, Asking(name))
+        counter.frequency.look_up((str(user),), banners, Asking(name))
     counter.counts.shown[USER] = [seen(1, 2)]
 
     with capture_logs() as logs:

@@ -6,7 +6,7 @@ import pytest
 
 from adloom.auction.bid import Bid, BidType
 from adloom.auction.learned import LEARNED, LearnedScoring
-from adloom.auction.run import run
+from adloom.auction.run import run_auction
 from adloom.auction.score import Signals
 from adloom.auction.training import Example, Learner
 from adloom.core.money import Micros
@@ -24,7 +24,7 @@ def learned(chance: Random, banners: int, examples: int) -> LearnedScoring:
         banner = chance.randrange(1, banners + 1)
         is_clicked = chance.random() < shares[banner - 1]
         learner.learn(Example(HOME_KEY, banner, banner, FEED, is_clicked=is_clicked))
-    return LearnedScoring(learner.model(version=1, at=0.0))
+    return LearnedScoring(learner.build_model(version=1, at=0.0))
 
 
 def the_bid(one: Bidder, policy: LearnedScoring) -> Bid:
@@ -61,7 +61,7 @@ def test_it_agrees_with_the_plain_auction_over_learned_ctrs(seed: int) -> None:
         for one in block.candidates
         if isinstance(one, Bidder)
     ]
-    plain = run(the_bid(one, policy) for one in bidders)
+    plain = run_auction(the_bid(one, policy) for one in bidders)
     win = market.auction()
 
     assert len(bidders) == count
@@ -79,7 +79,7 @@ def test_an_ad_that_readers_click_wins_over_one_that_bids_as_much() -> None:
         learner.learn(Example(HOME_KEY, 1, 1, FEED))
         learner.learn(Example(HOME_KEY, 2, 2, FEED, is_clicked=number % 10 == 0))
     rows = [a_row(number, "1", bid_type=BidType.CPC) for number in (1, 2)]
-    policy = LearnedScoring(learner.model(version=1, at=0.0))
+    policy = LearnedScoring(learner.build_model(version=1, at=0.0))
 
     assert Marketplace(*rows, slots=[a_slot()]).winner() == 1
     assert Marketplace(*rows, slots=[a_slot(scoring=LEARNED)], policies={LEARNED: policy}).winner() == 2

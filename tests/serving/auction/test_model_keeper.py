@@ -15,8 +15,8 @@ from adloom.auction.training import Example, Learner
 from adloom.core.clock import ManualClock
 from adloom.events.ctr.publish import MODEL, MODEL_NOTICES, ModelPublisher
 from adloom.runtime.valkey import Valkey
-from adloom.serving.auction.market import Known, Stands
-from adloom.serving.background.model_loader import RANKED_MAX, ModelKeeper
+from adloom.serving.auction.market import Markets, StrengthSource
+from adloom.serving.background.model_loader import RANKED_MAX, ModelLoader
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.bid_block import BidBlock
 from adloom.serving.index.steps import finished
@@ -33,12 +33,12 @@ def a_model(version: int) -> Model:
     learner = Learner()
     for _ in range(200):
         learner.learn(Example(1, 2, 3, FEED, is_clicked=True))
-    return learner.model(version=version, at=NOW.timestamp())
+    return learner.build_model(version=version, at=NOW.timestamp())
 
 
 @contextlib.asynccontextmanager
-async def kept(valkey: Valkey) -> AsyncGenerator[ModelKeeper]:
-    keeper, stop = ModelKeeper(valkey, ManualClock(NOW + timedelta(minutes=1))), asyncio.Event()
+async def kept(valkey: Valkey) -> AsyncGenerator[ModelLoader]:
+    keeper, stop = ModelLoader(valkey, ManualClock(NOW + timedelta(minutes=1))), asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(keeper.run(stop))
         yield keeper
@@ -46,13 +46,13 @@ async def kept(valkey: Valkey) -> AsyncGenerator[ModelKeeper]:
 
 
 def test_a_keeper_is_a_policy(valkey: Valkey) -> None:
-    policy: Scoring = ModelKeeper(valkey, ManualClock(NOW))
+    policy: Scoring = ModelLoader(valkey, ManualClock(NOW))
 
     assert policy.name == "learned"
 
 
 async def test_without_a_model_learned_is_the_heuristic(valkey: Valkey) -> None:
-    keeper = ModelKeeper(valkey, ManualClock(NOW))
+    keeper = ModelLoader(valkey, ManualClock(NOW))
     await keeper.load()
 
     assert (keeper.version, keeper.age_seconds()) == (0, 0.0)
@@ -80,17 +80,17 @@ async def test_ads_are_ranked_for_frequent_readers_and_before_each_model_is_used
     index = an_index(rows, a_slot(scoring=LEARNED))
     ((block,),) = [placement.blocks for placement in index.by_key.values()]
     assert isinstance(block, BidBlock)
-    keeper = ModelKeeper(valkey, ManualClock(NOW))
-    stands = Stands(PlacementStates(), policies={LEARNED: keeper})
-    keeper.rank_by(stands.ranking)
-    stands.put_up(finished(stands.preparing(index, now=NOW)))
+    keeper = ModelLoader(valkey, ManualClock(NOW))
+    stands = Markets(PlacementStates(), policies={LEARNED: keeper})
+    keeper.set_ranker(stands.rank)
+    stands.install(finished(stands.prepare(index, now=NOW)))
 
     await ModelPublisher(valkey).publish(a_model(1))
     await keeper.load()
     assert set(block.rankings) == set(keeper.strengths)
     for _ in range(FREQUENT):
         keeper.scorer(FEED)
-    await keeper.look_at_readers()
+    await keeper.rank_frequent_kinds()
     assert set(block.rankings) == set(keeper.strengths)
     assert len(keeper.strengths) == 2
 
@@ -108,16 +108,16 @@ async def test_a_market_that_has_grown_leaves_no_rankings_that_nobody_uses(
     index = an_index([a_row(1, "1", bid_type=BidType.CPC)], a_slot(scoring=LEARNED))
     ((block,),) = [placement.blocks for placement in index.by_key.values()]
     assert isinstance(block, BidBlock)
-    keeper = ModelKeeper(valkey, ManualClock(NOW))
-    stands = Stands(PlacementStates(), policies={LEARNED: keeper})
-    keeper.rank_by(stands.ranking)
-    stands.put_up(finished(stands.preparing(index, now=NOW)))
+    keeper = ModelLoader(valkey, ManualClock(NOW))
+    stands = Markets(PlacementStates(), policies={LEARNED: keeper})
+    keeper.set_ranker(stands.rank)
+    stands.install(finished(stands.prepare(index, now=NOW)))
     await ModelPublisher(valkey).publish(a_model(1))
     await keeper.load()
     for segment in ("a", "b"):
         for _ in range(FREQUENT):
             keeper.scorer(Signals(placement_type="feed", segment=segment))
-    await keeper.look_at_readers()
+    await keeper.rank_frequent_kinds()
     first = keeper.strengths
     assert len(first) == 3
 
@@ -136,35 +136,35 @@ async def test_readers_are_looked_at_again_after_a_failure(
     await ModelPublisher(valkey).publish(a_model(1))
     async with kept(valkey) as keeper:
         await eventually(lambda: keeper.version == 1, seconds=5)
-        keeper.rank_by(failing)
+        keeper.set_ranker(failing)
         for _ in range(FREQUENT):
             keeper.scorer(FEED)
         await eventually(lambda: keeper.failures > 1, seconds=5)
-        keeper.rank_by(lambda _, known: pretended(known, bids=1))
+        keeper.set_ranker(lambda _, known: pretended(known, bids=1))
         await eventually(lambda: len(keeper.strengths) == 2, seconds=5)
 
 
-def failing(scoring: str, known: Known) -> Generator[None, None, int]:
+def failing(scoring: str, known: StrengthSource) -> Generator[None, None, int]:
     """Rank nothing, and say so."""
     raise RuntimeError(f"{scoring}: {known()}")
     yield
 
 
 async def test_a_market_with_very_many_bids_is_ranked_for_few_kinds_of_readers(valkey: Valkey) -> None:
-    keeper = ModelKeeper(valkey, ManualClock(NOW))
-    keeper.rank_by(lambda _, known: pretended(known, bids=RANKED_MAX // 2))
+    keeper = ModelLoader(valkey, ManualClock(NOW))
+    keeper.set_ranker(lambda _, known: pretended(known, bids=RANKED_MAX // 2))
     await ModelPublisher(valkey).publish(a_model(1))
     await keeper.load()
     for segment in ("a", "b", "c"):
         for _ in range(FREQUENT):
             keeper.scorer(Signals(placement_type="feed", segment=segment))
 
-    await keeper.look_at_readers()
+    await keeper.rank_frequent_kinds()
 
     assert len(keeper.strengths) == 1 + 2
 
 
-def pretended(known: Known, *, bids: int) -> Generator[None, None, int]:
+def pretended(known: StrengthSource, *, bids: int) -> Generator[None, None, int]:
     """Rank nothing, among so many."""
     yield
     assert known()
@@ -174,7 +174,7 @@ def pretended(known: Known, *, bids: int) -> Generator[None, None, int]:
 async def test_a_keeper_that_is_cancelled_ends_whatever_it_is_at(valkey: Valkey) -> None:
     model = a_model(1)
     for step in range(10):
-        running = asyncio.ensure_future(ModelKeeper(valkey, ManualClock(NOW)).run(asyncio.Event()))
+        running = asyncio.ensure_future(ModelLoader(valkey, ManualClock(NOW)).run(asyncio.Event()))
         await ModelPublisher(valkey).publish(model)
         await asyncio.sleep(0.0005 * step)
         running.cancel()

@@ -15,7 +15,7 @@ from adloom.core.ids import BannerId
 from adloom.core.money import Micros
 from adloom.events.frequency.windows import Window
 from adloom.events.log.auction_bids import BIDS_MAX, REMOVED, unpack_bids
-from adloom.serving.auction.record.bid_record import Asked, Note, Notebook
+from adloom.serving.auction.record.bid_record import AuctionInput, BidRecord, BidRecorder
 from adloom.serving.auction.record.removal import FLOOR, FREQUENCY_CAP, LIMITS, NOT_HELD, SCHEDULE, TARGETING
 from adloom.serving.index.rows import AssignmentRow, FrequencyCap
 from adloom.targeting.rules import rule_of
@@ -29,15 +29,15 @@ ELSEWHERE = (rule_of("country", "in", ["AQ"]),)
 LATER = {"starts_at": NOON + timedelta(hours=1)}
 
 
-def noted(market: Marketplace, seen_enough: frozenset[int], without: frozenset[int]) -> Note:
+def noted(market: Marketplace, seen_enough: frozenset[int], without: frozenset[int]) -> BidRecord:
     stand = market.stand()
     scorers = market.scorers(stand)
     contexts = (a_context(),) * len(stand.zones)
-    asked = Asked(stand.order(scorers), contexts, scorers, seen_enough, without)
-    return Notebook(market.shelves.find_reason).note(asked, NOON)
+    asked = AuctionInput(stand.plan_scan(scorers), contexts, scorers, seen_enough, without)
+    return BidRecorder(market.shelves.find_reason).record(asked, NOON)
 
 
-def reasons_in(note: Note) -> dict[BannerId, str | None]:
+def reasons_in(note: BidRecord) -> dict[BannerId, str | None]:
     """Tell of all who are listed why they were removed; None of who was not."""
     names = [one.reason for one in note.removed]
     return {
@@ -73,7 +73,7 @@ class Crowd:
         self.market = Marketplace(*self.rows, slots=[a_slot(floor="0.5")])
         self.market.shelves.mark_changed(dict.fromkeys(self.keys["pacing"], "pacing"))
 
-    def noted(self) -> Note:
+    def noted(self) -> BidRecord:
         return noted(self.market, frozenset(self.keys[FREQUENCY_CAP]), frozenset(self.keys[NOT_HELD]))
 
 
@@ -83,7 +83,7 @@ def test_the_room_that_bids_leave_is_filled_with_who_was_removed() -> None:
     note = crowd.noted()
 
     listed = reasons_in(note)
-    assert (note.bid_count, note.looked_at, len(listed)) == (10, 310, BIDS_MAX)
+    assert (note.bid_count, note.examined_count, len(listed)) == (10, 310, BIDS_MAX)
     assert listed == {banner: crowd.reasons[banner] for banner in listed}
     assert sum(reason is None for reason in listed.values()) == 10
 

@@ -8,12 +8,12 @@ import pytest
 
 from adloom.auction.bid import BidType, Ctr, OwnBids
 from adloom.auction.features import SLOTS
-from adloom.auction.learned import LEARNED, Kind, LearnedScorer, LearnedScoring
+from adloom.auction.learned import LEARNED, LearnedScorer, LearnedScoring, VisitorKind
 from adloom.auction.model import Model
 from adloom.auction.score import Signals
 from adloom.core.money import Micros
-from adloom.serving.auction.market import Stand, Stands
-from adloom.serving.auction.record.funnel import Field, field_of
+from adloom.serving.auction.market import Market, Markets
+from adloom.serving.auction.record.funnel import AuctionFunnel, build_funnel
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.bid_block import BidBlock
 from adloom.serving.index.index import Index
@@ -23,7 +23,7 @@ from tests.serving.auction.marketplace import NOON, a_row, a_slot, an_index
 from tests.support.contexts import a_context
 
 SLOTS_KEYS = (1, 2, 3)
-Found = tuple[object, Field]
+Found = tuple[object, AuctionFunnel]
 
 
 def a_model(chance: Random, **fields: Any) -> LearnedScoring:
@@ -36,7 +36,7 @@ def a_model(chance: Random, **fields: Any) -> LearnedScoring:
         "crossing": chance.choice([0.0, spread, 6 * spread, 30.0]),
         "calibration": chance.choice([0.5, 1.0, 2.0]),
     }
-    kinds = [Kind("mobile", None), Kind("desktop", "high-intent")]
+    kinds = [VisitorKind("mobile", None), VisitorKind("desktop", "high-intent")]
     return LearnedScoring(Model(**values | fields), kinds=kinds[: chance.randrange(3)])
 
 
@@ -59,30 +59,30 @@ class House:
 
     def __init__(self, index: Index, policy: LearnedScoring, own_bids: OwnBids, *, is_ranked: bool) -> None:
         self.index = index
-        self.stands = Stands(PlacementStates(), policies={LEARNED: policy}, own_bids=own_bids)
+        self.stands = Markets(PlacementStates(), policies={LEARNED: policy}, own_bids=own_bids)
         if is_ranked:
-            self.stands.put_up(finished(self.stands.preparing(index, now=NOON)))
+            self.stands.install(finished(self.stands.prepare(index, now=NOON)))
 
     def found(self, chance: Random, signals: Signals, slug: str | None) -> Found:
         stand = self.stand(slug)
-        scorers = self.stands.scorers(stand, signals)
+        scorers = self.stands.build_scorers(stand, signals)
         contexts = [a_context()] * len(stand.zones)
         absent = {
             "seen_enough": frozenset(chance.sample(range(1, 200), chance.choice([0, 60]))),
             "without": frozenset(chance.sample(range(1, 200), chance.choice([0, 60]))),
         }
-        win, _ = self.stands.auction(stand, contexts, scorers, **absent)
-        field = field_of(
-            stand.order(scorers), contexts, scorers, bids_max=chance.choice([1, 20, 256]), **absent
+        win, _ = self.stands.decide(stand, contexts, scorers, **absent)
+        field = build_funnel(
+            stand.plan_scan(scorers), contexts, scorers, bids_max=chance.choice([1, 20, 256]), **absent
         )
         told = win and (win.bidder.seniority, win.ecpm, win.second, win.final, win.charge)
         return told, field
 
-    def stand(self, slug: str | None) -> Stand:
+    def stand(self, slug: str | None) -> Market:
         if slug is None:
-            stand = self.stands.of_type(self.index, "feed", now=NOON)
+            stand = self.stands.find_by_type(self.index, "feed", now=NOON)
         else:
-            stand = self.stands.of_slug(self.index, slug.encode(), now=NOON)
+            stand = self.stands.find_by_slug(self.index, slug.encode(), now=NOON)
         assert stand is not None
         return stand
 
@@ -138,9 +138,9 @@ def test_every_ctr_is_within_the_span_of_its_strength(seed: int) -> None:
                 assert ctr >= min(ctr_max, strength * span.low - 1)
 
 
-@pytest.mark.parametrize(("kinds", "asked_max"), [([], 200), ([Kind(None, None)], 20)])
+@pytest.mark.parametrize(("kinds", "asked_max"), [([], 200), ([VisitorKind(None, None)], 20)])
 def test_few_of_many_bids_are_asked_for_their_ctr(
-    kinds: list[Kind], asked_max: int, monkeypatch: pytest.MonkeyPatch
+    kinds: list[VisitorKind], asked_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = Random(3)  # noqa: S311 - not a secret
     weights = array("f", [chance.gauss(0, 0.1) for _ in range(SLOTS)])
@@ -157,7 +157,7 @@ def test_few_of_many_bids_are_asked_for_their_ctr(
 
     monkeypatch.setattr(LearnedScorer, "ctr_by", counted)
     scorer = policy.scorer(Signals(placement_type="feed"))
-    win, _ = house.stands.auction(house.stand(None), [a_context()], [scorer])
+    win, _ = house.stands.decide(house.stand(None), [a_context()], [scorer])
 
     assert win is not None
     assert len(asked) < asked_max
@@ -171,10 +171,10 @@ def test_rankings_of_what_was_learned_before_are_dropped() -> None:
     ranked = [block for block in blocks_of(index) if block.rankings]
 
     assert ranked
-    finished(house.stands.ranking(LEARNED, lambda: second.strengths))
+    finished(house.stands.rank(LEARNED, lambda: second.strengths))
     assert all(set(block.rankings) == {*first.strengths, *second.strengths} for block in ranked)
     first.retire()
-    finished(house.stands.ranking(LEARNED, lambda: third.strengths))
+    finished(house.stands.rank(LEARNED, lambda: third.strengths))
     assert all(set(block.rankings) == {*second.strengths, *third.strengths} for block in ranked)
 
 
@@ -184,10 +184,10 @@ def test_what_becomes_known_while_bids_are_ranked_is_ranked_too() -> None:
     policy = LearnedScoring(Model(version=1, weights=array("f", bytes(4 * SLOTS))))
     house = House(index, policy, OwnBids.IGNORE, is_ranked=False)
 
-    steps = house.stands.preparing(index, now=NOON)
+    steps = house.stands.prepare(index, now=NOON)
     for _ in steps:
         if not policy.kinds and any(block.rankings for block in blocks_of(index)):
-            policy.know(Kind("mobile", None))
+            policy.use_kind(VisitorKind("mobile", None))
 
     assert policy.kinds
     assert all(set(block.rankings) == set(policy.strengths) for block in blocks_of(index))

@@ -4,17 +4,17 @@ import asyncio
 
 import pytest
 
-from adloom.serving.auction.record.batch_publisher import GatheringTeller
+from adloom.serving.auction.record.batch_publisher import BatchingPublisher
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_entries_are_told_together_and_in_order() -> None:
     told: list[bytes] = []
-    teller = GatheringTeller(told.extend, seconds=0.01)
+    teller = BatchingPublisher(told.extend, seconds=0.01)
 
-    teller.tell(b"one")
-    teller.tell(b"two")
+    teller.publish(b"one")
+    teller.publish(b"two")
     before = list(told)
     await asyncio.sleep(0.05)
 
@@ -23,9 +23,9 @@ async def test_entries_are_told_together_and_in_order() -> None:
 
 async def test_at_the_end_nothing_is_left() -> None:
     told: list[bytes] = []
-    teller = GatheringTeller(told.extend, seconds=60)
+    teller = BatchingPublisher(told.extend, seconds=60)
 
-    teller.tell(b"one")
+    teller.publish(b"one")
     teller.flush()
     teller.flush()
 

@@ -1,10 +1,10 @@
 """What a delivery process shows of its learned model to Prometheus."""
 
 from adloom.runtime.telemetry.metrics import Metrics
-from adloom.serving.background.model_loader import ModelKeeper
+from adloom.serving.background.model_loader import ModelLoader
 
 
-def register_model(metrics: Metrics, keeper: ModelKeeper) -> None:
+def register_model(metrics: Metrics, keeper: ModelLoader) -> None:
     """Show which model a delivery process predicts with."""
     metrics.gauge(
         "adloom_scoring_model_version", "Version of the learned model; 0 is none.", lambda: keeper.version

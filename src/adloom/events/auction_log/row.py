@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.auction.bid import CTR_ONE, QUALITY_ONE, BidType, Ctr
-from adloom.auction.price import per_thousand_clicks
+from adloom.auction.price import price_thousand_clicks
 from adloom.core.ids import NOBODY
 from adloom.core.money import MICROS_PER_UNIT, Micros, decimal_from_micros
 from adloom.events.log.auction_bids import LOST, REMOVED, WON, RecordedBid, unpack_bids
@@ -84,7 +84,7 @@ def shown_bid(
 ) -> BidShown:
     """Write a bid out; what is recorded as a number of a reason gets its name."""
     kind, kind_name = _CPC if bid.is_per_click else _CPM
-    amount = per_thousand_clicks(kind, bid.bid, Ctr(bid.ctr))
+    amount = price_thousand_clicks(kind, bid.bid, Ctr(bid.ctr))
     reason = bid.outcome - REMOVED
     return BidShown(
         ad_id=bid.banner_id,

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final
 
-from adloom.auction.model import Model, encoded
+from adloom.auction.model import Model, encode_model
 from adloom.runtime.valkey import Valkey, unavailable_when_away
 
 MODEL: Final = "adloom:scoring:model"
@@ -20,7 +20,7 @@ class ModelPublisher:
 
     async def publish(self, model: Model) -> None:
         """Put a model where all find it, and say so."""
-        blob = await asyncio.to_thread(encoded, model)
+        blob = await asyncio.to_thread(encode_model, model)
         with unavailable_when_away():
             async with self._valkey.pipeline(transaction=True) as at_once:
                 at_once.set(MODEL, blob)

@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from adloom.auction.training import Learner, Progress, UnreadableStateError
+from adloom.auction.training import Learner, LearnerProgress, UnreadableLearnerError
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.events.ctr.publish import ModelPublisher
@@ -63,9 +63,9 @@ class Trainer:
         return self._learner
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> LearnerProgress:
         """Some numbers about it."""
-        return self._learner.progress if self._learner else Progress()
+        return self._learner.progress if self._learner else LearnerProgress()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Learn and publish until told to stop."""
@@ -101,7 +101,7 @@ class Trainer:
         self._learner = None
         clicked = await self._taught(learner, pieces)
         now = self._clock.now()
-        state = await asyncio.to_thread(learner.encoded)
+        state = await asyncio.to_thread(learner.encode)
         await self._store.learned(state, [piece.id for piece in pieces], version=self.version, now=now)
         self._learner, self._learned_at = learner, now
         self.version += 1
@@ -121,7 +121,7 @@ class Trainer:
             if version == self.version and await self._publisher.is_there():
                 self._published = version, now
                 return
-        model = learner.model(version=self.version, at=self._learned_at.timestamp())
+        model = learner.build_model(version=self.version, at=self._learned_at.timestamp())
         await self._publisher.publish(model)
         self._published = self.version, now
 
@@ -130,8 +130,8 @@ class Trainer:
         learner = Learner()
         if state is not None:
             try:
-                learner = await asyncio.to_thread(Learner.decoded, state)
-            except UnreadableStateError as error:
+                learner = await asyncio.to_thread(Learner.decode, state)
+            except UnreadableLearnerError as error:
                 # Of another release: what it knew is learned anew, and replaced.
                 log.warning("learning_begins_anew", reason=str(error))
                 learned_at = None

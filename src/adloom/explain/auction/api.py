@@ -13,7 +13,7 @@ from pydantic import Field, PlainSerializer, WithJsonSchema
 
 from adloom.auction.bid import CTR_ONE, QUALITY_ONE, OwnBids
 from adloom.auction.learned import LEARNED, LearnedScoring
-from adloom.auction.model import UnreadableModelError, decoded
+from adloom.auction.model import UnreadableModelError, decode_model
 from adloom.auction.score import HEURISTIC, Heuristic, Scorer, Scoring
 from adloom.core.errors import PlacementNotFoundError
 from adloom.core.ids import NOBODY
@@ -33,8 +33,8 @@ from adloom.runtime.http.fast.fast_routes import HotRequest
 from adloom.runtime.settings import AuctionSettings
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 from adloom.schedule.schedule import zone_named
-from adloom.serving.auction.frequency_lookup import Capped
-from adloom.serving.auction.request import CONTEXT_KEYS_MAX, DEFAULT_TYPE, Reader, reader_of
+from adloom.serving.auction.frequency_lookup import CappedAds
+from adloom.serving.auction.request import CONTEXT_KEYS_MAX, DEFAULT_TYPE, VisitorInfo, parse_visitor
 from adloom.serving.request.context import ContextParser
 from adloom.targeting.context import Context
 
@@ -126,7 +126,7 @@ async def explain_auction(  # noqa: PLR0913, PLR0917 - what the framework hands 
 
     An advertiser sees its own candidates; of the others, that they take part.
     """
-    reader, asked = reader_of(body.user_context), as_reader(request)
+    reader, asked = parse_visitor(body.user_context), as_reader(request)
     placement_type = body.placement_type or (DEFAULT_TYPE if body.placement is None else None)
     async with pool.acquire() as connection:
         market = await read(connection, slug=body.placement, placement_type=placement_type, now=now)
@@ -153,13 +153,13 @@ async def explain_auction(  # noqa: PLR0913, PLR0917 - what the framework hands 
     return _shown(found, scope.account_id)
 
 
-def _context_of(request: HotRequest, reader: Reader, zone: str, now: datetime) -> Context:
+def _context_of(request: HotRequest, reader: VisitorInfo, zone: str, now: datetime) -> Context:
     context = _contexts.parse(request, zone_named(zone) or UTC_ZONE, now)
     return reader.overrides.apply_to(context)
 
 
 async def _scorers(
-    market: MarketRows, request: HotRequest, reader: Reader, valkey: Valkey, now: datetime
+    market: MarketRows, request: HotRequest, reader: VisitorInfo, valkey: Valkey, now: datetime
 ) -> "dict[str, Scorer]":
     """Score as delivery does, with the model that is published."""
     first = market.placements[0].placement
@@ -174,7 +174,7 @@ async def _learned(valkey: Valkey) -> LearnedScoring:
     try:
         # The stubs know every decoding; ours answers bytes.
         blob = cast("bytes | None", await valkey.get(MODEL))
-        return LearnedScoring(None if blob is None else decoded(blob))
+        return LearnedScoring(None if blob is None else decode_model(blob))
     except (*VALKEY_AWAY, UnreadableModelError):
         return LearnedScoring()
 
@@ -189,7 +189,7 @@ async def _seen_enough(
     if not capped:
         return set()
     if user_id == NOBODY:
-        is_withheld = settings.frequency_without_user == Capped.WITHHOLD
+        is_withheld = settings.frequency_without_user == CappedAds.WITHHOLD
         return {row.banner_key for row in capped.values()} if is_withheld else set()
     found = await FrequencyOfMany(valkey).of([(str(user_id),)], dict.fromkeys(Window, 1), now)
     return {

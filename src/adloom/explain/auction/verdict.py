@@ -10,16 +10,16 @@ from typing import Final
 
 import msgspec
 
-from adloom.auction.bid import Bid, Ctr, Outcome, OwnBids, Quality
-from adloom.auction.price import ecpm_of, per_thousand_clicks, worth_of
-from adloom.auction.run import Placed, Result, run
-from adloom.auction.score import Scorer, quality_of
+from adloom.auction.bid import Bid, BidOutcome, Ctr, OwnBids, Quality
+from adloom.auction.price import ecpm_of, price_thousand_clicks, worth_of
+from adloom.auction.run import AuctionResult, BidResult, run_auction
+from adloom.auction.score import Scorer, rate_quality
 from adloom.core.money import Micros
 from adloom.explain.placement import verdict
 from adloom.explain.sentences import Reason
 from adloom.serving.auction.record.removal import FLOOR, FREQUENCY_CAP
 from adloom.serving.eligibility.caps import LifetimeCounts
-from adloom.serving.index.bid_block import format_of, is_bidding
+from adloom.serving.index.bid_block import format_of, has_bid
 from adloom.serving.index.rows import AssignmentRow, PlacementRow, PlacementRows
 from adloom.targeting.context import Context
 
@@ -69,7 +69,7 @@ class Explained(msgspec.Struct, frozen=True):
     """An auction: the candidates in the order of what they bid, those who took part first, and its result."""
 
     candidates: Sequence[Judged]
-    result: Result
+    result: AuctionResult
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,14 +104,14 @@ def explained(placements: Sequence[PlacementRows], facts: Facts) -> Explained:
                 bids[bid.seniority] = row, market.placement
             else:
                 removed.append(_judged(bid, row, market.placement, reason))
-    result = run(bidding, own_bids=facts.own_bids)
+    result = run_auction(bidding, own_bids=facts.own_bids)
     placed = [_placed(one, *bids[one.bid.seniority]) for one in result.placed]
     return Explained([*placed, *sorted(removed, key=_rank)], result)
 
 
 def _removal(row: AssignmentRow, of_placement: verdict.Facts, facts: Facts) -> Reason | None:
     """Name the first step that removes a candidate before anybody compares bids."""
-    if not is_bidding(row):
+    if not has_bid(row):
         return NO_BID
     reason = verdict.removal_of(row, of_placement)
     if reason is None and row.banner_key in facts.seen_enough:
@@ -130,15 +130,15 @@ def _bid(row: AssignmentRow, placement: PlacementRow, facts: Facts) -> Bid:
         bid_type=row.bid_type,
         bid=row.bid or Micros(0),
         ctr=facts.scorers[placement.scoring].ctr(ad),
-        quality=quality_of(ad_format),
+        quality=rate_quality(ad_format),
         floor=placement.floor,
     )
 
 
-def _placed(placed: Placed, row: AssignmentRow, placement: PlacementRow) -> Judged:
-    reasons = {Outcome.WON: WON, Outcome.LOST: OUTBID, Outcome.UNDER_FLOOR: UNDER_FLOOR}
+def _placed(placed: BidResult, row: AssignmentRow, placement: PlacementRow) -> Judged:
+    reasons = {BidOutcome.WON: WON, BidOutcome.LOST: OUTBID, BidOutcome.UNDER_FLOOR: UNDER_FLOOR}
     judged = _judged(placed.bid, row, placement, reasons[placed.outcome])
-    outcomes = {Outcome.WON: verdict.Outcome.WON, Outcome.LOST: verdict.Outcome.LOST}
+    outcomes = {BidOutcome.WON: verdict.Outcome.WON, BidOutcome.LOST: verdict.Outcome.LOST}
     return msgspec.structs.replace(
         judged,
         outcome=outcomes.get(placed.outcome, verdict.Outcome.REMOVED),
@@ -155,7 +155,7 @@ def _judged(bid: Bid, row: AssignmentRow, placement: PlacementRow, reason: Reaso
         ctr=bid.ctr,
         quality=bid.quality,
         ecpm=ecpm_of(bid.bid_type, worth_of(bid.bid, bid.quality), bid.ctr) if bid.bid else None,
-        bid_amount=per_thousand_clicks(bid.bid_type, bid.bid, bid.ctr) if bid.bid else None,
+        bid_amount=price_thousand_clicks(bid.bid_type, bid.bid, bid.ctr) if bid.bid else None,
     )
 
 

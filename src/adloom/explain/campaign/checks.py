@@ -26,7 +26,7 @@ from adloom.serving.auction.record.removal import (
     TARGETING,
 )
 from adloom.serving.eligibility.caps import LifetimeCounts, find_reached_cap
-from adloom.serving.index.bid_block import is_bidding
+from adloom.serving.index.bid_block import has_bid
 from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, PlacementRows, Standing
 from adloom.serving.leases.campaign_lease import PENDING
 
@@ -147,7 +147,7 @@ def _unusable(row: AssignmentRow, placement: PlacementRow) -> Reason | None:
         return REASONS["placement_inactive"]
     if row.standing is not Standing.LIVE and row.standing not in OF_CAMPAIGN:
         return REASONS[row.standing]
-    return NO_BID if _is_auctioned(placement) and not is_bidding(row) else None
+    return NO_BID if _is_auctioned(placement) and not has_bid(row) else None
 
 
 def _schedule(assigned: Sequence[Assigned], now: datetime) -> Check:

@@ -22,14 +22,14 @@ from adloom.runtime.http.fast.fast_routes import (
     answer_head,
     problem_answer,
 )
-from adloom.serving.auction.auctioneer import Auctioneer, Sale
+from adloom.serving.auction.auctioneer import Auctioneer, AuctionOutcome
 from adloom.serving.auction.encode import AdEncoder
-from adloom.serving.auction.frequency_lookup import NOTHING_KNOWN, FrequencyLook, Seen
-from adloom.serving.auction.market import Stand, Stands
-from adloom.serving.auction.record.removal import FREQUENCY_CAP, FREQUENCY_UNKNOWN, of_frequency
-from adloom.serving.auction.recorder import AuctionRecorder, Held
-from adloom.serving.auction.request import DEFAULT_TYPE, Query, understood
-from adloom.serving.auction.result_cache import Auction
+from adloom.serving.auction.frequency_lookup import NOTHING_KNOWN, FrequencyLookup, SeenBanners
+from adloom.serving.auction.market import Market, Markets
+from adloom.serving.auction.record.removal import FREQUENCY_CAP, FREQUENCY_UNKNOWN, name_frequency_step
+from adloom.serving.auction.recorder import AuctionRecorder, FinishedAuction
+from adloom.serving.auction.request import DEFAULT_TYPE, AuctionQuery, parse_request
+from adloom.serving.auction.result_cache import DecidedAuction
 from adloom.serving.index.index import Index, Placement
 from adloom.serving.index.rows import Delivery
 
@@ -64,11 +64,11 @@ class AuctionRoutes:
         clock: Clock,
         ids: IdSource,
         *,
-        stands: Stands,
+        stands: Markets,
         policies: Mapping[str, Scoring],
         auctioneer: Auctioneer,
         encoder: AdEncoder,
-        frequency: FrequencyLook,
+        frequency: FrequencyLookup,
         recorder: AuctionRecorder,
     ) -> None:
         self._index = index
@@ -96,14 +96,14 @@ class AuctionRoutes:
 
     def serve(self, request: HotRequest) -> Answer | Later:
         """Answer `POST /api/v1/ads/serve`."""
-        query = understood(request.body)
+        query = parse_request(request.body)
         index, now = self._index(), self._now()
         stand = self._stand(index, query, now)
         if stand is None:
             return _refusal_of(index, query)
-        auction = self._auctioneer.auction(request, query.reader, index, stand, now)
+        auction = self._auctioneer.decide(request, query.visitor, index, stand, now)
         at = now.timestamp()
-        second, is_noted = int(at), self._recorder.is_wanted(at)
+        second, is_noted = int(at), self._recorder.wants_next(at)
         if auction.watched:
             return self._answered_in_turn(_Turn(self, request, query, index, auction, now, second, is_noted))
         return self._answer(request, query, index, auction, now, second, is_noted, NOTHING_KNOWN)
@@ -112,13 +112,15 @@ class AuctionRoutes:
         """Answer when it is known what the reader has seen, which may be now; only for the record all of it matters."""
         query, auction = turn.query, turn.auction
         asked = (query.user,) if turn.is_noted else (query.user, *auction.watched)
-        seen = self._frequency.seen_enough(asked, self._auctioneer.capped(auction.stand, turn.index), turn)
+        seen = self._frequency.look_up(
+            asked, self._auctioneer.find_capped_banners(auction.stand, turn.index), turn
+        )
         return turn if seen is None else self.answered_knowing(turn, seen)
 
-    def answered_knowing(self, turn: "_Turn", seen: Seen) -> Answer | Later:
+    def answered_knowing(self, turn: "_Turn", seen: SeenBanners) -> Answer | Later:
         """Hold the auction anew where it matters what the reader has seen, or meanwhile all may be another."""
         query, auction, current = turn.query, turn.auction, self._index()
-        is_so = not seen.enough or not auction.hangs_on(seen.enough)
+        is_so = not seen.enough or not auction.depends_on(seen.enough)
         if is_so and current is turn.index and self._auctioneer.still_holds(auction):
             return self._answer(
                 turn.request, query, current, auction, turn.now, turn.second, turn.is_noted, seen
@@ -127,12 +129,14 @@ class AuctionRoutes:
         stand = self._stand(current, query, now)
         if stand is None:
             return _refusal_of(current, query)
-        anew = self._auctioneer.auction(turn.request, query.reader, current, stand, now, seen)
+        anew = self._auctioneer.decide(turn.request, query.visitor, current, stand, now, seen)
         if not seen.is_all:
-            seen = Seen(unseen=auction.watched)
+            seen = SeenBanners(unseen=auction.watched)
             if not set(anew.watched) <= set(auction.watched):
-                seen = self._frequency.of_others(self._auctioneer.capped(stand, current), auction.watched)
-                anew = self._auctioneer.knowing(anew, seen)
+                seen = self._frequency.decide_unknown(
+                    self._auctioneer.find_capped_banners(stand, current), auction.watched
+                )
+                anew = self._auctioneer.rerun_with(anew, seen)
         second = int(now.timestamp())
         return self._answer(turn.request, query, current, anew, now, second, turn.is_noted, seen)
 
@@ -140,17 +144,19 @@ class AuctionRoutes:
         """Answer where nobody could be held yet, and who is next has a cap: it is looked up, unless others were."""
         if not unseen:
             return self._answered_in_turn(turn)
-        seen = self._frequency.of_others(self._auctioneer.capped(turn.auction.stand, turn.index), unseen)
-        auction = self._auctioneer.knowing(turn.auction, seen)
+        seen = self._frequency.decide_unknown(
+            self._auctioneer.find_capped_banners(turn.auction.stand, turn.index), unseen
+        )
+        auction = self._auctioneer.rerun_with(turn.auction, seen)
         return self._answer(
             turn.request, turn.query, turn.index, auction, turn.now, turn.second, turn.is_noted, seen
         )
 
-    def _stand(self, index: Index, query: Query, now: datetime) -> Stand | None:
+    def _stand(self, index: Index, query: AuctionQuery, now: datetime) -> Market | None:
         """Find the market that is asked for."""
         if query.placement is None:
-            return self._stands.of_type(index, query.placement_type or DEFAULT_TYPE, now=now)
-        stand = self._stands.of_slug(index, query.placement.encode(), now=now)
+            return self._stands.find_by_type(index, query.placement_type or DEFAULT_TYPE, now=now)
+        stand = self._stands.find_by_slug(index, query.placement.encode(), now=now)
         if stand is None or query.placement_type in {None, stand.market[0].type}:
             return stand
         return None
@@ -158,17 +164,17 @@ class AuctionRoutes:
     def _answer(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
         self,
         request: HotRequest,
-        query: Query,
+        query: AuctionQuery,
         index: Index,
-        auction: Auction,
+        auction: DecidedAuction,
         now: datetime,
         second: int,
         is_noted: bool,  # noqa: FBT001 - likewise
-        seen: Seen,
+        seen: SeenBanners,
     ) -> Answer | Later:
         recorder = self._recorder
-        sale = self._auctioneer.sale(
-            auction, now, second, is_noted=is_noted and recorder.has_room(), seen=seen
+        sale = self._auctioneer.reserve_winner(
+            auction, now, second, is_noted=is_noted and recorder.has_headroom(), seen=seen
         )
         if sale.is_open:
             turn = _Turn(self, request, query, index, sale.auction, now, second, is_noted)
@@ -178,29 +184,34 @@ class AuctionRoutes:
         if win is None:
             self._count_unfilled(sale)
             if sale.note is not None:
-                recorder.held(self._held(auction_id, query, sale, None, now), sale.note, None)
+                recorder.record(self._held(auction_id, query, sale, None, now), sale.note, None)
             return NO_AD
         goods = auction.goods
         if goods is None:
             placement = auction.stand.placements[win.bidder.placement_key]
-            goods = auction.goods = self._encoder.goods(win, auction.cost, placement)
+            goods = auction.goods = self._encoder.render(win, auction.cost, placement)
         user_id = bytes.fromhex(query.user.replace("-", ""))
         served = goods.entry.encode(auction_id.bytes, now, second, user_id)
         if sale.note is None:
             recorder.served(served)
         else:
-            recorder.held(self._held(auction_id, query, sale, goods.placement, now), sale.note, served)
+            recorder.record(self._held(auction_id, query, sale, goods.placement, now), sale.note, served)
         self.won += 1
         self._price_sum += win.final
         return Answer(
-            SERVED_HEAD, self._encoder.answer(goods, auction_id, query.user, now, second, sale.lease)
+            SERVED_HEAD, self._encoder.encode(goods, auction_id, query.user, now, second, sale.lease)
         )
 
     def _held(
-        self, auction_id: WrittenId, query: Query, sale: Sale, won_on: Placement | None, now: datetime
-    ) -> Held:
+        self,
+        auction_id: WrittenId,
+        query: AuctionQuery,
+        sale: AuctionOutcome,
+        won_on: Placement | None,
+        now: datetime,
+    ) -> FinishedAuction:
         scored_on = won_on or sale.auction.stand.market[0]
-        return Held(
+        return FinishedAuction(
             auction_id=auction_id,
             query=query,
             sale=sale,
@@ -209,13 +220,13 @@ class AuctionRoutes:
             now=now,
         )
 
-    def _count_unfilled(self, sale: Sale) -> None:
+    def _count_unfilled(self, sale: AuctionOutcome) -> None:
         asked = sale.auction.asked
         if sale.is_contended:
             self.unfilled["not_held"] += 1
         elif asked.seen_enough:
             # Nobody is asked what a reader has seen unless somebody would have won.
-            self.unfilled[of_frequency(is_unknown=asked.is_unknown)] += 1
+            self.unfilled[name_frequency_step(is_unknown=asked.is_unknown)] += 1
         else:
             self.unfilled["nobody"] += 1
 
@@ -229,9 +240,9 @@ class _Turn(Later):
         self,
         routes: AuctionRoutes,
         request: HotRequest,
-        query: Query,
+        query: AuctionQuery,
         index: Index,
-        auction: Auction,
+        auction: DecidedAuction,
         now: datetime,
         second: int,
         is_noted: bool,  # noqa: FBT001 - on the path of every request, where names would cost
@@ -248,7 +259,7 @@ class _Turn(Later):
         self.second = second
         self.is_noted = is_noted
 
-    def know(self, seen: Seen) -> None:
+    def know(self, seen: SeenBanners) -> None:
         """Work out the answer, now that it is known what the reader has seen."""
         try:
             known = self._routes.answered_knowing(self, seen)
@@ -262,7 +273,7 @@ class _Turn(Later):
         self.give(self._known)
 
 
-def _refusal_of(index: Index, query: Query) -> Answer:
+def _refusal_of(index: Index, query: AuctionQuery) -> Answer:
     if query.placement is None:
         return NO_AD  # A type is no address: where nothing of it is auctioned, nobody bids.
     placement = index.by_slug.get(query.placement.encode())

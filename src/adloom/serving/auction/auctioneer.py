@@ -7,13 +7,18 @@ from typing import Final
 import msgspec
 
 from adloom.runtime.http.fast.fast_routes import HotRequest
-from adloom.serving.auction.decide import Win
-from adloom.serving.auction.frequency_lookup import NOTHING_KNOWN, CappedBanners, CappedBook, Seen
-from adloom.serving.auction.market import Stand, Stands
-from adloom.serving.auction.record.bid_record import Asked, Note, Notebook
-from adloom.serving.auction.request import Reader
+from adloom.serving.auction.decide import AuctionWin
+from adloom.serving.auction.frequency_lookup import (
+    NOTHING_KNOWN,
+    CappedBannerCache,
+    CappedBanners,
+    SeenBanners,
+)
+from adloom.serving.auction.market import Market, Markets
+from adloom.serving.auction.record.bid_record import AuctionInput, BidRecord, BidRecorder
+from adloom.serving.auction.request import VisitorInfo
 from adloom.serving.auction.reserve import WinHolder
-from adloom.serving.auction.result_cache import Auction, AuctionMemory, Kind
+from adloom.serving.auction.result_cache import AuctionCache, CacheKey, DecidedAuction
 from adloom.serving.index.index import Index
 from adloom.serving.request.context import ContextParser
 from adloom.targeting.context import Context
@@ -21,12 +26,12 @@ from adloom.targeting.context import Context
 TRIES_MAX: Final = 8  # Of winners whose budget is gone in the same moment; then nobody wins.
 
 
-class Sale(msgspec.Struct, frozen=True, gc=False):
+class AuctionOutcome(msgspec.Struct, frozen=True, gc=False):
     """An auction whose winner, if there is one, is held to it; unless it is still open."""
 
-    auction: Auction
+    auction: DecidedAuction
     lease: int
-    note: Note | None
+    note: BidRecord | None
     is_open: bool = False  # It hangs on banners with a cap that were not looked up; nobody is held yet.
 
     @property
@@ -40,7 +45,7 @@ class Auctioneer:
 
     def __init__(
         self,
-        stands: Stands,
+        stands: Markets,
         contexts: ContextParser,
         holder: WinHolder,
         reason_of: Callable[[int], str | None],
@@ -50,104 +55,121 @@ class Auctioneer:
         self._moved_to = contexts.move_to_zone
         self._local_time = contexts.local_time
         self._hold = holder.held
-        self._notebook = Notebook(reason_of)
-        self._memory = AuctionMemory(stands.turnover)
-        self.still_holds = self._memory.still_holds
-        self._capped = CappedBook()
+        self._notebook = BidRecorder(reason_of)
+        self._memory = AuctionCache(stands.turnover)
+        self.still_holds = self._memory.is_fresh
+        self._capped = CappedBannerCache()
 
-    def auction(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
+    def decide(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
         self,
         request: HotRequest,
-        reader: Reader,
+        reader: VisitorInfo,
         index: Index,
-        stand: Stand,
+        stand: Market,
         now: datetime,
-        seen: Seen | None = None,
-    ) -> Auction:
+        seen: SeenBanners | None = None,
+    ) -> DecidedAuction:
         """Decide who would win, or remember who does."""
         context = self._context_of(request, stand.zones[0], now)
         if seen is not None and seen.enough:
             asked = self._asked(reader, stand, context, now, seen)
-            return Auction(self._won(stand, asked), stand, asked)
-        kind: Kind = (stand, context, reader)
+            return DecidedAuction(self._won(stand, asked), stand, asked)
+        kind: CacheKey = (stand, context, reader)
         if len(stand.zones) > 1:
             # Their hours change at other times.
             kind += tuple([self._local_time(zone, now) for zone in stand.zones[1:]])
         auction = self._memory.get(kind, of=index)
         if auction is None:
             asked = self._asked(reader, stand, context, now)
-            win, looked = self._stands.auction(stand, asked.contexts, asked.scorers)
-            auction = Auction(win, stand, asked, looked=looked, scored_by=self._stands.policies(stand))
-            self._memory.keep(kind, auction)
+            win, looked = self._stands.decide(stand, asked.contexts, asked.scorers)
+            auction = DecidedAuction(
+                win, stand, asked, looked=looked, scored_by=self._stands.list_policies(stand)
+            )
+            self._memory.put(kind, auction)
         return auction
 
-    def capped(self, stand: Stand, index: Index) -> CappedBanners:
+    def find_capped_banners(self, stand: Market, index: Index) -> CappedBanners:
         """Give the banners of a market that one reader may see only so often."""
-        return self._capped.of(stand.market, index)
+        return self._capped.get(stand.market, index)
 
-    def sale(
-        self, auction: Auction, now: datetime, second: int, *, is_noted: bool, seen: Seen = NOTHING_KNOWN
-    ) -> Sale:
+    def reserve_winner(
+        self,
+        auction: DecidedAuction,
+        now: datetime,
+        second: int,
+        *,
+        is_noted: bool,
+        seen: SeenBanners = NOTHING_KNOWN,
+    ) -> AuctionOutcome:
         """Hold the winner to it; if that cannot be, the next best wins, as far as it is known what the reader has seen.
 
         Of banners that changed nothing it is noted too.
         """
         tried = auction
-        note: Note | None = None
+        note: BidRecord | None = None
         while True:
             if is_noted:
                 # Before it is held, since that may take its campaign away.
                 note = self._noted(tried, now, seen)
             win = tried.win
             if win is None:
-                return Sale(tried, 0, note)
+                return AuctionOutcome(tried, 0, note)
             lease = self._hold(win, tried.cost, second)
             if lease is not None:
-                return Sale(tried, lease, note)
+                return AuctionOutcome(tried, lease, note)
             tried = self._anew(tried, seen, without=win.bidder.campaign_key)
             if not seen.is_all and not set(tried.watched) <= set(seen.unseen or auction.watched):
-                return Sale(tried, 0, None, is_open=True)
+                return AuctionOutcome(tried, 0, None, is_open=True)
 
-    def knowing(self, auction: Auction, seen: Seen) -> Auction:
+    def rerun_with(self, auction: DecidedAuction, seen: SeenBanners) -> DecidedAuction:
         """Auction off the same once more, now that it is known or decided of all banners whether they take part."""
         return self._anew(auction, seen) if seen.enough else auction
 
     def _asked(
-        self, reader: Reader, stand: Stand, context: Context, now: datetime, seen: Seen = NOTHING_KNOWN
-    ) -> Asked:
+        self,
+        reader: VisitorInfo,
+        stand: Market,
+        context: Context,
+        now: datetime,
+        seen: SeenBanners = NOTHING_KNOWN,
+    ) -> AuctionInput:
         context = reader.overrides.apply_to(context)
-        scorers = self._stands.scorers(stand, reader.signals(stand.market[0].type, context))
+        scorers = self._stands.build_scorers(stand, reader.signals(stand.market[0].type, context))
         contexts = (context, *[self._moved_to(context, zone, now) for zone in stand.zones[1:]])
-        return Asked(
-            stand.order(scorers), contexts, scorers, seen_enough=seen.enough, is_unknown=seen.is_unknown
+        return AuctionInput(
+            stand.plan_scan(scorers), contexts, scorers, seen_enough=seen.enough, is_unknown=seen.is_unknown
         )
 
-    def _won(self, stand: Stand, asked: Asked) -> Win | None:
-        win, _ = self._stands.auction(
+    def _won(self, stand: Market, asked: AuctionInput) -> AuctionWin | None:
+        win, _ = self._stands.decide(
             stand, asked.contexts, asked.scorers, seen_enough=asked.seen_enough, without=asked.without
         )
         return win
 
-    def _anew(self, auction: Auction, seen: Seen, *, without: int | None = None) -> Auction:
+    def _anew(
+        self, auction: DecidedAuction, seen: SeenBanners, *, without: int | None = None
+    ) -> DecidedAuction:
         """Auction off the same once more, without a campaign that could not be held."""
         stand, asked = auction.stand, _knowing(auction.asked, seen)
         if without is not None:
             asked = msgspec.structs.replace(asked, without=asked.without | {without})
-        return Auction(None if len(asked.without) >= TRIES_MAX else self._won(stand, asked), stand, asked)
+        return DecidedAuction(
+            None if len(asked.without) >= TRIES_MAX else self._won(stand, asked), stand, asked
+        )
 
-    def _noted(self, auction: Auction, now: datetime, seen: Seen) -> Note:
+    def _noted(self, auction: DecidedAuction, now: datetime, seen: SeenBanners) -> BidRecord:
         if seen.enough:
-            return self._notebook.note(_knowing(auction.asked, seen), now)
-        edition = auction.asked.order.edition(self._stands.turnover.count)
+            return self._notebook.record(_knowing(auction.asked, seen), now)
+        edition = auction.asked.plan.version(self._stands.turnover.count)
         if auction.note is not None and auction.note_edition == edition:
             return auction.note
-        note = self._notebook.note(auction.asked, now)
-        if self._memory.still_holds(auction):
-            self._memory.noted(auction, msgspec.structs.replace(note, looked_at=0), edition)
+        note = self._notebook.record(auction.asked, now)
+        if self._memory.is_fresh(auction):
+            self._memory.attach_record(auction, msgspec.structs.replace(note, examined_count=0), edition)
         return note
 
 
-def _knowing(asked: Asked, seen: Seen) -> Asked:
+def _knowing(asked: AuctionInput, seen: SeenBanners) -> AuctionInput:
     return msgspec.structs.replace(
         asked, seen_enough=asked.seen_enough | seen.enough, is_unknown=asked.is_unknown or seen.is_unknown
     )

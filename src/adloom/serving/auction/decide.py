@@ -26,7 +26,7 @@ from adloom.auction.price import (
 )
 from adloom.auction.score import RankedScorer, Scorer
 from adloom.core.money import Micros
-from adloom.serving.auction.bids.scan_plan import Look
+from adloom.serving.auction.bids.scan_plan import ScanStep
 from adloom.serving.index.bid_block import BidBlock, Bidder
 from adloom.targeting.context import Context
 
@@ -34,7 +34,7 @@ NOBODY: Final = -1
 NO_KEYS: Final[frozenset[int]] = frozenset()
 
 
-class Win(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class AuctionWin(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Who wins, and what it pays."""
 
     bidder: Bidder
@@ -45,21 +45,21 @@ class Win(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     charge: Micros  # Per click, or per thousand impressions.
 
     @property
-    def watched(self) -> tuple[str, ...]:
+    def capped_banner_ids(self) -> tuple[str, ...]:
         """Name the banners of which it matters how often the reader has seen them: nobody else's absence changes anything."""
         both = (self.bidder,) if self.runner_up is None else (self.bidder, self.runner_up)
         return tuple([str(UUID(bytes=one.pair[:16])) for one in both if one.frequency])
 
 
 def decide(  # noqa: PLR0913 - all that a request is
-    looks: Sequence[Look],
+    looks: Sequence[ScanStep],
     contexts: Sequence[Context],
     scorers: Sequence[Scorer],
     *,
     own_bids: OwnBids = OwnBids.IGNORE,
     seen_enough: Collection[int] = NO_KEYS,
     without: Collection[int] = NO_KEYS,
-) -> tuple[Win | None, int]:
+) -> tuple[AuctionWin | None, int]:
     """Find the winner, and tell after how many looks: who is not in those could not change anything.
 
     Banners that the reader has seen often enough and some campaigns take no part.
@@ -116,7 +116,7 @@ class _Lead:
         if ranking is None or self.best is None:
             return False
         high = scorer.span(block.placement_keys).high
-        most = max(ranking.per_impression, ranking.most(ranking.pieces[0].top, high))
+        most = max(ranking.per_impression, ranking.max_ecpm(ranking.chunks[0].top, high))
         return most <= self.second and most < self.ecpm
 
     def hear(self, block: BidBlock, eligible: int, scorer: Scorer) -> None:  # noqa: C901, PLR0912 - a call for each bid would cost more than the bid
@@ -167,7 +167,7 @@ class _Lead:
                         second, runner_up = ecpm, bidders[position]
                 elif most < best_ecpm:
                     # None of the others that the winner's advertiser has here can win, and they do not count.
-                    mask &= ~block.own.get(its_payer, 0)
+                    mask &= ~block.own_bids.get(its_payer, 0)
                 if is_uniform and ecpm <= second and position + 1 < end and worths[position + 1] == worth:
                     # Those of the lane who bid the same are younger: they change nothing any more.
                     next_lower = bisect_right(worths, -worth, lo=position, hi=end, key=neg)
@@ -182,19 +182,19 @@ class _Lead:
             return eligible
         high = scorer.span(block.placement_keys).high
         mine = eligible & ranking.members
-        for top, _, _, members in ranking.pieces:
-            most = ranking.most(top, high)
+        for top, _, _, members in ranking.chunks:
+            most = ranking.max_ecpm(top, high)
             if most < block.floor_min or (most <= self.second and most < self.ecpm):
                 break  # The others have no more.
             mask = mine & members
             if self._payer is not None and most < self.ecpm:
                 # None that the winner's advertiser has here can win, and they do not count.
-                mask &= ~block.own.get(self._payer, 0)
+                mask &= ~block.own_bids.get(self._payer, 0)
             while mask:
                 lowest = mask & -mask
                 position = lowest.bit_length() - 1
                 mask ^= lowest
-                most = ranking.most(ranking.caps[position], high)
+                most = ranking.max_ecpm(ranking.caps[position], high)
                 if most > self.second or most >= self.ecpm:
                     one = block.bidders[position]
                     ctr = scorer.ctr_by(one, ranking.strengths[position])
@@ -216,11 +216,11 @@ class _Lead:
             self.second, self.runner_up = ecpm, one
 
 
-def _won(best: Bidder, best_ecpm: int, runner_up: Bidder | None, second: int) -> Win:
+def _won(best: Bidder, best_ecpm: int, runner_up: Bidder | None, second: int) -> AuctionWin:
     ecpm = Micros(best_ecpm)
     to_exceed = None if runner_up is None else Micros(second)
     final = final_price(ecpm, second=to_exceed, floor=best.floor)
-    return Win(
+    return AuctionWin(
         bidder=best,
         ecpm=ecpm,
         runner_up=runner_up,

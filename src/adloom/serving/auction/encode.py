@@ -10,20 +10,20 @@ from adloom.core.ids import BannerId, CampaignId, WrittenId
 from adloom.core.money import Micros
 from adloom.events.ingest.token import TokenSigner, pack_charge
 from adloom.events.log.served_encoder import ServedEventEncoder
-from adloom.serving.auction.decide import Win
-from adloom.serving.auction.request import NOBODY_WRITTEN
+from adloom.serving.auction.decide import AuctionWin
+from adloom.serving.auction.request import NO_USER
 from adloom.serving.direct.encode import MillisecondStamp
 from adloom.serving.index.bid_block import Bidder
 from adloom.serving.index.index import Placement
 from adloom.serving.index.rendered_banner import token_terms_of
 
-GOODS_REMEMBERED_MAX: Final = 4_096
+RENDERED_MAX: Final = 4_096
 
 _MICROS_A_STEP: Final = 100
 _STEPS_A_UNIT: Final = 10_000
 
 
-class Goods(msgspec.Struct, frozen=True, gc=False):
+class RenderedWin(msgspec.Struct, frozen=True, gc=False):
     """What all offers of a win have in common, encoded once."""
 
     placement: Placement
@@ -41,25 +41,25 @@ class AdEncoder:
         self._impression = b'","impressionUrl":"%b/i/' % origin
         self._click = b'","clickUrl":"%b/c/' % origin
         self._stamp = MillisecondStamp()
-        self._known: dict[tuple[bytes, int, Micros, Micros, Micros], tuple[Bidder, Goods]] = {}
+        self._known: dict[tuple[bytes, int, Micros, Micros, Micros], tuple[Bidder, RenderedWin]] = {}
 
-    def goods(self, win: Win, cost: Micros, placement: Placement) -> Goods:
+    def render(self, win: AuctionWin, cost: Micros, placement: Placement) -> RenderedWin:
         """Prepare what offers of a win, at the price that they have, share; readers of many kinds get the same."""
         bidder = win.bidder
         key = bidder.pair, bidder.placement_key, win.final, win.ecpm, cost
         known = self._known.get(key)
         if known is not None and known[0] is bidder:
             return known[1]
-        if len(self._known) >= GOODS_REMEMBERED_MAX:
+        if len(self._known) >= RENDERED_MAX:
             self._known.clear()
         goods = self._prepared(win, cost, placement)
         self._known[key] = bidder, goods
         return goods
 
-    def _prepared(self, win: Win, cost: Micros, placement: Placement) -> Goods:
+    def _prepared(self, win: AuctionWin, cost: Micros, placement: Placement) -> RenderedWin:
         bidder = win.bidder
         banner_id, campaign_id = UUID(bytes=bidder.pair[:16]), UUID(bytes=bidder.pair[16:])
-        return Goods(
+        return RenderedWin(
             placement,
             token_terms_of(bidder.pair, placement.id.bytes, pack_charge(cost, bidder.price.charged_by)),
             b'{"adId":"%b","campaignId":"%b",%b,"finalPrice":%b,"servedAt":"'
@@ -67,7 +67,7 @@ class AdEncoder:
                 str(banner_id).encode(),
                 str(campaign_id).encode(),
                 bidder.creative,
-                price_shown(win.final),
+                format_price(win.final),
             ),
             ServedEventEncoder(
                 banner_id=BannerId(banner_id),
@@ -79,8 +79,8 @@ class AdEncoder:
             ),
         )
 
-    def answer(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
-        self, goods: Goods, auction_id: WrittenId, user: str, now: datetime, second: int, lease: int
+    def encode(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
+        self, goods: RenderedWin, auction_id: WrittenId, user: str, now: datetime, second: int, lease: int
     ) -> bytes:
         """Encode an offer; its pixel says who has seen it, which counts against caps on how often one may."""
         token = self._sign(goods.terms, request_id=auction_id.bytes, issued_at=second, slot=0, lease=lease)
@@ -94,7 +94,7 @@ class AdEncoder:
                 token,
                 self._impression,
                 token,
-                b"" if user == NOBODY_WRITTEN else b"?userId=" + user.encode(),
+                b"" if user == NO_USER else b"?userId=" + user.encode(),
                 self._click,
                 token,
                 b'"}',
@@ -102,7 +102,7 @@ class AdEncoder:
         )
 
 
-def price_shown(amount: Micros) -> bytes:
+def format_price(amount: Micros) -> bytes:
     """Write an amount with at most four places, half to even, as all amounts of the API are."""
     steps, rest = divmod(amount, _MICROS_A_STEP)
     twice = 2 * rest

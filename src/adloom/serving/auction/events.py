@@ -55,7 +55,7 @@ class AdEventRoutes:
         self._tokens = tokens
         self._now = clock.now
         self._taken = events.accept_report
-        self._assigned = Assigned()
+        self._assigned = AuctionedAds()
 
     def routes(self) -> Sequence[HotRoute]:
         """List what this answers."""
@@ -76,7 +76,7 @@ class AdEventRoutes:
         event = _decode(request.body)
         now = self._now()
         if event.tracking_token is None:
-            placement_id, campaign_id = self._assigned.place_of(event.ad_id, self._index())
+            placement_id, campaign_id = self._assigned.find_placement(event.ad_id, self._index())
             correlation_id = _correlation_of(event, now)
         else:
             offer = verify_token(event.tracking_token.encode(), tokens=self._tokens, now=now)
@@ -93,14 +93,14 @@ class AdEventRoutes:
         )
 
 
-class Assigned:
+class AuctionedAds:
     """Where ads take part in auctions; what a placement has is found out once."""
 
     def __init__(self) -> None:
         self._index: Index | None = None
         self._known: dict[int, tuple[Placement, dict[bytes, CampaignId | None]]] = {}
 
-    def place_of(self, ad_id: BannerId, index: Index) -> tuple[PlacementId, CampaignId | None]:
+    def find_placement(self, ad_id: BannerId, index: Index) -> tuple[PlacementId, CampaignId | None]:
         """Tell the one placement of an ad, and its campaign if there is one only; else raise what to say besides."""
         if not index.has_banner(ad_id):
             raise BannerNotFoundError(f"There is no ad {ad_id}.")

@@ -21,36 +21,36 @@ from adloom.events.frequency.many import USERS_MAX, AskedOf, Least, Shown
 from adloom.events.frequency.windows import Window
 from adloom.runtime.http.fast.tick_batch import TOGETHER_MAX
 from adloom.serving.auction.decide import NO_KEYS
-from adloom.serving.auction.request import NOBODY_WRITTEN
+from adloom.serving.auction.request import NO_USER
 from adloom.serving.index.bid_block import BidBlock
-from adloom.serving.index.index import Index, Market, Placement
+from adloom.serving.index.index import Index, MarketPlacements, Placement
 
 LOOK_SECONDS_MAX: Final = 0.25
 APART_SECONDS: Final = 0.002  # From the beginning of a look-up to that of the next.
 AWAY_SECONDS: Final = 1.0  # After a look-up that failed, before the next is tried.
 
-Keys = frozenset[int]
+BannerKeys = frozenset[int]
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-class Seen(NamedTuple):
+class SeenBanners(NamedTuple):
     """The banners that a reader has seen often enough; of others it is known only where `is_all` says so."""
 
-    enough: Keys = NO_KEYS
+    enough: BannerKeys = NO_KEYS
     is_all: bool = False
     unseen: tuple[str, ...] = ()  # Looked up and not seen often enough, where those are not all.
     is_unknown: bool = False  # Nobody knows how often those in `enough` were seen, and they are withheld.
 
 
-NOTHING_KNOWN: Final = Seen()
-NOTHING_SEEN: Final = Seen(is_all=True)
+NOTHING_KNOWN: Final = SeenBanners()
+NOTHING_SEEN: Final = SeenBanners(is_all=True)
 
 
-class Asker(Protocol):
+class LookupWaiter(Protocol):
     """Who waits to know what a reader has seen."""
 
-    def know(self, seen: Seen) -> None:
+    def know(self, seen: SeenBanners) -> None:
         """Take what the reader has seen, and work out what follows from it; this must not raise."""
         ...
 
@@ -59,14 +59,14 @@ class Asker(Protocol):
         ...
 
 
-class Capped(StrEnum):
+class CappedAds(StrEnum):
     """What becomes of ads with a cap when it is not known how often they were seen."""
 
     OFFER = "offer"
     WITHHOLD = "withhold"
 
 
-class CountsOfMany(Protocol):
+class FrequencyCounts(Protocol):
     """Where it is counted what users have seen."""
 
     async def of(
@@ -88,18 +88,18 @@ class CappedBanners(msgspec.Struct, frozen=True, eq=False):
 
     caps: Mapping[Window, Limits]
     least: Least  # By window, the smallest of their caps.
-    all_of_them: Seen  # As withheld.
+    all_of_them: SeenBanners  # As withheld.
 
-    def seen_enough(self, shown: Sequence[Shown]) -> Seen:
+    def find_seen(self, shown: Sequence[Shown]) -> SeenBanners:
         """Tell which of them a reader has seen often enough."""
         found: set[int] = set()
         for window, banner, times in shown:
             limit = self.caps.get(window, NO_LIMITS).get(banner)
             if limit is not None and times >= limit[0]:
                 found.add(limit[1])
-        return Seen(frozenset(found), is_all=True) if found else NOTHING_SEEN
+        return SeenBanners(frozenset(found), is_all=True) if found else NOTHING_SEEN
 
-    def all_but(self, unseen: Sequence[str]) -> Seen:
+    def withhold_all_but(self, unseen: Sequence[str]) -> SeenBanners:
         """Withhold all of them but those that were looked up and not seen often enough."""
         if not unseen:
             return self.all_of_them
@@ -107,15 +107,17 @@ class CappedBanners(msgspec.Struct, frozen=True, eq=False):
         return self.all_of_them._replace(enough=self.all_of_them.enough - known)
 
 
-class CappedBook:
+class CappedBannerCache:
     """The capped banners of the markets of one index; what a placement has is found out once."""
 
     def __init__(self) -> None:
         self._index: Index | None = None
         self._placements: dict[int, tuple[Placement, Mapping[Window, Limits]]] = {}
-        self._markets: dict[int, tuple[Market, CappedBanners]] = {}  # By the first placement of each.
+        self._markets: dict[
+            int, tuple[MarketPlacements, CappedBanners]
+        ] = {}  # By the first placement of each.
 
-    def of(self, market: Market, index: Index) -> CappedBanners:
+    def get(self, market: MarketPlacements, index: Index) -> CappedBanners:
         """Give those of a market."""
         if index is not self._index:
             self._tidy(index)
@@ -130,7 +132,7 @@ class CappedBook:
         banners = CappedBanners(
             caps,
             {window: min(times for times, _ in limits.values()) for window, limits in caps.items()},
-            Seen(
+            SeenBanners(
                 frozenset(key for limits in caps.values() for _, key in limits.values()),
                 is_all=True,
                 is_unknown=True,
@@ -163,7 +165,7 @@ class CappedBook:
 def _limits_of(placement: Placement) -> dict[Window, Limits]:
     limits: dict[Window, Limits] = {}
     for block in placement.blocks:
-        if isinstance(block, BidBlock) and block.counted:
+        if isinstance(block, BidBlock) and block.capped:
             for one in block.bidders:
                 if one.frequency:
                     banner = str(UUID(bytes=one.pair[:16]))
@@ -172,22 +174,22 @@ def _limits_of(placement: Placement) -> dict[Window, Limits]:
     return limits
 
 
-class FrequencyLook:
+class FrequencyLookup:
     """Looks up who has been seen often enough; what is counted is known to the last second."""
 
     def __init__(
         self,
-        counts: CountsOfMany,
+        counts: FrequencyCounts,
         clock: Clock,
         *,
-        when_away: Capped = Capped.WITHHOLD,
-        without_user: Capped = Capped.WITHHOLD,
+        when_away: CappedAds = CappedAds.WITHHOLD,
+        without_user: CappedAds = CappedAds.WITHHOLD,
     ) -> None:
         self._counts = counts
         self._now = clock.now
         self._when_away = when_away
         self._without_user = without_user
-        self._waiting: list[tuple[AskedOf, CappedBanners, Asker]] = []
+        self._waiting: list[tuple[AskedOf, CappedBanners, LookupWaiter]] = []
         self._task: asyncio.Task[None] | None = None
         self._away_until = 0.0
         self._next_at = 0.0
@@ -198,9 +200,9 @@ class FrequencyLook:
         self.offered_unknown = 0  # What was seen was not known, and capped ads took part.
         self.withheld_unknown = 0
 
-    def seen_enough(self, asked: AskedOf, banners: CappedBanners, asker: Asker) -> Seen | None:
+    def look_up(self, asked: AskedOf, banners: CappedBanners, asker: LookupWaiter) -> SeenBanners | None:
         """Tell which banners take no part; None where it has to be looked up: then who asked hears of it."""
-        if asked[0] == NOBODY_WRITTEN:
+        if asked[0] == NO_USER:
             return self._unknown(self._without_user, banners)
         if self._is_away():
             return self._unknown(self._when_away, banners)
@@ -210,7 +212,7 @@ class FrequencyLook:
             self._task = asyncio.get_running_loop().create_task(self._look_on(), name="frequency-look")
         return None
 
-    def of_others(self, banners: CappedBanners, unseen: Sequence[str]) -> Seen:
+    def decide_unknown(self, banners: CappedBanners, unseen: Sequence[str]) -> SeenBanners:
         """Tell which banners take no part where others matter now than were looked up: nobody waits twice."""
         return self._unknown(self._when_away, banners, unseen)
 
@@ -238,7 +240,7 @@ class FrequencyLook:
             now = self._next_at
         self._next_at = now + APART_SECONDS
 
-    async def _look(self, asking: Sequence[tuple[AskedOf, CappedBanners, Asker]]) -> None:
+    async def _look(self, asking: Sequence[tuple[AskedOf, CappedBanners, LookupWaiter]]) -> None:
         found = None if self._is_away() else await self._found(asking)
         # They are worked out together, and then told, as those who come in one turn of the loop are.
         for start in range(0, len(asking), TOGETHER_MAX):
@@ -247,7 +249,7 @@ class FrequencyLook:
                 if found is None:
                     asker.know(self._unknown(self._when_away, banners))
                 elif (shown := found.get(place)) is not None:
-                    asker.know(banners.seen_enough(shown))
+                    asker.know(banners.find_seen(shown))
                 else:
                     asker.know(NOTHING_SEEN if len(asked) == 1 else NOTHING_KNOWN)
             for _, _, asker in some:
@@ -257,7 +259,7 @@ class FrequencyLook:
                     log.exception("frequency_not_told")
 
     async def _found(
-        self, asking: Sequence[tuple[AskedOf, CappedBanners, Asker]]
+        self, asking: Sequence[tuple[AskedOf, CappedBanners, LookupWaiter]]
     ) -> Mapping[int, Sequence[Shown]] | None:
         """Look up what all of them want to know; None where that cannot be."""
         asked_of = {id(banners): banners for _, banners, _ in asking}
@@ -274,12 +276,12 @@ class FrequencyLook:
         self._away_until = 0.0
         return found
 
-    def _unknown(self, decided: Capped, banners: CappedBanners, unseen: Sequence[str] = ()) -> Seen:
-        if decided is Capped.OFFER:
+    def _unknown(self, decided: CappedAds, banners: CappedBanners, unseen: Sequence[str] = ()) -> SeenBanners:
+        if decided is CappedAds.OFFER:
             self.offered_unknown += 1
             return NOTHING_SEEN
         self.withheld_unknown += 1
-        return banners.all_but(unseen)
+        return banners.withhold_all_but(unseen)
 
 
 def _least_of(caps: Iterable[tuple[Window, int]]) -> Least:
@@ -289,5 +291,5 @@ def _least_of(caps: Iterable[tuple[Window, int]]) -> Least:
     return least
 
 
-def _is_same(one: Market, other: Market) -> bool:
+def _is_same(one: MarketPlacements, other: MarketPlacements) -> bool:
     return len(one) == len(other) and all(map(operator.is_, one, other))

@@ -10,28 +10,35 @@ from zoneinfo import ZoneInfo
 
 from adloom.auction.bid import OwnBids
 from adloom.auction.score import Heuristic, Scorer, Scoring, Signals, Strengths
-from adloom.serving.auction.bids.scan_plan import Lot, Order
-from adloom.serving.auction.bids.top_bids import HEAD_BIDDERS_MAX, Head, heading
-from adloom.serving.auction.decide import NO_KEYS, Win, decide
+from adloom.serving.auction.bids.scan_plan import BlockRef, ScanPlan
+from adloom.serving.auction.bids.top_bids import TOP_BIDS_MAX, TopBids, build_top_bids
+from adloom.serving.auction.decide import NO_KEYS, AuctionWin, decide
 from adloom.serving.eligibility.eligible_set import EligibleSet
 from adloom.serving.eligibility.placement_state import PlacementState, PlacementStates
-from adloom.serving.index.bid_block import BidBlock, rank_all
-from adloom.serving.index.index import Block, Index, Market
+from adloom.serving.index.bid_block import BidBlock, rank_blocks
+from adloom.serving.index.index import Block, Index, MarketPlacements
 from adloom.targeting.context import Context
 
 # Beyond this the orders are made anew: a policy that has so many bounds has too many.
 ORDERS_MAX: Final = 64
 
-Known = Callable[[], tuple[Strengths, ...]]
-Heads = Mapping[str, tuple[Market, Sequence[EligibleSet]]]  # By type, of which market they are.
-NO_HEADS: Final[tuple[Market, Sequence[EligibleSet]]] = ((), ())
+StrengthSource = Callable[[], tuple[Strengths, ...]]
+TopBidSets = Mapping[
+    str, tuple[MarketPlacements, Sequence[EligibleSet]]
+]  # By type, of which market they are.
+NO_HEADS: Final[tuple[MarketPlacements, Sequence[EligibleSet]]] = ((), ())
 
 
-class Stand:
+class Market:
     """The auctions of one market."""
 
     def __init__(
-        self, market: Market, shelves: PlacementStates, *, now: datetime, heads: Sequence[EligibleSet] = ()
+        self,
+        market: MarketPlacements,
+        shelves: PlacementStates,
+        *,
+        now: datetime,
+        heads: Sequence[EligibleSet] = (),
     ) -> None:
         self.market = market
         self._heads = heads
@@ -40,13 +47,13 @@ class Stand:
         self.placements = {placement.key: placement for placement in market}
         self._shelves = shelves
         self._on_shelves: list[PlacementState] = []
-        self._lots: tuple[Lot, ...] = ()
-        self._orders: dict[tuple[int, ...], Order] = {}
+        self._lots: tuple[BlockRef, ...] = ()
+        self._orders: dict[tuple[int, ...], ScanPlan] = {}
         self._since = self._until = now
         self._inquiries = 0  # Its shelves are known to be asked for since so many of them.
-        self.look_at(now)
+        self.refresh(now)
 
-    def is_as_of(self, now: datetime) -> bool:
+    def is_current(self, now: datetime) -> bool:
         """Tell whether it is known whose time it is, and noted that the market is asked for."""
         return self._since <= now < self._until and self._inquiries == self._shelves.inquiries
 
@@ -54,7 +61,7 @@ class Stand:
         """Hear that shelves may have been replaced: they are looked at before the next request."""
         self._until = self._since
 
-    def look_at(self, now: datetime) -> None:
+    def refresh(self, now: datetime) -> None:
         """Look whose time it is."""
         on_shelves = [self._shelves.get(placement, now) for placement in self.market]
         self._inquiries = self._shelves.inquiries
@@ -69,14 +76,14 @@ class Stand:
         self._since = max(stock.since for stock in stocks)
         self._until = min(stock.until for stock in stocks)
 
-    def order(self, scorers: Sequence[Scorer]) -> Order:
+    def plan_scan(self, scorers: Sequence[Scorer]) -> ScanPlan:
         """Give the bids in the order in which they are looked at."""
         bounds = tuple([scorer.ctr_max for scorer in scorers])
         order = self._orders.get(bounds)
         if order is None:
             if len(self._orders) >= ORDERS_MAX:
                 self._forget_orders()
-            order = self._orders[bounds] = Order(self._lots, scorers)
+            order = self._orders[bounds] = ScanPlan(self._lots, scorers)
         return order
 
     def _forget_orders(self) -> None:
@@ -85,28 +92,32 @@ class Stand:
         self._orders.clear()
 
     @property
-    def heads(self) -> list[Head]:
+    def top_bids(self) -> list[TopBids]:
         """Those of its bids that are looked at first."""
-        return [stock.candidates for stock in self._heads if isinstance(stock.candidates, Head)]
+        return [stock.candidates for stock in self._heads if isinstance(stock.candidates, TopBids)]
 
-    def _put_out(self) -> list[Lot]:
-        lots: list[Lot] = []
-        heads = {(head.scoring, head.zone): head for head in self.heads}
-        for stock, head in zip(self._heads, self.heads, strict=True):
+    def _put_out(self) -> list[BlockRef]:
+        lots: list[BlockRef] = []
+        heads = {(head.scoring, head.zone): head for head in self.top_bids}
+        for stock, head in zip(self._heads, self.top_bids, strict=True):
             lots += self._lots_of(stock, head.scoring, head.zone, None)
         for shelf in self._on_shelves:
             scoring, zone = shelf.placement.scoring, shelf.placement.zone
             lots += self._lots_of(shelf, scoring, zone, heads.get((scoring, zone)))
         return lots
 
-    def _lots_of(self, stock: EligibleSet, scoring: str, zone: ZoneInfo, head: Head | None) -> Iterator[Lot]:
+    def _lots_of(
+        self, stock: EligibleSet, scoring: str, zone: ZoneInfo, head: TopBids | None
+    ) -> Iterator[BlockRef]:
         for number, block in enumerate(stock.candidates.blocks):
             if isinstance(block, BidBlock):
                 members = block.everyone if head is None else _not_in(head, block)
-                yield Lot(stock, number, block, members, self.scorings.index(scoring), self.zones.index(zone))
+                yield BlockRef(
+                    stock, number, block, members, self.scorings.index(scoring), self.zones.index(zone)
+                )
 
 
-class Stands:
+class Markets:
     """The stands of all markets that were ever asked for and are still there."""
 
     def __init__(
@@ -122,16 +133,16 @@ class Stands:
         self._policies: Mapping[str, Scoring] = defaultdict(Heuristic, policies or {})
         self._own_bids = own_bids
         self._index: Index | None = None
-        self._heads: Heads = {}
-        self._prepared: tuple[Index, Heads] | None = None
-        self._by_type: dict[str, Stand] = {}
-        self._by_slug: dict[bytes, Stand] = {}
+        self._heads: TopBidSets = {}
+        self._prepared: tuple[Index, TopBidSets] | None = None
+        self._by_type: dict[str, Market] = {}
+        self._by_slug: dict[bytes, Market] = {}
 
-    def preparing(
-        self, index: Index, *, now: datetime, bidders_max: int = HEAD_BIDDERS_MAX
-    ) -> Generator[None, None, Heads]:
+    def prepare(
+        self, index: Index, *, now: datetime, bidders_max: int = TOP_BIDS_MAX
+    ) -> Generator[None, None, TopBidSets]:
         """Put the highest bids of every market together ahead of its first request, with pauses."""
-        heads: dict[str, tuple[Market, Sequence[EligibleSet]]] = {}
+        heads: dict[str, tuple[MarketPlacements, Sequence[EligibleSet]]] = {}
         for kind, market in index.markets.items():
             before = self._heads.get(kind)
             if before is not None and before[0] is market:
@@ -140,32 +151,32 @@ class Stands:
             heads[kind] = market, (yield from self._stocking(market, now, bidders_max))
         self._prepared = index, heads
         for policy in self._policies.values():
-            yield from self.ranking(policy.name, lambda policy=policy: policy.strengths)
+            yield from self.rank(policy.name, lambda policy=policy: policy.strengths)
         return heads
 
-    def ranking(self, scoring: str, known: Known) -> Generator[None, None, int]:
+    def rank(self, scoring: str, known: StrengthSource) -> Generator[None, None, int]:
         """Rank the bids that a policy scores by what is known before a request, with pauses; tell how many those are.
 
         What is prepared, and what is known, may change meanwhile.
         """
         bids = 0
-        prepared: tuple[Index, Heads] | None = None
+        prepared: tuple[Index, TopBidSets] | None = None
         ranked_by: tuple[Strengths, ...] = ()
         while self._prepared is not prepared or known() != ranked_by:
             prepared, ranked_by = self._prepared, known()
             blocks = [] if prepared is None else _blocks(*prepared, scoring)
             bids = sum(len(block.candidates) for block in blocks)
             for strengths in ranked_by:
-                yield from rank_all(blocks, strengths)
+                yield from rank_blocks(blocks, strengths)
         return bids
 
-    def put_up(self, heads: Heads) -> None:
+    def install(self, heads: TopBidSets) -> None:
         """Take what was prepared, in the moment in which its index becomes the current one."""
         self._heads = heads
         self._index = None  # Whatever was put up with it is looked at anew.
         self._shelves.watch([stock for _, stocks in heads.values() for stock in stocks])
 
-    def of_type(self, index: Index, placement_type: str, *, now: datetime) -> Stand | None:
+    def find_by_type(self, index: Index, placement_type: str, *, now: datetime) -> Market | None:
         """Give the stand of all placements of a type; None where no such placement is auctioned."""
         if index is not self._index:
             self._tidy(index)
@@ -177,12 +188,12 @@ class Stands:
             known, heads = self._heads.get(placement_type, NO_HEADS)
             if known is not market:
                 heads = ()
-            stand = self._by_type[placement_type] = Stand(market, self._shelves, now=now, heads=heads)
-        elif not stand.is_as_of(now):
-            stand.look_at(now)
+            stand = self._by_type[placement_type] = Market(market, self._shelves, now=now, heads=heads)
+        elif not stand.is_current(now):
+            stand.refresh(now)
         return stand
 
-    def of_slug(self, index: Index, slug: bytes, *, now: datetime) -> Stand | None:
+    def find_by_slug(self, index: Index, slug: bytes, *, now: datetime) -> Market | None:
         """Give the stand of one placement; None where it is not auctioned."""
         if index is not self._index:
             self._tidy(index)
@@ -191,34 +202,34 @@ class Stands:
             placement = index.by_slug.get(slug)
             if placement is None or not placement.is_auctioned:
                 return None
-            stand = self._by_slug[slug] = Stand((placement,), self._shelves, now=now)
-        elif not stand.is_as_of(now):
-            stand.look_at(now)
+            stand = self._by_slug[slug] = Market((placement,), self._shelves, now=now)
+        elif not stand.is_current(now):
+            stand.refresh(now)
         return stand
 
-    def policies(self, stand: Stand) -> list[Scoring]:
+    def list_policies(self, stand: Market) -> list[Scoring]:
         """Give the policies that predict clicks for a stand."""
         return [self._policies[name] for name in stand.scorings]
 
-    def scorers(self, stand: Stand, signals: Signals) -> list[Scorer]:
+    def build_scorers(self, stand: Market, signals: Signals) -> list[Scorer]:
         """Look at a request once, for all bids."""
-        return [policy.scorer(signals) for policy in self.policies(stand)]
+        return [policy.scorer(signals) for policy in self.list_policies(stand)]
 
-    def auction(
+    def decide(
         self,
-        stand: Stand,
+        stand: Market,
         contexts: Sequence[Context],
         scorers: Sequence[Scorer],
         *,
         seen_enough: Collection[int] = NO_KEYS,
         without: Collection[int] = NO_KEYS,
-    ) -> tuple[Win | None, int]:
+    ) -> tuple[AuctionWin | None, int]:
         """Auction off what a market has, for one request; tell also after how many looks of its order.
 
         The request has a context for each zone of the stand.
         """
         return decide(
-            stand.order(scorers).looks,
+            stand.plan_scan(scorers).looks,
             contexts,
             scorers,
             own_bids=self._own_bids,
@@ -227,10 +238,10 @@ class Stands:
         )
 
     def _stocking(
-        self, market: Market, now: datetime, bidders_max: int
+        self, market: MarketPlacements, now: datetime, bidders_max: int
     ) -> Generator[None, None, Sequence[EligibleSet]]:
         stocks: list[EligibleSet] = []
-        heads = yield from heading(market, bidders_max=bidders_max)
+        heads = yield from build_top_bids(market, bidders_max=bidders_max)
         for head in heads:
             stocks += ((yield from self._shelves.prepare_eligible_set(head, now=now)),)
         return stocks
@@ -250,7 +261,7 @@ class Stands:
             stand.expire()
 
 
-def _blocks(index: Index, heads: Heads, scoring: str) -> list[Block]:
+def _blocks(index: Index, heads: TopBidSets, scoring: str) -> list[Block]:
     """List the blocks of bids that a policy scores."""
     blocks = [
         block
@@ -260,12 +271,12 @@ def _blocks(index: Index, heads: Heads, scoring: str) -> list[Block]:
     ]
     for _, stocks in heads.values():
         for stock in stocks:
-            if isinstance(stock.candidates, Head) and stock.candidates.scoring == scoring:
+            if isinstance(stock.candidates, TopBids) and stock.candidates.scoring == scoring:
                 blocks += stock.candidates.blocks
     return blocks
 
 
-def _not_in(head: Head, block: BidBlock) -> int:
+def _not_in(head: TopBids, block: BidBlock) -> int:
     members = block.everyone
     for position, one in enumerate(block.bidders):
         if head.has(one):

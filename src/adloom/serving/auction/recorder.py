@@ -17,9 +17,9 @@ from adloom.core.money import Micros
 from adloom.core.random import Chance
 from adloom.events.log.event import CONTEXT_VALUE_MAX, Auctioned, AuctionWin, Unsold, encode_event
 from adloom.serving.auction import decide
-from adloom.serving.auction.auctioneer import Sale
-from adloom.serving.auction.record.bid_record import Note
-from adloom.serving.auction.request import LAST_PURCHASE_DAYS, Query, said_of
+from adloom.serving.auction.auctioneer import AuctionOutcome
+from adloom.serving.auction.record.bid_record import BidRecord
+from adloom.serving.auction.request import LAST_PURCHASE_DAYS, AuctionQuery, describe_context
 from adloom.serving.index.bid_block import BidBlock
 from adloom.serving.index.index import Placement
 from adloom.targeting.context import Context
@@ -36,12 +36,12 @@ Tell = Callable[[bytes], object]
 Record = Callable[[bytes, bytes], object]
 
 
-class Held(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class FinishedAuction(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An auction that was held."""
 
     auction_id: WrittenId
-    query: Query
-    sale: Sale
+    query: AuctionQuery
+    sale: AuctionOutcome
     won_on: Placement | None
     scoring_version: int
     now: datetime
@@ -68,7 +68,7 @@ class AuctionRecorder:
         self.left_out = 0  # Since there were too many.
         self.sampled_out = 0
 
-    def is_wanted(self, at: float) -> bool:
+    def wants_next(self, at: float) -> bool:
         """Tell whether an auction is to be recorded whole; in the end, if there is still room then.
 
         Room comes all the time: what came once a second would be used at once, and everybody else would wait for it.
@@ -80,23 +80,23 @@ class AuctionRecorder:
             gained = max(0.0, at - self._filled_at) * self._bytes_per_second
             self._room = min(self._room + gained, self._bytes_per_second * ROOM_SECONDS)
             self._filled_at = at
-        return self.has_room()
+        return self.has_headroom()
 
-    def has_room(self) -> bool:
+    def has_headroom(self) -> bool:
         """Tell whether there is room for one more."""
         if self._room > 0:
             return True
         self.left_out += 1
         return False
 
-    def held(self, held: Held, note: Note, served: bytes | None) -> None:
+    def record(self, held: FinishedAuction, note: BidRecord, served: bytes | None) -> None:
         """Tell of an auction with all its bids, and with the entry of its offer, if somebody has won."""
-        self._room -= ENTRY_BYTES + len(note.bids) + LOOKED_AT_BYTES * note.looked_at
+        self._room -= ENTRY_BYTES + len(note.bids) + LOOKED_AT_BYTES * note.examined_count
         self.recorded += 1
         self._record(served or encode_event(Unsold(held_at=held.now)), encode_event(_auctioned(held, note)))
 
 
-def _auctioned(held: Held, note: Note) -> Auctioned:
+def _auctioned(held: FinishedAuction, note: BidRecord) -> Auctioned:
     auction, query = held.sale.auction, held.query
     win, market = auction.win, auction.stand.market
     named = None if query.placement is None else market[0]
@@ -106,19 +106,19 @@ def _auctioned(held: Held, note: Note) -> Auctioned:
         placement_id=None if named is None else named.id,
         placement_type=market[0].type,
         held_at=held.now,
-        context=_context_of(auction.asked.contexts[0], query.reader.last_purchase_days),
+        context=_context_of(auction.asked.contexts[0], query.visitor.last_purchase_days),
         scoring=(held.won_on or market[0]).scoring,
         scoring_version=held.scoring_version,
         floor=_floor_of(named) if win is None else win.bidder.floor,
         winner=None if win is None or held.won_on is None else _winner(win, held.won_on),
         bid_count=note.bid_count,
-        bids=note.bids if win is None else note.won(),
+        bids=note.bids if win is None else note.bids_with_winner(),
         removed=note.removed,
         floors=note.floors,
     )
 
 
-def _winner(win: decide.Win, won_on: Placement) -> AuctionWin:
+def _winner(win: decide.AuctionWin, won_on: Placement) -> AuctionWin:
     banner_id, campaign_id = _ids_of(win.bidder.pair)
     return AuctionWin(
         banner_id=banner_id,
@@ -144,7 +144,7 @@ def _ids_of(pair: bytes) -> tuple[BannerId, CampaignId]:
 @lru_cache(CONTEXTS_REMEMBERED_MAX)
 def _context_of(context: Context, last_purchase_days: int | None) -> dict[str, str]:
     """Write down what was known of the request, by the names of the API; nobody changes it."""
-    known = said_of(context) | {"hour": str(context.hour), "day": str(context.day)}
+    known = describe_context(context) | {"hour": str(context.hour), "day": str(context.day)}
     if last_purchase_days is not None:
         known[LAST_PURCHASE_DAYS] = str(last_purchase_days)
     return {name: value[:CONTEXT_VALUE_MAX] for name, value in known.items()}

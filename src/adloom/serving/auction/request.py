@@ -17,7 +17,7 @@ from adloom.serving.request.overrides import BOOLEANS, PARAMETERS, Overrides, Pa
 from adloom.targeting.context import Context
 
 DEFAULT_TYPE: Final = "feed"
-NOBODY_WRITTEN: Final = str(NOBODY)
+NO_USER: Final = str(NOBODY)
 CONTEXT_KEYS_MAX: Final = 64
 CONTEXTS_REMEMBERED_MAX: Final = 4_096
 CONTEXT_BYTES_REMEMBERED_MAX: Final = 512
@@ -43,7 +43,7 @@ class ServeRequest(msgspec.Struct, frozen=True, rename="camel"):
     user_context: UserContext | None = None
 
 
-class Reader(msgspec.Struct, frozen=True, eq=False):
+class VisitorInfo(msgspec.Struct, frozen=True, eq=False):
     """What a request says of its reader in so many words; readers of whom the same is said share it."""
 
     overrides: Overrides
@@ -61,13 +61,13 @@ class Reader(msgspec.Struct, frozen=True, eq=False):
         )
 
 
-class Query(msgspec.Struct, frozen=True, gc=False):
+class AuctionQuery(msgspec.Struct, frozen=True, gc=False):
     """A request that was understood; its user as ids are written."""
 
     user: str
     placement_type: str | None
     placement: str | None
-    reader: Reader
+    visitor: VisitorInfo
 
 
 class _Bare(msgspec.Struct, frozen=True, rename="camel"):
@@ -79,25 +79,27 @@ class _Bare(msgspec.Struct, frozen=True, rename="camel"):
     user_context: msgspec.Raw = msgspec.Raw()
 
 
-def understood(body: bytes) -> Query:
+def parse_request(body: bytes) -> AuctionQuery:
     """Read a request, or raise what is wrong with it."""
     try:
         bare = _decode_bare(body)
         context = bytes(bare.user_context)
         is_short = len(context) <= CONTEXT_BYTES_REMEMBERED_MAX
         if is_short and _is_written(bare.user_id) and BACKSLASH not in body:
-            reader = _remembered_reader_of(context) if context else UNKNOWN
-            return Query(bare.user_id, bare.placement_type, bare.placement, reader)
+            reader = _remembered_reader_of(context) if context else UNKNOWN_VISITOR
+            return AuctionQuery(bare.user_id, bare.placement_type, bare.placement, reader)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass  # What is wrong with it is found out field by field.
     whole = _decode(body)
-    return Query(str(whole.user_id), whole.placement_type, whole.placement, reader_of(whole.user_context))
+    return AuctionQuery(
+        str(whole.user_id), whole.placement_type, whole.placement, parse_visitor(whole.user_context)
+    )
 
 
-def reader_of(user_context: Mapping[str, Any] | None) -> Reader:
+def parse_visitor(user_context: Mapping[str, Any] | None) -> VisitorInfo:
     """Read what is known of the reader; names that nobody knows are ignored, all values are texts."""
     if not user_context:
-        return UNKNOWN
+        return UNKNOWN_VISITOR
     for value in user_context.values():
         if not isinstance(value, str):
             raise _wrong_kind(user_context)
@@ -105,20 +107,20 @@ def reader_of(user_context: Mapping[str, Any] | None) -> Reader:
 
 
 @lru_cache(CONTEXTS_REMEMBERED_MAX)
-def _remembered_reader_of(context: bytes) -> Reader:
-    return reader_of(_decode_context(context))
+def _remembered_reader_of(context: bytes) -> VisitorInfo:
+    return parse_visitor(_decode_context(context))
 
 
 @lru_cache(CONTEXTS_REMEMBERED_MAX)
-def _read(values: tuple[str | None, ...]) -> Reader:
+def _read(values: tuple[str | None, ...]) -> VisitorInfo:
     """Read the values of all names; what was refused is not remembered, so what is remembered is short."""
     given = {name: value for name, value in zip(_NAMES, values, strict=True) if value is not None}
     days = given.pop(LAST_PURCHASE_DAYS, "")
     overrides = parse_overrides(given, within=_WITHIN, parameters=_PARAMETERS)
-    return Reader(overrides, _days_of(days) if days else None)
+    return VisitorInfo(overrides, _days_of(days) if days else None)
 
 
-def said_of(context: Context) -> dict[str, str]:
+def describe_context(context: Context) -> dict[str, str]:
     """Write what is known of a reader by the names of the API; what is not known is left out."""
     known = {
         "device": context.device,
@@ -168,4 +170,4 @@ _decode: Final = BodyDecoder(ServeRequest).decode
 _decode_bare: Final = msgspec.json.Decoder(_Bare).decode
 _decode_context: Final = msgspec.json.Decoder(UserContext | None).decode
 _is_written: Final = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
-UNKNOWN: Final = Reader(Overrides({}))
+UNKNOWN_VISITOR: Final = VisitorInfo(Overrides({}))

@@ -6,7 +6,7 @@ from typing import Final
 
 from adloom.core.money import IMPRESSIONS_PER_CPM, Micros, impression_cost
 from adloom.events.log.event import ChargedBy
-from adloom.serving.auction.decide import Win
+from adloom.serving.auction.decide import AuctionWin
 from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.placement_state import BUDGETS, CAPS, PlacementStates
 from adloom.serving.leases.local_leases import LeaseBook
@@ -14,7 +14,7 @@ from adloom.serving.leases.local_leases import LeaseBook
 LEAST_COST: Final = Micros(1)  # Of an impression: nobody who bids is shown for nothing.
 
 
-def cost_of(win: Win) -> Micros:
+def cost_of(win: AuctionWin) -> Micros:
     """Tell what the offer costs once it is seen, or clicked, whichever it is charged by.
 
     An impression costs whole micros: never more than was bid for it, unless that was less than one.
@@ -33,7 +33,7 @@ class WinHolder:
         self._caps = caps
         self._leases = leases
 
-    def held(self, win: Win, cost: Micros, second: int) -> int | None:
+    def held(self, win: AuctionWin, cost: Micros, second: int) -> int | None:
         """Hold an offer: its lease, 0 where it needs none, None where it cannot be held."""
         one = win.bidder
         if not (one.is_capped or one.is_leased):

@@ -11,12 +11,12 @@ from typing import Final
 
 from adloom.auction.score import Scoring
 from adloom.core.money import Micros
-from adloom.serving.auction.decide import Win
-from adloom.serving.auction.encode import Goods
-from adloom.serving.auction.frequency_lookup import Keys
-from adloom.serving.auction.market import Stand
-from adloom.serving.auction.record.bid_record import Asked, Note
-from adloom.serving.auction.request import Reader
+from adloom.serving.auction.decide import AuctionWin
+from adloom.serving.auction.encode import RenderedWin
+from adloom.serving.auction.frequency_lookup import BannerKeys
+from adloom.serving.auction.market import Market
+from adloom.serving.auction.record.bid_record import AuctionInput, BidRecord
+from adloom.serving.auction.request import VisitorInfo
 from adloom.serving.auction.reserve import cost_of
 from adloom.serving.eligibility.eligible_set import ChangeCounter
 from adloom.serving.request.local_time import LocalTime
@@ -26,10 +26,10 @@ AUCTIONS_MAX: Final = 2_048  # Remembered; beyond, the oldest go.
 NOTES_MAX: Final = 512  # Of them with all their bids: at most 8 MB.
 
 # What an auction follows from, besides who is there: a stand, a context and a reader, and the hours of its other zones.
-Kind = tuple[Stand | Context | Reader | LocalTime, ...]
+CacheKey = tuple[Market | Context | VisitorInfo | LocalTime, ...]
 
 
-class Auction:
+class DecidedAuction:
     """Who would win, and what that was decided from; nothing is held yet."""
 
     __slots__ = (
@@ -49,9 +49,9 @@ class Auction:
 
     def __init__(
         self,
-        win: Win | None,
-        stand: Stand,
-        asked: Asked,
+        win: AuctionWin | None,
+        stand: Market,
+        asked: AuctionInput,
         *,
         looked: int | None = None,
         scored_by: Sequence[Scoring] = (),
@@ -60,23 +60,23 @@ class Auction:
         self.stand = stand
         self.asked = asked
         self.cost = Micros(0) if win is None else cost_of(win)  # Of its offer, once it is seen or clicked.
-        self.watched = () if win is None else win.watched
+        self.watched = () if win is None else win.capped_banner_ids
         # Made when it is first wanted.
-        self.goods: Goods | None = None
-        self.note: Note | None = None
+        self.goods: RenderedWin | None = None
+        self.note: BidRecord | None = None
         self.note_edition = 0  # Everybody is in a note, not only who could change the outcome.
         # It was decided from these, as they were when they had turned so often; None is what is not used again.
-        self._stocks = tuple(dict.fromkeys(look.stock for look in asked.order.looks[: looked or 0]))
+        self._stocks = tuple(dict.fromkeys(look.stock for look in asked.plan.looks[: looked or 0]))
         self._turns = None if looked is None else sum([stock.turns for stock in self._stocks])
         self._turnover: int | None = None
         self._scored_by = [(policy, policy.version) for policy in scored_by]
 
-    def still_holds(self, turnover: int) -> bool:
+    def is_fresh(self, turnover: int) -> bool:
         """Tell whether it would be decided the same now."""
         for policy, version in self._scored_by:
             if policy.version != version:
                 return False
-        if self.asked.order.is_retired:
+        if self.asked.plan.is_retired:
             return False
         if turnover != self._turnover:
             if sum([stock.turns for stock in self._stocks]) != self._turns:
@@ -84,7 +84,7 @@ class Auction:
             self._turnover = turnover
         return True
 
-    def hangs_on(self, seen_enough: Keys) -> bool:
+    def depends_on(self, seen_enough: BannerKeys) -> bool:
         """Tell whether another wins, or at another price, where some banners take no part."""
         win = self.win
         if win is None:
@@ -95,21 +95,21 @@ class Auction:
         )
 
 
-class AuctionMemory:
+class AuctionCache:
     """Remembers the auctions of one index, by market and kind of request."""
 
     def __init__(self, turnover: ChangeCounter) -> None:
         self._turnover = turnover
         self._of: object = None
-        self._known: dict[Kind, Auction] = {}
-        self._oldest_first: deque[Kind] = deque()
-        self._noted: deque[Auction] = deque()
+        self._known: dict[CacheKey, DecidedAuction] = {}
+        self._oldest_first: deque[CacheKey] = deque()
+        self._noted: deque[DecidedAuction] = deque()
 
-    def still_holds(self, auction: Auction) -> bool:
+    def is_fresh(self, auction: DecidedAuction) -> bool:
         """Tell whether an auction would be decided the same now."""
-        return auction.still_holds(self._turnover.count)
+        return auction.is_fresh(self._turnover.count)
 
-    def get(self, kind: Kind, *, of: object) -> Auction | None:
+    def get(self, kind: CacheKey, *, of: object) -> DecidedAuction | None:
         """Give what would be decided now, if that is known; what is remembered is `of` one index."""
         if of is not self._of:
             self._of = of
@@ -117,9 +117,9 @@ class AuctionMemory:
             self._oldest_first.clear()
             self._noted.clear()
         known = self._known.get(kind)
-        return known if known is not None and known.still_holds(self._turnover.count) else None
+        return known if known is not None and known.is_fresh(self._turnover.count) else None
 
-    def keep(self, kind: Kind, auction: Auction) -> None:
+    def put(self, kind: CacheKey, auction: DecidedAuction) -> None:
         """Remember an auction."""
         if kind not in self._known:
             self._oldest_first.append(kind)
@@ -127,7 +127,7 @@ class AuctionMemory:
         if len(self._oldest_first) > AUCTIONS_MAX:
             del self._known[self._oldest_first.popleft()]
 
-    def noted(self, auction: Auction, note: Note, edition: int) -> None:
+    def attach_record(self, auction: DecidedAuction, note: BidRecord, edition: int) -> None:
         """Remember who took part, for an auction that may be used again, while its order has the same edition."""
         auction.note = note
         auction.note_edition = edition

@@ -19,7 +19,7 @@ from adloom.core.errors import UnavailableError
 from adloom.resource.changes import NOTICE_CHANNEL, read_version
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
-from adloom.serving.auction.market import Stands
+from adloom.serving.auction.market import Markets
 from adloom.serving.background.cap_counts import CapCounts
 from adloom.serving.background.slices import Slices, without_collector
 from adloom.serving.eligibility.caps import CapTracker
@@ -50,7 +50,7 @@ class IndexKeeper:
         clock: Clock,
         *,
         shelves: PlacementStates | None = None,
-        stands: Stands | None = None,
+        stands: Markets | None = None,
         swapped: Callable[[Index], None] | None = None,
         quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
@@ -59,7 +59,7 @@ class IndexKeeper:
         self._clock = clock
         self._quiet_seconds = quiet_seconds
         self.shelves = shelves or PlacementStates()
-        self.stands = stands or Stands(self.shelves)
+        self.stands = stands or Markets(self.shelves)
         self._swapped = swapped
         self.cap_book = CapTracker()
         self._cap_counts = CapCounts()
@@ -177,10 +177,10 @@ class IndexKeeper:
         return placements, shelves
 
     async def _swap(self, index: Index, shelves: list[PlacementState], now: datetime) -> None:
-        heads = await Slices().done(self.stands.preparing(index, now=now))
+        heads = await Slices().done(self.stands.prepare(index, now=now))
         # From here on without a pause: a request sees all of it, or nothing.
         self.shelves.install(index, shelves)
-        self.stands.put_up(heads)
+        self.stands.install(heads)
         self._index = index
         self._caps = {
             key: caps for placement in index.by_key.values() for key, caps in placement.caps.items()

@@ -8,13 +8,13 @@ from typing import Final, cast
 import structlog
 
 from adloom.auction.learned import KINDS_MAX, LEARNED, LearnedScoring
-from adloom.auction.model import Model, UnreadableModelError, decoding
+from adloom.auction.model import Model, UnreadableModelError, decode_in_steps
 from adloom.auction.score import Scorer, Signals, Strengths
 from adloom.core.clock import Clock
 from adloom.events.ctr.publish import MODEL, MODEL_NOTICES
 from adloom.runtime.subscription import Subscription
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
-from adloom.serving.auction.market import Known
+from adloom.serving.auction.market import StrengthSource
 from adloom.serving.background.slices import Slices
 
 RETRY_SECONDS: Final = 1.0
@@ -23,12 +23,12 @@ LOOK_SECONDS: Final = 1.0
 RANKED_MAX: Final = 100_000  # Bids, each once for a kind of reader: some microseconds each, for every model.
 
 # In steps, between which requests are answered.
-Rank = Callable[[str, Known], Generator[None, None, int]]
+Rank = Callable[[str, StrengthSource], Generator[None, None, int]]
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-class ModelKeeper:
+class ModelLoader:
     """The policy `learned` over the newest model that can be had; until there is one, it is the heuristic."""
 
     def __init__(self, valkey: Valkey, clock: Clock) -> None:
@@ -55,7 +55,7 @@ class ModelKeeper:
         """What is known of ads before a request."""
         return self._scoring.strengths
 
-    def rank_by(self, ranking: Rank) -> None:
+    def set_ranker(self, ranking: Rank) -> None:
         """Hear how bids are ranked by what is known of them, before it is used."""
         self._ranking = ranking
 
@@ -92,26 +92,26 @@ class ModelKeeper:
         blob = cast("bytes | None", await self._valkey.get(MODEL))
         if blob is None:
             return
-        model = await Slices().done(decoding(blob))
+        model = await Slices().done(decode_in_steps(blob))
         if model.version != self.version:
             scoring = LearnedScoring(model)
             bids = await self._rank(lambda: scoring.strengths)
             self._kinds_max = min(KINDS_MAX, RANKED_MAX // max(1, bids))
             for kind in self._scoring.kinds[: self._kinds_max]:
-                scoring.know(kind)
+                scoring.use_kind(kind)
             await self._rank(lambda: scoring.strengths)
             self._use(scoring, model)
 
-    async def look_at_readers(self) -> None:
+    async def rank_frequent_kinds(self) -> None:
         """Get to know how strong ads are for kinds of readers who come often, one kind after the other."""
         while len(self._scoring.kinds) < self._kinds_max:
             scoring = self._scoring
-            kind = scoring.frequent_kind()
+            kind = scoring.find_frequent_kind()
             if kind is None:
                 return
             strengths = scoring.for_kind(kind)
             await self._rank(lambda strengths=strengths: (strengths,))
-            scoring.know(kind, strengths)
+            scoring.use_kind(kind, strengths)
 
     async def _load_on(self) -> None:
         while True:
@@ -132,14 +132,14 @@ class ModelKeeper:
                 self.failures += 1
                 log.exception("model_not_loaded")
 
-    async def _rank(self, known: Known) -> int:
+    async def _rank(self, known: StrengthSource) -> int:
         return 0 if self._ranking is None else await Slices().done(self._ranking(LEARNED, known))
 
     async def _look_on(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             try:
-                await self.look_at_readers()
+                await self.rank_frequent_kinds()
             except Exception:
                 self.failures += 1
                 log.exception("readers_not_looked_at")

@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 
 from adloom.auction.bid import BidType, Ctr, Quality, payer_of
 from adloom.auction.price import ecpm_of, worth_of
-from adloom.auction.score import AdFormat, Strengths, quality_of
+from adloom.auction.score import AdFormat, Strengths, rate_quality
 from adloom.core.money import Micros
-from adloom.serving.index.ctr_ranking import Ranking, ranking
+from adloom.serving.index.ctr_ranking import CtrRanking, build_ranking
 from adloom.serving.index.index import Block, Candidate
 from adloom.serving.index.rows import AssignmentRow, FrequencyCap, PlacementRow
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX, compiling
@@ -69,19 +69,19 @@ class BidBlock(Block, frozen=True, kw_only=True, eq=False):
     payers: Sequence[int]  # Of each, side by side in memory: of most bids nothing else is looked at.
     floor_min: Micros  # Below it nobody takes part.
     floor_max: Micros
-    own: Mapping[int, int]  # By who bids often here, which bids those are.
-    counted: int  # Those whose banner may be seen only so often by one reader,
-    counted_keys: frozenset[int]  # and the keys of those banners.
+    own_bids: Mapping[int, int]  # By who bids often here, which bids those are.
+    capped: int  # Those whose banner may be seen only so often by one reader,
+    capped_banner_keys: frozenset[int]  # and the keys of those banners.
     placement_keys: tuple[int, ...]
-    rankings: dict[Strengths, Ranking]  # By whose strengths: those in use, and those that are about to be.
+    rankings: dict[Strengths, CtrRanking]  # By whose strengths: those in use, and those that are about to be.
 
 
-def is_bidding(row: AssignmentRow) -> bool:
+def has_bid(row: AssignmentRow) -> bool:
     """Tell whether somebody bids for a placement, and has anything to bid."""
     return row.bid is not None and row.bid > 0
 
 
-def bidder_of(candidate: Candidate, row: AssignmentRow, placement: PlacementRow) -> Bidder:
+def build_bidder(candidate: Candidate, row: AssignmentRow, placement: PlacementRow) -> Bidder:
     """Make a bidder of a candidate."""
     assert row.bid is not None, "who bids nothing is no bidder"
     ad_format = format_of(row)
@@ -100,7 +100,7 @@ def bidder_of(candidate: Candidate, row: AssignmentRow, placement: PlacementRow)
         payer=payer_of(row.advertiser_key, row.campaign_key),
         bid_type=row.bid_type,
         bid=row.bid,
-        quality=quality_of(ad_format),
+        quality=rate_quality(ad_format),
         format=ad_format,
         floor=placement.floor,
         frequency=row.frequency,
@@ -112,7 +112,7 @@ def format_of(row: AssignmentRow) -> AdFormat:
     return AdFormat.SINGLE_IMAGE if row.video_url is None else AdFormat.VIDEO
 
 
-def booking(
+def build_bid_blocks(
     bidders: Sequence[Bidder],
     *,
     first_max: int = FIRST_BIDDERS_MAX,
@@ -130,14 +130,14 @@ def booking(
     return blocks
 
 
-def rank_all(blocks: Iterable[Block], strengths: Strengths) -> Generator[None, None, None]:
+def rank_blocks(blocks: Iterable[Block], strengths: Strengths) -> Generator[None, None, None]:
     """Rank the bids per click of blocks, with pauses; those that are ranked already stay as they are."""
     for block in blocks:
         if not isinstance(block, BidBlock) or strengths in block.rankings:
             continue
         for is_per_click, _, start, end in block.lanes:
             if is_per_click:
-                ranked = yield from ranking(
+                ranked = yield from build_ranking(
                     block.bidders,
                     block.worths,
                     range(start, end),
@@ -163,9 +163,9 @@ def _block(bidders: tuple[Bidder, ...], own_min: int) -> Generator[None, None, B
         payers=array("q", [one.payer for one in bidders]),
         floor_min=min(one.floor for one in bidders),
         floor_max=max(one.floor for one in bidders),
-        own=_own(bidders, own_min),
-        counted=sum(1 << number for number, one in enumerate(bidders) if one.frequency),
-        counted_keys=frozenset(one.banner_key for one in bidders if one.frequency),
+        own_bids=_own(bidders, own_min),
+        capped=sum(1 << number for number, one in enumerate(bidders) if one.frequency),
+        capped_banner_keys=frozenset(one.banner_key for one in bidders if one.frequency),
         placement_keys=tuple(dict.fromkeys(one.placement_key for one in bidders)),
         rankings={},
     )

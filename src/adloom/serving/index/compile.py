@@ -11,10 +11,10 @@ from zoneinfo import ZoneInfo
 
 from adloom.events.ingest.token import SLOT_MAX
 from adloom.schedule.schedule import ScheduleStatus, zone_named
-from adloom.serving.index.bid_block import Bidder, bidder_of, booking, is_bidding
+from adloom.serving.index.bid_block import Bidder, build_bid_blocks, build_bidder, has_bid
 from adloom.serving.index.index import EMPTY, Block, Candidate, Index, KnownIds, Placement, Timing, changed
 from adloom.serving.index.offer_price import Terms
-from adloom.serving.index.rendered_ad import ad_of
+from adloom.serving.index.rendered_ad import render_ad
 from adloom.serving.index.rendered_banner import creative_of, pair_of, placement_head, placing_of
 from adloom.serving.index.rows import (
     EVERGREEN,
@@ -114,13 +114,13 @@ def _compiling_bids(rows: PlacementRows, shared: Shared) -> Steps[Placement]:
     for number, one in enumerate(rows.assignments):
         if number % ROWS_A_STEP == 0:
             yield
-        creative = shared.one(ad_of(one))
+        creative = shared.one(render_ad(one))
         pair = known.creative(one, creative)
-        if is_candidate(one) and is_bidding(one):
+        if is_candidate(one) and has_bid(one):
             candidate = _candidate(one, pair, creative, b"", shared)
-            bidders.append(bidder_of(candidate, one, rows.placement))
+            bidders.append(build_bidder(candidate, one, rows.placement))
             known.limits(one, candidate)
-    blocks = yield from booking(bidders)
+    blocks = yield from build_bid_blocks(bidders)
     return _placement(rows.placement, tuple(blocks), (len(blocks), 0), known)
 
 

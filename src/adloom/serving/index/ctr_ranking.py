@@ -12,14 +12,14 @@ from typing import Final, NamedTuple
 
 from adloom.auction.bid import Ctr
 from adloom.auction.price import PER_CLICK
-from adloom.auction.score import Ad, Strengths
+from adloom.auction.score import ScoredAd, Strengths
 from adloom.core.money import Micros
 
-PIECE_BIDS: Final = 32
+CHUNK_BIDS: Final = 32
 BIDS_A_STEP: Final = 64
 
 
-class Piece(NamedTuple):
+class RankedChunk(NamedTuple):
     """Bids of a block whose caps are next to each other."""
 
     top: float  # Of the caps.
@@ -28,29 +28,34 @@ class Piece(NamedTuple):
     members: int
 
 
-class Ranking(NamedTuple):
+class CtrRanking(NamedTuple):
     """The bids per click of a block, in pieces, the highest caps first; by position, their caps and strengths."""
 
     members: int
-    pieces: Sequence[Piece]
+    chunks: Sequence[RankedChunk]
     caps: Sequence[float]
     strengths: Sequence[float]
     worth_max: int
     per_impression: Micros  # The highest eCPM of the others of the block.
 
-    def most(self, cap: float, high: float) -> int:
+    def max_ecpm(self, cap: float, high: float) -> int:
         """Tell an eCPM that no bid with a cap exceeds, by the upper end of a span."""
         return int((cap * high + self.worth_max) / PER_CLICK) + 1
 
-    def least(self, piece: Piece, low: float, ctr_max: Ctr) -> int:
+    def min_ecpm(self, piece: RankedChunk, low: float, ctr_max: Ctr) -> int:
         """Tell an eCPM that every bid of a piece has, by the lower end of a span."""
         within = min(piece.worth_min * ctr_max, piece.bottom * low - self.worth_max)
         return int(within / PER_CLICK) - 1
 
 
-def ranking(
-    ads: Sequence[Ad], worths: Sequence[int], lane: range, *, per_impression: Micros, strengths: Strengths
-) -> Generator[None, None, Ranking]:
+def build_ranking(
+    ads: Sequence[ScoredAd],
+    worths: Sequence[int],
+    lane: range,
+    *,
+    per_impression: Micros,
+    strengths: Strengths,
+) -> Generator[None, None, CtrRanking]:
     """Rank the bids of a lane, with pauses; the first of them is worth most."""
     strong, caps = array("d", bytes(8 * lane.stop)), array("d", bytes(8 * lane.stop))
     for position in lane:
@@ -60,11 +65,11 @@ def ranking(
         caps[position] = worths[position] * strong[position]
     ranked = sorted(lane, key=caps.__getitem__, reverse=True)
     yield
-    return Ranking(
+    return CtrRanking(
         members=(1 << lane.stop) - (1 << lane.start),
-        pieces=tuple(
-            _piece(worths, caps, ranked[start : start + PIECE_BIDS])
-            for start in range(0, len(ranked), PIECE_BIDS)
+        chunks=tuple(
+            _piece(worths, caps, ranked[start : start + CHUNK_BIDS])
+            for start in range(0, len(ranked), CHUNK_BIDS)
         ),
         caps=caps,
         strengths=strong,
@@ -73,8 +78,8 @@ def ranking(
     )
 
 
-def _piece(worths: Sequence[int], caps: Sequence[float], positions: Sequence[int]) -> Piece:
-    return Piece(
+def _piece(worths: Sequence[int], caps: Sequence[float], positions: Sequence[int]) -> RankedChunk:
+    return RankedChunk(
         top=caps[positions[0]],
         bottom=caps[positions[-1]],
         worth_min=min(worths[position] for position in positions),

@@ -104,8 +104,8 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     scoring: str = HEURISTIC  # By which policy its candidates are scored, where they bid.
 
 
-Market = tuple[Placement, ...]
-NO_MARKETS: Final[Mapping[str, Market]] = {}
+MarketPlacements = tuple[Placement, ...]
+NO_MARKETS: Final[Mapping[str, MarketPlacements]] = {}
 
 
 class KnownIds(msgspec.Struct, frozen=True):
@@ -140,7 +140,7 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
     by_id: Mapping[UUID, Placement]
     banner_ids: KnownIds
     campaign_ids: KnownIds
-    markets: Mapping[str, Market] = NO_MARKETS  # The placements that are auctioned, by their type.
+    markets: Mapping[str, MarketPlacements] = NO_MARKETS  # The placements that are auctioned, by their type.
 
     def has_banner(self, banner_id: UUID) -> bool:
         """Tell whether there is such a banner, served or not, deleted or not."""
@@ -195,13 +195,15 @@ def changed(  # noqa: PLR0913 - the parts of an index
     )
 
 
-def _markets(placements: Iterable[Placement], before: Mapping[str, Market]) -> Mapping[str, Market]:
+def _markets(
+    placements: Iterable[Placement], before: Mapping[str, MarketPlacements]
+) -> Mapping[str, MarketPlacements]:
     """Put the placements together that one request may be for; what is as it was stays the same object."""
     by_type: dict[str, list[Placement]] = {}
     for placement in placements:
         if placement.is_auctioned:
             by_type.setdefault(placement.type, []).append(placement)
-    markets: dict[str, Market] = {}
+    markets: dict[str, MarketPlacements] = {}
     for kind, members in by_type.items():
         members.sort(key=operator.attrgetter("key"))
         market = before.get(kind, ())

@@ -7,7 +7,7 @@ from adloom.serving.index.rendered_banner import destination_of, members_of
 from adloom.serving.index.rows import AssignmentRow
 
 
-def ad_of(row: AssignmentRow) -> bytes:
+def render_ad(row: AssignmentRow) -> bytes:
     """Encode what an offer says of its ad, as members of an object."""
     return members_of(
         {

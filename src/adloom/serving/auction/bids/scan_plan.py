@@ -14,7 +14,7 @@ from adloom.serving.eligibility.eligible_set import EligibleSet
 from adloom.serving.index.bid_block import BidBlock
 
 
-class Look(NamedTuple):
+class ScanStep(NamedTuple):
     """A block of bids, and the most that can be in it for a request."""
 
     bound: Micros  # No bid has a higher eCPM.
@@ -27,7 +27,7 @@ class Look(NamedTuple):
     context: int  # Which of its contexts counts: the hour differs by zone.
 
 
-class Lot(NamedTuple):
+class BlockRef(NamedTuple):
     """A block of bids, and what of a request is looked at for it."""
 
     stock: EligibleSet
@@ -41,10 +41,10 @@ class Lot(NamedTuple):
 RETIRED: Final = -1
 
 
-class Order:
+class ScanPlan:
     """The blocks of a market, in the order in which they are looked at for requests with the same CTRs."""
 
-    def __init__(self, lots: Iterable[Lot], scorers: Sequence[Scorer]) -> None:
+    def __init__(self, lots: Iterable[BlockRef], scorers: Sequence[Scorer]) -> None:
         self.looks = tuple(sorted((_look(lot, scorers) for lot in lots), key=_first_of_all))
         self._over_floor: dict[int, int] = {}
         self._stocks = tuple(dict.fromkeys(look.stock for look in self.looks))
@@ -52,7 +52,7 @@ class Order:
         self._turns = 0
         self.is_retired = False
 
-    def edition(self, turnover: int) -> int:
+    def version(self, turnover: int) -> int:
         """Give a number to who is there: while it is the same, so are they. `turnover` is that of all stocks."""
         if turnover != self._turnover:
             self._turnover = turnover
@@ -63,7 +63,7 @@ class Order:
         """Hear that other stocks have taken the place of these: what was decided from them is over."""
         self.is_retired = True
 
-    def over_floor(self, turn: int, ctr_max: Ctr) -> int:
+    def mask_over_floor(self, turn: int, ctr_max: Ctr) -> int:
         """Tell who of the block whose turn it is can reach the floor; it is found out once."""
         mask = self._over_floor.get(turn)
         if mask is None:
@@ -71,11 +71,11 @@ class Order:
         return mask
 
 
-def _look(lot: Lot, scorers: Sequence[Scorer]) -> Look:
+def _look(lot: BlockRef, scorers: Sequence[Scorer]) -> ScanStep:
     bound, oldest = _top(lot, scorers[lot.scorer].ctr_max)
     if bound < least_ecpm(lot.block.floor_min):
         bound = Micros(0)  # Nobody can win with it, and nobody has to look.
-    return Look(bound, oldest, *lot)
+    return ScanStep(bound, oldest, *lot)
 
 
 def _over_floor(block: BidBlock, ctr_max: Ctr) -> int:
@@ -98,7 +98,7 @@ def _over_floor(block: BidBlock, ctr_max: Ctr) -> int:
     return found
 
 
-def _top(lot: Lot, ctr_max: Ctr) -> tuple[Micros, int]:
+def _top(lot: BlockRef, ctr_max: Ctr) -> tuple[Micros, int]:
     """Tell the most that a bid can be worth, and the oldest campaign that can have so much."""
     bidders, worths = lot.block.bidders, lot.block.worths
     top, oldest = Micros(0), 0
@@ -117,5 +117,5 @@ def _top(lot: Lot, ctr_max: Ctr) -> tuple[Micros, int]:
     return top, oldest
 
 
-def _first_of_all(look: Look) -> tuple[int, int]:
+def _first_of_all(look: ScanStep) -> tuple[int, int]:
     return -look.bound, look.oldest

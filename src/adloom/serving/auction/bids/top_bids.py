@@ -13,14 +13,14 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from adloom.serving.index.bid_block import ORDINARY_CLICKS, BidBlock, Bidder, booking
-from adloom.serving.index.index import Block, Market, Placement
+from adloom.serving.index.bid_block import ORDINARY_CLICKS, BidBlock, Bidder, build_bid_blocks
+from adloom.serving.index.index import Block, MarketPlacements, Placement
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 
-HEAD_BIDDERS_MAX: Final = BLOCK_CANDIDATES_MAX
+TOP_BIDS_MAX: Final = BLOCK_CANDIDATES_MAX
 
 
-class Head(msgspec.Struct, frozen=True, eq=False):
+class TopBids(msgspec.Struct, frozen=True, eq=False):
     """The highest bids of those placements of a market that look at a request alike."""
 
     scoring: str
@@ -33,18 +33,20 @@ class Head(msgspec.Struct, frozen=True, eq=False):
         return bidder.seniority in self.members
 
 
-def heading(market: Market, *, bidders_max: int = HEAD_BIDDERS_MAX) -> Generator[None, None, list[Head]]:
+def build_top_bids(
+    market: MarketPlacements, *, bidders_max: int = TOP_BIDS_MAX
+) -> Generator[None, None, list[TopBids]]:
     """Put the highest bids of a market together, with pauses; one placement needs no head."""
     alike: dict[tuple[str, ZoneInfo], list[Placement]] = {}
     for placement in market:
         alike.setdefault((placement.scoring, placement.zone), []).append(placement)
-    heads: list[Head] = []
+    heads: list[TopBids] = []
     for (scoring, zone), placements in alike.items():
         if len(placements) > 1:
             highest = yield from _highest(placements, bidders_max)
-            blocks = yield from booking(highest)
+            blocks = yield from build_bid_blocks(highest)
             members = frozenset(one.seniority for one in highest)
-            heads.append(Head(scoring, zone, tuple(blocks), members))
+            heads.append(TopBids(scoring, zone, tuple(blocks), members))
     return heads
 
 

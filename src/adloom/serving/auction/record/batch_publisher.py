@@ -6,18 +6,18 @@ from typing import Final
 
 GATHER_SECONDS: Final = 0.02  # A crash loses no more than that.
 
-TellAll = Callable[[Sequence[bytes]], object]
+PublishAll = Callable[[Sequence[bytes]], object]
 
 
-class GatheringTeller:
+class BatchingPublisher:
     """Keeps entries for a moment, and tells them together."""
 
-    def __init__(self, tell_all: TellAll, *, seconds: float = GATHER_SECONDS) -> None:
+    def __init__(self, tell_all: PublishAll, *, seconds: float = GATHER_SECONDS) -> None:
         self._tell_all = tell_all
         self._seconds = seconds
         self._entries: list[bytes] = []
 
-    def tell(self, entry: bytes) -> None:
+    def publish(self, entry: bytes) -> None:
         """Tell an entry soon."""
         if not self._entries:
             asyncio.get_running_loop().call_later(self._seconds, self.flush)

@@ -15,10 +15,16 @@ from adloom.auction.score import Scorer
 from adloom.core.money import Micros
 from adloom.events.log.auction_bids import BID_BYTES, BIDS_MAX, LOST, REMOVED, WON, pack_bid
 from adloom.events.log.event import BidsUnderFloor, RemovedCandidates
-from adloom.serving.auction.bids.scan_plan import Order
+from adloom.serving.auction.bids.scan_plan import ScanPlan
 from adloom.serving.auction.decide import NO_KEYS
 from adloom.serving.auction.record import removal
-from adloom.serving.auction.record.funnel import Field, Left, field_of, left_of, positions
+from adloom.serving.auction.record.funnel import (
+    AuctionFunnel,
+    StepMasks,
+    build_funnel,
+    compute_step_masks,
+    iter_positions,
+)
 from adloom.serving.index.bid_block import Bidder
 from adloom.targeting.context import Context
 
@@ -28,24 +34,24 @@ _WON: Final = bytes((WON,))
 _IN_PARTS: Final = frozenset({removal.SCHEDULE, removal.LIMITS, removal.TARGETING})
 
 
-class Note(msgspec.Struct, frozen=True, gc=False):
+class BidRecord(msgspec.Struct, frozen=True, gc=False):
     """Who took part, the highest first; none of them is said to have won."""
 
     bids: bytes
     bid_count: int
     removed: tuple[RemovedCandidates, ...]
-    looked_at: int  # How many candidates were, to make it; none where it is used again.
+    examined_count: int  # How many candidates were, to make it; none where it is used again.
     floors: tuple[BidsUnderFloor, ...] = ()  # Of those in `bids` who were under theirs.
 
-    def won(self) -> bytes:
+    def bids_with_winner(self) -> bytes:
         """Give the bids where the highest has won."""
         return self.bids[: BID_BYTES - 1] + _WON + self.bids[BID_BYTES:] if self.bid_count else self.bids
 
 
-class Asked(msgspec.Struct, frozen=True, gc=False):
+class AuctionInput(msgspec.Struct, frozen=True, gc=False):
     """A request, as an auction sees it."""
 
-    order: Order
+    plan: ScanPlan
     contexts: tuple[Context, ...]
     scorers: Sequence[Scorer]
     seen_enough: frozenset[int] = NO_KEYS
@@ -53,16 +59,16 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     is_unknown: bool = False  # Nobody knows how often those in `seen_enough` were seen.
 
 
-class Notebook:
+class BidRecorder:
     """Notes auctions; `reason_of` tells why a campaign is excluded."""
 
     def __init__(self, reason_of: removal.ReasonOf) -> None:
         self._reason_of = reason_of
 
-    def note(self, asked: Asked, now: datetime) -> Note:
+    def record(self, asked: AuctionInput, now: datetime) -> BidRecord:
         """Note an auction before its offer is held."""
-        field = field_of(
-            asked.order,
+        field = build_funnel(
+            asked.plan,
             asked.contexts,
             asked.scorers,
             seen_enough=asked.seen_enough,
@@ -79,26 +85,30 @@ class Notebook:
             self._list_everybody(asked, field, listing, now)
         elif field.bid_count < BIDS_MAX:
             self._fill(asked, field, listing, now)
-        return Note(b"".join(listing.bids), field.bid_count, listing.removed(), looked_at, listing.floors())
+        return BidRecord(
+            b"".join(listing.bids), field.bid_count, listing.removed(), looked_at, listing.floors()
+        )
 
-    def _list_everybody(self, asked: Asked, field: Field, listing: "_Listing", now: datetime) -> None:
+    def _list_everybody(
+        self, asked: AuctionInput, field: AuctionFunnel, listing: "_Listing", now: datetime
+    ) -> None:
         """List all those too who took no part, since there is room for everybody."""
         took_part = {one.seniority for _, one, _ in field.bids}
-        for look in asked.order.looks:
+        for look in asked.plan.looks:
             scorer, context = asked.scorers[look.scorer], asked.contexts[look.context]
             for position, one in enumerate(look.block.bidders):
                 if look.members >> position & 1 and one.seniority not in took_part:
                     listing.add(one, scorer.ctr(one), self._reason(one, asked, context, now))
 
-    def _fill(self, asked: Asked, field: Field, listing: "_Listing", now: datetime) -> None:
+    def _fill(self, asked: AuctionInput, field: AuctionFunnel, listing: "_Listing", now: datetime) -> None:
         """List those who took no part in the order in which they are looked at, until there is no more room."""
         took_part = {one.seniority for _, one, _ in field.bids}
-        for turn, look in enumerate(asked.order.looks):
+        for turn, look in enumerate(asked.plan.looks):
             scorer, context = asked.scorers[look.scorer], asked.contexts[look.context]
-            left = left_of(look, context, seen_enough=asked.seen_enough, without=asked.without)
+            left = compute_step_masks(look, context, seen_enough=asked.seen_enough, without=asked.without)
             # Who can reach the floor has done so where all have the same CTR; else it is looked at one by one.
-            can_bid = left.unseen & asked.order.over_floor(turn, scorer.ctr_max)
-            for position in positions(look.members & ~can_bid if scorer.is_uniform else look.members):
+            can_bid = left.unseen & asked.plan.mask_over_floor(turn, scorer.ctr_max)
+            for position in iter_positions(look.members & ~can_bid if scorer.is_uniform else look.members):
                 one = look.block.bidders[position]
                 if not scorer.is_uniform and one.seniority in took_part:
                     continue
@@ -109,8 +119,8 @@ class Notebook:
                 if len(listing.bids) == BIDS_MAX:
                     return
 
-    def _reason(self, one: Bidder, asked: Asked, context: Context, now: datetime) -> str:
-        return removal.removal_of(
+    def _reason(self, one: Bidder, asked: AuctionInput, context: Context, now: datetime) -> str:
+        return removal.find_removal(
             one,
             context,
             now=now,
@@ -156,17 +166,17 @@ def _terms_of(bidder: Bidder) -> bytes:
     return bidder.pair + _TERMS.pack(bidder.bid, bidder.quality, bidder.bid_type is BidType.CPC)
 
 
-def _removed(field: Field, asked: Asked) -> dict[str, int]:
+def _removed(field: AuctionFunnel, asked: AuctionInput) -> dict[str, int]:
     return {
         removal.SCHEDULE: field.not_in_time,
         removal.LIMITS: field.excluded,
         removal.TARGETING: field.not_targeted,
-        removal.of_frequency(is_unknown=asked.is_unknown): field.seen_enough,
+        removal.name_frequency_step(is_unknown=asked.is_unknown): field.seen_enough,
         removal.FLOOR: field.under_floor,
     }
 
 
-def _step_of(position: int, left: Left, asked: Asked) -> str:
+def _step_of(position: int, left: StepMasks, asked: AuctionInput) -> str:
     """Name the step as `_removed` does."""
     one = 1 << position
     if not left.available & one:
@@ -175,4 +185,4 @@ def _step_of(position: int, left: Left, asked: Asked) -> str:
         return removal.TARGETING
     if left.unseen & one:
         return removal.FLOOR
-    return removal.of_frequency(is_unknown=asked.is_unknown)
+    return removal.name_frequency_step(is_unknown=asked.is_unknown)

@@ -19,11 +19,11 @@ from adloom.auction.price import (
     least_ecpm,
 )
 from adloom.auction.score import RankedScorer, Scorer
-from adloom.serving.auction.bids.scan_plan import Look, Order
+from adloom.serving.auction.bids.scan_plan import ScanPlan, ScanStep
 from adloom.serving.auction.decide import NO_KEYS
 from adloom.serving.eligibility.eligible_set import EligibleSet
 from adloom.serving.index.bid_block import BidBlock, Bidder, Lane
-from adloom.serving.index.ctr_ranking import Ranking
+from adloom.serving.index.ctr_ranking import CtrRanking
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 from adloom.targeting.context import Context
 
@@ -34,13 +34,13 @@ _rank = itemgetter(0)
 
 
 # The eCPM, negative; who bid; the CTR. Plain, since there may be hundreds in each auction.
-Entered = tuple[int, Bidder, Ctr]
+RankedBid = tuple[int, Bidder, Ctr]
 
 
-class Field(msgspec.Struct, frozen=True, kw_only=True):
+class AuctionFunnel(msgspec.Struct, frozen=True, kw_only=True):
     """All candidates of a market for one request, by what kept them from taking part."""
 
-    bids: list[Entered]  # Of those who took part, the highest, in the order of the auction.
+    bids: list[RankedBid]  # Of those who took part, the highest, in the order of the auction.
     bid_count: int
     not_in_time: int
     excluded: int  # By a cap or a budget of their campaign.
@@ -49,7 +49,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     under_floor: int
 
 
-class Left(NamedTuple):
+class StepMasks(NamedTuple):
     """Who of a block is still there after each step, as bitmaps."""
 
     in_time: int
@@ -58,15 +58,15 @@ class Left(NamedTuple):
     unseen: int
 
 
-def field_of(  # noqa: PLR0913 - all that a request is
-    order: Order,
+def build_funnel(  # noqa: PLR0913 - all that a request is
+    order: ScanPlan,
     contexts: Sequence[Context],
     scorers: Sequence[Scorer],
     *,
     seen_enough: Collection[int] = NO_KEYS,
     without: Collection[int] = NO_KEYS,
     bids_max: int = BIDS_MAX,
-) -> Field:
+) -> AuctionFunnel:
     """Look at everybody; before an offer is held, since that may take its campaign away.
 
     Those who are not among the highest are counted by their bitmaps. `seen_enough` has banners with a cap only.
@@ -74,7 +74,7 @@ def field_of(  # noqa: PLR0913 - all that a request is
     highest = _Highest(bids_max)
     everybody = in_time = available = targeted = unseen = bid_count = 0
     for turn, look in enumerate(order.looks):
-        left = left_of(look, contexts[look.context], seen_enough=seen_enough, without=without)
+        left = compute_step_masks(look, contexts[look.context], seen_enough=seen_enough, without=without)
         everybody += look.members.bit_count()
         in_time += left.in_time.bit_count()
         available += left.available.bit_count()
@@ -84,9 +84,9 @@ def field_of(  # noqa: PLR0913 - all that a request is
             continue
         unseen += mask.bit_count()
         scorer = scorers[look.scorer]
-        over_floor = mask & order.over_floor(turn, scorer.ctr_max)
+        over_floor = mask & order.mask_over_floor(turn, scorer.ctr_max)
         bid_count += over_floor.bit_count() - highest.enter(look.block, over_floor, scorer)
-    return Field(
+    return AuctionFunnel(
         bids=highest.in_order(),
         bid_count=bid_count,
         not_in_time=everybody - in_time,
@@ -97,7 +97,9 @@ def field_of(  # noqa: PLR0913 - all that a request is
     )
 
 
-def left_of(look: Look, context: Context, *, seen_enough: Collection[int], without: Collection[int]) -> Left:
+def compute_step_masks(
+    look: ScanStep, context: Context, *, seen_enough: Collection[int], without: Collection[int]
+) -> StepMasks:
     """Take out of a block whom each step removes before bids are compared."""
     stock, number, block = look.stock, look.number, look.block
     available = stock.available[number] & look.members
@@ -106,7 +108,7 @@ def left_of(look: Look, context: Context, *, seen_enough: Collection[int], witho
     targeted = unseen = block.targeting.eligible(context, available)
     if seen_enough:
         unseen ^= _of_banners(seen_enough, block, targeted)
-    return Left(stock.openings.masks[number] & look.members, available, targeted, unseen)
+    return StepMasks(stock.openings.masks[number] & look.members, available, targeted, unseen)
 
 
 class _Highest:
@@ -114,7 +116,7 @@ class _Highest:
 
     def __init__(self, bids_max: int) -> None:
         self._bids_max = bids_max
-        self._bids: list[Entered] = []
+        self._bids: list[RankedBid] = []
         self._lowest_rank = 0  # Who has less is certainly not among them.
 
     def enter(self, block: BidBlock, among: int, scorer: Scorer) -> int:
@@ -137,7 +139,7 @@ class _Highest:
                 refused += self._enter_ranked(block, among, scorer.ctr_max, ranked, ranking)
         return refused
 
-    def in_order(self) -> list[Entered]:
+    def in_order(self) -> list[RankedBid]:
         """Give them in the order of the auction; only among equals it matters who is older."""
         self._cut()
         bids, start = self._bids, 0
@@ -151,7 +153,7 @@ class _Highest:
     def _enter_each(self, block: BidBlock, among: int, ctr_at: Callable[[int], Ctr]) -> int:
         """Add bids per click one by one; tell how many were under the floor."""
         refused = 0
-        for position in positions(among):
+        for position in iter_positions(among):
             one, ctr = block.bidders[position], ctr_at(position)
             ecpm = ecpm_of(BidType.CPC, block.worths[position], ctr)
             if ecpm < least_ecpm(one.floor):
@@ -161,21 +163,21 @@ class _Highest:
         return refused
 
     def _enter_ranked(
-        self, block: BidBlock, among: int, ctr_max: Ctr, scorer: RankedScorer, ranking: Ranking
+        self, block: BidBlock, among: int, ctr_max: Ctr, scorer: RankedScorer, ranking: CtrRanking
     ) -> int:
         """Add bids per click of pieces that may have some of the highest, or some under the floor; tell how many were."""
         span, bidders, strengths = scorer.span(block.placement_keys), block.bidders, ranking.strengths
         refused = 0
-        for piece in ranking.pieces:
+        for piece in ranking.chunks:
             mask = among & piece.members
             if not mask:
                 continue
-            most = ranking.most(piece.top, span.high)
+            most = ranking.max_ecpm(piece.top, span.high)
             if most < least_ecpm(block.floor_min):
                 refused += mask.bit_count()
                 continue
             is_among_highest = -most <= self._lowest_rank
-            if is_among_highest or ranking.least(piece, span.low, ctr_max) < least_ecpm(block.floor_max):
+            if is_among_highest or ranking.min_ecpm(piece, span.low, ctr_max) < least_ecpm(block.floor_max):
                 refused += self._enter_each(
                     block, mask, lambda position: scorer.ctr_by(bidders[position], strengths[position])
                 )
@@ -193,7 +195,7 @@ class _Highest:
             factor, half, scale = scorer.ctr_max, HALF_PER_CLICK, PER_CLICK
         if -((worths[lane.start] * factor + half) // scale) > lowest_rank:
             return
-        for entered, position in enumerate(positions(among & lane.members), 1):
+        for entered, position in enumerate(iter_positions(among & lane.members), 1):
             rank = -((worths[position] * factor + half) // scale)
             if rank > lowest_rank:
                 break  # The others of the lane have no more.
@@ -211,7 +213,7 @@ class _Highest:
             del bids[bisect_right(bids, self._lowest_rank, lo=most, key=_rank) :]
 
 
-def positions(mask: int) -> Iterator[int]:
+def iter_positions(mask: int) -> Iterator[int]:
     """List the bits that are set, the lowest first: by far the fastest way where there are many."""
     digits = bin(mask)[:1:-1]
     position = digits.find("1")
@@ -220,7 +222,7 @@ def positions(mask: int) -> Iterator[int]:
         position = digits.find("1", position + 1)
 
 
-def _seniority(bid: Entered) -> tuple[int, int, int]:
+def _seniority(bid: RankedBid) -> tuple[int, int, int]:
     return bid[1].seniority
 
 
@@ -230,9 +232,9 @@ def _of_campaigns(campaign_keys: Collection[int], stock: EligibleSet, number: in
 
 
 def _of_banners(banner_keys: Collection[int], block: BidBlock, among: int) -> int:
-    if block.counted_keys.isdisjoint(banner_keys):
+    if block.capped_banner_keys.isdisjoint(banner_keys):
         return 0
-    mask, found = among & block.counted, 0
+    mask, found = among & block.capped, 0
     while mask:
         lowest = mask & -mask
         if block.bidders[lowest.bit_length() - 1].banner_key in banner_keys:

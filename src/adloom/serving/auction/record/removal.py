@@ -23,7 +23,7 @@ FLOOR: Final = "floor"
 ReasonOf = Callable[[int], str | None]
 
 
-def removal_of(  # noqa: PLR0913 - all that can keep somebody out
+def find_removal(  # noqa: PLR0913 - all that can keep somebody out
     bidder: Bidder,
     context: Context,
     *,
@@ -51,9 +51,9 @@ def removal_of(  # noqa: PLR0913 - all that can keep somebody out
         return excluded
     if bidder.campaign_key in without:
         return NOT_HELD
-    return of_frequency(is_unknown=is_unknown) if bidder.banner_key in seen_enough else FLOOR
+    return name_frequency_step(is_unknown=is_unknown) if bidder.banner_key in seen_enough else FLOOR
 
 
-def of_frequency(*, is_unknown: bool) -> str:
+def name_frequency_step(*, is_unknown: bool) -> str:
     """Name the step that removes who was seen often enough, or may have been."""
     return FREQUENCY_UNKNOWN if is_unknown else FREQUENCY_CAP
