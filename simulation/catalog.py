@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from adloom.core.ids import BannerId, CampaignId, IdSource, PlacementId
-from adloom.serving.index.compile import compiled
+from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Index
 from adloom.serving.index.rows import AssignmentRow, PlacementRow, Snapshot
 from simulation.tables import CatalogKeys
@@ -50,7 +50,7 @@ def a_catalog(ids: IdSource) -> Catalog:
         placements={placement.id.int: placement.key},
         campaigns={campaign_id.int: number for number, campaign_id in enumerate(campaign_ids)},
     )
-    return Catalog(compiled(snapshot), keys)
+    return Catalog(compile_index(snapshot), keys)
 
 
 def _assignment(number: int, campaign_id: CampaignId, banner_id: BannerId) -> AssignmentRow:

@@ -9,8 +9,8 @@ from adloom.auction.bid import BidType
 from adloom.auction.score import Signals
 from adloom.core.money import Micros
 from adloom.events.frequency.windows import Window
-from adloom.serving.index.offer_price import price_of
-from adloom.serving.index.rows import AssignmentRow, Caps, Delivery, FrequencyCap, PlacementRow, Snapshot
+from adloom.serving.index.offer_price import compute_price
+from adloom.serving.index.rows import AssignmentRow, Caps, Delivery, FrequencyLimit, PlacementRow, Snapshot
 from adloom.targeting.context import Context
 from bench.scale.catalog import SEED, Size, a_catalog, some_contexts
 
@@ -20,7 +20,7 @@ CAMPAIGNS_AN_ADVERTISER: Final = 10
 PACED_OUT: Final = "pacing"
 CAPPED: Final = "impression_cap"
 _FLOORS: Final = (0, 100_000, 500_000)
-_FREQUENCY: Final = (FrequencyCap(Window.DAY, 3), FrequencyCap(Window.LIFETIME, 20))
+_FREQUENCY: Final = (FrequencyLimit(Window.DAY, 3), FrequencyLimit(Window.LIFETIME, 20))
 
 
 def an_auction_catalog(campaigns: int, *, has_frequency_caps: bool = True) -> Snapshot:
@@ -69,7 +69,7 @@ def _bidding(row: AssignmentRow, chance: Random, *, has_frequency_caps: bool) ->
         advertiser_key=row.campaign_key // CAMPAIGNS_AN_ADVERTISER + 1,
         bid_type=bid_type,
         bid=bid,
-        price=price_of(bid_type, bid),
+        price=compute_price(bid_type, bid),
         is_limited=True,
         caps=Caps(1_000_000, None) if chance.random() < 1 / 2 else None,
         frequency=_FREQUENCY if chance.random() < 1 / 2 and has_frequency_caps else (),

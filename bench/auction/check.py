@@ -14,10 +14,10 @@ from adloom.serving.auction.market import Markets
 from adloom.serving.auction.record.funnel import BIDS_MAX, build_funnel
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.bid_block import Bidder, build_bid_blocks, format_of
-from adloom.serving.index.compile import compiled
-from adloom.serving.index.index import Index, changed
-from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, Snapshot, Standing
-from adloom.serving.index.steps import finished
+from adloom.serving.index.compile import compile_index
+from adloom.serving.index.index import Index, replace_placements
+from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, Snapshot, AssignmentStatus
+from adloom.serving.index.steps import run_steps
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import matches_all
 from bench.auction.random_market import (
@@ -60,13 +60,13 @@ def check(seed: int) -> int:
     chance = Random(seed)  # noqa: S311 - not a secret
     snapshot = a_market(chance)
     index = _in_small_blocks(
-        compiled(snapshot), first_max=chance.choice([1, 2, 1_024]), block_max=chance.choice([1, 2, 3, 1_024])
+        compile_index(snapshot), first_max=chance.choice([1, 2, 1_024]), block_max=chance.choice([1, 2, 3, 1_024])
     )
     own_bids = chance.choice(list(OwnBids))
     shelves = PlacementStates()
     stands = Markets(shelves, policies=POLICIES, own_bids=own_bids)
     if chance.random() < 1 / 2:
-        stands.install(finished(stands.prepare(index, now=NOW, bidders_max=chance.choice([1, 3, 9]))))
+        stands.install(run_steps(stands.prepare(index, now=NOW, bidders_max=chance.choice([1, 3, 9]))))
     excluded: set[int] = set()
     for _ in range(REQUESTS_A_MARKET):
         _exclude(chance, shelves, excluded, snapshot)
@@ -85,7 +85,7 @@ def _in_small_blocks(index: Index, *, first_max: int, block_max: int) -> Index:
         msgspec.structs.replace(
             placement,
             blocks=tuple(
-                finished(
+                run_steps(
                     build_bid_blocks(
                         [
                             one
@@ -104,7 +104,7 @@ def _in_small_blocks(index: Index, *, first_max: int, block_max: int) -> Index:
         else placement
         for placement in index.by_key.values()
     ]
-    return changed(
+    return replace_placements(
         index,
         version=index.version,
         gone=[placement.key for placement in placements],
@@ -202,7 +202,7 @@ def _bids(snapshot: Snapshot, asked: Asked, excluded: set[int]) -> list[Bid]:
 
 def _may_bid(row: AssignmentRow, context: Context) -> bool:
     return (
-        row.standing is Standing.LIVE
+        row.status is AssignmentStatus.LIVE
         and bool(row.bid)
         and (row.starts_at is None or row.starts_at <= NOW)
         and (row.ends_at is None or row.ends_at > NOW)

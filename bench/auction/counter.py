@@ -49,10 +49,10 @@ from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.exclusions import Exclusions
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.bid_block import BidBlock
-from adloom.serving.index.compile import compiled
-from adloom.serving.index.index import Index, Placement
-from adloom.serving.index.steps import finished
-from adloom.serving.leases.local_leases import LeaseBook
+from adloom.serving.index.compile import compile_index
+from adloom.serving.index.index import Index, IndexedPlacement
+from adloom.serving.index.steps import run_steps
+from adloom.serving.leases.local_leases import LocalLeases
 from adloom.serving.request.context import ContextParser
 from bench.auction.catalog import an_auction_catalog, half_of_them
 from bench.load import USER_BEGINS, USERS
@@ -71,19 +71,19 @@ SECRET: Final = "a secret of the bench, long enough to be one"  # noqa: S105 - o
 async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps: bool) -> None:
     """Serve until told to stop."""
     clock = SystemClock()
-    index = compiled(an_auction_catalog(campaigns, has_frequency_caps=has_frequency_caps))
-    shelves, caps, leases = PlacementStates(), CapTracker(), LeaseBook(SESSION)
+    index = compile_index(an_auction_catalog(campaigns, has_frequency_caps=has_frequency_caps))
+    shelves, caps, leases = PlacementStates(), CapTracker(), LocalLeases(SESSION)
     _grant(leases, index.by_key.values(), clock)
     caps.update(
         {key: one for placement in index.by_key.values() for key, one in placement.caps.items()},
         {},
         second=int(clock.now().timestamp()),
     )
-    shelves.mark_changed(leases.changes())
+    shelves.mark_changed(leases.take_changes())
     shelves.exclude(Exclusions(campaigns=half_of_them(campaigns)), source="bench")
-    shelves.install(index, [finished(shelves.prepare(one, now=clock.now())) for one in index.by_key.values()])
+    shelves.install(index, [run_steps(shelves.prepare(one, now=clock.now())) for one in index.by_key.values()])
     stands = Markets(shelves)
-    stands.install(finished(stands.prepare(index, now=clock.now())))
+    stands.install(run_steps(stands.prepare(index, now=clock.now())))
     settle(AMONG_REQUESTS)
     async with (
         open_valkey(redis_url) as valkey,
@@ -108,7 +108,7 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
         coming_and_going.cancel()
 
 
-async def _show(valkey: Valkey, placements: Iterable[Placement], clock: SystemClock) -> None:
+async def _show(valkey: Valkey, placements: Iterable[IndexedPlacement], clock: SystemClock) -> None:
     """Let every user have seen some capped banners, few of them often enough."""
     chance = Random(SEED)  # noqa: S311 - not a secret
     banners = [
@@ -169,14 +169,14 @@ def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
     )
 
 
-def _grant(leases: LeaseBook, placements: Iterable[Placement], clock: SystemClock) -> None:
+def _grant(leases: LocalLeases, placements: Iterable[IndexedPlacement], clock: SystemClock) -> None:
     """Give every campaign more than a bench can spend."""
     now = clock.now()
     second, at = int(now.timestamp()), 0.0
-    leases.learn({one.key: one.terms for one in placements}, at=at)
+    leases.update({one.key: one.terms for one in placements}, at=at)
     while True:
         at += 1.0
-        said = leases.due(second=second, at=at, most=1_000, is_wanted=lambda _: True)
+        said = leases.collect_reports(second=second, at=at, most=1_000, is_wanted=lambda _: True)
         for terms, usage in said:
             answer = LeaseAnswer(
                 campaign_id=terms.campaign_id,
@@ -188,8 +188,8 @@ def _grant(leases: LeaseBook, placements: Iterable[Placement], clock: SystemCloc
                 ends_at=now + timedelta(hours=1),
                 verdict=Verdict.GRANTED,
             )
-            leases.answered(answer, second=second, at=at)
-        if not leases.excluded():
+            leases.on_answer(answer, second=second, at=at)
+        if not leases.list_excluded():
             return
 
 

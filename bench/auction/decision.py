@@ -21,9 +21,9 @@ from adloom.serving.auction.record.funnel import build_funnel
 from adloom.serving.background.model_loader import RANKED_MAX
 from adloom.serving.eligibility.exclusions import Exclusions
 from adloom.serving.eligibility.placement_state import PlacementStates
-from adloom.serving.index.compile import compiled
+from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Index
-from adloom.serving.index.steps import finished
+from adloom.serving.index.steps import run_steps
 from adloom.targeting.context import Context
 from bench.accounting import usage_of
 from bench.auction.catalog import TYPES, an_auction_catalog, half_of_them, some_requests
@@ -115,12 +115,12 @@ class Bench:
         shelves.exclude(Exclusions(campaigns=half_of_them(campaigns)))
         self._stands = stands = Markets(shelves)
         started_at = time.thread_time()
-        stands.install(finished(stands.prepare(index, now=now)))
+        stands.install(run_steps(stands.prepare(index, now=now)))
         self.head_millis = (time.thread_time() - started_at) * 1e3
         slugs, requests = list(index.by_slug), some_requests(REQUESTS)
         self._learned = LearnedScoring(_a_model(), kinds=_frequent_kinds(requests, campaigns))
         started_at = time.thread_time()
-        finished(stands.rank(HEURISTIC, lambda: self._learned.strengths))
+        run_steps(stands.rank(HEURISTIC, lambda: self._learned.strengths))
         self.ranking_seconds = time.thread_time() - started_at
         self.by_type: list[Asked] = [
             (_there(stands.find_by_type(index, TYPES[number % len(TYPES)], now=now)), *request)
@@ -134,7 +134,7 @@ class Bench:
     def _compiled(self) -> Index:
         snapshot = an_auction_catalog(self.campaigns)
         started_at = time.thread_time()
-        index = compiled(snapshot)
+        index = compile_index(snapshot)
         self.compile_seconds = time.thread_time() - started_at
         return index
 

@@ -16,8 +16,8 @@ from adloom.auction.score import HEURISTIC, FlatScorer, ScoredAd, Signals, Stren
 from adloom.core.ids import PlacementId
 from adloom.core.money import Micros
 from adloom.events.frequency.windows import Window
-from adloom.serving.index.offer_price import price_of
-from adloom.serving.index.rows import AssignmentRow, Delivery, FrequencyCap, PlacementRow, Snapshot, Standing
+from adloom.serving.index.offer_price import compute_price
+from adloom.serving.index.rows import AssignmentRow, Delivery, FrequencyLimit, PlacementRow, Snapshot, AssignmentStatus
 from adloom.targeting.context import Context
 from adloom.targeting.rules import Rule, rule_of
 from bench.scale.catalog import an_assignment, some_id
@@ -192,13 +192,13 @@ def _campaign(chance: Random, key: int, amounts: Sequence[int]) -> AssignmentRow
     rules: list[Rule] = chance.sample(RULES, chance.choice([0, 0, 1, 2]))
     return msgspec.structs.replace(
         an_assignment(chance, key),
-        standing=Standing.LIVE if chance.random() < 9 / 10 else Standing.CAMPAIGN_PAUSED,
+        standing=AssignmentStatus.LIVE if chance.random() < 9 / 10 else AssignmentStatus.CAMPAIGN_PAUSED,
         starts_at=chance.choice([None, None, NOW, NOW + timedelta(hours=1)]),
         ends_at=chance.choice([None, None, NOW, NOW + timedelta(hours=2)]),
         rules=tuple(rules),
         advertiser_key=chance.choice([None, 1, 2, 3]),
         bid_type=bid_type,
         bid=bid,
-        price=price_of(bid_type, bid),
-        frequency=(FrequencyCap(Window.DAY, 1),),
+        price=compute_price(bid_type, bid),
+        frequency=(FrequencyLimit(Window.DAY, 1),),
     )

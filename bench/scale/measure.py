@@ -17,10 +17,10 @@ from adloom.runtime.http.fast.fast_routes import HotRequest, first_values
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.eligibility.decide import decide
 from adloom.serving.eligibility.placement_state import PlacementStates
-from adloom.serving.index.compile import Shared, compiled, compiling, grouped
+from adloom.serving.index.compile import Interner, compile_index, compile_placement, group_rows
 from adloom.serving.index.index import Index
 from adloom.serving.index.rows import Snapshot
-from adloom.serving.leases.local_leases import LeaseBook
+from adloom.serving.leases.local_leases import LocalLeases
 from bench.accounting import usage_of
 from bench.load import BROWSER_HEADERS
 from bench.scale.catalog import Size, a_catalog, some_contexts, with_budgets
@@ -50,7 +50,7 @@ def cost_of(size: Size, pid: int) -> Cost:
     """Measure one size; a process measures one only, since memory is not given back."""
     snapshot = a_catalog(size)
     compile_seconds, longest_step_millis = _compile_cost(snapshot)
-    index = compiled(snapshot)
+    index = compile_index(snapshot)
     del snapshot
     gc.collect()
     resident = usage_of([pid]).resident_bytes / (1 << 20)
@@ -71,15 +71,15 @@ def cost_of(size: Size, pid: int) -> Cost:
             lambda: [decide(shelf.placement, context, shelf.available) for shelf, context in asked]
         ),
         hit_micros=_answer_cost(index, keep_seconds=60),
-        leased_micros=_answer_cost(compiled(with_budgets(a_catalog(size))), keep_seconds=60),
+        leased_micros=_answer_cost(compile_index(with_budgets(a_catalog(size))), keep_seconds=60),
         miss_micros=_answer_cost(index, keep_seconds=0),
     )
 
 
 def _compile_cost(snapshot: Snapshot) -> tuple[float, float]:
-    shared, total, longest = Shared(), 0.0, 0.0
-    for rows in grouped(snapshot.placements, snapshot.assignments):
-        steps = compiling(rows, shared)
+    shared, total, longest = Interner(), 0.0, 0.0
+    for rows in group_rows(snapshot.placements, snapshot.assignments):
+        steps = compile_placement(rows, shared)
         is_done = False
         while not is_done:
             started_at = time.thread_time()
@@ -90,7 +90,7 @@ def _compile_cost(snapshot: Snapshot) -> tuple[float, float]:
 
 
 def _answer_cost(index: Index, *, keep_seconds: int) -> float:
-    shelves, book = PlacementStates(keep_seconds=keep_seconds), LeaseBook()
+    shelves, book = PlacementStates(keep_seconds=keep_seconds), LocalLeases()
     routes = ServeRoutes(
         lambda: index,
         TokenKeys(SECRET).signer,
@@ -101,7 +101,7 @@ def _answer_cost(index: Index, *, keep_seconds: int) -> float:
         lease_book=book,
     )
     _lease_all(book, index)
-    shelves.mark_changed(book.changes())
+    shelves.mark_changed(book.take_changes())
     slugs = list(index.by_slug)
     requests = [
         _request(slugs[number % len(slugs)], context.country or "")
@@ -110,11 +110,11 @@ def _answer_cost(index: Index, *, keep_seconds: int) -> float:
     return _best(lambda: [routes.serve(request) for request in requests])
 
 
-def _lease_all(book: LeaseBook, index: Index) -> None:
+def _lease_all(book: LocalLeases, index: Index) -> None:
     """Grant every campaign that needs a lease more than the bench can offer."""
-    book.learn({key: placement.terms for key, placement in index.by_key.items()}, at=0.0)
+    book.update({key: placement.terms for key, placement in index.by_key.items()}, at=0.0)
     second, at = int(SystemClock().now().timestamp()), 0.0
-    while said := book.due(
+    while said := book.collect_reports(
         second=second, at=(at := at + LOOK_SECONDS), most=len(index.by_key), is_wanted=bool
     ):
         for terms, usage in said:
@@ -128,7 +128,7 @@ def _lease_all(book: LeaseBook, index: Index) -> None:
                 ends_at=datetime.max.replace(tzinfo=UTC),
                 verdict=Verdict.GRANTED,
             )
-            book.answered(answer, second=second, at=at)
+            book.on_answer(answer, second=second, at=at)
 
 
 def _request(slug: bytes, country: str) -> HotRequest:

@@ -14,10 +14,10 @@ from adloom.core.money import IMPRESSIONS_PER_CPM, Micros, micros_from_paisa
 from adloom.events.log.event import ChargedBy
 from adloom.runtime.actors.entity import Address
 from adloom.schedule.pacing import PacingStrategy
-from adloom.serving.index.compile import compiled
+from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Index
 from adloom.serving.index.offer_price import Price
-from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, Snapshot, Standing
+from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, Snapshot, AssignmentStatus
 from simulation.tables import CatalogKeys
 
 PLACEMENT_KEY: Final = 1
@@ -220,7 +220,7 @@ class MoneyCatalog:
     def index(self) -> Index:
         """Compile the catalog as it is now."""
         if self._index is None:
-            self._index = compiled(self._snapshot())
+            self._index = compile_index(self._snapshot())
         return self._index
 
     def _snapshot(self) -> Snapshot:
@@ -269,7 +269,7 @@ class MoneyCatalog:
             banner_id=one.banner_id,
             campaign_key=one.key,
             banner_key=one.key,
-            standing=Standing.LIVE if one.is_active else Standing.CAMPAIGN_PAUSED,
+            status=AssignmentStatus.LIVE if one.is_active else AssignmentStatus.CAMPAIGN_PAUSED,
             starts_at=None,
             ends_at=None,
             advertiser_id=one.payer_id,

@@ -21,8 +21,8 @@ from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.bid_block import BidBlock
 from adloom.serving.index.index import EMPTY, Candidate, Index
-from adloom.serving.index.steps import finished
-from adloom.serving.leases.client import SESSION_BITS, LeaseKeeper
+from adloom.serving.index.steps import run_steps
+from adloom.serving.leases.client import SESSION_BITS, LeaseClient
 from adloom.serving.request.context import ContextParser
 from adloom.targeting.context import Context
 from simulation.budgets.catalog import AUCTION_SLUG, PLACEMENT_KEY
@@ -63,7 +63,7 @@ class SellingProcess:
         self.host = Host()
         self._clock = clock
         self._shelves = PlacementStates()
-        self._keeper = LeaseKeeper(
+        self._keeper = LeaseClient(
             valkey_of(servers.valkey, self.host),
             self._shelves,
             clock,
@@ -86,12 +86,12 @@ class SellingProcess:
     def learn(self, index: Index) -> None:
         """Take a new index, as its keeper does."""
         now = self._clock.now()
-        prepared = [finished(self._shelves.prepare(one, now=now)) for one in index.by_key.values()]
-        heads = finished(self._stands.prepare(index, now=now))
+        prepared = [run_steps(self._shelves.prepare(one, now=now)) for one in index.by_key.values()]
+        heads = run_steps(self._stands.prepare(index, now=now))
         self._shelves.install(index, prepared)
         self._stands.install(heads)
         self._index = index
-        self._keeper.learn(index)
+        self._keeper.update(index)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Keep leases until told to stop."""
@@ -140,7 +140,7 @@ class SellingProcess:
         book = self._keeper.book
         if book.has_news:
             return ()
-        out = frozenset[int]().union(*book.excluded().values())
+        out = frozenset[int]().union(*book.list_excluded().values())
         return tuple(
             Bid(
                 campaign_key=one.campaign_key,

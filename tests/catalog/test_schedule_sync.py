@@ -15,7 +15,7 @@ from adloom.runtime.jobs.schedule import CronSchedule
 from adloom.runtime.jobs.worker import JobWorker
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
-from adloom.serving.background.index_refresh import IndexKeeper
+from adloom.serving.background.index_refresh import IndexRefresher
 from tests.support.eventually import eventually
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -245,10 +245,10 @@ async def test_the_trail_says_what_the_clock_did(sync: ScheduleSync, pool: Pool)
 
 
 async def test_an_index_hears_of_it(sync: ScheduleSync, pool: Pool, valkey: Valkey) -> None:
-    keeper = IndexKeeper(pool, valkey, ManualClock(NOON))
+    keeper = IndexRefresher(pool, valkey, ManualClock(NOON))
     async with asyncio.TaskGroup() as group:
         running = group.create_task(keeper.run())
-        await keeper.wait_until_there(seconds_max=5)
+        await keeper.wait_until_ready(seconds_max=5)
         before = keeper.version
         assert before is not None
         await a_banner(pool, "scheduled", BEFORE)

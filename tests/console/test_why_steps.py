@@ -13,7 +13,7 @@ from adloom.explain.sentences import REASONS
 from adloom.schedule.schedule_window import Closed
 from adloom.serving.auction.record import removal
 from adloom.serving.eligibility import caps
-from adloom.serving.index.rows import Standing
+from adloom.serving.index.rows import AssignmentStatus
 from adloom.serving.leases import campaign_lease
 from adloom.targeting.rules import RuleType
 
@@ -34,11 +34,11 @@ RECORDED = {
     *(f"{removal.SCHEDULE}:{one}" for one in Closed),
     caps.IMPRESSION_CAP,
     caps.CLICK_CAP,
-    *(campaign_lease.REASONS.get(one, campaign_lease.PENDING) for one in Verdict),
+    *(campaign_lease.REASON_BY_VERDICT.get(one, campaign_lease.BUDGET_PENDING) for one in Verdict),
 }
 EXPLAINED = {
     *(REASONS.keys() - NOT_REMOVED),
-    *(one.value for one in Standing if one is not Standing.LIVE),
+    *(one.value for one in AssignmentStatus if one is not AssignmentStatus.LIVE),
     NO_BID.name,
     SEEN_ENOUGH.name,
     UNDER_FLOOR.name,

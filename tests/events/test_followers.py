@@ -34,7 +34,7 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.served_events import ServedEventPublisher
-from adloom.serving.index.compile import compiled
+from adloom.serving.index.compile import compile_index
 from tests.events.builders import BANNER, SECRET, a_click, an_impression
 from tests.events.catalog import insert_catalog
 from tests.events.followed import NEXT_HOUR, USER, Followed, a_served, ids_of
@@ -111,7 +111,7 @@ async def test_what_the_tables_count_is_published_and_counted_once(followed: Fol
 
 
 async def test_an_offer_that_delivery_tells_the_ledger_gets_to_its_topic(followed: Followed) -> None:
-    index = compiled(a_snapshot(an_assignment_row(), placement_type="story"))
+    index = compile_index(a_snapshot(an_assignment_row(), placement_type="story"))
     async with EventAppender(followed.ledger) as appender:
         routes = ServeRoutes(
             lambda: index,

@@ -33,8 +33,8 @@ from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId, Req
 from adloom.core.money import Micros
 from adloom.runtime.actors.entity import Address, Publish, Record, Tell, Wake
 from adloom.schedule.pacing import PacingStrategy
-from adloom.serving.index.offer_price import Terms
-from adloom.serving.leases.local_leases import LeaseBook
+from adloom.serving.index.offer_price import LeaseTerms
+from adloom.serving.leases.local_leases import LocalLeases
 
 ADVERTISER_ID = AdvertiserId(UUID(int=1))
 PLACEMENT = 1
@@ -58,7 +58,7 @@ class Process:
     """A delivery process: its book, and which of its campaigns have readers."""
 
     def __init__(self, session: int) -> None:
-        self.book = LeaseBook(session)
+        self.book = LocalLeases(session)
         self.has_readers = True
 
 
@@ -94,7 +94,7 @@ class LeaseWorld:
         self._timers: dict[Address, datetime] = {}
         self.keys = sorted(daily)
         self.ids = {key: CampaignId(UUID(int=100 + key)) for key in self.keys}
-        self.terms = {key: Terms(self.ids[key], ADVERTISER_ID, COST) for key in self.keys}
+        self.terms = {key: LeaseTerms(self.ids[key], ADVERTISER_ID, COST) for key in self.keys}
         self.days: dict[tuple[int, int], datetime] = {}  # By campaign and lease, when its day ends.
         self.given: Counter[tuple[int, datetime]] = Counter()
         self.given_total: Counter[int] = Counter()
@@ -118,7 +118,7 @@ class LeaseWorld:
 
     def start(self) -> Process:
         process = Process(next(self._sessions))
-        process.book.learn({PLACEMENT: self.terms}, at=self.at)
+        process.book.update({PLACEMENT: self.terms}, at=self.at)
         self.processes.append(process)
         return process
 
@@ -166,8 +166,8 @@ class LeaseWorld:
 
     def offer(self, process: Process, key: int, *, confirmed_after: float | None = None) -> bool:
         """Make an offer if the process may, and let it be seen after a while, or never."""
-        is_shown = not any(key in keys for keys in process.book.excluded().values())
-        lease = process.book.take(key, COST, self.second) if is_shown else None
+        is_shown = not any(key in keys for keys in process.book.list_excluded().values())
+        lease = process.book.reserve(key, COST, self.second) if is_shown else None
         if lease is None:
             return False
         self.given[key, self.days[key, lease]] += COST
@@ -207,8 +207,8 @@ class LeaseWorld:
         book = process.book
         if book.is_void:
             self.over(book.session)
-            book.begin(next(self._sessions), at=self.at)
-        said = book.due(second=self.second, at=self.at, most=500, is_wanted=lambda _: process.has_readers)
+            book.start_session(next(self._sessions), at=self.at)
+        said = book.collect_reports(second=self.second, at=self.at, most=500, is_wanted=lambda _: process.has_readers)
         for terms, usage in said:
             self.exchanges += 1
             self._send(campaign_address(terms.campaign_id, terms.advertiser_id), usage)
@@ -280,17 +280,17 @@ class LeaseWorld:
                     self.days[self._key(news.campaign_id), news.lease] = self.days.get(
                         (self._key(news.campaign_id), news.lease), news.ends_at
                     )
-                    book.answered(news, second=self.second, at=self.at)
+                    book.on_answer(news, second=self.second, at=self.at)
                 case Recall():
-                    book.recalled(news, second=self.second, at=self.at)
+                    book.on_recall(news, second=self.second, at=self.at)
                 case CampaignRestored():
-                    book.restored(news.campaign_id, at=self.at)
+                    book.on_campaign_restored(news.campaign_id, at=self.at)
                 case CampaignExhausted():
-                    book.exhausted(news.campaign_id, at=self.at)
+                    book.on_campaign_exhausted(news.campaign_id, at=self.at)
                 case AdvertiserRestored():
-                    book.advertiser_restored(news.advertiser_id, at=self.at)
+                    book.on_advertiser_restored(news.advertiser_id, at=self.at)
                 case SpendUpdate():
-                    book.updated(news.campaign_id, at=self.at)
+                    book.on_spend_update(news.campaign_id, at=self.at)
                 case _:
                     pass
 

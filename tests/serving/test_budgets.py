@@ -17,10 +17,10 @@ from adloom.resource.changes import Catalog, IndexedNoun
 from adloom.runtime.http.fast.fast_routes import HotRequest, first_values
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
-from adloom.serving.background.index_refresh import IndexKeeper
+from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.eligibility.placement_state import PlacementStates
-from adloom.serving.leases.client import LeaseKeeper
+from adloom.serving.leases.client import LeaseClient
 from tests.support.days import zone_at_noon
 from tests.support.eventually import eventually
 
@@ -109,8 +109,8 @@ class Desk:
 
     def __init__(self, pool: Pool, valkey: Valkey, number: int) -> None:
         clock, shelves = SystemClock(), PlacementStates()
-        self.leases = LeaseKeeper(valkey, shelves, clock, process=f"delivery-{number}")
-        self.keeper = IndexKeeper(pool, valkey, clock, shelves=shelves, swapped=self.leases.learn)
+        self.leases = LeaseClient(valkey, shelves, clock, process=f"delivery-{number}")
+        self.keeper = IndexRefresher(pool, valkey, clock, shelves=shelves, swapped=self.leases.update)
         self.routes = ServeRoutes(
             lambda: self.keeper.current,
             KEYS.signer,
@@ -148,7 +148,7 @@ class Desk:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.leases.run(stop))
             keeping = group.create_task(self.keeper.run())
-            await self.keeper.wait_until_there(seconds_max=5)
+            await self.keeper.wait_until_ready(seconds_max=5)
             yield self
             keeping.cancel()
             stop.set()

@@ -13,10 +13,10 @@ from adloom.schedule.schedule_window import is_open
 from adloom.serving.eligibility.decide import decide
 from adloom.serving.eligibility.exclusions import NO_EXCLUSIONS, Exclusions, remove_excluded
 from adloom.serving.eligibility.schedule_mask import build_schedule_mask
-from adloom.serving.index.compile import compiled
-from adloom.serving.index.index import Placement
-from adloom.serving.index.rows import AssignmentRow, Standing
-from adloom.serving.index.steps import finished
+from adloom.serving.index.compile import compile_index
+from adloom.serving.index.index import IndexedPlacement
+from adloom.serving.index.rows import AssignmentRow, AssignmentStatus
+from adloom.serving.index.steps import run_steps
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import matches_all
@@ -29,19 +29,19 @@ HOUR = timedelta(hours=1)
 GERMANS = (rule_of("country", "in", ["DE"]),)
 
 
-def placement_of(*rows: AssignmentRow, **placement: Any) -> Placement:
-    return compiled(a_snapshot(*rows, **placement)).by_slug[b"home"]
+def placement_of(*rows: AssignmentRow, **placement: Any) -> IndexedPlacement:
+    return compile_index(a_snapshot(*rows, **placement)).by_slug[b"home"]
 
 
 def titles(
-    placement: Placement,
+    placement: IndexedPlacement,
     context: Context | None = None,
     *,
     now: datetime = NOON,
     exclusions: Exclusions = NO_EXCLUSIONS,
 ) -> list[str]:
     available = remove_excluded(
-        finished(build_schedule_mask(placement, now=now)).masks, placement, exclusions
+        run_steps(build_schedule_mask(placement, now=now)).masks, placement, exclusions
     )
     chosen = decide(placement, context or a_context(), available)
     return [json.loads(b"{%b}" % one.creative)["title"] for one in chosen]
@@ -115,9 +115,9 @@ def test_a_campaign_serves_from_its_start_until_before_its_end(
     assert bool(titles(placement_of(row))) is serves
 
 
-@pytest.mark.parametrize("standing", [one for one in Standing if one is not Standing.LIVE])
-def test_what_is_not_live_is_no_candidate(standing: Standing) -> None:
-    assert titles(placement_of(a_row("gone", standing=standing, is_evergreen_fallback=True))) == []
+@pytest.mark.parametrize("status", [one for one in AssignmentStatus if one is not AssignmentStatus.LIVE])
+def test_what_is_not_live_is_no_candidate(status: AssignmentStatus) -> None:
+    assert titles(placement_of(a_row("gone", status=status, is_evergreen_fallback=True))) == []
 
 
 def test_a_campaign_is_for_those_whom_its_rules_name() -> None:
@@ -182,7 +182,7 @@ def naive(
     may_serve = [
         row
         for row in rows
-        if row.standing == "live"
+        if row.status == "live"
         and not (row.starts_at is not None and row.starts_at > NOON)
         and not (row.ends_at is not None and row.ends_at <= NOON)
         and is_open(row.schedule, now=NOON)

@@ -12,27 +12,27 @@ def a_demand() -> Demand:
 def test_a_campaign_is_asked_for_while_one_of_its_placements_is() -> None:
     demand = a_demand()
 
-    demand.note([1], at=10.0)
+    demand.record_requests([1], at=10.0)
 
-    assert [demand.is_there(campaign) for campaign in (7, 8, 9)] == [True, False, False]
+    assert [demand.is_requested(campaign) for campaign in (7, 8, 9)] == [True, False, False]
 
 
 def test_what_was_asked_for_a_while_ago_is_not_any_more() -> None:
     demand = a_demand()
 
-    demand.note([1], at=10.0)
-    demand.note([], at=10.0 + LATELY_SECONDS)
+    demand.record_requests([1], at=10.0)
+    demand.record_requests([], at=10.0 + LATELY_SECONDS)
 
-    assert not demand.is_there(7)
+    assert not demand.is_requested(7)
 
 
 def test_who_waits_is_told_once_when_somebody_asks() -> None:
     demand = a_demand()
-    demand.is_there(7)
-    demand.is_there(8)
+    demand.is_requested(7)
+    demand.is_requested(8)
 
-    told = [demand.note(asked, at=20.0) for asked in ([3], [2], [2], [1])]
+    told = [demand.record_requests(asked, at=20.0) for asked in ([3], [2], [2], [1])]
 
     # Who waited at two places is told again at the second, which harms nobody.
     assert told == [set(), {7, 8}, set(), {7}]
-    assert not demand.is_awaited
+    assert not demand.has_waiting

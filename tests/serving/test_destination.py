@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.serving.index.destination import with_parameters
+from adloom.serving.index.destination import add_parameters
 
 
 @pytest.mark.parametrize(
@@ -20,15 +20,15 @@ from adloom.serving.index.destination import with_parameters
     ],
 )
 def test_the_address_keeps_its_query_and_fragment_as_they_were_written(address: str, expected: str) -> None:
-    assert with_parameters(address, {"utm_source": "letter", "utm_medium": None}) == expected
+    assert add_parameters(address, {"utm_source": "letter", "utm_medium": None}) == expected
 
 
 def test_without_parameters_the_address_is_untouched() -> None:
-    assert with_parameters("https://x.example/?a=1#b", {"utm_source": None}) == "https://x.example/?a=1#b"
+    assert add_parameters("https://x.example/?a=1#b", {"utm_source": None}) == "https://x.example/?a=1#b"
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
 def test_any_value_comes_back_from_the_query(value: str) -> None:
-    address = with_parameters("https://x.example/p?a=1#f", {"utm_source": value})
+    address = add_parameters("https://x.example/p?a=1#f", {"utm_source": value})
 
     assert parse_qsl(urlsplit(address).query, keep_blank_values=True) == [("a", "1"), ("utm_source", value)]

@@ -10,9 +10,9 @@ from adloom.serving.eligibility.decide import decide
 from adloom.serving.eligibility.exclusions import ExcludedCampaigns, Exclusions, remove_excluded
 from adloom.serving.eligibility.placement_state import BUDGETS, PlacementStates
 from adloom.serving.eligibility.schedule_mask import build_schedule_mask
-from adloom.serving.index.compile import compiled
+from adloom.serving.index.compile import compile_index
 from adloom.serving.index.rows import AssignmentRow
-from adloom.serving.index.steps import finished
+from adloom.serving.index.steps import run_steps
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 from adloom.targeting.context import Context
 from tests.support.catalogs import NOON, some_assignments
@@ -73,7 +73,7 @@ def test_marking_one_by_one_equals_looking_at_every_candidate(
     steps: list[tuple[dict[int, str | None], frozenset[int] | None, int, Context]],
 ) -> None:
     """Budgets change some, caps say all anew, time goes on, and every answer is the one decided from nothing."""
-    placement = compiled(a_snapshot(*rows, max_banners=2, allow_partial_render=True)).by_slug[b"home"]
+    placement = compile_index(a_snapshot(*rows, max_banners=2, allow_partial_render=True)).by_slug[b"home"]
     shelves, now = PlacementStates(), NOON
     budgets: set[int] = set()
     caps: frozenset[int] = frozenset()
@@ -89,7 +89,7 @@ def test_marking_one_by_one_equals_looking_at_every_candidate(
 
         shelf = shelves.get(placement, now)
         expected = remove_excluded(
-            finished(build_schedule_mask(placement, now=now)).masks,
+            run_steps(build_schedule_mask(placement, now=now)).masks,
             placement,
             Exclusions(campaigns={"any": caps | budgets}),
         )
@@ -103,10 +103,10 @@ def test_marking_one_by_one_equals_looking_at_every_candidate(
 
 def test_a_shelf_knows_who_was_excluded_while_it_was_prepared() -> None:
     shelves = PlacementStates()
-    index = compiled(a_snapshot(a_row(1, 1), a_row(2, 2)))
+    index = compile_index(a_snapshot(a_row(1, 1), a_row(2, 2)))
     preparing = shelves.prepare(index.by_slug[b"home"], now=NOON)
     next(preparing)
-    shelf = finished(preparing)
+    shelf = run_steps(preparing)
 
     shelves.mark_changed({1: "pacing"})
     shelves.install(index, [shelf])
@@ -118,13 +118,13 @@ def test_a_shelf_knows_who_was_excluded_while_it_was_prepared() -> None:
 def test_a_campaign_that_comes_to_a_placement_while_it_is_excluded_is_out_there_too() -> None:
     shelves = PlacementStates()
     before, after = (
-        compiled(a_snapshot(a_row(2, 2))),
-        compiled(a_snapshot(a_row(1, 1), a_row(2, 2), version=2)),
+        compile_index(a_snapshot(a_row(2, 2))),
+        compile_index(a_snapshot(a_row(1, 1), a_row(2, 2), version=2)),
     )
     shelves.get(before.by_slug[b"home"], NOON)
     shelves.mark_changed({1: "pacing"})
 
-    shelves.install(after, [finished(shelves.prepare(after.by_slug[b"home"], now=NOON))])
+    shelves.install(after, [run_steps(shelves.prepare(after.by_slug[b"home"], now=NOON))])
     shelf = shelves.get(after.by_slug[b"home"], NOON)
     out = [offer.candidate.banner_key for offer in shelves.decide_offers(shelf, a_context(), 0)]
     shelves.mark_changed({1: None})
@@ -135,7 +135,7 @@ def test_a_campaign_that_comes_to_a_placement_while_it_is_excluded_is_out_there_
 
 def test_candidates_of_all_blocks_go_and_come_back() -> None:
     rows = [a_row(number, number % 2) for number in range(BLOCK_CANDIDATES_MAX + 10)]
-    placement = compiled(a_snapshot(*rows, max_banners=3)).by_slug[b"home"]
+    placement = compile_index(a_snapshot(*rows, max_banners=3)).by_slug[b"home"]
     shelves = PlacementStates()
     shelf = shelves.get(placement, NOON)
     everyone = [block.everyone for block in placement.blocks]
@@ -150,7 +150,7 @@ def test_candidates_of_all_blocks_go_and_come_back() -> None:
 
 def test_answers_stay_when_somebody_flips_who_is_in_none_of_them() -> None:
     rows = [a_row(number, number) for number in range(10)]
-    placement = compiled(a_snapshot(*rows, max_banners=2)).by_slug[b"home"]
+    placement = compile_index(a_snapshot(*rows, max_banners=2)).by_slug[b"home"]
     shelves = PlacementStates()
     shelf = shelves.get(placement, NOON)
     chosen = [offer.candidate.campaign_key for offer in shelves.decide_offers(shelf, a_context(), 0)]
@@ -166,7 +166,7 @@ def test_answers_stay_when_somebody_flips_who_is_in_none_of_them() -> None:
 
 
 def test_it_is_known_which_placements_were_asked_for() -> None:
-    index = compiled(a_snapshot(a_row(1, 1), a_row(2, 2)))
+    index = compile_index(a_snapshot(a_row(1, 1), a_row(2, 2)))
     shelves = PlacementStates()
     for _ in range(3):
         shelves.get(index.by_slug[b"home"], NOON)

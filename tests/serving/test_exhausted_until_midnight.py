@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from adloom.serving.leases.campaign_lease import REASONS
+from adloom.serving.leases.campaign_lease import REASON_BY_VERDICT
 from tests.serving.lease_world import COST, LeaseWorld
 
 EVENING = datetime(2026, 11, 15, 23, 59, 30, tzinfo=UTC)
@@ -13,7 +13,7 @@ OFFERS = 40  # Enough for a lease in every process.
 def marks(world: LeaseWorld) -> list[dict[str, frozenset[int]]]:
     """Tell who may not be shown in which process, for want of a budget."""
     return [
-        {reason: keys for reason, keys in process.book.excluded().items() if reason in REASONS.values()}
+        {reason: keys for reason, keys in process.book.list_excluded().items() if reason in REASON_BY_VERDICT.values()}
         for process in world.processes
     ]
 

@@ -11,7 +11,7 @@ from adloom.core.ids import BannerId
 from adloom.explain.placement.verdict import Outcome, Verdict, explained
 from adloom.schedule.schedule import Schedule, ScheduleStatus
 from adloom.serving.eligibility.caps import LifetimeCounts
-from adloom.serving.index.rows import AssignmentRow, Caps, Delivery, PlacementRows, Standing
+from adloom.serving.index.rows import AssignmentRow, Caps, Delivery, PlacementRows, AssignmentStatus
 from adloom.targeting.context import Context
 from adloom.targeting.rules import rule_of
 from tests.serving.test_decide import naive
@@ -72,7 +72,7 @@ def banner(status: ScheduleStatus, **fields: Any) -> AssignmentRow:
         (a_row(caps=Caps(5, None)), "impression_cap", "5 impressions"),
         (a_row(caps=Caps(None, 2)), "click_cap", "2 clicks"),
         (a_row(is_fallback=True), "no_partial_render", "fallback"),
-        *((a_row(standing=one), one.value, "") for one in Standing if one is not Standing.LIVE),
+        *((a_row(status=one), one.value, "") for one in AssignmentStatus if one is not AssignmentStatus.LIVE),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

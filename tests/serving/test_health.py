@@ -13,7 +13,7 @@ from adloom.core.clock import ManualClock
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.valkey import Valkey, open_valkey
-from adloom.serving.background.index_refresh import IndexKeeper
+from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.health import FRESH_FOR, LOOK_SECONDS_MAX, DeliveryHealth
 from tests.support.builders import NOON
 
@@ -29,19 +29,19 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-async def keeper(pool: Pool, valkey: Valkey, clock: ManualClock) -> IndexKeeper:
-    keeper = IndexKeeper(pool, valkey, clock)
+async def keeper(pool: Pool, valkey: Valkey, clock: ManualClock) -> IndexRefresher:
+    keeper = IndexRefresher(pool, valkey, clock)
     await keeper.refresh()
     return keeper
 
 
 async def said(health: DeliveryHealth) -> tuple[int, Mapping[str, Any]]:
-    answer = await health.ready()
+    answer = await health.check_ready()
     return answer.status, json.loads(answer.body)
 
 
 async def test_all_is_well_with_both_servers_and_an_index(
-    keeper: IndexKeeper, pool: Pool, valkey: Valkey, clock: ManualClock
+    keeper: IndexRefresher, pool: Pool, valkey: Valkey, clock: ManualClock
 ) -> None:
     clock.advance(timedelta(seconds=1.5))
 
@@ -60,7 +60,7 @@ async def test_all_is_well_with_both_servers_and_an_index(
 
 
 async def test_serving_goes_on_without_the_database(
-    keeper: IndexKeeper, valkey: Valkey, clock: ManualClock
+    keeper: IndexRefresher, valkey: Valkey, clock: ManualClock
 ) -> None:
     async with open_pool(f"postgresql://nobody@127.0.0.1:{free_port()}/none", size_max=1) as away:
         status, body = await said(DeliveryHealth(keeper, away, valkey, clock))
@@ -69,7 +69,7 @@ async def test_serving_goes_on_without_the_database(
 
 
 async def test_without_the_ledger_no_event_can_be_taken(
-    keeper: IndexKeeper, pool: Pool, clock: ManualClock
+    keeper: IndexRefresher, pool: Pool, clock: ManualClock
 ) -> None:
     async with open_valkey(f"redis://127.0.0.1:{free_port()}") as away:
         status, body = await said(DeliveryHealth(keeper, pool, away, clock))
@@ -79,7 +79,7 @@ async def test_without_the_ledger_no_event_can_be_taken(
 
 @pytest.mark.parametrize("is_able", [True, False])
 async def test_without_the_ledger_events_are_taken_while_the_spool_takes_them(
-    keeper: IndexKeeper, pool: Pool, clock: ManualClock, *, is_able: bool
+    keeper: IndexRefresher, pool: Pool, clock: ManualClock, *, is_able: bool
 ) -> None:
     spool = FakeSpool(is_able=is_able, waiting_bytes=12)
     async with open_valkey(f"redis://127.0.0.1:{free_port()}") as away:
@@ -92,7 +92,7 @@ async def test_without_the_ledger_events_are_taken_while_the_spool_takes_them(
 
 
 async def test_a_spool_that_takes_nothing_does_not_matter_while_the_ledger_is_there(
-    keeper: IndexKeeper, pool: Pool, valkey: Valkey, clock: ManualClock
+    keeper: IndexRefresher, pool: Pool, valkey: Valkey, clock: ManualClock
 ) -> None:
     spool = FakeSpool(is_able=False, waiting_bytes=0)
 
@@ -102,7 +102,7 @@ async def test_a_spool_that_takes_nothing_does_not_matter_while_the_ledger_is_th
 
 
 async def test_a_ledger_that_hangs_is_given_up_soon(
-    keeper: IndexKeeper, pool: Pool, clock: ManualClock
+    keeper: IndexRefresher, pool: Pool, clock: ManualClock
 ) -> None:
     async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
@@ -118,7 +118,7 @@ async def test_a_ledger_that_hangs_is_given_up_soon(
 
 
 async def test_a_flood_of_questions_is_answered_by_one_look(
-    keeper: IndexKeeper, pool: Pool, valkey: Valkey, redis_url: str, clock: ManualClock
+    keeper: IndexRefresher, pool: Pool, valkey: Valkey, redis_url: str, clock: ManualClock
 ) -> None:
     async with open_valkey(redis_url) as own:
         health = DeliveryHealth(keeper, pool, own, clock)
@@ -126,13 +126,13 @@ async def test_a_flood_of_questions_is_answered_by_one_look(
 
         async with asyncio.TaskGroup() as group:
             for _ in range(200):
-                group.create_task(health.ready())
+                group.create_task(health.check_ready())
 
         assert (await valkey.info("stats"))["total_connections_received"] == before + 1
 
 
 async def test_what_was_seen_is_told_for_a_moment_only(
-    keeper: IndexKeeper, pool: Pool, redis_url: str, clock: ManualClock
+    keeper: IndexRefresher, pool: Pool, redis_url: str, clock: ManualClock
 ) -> None:
     async with open_valkey(redis_url) as own:
         health = DeliveryHealth(keeper, pool, own, clock)

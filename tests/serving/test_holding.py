@@ -11,10 +11,10 @@ from adloom.core.money import Micros
 from adloom.serving.direct.reserve import Holder
 from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.placement_state import PlacementStates
-from adloom.serving.index.compile import compiled
+from adloom.serving.index.compile import compile_index
 from adloom.serving.index.offer_price import Price
 from adloom.serving.index.rows import AssignmentRow, Caps
-from adloom.serving.leases.local_leases import LeaseBook
+from adloom.serving.leases.local_leases import LocalLeases
 from tests.support.contexts import a_context
 from tests.support.rows import a_snapshot, an_assignment_row, an_id
 
@@ -43,16 +43,16 @@ class Counter:
     """Offers what one placement has, and holds it."""
 
     def __init__(self, *rows: AssignmentRow) -> None:
-        self._placement = compiled(a_snapshot(*rows, max_banners=10)).by_slug[b"home"]
-        self.shelves, self.caps, self.leases = PlacementStates(), CapTracker(), LeaseBook(1)
+        self._placement = compile_index(a_snapshot(*rows, max_banners=10)).by_slug[b"home"]
+        self.shelves, self.caps, self.leases = PlacementStates(), CapTracker(), LocalLeases(1)
         self._holder = Holder(self.shelves, self.caps, self.leases)
         self.shelves.get(self._placement, NOON)
         self.caps.update(self._placement.caps, {}, second=SECOND)
-        self.leases.learn({1: self._placement.terms}, at=0.0)
-        self.shelves.mark_changed(self.leases.changes())
+        self.leases.update({1: self._placement.terms}, at=0.0)
+        self.shelves.mark_changed(self.leases.take_changes())
 
     def grant(self, offers: int) -> None:
-        said = self.leases.due(second=SECOND, at=1.0, most=10, is_wanted=lambda _: True)
+        said = self.leases.collect_reports(second=SECOND, at=1.0, most=10, is_wanted=lambda _: True)
         for terms, usage in said:
             answer = LeaseAnswer(
                 campaign_id=terms.campaign_id,
@@ -64,8 +64,8 @@ class Counter:
                 ends_at=datetime(2100, 1, 1, tzinfo=UTC),
                 verdict=Verdict.GRANTED,
             )
-            self.leases.answered(answer, second=SECOND, at=1.0)
-        self.shelves.mark_changed(self.leases.changes())
+            self.leases.on_answer(answer, second=SECOND, at=1.0)
+        self.shelves.mark_changed(self.leases.take_changes())
 
     def ask(self) -> list[tuple[int, int]]:
         shelf = self.shelves.get(self._placement, NOON)
@@ -117,8 +117,8 @@ def test_a_cap_keeps_an_offer_back_that_has_a_lease() -> None:
 
 
 def test_whoever_learns_nothing_of_leases_offers_nothing_that_needs_one() -> None:
-    placement = compiled(a_snapshot(costly(1, 7))).by_slug[b"home"]
+    placement = compile_index(a_snapshot(costly(1, 7))).by_slug[b"home"]
     shelves = PlacementStates()
     offers = shelves.decide_offers(shelves.get(placement, NOON), a_context(), SECOND)
 
-    assert Holder(shelves, CapTracker(), LeaseBook()).held(offers, SECOND) == ([], [])
+    assert Holder(shelves, CapTracker(), LocalLeases()).held(offers, SECOND) == ([], [])

@@ -31,12 +31,12 @@ from adloom.core.money import Micros
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.valkey import Valkey, open_valkey
 from adloom.serving.eligibility.placement_state import PlacementStates
-from adloom.serving.index.compile import compiled
+from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Index
 from adloom.serving.index.offer_price import Price
 from adloom.serving.index.rows import AssignmentRow
 from adloom.serving.leases.campaign_lease import OFFERS_MIN
-from adloom.serving.leases.client import BATCH_MAX, LeaseKeeper
+from adloom.serving.leases.client import BATCH_MAX, LeaseClient
 from adloom.serving.leases.local_leases import UNDER_WAY_MAX
 from tests.support.contexts import a_context
 from tests.support.eventually import eventually
@@ -130,16 +130,16 @@ class Desk:
     def __init__(self, valkey: Valkey) -> None:
         self.shelves = PlacementStates()
         sessions = count(71)
-        self.keeper = LeaseKeeper(
+        self.keeper = LeaseClient(
             valkey, self.shelves, SystemClock(), process="delivery-1", new_session=lambda: next(sessions)
         )
-        self.index: Index = compiled(a_snapshot())
+        self.index: Index = compile_index(a_snapshot())
         self.stop = asyncio.Event()
 
     def learn(self, *rows: AssignmentRow) -> None:
-        self.index = compiled(a_snapshot(*rows, max_banners=200))
+        self.index = compile_index(a_snapshot(*rows, max_banners=200))
         self.shelves.install(self.index, [])
-        self.keeper.learn(self.index)
+        self.keeper.update(self.index)
 
     def shown(self) -> list[int]:
         """Ask for the placement, without taking anything."""
@@ -149,9 +149,9 @@ class Desk:
         return sorted(offer.candidate.campaign_key for offer in offers)
 
     def take(self, key: int) -> int | None:
-        lease = self.keeper.book.take(key, COST, int(SystemClock().now().timestamp()))
+        lease = self.keeper.book.reserve(key, COST, int(SystemClock().now().timestamp()))
         if self.keeper.book.has_news:
-            self.shelves.mark_changed(self.keeper.book.changes())
+            self.shelves.mark_changed(self.keeper.book.take_changes())
         return lease
 
     @asynccontextmanager

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from adloom.budgets.messages import LeaseAnswer, Recall, Usage, Verdict
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
-from adloom.serving.index.offer_price import Terms
+from adloom.serving.index.offer_price import LeaseTerms
 from adloom.serving.leases.campaign_lease import OFFERS_MIN
-from adloom.serving.leases.local_leases import REPORT_SECONDS, UNDER_WAY_MAX, LeaseBook
+from adloom.serving.leases.local_leases import REPORT_SECONDS, UNDER_WAY_MAX, LocalLeases
 
 SESSION = 77
 KEY, OTHER = 7, 8
@@ -25,8 +25,8 @@ ADVERTISER = AdvertiserId(UUID(int=1))
 CAMPAIGN = CampaignId(UUID(int=107))
 
 
-def terms(key: int = KEY, *, cost: int = COST) -> Terms:
-    return Terms(CampaignId(UUID(int=100 + key)), ADVERTISER, Micros(cost))
+def terms(key: int = KEY, *, cost: int = COST) -> LeaseTerms:
+    return LeaseTerms(CampaignId(UUID(int=100 + key)), ADVERTISER, Micros(cost))
 
 
 class Desk:
@@ -34,7 +34,7 @@ class Desk:
 
     def __init__(self, *keys: int) -> None:
         self.hurries = 0
-        self.book = LeaseBook(SESSION, on_urgent=self._hurry)
+        self.book = LocalLeases(SESSION, on_urgent=self._hurry)
         self.at = 0.0
         self.second = SECOND
         self.is_wanted = True
@@ -44,11 +44,11 @@ class Desk:
         self.hurries += 1
 
     def learn(self, *keys: int, cost: int = COST) -> None:
-        self.book.learn({1: {key: terms(key, cost=cost) for key in keys}}, at=self.at)
+        self.book.update({1: {key: terms(key, cost=cost) for key in keys}}, at=self.at)
 
     def due(self, *, after: float = 0.1, most: int = 500) -> list[Usage]:
         self.at += after
-        said = self.book.due(second=self.second, at=self.at, most=most, is_wanted=lambda _: self.is_wanted)
+        said = self.book.collect_reports(second=self.second, at=self.at, most=most, is_wanted=lambda _: self.is_wanted)
         return [usage for _, usage in said]
 
     def answer(self, usage: Usage, *, key: int = KEY, **fields: object) -> None:
@@ -63,7 +63,7 @@ class Desk:
             ends_at=MIDNIGHT,
             verdict=Verdict.GRANTED,
         )
-        self.book.answered(msgspec.structs.replace(answer, **fields), second=self.second, at=self.at)
+        self.book.on_answer(msgspec.structs.replace(answer, **fields), second=self.second, at=self.at)
 
     def lease(self, offers: int) -> Usage:
         """Ask, and be granted so many offers."""
@@ -72,11 +72,11 @@ class Desk:
         return usage
 
     def take(self) -> int | None:
-        return self.book.take(KEY, COST, self.second)
+        return self.book.reserve(KEY, COST, self.second)
 
     @property
     def reason(self) -> str | None:
-        return next((name for name, keys in self.book.excluded().items() if KEY in keys), None)
+        return next((name for name, keys in self.book.list_excluded().items() if KEY in keys), None)
 
 
 def test_a_campaign_of_the_index_asks_for_a_lease_ahead_of_need_and_is_not_shown_before() -> None:
@@ -106,12 +106,12 @@ def test_offers_are_taken_out_of_the_lease_until_nothing_is_left() -> None:
 
 def test_who_can_be_shown_and_who_cannot_any_more_is_news() -> None:
     desk = Desk()
-    first = desk.book.changes()
+    first = desk.book.take_changes()
     desk.lease(1)
-    second = desk.book.changes()
+    second = desk.book.take_changes()
     desk.take()
 
-    assert (first, second, desk.book.changes()) == (
+    assert (first, second, desk.book.take_changes()) == (
         {KEY: "budget_pending"},
         {KEY: None},
         {KEY: "budget_pending"},
@@ -202,7 +202,7 @@ def test_what_is_returned_is_set_aside_before_it_is_said() -> None:
     desk = Desk()
     desk.lease(100)
 
-    desk.book.recalled(Recall(campaign_id=CAMPAIGN, session=SESSION), second=desk.second, at=desk.at)
+    desk.book.on_recall(Recall(campaign_id=CAMPAIGN, session=SESSION), second=desk.second, at=desk.at)
     [usage] = desk.due()
 
     assert (usage.want, desk.take()) == (0, None)
@@ -214,7 +214,7 @@ def test_who_is_being_shown_keeps_what_it_needs_at_once_when_the_rest_is_recalle
     desk.take()
     desk.due()
 
-    desk.book.recalled(Recall(campaign_id=CAMPAIGN, session=SESSION), second=desk.second, at=desk.at)
+    desk.book.on_recall(Recall(campaign_id=CAMPAIGN, session=SESSION), second=desk.second, at=desk.at)
     [usage] = desk.due()
 
     assert 0 < usage.want < 10 * COST
@@ -261,7 +261,7 @@ def test_one_that_is_not_asked_for_waits_until_it_is() -> None:
 
     desk.is_wanted = True
     still_quiet = desk.due(after=100)
-    desk.book.wanted(KEY, at=desk.at)
+    desk.book.on_demand(KEY, at=desk.at)
     [again] = desk.due()
 
     assert not any(quiet)
@@ -288,9 +288,9 @@ def test_good_news_are_followed_at_once() -> None:
     desk.is_wanted = False
     desk.due(after=10)
 
-    desk.book.restored(CAMPAIGN, at=desk.at)
+    desk.book.on_campaign_restored(CAMPAIGN, at=desk.at)
     one = desk.due()
-    desk.book.advertiser_restored(ADVERTISER, at=desk.at)
+    desk.book.on_advertiser_restored(ADVERTISER, at=desk.at)
     both = desk.due()
 
     assert (len(one), len(both)) == (1, 1)
@@ -300,14 +300,14 @@ def test_spend_of_others_is_followed_only_where_the_campaign_is_asked_for() -> N
     desk = Desk()
     [usage] = desk.due()
     desk.answer(usage, granted=Micros(0), verdict=Verdict.DAILY_BUDGET)
-    desk.book.exhausted(CAMPAIGN, at=desk.at)
+    desk.book.on_campaign_exhausted(CAMPAIGN, at=desk.at)
     quiet = desk.due(after=10)
 
     desk.is_wanted = False
-    desk.book.updated(CAMPAIGN, at=desk.at)
+    desk.book.on_spend_update(CAMPAIGN, at=desk.at)
     unasked = desk.due()
     desk.is_wanted = True
-    desk.book.updated(CAMPAIGN, at=desk.at)
+    desk.book.on_spend_update(CAMPAIGN, at=desk.at)
 
     assert (quiet, unasked) == ([], [])
     assert len(desk.due()) == 1
@@ -384,19 +384,19 @@ def test_a_void_lease_ends_the_session() -> None:
 
     desk.answer(usage, lease=0)
     was_void = desk.book.is_void, desk.take()
-    desk.book.begin(78, at=desk.at)
+    desk.book.start_session(78, at=desk.at)
     anew = desk.due()
 
     assert was_void == (True, None)
     assert not desk.book.is_void
-    assert desk.book.take(OTHER, COST, desk.second) is None
+    assert desk.book.reserve(OTHER, COST, desk.second) is None
     assert [(usage.session, usage.lease, usage.given) for usage in anew] == [(78, 0, ())] * 2
 
 
 def test_a_return_that_was_taken_before_is_no_reason_to_end_the_session() -> None:
     desk = Desk()
     desk.lease(2)
-    desk.book.recalled(Recall(campaign_id=CAMPAIGN, session=SESSION), second=desk.second, at=desk.at)
+    desk.book.on_recall(Recall(campaign_id=CAMPAIGN, session=SESSION), second=desk.second, at=desk.at)
     [usage] = desk.due()
 
     desk.answer(usage, lease=0)
@@ -407,14 +407,14 @@ def test_a_return_that_was_taken_before_is_no_reason_to_end_the_session() -> Non
 def test_a_campaign_that_leaves_the_index_returns_what_it_has_and_is_forgotten() -> None:
     desk = Desk()
     desk.lease(2)
-    desk.book.changes()
+    desk.book.take_changes()
 
     desk.learn()
     [usage] = desk.due()
     desk.answer(usage, granted=Micros(0))
 
     assert usage.want == 0
-    assert desk.book.excluded() == {}
+    assert desk.book.list_excluded() == {}
     assert desk.due(after=100) == []
 
 
@@ -435,10 +435,10 @@ def test_one_that_comes_back_meanwhile_asks_anew() -> None:
 def test_a_campaign_on_several_placements_stays_until_the_last() -> None:
     desk = Desk()
     here = {KEY: terms()}
-    desk.book.learn({1: here, 2: here}, at=desk.at)
+    desk.book.update({1: here, 2: here}, at=desk.at)
     desk.lease(2)
 
-    desk.book.learn({2: here}, at=desk.at)
+    desk.book.update({2: here}, at=desk.at)
 
     assert desk.take() == 5
 
@@ -558,10 +558,10 @@ def test_never_more_is_given_than_granted_whatever_becomes_of_messages(steps: li
                 answer = authority.used(letters[-1 - number % len(letters)], number, is_new_day=is_new_day)
                 answers += [] if answer is None else [answer]
             case "answer" if answers:
-                desk.book.answered(answers[-1 - number % len(answers)], second=desk.second, at=desk.at)
+                desk.book.on_answer(answers[-1 - number % len(answers)], second=desk.second, at=desk.at)
             case "recall":
                 recall = Recall(campaign_id=CAMPAIGN, session=SESSION)
-                desk.book.recalled(recall, second=desk.second + 2 * number, at=desk.at)
+                desk.book.on_recall(recall, second=desk.second + 2 * number, at=desk.at)
             case "day":
                 desk.book.close(at=desk.at) if number == 0 else None
                 is_new_day = number == 1

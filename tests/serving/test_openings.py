@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from adloom.schedule.schedule_window import is_open
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.eligibility.schedule_mask import NEVER, advance_schedule_mask, build_schedule_mask
-from adloom.serving.index.compile import compiled
+from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Candidate
 from adloom.serving.index.rows import AssignmentRow
-from adloom.serving.index.steps import finished
+from adloom.serving.index.steps import run_steps
 from tests.support.catalogs import NOON, some_assignments
 from tests.support.rows import a_snapshot, an_assignment_row
 
@@ -31,7 +31,7 @@ def is_in_time(candidate: Candidate, now: datetime) -> bool:
 def test_at_any_time_the_bitmaps_say_what_asking_every_candidate_would(
     rows: list[AssignmentRow], steps: list[int], *, sort: bool
 ) -> None:
-    placement = compiled(a_snapshot(*rows, allow_partial_render=True)).by_slug[b"home"]
+    placement = compile_index(a_snapshot(*rows, allow_partial_render=True)).by_slug[b"home"]
     shelves = PlacementStates()
 
     for seconds in sorted(steps) if sort else steps:
@@ -44,9 +44,9 @@ def test_at_any_time_the_bitmaps_say_what_asking_every_candidate_would(
 
 
 def test_a_candidate_without_bounds_is_never_looked_at_again() -> None:
-    placement = compiled(a_snapshot(an_assignment_row())).by_slug[b"home"]
+    placement = compile_index(a_snapshot(an_assignment_row())).by_slug[b"home"]
 
-    openings = finished(build_schedule_mask(placement, now=NOON))
+    openings = run_steps(build_schedule_mask(placement, now=NOON))
 
     assert placement.blocks[0].timed == ()
     assert openings.until == NEVER
@@ -54,9 +54,9 @@ def test_a_candidate_without_bounds_is_never_looked_at_again() -> None:
 
 def test_only_the_moments_of_those_whose_time_is_bounded_are_kept() -> None:
     row = an_assignment_row(starts_at=NOON + timedelta(hours=1), ends_at=NOON + timedelta(hours=2))
-    placement = compiled(a_snapshot(row)).by_slug[b"home"]
+    placement = compile_index(a_snapshot(row)).by_slug[b"home"]
 
-    before = finished(build_schedule_mask(placement, now=NOON))
+    before = run_steps(build_schedule_mask(placement, now=NOON))
     within = advance_schedule_mask(before, placement, now=before.until)
     after = advance_schedule_mask(within, placement, now=within.until)
 

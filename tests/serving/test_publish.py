@@ -14,7 +14,7 @@ from adloom.core.ids import SystemIds
 from adloom.resource.changes import NOTICE_CHANNEL, Catalog, IndexedNoun
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey, open_valkey
-from adloom.serving.background.index_refresh import LOOK_SECONDS, IndexKeeper
+from adloom.serving.background.index_refresh import LOOK_SECONDS, IndexRefresher
 from tests.support.eventually import eventually
 from tests.support.relay import Relay
 
@@ -35,12 +35,12 @@ def catalog(pool: Pool, valkey: Valkey) -> Catalog:
 
 
 @pytest.fixture
-async def keeper(pool: Pool, valkey: Valkey) -> IndexKeeper:
-    return IndexKeeper(pool, valkey, SystemClock())
+async def keeper(pool: Pool, valkey: Valkey) -> IndexRefresher:
+    return IndexRefresher(pool, valkey, SystemClock())
 
 
 @pytest.fixture
-async def running_keeper(keeper: IndexKeeper) -> AsyncGenerator[IndexKeeper]:
+async def running_keeper(keeper: IndexRefresher) -> AsyncGenerator[IndexRefresher]:
     async with asyncio.TaskGroup() as group:
         task = group.create_task(keeper.run())
         yield keeper
@@ -53,7 +53,7 @@ async def wait_for_a_subscriber(valkey: Valkey) -> None:
             await asyncio.sleep(0.005)
 
 
-def has_missed_a_look(keeper: IndexKeeper) -> bool:
+def has_missed_a_look(keeper: IndexRefresher) -> bool:
     age = keeper.age(SystemClock().now())
     return age is not None and age.total_seconds() > LOOK_SECONDS * 1.5
 
@@ -84,13 +84,13 @@ async def change(catalog: Catalog, noun: IndexedNoun, key: int, sql: str) -> Non
         write.touch(noun, key)
 
 
-async def test_before_the_first_refresh_there_is_no_index(keeper: IndexKeeper) -> None:
+async def test_before_the_first_refresh_there_is_no_index(keeper: IndexRefresher) -> None:
     with pytest.raises(UnavailableError):
         _ = keeper.current
 
 
 async def test_incremental_updates_equal_a_whole_rebuild(
-    catalog: Catalog, keeper: IndexKeeper, pool: Pool, valkey: Valkey
+    catalog: Catalog, keeper: IndexRefresher, pool: Pool, valkey: Valkey
 ) -> None:
     await keeper.refresh()
     first = await an_ad(catalog, "first")
@@ -108,13 +108,13 @@ async def test_incremental_updates_equal_a_whole_rebuild(
 
         await keeper.refresh()
 
-        anew = IndexKeeper(pool, valkey, SystemClock())
+        anew = IndexRefresher(pool, valkey, SystemClock())
         await anew.refresh()
         assert keeper.current == anew.current
 
 
 async def test_a_keeper_that_was_away_too_long_reads_everything(
-    catalog: Catalog, keeper: IndexKeeper, pool: Pool
+    catalog: Catalog, keeper: IndexRefresher, pool: Pool
 ) -> None:
     await keeper.refresh()
     await an_ad(catalog, "home")
@@ -126,7 +126,7 @@ async def test_a_keeper_that_was_away_too_long_reads_everything(
 
 
 async def test_a_notice_brings_a_change_without_waiting_for_the_next_look(
-    catalog: Catalog, valkey: Valkey, running_keeper: IndexKeeper
+    catalog: Catalog, valkey: Valkey, running_keeper: IndexRefresher
 ) -> None:
     await eventually(lambda: running_keeper.version == 0, seconds=5)
     await wait_for_a_subscriber(valkey)
@@ -137,7 +137,7 @@ async def test_a_notice_brings_a_change_without_waiting_for_the_next_look(
     assert set(running_keeper.current.by_slug) == {b"home"}
 
 
-async def test_a_lost_notice_is_made_up_for_by_looking(pool: Pool, running_keeper: IndexKeeper) -> None:
+async def test_a_lost_notice_is_made_up_for_by_looking(pool: Pool, running_keeper: IndexRefresher) -> None:
     await eventually(lambda: running_keeper.version == 0, seconds=5)
 
     await pool.execute("UPDATE catalog_version SET version = 1")
@@ -153,7 +153,7 @@ async def test_a_subscription_that_nothing_comes_through_any_more_is_made_anew(
     async with Relay(server.port).running() as relay:
         relayed_url = redis_url.replace(f":{server.port}", f":{relay.port}")
         async with open_valkey(relayed_url) as relayed, asyncio.TaskGroup() as group:
-            keeper = IndexKeeper(pool, relayed, SystemClock(), quiet_seconds=0.1)
+            keeper = IndexRefresher(pool, relayed, SystemClock(), quiet_seconds=0.1)
             keeping = group.create_task(keeper.run())
             await wait_for_a_subscriber(valkey)
 
@@ -166,7 +166,7 @@ async def test_a_subscription_that_nothing_comes_through_any_more_is_made_anew(
 
 async def test_a_quiet_subscription_is_kept(pool: Pool, valkey: Valkey) -> None:
     async with asyncio.TaskGroup() as group:
-        keeper = IndexKeeper(pool, valkey, SystemClock(), quiet_seconds=0.5)
+        keeper = IndexRefresher(pool, valkey, SystemClock(), quiet_seconds=0.5)
         keeping = group.create_task(keeper.run())
         await wait_for_a_subscriber(valkey)
         before = (await valkey.info("stats"))["total_connections_received"]
@@ -178,7 +178,7 @@ async def test_a_quiet_subscription_is_kept(pool: Pool, valkey: Valkey) -> None:
 
 
 async def test_a_row_that_cannot_be_read_leaves_the_last_index_serving(
-    catalog: Catalog, running_keeper: IndexKeeper
+    catalog: Catalog, running_keeper: IndexRefresher
 ) -> None:
     _, banner, _ = await an_ad(catalog, "home")
     await eventually(lambda: running_keeper.version == 4, seconds=5)
@@ -196,7 +196,7 @@ async def test_a_row_that_cannot_be_read_leaves_the_last_index_serving(
 
 
 async def test_a_deleted_banner_still_leads_its_old_offers_somewhere(
-    catalog: Catalog, keeper: IndexKeeper, pool: Pool
+    catalog: Catalog, keeper: IndexRefresher, pool: Pool
 ) -> None:
     placement, banner, campaign = await an_ad(catalog, "home")
     await change(
@@ -215,7 +215,7 @@ async def test_a_deleted_banner_still_leads_its_old_offers_somewhere(
 
 
 async def test_a_catalog_that_came_back_from_a_backup_is_read_anew(
-    catalog: Catalog, keeper: IndexKeeper, pool: Pool
+    catalog: Catalog, keeper: IndexRefresher, pool: Pool
 ) -> None:
     async with catalog.write() as write:
         key = await write.connection.fetchval(INSERT_PLACEMENT, SystemIds().new(), "lost")
@@ -231,7 +231,7 @@ async def test_a_catalog_that_came_back_from_a_backup_is_read_anew(
 
 
 async def test_a_campaign_that_reaches_its_cap_is_excluded_at_the_next_look_and_back_when_it_is_raised(
-    catalog: Catalog, keeper: IndexKeeper, pool: Pool
+    catalog: Catalog, keeper: IndexRefresher, pool: Pool
 ) -> None:
     placement, banner, campaign = await an_ad(catalog, "home")
     cap = "UPDATE campaigns SET impression_cap = {} WHERE id = $1"
@@ -257,7 +257,7 @@ async def test_a_campaign_that_reaches_its_cap_is_excluded_at_the_next_look_and_
 
 @pytest.mark.parametrize("written", ["events", "corrections"])
 async def test_a_day_that_was_over_is_summed_up_again_when_it_has_changed(
-    catalog: Catalog, keeper: IndexKeeper, pool: Pool, written: str
+    catalog: Catalog, keeper: IndexRefresher, pool: Pool, written: str
 ) -> None:
     placement, banner, campaign = await an_ad(catalog, "home")
     await change(catalog, IndexedNoun.CAMPAIGN, campaign, "UPDATE campaigns SET click_cap = 2 WHERE id = $1")
@@ -278,7 +278,7 @@ async def test_a_day_that_was_over_is_summed_up_again_when_it_has_changed(
 
 
 async def test_counts_of_today_are_seen_when_the_projection_has_moved(
-    catalog: Catalog, keeper: IndexKeeper, pool: Pool
+    catalog: Catalog, keeper: IndexRefresher, pool: Pool
 ) -> None:
     placement, banner, campaign = await an_ad(catalog, "home")
     await change(catalog, IndexedNoun.CAMPAIGN, campaign, "UPDATE campaigns SET click_cap = 1 WHERE id = $1")
@@ -295,7 +295,7 @@ async def test_counts_of_today_are_seen_when_the_projection_has_moved(
     assert keeper.cap_book.find_reached()["click_cap"] == {campaign}
 
 
-async def test_a_rule_is_part_of_its_campaign(catalog: Catalog, keeper: IndexKeeper, pool: Pool) -> None:
+async def test_a_rule_is_part_of_its_campaign(catalog: Catalog, keeper: IndexRefresher, pool: Pool) -> None:
     _, _, campaign = await an_ad(catalog, "home")
     await change(
         catalog,
@@ -313,7 +313,7 @@ async def test_a_rule_is_part_of_its_campaign(catalog: Catalog, keeper: IndexKee
 
 
 async def test_a_campaign_with_a_rule_that_cannot_be_read_is_shown_to_nobody(
-    catalog: Catalog, keeper: IndexKeeper
+    catalog: Catalog, keeper: IndexRefresher
 ) -> None:
     _, _, campaign = await an_ad(catalog, "home")
     await change(
@@ -330,7 +330,7 @@ async def test_a_campaign_with_a_rule_that_cannot_be_read_is_shown_to_nobody(
 
 
 async def test_a_scheduled_campaign_serves_when_its_time_has_come_whatever_its_status_says(
-    catalog: Catalog, keeper: IndexKeeper
+    catalog: Catalog, keeper: IndexRefresher
 ) -> None:
     _, _, campaign = await an_ad(catalog, "home")
     await change(
@@ -346,7 +346,7 @@ async def test_a_scheduled_campaign_serves_when_its_time_has_come_whatever_its_s
     assert keeper.shelves.get(placement, now + timedelta(hours=1)).available[0]
 
 
-async def test_a_rebuild_keeps_what_did_not_change(catalog: Catalog, keeper: IndexKeeper) -> None:
+async def test_a_rebuild_keeps_what_did_not_change(catalog: Catalog, keeper: IndexRefresher) -> None:
     await an_ad(catalog, "same")
     _, banner, _ = await an_ad(catalog, "other")
     await keeper.refresh()
@@ -361,7 +361,7 @@ async def test_a_rebuild_keeps_what_did_not_change(catalog: Catalog, keeper: Ind
 
 @pytest.mark.parametrize("owned", ["campaigns", "banners"])
 async def test_what_belongs_to_a_deleted_advertiser_is_not_served(
-    catalog: Catalog, keeper: IndexKeeper, pool: Pool, owned: str
+    catalog: Catalog, keeper: IndexRefresher, pool: Pool, owned: str
 ) -> None:
     _, banner, campaign = await an_ad(catalog, "home")
     advertiser = await pool.fetchval(
@@ -380,7 +380,7 @@ async def test_what_belongs_to_a_deleted_advertiser_is_not_served(
 
 
 async def test_a_placement_of_a_deleted_publisher_is_not_served(
-    catalog: Catalog, keeper: IndexKeeper, pool: Pool
+    catalog: Catalog, keeper: IndexRefresher, pool: Pool
 ) -> None:
     placement, _, _ = await an_ad(catalog, "home")
     publisher = await pool.fetchval(

@@ -19,7 +19,7 @@ from adloom.runtime.http.fast.fast_routes import HotRequest
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.encode import MillisecondStamp
 from adloom.serving.eligibility.caps import CapTracker
-from adloom.serving.index.compile import compiled
+from adloom.serving.index.compile import compile_index
 from adloom.serving.index.rows import Caps, Delivery, Snapshot
 from adloom.targeting.rules import rule_of
 from tests.support.rows import a_snapshot, an_assignment_row, an_id
@@ -29,7 +29,7 @@ NOON = datetime(2026, 11, 15, 12, 0, 0, 7_999, tzinfo=UTC)
 
 
 def serve_routes(snapshot: Snapshot, clock: ManualClock | None = None, **parts: Any) -> ServeRoutes:
-    index = compiled(snapshot)
+    index = compile_index(snapshot)
     clock = clock or ManualClock(NOON)
     return ServeRoutes(
         lambda: index, KEYS.signer, clock, SystemIds(), public_url="https://ads.example", **parts
@@ -59,7 +59,7 @@ def test_the_answer_has_the_published_shape() -> None:
     assert head.startswith(b"HTTP/1.1 200 OK\r\n")
     assert b"cache-control: no-store\r\n" in head
     assert body["placement"] == {
-        "id": str(compiled(a_snapshot()).by_slug[b"home"].id),
+        "id": str(compile_index(a_snapshot()).by_slug[b"home"].id),
         "slug": "home",
         "label": "Home",
         "layoutType": "full_slider",

@@ -12,7 +12,7 @@ from adloom.core.ids import BannerId, PlacementId, SystemIds
 from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.runtime.http.fast.fast_routes import HotRequest
 from adloom.serving.direct.api import ServeRoutes
-from adloom.serving.index.compile import compiled
+from adloom.serving.index.compile import compile_index
 from adloom.serving.index.rows import AssignmentRow, Snapshot
 from adloom.targeting.rules import rule_of
 from tests.support.rows import a_placement_row, an_assignment_row, an_id
@@ -43,7 +43,7 @@ def routes(*rows: AssignmentRow, placements: int = 2) -> ServeRoutes:
         banner_ids=[],
         campaign_ids=[],
     )
-    index = compiled(snapshot)
+    index = compile_index(snapshot)
     return ServeRoutes(lambda: index, KEYS.signer, ManualClock(NOON), SystemIds(), public_url="")
 
 

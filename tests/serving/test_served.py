@@ -12,7 +12,7 @@ from adloom.events.log.event import Served, decode_event
 from adloom.runtime.http.fast.fast_routes import HotRequest
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.served_events import ServedEventPublisher
-from adloom.serving.index.compile import compiled
+from adloom.serving.index.compile import compile_index
 from tests.support.rows import a_snapshot, an_assignment_row, an_id
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -25,7 +25,7 @@ class Told:
 
     def __init__(self, *, banners: int = 1, **placement: Any) -> None:
         rows = [an_assignment_row(banner_id=BannerId(an_id(number))) for number in range(banners)]
-        index = compiled(a_snapshot(*rows, **placement))
+        index = compile_index(a_snapshot(*rows, **placement))
         self.entries: list[bytes] = []
         self.routes = ServeRoutes(
             lambda: index,

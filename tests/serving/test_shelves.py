@@ -8,10 +8,10 @@ import msgspec
 from adloom.core.ids import BannerId
 from adloom.serving.eligibility.exclusions import Exclusions
 from adloom.serving.eligibility.placement_state import PlacementStates
-from adloom.serving.index.compile import compiled
+from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Index
 from adloom.serving.index.rows import AssignmentRow
-from adloom.serving.index.steps import finished
+from adloom.serving.index.steps import run_steps
 from adloom.targeting.context import Context
 from tests.support.contexts import a_context
 from tests.support.rows import a_snapshot, an_assignment_row, an_id
@@ -24,7 +24,7 @@ class Counter:
     """Serves one placement from shelves."""
 
     def __init__(self, *rows: AssignmentRow, **options: Any) -> None:
-        self.index: Index = compiled(a_snapshot(*rows))
+        self.index: Index = compile_index(a_snapshot(*rows))
         self.shelves = PlacementStates(**options)
 
     def ask(self, context: Context = DE, *, seconds: float = 0) -> list[int]:
@@ -109,7 +109,7 @@ def test_a_placement_that_changed_is_decided_anew() -> None:
     counter = Counter(a_row(1))
     counter.ask()
 
-    counter.index = compiled(a_snapshot(a_row(2), version=2))
+    counter.index = compile_index(a_snapshot(a_row(2), version=2))
 
     assert counter.ask() == [2]
 
@@ -117,8 +117,8 @@ def test_a_placement_that_changed_is_decided_anew() -> None:
 def test_a_shelf_may_be_prepared_before_its_index_is_there() -> None:
     counter = Counter(a_row(1))
     counter.ask()
-    newer = compiled(a_snapshot(a_row(2), version=2))
-    shelf = finished(counter.shelves.prepare(newer.by_slug[b"home"], now=NOON))
+    newer = compile_index(a_snapshot(a_row(2), version=2))
+    shelf = run_steps(counter.shelves.prepare(newer.by_slug[b"home"], now=NOON))
 
     assert counter.ask() == [1]
     counter.shelves.install(newer, [shelf])

@@ -4,8 +4,8 @@ import pytest
 
 from adloom.core.money import Micros
 from adloom.events.log.event import ChargedBy
-from adloom.serving.index.compile import compiled
-from adloom.serving.index.offer_price import FREE, Price, Terms, price_of
+from adloom.serving.index.compile import compile_index
+from adloom.serving.index.offer_price import FREE, Price, LeaseTerms, compute_price
 from tests.support.rows import a_snapshot, an_assignment_row
 
 
@@ -21,7 +21,7 @@ from tests.support.rows import a_snapshot, an_assignment_row
     ],
 )
 def test_an_offer_costs_the_flat_bid(bid_type: str, bid: int | None, price: Price) -> None:
-    assert price_of(bid_type, None if bid is None else Micros(bid)) == price
+    assert compute_price(bid_type, None if bid is None else Micros(bid)) == price
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_an_offer_costs_the_flat_bid(bid_type: str, bid: int | None, price: Pric
 def test_only_what_costs_and_is_limited_needs_a_lease(cost: int, is_limited: bool, is_leased: bool) -> None:  # noqa: FBT001 - cases
     row = an_assignment_row(campaign_key=7, price=Price(Micros(cost)), is_limited=is_limited)
 
-    placement = compiled(a_snapshot(row)).by_slug[b"home"]
+    placement = compile_index(a_snapshot(row)).by_slug[b"home"]
 
     assert placement.blocks[0].candidates[0].is_leased is is_leased
-    assert placement.terms == ({7: Terms(row.campaign_id, None, Micros(cost))} if is_leased else {})
+    assert placement.terms == ({7: LeaseTerms(row.campaign_id, None, Micros(cost))} if is_leased else {})

@@ -10,7 +10,7 @@ from adloom.auction.bid import BidType
 from adloom.core.money import Micros
 from adloom.events.auction_log.row import rows_of
 from adloom.events.log.event import Auctioned
-from adloom.serving.index.offer_price import price_of
+from adloom.serving.index.offer_price import compute_price
 from adloom.serving.index.rows import AssignmentRow
 from adloom.stats.auctions.model import Bid, WholeAuction, with_bids_to_win
 from tests.serving.auction.counter import Counter
@@ -62,7 +62,7 @@ def test_whoever_bids_what_is_told_wins(rows: list[AssignmentRow]) -> None:
         assert bid.would_have_to_bid is not None
         amount = Micros(round(bid.would_have_to_bid * 1_000_000))
         raised = [
-            msgspec.structs.replace(row, bid=amount, price=price_of(row.bid_type, amount))
+            msgspec.structs.replace(row, bid=amount, price=compute_price(row.bid_type, amount))
             if row.banner_id == bid.ad_id
             else row
             for row in rows

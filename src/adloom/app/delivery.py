@@ -49,13 +49,13 @@ from adloom.runtime.valkey import ValkeyLine, open_valkey
 from adloom.sample.pages import sample_routes
 from adloom.sample.places import SLUGS
 from adloom.serving.auction.events import AdEventRoutes
-from adloom.serving.background.index_refresh import IndexKeeper
+from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.background.model_loader import ModelLoader
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.served_events import ServedEventPublisher
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.health import DeliveryHealth
-from adloom.serving.leases.client import LeaseKeeper
+from adloom.serving.leases.client import LeaseClient
 from adloom.serving.request.context import ContextParser
 from adloom.serving.request.rate_limit import limit_routes
 from adloom.serving.tag.pages import ScriptlessRoutes
@@ -84,9 +84,9 @@ class Running(NamedTuple):
     spool: DiskSpool | None
     appender: EventAppender
     recording: RecordingParts
-    leases: LeaseKeeper
+    leases: LeaseClient
     models: ModelLoader
-    keeper: IndexKeeper
+    keeper: IndexRefresher
 
 
 async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
@@ -102,16 +102,16 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         open_spool(settings, ValkeyEventLog(valkey)) as spool,
         EventAppender(ValkeyEventLog(valkey), spool) as appender,
         AuctionAppender(beside := AuctionsBeside(valkey), appender.enqueue_all, spool) as recording,
-        _leasing(LeaseKeeper(valkey, shelves, clock, process=process)) as leases,
+        _leasing(LeaseClient(valkey, shelves, clock, process=process)) as leases,
         _learning(ModelLoader(valkey, clock)) as models,
         _kept(
-            IndexKeeper(
+            IndexRefresher(
                 pool,
                 valkey,
                 clock,
                 shelves=shelves,
                 stands=build_markets(settings, shelves, models),
-                swapped=leases.learn,
+                swapped=leases.update,
             )
         ) as keeper,
     ):
@@ -130,7 +130,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         async with telling(vitals):
             set_aside()  # The first index.
             await serve(
-                PlainApp({"/health": health.ready, "/health/ready": health.ready}),
+                PlainApp({"/health": health.check_ready, "/health/ready": health.check_ready}),
                 inherited_socket(settings.host, settings.port),
                 protocol=make_protocol(HotRoutes(routes)),
                 drain_seconds_max=DRAIN_SECONDS_MAX,
@@ -204,17 +204,17 @@ def _token_keys(settings: DeliverySettings) -> TokenKeys:
 
 
 @asynccontextmanager
-async def _kept(keeper: IndexKeeper) -> AsyncGenerator[IndexKeeper]:
+async def _kept(keeper: IndexRefresher) -> AsyncGenerator[IndexRefresher]:
     """Keep an index up to date; wait for the first one, so that nobody is turned away for lack of it."""
     async with asyncio.TaskGroup() as group:
         task = group.create_task(keeper.run())
-        await keeper.wait_until_there(seconds_max=FIRST_INDEX_SECONDS_MAX)
+        await keeper.wait_until_ready(seconds_max=FIRST_INDEX_SECONDS_MAX)
         yield keeper
         task.cancel()
 
 
 @asynccontextmanager
-async def _leasing(leases: LeaseKeeper) -> AsyncGenerator[LeaseKeeper]:
+async def _leasing(leases: LeaseClient) -> AsyncGenerator[LeaseClient]:
     """Keep leases of budgets; they are returned when nothing is offered any more."""
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
@@ -246,7 +246,7 @@ def _build_detector(settings: DeliverySettings, contexts: ContextParser) -> Traf
     )
 
 
-def _has_sample(keeper: IndexKeeper) -> bool:
+def _has_sample(keeper: IndexRefresher) -> bool:
     """Tell whether there is anything of the sample to be asked for."""
     by_slug = keeper.current.by_slug
     return any(slug.encode() in by_slug for slug in SLUGS)
@@ -271,7 +271,7 @@ def _behind_limit(routes: list[HotRoute], settings: DeliverySettings, clock: Clo
     return limit_routes(routes, limiter, clock, trusted=settings.trusted_proxies)
 
 
-def _register_index(metrics: Metrics, keeper: IndexKeeper, clock: Clock) -> None:
+def _register_index(metrics: Metrics, keeper: IndexRefresher, clock: Clock) -> None:
     def age_seconds() -> float:
         age = keeper.age(clock.now())
         return math.inf if age is None else age.total_seconds()
@@ -349,7 +349,7 @@ def _register_spool(metrics: Metrics, spool: DiskSpool | None) -> None:
     )
 
 
-def _register_leases(metrics: Metrics, leases: LeaseKeeper) -> None:
+def _register_leases(metrics: Metrics, leases: LeaseClient) -> None:
     book = leases.book
     metrics.gauge("adloom_leases", "Campaigns with a budget that can be offered here.", lambda: book.leases)
     metrics.counters(

@@ -23,10 +23,10 @@ from adloom.serving.auction.market import Markets
 from adloom.serving.auction.record.batch_publisher import BatchingPublisher
 from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.auction.reserve import WinHolder
-from adloom.serving.background.index_refresh import IndexKeeper
+from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.background.model_loader import ModelLoader
 from adloom.serving.eligibility.placement_state import PlacementStates
-from adloom.serving.leases.local_leases import LeaseBook
+from adloom.serving.leases.local_leases import LocalLeases
 from adloom.serving.request.context import ContextParser
 
 
@@ -65,14 +65,14 @@ def build_markets(settings: DeliverySettings, shelves: PlacementStates, models: 
 
 def build_auctions(  # noqa: PLR0913 - a composition root names them all
     settings: DeliverySettings,
-    keeper: IndexKeeper,
+    keeper: IndexRefresher,
     line: ValkeyLine,
     clock: Clock,
     *,
     keys: TokenKeys,
     contexts: ContextParser,
     models: ModelLoader,
-    lease_book: LeaseBook,
+    lease_book: LocalLeases,
     appender: EventAppender,
     recording: AuctionAppender,
 ) -> AuctionParts:

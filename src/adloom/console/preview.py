@@ -9,7 +9,7 @@ from typing import Final
 from fastapi import APIRouter, Response
 
 from adloom.console.theme import asset
-from adloom.serving.tag.script import assembled
+from adloom.serving.tag.script import assemble
 
 PREVIEW: Final = "/console/preview"
 POLICY: Final = (
@@ -44,4 +44,4 @@ async def answer_tag() -> Response:
 
 @functools.cache
 def _tag() -> bytes:
-    return assembled().body
+    return assemble().body

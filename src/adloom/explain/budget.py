@@ -16,7 +16,7 @@ from adloom.budgets.campaign.headroom import room
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.messages import Verdict
 from adloom.core.money import Micros
-from adloom.serving.leases.campaign_lease import REASONS
+from adloom.serving.leases.campaign_lease import REASON_BY_VERDICT
 
 
 def lacking(
@@ -31,7 +31,7 @@ def lacking(
         return None
     if found.verdict is Verdict.ADVERTISER_BUDGET and _has_some(advertiser, cost, now):
         return None  # It is allotted to whoever asks for it.
-    return REASONS.get(found.verdict)
+    return REASON_BY_VERDICT.get(found.verdict)
 
 
 def _can_be_given(campaign: CampaignState, cost: Micros) -> bool:

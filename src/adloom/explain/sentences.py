@@ -10,7 +10,7 @@ import msgspec
 from adloom.schedule.schedule import Schedule
 from adloom.schedule.schedule_window import Closed
 from adloom.serving.eligibility.caps import IMPRESSION_CAP
-from adloom.serving.index.rows import Caps, Standing
+from adloom.serving.index.rows import Caps, AssignmentStatus
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import value_of
 from adloom.targeting.rules import Operator, Rule, RuleType
@@ -58,49 +58,49 @@ REASONS: Final = {
             "Set delivery of the placement to direct, or ask the explanation of the other kind.",
         ),
         Reason(
-            Standing.ADVERTISER_DELETED,
+            AssignmentStatus.ADVERTISER_DELETED,
             "The advertiser of the campaign or the banner is deleted.",
             "Restore the advertiser.",
         ),
         Reason(
-            Standing.CAMPAIGN_DELETED, "The campaign is deleted.", "Restore the campaign, then activate it."
+            AssignmentStatus.CAMPAIGN_DELETED, "The campaign is deleted.", "Restore the campaign, then activate it."
         ),
         Reason(
-            Standing.CAMPAIGN_DRAFT, "The campaign is still a draft.", "Activate or schedule the campaign."
+            AssignmentStatus.CAMPAIGN_DRAFT, "The campaign is still a draft.", "Activate or schedule the campaign."
         ),
-        Reason(Standing.CAMPAIGN_PAUSED, "The campaign is paused.", "Activate the campaign."),
+        Reason(AssignmentStatus.CAMPAIGN_PAUSED, "The campaign is paused.", "Activate the campaign."),
         Reason(
-            Standing.CAMPAIGN_ENDED,
+            AssignmentStatus.CAMPAIGN_ENDED,
             "The campaign has ended, which is final.",
             "Make a new campaign with this banner.",
         ),
         Reason(
-            Standing.CAMPAIGN_CANCELLED,
+            AssignmentStatus.CAMPAIGN_CANCELLED,
             "The campaign is cancelled, which is final.",
             "Make a new campaign with this banner.",
         ),
         Reason(
-            Standing.CAMPAIGN_UNDATED,
+            AssignmentStatus.CAMPAIGN_UNDATED,
             "The campaign is scheduled, but has no start.",
             "Give the campaign a startsAt, or activate it.",
         ),
         Reason(
-            Standing.LINK_INACTIVE,
+            AssignmentStatus.LINK_INACTIVE,
             "The campaign may not use this placement at the moment.",
             "Set isActive of the link between campaign and placement.",
         ),
         Reason(
-            Standing.SITE_BLOCKED,
+            AssignmentStatus.SITE_BLOCKED,
             "The advertiser has blocked the placement's site.",
             "Take the site's domain out of the advertiser's blockedSites.",
         ),
         Reason(
-            Standing.RULE_UNREADABLE,
+            AssignmentStatus.RULE_UNREADABLE,
             "A targeting rule of the campaign cannot be read, so it is shown to nobody.",
             "Write the campaign's targeting rules again.",
         ),
         Reason(
-            Standing.ASSIGNMENT_INACTIVE,
+            AssignmentStatus.ASSIGNMENT_INACTIVE,
             "The banner's assignment to this placement is switched off.",
             "Set isActive of the assignment.",
         ),
@@ -128,8 +128,8 @@ REASONS: Final = {
             "Nothing is wrong: it goes on bit by bit. To spend faster, raise budgetDailyPaisa of the campaign, "
             "or set its pacingStrategy to Accelerated.",
         ),
-        Reason(Standing.BANNER_DELETED, "The banner is deleted.", "Restore the banner."),
-        Reason(Standing.BANNER_INACTIVE, "The banner is switched off.", "Activate the banner."),
+        Reason(AssignmentStatus.BANNER_DELETED, "The banner is deleted.", "Restore the banner."),
+        Reason(AssignmentStatus.BANNER_INACTIVE, "The banner is switched off.", "Activate the banner."),
     )
 }
 

@@ -11,7 +11,7 @@ import msgspec
 from adloom.core.clock import Clock
 from adloom.runtime import postgres, valkey
 from adloom.runtime.http.plain import PlainAnswer
-from adloom.serving.background.index_refresh import IndexKeeper
+from adloom.serving.background.index_refresh import IndexRefresher
 
 FRESH_FOR = timedelta(milliseconds=200)
 LOOK_SECONDS_MAX = 1.0  # Less than who asks usually waits.
@@ -41,7 +41,7 @@ class Checks(msgspec.Struct, frozen=True):
     spool: SpoolCheck
 
 
-class Health(msgspec.Struct, frozen=True):
+class DeliveryHealthReport(msgspec.Struct, frozen=True):
     """The whole, and its parts."""
 
     status: str
@@ -53,7 +53,7 @@ class _Look(msgspec.Struct, frozen=True):
     answer: PlainAnswer
 
 
-class Spool(Protocol):
+class SpoolState(Protocol):
     """What is asked of the spool."""
 
     @property
@@ -72,12 +72,12 @@ class DeliveryHealth:
 
     def __init__(
         self,
-        keeper: IndexKeeper,
+        keeper: IndexRefresher,
         pool: postgres.Pool,
         client: valkey.Valkey,
         clock: Clock,
         *,
-        spool: Spool | None = None,
+        spool: SpoolState | None = None,
     ) -> None:
         self._keeper = keeper
         self._spool = spool
@@ -87,7 +87,7 @@ class DeliveryHealth:
         self._turns = asyncio.Lock()
         self._last: _Look | None = None
 
-    async def ready(self) -> PlainAnswer:
+    async def check_ready(self) -> PlainAnswer:
         """Answer 200 while ads can be served and events accepted.
 
         The route is public. So one looks and all who ask meanwhile get what it saw: a flood of questions
@@ -95,11 +95,11 @@ class DeliveryHealth:
         """
         async with self._turns:
             if self._last is None or abs(self._clock.now() - self._last.at) > FRESH_FOR:
-                answer = await self._looked()
+                answer = await self._check()
                 self._last = _Look(self._clock.now(), answer)
             return self._last.answer
 
-    async def _looked(self) -> PlainAnswer:
+    async def _check(self) -> PlainAnswer:
         """Look at all parts; the database is not counted: without it the index grows old, and serving goes on."""
         async with asyncio.TaskGroup() as group:
             has_ledger = group.create_task(_in_time(valkey.is_reachable(self._client)))
@@ -113,7 +113,7 @@ class DeliveryHealth:
         can_accept = has_ledger.result() or (self._spool is not None and self._spool.is_able)
         is_ready = can_accept and self._keeper.version is not None
         status = HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE
-        health = Health(status="ok" if status is HTTPStatus.OK else "unavailable", checks=checks)
+        health = DeliveryHealthReport(status="ok" if status is HTTPStatus.OK else "unavailable", checks=checks)
         return PlainAnswer(status, msgspec.json.encode(health))
 
     def _index(self) -> IndexCheck:

@@ -28,7 +28,7 @@ from adloom.serving.auction.reserve import WinHolder
 from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.rows import AssignmentRow, PlacementRow
-from adloom.serving.leases.local_leases import LeaseBook
+from adloom.serving.leases.local_leases import LocalLeases
 from adloom.serving.request.context import ContextParser
 from tests.serving.auction.marketplace import NOON, an_index
 from tests.support.rows import an_id
@@ -74,7 +74,7 @@ class Counter:
     def __init__(self, *rows: AssignmentRow, slots: Sequence[PlacementRow] = (), **options: Any) -> None:
         self.index = an_index(rows, *slots)
         self.clock = ManualClock(NOON)
-        self.shelves, self.caps, self.leases = PlacementStates(), CapTracker(), LeaseBook(1)
+        self.shelves, self.caps, self.leases = PlacementStates(), CapTracker(), LocalLeases(1)
         stands = Markets(self.shelves)
         self.counts = FakeCounts()
         self.frequency = FrequencyLookup(
@@ -107,8 +107,8 @@ class Counter:
         self.caps.update(
             {key: caps for one in placements for key, caps in one.caps.items()}, {}, second=SECOND
         )
-        self.leases.learn({one.key: one.terms for one in placements}, at=0.0)
-        self.shelves.mark_changed(self.leases.changes())
+        self.leases.update({one.key: one.terms for one in placements}, at=0.0)
+        self.shelves.mark_changed(self.leases.take_changes())
 
     def _recorded(self, entry: bytes, auction: bytes) -> None:
         self.beside.append(decode_event(entry))
@@ -116,7 +116,7 @@ class Counter:
 
     def grant(self, amount: int) -> None:
         """Give every campaign that asks a lease of so many micros."""
-        said = self.leases.due(second=SECOND, at=1.0, most=100, is_wanted=lambda _: True)
+        said = self.leases.collect_reports(second=SECOND, at=1.0, most=100, is_wanted=lambda _: True)
         for terms, usage in said:
             answer = LeaseAnswer(
                 campaign_id=terms.campaign_id,
@@ -128,8 +128,8 @@ class Counter:
                 ends_at=NOON + timedelta(hours=1),
                 verdict=Verdict.GRANTED,
             )
-            self.leases.answered(answer, second=SECOND, at=1.0)
-        self.shelves.mark_changed(self.leases.changes())
+            self.leases.on_answer(answer, second=SECOND, at=1.0)
+        self.shelves.mark_changed(self.leases.take_changes())
 
     def ask(self, **body: Any) -> Answer | Later:
         headers = [(b"user-agent", b"Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0")]

@@ -12,9 +12,9 @@ from adloom.serving.auction.decide import AuctionWin
 from adloom.serving.auction.market import Market, Markets
 from adloom.serving.auction.record.funnel import AuctionFunnel, build_funnel
 from adloom.serving.eligibility.placement_state import PlacementStates
-from adloom.serving.index.compile import compiled
+from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Index
-from adloom.serving.index.offer_price import price_of
+from adloom.serving.index.offer_price import compute_price
 from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, Snapshot
 from adloom.targeting.context import Context
 from tests.auction.bids import units
@@ -47,14 +47,14 @@ def a_row(number: int, bid: str | Micros | None, **fields: Any) -> AssignmentRow
         "banner_key": number,
         "banner_id": BannerId(an_id(2_000 + number)),
         "bid": amount,
-        "price": price_of(bid_type, amount),
+        "price": compute_price(bid_type, amount),
     }
     return an_assignment_row(**values | fields)
 
 
 def an_index(rows: Sequence[AssignmentRow], *slots: PlacementRow) -> Index:
     placements = list(slots) or [a_slot()]
-    return compiled(
+    return compile_index(
         Snapshot(version=1, placements=placements, assignments=list(rows), banner_ids=[], campaign_ids=[])
     )
 

@@ -9,14 +9,14 @@ from adloom.auction.bid import BidType
 from adloom.core.money import Micros
 from adloom.events.frequency.windows import Window
 from adloom.serving.eligibility.exclusions import Exclusions
-from adloom.serving.index.rows import AssignmentRow, FrequencyCap
+from adloom.serving.index.rows import AssignmentRow, FrequencyLimit
 from adloom.targeting.rules import rule_of
 from bench.auction.check import check
 from tests.auction.bids import units
 from tests.serving.auction.marketplace import COUNT, NOON, Marketplace, a_row, a_slot
 from tests.support.contexts import a_context
 
-ONE_A_DAY = (FrequencyCap(Window.DAY, 1),)
+ONE_A_DAY = (FrequencyLimit(Window.DAY, 1),)
 
 
 @given(st.integers(0, 2**48))

@@ -12,9 +12,9 @@ from adloom.events.frequency.windows import Window
 from adloom.resource.changes import Catalog, IndexedNoun
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
-from adloom.serving.background.index_refresh import IndexKeeper
+from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.index.bid_block import BidBlock, Bidder
-from adloom.serving.index.rows import FrequencyCap
+from adloom.serving.index.rows import FrequencyLimit
 
 PLACEMENT = """
     INSERT INTO placements (public_id, slug, label, layout_type, delivery, placement_type, floor_cpm_micros)
@@ -40,7 +40,7 @@ class Shop:
 
     def __init__(self, pool: Pool, valkey: Valkey) -> None:
         self.catalog = Catalog(pool, valkey)
-        self.keeper = IndexKeeper(pool, valkey, SystemClock())
+        self.keeper = IndexRefresher(pool, valkey, SystemClock())
         self.placements: list[int] = []
         self.advertiser = self.banner = self.campaign = 0
 
@@ -96,7 +96,7 @@ async def test_bidders_are_read_from_the_catalog(shop: Shop) -> None:
         shop.advertiser,
     )
     assert (first.bid_type, first.bid, first.floor) == (BidType.CPC, Micros(250_000), Micros(500_000))
-    assert first.frequency == (FrequencyCap(Window.LIFETIME, 9), FrequencyCap(Window.HOUR, 2))
+    assert first.frequency == (FrequencyLimit(Window.LIFETIME, 9), FrequencyLimit(Window.HOUR, 2))
 
 
 async def test_changes_equal_a_whole_rebuild(shop: Shop, pool: Pool, valkey: Valkey) -> None:
@@ -139,7 +139,7 @@ async def test_changes_equal_a_whole_rebuild(shop: Shop, pool: Pool, valkey: Val
         before = shop.keeper.current
         await shop.change(noun, key, sql)
 
-        rebuilt = IndexKeeper(pool, valkey, SystemClock())
+        rebuilt = IndexRefresher(pool, valkey, SystemClock())
         await rebuilt.refresh()
         assert shop.keeper.current == rebuilt.current, sql
         assert shop.keeper.current != before, sql

@@ -7,12 +7,12 @@ import msgspec
 from adloom.auction.bid import BidType
 from adloom.events.frequency.windows import Window
 from adloom.serving.index.bid_block import BidBlock
-from adloom.serving.index.index import Block, Candidate, changed
-from adloom.serving.index.rows import AssignmentRow, Delivery, FrequencyCap, PlacementRow, Standing
+from adloom.serving.index.index import Block, Candidate, replace_placements
+from adloom.serving.index.rows import AssignmentRow, Delivery, FrequencyLimit, PlacementRow, AssignmentStatus
 from tests.auction.bids import units
 from tests.serving.auction.marketplace import a_row, a_slot, an_index
 
-DAILY = FrequencyCap(Window.DAY, 3)
+DAILY = FrequencyLimit(Window.DAY, 3)
 
 
 def the_block(*rows: AssignmentRow, slot: PlacementRow | None = None) -> BidBlock:
@@ -48,7 +48,7 @@ def test_the_highest_bids_stand_in_a_block_that_is_soon_looked_through() -> None
 
 def test_who_bids_nothing_or_may_not_serve_is_no_bidder() -> None:
     block = the_block(
-        a_row(1, None), a_row(2, "0"), a_row(3, "1", standing=Standing.CAMPAIGN_PAUSED), a_row(4, "1")
+        a_row(1, None), a_row(2, "0"), a_row(3, "1", status=AssignmentStatus.CAMPAIGN_PAUSED), a_row(4, "1")
     )
 
     assert [one.campaign_key for one in block.bidders] == [4]
@@ -122,7 +122,7 @@ def test_a_market_that_did_not_change_stays_the_same() -> None:
     index = an_index([], a_slot(1), a_slot(2, placement_type="story"))
     other = an_index([], a_slot(2, placement_type="story", floor="1")).by_key[2]
 
-    newer = changed(
+    newer = replace_placements(
         index,
         version=2,
         gone=[2],

@@ -23,8 +23,8 @@ from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.index import Index
 from adloom.serving.index.rows import AssignmentRow
-from adloom.serving.index.steps import finished
-from adloom.serving.leases.local_leases import LeaseBook
+from adloom.serving.index.steps import run_steps
+from adloom.serving.leases.local_leases import LocalLeases
 from adloom.serving.request.context import ContextParser
 from adloom.targeting.rules import rule_of
 from tests.serving.auction.marketplace import NOON, a_row, a_slot, an_index
@@ -66,7 +66,7 @@ class House:
         self.index, self.now, self.policy = index, NOON, Policy()
         self.shelves = PlacementStates()
         self.stands = Markets(self.shelves, policies={HEURISTIC: Heuristic(), LEARNED: self.policy})
-        holder = WinHolder(self.shelves, CapTracker(), LeaseBook(1))
+        holder = WinHolder(self.shelves, CapTracker(), LocalLeases(1))
         self.auctioneer = Auctioneer(self.stands, HEADERS, holder, self.shelves.find_reason)
 
     def stand(self, slug: str | None = None) -> Market:
@@ -85,7 +85,7 @@ class House:
         fresh = Auctioneer(
             self.stands,
             HEADERS,
-            WinHolder(self.shelves, CapTracker(), LeaseBook(1)),
+            WinHolder(self.shelves, CapTracker(), LocalLeases(1)),
             self.shelves.find_reason,
         )
         return fresh.decide(request, reader, self.index, self.stand(slug), self.now).win
@@ -199,7 +199,7 @@ def test_what_was_decided_from_a_shelf_is_over_when_another_takes_its_place() ->
     assert first.win is not None
     [placement] = house.index.by_key.values()
 
-    house.shelves.install(house.index, [finished(house.shelves.prepare(placement, now=house.now))])
+    house.shelves.install(house.index, [run_steps(house.shelves.prepare(placement, now=house.now))])
     house.stands.install({})
     house.exclude(first.win.bidder.campaign_key)
 

@@ -5,11 +5,11 @@ from datetime import timedelta
 from adloom.auction.bid import BidType
 from adloom.core.money import Micros
 from adloom.events.frequency.windows import Window
-from adloom.serving.index.rows import FrequencyCap
+from adloom.serving.index.rows import FrequencyLimit
 from adloom.targeting.rules import rule_of
 from tests.serving.auction.marketplace import NOON, Marketplace, a_row, a_slot
 
-ONE_A_DAY = (FrequencyCap(Window.DAY, 1),)
+ONE_A_DAY = (FrequencyLimit(Window.DAY, 1),)
 ELSEWHERE = (rule_of("country", "in", ["AQ"]),)
 
 

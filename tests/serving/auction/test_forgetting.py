@@ -6,8 +6,8 @@ from adloom.core.ids import BannerId
 from adloom.events.frequency.windows import Window
 from adloom.serving.auction.events import AuctionedAds
 from adloom.serving.auction.frequency_lookup import CappedBannerCache
-from adloom.serving.index.index import Index, Placement, changed
-from adloom.serving.index.rows import FrequencyCap
+from adloom.serving.index.index import Index, IndexedPlacement, replace_placements
+from adloom.serving.index.rows import FrequencyLimit
 from tests.serving.auction.marketplace import a_row, a_slot, an_index
 from tests.support.rows import an_id
 
@@ -15,14 +15,14 @@ STAYS, GOES = 4_241, 4_242  # As no other test has.
 
 
 def a_house() -> Index:
-    caps = (FrequencyCap(Window.DAY, 3),)
+    caps = (FrequencyLimit(Window.DAY, 3),)
     rows = [
         a_row(1, "2", placement_key=STAYS, frequency=caps),
         a_row(2, "1", placement_key=GOES, frequency=caps),
     ]
     banners = [BannerId(an_id(2_001)), BannerId(an_id(2_002))]
     index = an_index(rows, a_slot(STAYS), a_slot(GOES))
-    return changed(
+    return replace_placements(
         index,
         version=2,
         gone=(),
@@ -33,7 +33,7 @@ def a_house() -> Index:
 
 
 def without(key: int, index: Index) -> Index:
-    return changed(
+    return replace_placements(
         index,
         version=index.version + 1,
         gone=[key],
@@ -45,7 +45,7 @@ def without(key: int, index: Index) -> Index:
 
 def alive() -> set[int]:
     gc.collect()
-    return {one.key for one in gc.get_objects() if isinstance(one, Placement)} & {STAYS, GOES}
+    return {one.key for one in gc.get_objects() if isinstance(one, IndexedPlacement)} & {STAYS, GOES}
 
 
 def test_which_banners_of_it_have_a_cap() -> None:

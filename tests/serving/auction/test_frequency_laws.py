@@ -12,12 +12,12 @@ from adloom.events.frequency.many import Shown
 from adloom.events.frequency.windows import Window
 from adloom.runtime.http.fast.fast_routes import Later
 from adloom.serving.auction.frequency_lookup import CappedAds
-from adloom.serving.index.rows import AssignmentRow, FrequencyCap
+from adloom.serving.index.rows import AssignmentRow, FrequencyLimit
 from tests.auction.bids import units
 from tests.serving.auction.counter import USER, Counter, ad_in
 from tests.serving.auction.marketplace import Marketplace, a_row
 
-TWICE = (FrequencyCap(Window.DAY, 2),)
+TWICE = (FrequencyLimit(Window.DAY, 2),)
 
 
 class Bidding(NamedTuple):

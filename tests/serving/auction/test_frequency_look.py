@@ -12,14 +12,14 @@ from adloom.events.frequency.windows import Window
 from adloom.events.log.event import Auctioned, RemovedCandidates
 from adloom.runtime.http.fast.fast_routes import Later
 from adloom.serving.auction.frequency_lookup import CappedAds, CappedBanners, SeenBanners
-from adloom.serving.index.rows import AssignmentRow, FrequencyCap
+from adloom.serving.index.rows import AssignmentRow, FrequencyLimit
 from tests.serving.auction.counter import USER, Counter, ad_in
 from tests.serving.auction.marketplace import a_row
 from tests.support.rows import an_id
 
 pytestmark = pytest.mark.anyio
 
-TWICE_A_DAY = (FrequencyCap(Window.DAY, 2), FrequencyCap(Window.LIFETIME, 5))
+TWICE_A_DAY = (FrequencyLimit(Window.DAY, 2), FrequencyLimit(Window.LIFETIME, 5))
 NOBODY = "00000000-0000-0000-0000-000000000000"
 
 

@@ -19,7 +19,7 @@ from adloom.serving.auction.market import Markets, StrengthSource
 from adloom.serving.background.model_loader import RANKED_MAX, ModelLoader
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.bid_block import BidBlock
-from adloom.serving.index.steps import finished
+from adloom.serving.index.steps import run_steps
 from tests.auction.test_learned_scoring import SomeAd
 from tests.serving.auction.marketplace import a_row, a_slot, an_index
 from tests.support.eventually import eventually
@@ -83,7 +83,7 @@ async def test_ads_are_ranked_for_frequent_readers_and_before_each_model_is_used
     keeper = ModelLoader(valkey, ManualClock(NOW))
     stands = Markets(PlacementStates(), policies={LEARNED: keeper})
     keeper.set_ranker(stands.rank)
-    stands.install(finished(stands.prepare(index, now=NOW)))
+    stands.install(run_steps(stands.prepare(index, now=NOW)))
 
     await ModelPublisher(valkey).publish(a_model(1))
     await keeper.load()
@@ -111,7 +111,7 @@ async def test_a_market_that_has_grown_leaves_no_rankings_that_nobody_uses(
     keeper = ModelLoader(valkey, ManualClock(NOW))
     stands = Markets(PlacementStates(), policies={LEARNED: keeper})
     keeper.set_ranker(stands.rank)
-    stands.install(finished(stands.prepare(index, now=NOW)))
+    stands.install(run_steps(stands.prepare(index, now=NOW)))
     await ModelPublisher(valkey).publish(a_model(1))
     await keeper.load()
     for segment in ("a", "b"):

@@ -18,7 +18,7 @@ from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.bid_block import BidBlock
 from adloom.serving.index.index import Index
 from adloom.serving.index.rows import AssignmentRow
-from adloom.serving.index.steps import finished
+from adloom.serving.index.steps import run_steps
 from tests.serving.auction.marketplace import NOON, a_row, a_slot, an_index
 from tests.support.contexts import a_context
 
@@ -61,7 +61,7 @@ class House:
         self.index = index
         self.stands = Markets(PlacementStates(), policies={LEARNED: policy}, own_bids=own_bids)
         if is_ranked:
-            self.stands.install(finished(self.stands.prepare(index, now=NOON)))
+            self.stands.install(run_steps(self.stands.prepare(index, now=NOON)))
 
     def found(self, chance: Random, signals: Signals, slug: str | None) -> Found:
         stand = self.stand(slug)
@@ -171,10 +171,10 @@ def test_rankings_of_what_was_learned_before_are_dropped() -> None:
     ranked = [block for block in blocks_of(index) if block.rankings]
 
     assert ranked
-    finished(house.stands.rank(LEARNED, lambda: second.strengths))
+    run_steps(house.stands.rank(LEARNED, lambda: second.strengths))
     assert all(set(block.rankings) == {*first.strengths, *second.strengths} for block in ranked)
     first.retire()
-    finished(house.stands.rank(LEARNED, lambda: third.strengths))
+    run_steps(house.stands.rank(LEARNED, lambda: third.strengths))
     assert all(set(block.rankings) == {*second.strengths, *third.strengths} for block in ranked)
 
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from adloom.serving.auction.bids.top_bids import TOP_BIDS_MAX, build_top_bids
-from adloom.serving.index.index import changed
+from adloom.serving.index.index import replace_placements
 from adloom.serving.index.rows import AssignmentRow, PlacementRow
-from adloom.serving.index.steps import finished
+from adloom.serving.index.steps import run_steps
 from adloom.targeting.rules import rule_of
 from tests.auction.bids import units
 from tests.serving.auction.marketplace import NOON, Marketplace, a_row, a_slot, an_index
@@ -23,7 +23,7 @@ def with_heads(
 ) -> Marketplace:
     market = Marketplace(*rows, slots=slots)
     stands = market.stands
-    stands.install(finished(stands.prepare(market.index, now=NOON, bidders_max=bidders_max)))
+    stands.install(run_steps(stands.prepare(market.index, now=NOON, bidders_max=bidders_max)))
     return market
 
 
@@ -74,7 +74,7 @@ def test_who_asks_for_one_placement_does_not_hide_that_all_are_asked_for(market:
 
 def test_who_was_excluded_while_heads_were_prepared_is_out() -> None:
     market = Marketplace(a_row(1, "5", placement_key=1), a_row(2, "4", placement_key=2), slots=TWO_SLOTS)
-    heads = finished(market.stands.prepare(market.index, now=NOON))
+    heads = run_steps(market.stands.prepare(market.index, now=NOON))
     market.shelves.mark_changed({1: "pacing"})
 
     market.stands.install(heads)
@@ -87,7 +87,7 @@ def test_another_index_is_followed(market: Marketplace) -> None:
 
     newer = an_index([a_row(7, "9", placement_key=2)], a_slot(2)).by_key[2]
     index = market.index
-    market.index = changed(
+    market.index = replace_placements(
         index,
         version=2,
         gone=[2],
@@ -103,10 +103,10 @@ def test_heads_of_markets_that_did_not_change_stay() -> None:
     market = with_heads(a_row(1, "5"), slots=TWO_SLOTS)
     stands = market.stands
 
-    first = finished(stands.prepare(market.index, now=NOON))
+    first = run_steps(stands.prepare(market.index, now=NOON))
     stands.install(first)
 
-    assert finished(stands.prepare(market.index, now=NOON))["feed"] is first["feed"]
+    assert run_steps(stands.prepare(market.index, now=NOON))["feed"] is first["feed"]
 
 
 def test_one_placement_needs_no_head_and_zones_and_scorings_have_their_own() -> None:
@@ -114,7 +114,7 @@ def test_one_placement_needs_no_head_and_zones_and_scorings_have_their_own() -> 
     slots = [a_slot(1), a_slot(2), a_slot(3, **kolkata), a_slot(4, **kolkata), a_slot(5, **learned)]
     rows = [a_row(slot.key, "1", placement_key=slot.key) for slot in slots]
 
-    heads = finished(build_top_bids(an_index(rows, *slots).markets["feed"]))
+    heads = run_steps(build_top_bids(an_index(rows, *slots).markets["feed"]))
 
     found = [(head.scoring, head.zone.key, len(head.members)) for head in heads]
     assert found == [("heuristic", "UTC", 2), ("heuristic", "Asia/Kolkata", 2)]
@@ -124,7 +124,7 @@ def test_a_head_has_the_highest_bids_of_all_placements() -> None:
     slots = [a_slot(key) for key in range(1, 11)]
     rows = [a_row(number, f"{number}", placement_key=number % 10 + 1) for number in range(1, 101)]
 
-    (head,) = finished(build_top_bids(an_index(rows, *slots).markets["feed"], bidders_max=7))
+    (head,) = run_steps(build_top_bids(an_index(rows, *slots).markets["feed"], bidders_max=7))
 
     assert sorted(campaign for campaign, _, _ in head.members) == list(range(94, 101))
 

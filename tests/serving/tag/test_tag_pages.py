@@ -15,7 +15,7 @@ from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.runtime.http.fast.fast_routes import Answer, HotRequest
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.eligibility.caps import CapTracker
-from adloom.serving.index.compile import compiled
+from adloom.serving.index.compile import compile_index
 from adloom.serving.index.offer_price import Price
 from adloom.serving.index.rows import Caps, Delivery, Snapshot
 from adloom.serving.tag.pages import ScriptlessRoutes
@@ -54,7 +54,7 @@ def genuine(token: bytes) -> OfferToken:
 def asked(
     snapshot: Snapshot, path: str, counter: Counter | None = None, method: bytes = b"GET", **headers: Any
 ) -> Answer:
-    index = compiled(snapshot)
+    index = compile_index(snapshot)
     offers = ServeRoutes(lambda: index, KEYS.signer, ManualClock(NOON), SystemIds(), public_url="")
     routes = ScriptlessRoutes(offers, counter or Counter())
     sent = [(name.replace("_", "-").encode(), value) for name, value in headers.items()]
@@ -137,7 +137,7 @@ def test_an_image_counts_against_the_cap_of_its_campaign_and_a_link_does_not() -
     snapshot = a_snapshot(an_assignment_row(campaign_key=7, caps=Caps(1, None)))
     book = CapTracker()
     book.update({7: Caps(1, None)}, {}, second=0)
-    index = compiled(snapshot)
+    index = compile_index(snapshot)
     offers = ServeRoutes(
         lambda: index, KEYS.signer, ManualClock(NOON), SystemIds(), public_url="", cap_book=book
     )

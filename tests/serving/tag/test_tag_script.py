@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from adloom.runtime.http.fast.fast_routes import Answer, HotRequest
-from adloom.serving.tag.script import BROWSER_PARTS, PARTS, ScriptRoutes, assembled
+from adloom.serving.tag.script import BROWSER_PARTS, PARTS, ScriptRoutes, assemble
 
 GZIPPED_BYTES_MAX = 6_000
 LINES_MAX = 400
@@ -39,7 +39,7 @@ def test_the_script_is_the_same_zipped_or_not() -> None:
 
 
 def test_by_its_own_name_it_is_kept_for_good_and_by_the_short_one_not_for_long() -> None:
-    script = assembled()
+    script = assemble()
 
     assert b"max-age=31536000, immutable\r\n" in ask(script.path).head
     short = ask("/tag.js").head
@@ -50,7 +50,7 @@ def test_by_its_own_name_it_is_kept_for_good_and_by_the_short_one_not_for_long()
 def test_the_name_of_an_older_script_gives_the_newest_one() -> None:
     answer = ask("/tag-0123456789abcdef.js")
 
-    assert answer.body == assembled().body
+    assert answer.body == assemble().body
     assert b"immutable" not in answer.head
 
 
@@ -70,7 +70,7 @@ def test_another_script_has_another_name(tmp_path: Path) -> None:
         (tmp_path / part.name).write_bytes(part.read_bytes())
     (tmp_path / "tag.css").write_text("a { color: red; }", encoding="utf-8")
 
-    assert assembled(tmp_path).name != assembled().name
+    assert assemble(tmp_path).name != assemble().name
 
 
 @pytest.mark.parametrize("part", PARTS)

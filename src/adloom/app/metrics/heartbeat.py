@@ -11,7 +11,7 @@ from adloom.runtime.telemetry.heartbeat.publish import VitalsTeller
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import Valkey
 from adloom.serving.auction.api import AuctionRoutes
-from adloom.serving.background.index_refresh import IndexKeeper
+from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.direct.api import ServeRoutes
 
 MEDIAN = 0.5
@@ -42,7 +42,7 @@ class ServeFigures:
             },
         )
 
-    def reading(self, keeper: IndexKeeper, appender: EventAppender, spool: DiskSpool | None) -> Reading:
+    def reading(self, keeper: IndexRefresher, appender: EventAppender, spool: DiskSpool | None) -> Reading:
         """Read the figures of this moment."""
         offers, auctions = self._offers, self._auctions
         filled = offers.served + auctions.won
@@ -63,7 +63,7 @@ def delivery_teller(  # noqa: PLR0913 - what it reads
     clock: Clock,
     figures: ServeFigures,
     *,
-    keeper: IndexKeeper,
+    keeper: IndexRefresher,
     appender: EventAppender,
     spool: DiskSpool | None,
 ) -> VitalsTeller:

@@ -7,7 +7,7 @@ import msgspec
 
 from adloom.explain.budget_store import lacking_budgets
 from adloom.runtime.postgres import Connection
-from adloom.serving.background.cap_counts import counts_of
+from adloom.serving.background.cap_counts import read_counts
 from adloom.serving.eligibility.caps import LifetimeCounts
 from adloom.serving.index import store
 from adloom.serving.index.rows import PlacementRows
@@ -34,15 +34,15 @@ async def read(
     connection: Connection, *, slug: str | None, placement_type: str | None, now: datetime
 ) -> MarketRows | None:
     """Read a market; None where nothing of that slug and type is auctioned."""
-    async with store.one_version(connection):
+    async with store.read_one_version(connection):
         keys = [row[0] for row in await connection.fetch(PLACEMENT_KEYS, slug, placement_type)]
         if not keys:
             return None
-        placements = [one async for one in store.placements(connection, keys)]
+        placements = [one async for one in store.iter_placements(connection, keys)]
         rows = [row for one in placements for row in one.assignments]
         capped = sorted({row.campaign_key for row in rows if row.caps is not None})
         return MarketRows(
             placements=placements,
-            counts=await counts_of(connection, capped) if capped else {},
+            counts=await read_counts(connection, capped) if capped else {},
             budgets=await lacking_budgets(connection, rows, now=now),
         )

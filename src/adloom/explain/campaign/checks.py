@@ -27,16 +27,16 @@ from adloom.serving.auction.record.removal import (
 )
 from adloom.serving.eligibility.caps import LifetimeCounts, find_reached_cap
 from adloom.serving.index.bid_block import has_bid
-from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, PlacementRows, Standing
-from adloom.serving.leases.campaign_lease import PENDING
+from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, PlacementRows, AssignmentStatus
+from adloom.serving.leases.campaign_lease import BUDGET_PENDING
 
 PACING: Final = "pacing"
 BUDGETS: Final = ("daily_budget", "total_budget", "advertiser_budget", LIMITS, NOT_HELD)
 FREQUENCIES: Final = (FREQUENCY_CAP, FREQUENCY_UNKNOWN)
 OF_CAMPAIGN: Final = frozenset(
     {
-        Standing.CAMPAIGN_DELETED, Standing.CAMPAIGN_DRAFT, Standing.CAMPAIGN_PAUSED, Standing.CAMPAIGN_ENDED,
-        Standing.CAMPAIGN_CANCELLED, Standing.CAMPAIGN_UNDATED,
+        AssignmentStatus.CAMPAIGN_DELETED, AssignmentStatus.CAMPAIGN_DRAFT, AssignmentStatus.CAMPAIGN_PAUSED, AssignmentStatus.CAMPAIGN_ENDED,
+        AssignmentStatus.CAMPAIGN_CANCELLED, AssignmentStatus.CAMPAIGN_UNDATED,
     }
 )  # fmt: skip
 
@@ -112,9 +112,9 @@ def verdict(checks: Sequence[Check], traffic: Traffic) -> str:
 
 def _status(campaign: Campaign) -> Check:
     if campaign.deleted_at is not None:
-        return _stopped(sentences.STATUS, REASONS[Standing.CAMPAIGN_DELETED])
+        return _stopped(sentences.STATUS, REASONS[AssignmentStatus.CAMPAIGN_DELETED])
     if campaign.status is CampaignStatus.SCHEDULED and campaign.starts_at is None:
-        return _stopped(sentences.STATUS, REASONS[Standing.CAMPAIGN_UNDATED])
+        return _stopped(sentences.STATUS, REASONS[AssignmentStatus.CAMPAIGN_UNDATED])
     reason = REASONS.get(f"campaign_{campaign.status}")
     return (
         _fine(sentences.STATUS, sentences.IS_ACTIVE) if reason is None else _stopped(sentences.STATUS, reason)
@@ -145,8 +145,8 @@ def _unusable(row: AssignmentRow, placement: PlacementRow) -> Reason | None:
     """Tell why a banner on a placement cannot be shown at all; what is the campaign's own is told elsewhere."""
     if not placement.is_active:
         return REASONS["placement_inactive"]
-    if row.standing is not Standing.LIVE and row.standing not in OF_CAMPAIGN:
-        return REASONS[row.standing]
+    if row.status is not AssignmentStatus.LIVE and row.status not in OF_CAMPAIGN:
+        return REASONS[row.status]
     return NO_BID if _is_auctioned(placement) and not has_bid(row) else None
 
 
@@ -188,7 +188,7 @@ def _budget(known: Known) -> Check:
         return _stopped(sentences.BUDGET, REASONS[lacking])
     lacked = known.traffic.auctions.removed_by(*BUDGETS)
     reason = sentences.LACKED_BUDGET if lacked else sentences.WAITED_FOR_BUDGET
-    return _limited(sentences.BUDGET, sentences.HAS_BUDGET, reason, known.traffic, (*BUDGETS, PENDING))
+    return _limited(sentences.BUDGET, sentences.HAS_BUDGET, reason, known.traffic, (*BUDGETS, BUDGET_PENDING))
 
 
 def _pacing(known: Known) -> Check:

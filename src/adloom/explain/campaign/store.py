@@ -10,7 +10,7 @@ import msgspec
 from adloom.explain.budget_store import lacking_budgets
 from adloom.explain.campaign.traffic import LOST, REMOVED, WON, Auctions, Seen, Traffic
 from adloom.runtime.postgres import Connection
-from adloom.serving.background.cap_counts import counts_of
+from adloom.serving.background.cap_counts import read_counts
 from adloom.serving.eligibility.caps import NO_COUNTS, LifetimeCounts
 from adloom.serving.index import store
 from adloom.serving.index.rows import Delivery, PlacementRows
@@ -61,12 +61,12 @@ class Deliverable(msgspec.Struct, frozen=True, kw_only=True):
 
 async def read(connection: Connection, campaign_id: UUID, *, since: datetime, now: datetime) -> Deliverable:
     """Read a campaign's assignments, and what happened on their placements since a moment."""
-    async with store.one_version(connection):
+    async with store.read_one_version(connection):
         keys = [row[0] for row in await connection.fetch(PLACEMENT_KEYS, campaign_id)]
-        found = [_narrowed(one, campaign_id) async for one in store.placements(connection, keys)]
+        found = [_narrowed(one, campaign_id) async for one in store.iter_placements(connection, keys)]
         rows = [row for one in found for row in one.assignments]
         own = rows[0].campaign_key if rows else 0
-        counts = await counts_of(connection, [own])
+        counts = await read_counts(connection, [own])
         budgets = await lacking_budgets(connection, rows, now=now)
         types = sorted(
             {one.placement.placement_type for one in found if one.placement.delivery is Delivery.AUCTION}

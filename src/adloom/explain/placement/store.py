@@ -8,7 +8,7 @@ import msgspec
 
 from adloom.explain.budget_store import lacking_budgets
 from adloom.runtime.postgres import Connection
-from adloom.serving.background.cap_counts import counts_of
+from adloom.serving.background.cap_counts import read_counts
 from adloom.serving.eligibility.caps import LifetimeCounts
 from adloom.serving.index import store
 from adloom.serving.index.rows import PlacementRows
@@ -38,16 +38,16 @@ async def read(
     connection: Connection, slug: str, *, publisher_id: UUID | None, now: datetime
 ) -> Explainable | None:
     """Read a placement; with a publisher, only one of its own."""
-    async with store.one_version(connection):
+    async with store.read_one_version(connection):
         key = await connection.fetchval(PLACEMENT_KEY, slug, publisher_id)
         if key is None:
             return None
-        [rows] = [one async for one in store.placements(connection, [key])]
+        [rows] = [one async for one in store.iter_placements(connection, [key])]
         campaigns = sorted({one.campaign_key for one in rows.assignments})
         capped = sorted({one.campaign_key for one in rows.assignments if one.caps is not None})
         return Explainable(
             rows=rows,
             owners={row[0]: row[1] for row in await connection.fetch(OWNERS, campaigns)},
-            counts=await counts_of(connection, capped) if capped else {},
+            counts=await read_counts(connection, capped) if capped else {},
             budgets=await lacking_budgets(connection, rows.assignments, now=now),
         )

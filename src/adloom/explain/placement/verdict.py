@@ -26,10 +26,10 @@ from adloom.serving.eligibility.caps import NO_COUNTS, LifetimeCounts, find_reac
 from adloom.serving.eligibility.decide import decide
 from adloom.serving.eligibility.exclusions import Exclusions, remove_excluded
 from adloom.serving.eligibility.schedule_mask import build_schedule_mask
-from adloom.serving.index.compile import Shared, compiling, fill_order
-from adloom.serving.index.rendered_banner import pair_of
-from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, PlacementRows, Standing
-from adloom.serving.index.steps import finished
+from adloom.serving.index.compile import Interner, compile_placement, fill_order
+from adloom.serving.index.rendered_banner import pack_ids
+from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, PlacementRows, AssignmentStatus
+from adloom.serving.index.steps import run_steps
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import first_failing
 
@@ -88,8 +88,8 @@ def _placement_reason(placement: PlacementRow) -> Reason | None:
 
 
 def _winners(rows: PlacementRows, facts: Facts) -> Sequence[bytes]:
-    placement = finished(compiling(rows, Shared()))
-    masks = finished(build_schedule_mask(placement, now=facts.now)).masks
+    placement = run_steps(compile_placement(rows, Interner()))
+    masks = run_steps(build_schedule_mask(placement, now=facts.now)).masks
     out: dict[str, set[int]] = {}
     for key, caps in placement.caps.items():
         name = find_reached_cap(caps, facts.counts.get(key, NO_COUNTS))
@@ -104,7 +104,7 @@ def _winners(rows: PlacementRows, facts: Facts) -> Sequence[bytes]:
 
 def _verdict(row: AssignmentRow, placement: PlacementRow, winners: Sequence[bytes], facts: Facts) -> Verdict:
     removal = removal_of(row, facts)
-    if pair_of(row.banner_id, row.campaign_id) in winners:
+    if pack_ids(row.banner_id, row.campaign_id) in winners:
         return _judged(row, Outcome.WON, _won(row, placement, removal))
     if removal is not None:
         return _judged(row, Outcome.REMOVED, removal)
@@ -123,8 +123,8 @@ def _won(row: AssignmentRow, placement: PlacementRow, removal: Reason | None) ->
 def removal_of(row: AssignmentRow, facts: Facts) -> Reason | None:
     """Name the first step that removes a candidate: status, dates, rules, schedule, caps, budgets."""
     now = facts.now
-    if row.standing is not Standing.LIVE:
-        return REASONS[row.standing]
+    if row.status is not AssignmentStatus.LIVE:
+        return REASONS[row.status]
     if (row.starts_at is not None and now < row.starts_at) or (
         row.ends_at is not None and row.ends_at <= now
     ):

@@ -6,7 +6,7 @@ import msgspec
 
 from adloom.ops.doctor.finding import Finding, fail, ok, warn
 from adloom.runtime.http.probe import body_of
-from adloom.serving.health import Health, IndexCheck
+from adloom.serving.health import DeliveryHealthReport, IndexCheck
 
 # Delivery looks at the catalog's version every second.
 INDEX_SECONDS_GOOD = 5.0
@@ -28,7 +28,7 @@ async def health(name: str, host: str, port: int, path: str) -> tuple[Finding, b
 def index_of(body: bytes) -> IndexCheck | None:
     """Read what a delivery process says about its index; None where that is no health of one."""
     try:
-        return msgspec.json.decode(body, type=Health).checks.index
+        return msgspec.json.decode(body, type=DeliveryHealthReport).checks.index
     except msgspec.MsgspecError:
         return None
 

@@ -30,7 +30,7 @@ from adloom.serving.auction.record.removal import FREQUENCY_CAP, FREQUENCY_UNKNO
 from adloom.serving.auction.recorder import AuctionRecorder, FinishedAuction
 from adloom.serving.auction.request import DEFAULT_TYPE, AuctionQuery, parse_request
 from adloom.serving.auction.result_cache import DecidedAuction
-from adloom.serving.index.index import Index, Placement
+from adloom.serving.index.index import Index, IndexedPlacement
 from adloom.serving.index.rows import Delivery
 
 SERVE_PATH: Final = b"/api/v1/ads/serve"
@@ -207,7 +207,7 @@ class AuctionRoutes:
         auction_id: WrittenId,
         query: AuctionQuery,
         sale: AuctionOutcome,
-        won_on: Placement | None,
+        won_on: IndexedPlacement | None,
         now: datetime,
     ) -> FinishedAuction:
         scored_on = won_on or sale.auction.stand.market[0]

@@ -14,7 +14,7 @@ from adloom.serving.auction.decide import AuctionWin
 from adloom.serving.auction.request import NO_USER
 from adloom.serving.direct.encode import MillisecondStamp
 from adloom.serving.index.bid_block import Bidder
-from adloom.serving.index.index import Placement
+from adloom.serving.index.index import IndexedPlacement
 from adloom.serving.index.rendered_banner import token_terms_of
 
 RENDERED_MAX: Final = 4_096
@@ -26,7 +26,7 @@ _STEPS_A_UNIT: Final = 10_000
 class RenderedWin(msgspec.Struct, frozen=True, gc=False):
     """What all offers of a win have in common, encoded once."""
 
-    placement: Placement
+    placement: IndexedPlacement
     terms: bytes  # Of their tokens.
     ad: bytes  # The first part of their answers.
     entry: ServedEventEncoder  # What the ledger is told of them.
@@ -43,7 +43,7 @@ class AdEncoder:
         self._stamp = MillisecondStamp()
         self._known: dict[tuple[bytes, int, Micros, Micros, Micros], tuple[Bidder, RenderedWin]] = {}
 
-    def render(self, win: AuctionWin, cost: Micros, placement: Placement) -> RenderedWin:
+    def render(self, win: AuctionWin, cost: Micros, placement: IndexedPlacement) -> RenderedWin:
         """Prepare what offers of a win, at the price that they have, share; readers of many kinds get the same."""
         bidder = win.bidder
         key = bidder.pair, bidder.placement_key, win.final, win.ecpm, cost
@@ -56,7 +56,7 @@ class AdEncoder:
         self._known[key] = bidder, goods
         return goods
 
-    def _prepared(self, win: AuctionWin, cost: Micros, placement: Placement) -> RenderedWin:
+    def _prepared(self, win: AuctionWin, cost: Micros, placement: IndexedPlacement) -> RenderedWin:
         bidder = win.bidder
         banner_id, campaign_id = UUID(bytes=bidder.pair[:16]), UUID(bytes=bidder.pair[16:])
         return RenderedWin(

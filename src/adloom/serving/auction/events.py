@@ -21,7 +21,7 @@ from adloom.events.ingest.request import ClickRequest, CorrelationId, Impression
 from adloom.events.ingest.token import TokenKeys
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoute
-from adloom.serving.index.index import Index, Placement
+from adloom.serving.index.index import Index, IndexedPlacement
 from adloom.serving.index.rows import Delivery
 
 IMPRESSION_PATH: Final = b"/api/v1/ads/events/impression"
@@ -98,7 +98,7 @@ class AuctionedAds:
 
     def __init__(self) -> None:
         self._index: Index | None = None
-        self._known: dict[int, tuple[Placement, dict[bytes, CampaignId | None]]] = {}
+        self._known: dict[int, tuple[IndexedPlacement, dict[bytes, CampaignId | None]]] = {}
 
     def find_placement(self, ad_id: BannerId, index: Index) -> tuple[PlacementId, CampaignId | None]:
         """Tell the one placement of an ad, and its campaign if there is one only; else raise what to say besides."""
@@ -123,7 +123,7 @@ class AuctionedAds:
         self._index = index
         self._known = {key: known for key, known in self._known.items() if index.by_key.get(key) is known[0]}
 
-    def _on(self, placement: Placement) -> dict[bytes, CampaignId | None]:
+    def _on(self, placement: IndexedPlacement) -> dict[bytes, CampaignId | None]:
         known = self._known.get(placement.key)
         if known is None or known[0] is not placement:
             assigned: dict[bytes, CampaignId | None] = {}

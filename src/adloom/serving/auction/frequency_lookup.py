@@ -23,7 +23,7 @@ from adloom.runtime.http.fast.tick_batch import TOGETHER_MAX
 from adloom.serving.auction.decide import NO_KEYS
 from adloom.serving.auction.request import NO_USER
 from adloom.serving.index.bid_block import BidBlock
-from adloom.serving.index.index import Index, MarketPlacements, Placement
+from adloom.serving.index.index import Index, MarketPlacements, IndexedPlacement
 
 LOOK_SECONDS_MAX: Final = 0.25
 APART_SECONDS: Final = 0.002  # From the beginning of a look-up to that of the next.
@@ -112,7 +112,7 @@ class CappedBannerCache:
 
     def __init__(self) -> None:
         self._index: Index | None = None
-        self._placements: dict[int, tuple[Placement, Mapping[Window, Limits]]] = {}
+        self._placements: dict[int, tuple[IndexedPlacement, Mapping[Window, Limits]]] = {}
         self._markets: dict[
             int, tuple[MarketPlacements, CappedBanners]
         ] = {}  # By the first placement of each.
@@ -155,14 +155,14 @@ class CappedBannerCache:
             or (len(market) == 1 and by_key.get(market[0].key) is market[0])
         }
 
-    def _of_placement(self, placement: Placement) -> Mapping[Window, Limits]:
+    def _of_placement(self, placement: IndexedPlacement) -> Mapping[Window, Limits]:
         known = self._placements.get(placement.key)
         if known is None or known[0] is not placement:
             known = self._placements[placement.key] = placement, _limits_of(placement)
         return known[1]
 
 
-def _limits_of(placement: Placement) -> dict[Window, Limits]:
+def _limits_of(placement: IndexedPlacement) -> dict[Window, Limits]:
     limits: dict[Window, Limits] = {}
     for block in placement.blocks:
         if isinstance(block, BidBlock) and block.capped:

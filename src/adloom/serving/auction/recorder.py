@@ -21,7 +21,7 @@ from adloom.serving.auction.auctioneer import AuctionOutcome
 from adloom.serving.auction.record.bid_record import BidRecord
 from adloom.serving.auction.request import LAST_PURCHASE_DAYS, AuctionQuery, describe_context
 from adloom.serving.index.bid_block import BidBlock
-from adloom.serving.index.index import Placement
+from adloom.serving.index.index import IndexedPlacement
 from adloom.targeting.context import Context
 
 PAIRS_REMEMBERED_MAX: Final = 4_096
@@ -42,7 +42,7 @@ class FinishedAuction(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     auction_id: WrittenId
     query: AuctionQuery
     sale: AuctionOutcome
-    won_on: Placement | None
+    won_on: IndexedPlacement | None
     scoring_version: int
     now: datetime
 
@@ -118,7 +118,7 @@ def _auctioned(held: FinishedAuction, note: BidRecord) -> Auctioned:
     )
 
 
-def _winner(win: decide.AuctionWin, won_on: Placement) -> AuctionWin:
+def _winner(win: decide.AuctionWin, won_on: IndexedPlacement) -> AuctionWin:
     banner_id, campaign_id = _ids_of(win.bidder.pair)
     return AuctionWin(
         banner_id=banner_id,
@@ -130,7 +130,7 @@ def _winner(win: decide.AuctionWin, won_on: Placement) -> AuctionWin:
     )
 
 
-def _floor_of(placement: Placement | None) -> Micros:
+def _floor_of(placement: IndexedPlacement | None) -> Micros:
     """Tell the floor of a placement that was named, as far as anybody bids there."""
     blocks = () if placement is None else placement.blocks
     return next((block.floor_min for block in blocks if isinstance(block, BidBlock)), Micros(0))

@@ -9,7 +9,7 @@ from adloom.events.log.event import ChargedBy
 from adloom.serving.auction.decide import AuctionWin
 from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.placement_state import BUDGETS, CAPS, PlacementStates
-from adloom.serving.leases.local_leases import LeaseBook
+from adloom.serving.leases.local_leases import LocalLeases
 
 LEAST_COST: Final = Micros(1)  # Of an impression: nobody who bids is shown for nothing.
 
@@ -28,7 +28,7 @@ def cost_of(win: AuctionWin) -> Micros:
 class WinHolder:
     """Makes an offer count before it leaves."""
 
-    def __init__(self, shelves: PlacementStates, caps: CapTracker, leases: LeaseBook) -> None:
+    def __init__(self, shelves: PlacementStates, caps: CapTracker, leases: LocalLeases) -> None:
         self._shelves = shelves
         self._caps = caps
         self._leases = leases
@@ -42,12 +42,12 @@ class WinHolder:
         if one.is_capped and not self._caps.reserve(key, second=second):
             lease = None
         else:
-            lease = self._leases.take(key, cost, second) if one.is_leased else 0
+            lease = self._leases.reserve(key, cost, second) if one.is_leased else 0
             if lease is None and one.is_capped:
                 self._caps.release(key)
         # Who has nothing left is out from the next request on.
         if self._leases.news:
-            self._shelves.mark_changed(self._leases.changes(), source=BUDGETS)
+            self._shelves.mark_changed(self._leases.take_changes(), source=BUDGETS)
         if self._caps.news:
             self._shelves.mark_changed(self._caps.take_changes(), source=CAPS)
         return lease

@@ -45,11 +45,11 @@ class CapCounts:
         self._settled: dict[int, LifetimeCounts] = {}
         self._counts: dict[int, LifetimeCounts] = {}
 
-    def doubt(self) -> None:
+    def recheck_settled(self) -> None:
         """Ask at the next look whether the days before have changed."""
         self._is_doubtful = True
 
-    async def look(
+    async def read(
         self, connection: Connection, caps: Mapping[int, Caps], now: datetime
     ) -> dict[int, LifetimeCounts]:
         """Tell the counts of all campaigns with caps."""
@@ -80,7 +80,7 @@ class CapCounts:
         self._asked, self._written, self._is_doubtful = asked, written, False
 
 
-async def counts_of(connection: Connection, keys: Sequence[int]) -> dict[int, LifetimeCounts]:
+async def read_counts(connection: Connection, keys: Sequence[int]) -> dict[int, LifetimeCounts]:
     """Tell what some campaigns have had in their lives."""
     return await _counts(connection, COUNTS_SINCE, keys, EVER)
 

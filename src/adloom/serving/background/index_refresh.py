@@ -21,13 +21,13 @@ from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 from adloom.serving.auction.market import Markets
 from adloom.serving.background.cap_counts import CapCounts
-from adloom.serving.background.slices import Slices, without_collector
+from adloom.serving.background.slices import Slicer, pause_gc
 from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.exclusions import Exclusions
 from adloom.serving.eligibility.placement_state import PlacementState, PlacementStates
 from adloom.serving.index import store
-from adloom.serving.index.compile import Shared, compiling
-from adloom.serving.index.index import EMPTY, Index, KnownIds, Placement, changed
+from adloom.serving.index.compile import Interner, compile_placement
+from adloom.serving.index.index import EMPTY, Index, IdSet, IndexedPlacement, replace_placements
 from adloom.serving.index.rows import Caps
 
 LOOK_SECONDS = 0.5  # A change is served within a second, with a notice or without.
@@ -40,7 +40,7 @@ QUIET_SECONDS = 5.0
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-class IndexKeeper:
+class IndexRefresher:
     """Holds the current index; readers take it once per request, so that they never see two."""
 
     def __init__(  # noqa: PLR0913 - all that it is composed of
@@ -98,7 +98,7 @@ class IndexKeeper:
                     async with asyncio.timeout(LOOK_SECONDS):
                         await self._noticed.wait()
 
-    async def wait_until_there(self, *, seconds_max: float) -> None:
+    async def wait_until_ready(self, *, seconds_max: float) -> None:
         """Wait for the first index, but not for ever: without one the answer is 503."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds_max):
@@ -115,7 +115,7 @@ class IndexKeeper:
                 # A catalog that went back comes from a backup: what we know of it is void.
                 if version < since or not await self._update(connection, self._index, now):
                     await self._rebuild(connection, now)
-            await self._learn_caps(connection, now)
+            await self._update_caps(connection, now)
         self._checked_at = now
         self._is_there.set()
 
@@ -125,59 +125,59 @@ class IndexKeeper:
         await self.refresh()
 
     async def _rebuild(self, connection: Connection, now: datetime) -> None:
-        with without_collector():
-            async with store.one_version(connection) as version:
-                placements, shelves = await self._compiled(connection, None, now)
-                index = changed(
+        with pause_gc():
+            async with store.read_one_version(connection) as version:
+                placements, shelves = await self._compile(connection, None, now)
+                index = replace_placements(
                     EMPTY,
                     version=version,
                     gone=(),
                     placements=placements,
-                    banner_ids=await _known(KnownIds(), store.banner_ids(connection, None)),
-                    campaign_ids=await _known(KnownIds(), store.campaign_ids(connection, None)),
+                    banner_ids=await _add_ids(IdSet(), store.iter_banner_ids(connection, None)),
+                    campaign_ids=await _add_ids(IdSet(), store.iter_campaign_ids(connection, None)),
                 )
             await self._swap(index, shelves, now)
         self._rebuilt_at = now
-        self._cap_counts.doubt()
+        self._cap_counts.recheck_settled()
 
     async def _update(self, connection: Connection, index: Index, now: datetime) -> bool:
-        async with store.one_version(connection) as version:
-            touched = await store.touched(connection, since=index.version)
+        async with store.read_one_version(connection) as version:
+            touched = await store.read_changed_keys(connection, since=index.version)
             if touched is None:
                 return False
-            placements, shelves = await self._compiled(connection, touched.placement_keys, now)
-            newer = changed(
+            placements, shelves = await self._compile(connection, touched.placement_keys, now)
+            newer = replace_placements(
                 index,
                 version=version,
                 gone=touched.placement_keys,
                 placements=placements,
-                banner_ids=await _known(index.banner_ids, store.banner_ids(connection, touched.banner_keys)),
-                campaign_ids=await _known(
-                    index.campaign_ids, store.campaign_ids(connection, touched.campaign_keys)
+                banner_ids=await _add_ids(index.banner_ids, store.iter_banner_ids(connection, touched.banner_keys)),
+                campaign_ids=await _add_ids(
+                    index.campaign_ids, store.iter_campaign_ids(connection, touched.campaign_keys)
                 ),
             )
         await self._swap(newer, shelves, now)
         return True
 
-    async def _compiled(
+    async def _compile(
         self, connection: Connection, keys: store.Keys, now: datetime
-    ) -> tuple[list[Placement], list[PlacementState]]:
+    ) -> tuple[list[IndexedPlacement], list[PlacementState]]:
         """Compile placements and prepare their shelves; what is as it was stays what it is, answers and all."""
-        slices, shared = Slices(), Shared()
+        slices, shared = Slicer(), Interner()
         before = (self._index or EMPTY).by_key
-        placements: list[Placement] = []
+        placements: list[IndexedPlacement] = []
         shelves: list[PlacementState] = []
-        async for rows in store.placements(connection, keys):
-            placement = await slices.done(compiling(rows, shared))
+        async for rows in store.iter_placements(connection, keys):
+            placement = await slices.run(compile_placement(rows, shared))
             if placement == before.get(placement.key):
                 placement = before[placement.key]
             else:
-                shelves.append(await slices.done(self.shelves.prepare(placement, now=now)))
+                shelves.append(await slices.run(self.shelves.prepare(placement, now=now)))
             placements.append(placement)
         return placements, shelves
 
     async def _swap(self, index: Index, shelves: list[PlacementState], now: datetime) -> None:
-        heads = await Slices().done(self.stands.prepare(index, now=now))
+        heads = await Slicer().run(self.stands.prepare(index, now=now))
         # From here on without a pause: a request sees all of it, or nothing.
         self.shelves.install(index, shelves)
         self.stands.install(heads)
@@ -188,8 +188,8 @@ class IndexKeeper:
         if self._swapped is not None:
             self._swapped(index)
 
-    async def _learn_caps(self, connection: Connection, now: datetime) -> None:
-        counts = await self._cap_counts.look(connection, self._caps, now)
+    async def _update_caps(self, connection: Connection, now: datetime) -> None:
+        counts = await self._cap_counts.read(connection, self._caps, now)
         self.cap_book.update(self._caps, counts, second=int(now.timestamp()))
         self.shelves.exclude(Exclusions(campaigns=self.cap_book.find_reached()))
 
@@ -215,13 +215,13 @@ class IndexKeeper:
                 async with self._valkey.pubsub() as subscription:
                     await subscription.subscribe(NOTICE_CHANNEL)
                     while True:
-                        await self._heard(subscription)
+                        await self._wait_for_notice(subscription)
                         self._noticed.set()
             except VALKEY_AWAY as error:
                 log.warning("index_notices_interrupted", error=repr(error))
                 await asyncio.sleep(RETRY_SECONDS)
 
-    async def _heard(self, subscription: PubSub) -> None:
+    async def _wait_for_notice(self, subscription: PubSub) -> None:
         """Wait for a notice; an answer to our own question counts as one, which costs a look too many."""
         if await subscription.get_message(timeout=self._quiet_seconds) is not None:
             return
@@ -230,7 +230,7 @@ class IndexKeeper:
             raise TimeoutError("Nothing is heard of Valkey.")
 
 
-async def _known(known: KnownIds, batches: AsyncIterator[list[UUID]]) -> KnownIds:
+async def _add_ids(known: IdSet, batches: AsyncIterator[list[UUID]]) -> IdSet:
     async for batch in batches:
         known = known.with_more(batch)
     return known

@@ -14,14 +14,14 @@ T = TypeVar("T")
 SLICE_SECONDS = 0.001
 
 
-class Slices:
+class Slicer:
     """Does work in steps, with turns for others in between."""
 
     def __init__(self) -> None:
         self._time = asyncio.get_running_loop().time
         self._ends_at = self._time() + SLICE_SECONDS
 
-    async def done(self, steps: Generator[None, None, T]) -> T:
+    async def run(self, steps: Generator[None, None, T]) -> T:
         """Do all steps, and give what they come to."""
         while True:
             await self.pause()
@@ -38,7 +38,7 @@ class Slices:
 
 
 @contextmanager
-def without_collector() -> Generator[None]:
+def pause_gc() -> Generator[None]:
     """Keep the garbage collector from walking over everything that is being compiled, for 60 ms each time.
 
     What is compiled has no cycles; those that requests leave behind are found afterwards.

@@ -21,9 +21,9 @@ from adloom.serving.direct.served_events import ServedEventPublisher
 from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.decide import iter_eligible
 from adloom.serving.eligibility.placement_state import PlacementState, PlacementStates, RenderedOffer
-from adloom.serving.index.index import Index, Placement
+from adloom.serving.index.index import Index, IndexedPlacement
 from adloom.serving.index.rows import Delivery
-from adloom.serving.leases.local_leases import LeaseBook
+from adloom.serving.leases.local_leases import LocalLeases
 from adloom.serving.request.context import ContextParser
 from adloom.serving.request.overrides import parse_overrides
 from adloom.targeting.context import Context
@@ -54,7 +54,7 @@ FILLED_ELSEWHERE: Final = {
 class ChosenOffer(msgspec.Struct, frozen=True):
     """What fills the first slot of a placement for a request: an offer with its token, or nothing."""
 
-    placement: Placement
+    placement: IndexedPlacement
     device: str | None
     offer: RenderedOffer | None = None
     token: bytes = b""
@@ -88,7 +88,7 @@ class ServeRoutes:
         contexts: ContextParser | None = None,
         shelves: PlacementStates | None = None,
         cap_book: CapTracker | None = None,
-        lease_book: LeaseBook | None = None,
+        lease_book: LocalLeases | None = None,
         teller: ServedEventPublisher | None = None,
     ) -> None:
         self._index = index
@@ -99,7 +99,7 @@ class ServeRoutes:
         self._contexts = contexts or ContextParser()
         self._context_of = self._contexts.parse
         self._shelves = shelves or PlacementStates()
-        self._hold = Holder(self._shelves, cap_book or CapTracker(), lease_book or LeaseBook()).held
+        self._hold = Holder(self._shelves, cap_book or CapTracker(), lease_book or LocalLeases()).held
         self._teller = teller
         self.served = 0
         self.empty = 0
@@ -200,7 +200,7 @@ class ServeRoutes:
     def _answer(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
         self,
         request: HotRequest,
-        placement: Placement,
+        placement: IndexedPlacement,
         held: Held,
         now: datetime,
         second: int,
@@ -217,6 +217,6 @@ class ServeRoutes:
         return self._encoder.encode_answer(placement, offers, request_id, now, second, leases)
 
 
-def _refusal_of(placement: Placement | None) -> Answer:
+def _refusal_of(placement: IndexedPlacement | None) -> Answer:
     delivery = Delivery.DIRECT if placement is None else placement.delivery
     return FILLED_ELSEWHERE.get(delivery, NO_SUCH_PLACEMENT)

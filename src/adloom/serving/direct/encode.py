@@ -9,7 +9,7 @@ import msgspec
 from adloom.core.ids import IdSource, WrittenId
 from adloom.events.ingest.token import SLOT_MAX, TokenSigner
 from adloom.serving.eligibility.placement_state import RenderedOffer
-from adloom.serving.index.index import Placement
+from adloom.serving.index.index import IndexedPlacement
 
 NO_LEASES: Final = (0,) * (SLOT_MAX + 1)
 _MILLISECONDS = tuple(b".%03dZ" % millisecond for millisecond in range(1000))
@@ -28,7 +28,7 @@ class AnswerEncoder:
 
     def encode_answer(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
         self,
-        placement: Placement,
+        placement: IndexedPlacement,
         offers: Sequence[RenderedOffer],
         request_id: WrittenId,
         now: datetime,

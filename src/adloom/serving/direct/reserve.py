@@ -8,7 +8,7 @@ from typing import Final
 from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.placement_state import BUDGETS, CAPS, PlacementStates, RenderedOffer
 from adloom.serving.index.index import Candidate
-from adloom.serving.leases.local_leases import LeaseBook
+from adloom.serving.leases.local_leases import LocalLeases
 
 Held = tuple[Sequence[RenderedOffer], Sequence[int]]  # With the lease of each.
 LEFT_OUT: Final = -1
@@ -17,7 +17,7 @@ LEFT_OUT: Final = -1
 class Holder:
     """Makes offers count before they leave; one that cannot be held is left out."""
 
-    def __init__(self, shelves: PlacementStates, caps: CapTracker, leases: LeaseBook) -> None:
+    def __init__(self, shelves: PlacementStates, caps: CapTracker, leases: LocalLeases) -> None:
         self._shelves = shelves
         self._caps = caps
         self._leases = leases
@@ -32,7 +32,7 @@ class Holder:
             if one.is_capped:
                 lease = self._taken_under_cap(one, second)
             elif one.is_leased:
-                lease = budgets.take(one.campaign_key, one.price.cost, second)
+                lease = budgets.reserve(one.campaign_key, one.price.cost, second)
             else:
                 lease = 0
             if lease is None:
@@ -40,7 +40,7 @@ class Holder:
                 left_out += 1
             leases.append(lease)
         if budgets.news:
-            self._shelves.mark_changed(budgets.changes(), source=BUDGETS)
+            self._shelves.mark_changed(budgets.take_changes(), source=BUDGETS)
         if self._caps.news:
             self._shelves.mark_changed(self._caps.take_changes(), source=CAPS)
         return _without_left_out(offers, leases) if left_out else (offers, leases)
@@ -52,7 +52,7 @@ class Holder:
             return None
         if not candidate.is_leased:
             return 0
-        lease = self._leases.take(key, candidate.price.cost, second)
+        lease = self._leases.reserve(key, candidate.price.cost, second)
         if lease is None:
             self._caps.release(key)
         return lease

@@ -10,7 +10,7 @@ from adloom.core.ids import BannerId, CampaignId, RequestId, WrittenId
 from adloom.events.log.event import Served, encode_event
 from adloom.runtime.http.fast.fast_routes import HotRequest
 from adloom.serving.eligibility.placement_state import RenderedOffer
-from adloom.serving.index.index import Placement
+from adloom.serving.index.index import IndexedPlacement
 from adloom.serving.request.context import USER_ID
 from adloom.serving.request.overrides import parse_query
 
@@ -28,7 +28,7 @@ class ServedEventPublisher:
     def publish(  # noqa: PLR0913 - all that an offer is of
         self,
         request: HotRequest,
-        placement: Placement,
+        placement: IndexedPlacement,
         offers: Sequence[RenderedOffer],
         *,
         request_id: WrittenId,

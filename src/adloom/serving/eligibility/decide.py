@@ -9,16 +9,16 @@ now is narrowed to those whom the request is for; as soon as the slots are fille
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from adloom.serving.index.index import Candidate, Placement
+from adloom.serving.index.index import Candidate, IndexedPlacement
 from adloom.targeting.context import Context
 
 
-def decide(placement: Placement, context: Context, available: Sequence[int]) -> list[Candidate]:
+def decide(placement: IndexedPlacement, context: Context, available: Sequence[int]) -> list[Candidate]:
     """Fill the slots: primaries first, then fallbacks; where there is nothing at all, evergreens."""
     return list(islice(iter_eligible(placement, context, available), placement.slots_max))
 
 
-def iter_eligible(placement: Placement, context: Context, available: Sequence[int]) -> Iterator[Candidate]:
+def iter_eligible(placement: IndexedPlacement, context: Context, available: Sequence[int]) -> Iterator[Candidate]:
     """List who may serve, the first to fill a slot first; `available` has a bitmap for each block."""
     is_empty = True
     evergreens_from = placement.primary_blocks + placement.fallback_blocks

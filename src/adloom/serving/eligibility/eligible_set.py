@@ -6,8 +6,8 @@ from datetime import datetime
 
 from adloom.serving.eligibility.exclusions import ExcludedCampaigns, Ranks, build_excluded_masks
 from adloom.serving.eligibility.schedule_mask import ScheduleMask, advance_schedule_mask, build_schedule_mask
-from adloom.serving.index.index import InBlocks
-from adloom.serving.index.steps import finished
+from adloom.serving.index.index import HasBlocks
+from adloom.serving.index.steps import run_steps
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 
 
@@ -38,7 +38,7 @@ class EligibleSet:
 
     def __init__(
         self,
-        candidates: InBlocks,
+        candidates: HasBlocks,
         openings: ScheduleMask,
         ranks: Ranks,
         excluded: ExcludedCampaigns,
@@ -58,7 +58,7 @@ class EligibleSet:
     def advance_to(self, now: datetime) -> None:
         """Put out whose time it is now; what was decided from the same stays."""
         if now < self.since:  # The machine's clock was set back.
-            self.openings = finished(build_schedule_mask(self.candidates, now=now))
+            self.openings = run_steps(build_schedule_mask(self.candidates, now=now))
         else:
             self.openings = advance_schedule_mask(self.openings, self.candidates, now=now)
         self._count_change()

@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterable, Mapping
 
 import msgspec
 
-from adloom.serving.index.index import Candidate, InBlocks
+from adloom.serving.index.index import Candidate, HasBlocks
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 
 Keys = frozenset[int]
@@ -104,7 +104,7 @@ class ExcludedCampaigns:
         return flipped
 
 
-def rank_campaigns(placement: InBlocks) -> Generator[None, None, Ranks]:
+def rank_campaigns(placement: HasBlocks) -> Generator[None, None, Ranks]:
     """Note where each campaign's candidates stand, with pauses."""
     ranks: dict[int, tuple[int, ...]] = {}
     for number, block in enumerate(placement.blocks):
@@ -116,7 +116,7 @@ def rank_campaigns(placement: InBlocks) -> Generator[None, None, Ranks]:
     return ranks
 
 
-def build_excluded_masks(placement: InBlocks, ranks: Ranks, campaigns: Iterable[int]) -> list[int]:
+def build_excluded_masks(placement: HasBlocks, ranks: Ranks, campaigns: Iterable[int]) -> list[int]:
     """Make the bitmaps of some campaigns' candidates, one for each block."""
     positions: list[list[int]] = [[] for _ in placement.blocks]
     for key in campaigns:
@@ -126,7 +126,7 @@ def build_excluded_masks(placement: InBlocks, ranks: Ranks, campaigns: Iterable[
     return [_mask(of_block) for of_block in positions]
 
 
-def remove_excluded(masks: tuple[int, ...], placement: InBlocks, exclusions: Exclusions) -> tuple[int, ...]:
+def remove_excluded(masks: tuple[int, ...], placement: HasBlocks, exclusions: Exclusions) -> tuple[int, ...]:
     """Take those who are excluded out of a placement's bitmaps, by looking at every candidate."""
     if not exclusions:
         return masks

@@ -19,9 +19,9 @@ from adloom.serving.eligibility.decide import decide
 from adloom.serving.eligibility.eligible_set import ChangeCounter, EligibleSet
 from adloom.serving.eligibility.exclusions import ExcludedCampaigns, Exclusions, Ranks, rank_campaigns
 from adloom.serving.eligibility.schedule_mask import ScheduleMask, build_schedule_mask
-from adloom.serving.index.index import Candidate, InBlocks, Index, Placement
-from adloom.serving.index.rendered_banner import ids_of, token_terms_of
-from adloom.serving.index.steps import finished
+from adloom.serving.index.index import Candidate, HasBlocks, Index, IndexedPlacement
+from adloom.serving.index.rendered_banner import encode_ids, token_terms_of
+from adloom.serving.index.steps import run_steps
 from adloom.targeting.context import Context
 
 ANSWERS_KEPT_SECONDS = 60
@@ -49,7 +49,7 @@ class PlacementState(EligibleSet):
 
     def __init__(
         self,
-        placement: Placement,
+        placement: IndexedPlacement,
         openings: ScheduleMask,
         ranks: Ranks,
         excluded: ExcludedCampaigns,
@@ -85,7 +85,7 @@ class PlacementState(EligibleSet):
             if offer is None:
                 charge = pack_charge(one.price.cost, one.price.charged_by)
                 terms = token_terms_of(one.pair, self.placement.id.bytes, charge)
-                offer = made[one.pair] = RenderedOffer(one, terms, ids_of(one.pair))
+                offer = made[one.pair] = RenderedOffer(one, terms, encode_ids(one.pair))
             offers.append(offer)
         return tuple(offers)
 
@@ -144,7 +144,7 @@ class PlacementStates:
             shelf.is_asked = False
         return [shelf.placement.key for shelf in asked]
 
-    def prepare(self, placement: Placement, *, now: datetime) -> Generator[None, None, PlacementState]:
+    def prepare(self, placement: IndexedPlacement, *, now: datetime) -> Generator[None, None, PlacementState]:
         """Make a shelf ahead of the first request for it, with pauses."""
         openings = yield from build_schedule_mask(placement, now=now)
         ranks = yield from rank_campaigns(placement)
@@ -155,7 +155,7 @@ class PlacementStates:
         return PlacementState(placement, openings, ranks, self._excluded, self.turnover)
 
     def prepare_eligible_set(
-        self, candidates: InBlocks, *, now: datetime
+        self, candidates: HasBlocks, *, now: datetime
     ) -> Generator[None, None, EligibleSet]:
         """Make the stock of candidates that are on shelves too, with pauses; once it is watched it is kept."""
         openings = yield from build_schedule_mask(candidates, now=now)
@@ -183,11 +183,11 @@ class PlacementStates:
         for key in self._by_key.keys() - index.by_key.keys():
             self._without(self._by_key.pop(key), keeping={})
 
-    def get(self, placement: Placement, now: datetime) -> PlacementState:
+    def get(self, placement: IndexedPlacement, now: datetime) -> PlacementState:
         """Give the shelf of a placement as it is now."""
         shelf = self._by_key.get(placement.key)
         if shelf is None or shelf.placement is not placement:
-            shelf = self._by_key[placement.key] = finished(self.prepare(placement, now=now))
+            shelf = self._by_key[placement.key] = run_steps(self.prepare(placement, now=now))
         elif not shelf.since <= now < shelf.until:
             shelf.advance_to(now)
         if not shelf.is_asked:

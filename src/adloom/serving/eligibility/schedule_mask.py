@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 import msgspec
 
 from adloom.schedule.schedule_window import is_open, next_change
-from adloom.serving.index.index import InBlocks, Timing
+from adloom.serving.index.index import HasBlocks, Timing
 
 NEVER = datetime.max.replace(tzinfo=UTC)
 CANDIDATES_A_STEP = 64
@@ -30,7 +30,7 @@ class ScheduleMask(msgspec.Struct, frozen=True, kw_only=True):
     changes: list[tuple[datetime, int, int]]  # A heap of (when, block, position); copied, never changed.
 
 
-def build_schedule_mask(placement: InBlocks, *, now: datetime) -> Generator[None, None, ScheduleMask]:
+def build_schedule_mask(placement: HasBlocks, *, now: datetime) -> Generator[None, None, ScheduleMask]:
     """Look at every candidate, with pauses."""
     known: dict[int, OpenState] = {}
     masks: list[int] = []
@@ -50,7 +50,7 @@ def build_schedule_mask(placement: InBlocks, *, now: datetime) -> Generator[None
     return _openings(masks, changes, now)
 
 
-def advance_schedule_mask(openings: ScheduleMask, placement: InBlocks, *, now: datetime) -> ScheduleMask:
+def advance_schedule_mask(openings: ScheduleMask, placement: HasBlocks, *, now: datetime) -> ScheduleMask:
     """Look only at those whose moment has come; time does not run back here."""
     assert openings.since <= now, "earlier openings are made anew"
     known: dict[int, OpenState] = {}

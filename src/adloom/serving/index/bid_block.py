@@ -18,7 +18,7 @@ from adloom.auction.score import AdFormat, Strengths, rate_quality
 from adloom.core.money import Micros
 from adloom.serving.index.ctr_ranking import CtrRanking, build_ranking
 from adloom.serving.index.index import Block, Candidate
-from adloom.serving.index.rows import AssignmentRow, FrequencyCap, PlacementRow
+from adloom.serving.index.rows import AssignmentRow, FrequencyLimit, PlacementRow
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX, compiling
 
 # Most auctions are decided among so few; their bitmaps are short.
@@ -38,7 +38,7 @@ class Bidder(Candidate, frozen=True, kw_only=True, gc=False):
     quality: Quality
     format: AdFormat
     floor: Micros
-    frequency: tuple[FrequencyCap, ...]
+    frequency: tuple[FrequencyLimit, ...]
 
     @property
     def worth(self) -> int:

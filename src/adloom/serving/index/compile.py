@@ -12,10 +12,10 @@ from zoneinfo import ZoneInfo
 from adloom.events.ingest.token import SLOT_MAX
 from adloom.schedule.schedule import ScheduleStatus, zone_named
 from adloom.serving.index.bid_block import Bidder, build_bid_blocks, build_bidder, has_bid
-from adloom.serving.index.index import EMPTY, Block, Candidate, Index, KnownIds, Placement, Timing, changed
-from adloom.serving.index.offer_price import Terms
+from adloom.serving.index.index import EMPTY, Block, Candidate, Index, IdSet, IndexedPlacement, Timing, replace_placements
+from adloom.serving.index.offer_price import LeaseTerms
 from adloom.serving.index.rendered_ad import render_ad
-from adloom.serving.index.rendered_banner import creative_of, pair_of, placement_head, placing_of
+from adloom.serving.index.rendered_banner import encode_creative, pack_ids, encode_placement_head, encode_placing
 from adloom.serving.index.rows import (
     EVERGREEN,
     AssignmentRow,
@@ -24,9 +24,9 @@ from adloom.serving.index.rows import (
     PlacementRow,
     PlacementRows,
     Snapshot,
-    Standing,
+    AssignmentStatus,
 )
-from adloom.serving.index.steps import Steps, finished
+from adloom.serving.index.steps import Steps, run_steps
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 from adloom.targeting.bitmaps import compiling as compiling_rules
 
@@ -38,32 +38,32 @@ UTC_ZONE = ZoneInfo("UTC")
 NEVER_SHOWN = frozenset({ScheduleStatus.DRAFT, ScheduleStatus.EXPIRED})
 
 
-class Shared:
+class Interner:
     """Makes equal things the same thing, for as long as somebody compiles."""
 
     def __init__(self) -> None:
         self._things: dict[Any, Any] = {}
 
-    def one(self, thing: T) -> T:
+    def intern(self, thing: T) -> T:
         """Give the first thing that was equal to this one."""
         return self._things.setdefault(thing, thing)
 
 
-def compiled(snapshot: Snapshot) -> Index:
+def compile_index(snapshot: Snapshot) -> Index:
     """Compile a whole catalog."""
-    shared = Shared()
-    rows = grouped(snapshot.placements, snapshot.assignments)
-    return changed(
+    shared = Interner()
+    rows = group_rows(snapshot.placements, snapshot.assignments)
+    return replace_placements(
         EMPTY,
         version=snapshot.version,
         gone=(),
-        placements=[finished(compiling(one, shared)) for one in rows],
-        banner_ids=KnownIds().with_more(snapshot.banner_ids),
-        campaign_ids=KnownIds().with_more(snapshot.campaign_ids),
+        placements=[run_steps(compile_placement(one, shared)) for one in rows],
+        banner_ids=IdSet().with_more(snapshot.banner_ids),
+        campaign_ids=IdSet().with_more(snapshot.campaign_ids),
     )
 
 
-def grouped(placements: Iterable[PlacementRow], assignments: Iterable[AssignmentRow]) -> list[PlacementRows]:
+def group_rows(placements: Iterable[PlacementRow], assignments: Iterable[AssignmentRow]) -> list[PlacementRows]:
     """Put to each placement what is assigned to it."""
     by_placement: dict[int, list[AssignmentRow]] = {}
     for assignment in assignments:
@@ -71,28 +71,28 @@ def grouped(placements: Iterable[PlacementRow], assignments: Iterable[Assignment
     return [PlacementRows(row, by_placement.get(row.key, [])) for row in placements]
 
 
-def compiling(rows: PlacementRows, shared: Shared) -> Steps[Placement]:
+def compile_placement(rows: PlacementRows, shared: Interner) -> Steps[IndexedPlacement]:
     """Compile one placement."""
     if rows.placement.delivery is Delivery.AUCTION:
-        return (yield from _compiling_bids(rows, shared))
-    return (yield from _compiling_slots(rows, shared))
+        return (yield from _compile_auctioned(rows, shared))
+    return (yield from _compile_direct(rows, shared))
 
 
-def _compiling_slots(rows: PlacementRows, shared: Shared) -> Steps[Placement]:
+def _compile_direct(rows: PlacementRows, shared: Interner) -> Steps[IndexedPlacement]:
     row = rows.placement
-    ordered = yield from _in_order(rows.assignments)
+    ordered = yield from _sort_rows(rows.assignments)
     primaries: list[Candidate] = []
     fallbacks: list[Candidate] = []
     evergreens: list[Candidate] = []
-    known = _Known()
+    known = _PlacementParts()
     for number, one in enumerate(ordered):
         if number % ROWS_A_STEP == 0:
             yield
-        creative = shared.one(creative_of(one))
+        creative = shared.intern(encode_creative(one))
         pair = known.creative(one, creative)
         if not is_candidate(one):
             continue
-        candidate = _candidate(one, pair, creative, shared.one(placing_of(one)), shared)
+        candidate = _build_candidate(one, pair, creative, shared.intern(encode_placing(one)), shared)
         if not one.is_fallback:
             primaries.append(candidate)
         elif row.allow_partial_render:
@@ -100,41 +100,41 @@ def _compiling_slots(rows: PlacementRows, shared: Shared) -> Steps[Placement]:
         if one.is_evergreen_fallback:
             evergreens.append(candidate)
         known.limits(one, candidate)
-    primary_blocks = yield from _in_blocks(primaries)
-    fallback_blocks = yield from _in_blocks(fallbacks)
-    evergreen_blocks = yield from _in_blocks(evergreens, is_for_everybody=True)
+    primary_blocks = yield from _build_blocks(primaries)
+    fallback_blocks = yield from _build_blocks(fallbacks)
+    evergreen_blocks = yield from _build_blocks(evergreens, is_for_everybody=True)
     blocks = (*primary_blocks, *fallback_blocks, *evergreen_blocks)
-    return _placement(row, blocks, (len(primary_blocks), len(fallback_blocks)), known)
+    return _build_placement(row, blocks, (len(primary_blocks), len(fallback_blocks)), known)
 
 
-def _compiling_bids(rows: PlacementRows, shared: Shared) -> Steps[Placement]:
+def _compile_auctioned(rows: PlacementRows, shared: Interner) -> Steps[IndexedPlacement]:
     """Compile a placement that is auctioned: who bids nothing is no candidate, and nobody is a fallback."""
     bidders: list[Bidder] = []
-    known = _Known()
+    known = _PlacementParts()
     for number, one in enumerate(rows.assignments):
         if number % ROWS_A_STEP == 0:
             yield
-        creative = shared.one(render_ad(one))
+        creative = shared.intern(render_ad(one))
         pair = known.creative(one, creative)
         if is_candidate(one) and has_bid(one):
-            candidate = _candidate(one, pair, creative, b"", shared)
+            candidate = _build_candidate(one, pair, creative, b"", shared)
             bidders.append(build_bidder(candidate, one, rows.placement))
             known.limits(one, candidate)
     blocks = yield from build_bid_blocks(bidders)
-    return _placement(rows.placement, tuple(blocks), (len(blocks), 0), known)
+    return _build_placement(rows.placement, tuple(blocks), (len(blocks), 0), known)
 
 
-class _Known:
+class _PlacementParts:
     """What is known of the campaigns of a placement in the making."""
 
     def __init__(self) -> None:
         self.creatives: dict[bytes, bytes] = {}
         self.caps: dict[int, Caps] = {}
-        self.terms: dict[int, Terms] = {}
+        self.terms: dict[int, LeaseTerms] = {}
 
     def creative(self, row: AssignmentRow, creative: bytes) -> bytes:
         """Note what is shown, by the pair of ids that it gives."""
-        pair = pair_of(row.banner_id, row.campaign_id)
+        pair = pack_ids(row.banner_id, row.campaign_id)
         self.creatives[pair] = creative
         return pair
 
@@ -143,13 +143,13 @@ class _Known:
         if row.caps is not None:
             self.caps[row.campaign_key] = row.caps
         if candidate.is_leased and row.campaign_key not in self.terms:
-            self.terms[row.campaign_key] = Terms(row.campaign_id, row.advertiser_id, row.price.cost)
+            self.terms[row.campaign_key] = LeaseTerms(row.campaign_id, row.advertiser_id, row.price.cost)
 
 
-def _placement(
-    row: PlacementRow, blocks: tuple[Block, ...], primary_and_fallback: tuple[int, int], known: _Known
-) -> Placement:
-    return Placement(
+def _build_placement(
+    row: PlacementRow, blocks: tuple[Block, ...], primary_and_fallback: tuple[int, int], known: _PlacementParts
+) -> IndexedPlacement:
+    return IndexedPlacement(
         key=row.key,
         id=row.id,
         slug=row.slug.encode(),
@@ -160,7 +160,7 @@ def _placement(
         zone=zone_named(row.timezone) or UTC_ZONE,
         # A token has room for so many slots; a placement may ask for more, and gets no more.
         slots_max=min(row.max_banners, SLOT_MAX + 1),
-        head=placement_head(row),
+        head=encode_placement_head(row),
         blocks=blocks,
         primary_blocks=primary_and_fallback[0],
         fallback_blocks=primary_and_fallback[1],
@@ -173,7 +173,7 @@ def _placement(
 
 def is_candidate(row: AssignmentRow) -> bool:
     """Tell whether an assignment may serve at some time."""
-    return row.standing is Standing.LIVE and row.schedule.status not in NEVER_SHOWN
+    return row.status is AssignmentStatus.LIVE and row.schedule.status not in NEVER_SHOWN
 
 
 def fill_order(row: AssignmentRow) -> FillOrder:
@@ -193,7 +193,7 @@ def fill_order(row: AssignmentRow) -> FillOrder:
     )
 
 
-def _in_order(rows: Sequence[AssignmentRow]) -> Steps[list[AssignmentRow]]:
+def _sort_rows(rows: Sequence[AssignmentRow]) -> Steps[list[AssignmentRow]]:
     ranks: list[tuple[FillOrder, int]] = []
     for number, row in enumerate(rows):
         if number % ROWS_A_STEP == 0:
@@ -203,22 +203,22 @@ def _in_order(rows: Sequence[AssignmentRow]) -> Steps[list[AssignmentRow]]:
     return [rows[number] for _, number in ranks]
 
 
-def _candidate(row: AssignmentRow, pair: bytes, creative: bytes, placing: bytes, shared: Shared) -> Candidate:
+def _build_candidate(row: AssignmentRow, pair: bytes, creative: bytes, placing: bytes, shared: Interner) -> Candidate:
     return Candidate(
         pair=pair,
         campaign_key=row.campaign_key,
         banner_key=row.banner_key,
         creative=creative,
         placing=placing,
-        timing=shared.one(timing) if (timing := _timing(row)) else None,
-        rules=shared.one(row.rules),
+        timing=shared.intern(timing) if (timing := _build_timing(row)) else None,
+        rules=shared.intern(row.rules),
         is_capped=row.caps is not None,
-        price=shared.one(row.price),
+        price=shared.intern(row.price),
         is_leased=row.is_limited and row.price.cost > 0,
     )
 
 
-def _timing(row: AssignmentRow) -> Timing | None:
+def _build_timing(row: AssignmentRow) -> Timing | None:
     schedule = row.schedule
     is_always_open = (
         schedule.status is ScheduleStatus.EVERGREEN
@@ -230,7 +230,7 @@ def _timing(row: AssignmentRow) -> Timing | None:
     return Timing(row.starts_at, row.ends_at, EVERGREEN if is_always_open else schedule)
 
 
-def _in_blocks(candidates: Sequence[Candidate], *, is_for_everybody: bool = False) -> Steps[list[Block]]:
+def _build_blocks(candidates: Sequence[Candidate], *, is_for_everybody: bool = False) -> Steps[list[Block]]:
     blocks: list[Block] = []
     for start in range(0, len(candidates), BLOCK_CANDIDATES_MAX):
         members = tuple(candidates[start : start + BLOCK_CANDIDATES_MAX])

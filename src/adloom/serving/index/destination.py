@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from urllib.parse import quote, urlsplit, urlunsplit
 
 
-def with_parameters(address: str, parameters: Mapping[str, str | None]) -> str:
+def add_parameters(address: str, parameters: Mapping[str, str | None]) -> str:
     """Append parameters to an address; its own query and fragment stay as they were written."""
     added = "&".join(f"{name}={quote(value, safe='')}" for name, value in parameters.items() if value)
     if not added:

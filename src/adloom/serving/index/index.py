@@ -18,8 +18,8 @@ import msgspec
 from adloom.auction.score import HEURISTIC
 from adloom.core.ids import PlacementId
 from adloom.schedule.schedule import Schedule
-from adloom.serving.index.offer_price import FREE, Price, Terms
-from adloom.serving.index.rendered_banner import destination_in, pair_of
+from adloom.serving.index.offer_price import FREE, Price, LeaseTerms
+from adloom.serving.index.rendered_banner import read_destination, pack_ids
 from adloom.serving.index.rows import Caps, Delivery
 from adloom.targeting.bitmaps import TargetingBlock
 from adloom.targeting.rules import Rule
@@ -70,7 +70,7 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
         return hash(self.candidates)
 
 
-class InBlocks(Protocol):
+class HasBlocks(Protocol):
     """Whatever has candidates."""
 
     @property
@@ -79,7 +79,7 @@ class InBlocks(Protocol):
         ...
 
 
-class Placement(msgspec.Struct, frozen=True, kw_only=True):
+class IndexedPlacement(msgspec.Struct, frozen=True, kw_only=True):
     """A slot with its candidates, in blocks: first the primaries', then the fallbacks', then the evergreens'.
 
     Evergreens are candidates of the others once more, for when nothing else is left: nobody's rules count.
@@ -99,16 +99,16 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     fallback_blocks: int
     creatives: Mapping[bytes, bytes]  # Of everything that was ever assigned here and still is, by `pair_of`.
     caps: Mapping[int, Caps]  # Of the candidates' campaigns, by key.
-    terms: Mapping[int, Terms]  # Of those that need leases.
+    terms: Mapping[int, LeaseTerms]  # Of those that need leases.
     is_auctioned: bool = False  # Active, and filled by auction.
     scoring: str = HEURISTIC  # By which policy its candidates are scored, where they bid.
 
 
-MarketPlacements = tuple[Placement, ...]
+MarketPlacements = tuple[IndexedPlacement, ...]
 NO_MARKETS: Final[Mapping[str, MarketPlacements]] = {}
 
 
-class KnownIds(msgspec.Struct, frozen=True):
+class IdSet(msgspec.Struct, frozen=True):
     """A set of ids in parts, so that adding one copies one part and not 100,000 ids."""
 
     buckets: tuple[frozenset[bytes], ...] = (_EMPTY_BUCKET,) * _BUCKETS
@@ -118,7 +118,7 @@ class KnownIds(msgspec.Struct, frozen=True):
         written = thing_id.bytes
         return written in self.buckets[written[-1]]
 
-    def with_more(self, ids: Iterable[UUID]) -> "KnownIds":
+    def with_more(self, ids: Iterable[UUID]) -> "IdSet":
         """Add ids."""
         added: dict[int, set[bytes]] = {}
         for one in ids:
@@ -128,18 +128,18 @@ class KnownIds(msgspec.Struct, frozen=True):
         buckets = list(self.buckets)
         for number, bucket in added.items():
             buckets[number] |= bucket
-        return KnownIds(tuple(buckets))
+        return IdSet(tuple(buckets))
 
 
 class Index(msgspec.Struct, frozen=True, kw_only=True):
     """The compiled catalog at one version."""
 
     version: int
-    by_key: Mapping[int, Placement]
-    by_slug: Mapping[bytes, Placement]
-    by_id: Mapping[UUID, Placement]
-    banner_ids: KnownIds
-    campaign_ids: KnownIds
+    by_key: Mapping[int, IndexedPlacement]
+    by_slug: Mapping[bytes, IndexedPlacement]
+    by_id: Mapping[UUID, IndexedPlacement]
+    banner_ids: IdSet
+    campaign_ids: IdSet
     markets: Mapping[str, MarketPlacements] = NO_MARKETS  # The placements that are auctioned, by their type.
 
     def has_banner(self, banner_id: UUID) -> bool:
@@ -157,21 +157,21 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
     def destination(self, campaign_id: UUID, placement_id: UUID, banner_id: UUID) -> str | None:
         """Tell where a click on an offer leads, also when the offer would not be made any more."""
         placement = self.by_id.get(placement_id)
-        creative = placement and placement.creatives.get(pair_of(banner_id, campaign_id))
-        return None if creative is None else destination_in(creative)
+        creative = placement and placement.creatives.get(pack_ids(banner_id, campaign_id))
+        return None if creative is None else read_destination(creative)
 
 
-EMPTY = Index(version=-1, by_key={}, by_slug={}, by_id={}, banner_ids=KnownIds(), campaign_ids=KnownIds())
+EMPTY = Index(version=-1, by_key={}, by_slug={}, by_id={}, banner_ids=IdSet(), campaign_ids=IdSet())
 
 
-def changed(  # noqa: PLR0913 - the parts of an index
+def replace_placements(  # noqa: PLR0913 - the parts of an index
     index: Index,
     *,
     version: int,
     gone: Iterable[int],
-    placements: Iterable[Placement],
-    banner_ids: KnownIds,
-    campaign_ids: KnownIds,
+    placements: Iterable[IndexedPlacement],
+    banner_ids: IdSet,
+    campaign_ids: IdSet,
 ) -> Index:
     """Put placements in the place of others."""
     by_key, by_slug, by_id = dict(index.by_key), dict(index.by_slug), dict(index.by_id)
@@ -191,15 +191,15 @@ def changed(  # noqa: PLR0913 - the parts of an index
         by_id=by_id,
         banner_ids=banner_ids,
         campaign_ids=campaign_ids,
-        markets=_markets(by_key.values(), index.markets),
+        markets=_group_markets(by_key.values(), index.markets),
     )
 
 
-def _markets(
-    placements: Iterable[Placement], before: Mapping[str, MarketPlacements]
+def _group_markets(
+    placements: Iterable[IndexedPlacement], before: Mapping[str, MarketPlacements]
 ) -> Mapping[str, MarketPlacements]:
     """Put the placements together that one request may be for; what is as it was stays the same object."""
-    by_type: dict[str, list[Placement]] = {}
+    by_type: dict[str, list[IndexedPlacement]] = {}
     for placement in placements:
         if placement.is_auctioned:
             by_type.setdefault(placement.type, []).append(placement)

@@ -20,7 +20,7 @@ class Price(msgspec.Struct, frozen=True):
     charged_by: ChargedBy = ChargedBy.IMPRESSION
 
 
-class Terms(msgspec.Struct, frozen=True):
+class LeaseTerms(msgspec.Struct, frozen=True):
     """A campaign of which an offer is made only out of a lease of its budget."""
 
     campaign_id: CampaignId
@@ -31,7 +31,7 @@ class Terms(msgspec.Struct, frozen=True):
 FREE: Final = Price()
 
 
-def price_of(bid_type: str, bid: Micros | None) -> Price:
+def compute_price(bid_type: str, bid: Micros | None) -> Price:
     """Tell what an offer of direct delivery costs: the campaign's flat bid, nothing where it has none."""
     if not bid:
         return FREE

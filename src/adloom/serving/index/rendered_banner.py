@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.serving.index.destination import with_parameters
+from adloom.serving.index.destination import add_parameters
 from adloom.serving.index.rows import AssignmentRow, PlacementRow
 
 _ID_BYTES = 16
@@ -32,7 +32,7 @@ class _Destination(msgspec.Struct, frozen=True, rename="camel"):
 _decode_destination = msgspec.json.Decoder(_Destination).decode
 
 
-def placement_head(row: PlacementRow) -> bytes:
+def encode_placement_head(row: PlacementRow) -> bytes:
     """Encode the beginning of every answer of a placement."""
     placement = {
         "id": row.id,
@@ -45,9 +45,9 @@ def placement_head(row: PlacementRow) -> bytes:
     return b'{"placement":' + msgspec.json.encode(placement) + b',"banners":['
 
 
-def creative_of(row: AssignmentRow) -> bytes:
+def encode_creative(row: AssignmentRow) -> bytes:
     """Encode what an offer says of its banner, the overrides of its assignment applied."""
-    return members_of(
+    return encode_members(
         {
             "title": row.title,
             "headline": row.headline,
@@ -59,16 +59,16 @@ def creative_of(row: AssignmentRow) -> bytes:
             "videoUrl": row.video_url,
             "mediaVariants": row.media_variants,
             "ctaLabel": row.cta_label,
-            "ctaUrl": destination_of(row),
+            "ctaUrl": build_destination(row),
             "ctaOpenNewTab": row.cta_open_new_tab,
             "bgColor": row.bg_color,
         }
     )
 
 
-def placing_of(row: AssignmentRow) -> bytes:
+def encode_placing(row: AssignmentRow) -> bytes:
     """Encode what an offer says of its place."""
-    return members_of(
+    return encode_members(
         {
             "displayOrder": row.display_order,
             "isFallback": row.is_fallback,
@@ -77,12 +77,12 @@ def placing_of(row: AssignmentRow) -> bytes:
     )
 
 
-def pair_of(banner_id: UUID, campaign_id: UUID) -> bytes:
+def pack_ids(banner_id: UUID, campaign_id: UUID) -> bytes:
     """Pack the two ids that tell the assignments of a placement apart."""
     return banner_id.bytes + campaign_id.bytes
 
 
-def ids_of(pair: bytes) -> bytes:
+def encode_ids(pair: bytes) -> bytes:
     """Encode the two ids as the beginning of an offer."""
     digits = pair.hex()
     return _IDS.format(*[digits[start:end] for start, end in _GROUPS]).encode()
@@ -93,22 +93,22 @@ def token_terms_of(pair: bytes, placement_id: bytes, charge: bytes) -> bytes:
     return b"%b%b%b%b" % (charge, pair[:_ID_BYTES], placement_id, pair[_ID_BYTES:])
 
 
-def destination_in(creative: bytes) -> str | None:
+def read_destination(creative: bytes) -> str | None:
     """Read where a click leads; clicks are rare enough not to keep it a second time."""
     destination = _decode_destination(b"{%b}" % creative)
     return destination.cta_url or destination.destination_url
 
 
-def members_of(thing: dict[str, object]) -> bytes:
+def encode_members(thing: dict[str, object]) -> bytes:
     """Encode an object without its braces."""
     return msgspec.json.encode(thing)[1:-1]
 
 
-def destination_of(row: AssignmentRow) -> str | None:
+def build_destination(row: AssignmentRow) -> str | None:
     """Tell where a click leads, with what is to be counted there."""
     if row.cta_url is None:
         return None
-    return with_parameters(
+    return add_parameters(
         row.cta_url,
         {
             "utm_source": row.utm_source,

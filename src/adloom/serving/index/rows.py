@@ -26,7 +26,7 @@ class Delivery(StrEnum):
     CONTEXTUAL = "contextual"
 
 
-class Standing(StrEnum):
+class AssignmentStatus(StrEnum):
     """Whether an assignment may serve at all, or the first thing that keeps it from it, whatever the time."""
 
     LIVE = "live"
@@ -52,7 +52,7 @@ class Caps(msgspec.Struct, frozen=True):
     clicks: int | None
 
 
-class FrequencyCap(msgspec.Struct, frozen=True):
+class FrequencyLimit(msgspec.Struct, frozen=True):
     """How often one reader may see a banner in a window of the calendar."""
 
     window: Window
@@ -86,7 +86,7 @@ class AssignmentRow(msgspec.Struct, frozen=True, kw_only=True):
     banner_id: BannerId
     campaign_key: int = 0
     banner_key: int = 0
-    standing: Standing = Standing.LIVE
+    status: AssignmentStatus = AssignmentStatus.LIVE
     starts_at: datetime | None
     ends_at: datetime | None
     schedule: Schedule = EVERGREEN
@@ -96,7 +96,7 @@ class AssignmentRow(msgspec.Struct, frozen=True, kw_only=True):
     advertiser_key: int | None = None
     bid_type: BidType = BidType.CPM
     bid: Micros | None = None  # None takes part in no auction.
-    frequency: tuple[FrequencyCap, ...] = ()
+    frequency: tuple[FrequencyLimit, ...] = ()
     price: Price = FREE
     is_limited: bool = False  # By a budget of the campaign, or of who pays for it.
     display_order: int

@@ -9,7 +9,7 @@ T = TypeVar("T")
 Steps = Generator[None, None, T]
 
 
-def finished(steps: Steps[T]) -> T:
+def run_steps(steps: Steps[T]) -> T:
     """Do all steps at once."""
     while True:
         try:

@@ -16,8 +16,8 @@ from adloom.events.frequency.windows import Window
 from adloom.resource.changes import read_version
 from adloom.runtime.postgres import Connection, Record
 from adloom.schedule.schedule import Schedule, ScheduleStatus
-from adloom.serving.index.offer_price import price_of
-from adloom.serving.index.rows import AssignmentRow, Caps, FrequencyCap, PlacementRow, PlacementRows, Standing
+from adloom.serving.index.offer_price import compute_price
+from adloom.serving.index.rows import AssignmentRow, Caps, FrequencyLimit, PlacementRow, PlacementRows, AssignmentStatus
 from adloom.targeting.rules import Rule, rule_of
 
 ROWS_A_BATCH: Final = 200
@@ -25,7 +25,7 @@ IDS_A_BATCH: Final = 2_000
 
 Keys = Sequence[int] | None  # None is all of them.
 Rules = tuple[Rule, ...] | None  # None stands for rules that cannot be read.
-Frequency = tuple[FrequencyCap, ...]
+Frequency = tuple[FrequencyLimit, ...]
 
 
 class _Query(msgspec.Struct, frozen=True):
@@ -94,7 +94,7 @@ ASSIGNMENTS = _query(
                 WHEN NOT assignment.is_active THEN 'assignment_inactive'
                 WHEN banner.deleted_at IS NOT NULL THEN 'banner_deleted'
                 WHEN NOT banner.is_active THEN 'banner_inactive'
-                ELSE 'live' END AS standing,
+                ELSE 'live' END AS status,
            campaign.starts_at, campaign.ends_at, campaign.impression_cap, campaign.click_cap,
            payer.id AS advertiser_key, payer.public_id AS advertiser_id,
            campaign.bid_type::text AS bid_type, campaign.bid_amount_micros AS bid,
@@ -133,7 +133,7 @@ BANNER_IDS = _query("SELECT public_id FROM banners WHERE {among}", among="id = A
 CAMPAIGN_IDS = _query("SELECT public_id FROM campaigns WHERE {among}", among="id = ANY ($1::integer[])")
 
 
-class Touched(msgspec.Struct, frozen=True, kw_only=True):
+class ChangedKeys(msgspec.Struct, frozen=True, kw_only=True):
     """What differs between an index's version and a newer one."""
 
     placement_keys: list[int]
@@ -142,13 +142,13 @@ class Touched(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @asynccontextmanager
-async def one_version(connection: Connection) -> AsyncGenerator[int]:
+async def read_one_version(connection: Connection) -> AsyncGenerator[int]:
     """Read everything inside at one version, and tell which."""
     async with connection.transaction(isolation="repeatable_read", readonly=True):
         yield await read_version(connection)
 
 
-async def touched(connection: Connection, *, since: int) -> Touched | None:
+async def read_changed_keys(connection: Connection, *, since: int) -> ChangedKeys | None:
     """Read what changed after a version, None where that is too long ago to know."""
     if await connection.fetchval(OLDEST_CHANGE) > since + 1:
         return None
@@ -158,12 +158,12 @@ async def touched(connection: Connection, *, since: int) -> Touched | None:
         keys[noun].append(key)
     affected = await connection.fetch(AFFECTED_PLACEMENTS, keys["banner"], keys["campaign"])
     placement_keys = {*keys["placement"], *(row[0] for row in affected)}
-    return Touched(
+    return ChangedKeys(
         placement_keys=sorted(placement_keys), banner_keys=keys["banner"], campaign_keys=keys["campaign"]
     )
 
 
-async def placements(connection: Connection, keys: Keys) -> AsyncGenerator[PlacementRows]:
+async def iter_placements(connection: Connection, keys: Keys) -> AsyncGenerator[PlacementRows]:
     """Read placements, each with everything that is assigned to it."""
     waiting: dict[int, PlacementRow] = {}
     async for records in _batches(connection, PLACEMENTS, keys, size=ROWS_A_BATCH):
@@ -184,13 +184,13 @@ async def placements(connection: Connection, keys: Keys) -> AsyncGenerator[Place
         yield PlacementRows(placement, [])
 
 
-async def banner_ids(connection: Connection, keys: Keys) -> AsyncGenerator[list[UUID]]:
+async def iter_banner_ids(connection: Connection, keys: Keys) -> AsyncGenerator[list[UUID]]:
     """Read the public ids of banners, in batches."""
     async for records in _batches(connection, BANNER_IDS, keys, size=IDS_A_BATCH):
         yield [record[0] for record in records]
 
 
-async def campaign_ids(connection: Connection, keys: Keys) -> AsyncGenerator[list[UUID]]:
+async def iter_campaign_ids(connection: Connection, keys: Keys) -> AsyncGenerator[list[UUID]]:
     """Read the public ids of campaigns, in batches."""
     async for records in _batches(connection, CAMPAIGN_IDS, keys, size=IDS_A_BATCH):
         yield [record[0] for record in records]
@@ -229,11 +229,11 @@ async def _rules(connection: Connection, keys: Keys) -> dict[int, Rules]:
 
 async def _frequency(connection: Connection, keys: Keys) -> dict[int, Frequency]:
     """Read how often one reader may see banners; equal caps are one."""
-    shared: dict[FrequencyCap, FrequencyCap] = {}
+    shared: dict[FrequencyLimit, FrequencyLimit] = {}
     found: dict[int, Frequency] = {}
     async for records in _batches(connection, FREQUENCY, keys, size=ROWS_A_BATCH):
         for key, window, impressions_max in records:
-            cap = FrequencyCap(Window(window), impressions_max)
+            cap = FrequencyLimit(Window(window), impressions_max)
             found[key] = (*found.get(key, ()), shared.setdefault(cap, cap))
     return found
 
@@ -301,18 +301,18 @@ def _assignments(
         )
         impressions, clicks = fields.pop("impression_cap"), fields.pop("click_cap")
         bid_type = BidType(fields.pop("bid_type"))
-        standing = Standing(fields.pop("standing"))
+        status = AssignmentStatus(fields.pop("status"))
         own_rules = rules.get(fields["campaign_key"], ())
-        if own_rules is None and standing is Standing.LIVE:
-            standing = Standing.RULE_UNREADABLE
+        if own_rules is None and status is AssignmentStatus.LIVE:
+            status = AssignmentStatus.RULE_UNREADABLE
         fields["media_variants"] = msgspec.convert(fields["media_variants"], dict[str, str])
         yield AssignmentRow(
             **fields,
-            standing=standing,
+            status=status,
             schedule=schedule,
             rules=own_rules or (),
             caps=None if impressions is None and clicks is None else Caps(impressions, clicks),
             bid_type=bid_type,
-            price=price_of(bid_type, fields["bid"]),
+            price=compute_price(bid_type, fields["bid"]),
             frequency=frequency.get(fields["banner_key"], ()),
         )

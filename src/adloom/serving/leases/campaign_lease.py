@@ -7,7 +7,7 @@ from typing import Final
 
 from adloom.budgets.messages import LeaseAnswer, Usage, Verdict
 from adloom.core.money import Micros
-from adloom.serving.index.offer_price import Terms
+from adloom.serving.index.offer_price import LeaseTerms
 
 LEASE_SECONDS: Final = 2.0  # A lease is for about so long,
 # or for so many offers: readers come in bursts, and to ask for each offer would cost more than the offer.
@@ -22,10 +22,10 @@ PACED_SECONDS: Final = 1.0  # A paced budget is there bit by bit.
 WAIT_SECONDS_MIN: Final = 0.25  # So long it takes others to return what they do not need.
 WAIT_SECONDS_MAX: Final = 60.0
 EARLY_SECONDS_MAX: Final = 1.0  # Each of four processes gets its turn until then.
-PENDING: Final = "budget_pending"
+BUDGET_PENDING: Final = "budget_pending"
 NOTHING: Final = Micros(0)
 
-REASONS: Final = {
+REASON_BY_VERDICT: Final = {
     Verdict.DAILY_BUDGET: "daily_budget",
     Verdict.TOTAL_BUDGET: "total_budget",
     Verdict.ADVERTISER_BUDGET: "advertiser_budget",
@@ -33,7 +33,7 @@ REASONS: Final = {
 }
 
 
-class Share:
+class CampaignLease:
     """What this process has of one campaign."""
 
     __slots__ = (
@@ -66,7 +66,7 @@ class Share:
         "was_turned_away",
     )
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: LeaseTerms) -> None:
         self.terms = terms
         self.placements: set[int] = set()
         self.report = 0
@@ -99,23 +99,23 @@ class Share:
         self.is_urgent = False
         self.wait_seconds = WAIT_SECONDS_MIN
 
-    def can_give(self, second: int) -> bool:
+    def can_offer(self, second: int) -> bool:
         """Tell whether there is an offer's worth left."""
         return self.left >= self.terms.cost and second < self.ends_second
 
     @property
-    def has_something_to_say(self) -> bool:
+    def needs_report(self) -> bool:
         """Whether whoever granted the lease does not know all of it, or has something to get back."""
         return self.left > 0 or bool(self.unreported) or self.pending is not None
 
-    def next_report(self, session: int, *, second: int, at: float) -> Usage:
+    def build_report(self, session: int, *, second: int, at: float) -> Usage:
         """Say what was given since the last report, and what is wanted; what is returned is set aside here."""
         assert self.pending is None, "one report at a time"
-        self._rate(at)
+        self._update_rate(at)
         cost = self.terms.cost
         has_ended = second >= self.ends_second
         # The last of a lease is said of it; then another may be asked for.
-        is_over = self.is_ending or (has_ended and self.has_something_to_say)
+        is_over = self.is_ending or (has_ended and self.needs_report)
         lease = 0 if has_ended and not is_over else self.lease
         want = NOTHING if is_over else Micros(self._offers_wanted() * cost)
         self.left = min(self.left, want)
@@ -136,7 +136,7 @@ class Share:
         self.is_touched = False
         return self.pending
 
-    def answered(self, answer: LeaseAnswer) -> None:
+    def apply_answer(self, answer: LeaseAnswer) -> None:
         """Take the answer to what was last said."""
         self.pending = None
         assert answer.lease == self.lease or not self.unreported, "nothing is given out of what is not known"
@@ -156,14 +156,14 @@ class Share:
         else:
             self.is_ending = True
 
-    def has_what_it_needs(self) -> None:
+    def mark_satisfied(self) -> None:
         """Note that offers can be made again."""
         self.is_needed = False
         self.is_gated = False
         self.was_turned_away = False
         self.wait_seconds = WAIT_SECONDS_MIN
 
-    def turned_away(self, pending: Usage) -> float:
+    def back_off(self, pending: Usage) -> float:
         """Tell after how long to ask again, if somebody asks for the campaign."""
         wait_seconds = self.wait_seconds
         # At first it may only have come too early: the advertiser allots a campaign something because it is asked for.
@@ -175,13 +175,13 @@ class Share:
         self.wait_seconds = min(2 * wait_seconds, WAIT_SECONDS_MAX)
         return wait_seconds
 
-    def begin_rating(self, at: float) -> None:
+    def restart_rate(self, at: float) -> None:
         """Begin anew to count offers, after a pause in which there were none."""
         if at > self.rated_at + RATED_SECONDS_MAX:
             self.rate = 0.0
             self.rated_at = at
 
-    def _rate(self, at: float) -> None:
+    def _update_rate(self, at: float) -> None:
         seconds = max(at - self.rated_at, RATED_SECONDS_MIN)
         rate = self.offers / seconds
         self.rate = rate if rate > self.rate else self.rate + (rate - self.rate) * RATE_WEIGHT

@@ -43,7 +43,7 @@ from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 from adloom.serving.eligibility.placement_state import BUDGETS, PlacementStates
 from adloom.serving.index.index import Index
 from adloom.serving.leases.demand import Demand
-from adloom.serving.leases.local_leases import LeaseBook
+from adloom.serving.leases.local_leases import LocalLeases
 
 BATCH_MAX: Final = 500
 BATCHES_A_TURN_MAX: Final = 4
@@ -66,7 +66,7 @@ def random_session() -> int:
     return secrets.randbits(SESSION_BITS) or 1
 
 
-class LeaseKeeper:
+class LeaseClient:
     """Stands between the book, the shelves and the brains."""
 
     def __init__(
@@ -84,8 +84,8 @@ class LeaseKeeper:
         self._process = process
         self._new_session = new_session
         self._has_work = asyncio.Event()
-        self.book = LeaseBook(new_session(), on_urgent=self._has_work.set)
-        self._demand = Demand(self.book.placements_of)
+        self.book = LocalLeases(new_session(), on_urgent=self._has_work.set)
+        self._demand = Demand(self.book.list_placements)
         self._is_heard = asyncio.Event()  # Whether answers would reach us.
         self._over: list[int] = []  # Sessions of which the brains are still to be told that they are over.
         self._beats_at = 0.0
@@ -96,15 +96,15 @@ class LeaseKeeper:
         # A plain counter, read by a collector.
         self.sessions = 1
 
-    def learn(self, index: Index) -> None:
+    def update(self, index: Index) -> None:
         """Take a new index; who needs a lease and has none is not shown from here on."""
         placed = {
             key: one.terms
             for key, one in index.by_key.items()
             if one.terms and (one.is_served or one.is_auctioned)
         }
-        self.book.learn(placed, at=_seconds())
-        self._tell_shelves()
+        self.book.update(placed, at=_seconds())
+        self._update_exclusions()
         self._has_work.set()
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -118,9 +118,9 @@ class LeaseKeeper:
             while not stop.is_set():
                 if self.book.is_void:
                     session_ends.set()
-                    self._begin_anew()
+                    self._start_new_session()
                     session_ends = self._listen(group)
-                await self._try_turn()
+                await self._try_send_due()
                 await self._sleep()
             await self._close()
             session_ends.set()
@@ -129,15 +129,15 @@ class LeaseKeeper:
 
     # ------------------------------------------------------------ speaking
 
-    async def _try_turn(self) -> None:
+    async def _try_send_due(self) -> None:
         try:
-            await self._turn()
+            await self._send_due()
         except Exception:
             # The outermost loop: one campaign that cannot be reported must not keep all others from it.
             log.exception("lease_turn_failed")
             await asyncio.sleep(RETRY_SECONDS)
 
-    async def _turn(self) -> None:
+    async def _send_due(self) -> None:
         """Say what is due, a heartbeat first: who speaks in a session that is over hears of it."""
         at = _seconds()
         letters: Letters = []
@@ -146,8 +146,8 @@ class LeaseKeeper:
             beat = Heartbeat(session=self.book.session, process=self._process)
             letters.append((session_address(self.book.session), beat))
         if self._is_heard.is_set():
-            self._look(at)
-            letters += self._usages(at)
+            self._check_demand(at)
+            letters += self._collect_reports(at)
         for start in range(0, len(letters), self._batch_max):
             if not await self._send(letters[start : start + self._batch_max]):
                 return
@@ -155,21 +155,21 @@ class LeaseKeeper:
             self._over.clear()
             self._beats_at = at + HEARTBEAT_SECONDS
 
-    def _look(self, at: float) -> None:
+    def _check_demand(self, at: float) -> None:
         if at < self._looks_at:
             return
         self._looks_at = at + LOOK_SECONDS
-        for key in self._demand.note(self._shelves.take_requested(), at=at):
-            self.book.wanted(key, at=at)
+        for key in self._demand.record_requests(self._shelves.take_requested(), at=at):
+            self.book.on_demand(key, at=at)
 
-    def _usages(self, at: float) -> Letters:
-        said = self.book.due(
+    def _collect_reports(self, at: float) -> Letters:
+        said = self.book.collect_reports(
             second=self._second(),
             at=at,
             most=self._batch_max * BATCHES_A_TURN_MAX,
-            is_wanted=self._demand.is_there,
+            is_wanted=self._demand.is_requested,
         )
-        self._tell_shelves()
+        self._update_exclusions()
         return [(campaign_address(terms.campaign_id, terms.advertiser_id), usage) for terms, usage in said]
 
     @property
@@ -194,7 +194,7 @@ class LeaseKeeper:
         """Wait until something is due, or becomes urgent; that is gathered for a moment."""
         at = _seconds()
         moments = [self._beats_at]
-        if self._demand.is_awaited:
+        if self._demand.has_waiting:
             moments.append(self._looks_at)
         if self._is_heard.is_set():
             if self.book.next_at is not None:
@@ -217,22 +217,22 @@ class LeaseKeeper:
         """Listen for what is said to this session, until what is given back is set."""
         self._is_heard.clear()
         ends = asyncio.Event()
-        answers = self._subscription(session_channel(self.book.session), began=self._heard)
+        answers = self._subscription(session_channel(self.book.session), began=self._on_subscribed)
         group.create_task(answers.run(ends))
         return ends
 
     def _subscription(self, channel: str, *, began: Callable[[], None]) -> Subscription:
-        return Subscription(self._valkey, channel, heard=self._hear, began=began, quiet_seconds=QUIET_SECONDS)
+        return Subscription(self._valkey, channel, heard=self._on_data, began=began, quiet_seconds=QUIET_SECONDS)
 
-    def _heard(self) -> None:
+    def _on_subscribed(self) -> None:
         self._is_heard.set()
         self._has_work.set()
 
-    def _hear(self, data: bytes) -> None:
+    def _on_data(self, data: bytes) -> None:
         at, second = _seconds(), self._second()
         for news in decode_news(data):
-            self._take(news, second, at)
-        self._tell_shelves()
+            self._apply(news, second, at)
+        self._update_exclusions()
         next_at = self.book.next_at
         if (
             self.book.is_void
@@ -241,20 +241,20 @@ class LeaseKeeper:
         ):
             self._has_work.set()
 
-    def _take(self, news: News, second: int, at: float) -> None:
+    def _apply(self, news: News, second: int, at: float) -> None:
         match news:
             case LeaseAnswer():
-                self.book.answered(news, second=second, at=at)
+                self.book.on_answer(news, second=second, at=at)
             case Recall():
-                self.book.recalled(news, second=second, at=at)
+                self.book.on_recall(news, second=second, at=at)
             case SpendUpdate():
-                self.book.updated(news.campaign_id, at=at)
+                self.book.on_spend_update(news.campaign_id, at=at)
             case CampaignRestored():
-                self.book.restored(news.campaign_id, at=at)
+                self.book.on_campaign_restored(news.campaign_id, at=at)
             case CampaignExhausted():
-                self.book.exhausted(news.campaign_id, at=at)
+                self.book.on_campaign_exhausted(news.campaign_id, at=at)
             case AdvertiserRestored():
-                self.book.advertiser_restored(news.advertiser_id, at=at)
+                self.book.on_advertiser_restored(news.advertiser_id, at=at)
             case SessionVoid():
                 self.book.is_void |= news.session == self.book.session
             case AdvertiserExhausted():
@@ -262,13 +262,13 @@ class LeaseKeeper:
 
     # ------------------------------------------------------------ sessions
 
-    def _begin_anew(self) -> None:
+    def _start_new_session(self) -> None:
         log.warning("lease_session_over", session=self.book.session)
         self._over.append(self.book.session)
-        self.book.begin(self._new_session(), at=_seconds())
+        self.book.start_session(self._new_session(), at=_seconds())
         self.sessions += 1
         self._beats_at = 0.0
-        self._tell_shelves()
+        self._update_exclusions()
 
     async def _close(self) -> None:
         """Return everything, and wait a little until that is known.
@@ -276,18 +276,18 @@ class LeaseKeeper:
         The end of the session is said after it, and heard after it: what has arrived by then is returned, answered or not.
         """
         self.book.close(at=_seconds())
-        self._tell_shelves()
+        self._update_exclusions()
         ends_at = _seconds() + CLOSE_SECONDS_MAX
         while not self.book.is_settled and not self.book.is_void and _seconds() < ends_at:
-            await self._try_turn()
+            await self._try_send_due()
             if not self._listeners:
                 break
             await asyncio.sleep(TURN_SECONDS_MIN)
         await self._send([(session_address(self.book.session), SessionEnds(session=self.book.session))])
 
-    def _tell_shelves(self) -> None:
+    def _update_exclusions(self) -> None:
         if self.book.has_news:
-            self._shelves.mark_changed(self.book.changes(), source=BUDGETS)
+            self._shelves.mark_changed(self.book.take_changes(), source=BUDGETS)
 
     def _second(self) -> int:
         return int(self._clock.now().timestamp())

@@ -22,11 +22,11 @@ class Demand:
         self._at = 0.0
 
     @property
-    def is_awaited(self) -> bool:
+    def has_waiting(self) -> bool:
         """Whether anybody waits."""
         return bool(self._waiting)
 
-    def note(self, placement_keys: Iterable[int], *, at: float) -> set[int]:
+    def record_requests(self, placement_keys: Iterable[int], *, at: float) -> set[int]:
         """Note which placements were asked for, and tell which campaigns waited for that."""
         self._at = at
         found: set[int] = set()
@@ -35,7 +35,7 @@ class Demand:
             found |= self._waiting.pop(placement_key, set())
         return found
 
-    def is_there(self, campaign_key: int) -> bool:
+    def is_requested(self, campaign_key: int) -> bool:
         """Tell whether somebody asks for a campaign; where nobody does, it waits for that from now on."""
         placement_keys = list(self._placements_of(campaign_key))
         oldest = self._at - LATELY_SECONDS

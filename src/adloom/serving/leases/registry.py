@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from adloom.core.ids import AdvertiserId, CampaignId
-from adloom.serving.index.offer_price import Terms
-from adloom.serving.leases.campaign_lease import Share
+from adloom.serving.index.offer_price import LeaseTerms
+from adloom.serving.leases.campaign_lease import CampaignLease
 
-Placed = Mapping[int, Mapping[int, Terms]]  # By placement, the terms of its campaigns.
+PlacementTerms = Mapping[int, Mapping[int, LeaseTerms]]  # By placement, the terms of its campaigns.
 
 
-class Learned(NamedTuple):
+class LeaseChanges(NamedTuple):
     """The keys of campaigns that came, whose terms or placements changed, and that no placement has any more."""
 
     new: set[int]
@@ -20,29 +20,29 @@ class Learned(NamedTuple):
     gone: set[int]
 
 
-class LeaseRegister:
+class LeaseRegistry:
     """The shares of all campaigns that need leases, and of those that have not returned theirs yet."""
 
     def __init__(self) -> None:
-        self.shares: dict[int, Share] = {}
-        self._placed: Placed = {}
+        self.shares: dict[int, CampaignLease] = {}
+        self._placed: PlacementTerms = {}
         self._keys: dict[CampaignId, int] = {}
         self._of_advertiser: dict[AdvertiserId | None, set[int]] = {}
         self._reported = 0  # No campaign that was forgotten has a report with a higher number.
 
-    def find(self, campaign_id: CampaignId) -> tuple[int, Share] | None:
+    def find(self, campaign_id: CampaignId) -> tuple[int, CampaignLease] | None:
         """Find a campaign by its id."""
         key = self._keys.get(campaign_id)
         return None if key is None else (key, self.shares[key])
 
-    def of_advertiser(self, advertiser_id: AdvertiserId) -> list[tuple[int, Share]]:
+    def list_of_advertiser(self, advertiser_id: AdvertiserId) -> list[tuple[int, CampaignLease]]:
         """List the campaigns of an advertiser."""
         return [(key, self.shares[key]) for key in self._of_advertiser.get(advertiser_id, ())]
 
-    def learn(self, placed: Placed) -> Learned:
+    def update(self, placed: PlacementTerms) -> LeaseChanges:
         """Take what the index says; placements whose terms are the same object are not looked at."""
         before, self._placed = self._placed, dict(placed)
-        learned = Learned(set(), set(), set())
+        learned = LeaseChanges(set(), set(), set())
         for placement_key, terms in placed.items():
             known = before.get(placement_key, {})
             if known is terms:
@@ -64,10 +64,10 @@ class LeaseRegister:
         del self._keys[share.terms.campaign_id]
         self._disown(key, share)
 
-    def _place(self, key: int, terms: Terms, placement_key: int, learned: Learned) -> None:
+    def _place(self, key: int, terms: LeaseTerms, placement_key: int, learned: LeaseChanges) -> None:
         share = self.shares.get(key)
         if share is None:
-            share = self.shares[key] = Share(terms)
+            share = self.shares[key] = CampaignLease(terms)
             # It may have been here before in this session: then its brain takes no lower number for news.
             share.report = self._reported
             self._keys[terms.campaign_id] = key
@@ -82,13 +82,13 @@ class LeaseRegister:
             learned.changed.add(key)
         share.placements.add(placement_key)
 
-    def _displace(self, key: int, placement_key: int, learned: Learned) -> None:
+    def _displace(self, key: int, placement_key: int, learned: LeaseChanges) -> None:
         share = self.shares[key]
         share.placements.discard(placement_key)
         if not share.placements:
             learned.gone.add(key)
 
-    def _disown(self, key: int, share: Share) -> None:
+    def _disown(self, key: int, share: CampaignLease) -> None:
         keys = self._of_advertiser[share.terms.advertiser_id]
         keys.discard(key)
         if not keys:

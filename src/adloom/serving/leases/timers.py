@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import Final
 
-from adloom.serving.leases.campaign_lease import Share
+from adloom.serving.leases.campaign_lease import CampaignLease
 
 BACKGROUND_A_SECOND: Final = 5_000  # Who is not needed yet asks in a row.
 
 
-class Agenda:
+class LeaseTimers:
     """A heap of who is due when, of which only what a share itself still knows of counts."""
 
     def __init__(self) -> None:
@@ -33,42 +33,42 @@ class Agenda:
         """The second in which the next lease may end."""
         return self._ends[0][0] if self._ends else None
 
-    def put(self, key: int, share: Share, at: float) -> None:
+    def schedule(self, key: int, share: CampaignLease, at: float) -> None:
         """Let somebody speak at a moment, or earlier where that was planned."""
         if share.due_at is None or at < share.due_at:
-            self.put_off(key, share, at)
+            self.reschedule(key, share, at)
 
-    def put_off(self, key: int, share: Share, at: float) -> None:
+    def reschedule(self, key: int, share: CampaignLease, at: float) -> None:
         """Let somebody speak at a moment, and not before."""
         share.due_at = at
         heappush(self._due, (at, key))
 
-    def put_repeat(self, key: int, share: Share, at: float) -> None:
+    def schedule_repeat(self, key: int, share: CampaignLease, at: float) -> None:
         """Let somebody say it again at a moment, unless he is answered before."""
         share.due_at = at
         heappush(self._repeats, (at, key))
 
-    def in_turn(self, at: float) -> float:
+    def take_background_slot(self, at: float) -> float:
         """Find the next free moment for somebody who can wait."""
         turn_at = max(self._in_turn_at, at)
         self._in_turn_at = turn_at + 1 / BACKGROUND_A_SECOND
         return turn_at
 
-    def due(self, at: float) -> Iterator[tuple[float, int]]:
+    def pop_due(self, at: float) -> Iterator[tuple[float, int]]:
         """Take out those whose moment has come, as was planned at some time."""
         while self._due and self._due[0][0] <= at:
             yield heappop(self._due)
 
-    def repeats(self, at: float) -> Iterator[tuple[float, int]]:
+    def pop_repeats(self, at: float) -> Iterator[tuple[float, int]]:
         """Take out those whom nobody may have answered in time."""
         while self._repeats and self._repeats[0][0] <= at:
             yield heappop(self._repeats)
 
-    def put_end(self, key: int, second: int) -> None:
+    def schedule_end(self, key: int, second: int) -> None:
         """Note when a lease ends."""
         heappush(self._ends, (second, key))
 
-    def ended(self, second: int, *, most: int) -> Iterator[tuple[int, int]]:
+    def pop_ended(self, second: int, *, most: int) -> Iterator[tuple[int, int]]:
         """Take out those whose lease ends, as was said at some time."""
         for _ in range(most):
             if not self._ends or self._ends[0][0] > second:

@@ -11,7 +11,7 @@ from adloom.core.errors import NotFoundError
 from adloom.events.ingest.api import PIXEL, build_redirect
 from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoute, answer_head, problem_answer
 from adloom.serving.direct.api import ChosenOffer
-from adloom.serving.index.index import Placement
+from adloom.serving.index.index import IndexedPlacement
 
 PREFIX: Final = b"/serve/"
 MOBILE: Final = "mobile"
@@ -128,7 +128,7 @@ class ScriptlessRoutes:
         return self._events.clicked(chosen.token, request)
 
 
-def _head_of(placement: Placement) -> _Head:
+def _head_of(placement: IndexedPlacement) -> _Head:
     return _decode_beginning(placement.head + b"]}").placement
 
 

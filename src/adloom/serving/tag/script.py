@@ -39,7 +39,7 @@ class Script(msgspec.Struct, frozen=True):
         return f"{NAMED_PREFIX.decode()}{self.name}.js"
 
 
-def assembled(folder: Path = BROWSER_PARTS) -> Script:
+def assemble(folder: Path = BROWSER_PARTS) -> Script:
     """Put the parts into one scope that the page does not see.
 
     A second tag on a page does nothing, nor does a browser that is too old for the style.
@@ -62,7 +62,7 @@ class ScriptRoutes:
     """Serves the script by its short name and by the one that changes with it."""
 
     def __init__(self, script: Script | None = None) -> None:
-        self.script = script or assembled()
+        self.script = script or assemble()
         self._named = self.script.path.encode()
         self._etag = b'W/"%b"' % self.script.name.encode()
         self._short = self._answers(SHORT_CACHE)

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from adloom.serving.index.bid_block import ORDINARY_CLICKS, BidBlock, Bidder, build_bid_blocks
-from adloom.serving.index.index import Block, MarketPlacements, Placement
+from adloom.serving.index.index import Block, MarketPlacements, IndexedPlacement
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 
 TOP_BIDS_MAX: Final = BLOCK_CANDIDATES_MAX
@@ -37,7 +37,7 @@ def build_top_bids(
     market: MarketPlacements, *, bidders_max: int = TOP_BIDS_MAX
 ) -> Generator[None, None, list[TopBids]]:
     """Put the highest bids of a market together, with pauses; one placement needs no head."""
-    alike: dict[tuple[str, ZoneInfo], list[Placement]] = {}
+    alike: dict[tuple[str, ZoneInfo], list[IndexedPlacement]] = {}
     for placement in market:
         alike.setdefault((placement.scoring, placement.zone), []).append(placement)
     heads: list[TopBids] = []
@@ -50,7 +50,7 @@ def build_top_bids(
     return heads
 
 
-def _highest(placements: list[Placement], bidders_max: int) -> Generator[None, None, list[Bidder]]:
+def _highest(placements: list[IndexedPlacement], bidders_max: int) -> Generator[None, None, list[Bidder]]:
     highest: list[tuple[int, Bidder]] = []
     lowest = 0
     for placement in placements:
