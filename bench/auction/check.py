@@ -16,7 +16,7 @@ from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.bid_block import Bidder, build_bid_blocks, format_of
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Index, replace_placements
-from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, Snapshot, AssignmentStatus
+from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Delivery, PlacementRow, Snapshot
 from adloom.serving.index.steps import run_steps
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import matches_all
@@ -60,7 +60,9 @@ def check(seed: int) -> int:
     chance = Random(seed)  # noqa: S311 - not a secret
     snapshot = a_market(chance)
     index = _in_small_blocks(
-        compile_index(snapshot), first_max=chance.choice([1, 2, 1_024]), block_max=chance.choice([1, 2, 3, 1_024])
+        compile_index(snapshot),
+        first_max=chance.choice([1, 2, 1_024]),
+        block_max=chance.choice([1, 2, 3, 1_024]),
     )
     own_bids = chance.choice(list(OwnBids))
     shelves = PlacementStates()

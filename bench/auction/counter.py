@@ -81,7 +81,9 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
     )
     shelves.mark_changed(leases.take_changes())
     shelves.exclude(Exclusions(campaigns=half_of_them(campaigns)), source="bench")
-    shelves.install(index, [run_steps(shelves.prepare(one, now=clock.now())) for one in index.by_key.values()])
+    shelves.install(
+        index, [run_steps(shelves.prepare(one, now=clock.now())) for one in index.by_key.values()]
+    )
     stands = Markets(shelves)
     stands.install(run_steps(stands.prepare(index, now=clock.now())))
     settle(AMONG_REQUESTS)

@@ -17,7 +17,14 @@ from adloom.core.ids import PlacementId
 from adloom.core.money import Micros
 from adloom.events.frequency.windows import Window
 from adloom.serving.index.offer_price import compute_price
-from adloom.serving.index.rows import AssignmentRow, Delivery, FrequencyLimit, PlacementRow, Snapshot, AssignmentStatus
+from adloom.serving.index.rows import (
+    AssignmentRow,
+    AssignmentStatus,
+    Delivery,
+    FrequencyLimit,
+    PlacementRow,
+    Snapshot,
+)
 from adloom.targeting.context import Context
 from adloom.targeting.rules import Rule, rule_of
 from bench.scale.catalog import an_assignment, some_id

@@ -17,7 +17,7 @@ from adloom.schedule.pacing import PacingStrategy
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Index
 from adloom.serving.index.offer_price import Price
-from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, Snapshot, AssignmentStatus
+from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Delivery, PlacementRow, Snapshot
 from simulation.tables import CatalogKeys
 
 PLACEMENT_KEY: Final = 1

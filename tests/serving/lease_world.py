@@ -208,7 +208,9 @@ class LeaseWorld:
         if book.is_void:
             self.over(book.session)
             book.start_session(next(self._sessions), at=self.at)
-        said = book.collect_reports(second=self.second, at=self.at, most=500, is_wanted=lambda _: process.has_readers)
+        said = book.collect_reports(
+            second=self.second, at=self.at, most=500, is_wanted=lambda _: process.has_readers
+        )
         for terms, usage in said:
             self.exchanges += 1
             self._send(campaign_address(terms.campaign_id, terms.advertiser_id), usage)

@@ -13,7 +13,11 @@ OFFERS = 40  # Enough for a lease in every process.
 def marks(world: LeaseWorld) -> list[dict[str, frozenset[int]]]:
     """Tell who may not be shown in which process, for want of a budget."""
     return [
-        {reason: keys for reason, keys in process.book.list_excluded().items() if reason in REASON_BY_VERDICT.values()}
+        {
+            reason: keys
+            for reason, keys in process.book.list_excluded().items()
+            if reason in REASON_BY_VERDICT.values()
+        }
         for process in world.processes
     ]
 

@@ -11,7 +11,7 @@ from adloom.core.ids import BannerId
 from adloom.explain.placement.verdict import Outcome, Verdict, explained
 from adloom.schedule.schedule import Schedule, ScheduleStatus
 from adloom.serving.eligibility.caps import LifetimeCounts
-from adloom.serving.index.rows import AssignmentRow, Caps, Delivery, PlacementRows, AssignmentStatus
+from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Caps, Delivery, PlacementRows
 from adloom.targeting.context import Context
 from adloom.targeting.rules import rule_of
 from tests.serving.test_decide import naive

@@ -48,7 +48,9 @@ class Desk:
 
     def due(self, *, after: float = 0.1, most: int = 500) -> list[Usage]:
         self.at += after
-        said = self.book.collect_reports(second=self.second, at=self.at, most=most, is_wanted=lambda _: self.is_wanted)
+        said = self.book.collect_reports(
+            second=self.second, at=self.at, most=most, is_wanted=lambda _: self.is_wanted
+        )
         return [usage for _, usage in said]
 
     def answer(self, usage: Usage, *, key: int = KEY, **fields: object) -> None:

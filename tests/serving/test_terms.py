@@ -5,7 +5,7 @@ import pytest
 from adloom.core.money import Micros
 from adloom.events.log.event import ChargedBy
 from adloom.serving.index.compile import compile_index
-from adloom.serving.index.offer_price import FREE, Price, LeaseTerms, compute_price
+from adloom.serving.index.offer_price import FREE, LeaseTerms, Price, compute_price
 from tests.support.rows import a_snapshot, an_assignment_row
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from adloom.core.ids import BannerId, CampaignId
 from adloom.schedule.schedule import Schedule, ScheduleStatus
-from adloom.serving.index.rows import AssignmentRow, Caps, AssignmentStatus
+from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Caps
 from adloom.targeting.rules import Rule, rule_of
 from tests.support.contexts import COUNTRIES, SEGMENTS
 from tests.support.rows import an_assignment_row, an_id
@@ -61,7 +61,11 @@ def some_assignments(draw: st.DrawFn, *, most: int = 10) -> list[AssignmentRow]:
             banner_key=number,
             campaign_key=(campaign := draw(st.integers(1, 4))),
             campaign_id=CampaignId(an_id(campaign)),
-            status=draw(st.sampled_from((AssignmentStatus.LIVE, AssignmentStatus.LIVE, AssignmentStatus.CAMPAIGN_PAUSED))),
+            status=draw(
+                st.sampled_from(
+                    (AssignmentStatus.LIVE, AssignmentStatus.LIVE, AssignmentStatus.CAMPAIGN_PAUSED)
+                )
+            ),
             display_order=draw(st.integers(0, 2)),
             weight=draw(st.integers(0, 2)),
             campaign_priority=draw(st.integers(0, 1)),

@@ -10,7 +10,7 @@ import msgspec
 from adloom.schedule.schedule import Schedule
 from adloom.schedule.schedule_window import Closed
 from adloom.serving.eligibility.caps import IMPRESSION_CAP
-from adloom.serving.index.rows import Caps, AssignmentStatus
+from adloom.serving.index.rows import AssignmentStatus, Caps
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import value_of
 from adloom.targeting.rules import Operator, Rule, RuleType
@@ -63,10 +63,14 @@ REASONS: Final = {
             "Restore the advertiser.",
         ),
         Reason(
-            AssignmentStatus.CAMPAIGN_DELETED, "The campaign is deleted.", "Restore the campaign, then activate it."
+            AssignmentStatus.CAMPAIGN_DELETED,
+            "The campaign is deleted.",
+            "Restore the campaign, then activate it.",
         ),
         Reason(
-            AssignmentStatus.CAMPAIGN_DRAFT, "The campaign is still a draft.", "Activate or schedule the campaign."
+            AssignmentStatus.CAMPAIGN_DRAFT,
+            "The campaign is still a draft.",
+            "Activate or schedule the campaign.",
         ),
         Reason(AssignmentStatus.CAMPAIGN_PAUSED, "The campaign is paused.", "Activate the campaign."),
         Reason(

@@ -113,7 +113,9 @@ class DeliveryHealth:
         can_accept = has_ledger.result() or (self._spool is not None and self._spool.is_able)
         is_ready = can_accept and self._keeper.version is not None
         status = HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE
-        health = DeliveryHealthReport(status="ok" if status is HTTPStatus.OK else "unavailable", checks=checks)
+        health = DeliveryHealthReport(
+            status="ok" if status is HTTPStatus.OK else "unavailable", checks=checks
+        )
         return PlainAnswer(status, msgspec.json.encode(health))
 
     def _index(self) -> IndexCheck:

@@ -8,7 +8,7 @@ from adloom.auction.bid import BidType
 from adloom.events.frequency.windows import Window
 from adloom.serving.index.bid_block import BidBlock
 from adloom.serving.index.index import Block, Candidate, replace_placements
-from adloom.serving.index.rows import AssignmentRow, Delivery, FrequencyLimit, PlacementRow, AssignmentStatus
+from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Delivery, FrequencyLimit, PlacementRow
 from tests.auction.bids import units
 from tests.serving.auction.marketplace import a_row, a_slot, an_index
 

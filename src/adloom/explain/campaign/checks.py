@@ -27,7 +27,7 @@ from adloom.serving.auction.record.removal import (
 )
 from adloom.serving.eligibility.caps import LifetimeCounts, find_reached_cap
 from adloom.serving.index.bid_block import has_bid
-from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, PlacementRows, AssignmentStatus
+from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Delivery, PlacementRow, PlacementRows
 from adloom.serving.leases.campaign_lease import BUDGET_PENDING
 
 PACING: Final = "pacing"

@@ -28,7 +28,7 @@ from adloom.serving.eligibility.exclusions import Exclusions, remove_excluded
 from adloom.serving.eligibility.schedule_mask import build_schedule_mask
 from adloom.serving.index.compile import Interner, compile_placement, fill_order
 from adloom.serving.index.rendered_banner import pack_ids
-from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, PlacementRows, AssignmentStatus
+from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Delivery, PlacementRow, PlacementRows
 from adloom.serving.index.steps import run_steps
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import first_failing

@@ -23,7 +23,7 @@ from adloom.runtime.http.fast.tick_batch import TOGETHER_MAX
 from adloom.serving.auction.decide import NO_KEYS
 from adloom.serving.auction.request import NO_USER
 from adloom.serving.index.bid_block import BidBlock
-from adloom.serving.index.index import Index, MarketPlacements, IndexedPlacement
+from adloom.serving.index.index import Index, IndexedPlacement, MarketPlacements
 
 LOOK_SECONDS_MAX: Final = 0.25
 APART_SECONDS: Final = 0.002  # From the beginning of a look-up to that of the next.

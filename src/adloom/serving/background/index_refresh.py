@@ -27,7 +27,7 @@ from adloom.serving.eligibility.exclusions import Exclusions
 from adloom.serving.eligibility.placement_state import PlacementState, PlacementStates
 from adloom.serving.index import store
 from adloom.serving.index.compile import Interner, compile_placement
-from adloom.serving.index.index import EMPTY, Index, IdSet, IndexedPlacement, replace_placements
+from adloom.serving.index.index import EMPTY, IdSet, Index, IndexedPlacement, replace_placements
 from adloom.serving.index.rows import Caps
 
 LOOK_SECONDS = 0.5  # A change is served within a second, with a notice or without.
@@ -151,7 +151,9 @@ class IndexRefresher:
                 version=version,
                 gone=touched.placement_keys,
                 placements=placements,
-                banner_ids=await _add_ids(index.banner_ids, store.iter_banner_ids(connection, touched.banner_keys)),
+                banner_ids=await _add_ids(
+                    index.banner_ids, store.iter_banner_ids(connection, touched.banner_keys)
+                ),
                 campaign_ids=await _add_ids(
                     index.campaign_ids, store.iter_campaign_ids(connection, touched.campaign_keys)
                 ),

@@ -18,7 +18,9 @@ def decide(placement: IndexedPlacement, context: Context, available: Sequence[in
     return list(islice(iter_eligible(placement, context, available), placement.slots_max))
 
 
-def iter_eligible(placement: IndexedPlacement, context: Context, available: Sequence[int]) -> Iterator[Candidate]:
+def iter_eligible(
+    placement: IndexedPlacement, context: Context, available: Sequence[int]
+) -> Iterator[Candidate]:
     """List who may serve, the first to fill a slot first; `available` has a bitmap for each block."""
     is_empty = True
     evergreens_from = placement.primary_blocks + placement.fallback_blocks

@@ -12,19 +12,33 @@ from zoneinfo import ZoneInfo
 from adloom.events.ingest.token import SLOT_MAX
 from adloom.schedule.schedule import ScheduleStatus, zone_named
 from adloom.serving.index.bid_block import Bidder, build_bid_blocks, build_bidder, has_bid
-from adloom.serving.index.index import EMPTY, Block, Candidate, Index, IdSet, IndexedPlacement, Timing, replace_placements
+from adloom.serving.index.index import (
+    EMPTY,
+    Block,
+    Candidate,
+    IdSet,
+    Index,
+    IndexedPlacement,
+    Timing,
+    replace_placements,
+)
 from adloom.serving.index.offer_price import LeaseTerms
 from adloom.serving.index.rendered_ad import render_ad
-from adloom.serving.index.rendered_banner import encode_creative, pack_ids, encode_placement_head, encode_placing
+from adloom.serving.index.rendered_banner import (
+    encode_creative,
+    encode_placement_head,
+    encode_placing,
+    pack_ids,
+)
 from adloom.serving.index.rows import (
     EVERGREEN,
     AssignmentRow,
+    AssignmentStatus,
     Caps,
     Delivery,
     PlacementRow,
     PlacementRows,
     Snapshot,
-    AssignmentStatus,
 )
 from adloom.serving.index.steps import Steps, run_steps
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
@@ -63,7 +77,9 @@ def compile_index(snapshot: Snapshot) -> Index:
     )
 
 
-def group_rows(placements: Iterable[PlacementRow], assignments: Iterable[AssignmentRow]) -> list[PlacementRows]:
+def group_rows(
+    placements: Iterable[PlacementRow], assignments: Iterable[AssignmentRow]
+) -> list[PlacementRows]:
     """Put to each placement what is assigned to it."""
     by_placement: dict[int, list[AssignmentRow]] = {}
     for assignment in assignments:
@@ -147,7 +163,10 @@ class _PlacementParts:
 
 
 def _build_placement(
-    row: PlacementRow, blocks: tuple[Block, ...], primary_and_fallback: tuple[int, int], known: _PlacementParts
+    row: PlacementRow,
+    blocks: tuple[Block, ...],
+    primary_and_fallback: tuple[int, int],
+    known: _PlacementParts,
 ) -> IndexedPlacement:
     return IndexedPlacement(
         key=row.key,
@@ -203,7 +222,9 @@ def _sort_rows(rows: Sequence[AssignmentRow]) -> Steps[list[AssignmentRow]]:
     return [rows[number] for _, number in ranks]
 
 
-def _build_candidate(row: AssignmentRow, pair: bytes, creative: bytes, placing: bytes, shared: Interner) -> Candidate:
+def _build_candidate(
+    row: AssignmentRow, pair: bytes, creative: bytes, placing: bytes, shared: Interner
+) -> Candidate:
     return Candidate(
         pair=pair,
         campaign_key=row.campaign_key,

@@ -18,8 +18,8 @@ import msgspec
 from adloom.auction.score import HEURISTIC
 from adloom.core.ids import PlacementId
 from adloom.schedule.schedule import Schedule
-from adloom.serving.index.offer_price import FREE, Price, LeaseTerms
-from adloom.serving.index.rendered_banner import read_destination, pack_ids
+from adloom.serving.index.offer_price import FREE, LeaseTerms, Price
+from adloom.serving.index.rendered_banner import pack_ids, read_destination
 from adloom.serving.index.rows import Caps, Delivery
 from adloom.targeting.bitmaps import TargetingBlock
 from adloom.targeting.rules import Rule

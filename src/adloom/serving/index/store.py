@@ -17,7 +17,14 @@ from adloom.resource.changes import read_version
 from adloom.runtime.postgres import Connection, Record
 from adloom.schedule.schedule import Schedule, ScheduleStatus
 from adloom.serving.index.offer_price import compute_price
-from adloom.serving.index.rows import AssignmentRow, Caps, FrequencyLimit, PlacementRow, PlacementRows, AssignmentStatus
+from adloom.serving.index.rows import (
+    AssignmentRow,
+    AssignmentStatus,
+    Caps,
+    FrequencyLimit,
+    PlacementRow,
+    PlacementRows,
+)
 from adloom.targeting.rules import Rule, rule_of
 
 ROWS_A_BATCH: Final = 200

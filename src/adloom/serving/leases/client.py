@@ -222,7 +222,9 @@ class LeaseClient:
         return ends
 
     def _subscription(self, channel: str, *, began: Callable[[], None]) -> Subscription:
-        return Subscription(self._valkey, channel, heard=self._on_data, began=began, quiet_seconds=QUIET_SECONDS)
+        return Subscription(
+            self._valkey, channel, heard=self._on_data, began=began, quiet_seconds=QUIET_SECONDS
+        )
 
     def _on_subscribed(self) -> None:
         self._is_heard.set()

@@ -302,7 +302,9 @@ class LocalLeases:
                 share.wait_seconds = WAIT_SECONDS_MIN
                 self._schedule(key, share, at if share.rate else self._agenda.take_background_slot(at))
 
-    def _build_report(self, key: int, share: CampaignLease, second: int, at: float, is_wanted: IsWanted) -> Usage | None:
+    def _build_report(
+        self, key: int, share: CampaignLease, second: int, at: float, is_wanted: IsWanted
+    ) -> Usage | None:
         """Say what is to be said of one campaign; nothing, where it waits until somebody asks for it."""
         share.due_at = None
         if share.is_gated and not share.needs_report:
@@ -334,7 +336,9 @@ class LocalLeases:
         if share.ends_second != ends_second:
             self._agenda.schedule_end(key, share.ends_second)
 
-    def _plan_next_report(self, key: int, share: CampaignLease, pending: Usage, second: int, at: float) -> None:
+    def _plan_next_report(
+        self, key: int, share: CampaignLease, pending: Usage, second: int, at: float
+    ) -> None:
         """Tell who may be shown after an answer, and when there is something to be said again."""
         self._update_reason(key, share, second)
         if share.is_leaving or self.is_closing:

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from adloom.serving.index.bid_block import ORDINARY_CLICKS, BidBlock, Bidder, build_bid_blocks
-from adloom.serving.index.index import Block, MarketPlacements, IndexedPlacement
+from adloom.serving.index.index import Block, IndexedPlacement, MarketPlacements
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 
 TOP_BIDS_MAX: Final = BLOCK_CANDIDATES_MAX
