@@ -1,6 +1,5 @@
 """What every test may ask for: a database and a Valkey of its own, and no way to the outside."""
 
-import contextlib
 import ipaddress
 import os
 import signal
@@ -11,34 +10,61 @@ from urllib.parse import urlsplit
 
 import asyncpg
 import hypothesis
-import msgspec
 import pytest
 
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.valkey import Valkey, open_valkey
-from tests.support.services import Services, running_services, running_valkey
+from tests.support.services import NO_SERVERS, Services, ServiceStarter, ask_for_services, running_valkey
 
 hypothesis.settings.register_profile("quick", max_examples=50, deadline=None)
 hypothesis.settings.register_profile("thorough", max_examples=1_000, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
-SERVICES = pytest.StashKey[Services]()
-CLOSING = pytest.StashKey[contextlib.ExitStack]()
+STARTER = pytest.StashKey[ServiceStarter]()
+NEEDS_SERVER = frozenset(["services", "shared_valkey"])
+SLOW_MARKERS = ("server", "process", "browser", "slow")
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    pluginmanager.register(HandOver())
+    parser.addoption("--quick", action="store_true", help="only tests that start no server and are not slow")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     refuse_outside_sockets()
-    # A shell starts what runs in the background deaf to SIGINT, and our children would inherit that.
+    # A shell starts background jobs with SIGINT ignored, and our children would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if config.getoption("quick"):
+        os.environ[NO_SERVERS] = "1"
     worker_input: dict[str, Any] | None = getattr(config, "workerinput", None)
-    if worker_input is not None:
-        config.stash[SERVICES] = msgspec.json.decode(worker_input["services"], type=Services)
-    elif not config.option.collectonly:
+    if worker_input is None:
         keep_bytecode(config)
-        closing = config.stash[CLOSING] = contextlib.ExitStack()
-        config.stash[SERVICES] = closing.enter_context(running_services())
+        config.stash[STARTER] = ServiceStarter()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if STARTER in config.stash:
+        config.stash[STARTER].stop()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if NEEDS_SERVER & set(getattr(item, "fixturenames", ())):
+            item.add_marker("server")
+    if config.getoption("quick"):
+        quick = [item for item in items if not any(map(item.get_closest_marker, SLOW_MARKERS))]
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(quick)])
+        items[:] = quick
+
+
+class HandOver:
+    """Tells the xdist workers where to ask for PostgreSQL."""
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        node.workerinput["services"] = node.config.stash[STARTER].address
 
 
 def keep_bytecode(config: pytest.Config) -> None:
@@ -48,23 +74,6 @@ def keep_bytecode(config: pytest.Config) -> None:
     """
     if config.pluginmanager.has_plugin("cacheprovider") and os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
         os.environ["PYTHONPYCACHEPREFIX"] = str(config.cache.mkdir("bytecode"))
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    if CLOSING in config.stash:
-        config.stash[CLOSING].close()
-
-
-class HandOver:
-    """Tells the processes of the run where the servers are that the first one has started."""
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_configure_node(self, node: Any) -> None:
-        node.workerinput["services"] = msgspec.json.encode(node.config.stash[SERVICES]).decode()
-
-
-def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
-    pluginmanager.register(HandOver())
 
 
 def refuse_outside_sockets() -> None:
@@ -84,7 +93,11 @@ def is_loopback(host: str) -> bool:
 
 @pytest.fixture(scope="session")
 def services(request: pytest.FixtureRequest) -> Services:
-    return request.config.stash[SERVICES]
+    """PostgreSQL, started when the first test of the run asks for it."""
+    worker_input: dict[str, Any] | None = getattr(request.config, "workerinput", None)
+    if worker_input is None:
+        return request.config.stash[STARTER].services()
+    return ask_for_services(worker_input["services"])
 
 
 @pytest.fixture(scope="session")

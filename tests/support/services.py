@@ -6,7 +6,9 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Generator
+from multiprocessing.connection import Client, Listener
 from pathlib import Path
 
 import msgspec
@@ -17,6 +19,7 @@ from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.ports import free_port
 from adloom.runtime.supervisor.program import Program, tethered
 
+NO_SERVERS = "ADLOOM_TESTS_START_NO_SERVER"
 PASSWORD = "a-password-of-the-tests"
 STOP_SECONDS_MAX = 10
 MEMORY = Path("/dev/shm")  # noqa: S108 - the folder itself gets a name of its own
@@ -59,6 +62,43 @@ def running_services() -> Generator[Services]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+class ServiceStarter:
+    """Starts the services when the first test asks, in whichever process of the run it is, and stops them."""
+
+    def __init__(self) -> None:
+        self._stack = contextlib.ExitStack()
+        self._services: Services | None = None
+        self._lock = threading.Lock()
+        self._listener = Listener(family="AF_UNIX")
+        self.address = str(self._listener.address)
+        threading.Thread(target=self._answer_workers, daemon=True).start()
+
+    def services(self) -> Services:
+        with self._lock:
+            if self._services is None:
+                self._services = self._stack.enter_context(running_services())
+            return self._services
+
+    def stop(self) -> None:
+        self._listener.close()
+        self._stack.close()
+
+    def _answer_workers(self) -> None:
+        # The thread stays: the kernel ends the children of a thread that does not.
+        while True:
+            try:
+                connection = self._listener.accept()
+            except OSError:
+                return
+            with connection:
+                connection.send_bytes(msgspec.json.encode(self.services()))
+
+
+def ask_for_services(address: str) -> Services:
+    with Client(address, family="AF_UNIX") as connection:
+        return msgspec.json.decode(connection.recv_bytes(), type=Services)
+
+
 @contextlib.contextmanager
 def running_valkey(*, appendfsync: str = "no") -> Generator[EmbeddedValkey]:
     folder = Path(tempfile.mkdtemp(prefix="adloom-tests-"))
@@ -74,6 +114,7 @@ def running_valkey(*, appendfsync: str = "no") -> Generator[EmbeddedValkey]:
 
 @contextlib.contextmanager
 def running(program: Program) -> Generator[subprocess.Popen[bytes]]:
+    assert not os.environ.get(NO_SERVERS), "This test starts a server: mark it `server`."
     process = subprocess.Popen(tethered(program), env=program.environment, cwd="/", start_new_session=True)
     try:
         yield process
