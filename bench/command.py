@@ -12,7 +12,7 @@ from adloom.core.clock import SystemClock
 from bench.figures import figures_of, verdicts_of
 from bench.load import LoadError
 from bench.report import rendered, report_of
-from bench.rounds import Plan, load_generator, measured
+from bench.rounds import Plan, measure
 
 ROUNDS_MAX = 100
 SECONDS_MAX = 600.0
@@ -31,14 +31,13 @@ def run(
     """Measure no-op, serve, event and nginx, each as a ratio to the no-op of the same run."""
     console = Console()
     plan = Plan(seconds=seconds, rounds=rounds, connections=connections, workers=workers)
-    load_by_name, load_by = load_generator()
     with console.status("") as status:
         try:
-            samples = measured(plan, load_by, status.update)
+            samples = measure(plan, status.update)
         except LoadError as error:
             sys.exit(f"adloom bench: {error}")
     figures = figures_of(samples)
-    report = report_of(plan, load_by_name, figures, verdicts_of(figures), now=SystemClock().now())
+    report = report_of(plan, figures, verdicts_of(figures), now=SystemClock().now())
     console.print(rendered(report))
     if json_file is not None:
         json_file.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2))

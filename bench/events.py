@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.table import Table
 
 from adloom.core.clock import SystemClock
-from bench.accounting import command_line, descendants, usage_of
 from bench.figures import EVENT, NO_OP
-from bench.load import SERIAL, Effort, Load, LoadError, Target
+from bench.load import SERIAL, Effort, Load, LoadError, Target, run_wrk
+from bench.processes import command_line, descendants, usage_of
 from bench.product import Product, running_product
-from bench.rounds import ERROR_SHARE_MAX, LoadBy, load_generator
+from bench.rounds import ERROR_SHARE_MAX
 
 BATCH: Final = "batch"
 EVENTS_A_BATCH: Final = 50
@@ -46,13 +46,12 @@ def main(
 ) -> None:
     """Send no-ops, single events and batches to a product that is thrown away, and wait until all are counted."""
     console = Console()
-    _, load_by = load_generator()
     with console.status("starting the product") as status, running_product(workers=workers) as product:
         outcomes: list[Outcome] = []
         for target, events in _targets(product):
             status.update(f"loading {target.name}")
             effort = Effort(connections=connections, seconds=seconds, serial_prefix=f"{target.name}-")
-            outcomes.append(_measured(product, target, events, effort, load_by))
+            outcomes.append(_measured(product, target, events, effort))
     _show(
         console,
         outcomes,
@@ -82,13 +81,13 @@ def _targets(product: Product) -> list[tuple[Target, int]]:
     ]
 
 
-def _measured(product: Product, target: Target, events: int, effort: Effort, load_by: LoadBy) -> Outcome:
+def _measured(product: Product, target: Target, events: int, effort: Effort) -> Outcome:
     others = {name: _pids(product, word) for name, word in OTHERS.items()}
     day = SystemClock().now().date()
     counted_before = product.admin.impressions(day)
     delivery_before = usage_of(product.delivery_pids).cpu_seconds
     before = {name: usage_of(pids).cpu_seconds for name, pids in others.items()}
-    load = load_by(target, effort)
+    load = run_wrk(target, effort)
     ended = time.monotonic()
     if load.requests == 0 or load.errors > load.requests * ERROR_SHARE_MAX:
         raise LoadError(f"{target.name}: {load.errors} errors in {load.requests} requests.")

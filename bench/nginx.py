@@ -13,10 +13,9 @@ from pathlib import Path
 import msgspec
 
 from adloom.runtime.ports import free_port, is_taken
-from bench.accounting import descendants
 from bench.figures import NGINX
 from bench.load import LoadError, Target
-from bench.stopping import stop
+from bench.processes import descendants, stop
 
 FILE_BYTES = 500
 START_SECONDS_MAX = 5.0

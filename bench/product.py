@@ -12,10 +12,9 @@ from pathlib import Path
 import msgspec
 
 from adloom.runtime.ports import free_port
-from bench.accounting import command_line, descendants
 from bench.admin import Admin, seeded
 from bench.load import LoadError
-from bench.stopping import stop
+from bench.processes import command_line, descendants, stop
 
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 15.0

@@ -24,14 +24,13 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     python: str
     cpus: int
     measured_at: datetime
-    load_by: str
     plan: Plan
     figures: Sequence[Figures]
     verdicts: Sequence[Verdict]
 
 
 def report_of(
-    plan: Plan, load_by: str, figures: Sequence[Figures], verdicts: Sequence[Verdict], *, now: datetime
+    plan: Plan, figures: Sequence[Figures], verdicts: Sequence[Verdict], *, now: datetime
 ) -> Report:
     """Put a run together with where it was made."""
     return Report(
@@ -39,7 +38,6 @@ def report_of(
         python=platform.python_version(),
         cpus=os.cpu_count() or 1,
         measured_at=now,
-        load_by=load_by,
         plan=plan,
         figures=figures,
         verdicts=verdicts,
@@ -50,7 +48,7 @@ def rendered(report: Report) -> RenderableType:
     """Draw the table, which fits into 80 columns, and a line for each goal; CPU is the server's, per request."""
     plan = report.plan
     title = (
-        f"medians of {plan.rounds} × {plan.seconds:g} s by {report.load_by}, "  # noqa: RUF001 - times
+        f"medians of {plan.rounds} × {plan.seconds:g} s by wrk, "  # noqa: RUF001 - times
         f"{plan.connections} connections, {plan.workers} process{'es' if plan.workers > 1 else ''}"
     )
     table = Table(title=title, title_justify="left", title_style="dim")

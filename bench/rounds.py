@@ -6,19 +6,17 @@ from collections.abc import Callable, Generator, Sequence
 
 import msgspec
 
-from bench.accounting import usage_of
-from bench.client import load_by_client
 from bench.figures import EVENT, NO_OP, SERVE, Sample
-from bench.load import Effort, Load, LoadError, Target
+from bench.load import Effort, Load, LoadError, Target, find_wrk, run_wrk
 from bench.nginx import find_nginx, running_nginx
+from bench.processes import usage_of
 from bench.product import running_product
-from bench.wrk import find_wrk, load_by_wrk
 
 WARM_UP_SECONDS_MAX = 1.0
 ERROR_SHARE_MAX = 0.001  # Beyond this we would measure how fast the server refuses.
 
 LoadBy = Callable[[Target, Effort], Load]
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,25 +35,18 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     pids: list[int]
 
 
-def load_generator() -> tuple[str, LoadBy]:
-    """Take wrk if it is there, else the built-in client."""
-    wrk = find_wrk()
-    if wrk is None:
-        return "the built-in client", load_by_client
-    return "wrk", lambda target, effort: load_by_wrk(wrk, target, effort)
-
-
-def measured(plan: Plan, load_by: LoadBy, tell: Tell) -> list[Sample]:
+def measure(plan: Plan, report: Report) -> list[Sample]:
     """Start everything, measure, and stop everything."""
-    with running_subjects(plan, tell) as subjects:
-        return samples_of(subjects, plan, load_by, tell)
+    find_wrk()
+    with running_subjects(plan, report) as subjects:
+        return take_samples(subjects, plan, report)
 
 
 @contextlib.contextmanager
-def running_subjects(plan: Plan, tell: Tell) -> Generator[list[Subject]]:
+def running_subjects(plan: Plan, report: Report) -> Generator[list[Subject]]:
     """Start the product, and nginx beside it where it is installed."""
     with contextlib.ExitStack() as stack:
-        tell("starting the product")
+        report("starting the product")
         product = stack.enter_context(running_product(workers=plan.workers))
         targets = [
             Target(name=NO_OP, port=product.port, path="/health/live"),
@@ -70,7 +61,9 @@ def running_subjects(plan: Plan, tell: Tell) -> Generator[list[Subject]]:
         yield subjects
 
 
-def samples_of(subjects: Sequence[Subject], plan: Plan, load_by: LoadBy, tell: Tell) -> list[Sample]:
+def take_samples(
+    subjects: Sequence[Subject], plan: Plan, report: Report, *, load_by: LoadBy = run_wrk
+) -> list[Sample]:
     """Warm each up, then measure all in turn, round by round."""
     serials = itertools.count()
 
@@ -79,17 +72,17 @@ def samples_of(subjects: Sequence[Subject], plan: Plan, load_by: LoadBy, tell: T
         return Effort(connections=plan.connections, seconds=seconds, serial_prefix=prefix)
 
     for subject in subjects:
-        tell(f"warming up {subject.target.name}")
+        report(f"warming up {subject.target.name}")
         load_by(subject.target, effort(min(plan.seconds, WARM_UP_SECONDS_MAX)))
     samples: list[Sample] = []
     for number in range(1, plan.rounds + 1):
         for subject in subjects:
-            tell(f"round {number} of {plan.rounds}: {subject.target.name}")
-            samples.append(sampled(subject, effort(plan.seconds), load_by))
+            report(f"round {number} of {plan.rounds}: {subject.target.name}")
+            samples.append(take_sample(subject, effort(plan.seconds), load_by))
     return samples
 
 
-def sampled(subject: Subject, effort: Effort, load_by: LoadBy) -> Sample:
+def take_sample(subject: Subject, effort: Effort, load_by: LoadBy) -> Sample:
     """Measure one target once."""
     before = usage_of(subject.pids)
     load = load_by(subject.target, effort)

@@ -25,8 +25,8 @@ from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Index
 from adloom.serving.index.steps import run_steps
 from adloom.targeting.context import Context
-from bench.accounting import usage_of
 from bench.auction.catalog import TYPES, an_auction_catalog, half_of_them, some_requests
+from bench.processes import usage_of
 from bench.scale.catalog import SEED
 
 REQUESTS: Final = 2_000

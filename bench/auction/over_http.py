@@ -22,11 +22,10 @@ from bench.auction.catalog import some_requests
 from bench.auction.counter import NO_OP_PATH
 from bench.figures import NO_OP, Figures, Goal, Sample, figures_of, share_of, verdicts_of
 from bench.load import KIND, SERIAL, USER, LoadError, Target
-from bench.pinning import keep_off_last_cpu, pin_to_last_cpu
+from bench.processes import keep_off_last_cpu, pin_to_last_cpu, stop
 from bench.product import clean_environment
 from bench.report import rendered, report_of
-from bench.rounds import Plan, Subject, load_generator, samples_of
-from bench.stopping import stop
+from bench.rounds import Plan, Subject, take_samples
 
 CAMPAIGNS: Final = 100_000
 FEW_CAMPAIGNS: Final = 1_000
@@ -93,15 +92,13 @@ def _samples(console: Console, redis_url: str, campaigns: int, *without: str) ->
     try:
         _wait_until_there(counter, port)
         subjects = [Subject(target=target, pids=[counter.pid]) for target in _targets(port)]
-        return samples_of(subjects, PLAN, load_generator()[1], console.print)
+        return take_samples(subjects, PLAN, console.print)
     finally:
         stop(counter, seconds_max=10.0)
 
 
 def _show(console: Console, title: str, figures: list[Figures], goals: list[Goal]) -> None:
-    report = report_of(
-        PLAN, load_generator()[0], figures, verdicts_of(figures, goals), now=SystemClock().now()
-    )
+    report = report_of(PLAN, figures, verdicts_of(figures, goals), now=SystemClock().now())
     console.print(f"\n{title}", rendered(report), sep="\n")
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from bench.budgets import charges, idle, serve
 from bench.budgets.outcome import Outcome, Say, drawn
 from bench.load import LoadError
-from bench.rounds import Plan, load_generator
+from bench.rounds import Plan
 
 MANY_SLOTS = 3
 EVENTS_MAX = 10_000_000
@@ -55,7 +55,7 @@ def main(  # noqa: PLR0913 - one an option
     pairs = [serve.Pair(campaigns=1, slots=1), serve.Pair(campaigns=many, slots=MANY_SLOTS)]
     _show_all(
         {
-            Part.SERVE: lambda say: serve.measured(plan, pairs, load_generator()[1], say),
+            Part.SERVE: lambda say: serve.measured(plan, pairs, say),
             Part.CHARGES: lambda say: asyncio.run(
                 charges.measured(events=events, campaigns=campaigns, rounds=charge_rounds, say=say)
             ),

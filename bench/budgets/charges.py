@@ -17,7 +17,6 @@ from adloom.core.ids import CampaignId, RequestId, SystemIds
 from adloom.core.money import Micros
 from adloom.events.log.event import Impression, encode_event
 from adloom.events.log.stream import STREAM, ValkeyEventLog
-from bench.accounting import usage_of
 from bench.budgets.campaigns_store import (
     Shown,
     add_campaigns,
@@ -35,6 +34,7 @@ from bench.budgets.servers import (
     until_quiet,
 )
 from bench.load import LoadError
+from bench.processes import usage_of
 
 CHARGES_PER_SECOND_MIN: Final = 10_000
 COST: Final = Micros(1_000)

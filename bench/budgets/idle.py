@@ -9,11 +9,11 @@ from typing import Final
 import msgspec
 
 from adloom.core.money import Micros
-from bench.accounting import usage_of
 from bench.budgets.campaigns_store import add_campaigns
 from bench.budgets.leaseholder import Leaseholder
 from bench.budgets.outcome import Judged, Outcome, Say
 from bench.budgets.servers import running_worker, throw_away_servers, until_quiet
+from bench.processes import usage_of
 
 COST: Final = Micros(1_000)
 OFFERS_LEASED: Final = 2

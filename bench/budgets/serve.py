@@ -11,9 +11,9 @@ import msgspec
 from bench.admin import BANNER, answer_of
 from bench.budgets.outcome import Judged, Outcome, Say
 from bench.figures import Sample
-from bench.load import Effort, Load, LoadError, Target
+from bench.load import Effort, Load, LoadError, Target, run_wrk
 from bench.product import Product, running_product
-from bench.rounds import LoadBy, Plan, Subject, samples_of
+from bench.rounds import Plan, Subject, take_samples
 
 MORE_CPU_MAX: Final = 0.2
 LOOK_SECONDS: Final = 0.05
@@ -35,7 +35,7 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
         return f"free-{self.campaigns}", f"budget-{self.campaigns}"
 
 
-def measured(plan: Plan, pairs: Sequence[Pair], load_by: LoadBy, say: Say) -> Outcome:
+def measured(plan: Plan, pairs: Sequence[Pair], say: Say) -> Outcome:
     """Start a product, fill it, and measure all placements in turn."""
     say("starting the product")
     with running_product(workers=plan.workers) as product:
@@ -45,12 +45,12 @@ def measured(plan: Plan, pairs: Sequence[Pair], load_by: LoadBy, say: Say) -> Ou
         names = [name for pair in pairs for name in pair.names]
         for name in names:
             _wait_until_filled(product, name)
-        watched = Watched(product.port, load_by)
+        watched = Watched(product.port)
         subjects = [
             Subject(target=Target(name=name, port=product.port, path=_path(name)), pids=product.delivery_pids)
             for name in names
         ]
-        samples = samples_of(subjects, plan, watched, say)
+        samples = take_samples(subjects, plan, say, load_by=watched)
     return outcome_of(pairs, samples, watched.filled_share(), plan)
 
 
@@ -101,9 +101,8 @@ def outcome_of(
 class Watched:
     """A load generator beside which somebody looks whether the answers have banners in them."""
 
-    def __init__(self, port: int, load_by: LoadBy) -> None:
+    def __init__(self, port: int) -> None:
         self._port = port
-        self._load_by = load_by
         self._looks: dict[str, list[list[bool]]] = {}  # By target, for every load.
 
     def __call__(self, target: Target, effort: Effort) -> Load:
@@ -112,7 +111,7 @@ class Watched:
         looking = threading.Thread(target=self._look, args=(target, stop))
         looking.start()
         try:
-            return self._load_by(target, effort)
+            return run_wrk(target, effort)
         finally:
             stop.set()
             looking.join()

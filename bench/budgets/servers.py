@@ -19,8 +19,8 @@ from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.supervisor.program import Program, send, start
 from adloom.runtime.valkey import Valkey, open_valkey
-from bench.accounting import command_line, descendants, usage_of
 from bench.load import LoadError
+from bench.processes import command_line, descendants, usage_of
 from bench.product import clean_environment
 
 PASSWORD: Final = "a-password-of-the-bench"  # noqa: S105 - of servers that are gone in a minute

@@ -21,8 +21,8 @@ from adloom.serving.index.compile import Interner, compile_index, compile_placem
 from adloom.serving.index.index import Index
 from adloom.serving.index.rows import Snapshot
 from adloom.serving.leases.local_leases import LocalLeases
-from bench.accounting import usage_of
 from bench.load import BROWSER_HEADERS
+from bench.processes import usage_of
 from bench.scale.catalog import Size, a_catalog, some_contexts, with_budgets
 
 REQUESTS: Final = 200

@@ -1,11 +1,11 @@
 import io
+import shutil
 
 import pytest
 from rich.console import Console
 
 from bench.budgets import charges, idle, serve
 from bench.budgets.outcome import Outcome, drawn
-from bench.client import load_by_client
 from bench.load import LoadError
 from bench.rounds import Plan
 from tests.bench.test_figures import a_sample
@@ -83,8 +83,9 @@ def test_idle_campaigns_are_compared_with_none() -> None:
 
 
 @pytest.mark.process
+@pytest.mark.skipif(not shutil.which("wrk"), reason="wrk is not installed")
 def test_serving_is_measured_on_the_real_product() -> None:
-    outcome = serve.measured(PLAN, [PAIR], load_by_client, say_nothing)
+    outcome = serve.measured(PLAN, [PAIR], say_nothing)
 
     assert [row[0] for row in outcome.rows] == [FREE, PAID]
 

@@ -1,13 +1,13 @@
 import os
+import shutil
 
 import pytest
 
-from bench.accounting import usage_of
-from bench.client import load_by_client
-from bench.load import Effort, Load, LoadError, Target
+from bench.load import Effort, Load, LoadError, Target, run_wrk
 from bench.nginx import find_nginx, running_nginx
+from bench.processes import usage_of
 from bench.product import clean_environment
-from bench.rounds import Plan, Subject, samples_of
+from bench.rounds import Plan, Subject, take_samples
 
 PLAN = Plan(seconds=0.2, rounds=2, connections=3, workers=1)
 
@@ -31,7 +31,7 @@ class RecordedLoad:
 def test_targets_take_turns_after_all_are_warm() -> None:
     load_by = RecordedLoad()
 
-    samples = samples_of(subjects("a", "b"), PLAN, load_by, lambda _said: None)
+    samples = take_samples(subjects("a", "b"), PLAN, lambda _step: None, load_by=load_by)
 
     assert load_by.targets == ["a", "b"] + ["a", "b"] * 2
     assert [sample.target for sample in samples] == ["a", "b", "a", "b"]
@@ -40,14 +40,14 @@ def test_targets_take_turns_after_all_are_warm() -> None:
 def test_no_round_repeats_the_serials_of_another() -> None:
     load_by = RecordedLoad()
 
-    samples_of(subjects("a", "b"), PLAN, load_by, lambda _said: None)
+    take_samples(subjects("a", "b"), PLAN, lambda _step: None, load_by=load_by)
 
     assert len({effort.serial_prefix for effort in load_by.efforts}) == 6
 
 
 def test_a_target_that_refuses_is_not_measured() -> None:
     with pytest.raises(LoadError, match="a: 2 errors in 1000 requests"):
-        samples_of(subjects("a"), PLAN, RecordedLoad(errors=2), lambda _said: None)
+        take_samples(subjects("a"), PLAN, lambda _step: None, load_by=RecordedLoad(errors=2))
 
 
 def test_the_product_is_measured_as_it_comes() -> None:
@@ -56,14 +56,14 @@ def test_the_product_is_measured_as_it_comes() -> None:
     assert clean_environment(variables) == {"PATH": "/bin"}
 
 
-@pytest.mark.skipif(find_nginx() is None, reason="nginx is not installed")
+@pytest.mark.skipif(find_nginx() is None or not shutil.which("wrk"), reason="needs nginx and wrk")
 def test_nginx_answers_and_its_time_is_counted() -> None:
     program = find_nginx()
     assert program is not None
     with running_nginx(program) as nginx:
         before = usage_of(nginx.pids)
 
-        load = load_by_client(nginx.target, Effort(connections=2, seconds=0.3, serial_prefix=""))
+        load = run_wrk(nginx.target, Effort(connections=2, seconds=0.3, serial_prefix=""))
 
         assert load.requests > 100
         assert load.errors == 0

@@ -1,9 +1,20 @@
+import shutil
 from pathlib import Path
 
 import pytest
 
-from bench.load import SERIAL, Effort, Load, LoadError, Target
-from bench.wrk import REPORT, command, find_wrk, load_by_wrk, parsed, script_for
+from bench.load import (
+    REPORT,
+    SERIAL,
+    Effort,
+    Load,
+    LoadError,
+    Target,
+    parse_report,
+    run_wrk,
+    script_for,
+    wrk_command,
+)
 from tests.bench.small_server import SmallServer
 
 
@@ -23,14 +34,14 @@ Requests/sec:  12345.67
 adloom-bench {"requests":12345,"errors":2,"seconds":1.000123,"p50_micros":81.0,"p99_micros":950.0}
 """
 
-    assert parsed(output) == Load(
+    assert parse_report(output) == Load(
         requests=12345, errors=2, seconds=1.000123, p50_micros=81.0, p99_micros=950.0
     )
 
 
 def test_what_wrk_says_instead_of_a_report_is_told() -> None:
     with pytest.raises(LoadError, match="unable to connect"):
-        parsed("unable to connect to 127.0.0.1:1 Connection refused\n")
+        parse_report("unable to connect to 127.0.0.1:1 Connection refused\n")
 
 
 def test_a_get_needs_no_more_than_the_report() -> None:
@@ -38,21 +49,19 @@ def test_a_get_needs_no_more_than_the_report() -> None:
 
 
 def test_every_request_has_the_headers_of_a_browser() -> None:
-    words = command("wrk", a_target(), an_effort(seconds=2.5), Path("s.lua"))
+    words = wrk_command("wrk", a_target(), an_effort(seconds=2.5), Path("s.lua"))
 
     assert words[-1] == "http://127.0.0.1:1/x"
     assert words[words.index("-d") + 1] == "3s"
     assert any(word.startswith("User-Agent: Mozilla/") for word in words)
 
 
-@pytest.mark.skipif(find_wrk() is None, reason="wrk is not installed")
+@pytest.mark.skipif(not shutil.which("wrk"), reason="wrk is not installed")
 def test_wrk_sends_bodies_that_all_differ() -> None:
-    program = find_wrk()
-    assert program is not None
     with SmallServer() as server:
         target = a_target(port=server.port, body=f'{{"id": "{SERIAL}", "quote": "\\"ä"}}')
 
-        load = load_by_wrk(program, target, an_effort(seconds=0.3))
+        load = run_wrk(target, an_effort(seconds=0.3))
 
     assert load.requests > 10
     assert load.errors == 0
@@ -62,11 +71,9 @@ def test_wrk_sends_bodies_that_all_differ() -> None:
     assert len(set(server.bodies)) == len(server.bodies) >= load.requests
 
 
-@pytest.mark.skipif(find_wrk() is None, reason="wrk is not installed")
+@pytest.mark.skipif(not shutil.which("wrk"), reason="wrk is not installed")
 def test_wrk_counts_refusals_as_errors() -> None:
-    program = find_wrk()
-    assert program is not None
     with SmallServer(status=404) as server:
-        load = load_by_wrk(program, a_target(port=server.port), an_effort(seconds=0.3))
+        load = run_wrk(a_target(port=server.port), an_effort(seconds=0.3))
 
     assert load.errors == load.requests > 0

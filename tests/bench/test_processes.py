@@ -2,24 +2,11 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Generator
 
-from bench.accounting import (
-    PAGE_BYTES,
-    TICKS_PER_SECOND,
-    command_line,
-    descendants,
-    parsed_stat,
-    usage_of,
-)
+import pytest
 
-
-def test_a_name_with_spaces_and_parentheses_does_not_shift_the_fields() -> None:
-    before = "S 1 2 3 4 5 6 7 8 9 10 250 50 0 0 20 0 1 0 99 1000000 321 18446744073709551615 0"
-
-    usage = parsed_stat(f"4242 (a ) (b) {before}\n")
-
-    assert usage.cpu_seconds == 300 / TICKS_PER_SECOND
-    assert usage.resident_bytes == 321 * PAGE_BYTES
+from bench.processes import command_line, descendants, keep_off_last_cpu, pin_to_last_cpu, usage_of
 
 
 def test_the_time_of_a_process_grows_as_it_works() -> None:
@@ -54,3 +41,31 @@ def test_a_process_that_is_gone_has_no_command_line() -> None:
         pass
 
     assert command_line(child.pid) == []
+
+
+CPUS = os.sched_getaffinity(0)
+
+
+@pytest.fixture
+def sleeper() -> Generator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.skipif(len(CPUS) < 2, reason="there is one core for all")
+def test_a_server_and_its_client_get_cores_of_their_own(sleeper: subprocess.Popen[bytes]) -> None:
+    pin_to_last_cpu(sleeper.pid)
+    assert os.sched_getaffinity(sleeper.pid) == {max(CPUS)}
+
+    keep_off_last_cpu(sleeper.pid)
+    assert os.sched_getaffinity(sleeper.pid) == CPUS - {max(CPUS)}
+
+
+def test_a_process_that_is_gone_is_nobody_s_fault(sleeper: subprocess.Popen[bytes]) -> None:
+    sleeper.kill()
+    sleeper.wait()
+
+    pin_to_last_cpu(sleeper.pid)
+    keep_off_last_cpu(sleeper.pid)

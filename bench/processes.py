@@ -1,0 +1,70 @@
+"""The processes that are measured: CPU time and memory, cores of their own, and stopping them."""
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+
+import msgspec
+import psutil
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """What some processes used since they started, and hold now."""
+
+    cpu_seconds: float
+    resident_bytes: int
+
+
+def usage_of(pids: Iterable[int]) -> Usage:
+    """Sum over processes, all of which have to be there."""
+    each = [psutil.Process(pid) for pid in pids]
+    times = [process.cpu_times() for process in each]
+    return Usage(
+        cpu_seconds=sum(time.user + time.system for time in times),
+        resident_bytes=sum(process.memory_info().rss for process in each),
+    )
+
+
+def descendants(pid: int) -> list[int]:
+    return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+
+
+def command_line(pid: int) -> list[str]:
+    """Return the arguments of a process; nothing for one that is gone."""
+    try:
+        return psutil.Process(pid).cmdline()
+    except psutil.Error:
+        return []
+
+
+def pin_to_last_cpu(pid: int) -> None:
+    """Bind a load generator to the last core.
+
+    Left alone, the system often puts a server beside the client that it wakes, and another core idles.
+    """
+    allowed = os.sched_getaffinity(0)
+    if len(allowed) > 1:
+        _bind(pid, {max(allowed)})
+
+
+def keep_off_last_cpu(pid: int) -> None:
+    allowed = os.sched_getaffinity(0)
+    if len(allowed) > 1:
+        _bind(pid, allowed - {max(allowed)})
+
+
+def stop(process: subprocess.Popen[bytes], *, seconds_max: float) -> None:
+    process.terminate()
+    try:
+        process.wait(seconds_max)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _bind(pid: int, cpus: AbstractSet[int]) -> None:
+    # The process may be gone already, if it failed to start.
+    with contextlib.suppress(OSError):
+        os.sched_setaffinity(pid, cpus)
