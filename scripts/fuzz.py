@@ -69,7 +69,7 @@ def _running(data_dir: Path) -> Generator[str]:
             assert process.stdout is not None
             if not any(line.startswith(READY_LINE) for line in process.stdout):
                 sys.exit("adloom up did not become ready; run it by itself to see why.")
-            installation = DataDirectory(data_dir).installation()
+            installation = DataDirectory(data_dir).read_installation()
             assert installation is not None
             yield f"http://127.0.0.1:{installation.control_port}"
         finally:

@@ -104,7 +104,7 @@ def _running(data_dir: Path) -> Generator[Running]:
             said = list(_until_ready(iter(process.stdout)))
             if not said or not said[-1].startswith(READY_LINE):
                 sys.exit("adloom up did not become ready; run it by itself to see why.")
-            installation = DataDirectory(data_dir).installation()
+            installation = DataDirectory(data_dir).read_installation()
             assert installation is not None
             ports = {"delivery": installation.delivery_port, "control": installation.control_port}
             welcome = WELCOME.search("".join(said))

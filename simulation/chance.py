@@ -25,6 +25,6 @@ class SeededIds:
         self._made += 1
         return UUID(int=(self._made << 80) | _VERSION_7 | _VARIANT | self._chance.getrandbits(62))
 
-    def written(self) -> UUID:
+    def new_opaque(self) -> UUID:
         """Make the next one."""
         return self.new()

@@ -17,7 +17,7 @@ from adloom.events.log.append import EventAppender
 from adloom.events.log.spool.drain import DiskSpool, SpoolLimits
 from adloom.events.projections.projection import Projection, ProjectionStore
 from adloom.events.projections.retention import Upkeep
-from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoutes, problem_answer
+from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoutes, problem_answer
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.served_events import ServedEventPublisher
 from adloom.serving.index.index import Index
@@ -113,14 +113,14 @@ class DeliveryProcess:
             teller=ServedEventPublisher(self._appender.enqueue),
         )
         events = EventRoutes(lambda: index, self._appender, keys, clock)
-        self._table = HotRoutes([*serve.routes(), *events.routes()])
+        self._table = FastRoutes([*serve.routes(), *events.routes()])
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve; a clean stop appends or spools what has been taken in."""
         async with self._spool or contextlib.nullcontext(), self._appender:
             await stop.wait()
 
-    async def ask(self, request: HotRequest) -> Answer:
+    async def ask(self, request: FastRequest) -> FastAnswer:
         """Answer as the protocol does; a reader whose server dies loses the connection."""
         route = self._table.find(request.method, request.path)
         assert route is not None
@@ -134,7 +134,7 @@ class DeliveryProcess:
                 answer = answer.result()
         except AdloomError as error:
             return problem_answer(error)
-        assert isinstance(answer, Answer), "no route of these answers later"
+        assert isinstance(answer, FastAnswer), "no route of these answers later"
         return answer
 
 
@@ -201,6 +201,6 @@ def _contexts() -> ContextParser:
     return ContextParser()
 
 
-def _allow_to_be_overlooked(answer: asyncio.Future[Answer]) -> None:
+def _allow_to_be_overlooked(answer: asyncio.Future[FastAnswer]) -> None:
     """Let the loop not complain of an error that nobody asked for: readers run out of patience."""
     answer.add_done_callback(lambda done: done.cancelled() or done.exception())

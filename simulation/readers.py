@@ -11,7 +11,7 @@ import msgspec
 
 from adloom.core.clock import Clock
 from adloom.core.ids import IdSource
-from adloom.runtime.http.fast.fast_routes import Answer, HotRequest
+from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from simulation.faults import Faults
 from simulation.laws import EventKey, Witness
 from simulation.processes import ConnectionLostError
@@ -28,7 +28,7 @@ WRONG_CLOCK: Final = 0.05
 RIGHT_CLOCK: Final = 0.3
 ZONES: Final = tuple(map(ZoneInfo, ("Europe/Berlin", "America/New_York", "Asia/Kolkata", "UTC")))
 
-Ask = Callable[[HotRequest], Awaitable[Answer]]
+Ask = Callable[[FastRequest], Awaitable[FastAnswer]]
 
 
 class Offer(msgspec.Struct, frozen=True, rename="camel"):
@@ -58,7 +58,7 @@ class Served(msgspec.Struct, frozen=True, rename="camel"):
 class Report(msgspec.Struct, frozen=True):
     """A request that tells of events; a link that is followed promises nothing, it only leads on."""
 
-    request: HotRequest
+    request: FastRequest
     keys: Sequence[EventKey]
     is_promise: bool = True
 
@@ -84,7 +84,7 @@ class Readers:
     async def view_page(self, slug: str) -> None:
         """Look at a page: report what is seen, and now and then click; not always in this order."""
         self.requests += 1
-        answer = await self._tried(HotRequest(b"GET", b"/banners/serve/" + slug.encode()))
+        answer = await self._tried(FastRequest(b"GET", b"/banners/serve/" + slug.encode()))
         if answer is None:
             self.unserved += 1
             return
@@ -115,10 +115,10 @@ class Readers:
         if self._happens(0.5):
             url = offer.impression_url if kind == "impression" else offer.click_url
             key = EventKey(kind, f"offer:{served.request_id}:{slot}")
-            return Report(HotRequest(b"GET", url.encode()), [key], is_promise=kind == "impression")
+            return Report(FastRequest(b"GET", url.encode()), [key], is_promise=kind == "impression")
         key, event = self._an_event(kind, offer, served)
         path = f"/banners/events/{kind}".encode()
-        return Report(HotRequest(b"POST", path, body=msgspec.json.encode(event)), [key])
+        return Report(FastRequest(b"POST", path, body=msgspec.json.encode(event)), [key])
 
     def _a_batch(self, served: Served) -> Report:
         """Report what is on a page together, as programs do that collect; some of it twice."""
@@ -129,7 +129,7 @@ class Readers:
         ]
         events += self._chance.choices(events, k=2)
         body = {"events": [{"type": key.kind, **event} for key, event in events]}
-        request = HotRequest(b"POST", b"/banners/events/batch", body=msgspec.json.encode(body))
+        request = FastRequest(b"POST", b"/banners/events/batch", body=msgspec.json.encode(body))
         return Report(request, [key for key, _ in events])
 
     def _an_event(self, kind: str, offer: Offer, served: Served) -> tuple[EventKey, dict[str, Any]]:
@@ -161,7 +161,7 @@ class Readers:
             if not self._faults.strikes("report repeated", self._faults.rates.repeated):
                 return
 
-    async def _tried(self, request: HotRequest) -> Answer | None:
+    async def _tried(self, request: FastRequest) -> FastAnswer | None:
         """Ask until it is answered well, a few times."""
         for attempt in range(TRIES_MAX):
             answer = await self._asked(request)
@@ -170,7 +170,7 @@ class Readers:
             await asyncio.sleep(self._chance.uniform(0, 2.0**attempt))
         return None
 
-    async def _asked(self, request: HotRequest) -> Answer | None:
+    async def _asked(self, request: FastRequest) -> FastAnswer | None:
         faults = self._faults
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):

@@ -10,7 +10,7 @@ import msgspec
 
 from adloom.core.ids import BannerId, PlacementId
 from adloom.events.log.event import Impression, encode_event
-from adloom.runtime.http.fast.fast_routes import Answer, HotRequest
+from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from simulation import loop as virtual
 from simulation.catalog import SLUG, a_catalog
 from simulation.chance import SeededIds, seeded
@@ -200,7 +200,7 @@ class World:
                 process.host.kill()  # It has ended, and holds nothing any more.
             await asyncio.sleep(faults.seconds(RESTART_SECONDS_MEAN))
 
-    async def _ask(self, request: HotRequest) -> Answer:
+    async def _ask(self, request: FastRequest) -> FastAnswer:
         process = self._chance.choice(self._delivery)
         if process is None or not process.host.is_alive:
             raise ConnectionLostError

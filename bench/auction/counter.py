@@ -30,13 +30,13 @@ from adloom.events.frequency.windows import buckets_of
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.stream import ValkeyEventLog
-from adloom.runtime.gc_tuning import AMONG_REQUESTS, settle
-from adloom.runtime.http.fast.fast_routes import Answer, HotRoute, HotRoutes, answer_head
+from adloom.runtime.gc_tuning import REQUEST_THRESHOLD, freeze_startup_objects
+from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRoute, FastRoutes, encode_head
 from adloom.runtime.http.fast.protocol import make_protocol
 from adloom.runtime.http.plain import PlainApp
 from adloom.runtime.http.server import serve
 from adloom.runtime.settings import AUCTION_RECORD_BYTES_PER_SECOND
-from adloom.runtime.valkey import Valkey, ValkeyLine, open_valkey
+from adloom.runtime.valkey import DedicatedConnection, Valkey, open_valkey
 from adloom.serving.auction.api import AuctionRoutes
 from adloom.serving.auction.auctioneer import Auctioneer
 from adloom.serving.auction.encode import AdEncoder
@@ -58,7 +58,7 @@ from bench.auction.catalog import an_auction_catalog, half_of_them
 from bench.load import USER_BEGINS, USERS
 from bench.scale.catalog import SEED
 
-NO_OP: Final = Answer(answer_head(HTTPStatus.OK, b"application/json"), b'{"status":"ok"}')
+NO_OP: Final = FastAnswer(encode_head(HTTPStatus.OK, b"application/json"), b'{"status":"ok"}')
 NO_OP_PATH: Final = "/health/live"
 SESSION: Final = 1
 SHOWN_BANNERS: Final = 3
@@ -86,10 +86,10 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
     )
     stands = Markets(shelves)
     stands.install(run_steps(stands.prepare(index, now=clock.now())))
-    settle(AMONG_REQUESTS)
+    freeze_startup_objects(REQUEST_THRESHOLD)
     async with (
         open_valkey(redis_url) as valkey,
-        aclosing(ValkeyLine(valkey)) as line,
+        aclosing(DedicatedConnection(valkey)) as line,
         EventAppender(ValkeyEventLog(valkey)) as appender,
         AuctionAppender(AuctionsBeside(valkey), appender.enqueue_all, None) as recording,
     ):
@@ -99,12 +99,12 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
             index, stands, WinHolder(shelves, caps, leases), shelves, line, appender, recording
         )
         coming_and_going = asyncio.ensure_future(_come_and_go(shelves, campaigns))
-        no_op = HotRoute(b"GET", NO_OP_PATH.encode(), is_prefix=False, handler=lambda _: NO_OP)
+        no_op = FastRoute(b"GET", NO_OP_PATH.encode(), is_prefix=False, handler=lambda _: NO_OP)
         with socket.create_server(("127.0.0.1", port)) as listener:
             await serve(
                 PlainApp({}),
                 listener,
-                protocol=make_protocol(HotRoutes([*auctions.routes(), no_op])),
+                protocol=make_protocol(FastRoutes([*auctions.routes(), no_op])),
                 drain_seconds_max=1,
             )
         coming_and_going.cancel()
@@ -147,7 +147,7 @@ def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
     stands: Markets,
     holder: WinHolder,
     shelves: PlacementStates,
-    line: ValkeyLine,
+    line: DedicatedConnection,
     appender: EventAppender,
     recording: AuctionAppender,
 ) -> AuctionRoutes:

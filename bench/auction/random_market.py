@@ -26,7 +26,7 @@ from adloom.serving.index.rows import (
     Snapshot,
 )
 from adloom.targeting.context import Context
-from adloom.targeting.rules import Rule, rule_of
+from adloom.targeting.rules import Rule, parse_rule
 from bench.scale.catalog import an_assignment, some_id
 
 NOW: Final = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -54,12 +54,12 @@ AMOUNTS: Final = (
 )
 FLOORS: Final = (0, 0, 0, 1, 10_000, 190_000, 400_000, 1_000_000)
 RULES: Final = (
-    rule_of("device", "in", ["mobile"]),
-    rule_of("country", "not_in", ["DE"]),
-    rule_of("country", "in", ["DE", "FR"]),
-    rule_of("hour_of_day", "between", [10, 14]),
-    rule_of("user_segment", "in", ["high-intent"]),
-    rule_of("referrer_domain", "in", ["example.com"]),
+    parse_rule("device", "in", ["mobile"]),
+    parse_rule("country", "not_in", ["DE"]),
+    parse_rule("country", "in", ["DE", "FR"]),
+    parse_rule("hour_of_day", "between", [10, 14]),
+    parse_rule("user_segment", "in", ["high-intent"]),
+    parse_rule("referrer_domain", "in", ["example.com"]),
 )
 
 

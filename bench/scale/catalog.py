@@ -12,7 +12,7 @@ from adloom.core.money import Micros
 from adloom.serving.index.offer_price import Price
 from adloom.serving.index.rows import AssignmentRow, PlacementRow, Snapshot
 from adloom.targeting.context import Context
-from adloom.targeting.rules import Rule, rule_of
+from adloom.targeting.rules import Rule, parse_rule
 
 SEED: Final = 20_261_115
 COUNTRIES: Final = [first + second for first in "ABCDEFGHIJ" for second in "ABCDE"]
@@ -94,15 +94,15 @@ def an_assignment(chance: Random, number: int) -> AssignmentRow:
 def _rule_pools(chance: Random) -> list[list[Rule]]:
     """Make rules of every dimension; campaigns choose among them, as people do among few ideas."""
     return [
-        [rule_of("device", "in", chance.sample(DEVICES, 2)) for _ in range(6)],
-        [rule_of("country", "in", chance.sample(COUNTRIES, chance.randint(5, 25))) for _ in range(300)],
-        [rule_of("language", "in", chance.sample(LANGUAGES, chance.randint(2, 6))) for _ in range(60)],
-        [rule_of("user_segment", "not_in", [f"segment{number}"]) for number in range(SEGMENTS)],
-        [rule_of("login_state", "is", value) for value in (True, False)],
-        [rule_of("new_visitor", "is", value) for value in (True, False)],
-        [rule_of("hour_of_day", "between", [hour, (hour + 12) % 24]) for hour in range(24)],
-        [rule_of("day_of_week", "in", chance.sample(range(7), 5)) for _ in range(20)],
-        [rule_of("referrer_domain", "not_in", [f"site{number}.example"]) for number in range(SITES)],
+        [parse_rule("device", "in", chance.sample(DEVICES, 2)) for _ in range(6)],
+        [parse_rule("country", "in", chance.sample(COUNTRIES, chance.randint(5, 25))) for _ in range(300)],
+        [parse_rule("language", "in", chance.sample(LANGUAGES, chance.randint(2, 6))) for _ in range(60)],
+        [parse_rule("user_segment", "not_in", [f"segment{number}"]) for number in range(SEGMENTS)],
+        [parse_rule("login_state", "is", value) for value in (True, False)],
+        [parse_rule("new_visitor", "is", value) for value in (True, False)],
+        [parse_rule("hour_of_day", "between", [hour, (hour + 12) % 24]) for hour in range(24)],
+        [parse_rule("day_of_week", "in", chance.sample(range(7), 5)) for _ in range(20)],
+        [parse_rule("referrer_domain", "not_in", [f"site{number}.example"]) for number in range(SITES)],
     ]
 
 

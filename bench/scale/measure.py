@@ -13,7 +13,7 @@ from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
 from adloom.core.money import Micros
 from adloom.events.ingest.token import TokenKeys
-from adloom.runtime.http.fast.fast_routes import HotRequest, first_values
+from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.eligibility.decide import decide
 from adloom.serving.eligibility.placement_state import PlacementStates
@@ -131,11 +131,11 @@ def _lease_all(book: LocalLeases, index: Index) -> None:
             book.on_answer(answer, second=second, at=at)
 
 
-def _request(slug: bytes, country: str) -> HotRequest:
+def _request(slug: bytes, country: str) -> FastRequest:
     headers = [(name.lower().encode(), value.encode()) for name, value in BROWSER_HEADERS.items()]
     headers.append((b"x-country-code", country.encode()))
-    request = HotRequest(b"GET", b"/banners/serve/" + slug, headers=headers)
-    request.first_values = first_values(headers)  # The protocol has made it by then.
+    request = FastRequest(b"GET", b"/banners/serve/" + slug, headers=headers)
+    request.first_values = index_headers(headers)  # The protocol has made it by then.
     return request
 
 

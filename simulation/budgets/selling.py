@@ -10,7 +10,7 @@ from adloom.auction.bid import Bid
 from adloom.auction.score import Scorer
 from adloom.core.clock import Clock
 from adloom.core.money import Micros
-from adloom.runtime.http.fast.fast_routes import HotRequest
+from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.auction.auctioneer import Auctioneer
 from adloom.serving.auction.decide import AuctionWin
 from adloom.serving.auction.market import Market, Markets
@@ -42,7 +42,7 @@ SOMEBODY: Final = Context(
     hour=0,
     day=0,
 )
-REQUEST: Final = HotRequest(b"POST", b"/api/v1/ads/serve")
+REQUEST: Final = FastRequest(b"POST", b"/api/v1/ads/serve")
 
 
 class Sold(msgspec.Struct, frozen=True, kw_only=True):

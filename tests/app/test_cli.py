@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 
 from adloom.core.actor import Role
-from adloom.runtime.auth import actor_of_token
-from adloom.runtime.installation import DataDirectory, Secrets, made_secrets
+from adloom.runtime.auth import verify_access_token
+from adloom.runtime.installation import DataDirectory, Secrets, make_secrets
 from tests.support.product import adloom
 
 ACCOUNT = UUID("0193b0a0-0000-7000-8000-000000000001")
@@ -17,8 +17,8 @@ ACCOUNT = UUID("0193b0a0-0000-7000-8000-000000000001")
 
 @pytest.fixture
 def secrets(tmp_path: Path) -> Secrets:
-    secrets = made_secrets()
-    DataDirectory(tmp_path).keep_secrets(secrets)
+    secrets = make_secrets()
+    DataDirectory(tmp_path).write_secrets(secrets)
     return secrets
 
 
@@ -31,13 +31,13 @@ def test_a_token_says_its_role_and_nothing_else_is_printed(tmp_path: Path, secre
 
     assert done.code == 0
     assert done.err == ""
-    assert actor_of_token(secrets.jwt_secret, done.out.strip(), now=now()).role is Role.ADMIN
+    assert verify_access_token(secrets.jwt_secret, done.out.strip(), now=now()).role is Role.ADMIN
 
 
 def test_a_token_acts_for_the_account_that_was_given(tmp_path: Path, secrets: Secrets) -> None:
     done = adloom("token", "--role", "publisher", "--account", str(ACCOUNT), "--data-dir", str(tmp_path))
 
-    actor = actor_of_token(secrets.jwt_secret, done.out.strip(), now=now())
+    actor = verify_access_token(secrets.jwt_secret, done.out.strip(), now=now())
     assert (actor.role, actor.account_id) == (Role.PUBLISHER, ACCOUNT)
 
 
@@ -46,7 +46,7 @@ def test_a_token_without_an_account_is_for_a_new_one_that_is_told_apart(
 ) -> None:
     done = adloom("token", "--role", "advertiser", "--data-dir", str(tmp_path))
 
-    actor = actor_of_token(secrets.jwt_secret, done.out.strip(), now=now())
+    actor = verify_access_token(secrets.jwt_secret, done.out.strip(), now=now())
     assert str(actor.account_id) in done.err
 
 
@@ -63,7 +63,7 @@ def test_a_dotenv_file_in_the_working_directory_is_read(tmp_path: Path) -> None:
 
     done = adloom("token", "--role", "viewer", "--data-dir", "nowhere", cwd=tmp_path)
 
-    assert actor_of_token("s" * 40, done.out.strip(), now=now()).role is Role.VIEWER
+    assert verify_access_token("s" * 40, done.out.strip(), now=now()).role is Role.VIEWER
 
 
 def test_serve_names_every_variable_that_is_missing() -> None:

@@ -11,7 +11,7 @@ from adloom.ops.doctor import database, ledger, machine, processes
 from adloom.ops.doctor.examine import examine
 from adloom.ops.doctor.finding import Finding, State
 from adloom.ops.doctor.report import is_well
-from adloom.runtime.installation import DataDirectory, made_secrets
+from adloom.runtime.installation import DataDirectory, make_secrets
 from adloom.runtime.ports import free_port
 from adloom.serving.health import IndexCheck
 
@@ -84,7 +84,7 @@ def test_a_running_installation_has_its_ports_itself() -> None:
 
 def test_secrets_that_others_can_read_are_a_failure(tmp_path: Path) -> None:
     directory = DataDirectory(tmp_path)
-    directory.keep_secrets(made_secrets())
+    directory.write_secrets(make_secrets())
     directory.secrets_path.chmod(0o644)
 
     finding = machine.secrets_access(directory)

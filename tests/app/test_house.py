@@ -10,11 +10,11 @@ import pytest
 from adloom.app.listeners import LISTEN_FD
 from adloom.app.up.plan import House, UpOptions, opened_listeners, planned_house
 from adloom.core.clock import ManualClock
-from adloom.runtime.installation import DataDirectory, made_secrets
+from adloom.runtime.installation import DataDirectory, make_secrets
 from adloom.runtime.settings import SettingsError
 from adloom.runtime.supervisor.child import Child
 
-SECRETS = made_secrets()
+SECRETS = make_secrets()
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_embedded_servers_keep_their_ports_from_one_start_to_the_next(
     tmp_path: Path, closing: contextlib.ExitStack
 ) -> None:
     first = a_house(tmp_path, closing).installation
-    DataDirectory(tmp_path).keep_installation(first)
+    DataDirectory(tmp_path).write_installation(first)
 
     second = a_house(tmp_path, closing, workers=4).installation
 

@@ -20,7 +20,7 @@ def test_the_newest_migration_is_known_by_the_name_of_its_file() -> None:
 async def test_an_empty_database_gets_the_newest_schema(database_url: str) -> None:
     empty = await an_empty_database(database_url)
 
-    revision = await schema.bring_up_to_date(empty)
+    revision = await schema.upgrade_schema(empty)
 
     connection = await asyncpg.connect(empty)
     assert revision == await schema.current_revision(connection) == schema.newest_revision()
@@ -28,14 +28,14 @@ async def test_an_empty_database_gets_the_newest_schema(database_url: str) -> No
 
 
 async def test_a_database_that_is_up_to_date_stays_as_it_is(database_url: str) -> None:
-    assert await schema.bring_up_to_date(database_url) == schema.newest_revision()
+    assert await schema.upgrade_schema(database_url) == schema.newest_revision()
 
 
 async def test_a_database_that_does_not_answer_is_named_without_its_password() -> None:
     port = free_port()
 
     with pytest.raises(schema.DatabaseError, match=f"'ads' at 127.0.0.1:{port}") as raised:
-        await schema.bring_up_to_date(f"postgresql://ada:a-password@127.0.0.1:{port}/ads")
+        await schema.upgrade_schema(f"postgresql://ada:a-password@127.0.0.1:{port}/ads")
 
     assert "a-password" not in str(raised.value)
 

@@ -7,7 +7,7 @@ import pytest
 from adloom.console.components.rule_dialog import CHOICES
 from adloom.console.components.targeting_sentence import ORDER, part_of, sentence_of
 from adloom.console.words import targeting as words
-from adloom.targeting.rules import OPERATORS, RuleType, rule_of
+from adloom.targeting.rules import OPERATORS, RuleType, parse_rule
 
 
 def a_rule(rule_type: str, operator: str, value: Any, *, is_active: bool = True) -> dict[str, Any]:
@@ -69,4 +69,4 @@ def test_every_rule_type_and_operator_can_be_said_and_chosen() -> None:
 def test_whatever_the_dialog_offers_the_api_takes(rule_type: str) -> None:
     offered = list(CHOICES[rule_type])
 
-    assert rule_of(rule_type, "in", offered).json_value == offered
+    assert parse_rule(rule_type, "in", offered).json_value == offered

@@ -14,7 +14,7 @@ def test_new_ids_are_version_7_and_sort_by_age() -> None:
 
 
 def test_a_written_id_is_the_same_kind_of_id() -> None:
-    written = SystemIds().written()
+    written = SystemIds().new_opaque()
 
     assert UUID(str(written)).version == 7
     assert UUID(str(written)).bytes == written.bytes

@@ -15,7 +15,7 @@ from adloom.events.ingest.ivt.request_info import UNKNOWN_REQUEST, RequestInfo
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import PENDING_MAX, EventAppender
 from adloom.events.log.event import Click, Event, Impression, decode_event
-from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoutes
+from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoutes
 from tests.events.builders import BANNER, CAMPAIGN, NOW, PLACEMENT, SECRET, FakeIndex
 
 Headers = dict[str, str]
@@ -45,7 +45,7 @@ class Edge:
         appender: EventAppender,
         *,
         detector: Detector | None = None,
-        read_request_info: Callable[[HotRequest], RequestInfo] = lambda _: UNKNOWN_REQUEST,
+        read_request_info: Callable[[FastRequest], RequestInfo] = lambda _: UNKNOWN_REQUEST,
     ) -> None:
         self.store = store
         self.clock = ManualClock(NOW)
@@ -58,7 +58,7 @@ class Edge:
             detector=detector,
             read_request_info=read_request_info,
         )
-        self._table = HotRoutes(self.routes.routes())
+        self._table = FastRoutes(self.routes.routes())
 
     async def ask(
         self,
@@ -68,17 +68,17 @@ class Edge:
         *,
         headers: Headers | None = None,
         client: str | None = None,
-    ) -> Answer:
+    ) -> FastAnswer:
         route = self._table.find(method, path)
         assert route is not None
         pairs = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
-        answer = route.handler(HotRequest(method, path, headers=pairs, body=body, client=client))
+        answer = route.handler(FastRequest(method, path, headers=pairs, body=body, client=client))
         assert answer is not None
-        return answer if isinstance(answer, Answer) else await answer
+        return answer if isinstance(answer, FastAnswer) else await answer
 
     async def post(
         self, kind: str, body: Any, *, headers: Headers | None = None, client: str | None = None
-    ) -> Answer:
+    ) -> FastAnswer:
         data = body if isinstance(body, bytes) else msgspec.json.encode(body)
         path = f"/banners/events/{kind}".encode()
         return await self.ask(b"POST", path, data, headers=headers, client=client)

@@ -19,7 +19,7 @@ from adloom.events.ingest.request import ImpressionRequest
 from adloom.events.log.append import EventAppender
 from adloom.events.log.event import Click, Impression, Mark
 from adloom.runtime.http.body import BodyDecoder
-from adloom.runtime.http.fast.fast_routes import HotRequest
+from adloom.runtime.http.fast.fast_routes import FastRequest
 from tests.events.builders import BANNER, CAMPAIGN, NOBODY, NOW, PLACEMENT, REQUEST, FakeIndex, a_token
 from tests.events.edge import Edge, MemoryStore, a_report, an_edge
 
@@ -240,7 +240,7 @@ async def test_a_token_that_is_forged_or_of_another_offer_is_refused(edge: Edge,
 # --- what the request tells
 
 
-def german_phone(request: HotRequest) -> RequestInfo:
+def german_phone(request: FastRequest) -> RequestInfo:
     assert request.path
     return RequestInfo("mobile", "DE")
 

@@ -9,7 +9,7 @@ import pytest
 
 from adloom.core.clock import ManualClock, SystemClock
 from adloom.core.errors import UnavailableError
-from adloom.core.ids import NOBODY
+from adloom.core.ids import NO_USER
 from adloom.core.money import Micros
 from adloom.events.auction_log.partition_store import AuctionDays, ensure_auction_days
 from adloom.events.auction_log.row import rows_of
@@ -71,7 +71,7 @@ def hall(pool: Pool) -> Hall:
 
 
 async def test_an_auction_for_somebody_whom_nobody_knows_names_no_user(hall: Hall) -> None:
-    await hall.fold(an_auction(user_id=NOBODY))
+    await hall.fold(an_auction(user_id=NO_USER))
 
     row = await hall.one()
     assert (row["user_id"], row["context"]) == (None, {"country": "FR"})

@@ -18,7 +18,7 @@ from adloom.events.ingest.slicer import SLICE_EVENTS, BatchSlicer
 from adloom.events.log.append import EventAppender
 from adloom.events.log.event import Click, Impression, Mark
 from adloom.runtime.http.body import BodyDecoder
-from adloom.runtime.http.fast.fast_routes import Answer
+from adloom.runtime.http.fast.fast_routes import FastAnswer
 from tests.events.builders import NOBODY, REQUEST, a_token
 from tests.events.edge import Edge, MemoryStore, a_report, an_edge
 
@@ -304,8 +304,8 @@ async def test_batches_take_turns_and_none_is_judged_in_one_go() -> None:
 
         return EventBatch(split_batch(msgspec.json.encode({"events": events(4)})), accept)
 
-    def finished(batch: EventBatch) -> asyncio.Future[Answer]:
-        done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    def finished(batch: EventBatch) -> asyncio.Future[FastAnswer]:
+        done: asyncio.Future[FastAnswer] = asyncio.get_running_loop().create_future()
         done.set_result(batch.build_answer())
         return done
 
@@ -325,9 +325,9 @@ async def test_a_fault_while_a_batch_is_judged_reaches_its_client_and_nobody_els
     def fail(report: Report) -> bytes:
         raise RuntimeError(report.correlation_id)
 
-    def nothing() -> asyncio.Future[Answer]:
-        done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        done.set_result(Answer(b""))
+    def nothing() -> asyncio.Future[FastAnswer]:
+        done: asyncio.Future[FastAnswer] = asyncio.get_running_loop().create_future()
+        done.set_result(FastAnswer(b""))
         return done
 
     turns = BatchSlicer()
@@ -337,7 +337,7 @@ async def test_a_fault_while_a_batch_is_judged_reaches_its_client_and_nobody_els
 
     with pytest.raises(RuntimeError):
         await broken
-    assert await whole == Answer(b"")
+    assert await whole == FastAnswer(b"")
 
 
 async def test_a_batch_is_accepted_when_all_of_it_is_durable_and_not_before() -> None:

@@ -8,7 +8,7 @@ from adloom.events.ingest.ivt.detector import FORWARDED_BYTES_REMEMBERED_MAX, Nu
 from adloom.events.ingest.ivt.flags import NO_FLAGS, UNKNOWN_SENDER, describe_sender
 from adloom.events.ingest.ivt.networks import Networks
 from adloom.events.log.event import Mark
-from adloom.runtime.http.fast.fast_routes import HotRequest
+from adloom.runtime.http.fast.fast_routes import FastRequest
 from tests.events.builders import NOW, a_token
 from tests.events.edge import a_report, an_edge
 
@@ -22,13 +22,13 @@ def a_detector(limit: int = 0) -> TrafficDetector:
     )
 
 
-def a_request(client: str | None = "203.0.113.7", **headers: str | list[str]) -> HotRequest:
+def a_request(client: str | None = "203.0.113.7", **headers: str | list[str]) -> FastRequest:
     pairs = [
         (name.replace("_", "-").encode(), value.encode("latin-1"))
         for name, values in headers.items()
         for value in ([values] if isinstance(values, str) else values)
     ]
-    return HotRequest(b"POST", b"/banners/events/impression", headers=pairs, client=client)
+    return FastRequest(b"POST", b"/banners/events/impression", headers=pairs, client=client)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from adloom.events.tables.store import EVENT_TABLES
 from adloom.events.topics.payload import AD_SERVED, CLICK_TRACKED, IMPRESSION_TRACKED
 from adloom.events.topics.publish import TOPICS_PROJECTION
 from adloom.ops.projections import Place, cursors, places, projections
-from adloom.runtime.http.fast.fast_routes import HotRequest
+from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
@@ -121,7 +121,7 @@ async def test_an_offer_that_delivery_tells_the_ledger_gets_to_its_topic(followe
             public_url="https://ads.example",
             teller=ServedEventPublisher(appender.enqueue),
         )
-        answer = json.loads(routes.serve(HotRequest(b"GET", b"/banners/serve/home")).body)
+        answer = json.loads(routes.serve(FastRequest(b"GET", b"/banners/serve/home")).body)
     async with running(followed):
         await until_all_is_folded(followed)
 

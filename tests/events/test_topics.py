@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from adloom.core.errors import UnavailableError
-from adloom.core.ids import NOBODY
+from adloom.core.ids import NO_USER
 from adloom.core.money import Micros
 from adloom.events.followers.counted import Counted
 from adloom.events.frequency.counts import FrequencyCounts
@@ -102,7 +102,7 @@ def test_what_is_published_is_as_the_schema_says_with_no_field_left_out(
 
 
 @pytest.mark.parametrize(
-    "happening", [a_served(user_id=NOBODY), an_auction(user_id=NOBODY)], ids=lambda one: type(one).__name__
+    "happening", [a_served(user_id=NO_USER), an_auction(user_id=NO_USER)], ids=lambda one: type(one).__name__
 )
 def test_an_offer_to_somebody_whom_nobody_knows_names_no_user(happening: Served | Auctioned) -> None:
     message = message_of(Counted("1784203200000-3", happening, happening.user_id))

@@ -23,7 +23,7 @@ LOG_IN = {"email": "Ada@example.com", "password": "correct horse"}
 @pytest.fixture
 async def visitor(control: ControlPlane, pool: Pool) -> AsyncGenerator[Client]:
     user = User(id=UserId(SystemIds().new()), role=Role.ADMIN, account_id=None, disabled_at=None)
-    password_hash = await Passwords(FAST_PASSWORDS).hashed(LOG_IN["password"])
+    password_hash = await Passwords(FAST_PASSWORDS).hash(LOG_IN["password"])
     async with pool.acquire() as connection:
         await store.insert_user(
             connection, user, email=LOG_IN["email"], password_hash=password_hash, now=NOON

@@ -17,12 +17,12 @@ from adloom.core.errors import UnauthenticatedError, UnavailableError
 from adloom.runtime.auth import (
     PASSWORDS_WAITING_MAX,
     Passwords,
-    actor_of_token,
     api_key_hint,
+    hash_secret,
     issue_access_token,
     new_api_key,
     new_opaque_token,
-    secret_hash,
+    verify_access_token,
 )
 from tests.support.builders import NOON
 from tests.support.control import FAST_PASSWORDS, SECRET
@@ -51,15 +51,15 @@ def test_a_token_tells_who_it_was_signed_for(role: Role) -> None:
 
     token = issue_access_token(SECRET, actor, now=NOON, lifetime=LIFETIME)
 
-    assert actor_of_token(SECRET, token, now=NOON) == actor
+    assert verify_access_token(SECRET, token, now=NOON) == actor
 
 
 def test_a_token_expires_at_the_end_of_its_lifetime() -> None:
     token = issue_access_token(SECRET, ADMIN, now=NOON, lifetime=LIFETIME)
 
-    assert actor_of_token(SECRET, token, now=NOON + LIFETIME - timedelta(seconds=1)) == ADMIN
+    assert verify_access_token(SECRET, token, now=NOON + LIFETIME - timedelta(seconds=1)) == ADMIN
     with pytest.raises(UnauthenticatedError, match="expired"):
-        actor_of_token(SECRET, token, now=NOON + LIFETIME)
+        verify_access_token(SECRET, token, now=NOON + LIFETIME)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_token_expires_at_the_end_of_its_lifetime() -> None:
 )
 def test_a_token_that_is_not_ours_is_refused(token: str) -> None:
     with pytest.raises(UnauthenticatedError):
-        actor_of_token(SECRET, token, now=NOON)
+        verify_access_token(SECRET, token, now=NOON)
 
 
 @given(st.text(), st.integers(min_value=0, max_value=400))
@@ -110,7 +110,7 @@ def test_a_token_that_was_changed_anywhere_is_refused(text: str, place: int) -> 
     changed = token[:place] + text + token[place + 1 :]
 
     try:
-        actor = actor_of_token(SECRET, changed, now=NOON)
+        actor = verify_access_token(SECRET, changed, now=NOON)
     except UnauthenticatedError:
         return
     # The last character of base64 has bits that nothing reads.
@@ -122,8 +122,8 @@ def test_an_api_key_is_known_by_its_beginning_and_stored_as_a_hash() -> None:
 
     assert key.startswith("adk_")
     assert api_key_hint(key) == key[:12]
-    assert len(secret_hash(key)) == 32
-    assert secret_hash(key) == secret_hash(key) != secret_hash(new_api_key())
+    assert len(hash_secret(key)) == 32
+    assert hash_secret(key) == hash_secret(key) != hash_secret(new_api_key())
 
 
 def test_tokens_never_repeat() -> None:
@@ -132,7 +132,7 @@ def test_tokens_never_repeat() -> None:
 
 async def test_a_password_matches_its_own_hash_only() -> None:
     passwords = Passwords(FAST_PASSWORDS)
-    password_hash = await passwords.hashed("correct horse")
+    password_hash = await passwords.hash("correct horse")
 
     assert "correct" not in password_hash
     assert await passwords.matches("correct horse", password_hash)
@@ -142,7 +142,7 @@ async def test_a_password_matches_its_own_hash_only() -> None:
 
 async def test_a_flood_of_log_ins_is_turned_away_and_leaves_nothing_behind() -> None:
     passwords = Passwords(FAST_PASSWORDS)
-    password_hash = await passwords.hashed("correct horse")
+    password_hash = await passwords.hash("correct horse")
 
     async with asyncio.TaskGroup() as group:
         flood = [

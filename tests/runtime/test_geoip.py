@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from adloom.runtime.geoip import ADDRESSES_REMEMBERED_MAX, Countries, NoCountries, opened_countries
+from adloom.runtime.geoip import ADDRESSES_REMEMBERED_MAX, Countries, NoCountries, open_countries
 from adloom.runtime.settings import SettingsError
 from tests.support.mmdb import Value, database
 
@@ -48,7 +48,7 @@ def written(path: Path, content: bytes) -> str:
 def test_the_file_tells_the_country_of_public_addresses(
     tmp_path: Path, address: str, country: str | None
 ) -> None:
-    countries = opened_countries(written(tmp_path / "countries.mmdb", database(RECORDS)))
+    countries = open_countries(written(tmp_path / "countries.mmdb", database(RECORDS)))
 
     assert countries.country_of(address) == country
 
@@ -56,14 +56,14 @@ def test_the_file_tells_the_country_of_public_addresses(
 def test_a_file_of_ipv4_knows_no_address_of_ipv6(tmp_path: Path) -> None:
     content = database({"93.184.216.0/24": {"country": {"iso_code": "US"}}}, ip_version=4)
 
-    countries = opened_countries(written(tmp_path / "four.mmdb", content))
+    countries = open_countries(written(tmp_path / "four.mmdb", content))
 
     assert countries.country_of("93.184.216.34") == "US"
     assert countries.country_of("2a00:1450:4001::1") is None
 
 
 def test_without_a_file_no_country_is_known() -> None:
-    countries = opened_countries(None)
+    countries = open_countries(None)
 
     assert isinstance(countries, NoCountries)
     assert countries.country_of("93.184.216.34") is None
@@ -73,12 +73,12 @@ def test_a_file_that_is_not_there_stops_the_start(tmp_path: Path) -> None:
     path = str(tmp_path / "missing.mmdb")
 
     with pytest.raises(SettingsError, match=r"ADLOOM_GEOIP_FILE is '.*missing\.mmdb': expected a file"):
-        opened_countries(path)
+        open_countries(path)
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="ADLOOM_GEOIP_FILE"):
-        opened_countries(str(tmp_path))
+        open_countries(str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
 )
 def test_a_file_that_cannot_be_read_stops_the_start(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(SettingsError, match=r"expected a database of countries in MaxMind's format"):
-        opened_countries(written(tmp_path / "broken.mmdb", content))
+        open_countries(written(tmp_path / "broken.mmdb", content))
 
 
 def test_a_source_is_asked_once_for_an_address() -> None:

@@ -16,14 +16,14 @@ from adloom.runtime.installation import (
     InstallationError,
     LockedError,
     default_data_directory,
-    made_secrets,
+    make_secrets,
 )
 
 HOLDS_IT = """
 import sys
 from pathlib import Path
 from adloom.runtime.installation import DataDirectory
-with DataDirectory(Path(sys.argv[1])).locked():
+with DataDirectory(Path(sys.argv[1])).lock():
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -35,7 +35,7 @@ from adloom.runtime.installation import DataDirectory, InstallationError, made_s
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 directory = DataDirectory(Path(sys.argv[1]))
 try:
-    directory.locked().__enter__() if sys.argv[2] == "lock" else directory.keep_secrets(made_secrets())
+    directory.lock().__enter__() if sys.argv[2] == "lock" else directory.write_secrets(make_secrets())
 except InstallationError as error:
     print(error)
 """
@@ -91,49 +91,49 @@ def test_a_folder_is_held_by_one_process_at_a_time(tmp_path: Path) -> None:
 
         with (
             pytest.raises(LockedError, match=rf"{tmp_path} .* process {holder.pid}"),
-            DataDirectory(tmp_path).locked(),
+            DataDirectory(tmp_path).lock(),
         ):
             pass
-        assert DataDirectory(tmp_path).holder() == holder.pid
+        assert DataDirectory(tmp_path).holder_pid() == holder.pid
 
         holder.kill()
         holder.wait()
-    with DataDirectory(tmp_path).locked():
-        assert DataDirectory(tmp_path).holder() == os.getpid()
+    with DataDirectory(tmp_path).lock():
+        assert DataDirectory(tmp_path).holder_pid() == os.getpid()
 
 
 def test_letting_go_of_a_folder_leaves_nothing_in_it(tmp_path: Path) -> None:
-    with DataDirectory(tmp_path).locked():
+    with DataDirectory(tmp_path).lock():
         assert (tmp_path / "lock").exists()
 
     assert list(tmp_path.iterdir()) == []
-    assert DataDirectory(tmp_path).holder() is None
+    assert DataDirectory(tmp_path).holder_pid() is None
 
 
 def test_secrets_are_found_again_and_are_their_owners_alone(tmp_path: Path) -> None:
     directory = DataDirectory(tmp_path)
-    secrets = made_secrets()
+    secrets = make_secrets()
 
-    directory.keep_secrets(secrets)
+    directory.write_secrets(secrets)
 
-    assert directory.secrets() == secrets
+    assert directory.read_secrets() == secrets
     assert directory.secrets_path.stat().st_mode & 0o777 == 0o600
 
 
 def test_secrets_of_an_older_installation_are_read_without_what_it_had_not(tmp_path: Path) -> None:
     directory = DataDirectory(tmp_path)
-    secrets = msgspec.to_builtins(made_secrets())
+    secrets = msgspec.to_builtins(make_secrets())
     del secrets["sealing_secret"]
     directory.secrets_path.write_bytes(msgspec.json.encode(secrets))
 
-    kept = directory.secrets()
+    kept = directory.read_secrets()
 
     assert kept is not None
     assert kept.sealing_secret == ""
 
 
 def test_secrets_differ_and_are_long_enough_to_sign_with() -> None:
-    first, second = made_secrets(), made_secrets()
+    first, second = make_secrets(), make_secrets()
 
     assert first.jwt_secret != second.jwt_secret
     assert first.jwt_secret != first.token_secret
@@ -141,17 +141,17 @@ def test_secrets_differ_and_are_long_enough_to_sign_with() -> None:
 
 
 def test_where_it_runs_is_found_again(tmp_path: Path) -> None:
-    DataDirectory(tmp_path).keep_installation(an_installation())
+    DataDirectory(tmp_path).write_installation(an_installation())
 
-    assert DataDirectory(tmp_path).installation() == an_installation()
+    assert DataDirectory(tmp_path).read_installation() == an_installation()
 
 
 def test_a_folder_that_was_never_started_on_has_neither(tmp_path: Path) -> None:
     directory = DataDirectory(tmp_path / "nowhere")
 
-    assert directory.secrets() is None
-    assert directory.installation() is None
-    assert directory.holder() is None
+    assert directory.read_secrets() is None
+    assert directory.read_installation() is None
+    assert directory.holder_pid() is None
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     directory.secrets_path.write_text("{")
 
     with pytest.raises(InstallationError, match=r"secrets\.json is damaged"):
-        directory.secrets()
+        directory.read_secrets()
 
 
 @pytest.mark.parametrize("name", ["lock", "secrets.json"])

@@ -3,7 +3,7 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adloom.runtime.listing import Filters, PageRequest, RowSource, page_of_rows
+from adloom.runtime.listing import Filters, PageRequest, RowSource, fetch_page
 from adloom.runtime.postgres import Pool
 
 WORDS = RowSource(
@@ -14,7 +14,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
 
 def filters_on(words: list[str]) -> Filters:
     filters = Filters()
-    filters.bound(words)
+    filters.bind(words)
     return filters
 
 
@@ -41,7 +41,7 @@ async def test_a_search_finds_the_text_as_it_is(words: list[str], search: str, p
     filters.add_search(("it.word",), search)
 
     async with pool.acquire() as connection:
-        found = await page_of_rows(connection, WORDS, filters, PageRequest(sort="word", size=100))
+        found = await fetch_page(connection, WORDS, filters, PageRequest(sort="word", size=100))
 
     assert f"before {search} after" in [row["word"] for row in found.items]
     if set(search) <= set("%_\\"):
@@ -55,7 +55,7 @@ async def test_pages_do_not_overlap_even_where_all_rows_are_alike(pool: Pool) ->
     for number in (1, 2, 3):
         page = PageRequest(sort="word", number=number, size=2)
         async with pool.acquire() as connection:
-            listed = await page_of_rows(connection, source, filters_on(["same"] * 5), page)
+            listed = await fetch_page(connection, source, filters_on(["same"] * 5), page)
         seen += [row["place"] for row in listed.items]
         assert listed.total_count == 5
 

@@ -1,18 +1,18 @@
 """Ports that are found free, and found again."""
 
-from adloom.runtime.ports import chosen_ports, free_port, is_taken
+from adloom.runtime.ports import choose_ports, free_port, is_taken
 
 
 def test_a_remembered_port_is_kept_while_it_is_free() -> None:
-    assert chosen_ports([500, None], first=100, is_taken=lambda _: False) == [500, 100]
+    assert choose_ports([500, None], first=100, is_taken=lambda _: False) == [500, 100]
 
 
 def test_a_port_that_was_taken_meanwhile_is_replaced_by_the_next_that_is_free() -> None:
-    assert chosen_ports([500], first=100, is_taken=lambda port: port in {500, 100, 101}) == [102]
+    assert choose_ports([500], first=100, is_taken=lambda port: port in {500, 100, 101}) == [102]
 
 
 def test_no_port_is_chosen_twice() -> None:
-    assert chosen_ports([None, 100, None], first=100, is_taken=lambda _: False) == [101, 100, 102]
+    assert choose_ports([None, 100, None], first=100, is_taken=lambda _: False) == [101, 100, 102]
 
 
 def test_a_free_port_is_not_taken() -> None:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.errors import RateLimitedError
-from adloom.runtime.http.client_address import client_address, limited_unit
-from adloom.runtime.http.rate_limit import CLIENTS_MAX, RateLimiter, taken
+from adloom.runtime.http.client_address import find_client_address, rate_limit_key
+from adloom.runtime.http.rate_limit import CLIENTS_MAX, RateLimiter, take_permit
 from tests.support.builders import NOON
 
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("2001:db8::1"))
@@ -24,7 +24,7 @@ def test_never_more_pass_than_a_bucket_and_what_flows_in(permits: int, gaps: lis
 
     for gap in gaps:
         now += timedelta(seconds=gap)
-        result = taken(bucket, permits_per_minute=permits, now=now)
+        result = take_permit(bucket, permits_per_minute=permits, now=now)
         bucket = result.bucket
         passed += result.wait_seconds == 0
 
@@ -82,7 +82,7 @@ def test_the_buckets_are_bounded() -> None:
 def test_the_address_is_the_nearest_that_is_no_trusted_proxy(
     peer: str | None, forwarded_for: list[str], expected: str
 ) -> None:
-    assert client_address(peer, forwarded_for, PROXIES) == expected
+    assert find_client_address(peer, forwarded_for, PROXIES) == expected
 
 
 @pytest.mark.parametrize(
@@ -94,4 +94,4 @@ def test_the_address_is_the_nearest_that_is_no_trusted_proxy(
     ],
 )
 def test_an_ipv6_network_counts_as_one_client(address: str, unit: str) -> None:
-    assert limited_unit(address) == unit
+    assert rate_limit_key(address) == unit

@@ -15,7 +15,7 @@ from adloom.runtime.telemetry.tracing import (
     configure_tracing,
     is_tracing,
     request_span,
-    sampled,
+    sample_calls,
     span,
 )
 
@@ -129,7 +129,7 @@ def test_an_exception_marks_the_span_and_goes_on(receiver: Receiver) -> None:
 
 def test_one_call_in_so_many_is_sampled(receiver: Receiver) -> None:
     with configure_tracing(a_telemetry(receiver.endpoint)):
-        written = sampled(str, "write", one_in=10)
+        written = sample_calls(str, "write", one_in=10)
 
         answers = [written(number) for number in range(25)]
 
@@ -149,7 +149,7 @@ def test_without_an_endpoint_a_span_is_always_the_same_nothing() -> None:
 def test_without_an_endpoint_sampling_gives_the_function_itself() -> None:
     def handler() -> None: ...
 
-    assert sampled(handler, "work", one_in=100) is handler
+    assert sample_calls(handler, "work", one_in=100) is handler
 
 
 def test_tracing_is_off_again_after_it_was_closed(receiver: Receiver) -> None:

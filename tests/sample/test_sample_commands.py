@@ -26,7 +26,7 @@ def test_without_a_sample_it_says_how_to_get_one(directory: DataDirectory) -> No
 
 
 def test_it_tells_what_there_is(directory: DataDirectory) -> None:
-    directory.keep(FILE_NAME, a_manifest())
+    directory.write(FILE_NAME, a_manifest())
 
     assert said_status(directory)[0].startswith(
         "The sample is there, since 2026-11-15 12:00 UTC: 5 advertisers, "
@@ -35,13 +35,13 @@ def test_it_tells_what_there_is(directory: DataDirectory) -> None:
 
 @pytest.mark.parametrize("state", [State.LOADING, State.REMOVING])
 def test_it_tells_that_something_was_broken_off(directory: DataDirectory, state: State) -> None:
-    directory.keep(FILE_NAME, a_manifest(state=state))
+    directory.write(FILE_NAME, a_manifest(state=state))
 
     assert "broken off" in said_status(directory)[0]
 
 
 def test_it_tells_what_had_to_stay(directory: DataDirectory) -> None:
-    directory.keep(FILE_NAME, a_manifest(state=State.REMOVED))
+    directory.write(FILE_NAME, a_manifest(state=State.REMOVED))
 
     assert said_status(directory)[0].startswith("The sample is removed, but for what something else uses: ")
 

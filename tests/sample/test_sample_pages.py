@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoutes
+from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoutes
 from adloom.sample.creatives import CREATIVES
 from adloom.sample.document import phone_picture_of, picture_of
 from adloom.sample.markup import TAG_PATH
@@ -20,15 +20,15 @@ ADDRESS = re.compile(r'(?:href|src)="([^"]*)"')
 SLOT = re.compile(r'data-adloom="([^"]*)"')
 
 
-THERE = HotRoutes(sample_routes(lambda: True))
-GONE = HotRoutes(sample_routes(lambda: False))
+THERE = FastRoutes(sample_routes(lambda: True))
+GONE = FastRoutes(sample_routes(lambda: False))
 
 
-def answer_of(path: str, *, is_there: bool = True) -> Answer:
+def answer_of(path: str, *, is_there: bool = True) -> FastAnswer:
     route = (THERE if is_there else GONE).find(b"GET", path.encode())
     assert route is not None, path
-    answer = route.handler(HotRequest(method=b"GET", path=path.encode()))
-    assert isinstance(answer, Answer)
+    answer = route.handler(FastRequest(method=b"GET", path=path.encode()))
+    assert isinstance(answer, FastAnswer)
     return answer
 
 

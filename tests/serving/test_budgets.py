@@ -14,7 +14,7 @@ from adloom.core.ids import SystemIds
 from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.events.log.event import ChargedBy
 from adloom.resource.changes import Catalog, IndexedNoun
-from adloom.runtime.http.fast.fast_routes import HotRequest, first_values
+from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from adloom.serving.background.index_refresh import IndexRefresher
@@ -123,15 +123,15 @@ class Desk:
         )
 
     def offers(self, slug: str = "home", method: bytes = b"GET") -> list[OfferToken]:
-        request = HotRequest(method, b"/banners/serve/" + slug.encode(), headers=[])
-        request.first_values = first_values([])
+        request = FastRequest(method, b"/banners/serve/" + slug.encode(), headers=[])
+        request.first_values = index_headers([])
         answer: dict[str, Any] = msgspec.json.decode(self.routes.serve(request).body)
         return [self._token(one) for one in answer.get("banners", ())]
 
     def page(self, *slugs: str) -> list[OfferToken]:
         body = msgspec.json.encode({"placements": slugs})
-        request = HotRequest(b"POST", b"/banners/serve", headers=[], body=body)
-        request.first_values = first_values([])
+        request = FastRequest(b"POST", b"/banners/serve", headers=[], body=body)
+        request.first_values = index_headers([])
         answer: dict[str, Any] = msgspec.json.decode(self.routes.serve_page(request).body)
         return [
             self._token(one) for result in answer["results"].values() for one in result.get("banners", ())

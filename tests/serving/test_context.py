@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adloom.core.errors import ValidationFailedError
 from adloom.runtime.geoip import Countries, NoCountries
-from adloom.runtime.http.fast.fast_routes import HotRequest
+from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.request.context import ContextParser
 from adloom.targeting.context import Context
 
@@ -22,8 +22,8 @@ IPHONE = (
 )
 
 
-def a_request(query: str = "", client: str = "", **headers: str) -> HotRequest:
-    return HotRequest(
+def a_request(query: str = "", client: str = "", **headers: str) -> FastRequest:
+    return FastRequest(
         b"GET",
         b"/banners/serve/home",
         query=query.encode(),
@@ -260,7 +260,7 @@ def test_the_same_request_for_another_placement_differs_only_in_its_time() -> No
 def test_no_header_and_no_query_is_more_than_a_client_error(
     headers: list[tuple[bytes, bytes]], query: bytes
 ) -> None:
-    request = HotRequest(b"GET", b"/", query=query, headers=headers)
+    request = FastRequest(b"GET", b"/", query=query, headers=headers)
     try:
         context = READER.parse(request, UTC_ZONE, NOON)
     except ValidationFailedError:

@@ -6,7 +6,7 @@ import pytest
 
 from adloom.events.ingest.ivt.request_info import RequestInfo
 from adloom.runtime.geoip import Countries, IPAddress
-from adloom.runtime.http.fast.fast_routes import HotRequest
+from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.request.context import ContextParser
 
 PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 Mobile/15E148"
@@ -21,7 +21,7 @@ READER = ContextParser(Countries(in_france), trusted=[ipaddress.ip_network("192.
 
 def circumstances(client: str = "127.0.0.1", **headers: str) -> RequestInfo:
     pairs = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    return READER.read_request_info(HotRequest(b"GET", b"/i/x", headers=pairs, client=client))
+    return READER.read_request_info(FastRequest(b"GET", b"/i/x", headers=pairs, client=client))
 
 
 def test_nothing_is_known_of_a_request_that_tells_nothing() -> None:

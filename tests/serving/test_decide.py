@@ -20,13 +20,13 @@ from adloom.serving.index.steps import run_steps
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import matches_all
-from adloom.targeting.rules import rule_of
+from adloom.targeting.rules import parse_rule
 from tests.support.catalogs import NOON, some_assignments
 from tests.support.contexts import a_context, some_contexts
 from tests.support.rows import a_snapshot, an_assignment_row, an_id
 
 HOUR = timedelta(hours=1)
-GERMANS = (rule_of("country", "in", ["DE"]),)
+GERMANS = (parse_rule("country", "in", ["DE"]),)
 
 
 def placement_of(*rows: AssignmentRow, **placement: Any) -> IndexedPlacement:

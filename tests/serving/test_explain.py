@@ -13,7 +13,7 @@ from adloom.schedule.schedule import Schedule, ScheduleStatus
 from adloom.serving.eligibility.caps import LifetimeCounts
 from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Caps, Delivery, PlacementRows
 from adloom.targeting.context import Context
-from adloom.targeting.rules import rule_of
+from adloom.targeting.rules import parse_rule
 from tests.serving.test_decide import naive
 from tests.support.catalogs import NOON, some_assignments
 from tests.support.contexts import a_context, some_contexts
@@ -47,11 +47,15 @@ def banner(status: ScheduleStatus, **fields: Any) -> AssignmentRow:
     [
         (a_row(starts_at=NOON + HOUR), "campaign_dates", "starts at 2026-11-15 13:00:00 UTC"),
         (a_row(ends_at=NOON - HOUR), "campaign_dates", "over"),
-        (a_row(rules=(rule_of("country", "in", ["DE"]),)), "targeting:country", "DE, and it is unknown"),
-        (a_row(rules=(rule_of("day_of_week", "not_in", [0]),)), "targeting:day_of_week", "but Sunday"),
-        (a_row(rules=(rule_of("hour_of_day", "between", [1, 2]),)), "targeting:hour_of_day", "it is 12"),
-        (a_row(rules=(rule_of("login_state", "is", value=True),)), "targeting:login_state", "not logged in"),
-        (a_row(rules=(rule_of("new_visitor", "is", value=False),)), "targeting:new_visitor", "it is new"),
+        (a_row(rules=(parse_rule("country", "in", ["DE"]),)), "targeting:country", "DE, and it is unknown"),
+        (a_row(rules=(parse_rule("day_of_week", "not_in", [0]),)), "targeting:day_of_week", "but Sunday"),
+        (a_row(rules=(parse_rule("hour_of_day", "between", [1, 2]),)), "targeting:hour_of_day", "it is 12"),
+        (
+            a_row(rules=(parse_rule("login_state", "is", value=True),)),
+            "targeting:login_state",
+            "not logged in",
+        ),
+        (a_row(rules=(parse_rule("new_visitor", "is", value=False),)), "targeting:new_visitor", "it is new"),
         (banner(ScheduleStatus.DRAFT), "schedule:draft", "draft"),
         (banner(ScheduleStatus.EXPIRED), "schedule:expired", "expired"),
         (
@@ -96,7 +100,7 @@ def test_who_comes_after_the_last_slot_has_lost() -> None:
 
 
 def test_an_evergreen_that_won_is_said_to_be_one() -> None:
-    [verdict] = judged(a_row(rules=(rule_of("country", "in", ["DE"]),), is_evergreen_fallback=True))
+    [verdict] = judged(a_row(rules=(parse_rule("country", "in", ["DE"]),), is_evergreen_fallback=True))
 
     assert verdict.outcome is Outcome.WON
     assert "evergreen" in verdict.reason

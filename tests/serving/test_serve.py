@@ -15,13 +15,13 @@ from adloom.core.clock import ManualClock
 from adloom.core.errors import ValidationFailedError
 from adloom.core.ids import BannerId, SystemIds
 from adloom.events.ingest.token import SLOT_MAX, OfferToken, TokenKeys
-from adloom.runtime.http.fast.fast_routes import HotRequest
+from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.encode import MillisecondStamp
 from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.rows import Caps, Delivery, Snapshot
-from adloom.targeting.rules import rule_of
+from adloom.targeting.rules import parse_rule
 from tests.support.rows import a_snapshot, an_assignment_row, an_id
 
 KEYS = TokenKeys("a secret of the tests, long enough to be one")
@@ -37,7 +37,7 @@ def serve_routes(snapshot: Snapshot, clock: ManualClock | None = None, **parts: 
 
 
 def served(routes: ServeRoutes, slug: str = "home") -> tuple[bytes, dict[str, Any]]:
-    answer = routes.serve(HotRequest(b"GET", b"/banners/serve/" + slug.encode()))
+    answer = routes.serve(FastRequest(b"GET", b"/banners/serve/" + slug.encode()))
     return answer.head, json.loads(answer.body)
 
 
@@ -144,12 +144,12 @@ def test_a_stamp_is_the_moment_with_milliseconds(moment: datetime) -> None:
 
 
 def test_what_headers_say_decides_who_sees_a_campaign() -> None:
-    row = an_assignment_row(rules=(rule_of("country", "in", ["DE"]),))
+    row = an_assignment_row(rules=(parse_rule("country", "in", ["DE"]),))
     routes = serve_routes(a_snapshot(row))
 
     def shown(country: bytes, query: bytes = b"") -> int:
         headers = [(b"x-country-code", country)]
-        answer = routes.serve(HotRequest(b"GET", b"/banners/serve/home", query, headers))
+        answer = routes.serve(FastRequest(b"GET", b"/banners/serve/home", query, headers))
         return len(json.loads(answer.body)["banners"])
 
     assert (shown(b"DE"), shown(b"FR"), shown(b"FR", b"country=DE")) == (1, 0, 1)
@@ -157,7 +157,7 @@ def test_what_headers_say_decides_who_sees_a_campaign() -> None:
 
 def test_a_parameter_that_makes_no_sense_is_refused() -> None:
     with pytest.raises(ValidationFailedError) as refusal:
-        serve_routes(a_snapshot()).serve(HotRequest(b"GET", b"/banners/serve/home", b"device=toaster"))
+        serve_routes(a_snapshot()).serve(FastRequest(b"GET", b"/banners/serve/home", b"device=toaster"))
 
     assert [problem.field for problem in refusal.value.errors] == ["device"]
 

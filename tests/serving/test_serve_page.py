@@ -10,11 +10,11 @@ from adloom.core.clock import ManualClock
 from adloom.core.errors import ValidationFailedError
 from adloom.core.ids import BannerId, PlacementId, SystemIds
 from adloom.events.ingest.token import OfferToken, TokenKeys
-from adloom.runtime.http.fast.fast_routes import HotRequest
+from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.rows import AssignmentRow, Snapshot
-from adloom.targeting.rules import rule_of
+from adloom.targeting.rules import parse_rule
 from tests.support.rows import a_placement_row, an_assignment_row, an_id
 
 KEYS = TokenKeys("a secret of the tests, long enough to be one")
@@ -49,7 +49,7 @@ def routes(*rows: AssignmentRow, placements: int = 2) -> ServeRoutes:
 
 def ask(serve: ServeRoutes, *slugs: str, **fields: Any) -> dict[str, Any]:
     body = json.dumps({"placements": slugs, **fields}).encode()
-    return json.loads(serve.serve_page(HotRequest(b"POST", b"/banners/serve", body=body)).body)
+    return json.loads(serve.serve_page(FastRequest(b"POST", b"/banners/serve", body=body)).body)
 
 
 def shown(page: dict[str, Any]) -> dict[str, list[str]]:
@@ -85,7 +85,7 @@ def test_a_slug_that_is_there_twice_is_answered_once() -> None:
 
 
 def test_the_context_of_the_body_is_that_of_all_placements() -> None:
-    serve = routes(a_row(1, 11, rules=(rule_of("country", "in", ["DE"]),)))
+    serve = routes(a_row(1, 11, rules=(parse_rule("country", "in", ["DE"]),)))
 
     assert shown(ask(serve, "p1", context={"country": "DE"}, unknown=1)) == {"p1": ["11"]}
     assert shown(ask(serve, "p1", context={"country": None})) == {"p1": []}
@@ -102,7 +102,7 @@ def test_the_context_of_the_body_is_that_of_all_placements() -> None:
     ],
 )
 def test_a_page_that_makes_no_sense_is_refused(body: dict[str, Any], field: str) -> None:
-    request = HotRequest(b"POST", b"/banners/serve", body=json.dumps(body).encode())
+    request = FastRequest(b"POST", b"/banners/serve", body=json.dumps(body).encode())
 
     with pytest.raises(ValidationFailedError) as refusal:
         routes().serve_page(request)

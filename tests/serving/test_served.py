@@ -9,7 +9,7 @@ from adloom.core.clock import ManualClock
 from adloom.core.ids import BannerId, SystemIds
 from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.events.log.event import Served, decode_event
-from adloom.runtime.http.fast.fast_routes import HotRequest
+from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.served_events import ServedEventPublisher
 from adloom.serving.index.compile import compile_index
@@ -37,12 +37,12 @@ class Told:
         )
 
     def get(self, query: bytes = b"", method: bytes = b"GET") -> dict[str, Any]:
-        request = HotRequest(method, b"/banners/serve/home")
+        request = FastRequest(method, b"/banners/serve/home")
         request.query = query
         return json.loads(self.routes.serve(request).body)
 
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
-        request = HotRequest(b"POST", b"/banners/serve")
+        request = FastRequest(b"POST", b"/banners/serve")
         request.body = json.dumps(body).encode()
         return json.loads(self.routes.serve_page(request).body)
 

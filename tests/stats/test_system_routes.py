@@ -10,7 +10,7 @@ from adloom.events.log.stream import STREAM
 from adloom.events.projections.dead_letters import DeadLetters
 from adloom.runtime.settings import Telemetry
 from adloom.runtime.telemetry.heartbeat.model import Reading
-from adloom.runtime.telemetry.heartbeat.publish import VitalsTeller
+from adloom.runtime.telemetry.heartbeat.publish import HeartbeatPublisher
 from adloom.runtime.valkey import Valkey
 from tests.support.builders import NOON
 from tests.support.control import Client, ControlPlane, error_fields, problem
@@ -24,7 +24,7 @@ async def told(valkey: Valkey, process: str, reading: Reading, **settings: str) 
     telemetry = Telemetry(
         process=process, log_level="info", log_format="json", metrics_port=None, otlp_endpoint=None
     )
-    teller = VitalsTeller(
+    teller = HeartbeatPublisher(
         valkey,
         ManualClock(NOON),
         telemetry=telemetry,
@@ -32,7 +32,7 @@ async def told(valkey: Valkey, process: str, reading: Reading, **settings: str) 
         read=lambda: reading,
         is_serving=reading.index_version is not None,
     )
-    await teller.tell()
+    await teller.publish()
 
 
 async def buried(valkey: Valkey) -> str:

@@ -7,23 +7,23 @@ from hypothesis import strategies as st
 from adloom.core.ids import BannerId, CampaignId
 from adloom.schedule.schedule import Schedule, ScheduleStatus
 from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Caps
-from adloom.targeting.rules import Rule, rule_of
+from adloom.targeting.rules import Rule, parse_rule
 from tests.support.contexts import COUNTRIES, SEGMENTS
 from tests.support.rows import an_assignment_row, an_id
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
 RULES = (
-    rule_of("device", "in", ["mobile", "tablet"]),
-    rule_of("country", "in", list(COUNTRIES[:2])),
-    rule_of("country", "not_in", list(COUNTRIES[:1])),
-    rule_of("user_segment", "in", list(SEGMENTS[:1])),
-    rule_of("login_state", "is", value=True),
-    rule_of("language", "not_in", ["de"]),
-    rule_of("hour_of_day", "between", [22, 13]),
-    rule_of("day_of_week", "in", [0, 1, 2, 3]),
-    rule_of("new_visitor", "is", value=False),
-    rule_of("referrer_domain", "in", ["example.com"]),
+    parse_rule("device", "in", ["mobile", "tablet"]),
+    parse_rule("country", "in", list(COUNTRIES[:2])),
+    parse_rule("country", "not_in", list(COUNTRIES[:1])),
+    parse_rule("user_segment", "in", list(SEGMENTS[:1])),
+    parse_rule("login_state", "is", value=True),
+    parse_rule("language", "not_in", ["de"]),
+    parse_rule("hour_of_day", "between", [22, 13]),
+    parse_rule("day_of_week", "in", [0, 1, 2, 3]),
+    parse_rule("new_visitor", "is", value=False),
+    parse_rule("referrer_domain", "in", ["example.com"]),
 )
 
 

@@ -56,7 +56,7 @@ def log_in(page: Page, url: str, *, email: str = EMAIL, password: str, goal: str
 
 def log_in_to(product: Product, page: Page, *, goal: str = "/console") -> None:
     """Log in as the first admin of a whole product."""
-    secrets = DataDirectory(product.data_dir).secrets()
+    secrets = DataDirectory(product.data_dir).read_secrets()
     assert secrets is not None
     log_in(page, product.control_url, password=secrets.admin_password, goal=goal)
 

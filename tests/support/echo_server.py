@@ -12,46 +12,53 @@ import uvloop
 from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
 
 from adloom.core.errors import NotFoundError
-from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoute, HotRoutes, Later, answer_head
+from adloom.runtime.http.fast.fast_routes import (
+    DeferredAnswer,
+    FastAnswer,
+    FastRequest,
+    FastRoute,
+    FastRoutes,
+    encode_head,
+)
 from adloom.runtime.http.fast.limits import Limits
 from adloom.runtime.http.fast.protocol import make_protocol
 from tests.support.http_wire import Wire
 
-TEXT = answer_head(HTTPStatus.OK, b"text/plain")
+TEXT = encode_head(HTTPStatus.OK, b"text/plain")
 LATER_SECONDS = 0.03
 SLOW_SECONDS = 0.4
 APP_SECONDS = {"/app/slow": LATER_SECONDS, "/app/slower": SLOW_SECONDS}
 BIG_BYTES = 100_000
 
 
-def _echo(request: HotRequest) -> Answer:
-    return Answer(TEXT, b"%b %b?%b %b" % (request.method, request.path, request.query, request.body))
+def _echo(request: FastRequest) -> FastAnswer:
+    return FastAnswer(TEXT, b"%b %b?%b %b" % (request.method, request.path, request.query, request.body))
 
 
-def _later(request: HotRequest) -> asyncio.Future[Answer]:
+def _later(request: FastRequest) -> asyncio.Future[FastAnswer]:
     loop = asyncio.get_running_loop()
-    future: asyncio.Future[Answer] = loop.create_future()
+    future: asyncio.Future[FastAnswer] = loop.create_future()
     seconds = SLOW_SECONDS if request.path == b"/slow" else LATER_SECONDS
     loop.call_later(seconds, _settle, future, _echo(request))
     return future
 
 
-def _given(request: HotRequest) -> Later:
-    later = Later()
+def _given(request: FastRequest) -> DeferredAnswer:
+    later = DeferredAnswer()
     if request.path.endswith(b"now"):
-        later.give(_echo(request))
+        later.resolve(_echo(request))
     else:
-        asyncio.get_running_loop().call_later(LATER_SECONDS, later.give, _echo(request))
+        asyncio.get_running_loop().call_later(LATER_SECONDS, later.resolve, _echo(request))
     return later
 
 
-def _settle(future: asyncio.Future[Answer], answer: Answer) -> None:
+def _settle(future: asyncio.Future[FastAnswer], answer: FastAnswer) -> None:
     if not future.done():
         future.set_result(answer)
 
 
-def _later_failing(request: HotRequest) -> asyncio.Future[Answer]:
-    future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+def _later_failing(request: FastRequest) -> asyncio.Future[FastAnswer]:
+    future: asyncio.Future[FastAnswer] = asyncio.get_running_loop().create_future()
     if request.query == b"cancelled":
         future.cancel()
     elif request.query == b"missing":
@@ -61,27 +68,27 @@ def _later_failing(request: HotRequest) -> asyncio.Future[Answer]:
     return future
 
 
-def _never(_: HotRequest) -> asyncio.Future[Answer]:
+def _never(_: FastRequest) -> asyncio.Future[FastAnswer]:
     return asyncio.get_running_loop().create_future()
 
 
-def _missing(_: HotRequest) -> Answer:
+def _missing(_: FastRequest) -> FastAnswer:
     raise NotFoundError("There is no such thing.")
 
 
-def _broken(_: HotRequest) -> Answer:
+def _broken(_: FastRequest) -> FastAnswer:
     raise RuntimeError("a secret of ours")
 
 
-def _headers(request: HotRequest) -> Answer:
-    return Answer(TEXT, b"|".join(b"%b=%b" % header for header in request.headers))
+def _headers(request: FastRequest) -> FastAnswer:
+    return FastAnswer(TEXT, b"|".join(b"%b=%b" % header for header in request.headers))
 
 
-def _nothing(_: HotRequest) -> None:
+def _nothing(_: FastRequest) -> None:
     return None
 
 
-def _gathered(request: HotRequest) -> Answer | Later | None:
+def _gathered(request: FastRequest) -> FastAnswer | DeferredAnswer | None:
     match request.path.split(b"/")[2]:
         case b"given":
             return _given(request)
@@ -95,28 +102,28 @@ def _gathered(request: HotRequest) -> Answer | Later | None:
             return _echo(request)
 
 
-ROUTES = HotRoutes(
+ROUTES = FastRoutes(
     [
-        HotRoute(b"GET", b"/gathered/", is_prefix=True, handler=_gathered, is_gathered=True),
-        HotRoute(b"POST", b"/gathered/", is_prefix=True, handler=_gathered, is_gathered=True),
-        HotRoute(b"GET", b"/echo/", is_prefix=True, handler=_echo),
-        HotRoute(b"POST", b"/echo", is_prefix=False, handler=_echo, body_bytes_max=1000),
-        HotRoute(b"POST", b"/echo/", is_prefix=True, handler=_echo, body_bytes_max=1000),
-        HotRoute(b"POST", b"/wide", is_prefix=False, handler=_echo, body_bytes_max=1_000_000),
-        HotRoute(b"GET", b"/later/", is_prefix=True, handler=_later),
-        HotRoute(b"POST", b"/later/", is_prefix=True, handler=_later),
-        HotRoute(b"GET", b"/given/", is_prefix=True, handler=_given),
-        HotRoute(b"POST", b"/given/", is_prefix=True, handler=_given),
-        HotRoute(b"GET", b"/slow", is_prefix=False, handler=_later),
-        HotRoute(b"GET", b"/later-failing", is_prefix=False, handler=_later_failing),
-        HotRoute(b"GET", b"/never", is_prefix=False, handler=_never),
-        HotRoute(b"GET", b"/missing", is_prefix=False, handler=_missing),
-        HotRoute(b"GET", b"/broken", is_prefix=False, handler=_broken),
-        HotRoute(b"GET", b"/headers", is_prefix=False, handler=_headers),
-        HotRoute(b"GET", b"/big", is_prefix=False, handler=lambda _: Answer(TEXT, b"x" * BIG_BYTES)),
-        HotRoute(b"GET", b"/empty", is_prefix=False, handler=lambda _: Answer(TEXT)),
-        HotRoute(b"GET", b"/handed-on", is_prefix=False, handler=_nothing),
-        HotRoute(b"POST", b"/handed-on", is_prefix=False, handler=_nothing),
+        FastRoute(b"GET", b"/gathered/", is_prefix=True, handler=_gathered, is_batched=True),
+        FastRoute(b"POST", b"/gathered/", is_prefix=True, handler=_gathered, is_batched=True),
+        FastRoute(b"GET", b"/echo/", is_prefix=True, handler=_echo),
+        FastRoute(b"POST", b"/echo", is_prefix=False, handler=_echo, body_bytes_max=1000),
+        FastRoute(b"POST", b"/echo/", is_prefix=True, handler=_echo, body_bytes_max=1000),
+        FastRoute(b"POST", b"/wide", is_prefix=False, handler=_echo, body_bytes_max=1_000_000),
+        FastRoute(b"GET", b"/later/", is_prefix=True, handler=_later),
+        FastRoute(b"POST", b"/later/", is_prefix=True, handler=_later),
+        FastRoute(b"GET", b"/given/", is_prefix=True, handler=_given),
+        FastRoute(b"POST", b"/given/", is_prefix=True, handler=_given),
+        FastRoute(b"GET", b"/slow", is_prefix=False, handler=_later),
+        FastRoute(b"GET", b"/later-failing", is_prefix=False, handler=_later_failing),
+        FastRoute(b"GET", b"/never", is_prefix=False, handler=_never),
+        FastRoute(b"GET", b"/missing", is_prefix=False, handler=_missing),
+        FastRoute(b"GET", b"/broken", is_prefix=False, handler=_broken),
+        FastRoute(b"GET", b"/headers", is_prefix=False, handler=_headers),
+        FastRoute(b"GET", b"/big", is_prefix=False, handler=lambda _: FastAnswer(TEXT, b"x" * BIG_BYTES)),
+        FastRoute(b"GET", b"/empty", is_prefix=False, handler=lambda _: FastAnswer(TEXT)),
+        FastRoute(b"GET", b"/handed-on", is_prefix=False, handler=_nothing),
+        FastRoute(b"POST", b"/handed-on", is_prefix=False, handler=_nothing),
     ]
 )
 

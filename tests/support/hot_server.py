@@ -8,14 +8,14 @@ import httpx
 import uvicorn
 from uvicorn.server import ServerState
 
-from adloom.runtime.http.fast.fast_routes import HotRoute, HotRoutes
+from adloom.runtime.http.fast.fast_routes import FastRoute, FastRoutes
 from adloom.runtime.http.fast.protocol import make_protocol
 from adloom.runtime.http.plain import PlainApp
 
 
 @asynccontextmanager
-async def serving(routes: Sequence[HotRoute]) -> AsyncGenerator[httpx.AsyncClient]:
-    protocol = make_protocol(HotRoutes(routes))
+async def serving(routes: Sequence[FastRoute]) -> AsyncGenerator[httpx.AsyncClient]:
+    protocol = make_protocol(FastRoutes(routes))
     config = uvicorn.Config(PlainApp({}), http=protocol, lifespan="off", log_config=None)
     config.load()
     state = ServerState()

@@ -135,7 +135,7 @@ class Product:
 
     @property
     def installation(self) -> Installation:
-        installation = DataDirectory(self.data_dir).installation()
+        installation = DataDirectory(self.data_dir).read_installation()
         assert installation is not None
         return installation
 
@@ -153,14 +153,14 @@ class Product:
 
     @property
     def database_url(self) -> str:
-        secrets = DataDirectory(self.data_dir).secrets()
+        secrets = DataDirectory(self.data_dir).read_secrets()
         assert secrets is not None
         port = self.installation.postgres_port
         return f"postgresql://adloom:{secrets.postgres_password}@127.0.0.1:{port}/adloom"
 
     @property
     def redis_url(self) -> str:
-        secrets = DataDirectory(self.data_dir).secrets()
+        secrets = DataDirectory(self.data_dir).read_secrets()
         assert secrets is not None
         return f"redis://:{secrets.valkey_password}@127.0.0.1:{self.installation.valkey_port}/0"
 

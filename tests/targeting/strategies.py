@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from adloom.targeting.context import Context
-from adloom.targeting.rules import OPERATORS, Operator, Rule, RuleType, Value, rule_of
+from adloom.targeting.rules import OPERATORS, Operator, Rule, RuleType, Value, parse_rule
 
 HOURS = st.integers(0, 23)
 # Nested, alike in their endings, and one that is a whole part of another without being above it.
@@ -29,10 +29,10 @@ def rules(draw: st.DrawFn) -> Rule:
     kind = draw(st.sampled_from(RuleType))
     operator = draw(st.sampled_from(OPERATORS[kind]))
     if operator is Operator.IS:
-        return rule_of(kind, operator, draw(st.booleans()))
+        return parse_rule(kind, operator, draw(st.booleans()))
     if operator is Operator.BETWEEN:
-        return rule_of(kind, operator, [draw(HOURS), draw(HOURS)])
-    return rule_of(kind, operator, draw(st.lists(VALUES[kind], min_size=1, max_size=4)))
+        return parse_rule(kind, operator, [draw(HOURS), draw(HOURS)])
+    return parse_rule(kind, operator, draw(st.lists(VALUES[kind], min_size=1, max_size=4)))
 
 
 def contexts() -> st.SearchStrategy[Context]:

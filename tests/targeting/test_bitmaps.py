@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX, compiled
+from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX, compile_block
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import matches_all
-from adloom.targeting.rules import Rule, rule_of
+from adloom.targeting.rules import Rule, parse_rule
 from tests.targeting.builders import a_context
 from tests.targeting.strategies import contexts, rules
 
@@ -22,21 +22,21 @@ def plainly(candidates: list[tuple[Rule, ...]], context: Context) -> int:
 def test_a_block_agrees_with_its_rules_one_by_one(
     candidates: list[tuple[Rule, ...]], several: list[Context], bits: int
 ) -> None:
-    block = compiled(candidates)
+    block = compile_block(candidates)
     everyone = (1 << len(candidates)) - 1
     among = bits & everyone
 
     for context in several:
         expected = plainly(candidates, context)
 
-        assert block.eligible(context, everyone) == expected
-        assert block.eligible(context, among) == expected & among
+        assert block.find_eligible(context, everyone) == expected
+        assert block.find_eligible(context, among) == expected & among
 
 
 @given(st.lists(rules(), min_size=2, max_size=6).map(tuple), contexts())
 def test_several_rules_of_one_candidate_must_all_hold(one: tuple[Rule, ...], context: Context) -> None:
-    together = compiled([one]).eligible(context, 1)
-    apart = compiled([(rule,) for rule in one]).eligible(context, (1 << len(one)) - 1)
+    together = compile_block([one]).find_eligible(context, 1)
+    apart = compile_block([(rule,) for rule in one]).find_eligible(context, (1 << len(one)) - 1)
 
     assert bool(together) == (apart == (1 << len(one)) - 1)
 
@@ -57,29 +57,29 @@ def test_several_rules_of_one_candidate_must_all_hold(one: tuple[Rule, ...], con
 def test_nested_domains_are_narrowed_by_every_rule(
     first: tuple[str, list[str]], second: tuple[str, list[str]], host: str | None, *, is_eligible: bool
 ) -> None:
-    candidate = (rule_of("referrer_domain", *first), rule_of("referrer_domain", *second))
+    candidate = (parse_rule("referrer_domain", *first), parse_rule("referrer_domain", *second))
 
     for order in (candidate, candidate[::-1]):
-        assert compiled([order]).eligible(a_context(referrer_domain=host), 1) == is_eligible
+        assert compile_block([order]).find_eligible(a_context(referrer_domain=host), 1) == is_eligible
 
 
 def test_candidates_without_rules_are_for_everybody() -> None:
-    assert compiled([(), (), ()]).eligible(a_context(), 0b101) == 0b101
+    assert compile_block([(), (), ()]).find_eligible(a_context(), 0b101) == 0b101
 
 
 def test_a_block_without_candidates_has_nobody() -> None:
-    assert compiled([]).eligible(a_context(), 0) == 0
+    assert compile_block([]).find_eligible(a_context(), 0) == 0
 
 
 def test_a_full_block_is_answered_whole() -> None:
-    german, others = rule_of("country", "in", ["DE"]), rule_of("country", "not_in", ["DE"])
-    block = compiled([(german,), (others,)] * (BLOCK_CANDIDATES_MAX // 2))
+    german, others = parse_rule("country", "in", ["DE"]), parse_rule("country", "not_in", ["DE"])
+    block = compile_block([(german,), (others,)] * (BLOCK_CANDIDATES_MAX // 2))
     everyone = (1 << BLOCK_CANDIDATES_MAX) - 1
 
-    assert block.eligible(a_context(country="DE"), everyone) == everyone // 3
-    assert block.eligible(a_context(country=None), everyone) == everyone - everyone // 3
+    assert block.find_eligible(a_context(country="DE"), everyone) == everyone // 3
+    assert block.find_eligible(a_context(country=None), everyone) == everyone - everyone // 3
 
 
 def test_more_than_a_block_is_refused() -> None:
     with pytest.raises(AssertionError):
-        compiled([()] * (BLOCK_CANDIDATES_MAX + 1))
+        compile_block([()] * (BLOCK_CANDIDATES_MAX + 1))

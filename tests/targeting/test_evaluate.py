@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.targeting.context import Context
-from adloom.targeting.evaluate import first_failing, matches, matches_all, value_of
-from adloom.targeting.rules import OPERATORS, Operator, Rule, RuleType, rule_of
+from adloom.targeting.evaluate import find_failing, matches, matches_all, value_of
+from adloom.targeting.rules import OPERATORS, Operator, Rule, RuleType, parse_rule
 from tests.targeting.builders import a_context
 from tests.targeting.strategies import DOMAINS, HOURS, contexts, rules
 
@@ -57,7 +57,7 @@ TABLE: list[Case] = [
 @pytest.mark.parametrize("case", TABLE, ids=str)
 def test_a_rule_holds_for_what_it_names(case: Case) -> None:
     kind, operator, value, inside, outside, field = case
-    rule = rule_of(kind, operator, value)
+    rule = parse_rule(kind, operator, value)
 
     assert [one for one in inside if not matches(rule, a_context(**{field: one}))] == []
     assert [one for one in outside if matches(rule, a_context(**{field: one}))] == []
@@ -86,14 +86,14 @@ def test_between_goes_round_the_clock(first: int, last: int, hour: int) -> None:
     spanned = [(first + step) % 24 for step in range((last - first) % 24 + 1)]
     context = a_context(hour=hour)
 
-    is_between = matches(rule_of("hour_of_day", "between", [first, last]), context)
+    is_between = matches(parse_rule("hour_of_day", "between", [first, last]), context)
 
-    assert is_between == matches(rule_of("hour_of_day", "in", spanned), context)
+    assert is_between == matches(parse_rule("hour_of_day", "in", spanned), context)
 
 
 @given(DOMAINS, st.text("abcxyz-", min_size=1, max_size=8))
 def test_only_whole_labels_make_a_subdomain(domain: str, letters: str) -> None:
-    rule = rule_of("referrer_domain", "in", [domain])
+    rule = parse_rule("referrer_domain", "in", [domain])
 
     assert matches(rule, a_context(referrer_domain=f"{letters}.{domain}"))
     assert not matches(rule, a_context(referrer_domain=f"{letters}{domain}"))
@@ -103,13 +103,13 @@ def test_only_whole_labels_make_a_subdomain(domain: str, letters: str) -> None:
 def test_all_rules_must_hold_and_the_first_that_fails_is_named(several: list[Rule], context: Context) -> None:
     failing = [rule for rule in several if not matches(rule, context)]
 
-    assert first_failing(several, context) is (failing[0] if failing else None)
+    assert find_failing(several, context) is (failing[0] if failing else None)
     assert matches_all(several, context) is (not failing)
 
 
 def test_a_campaign_without_rules_is_for_everybody() -> None:
     assert matches_all([], a_context())
-    assert first_failing([], a_context()) is None
+    assert find_failing([], a_context()) is None
 
 
 @pytest.mark.parametrize("kind", RuleType)

@@ -12,7 +12,7 @@ from adloom.targeting.rules import (
     Rule,
     RuleType,
     TargetingRuleInvalidOperatorError,
-    rule_of,
+    parse_rule,
 )
 from tests.targeting.strategies import rules
 
@@ -31,7 +31,7 @@ ALLOWED = {
 
 def refusal_of(kind: str, operator: str, value: object) -> AdloomError:
     with pytest.raises(AdloomError) as caught:
-        rule_of(kind, operator, value)
+        parse_rule(kind, operator, value)
     return caught.value
 
 
@@ -79,7 +79,7 @@ def test_an_unknown_type_is_told_which_there_are() -> None:
     ],
 )
 def test_values_get_their_normal_form(kind: str, operator: str, value: list[object], normal: object) -> None:
-    assert rule_of(kind, operator, value).json_value == (value if normal is None else normal)
+    assert parse_rule(kind, operator, value).json_value == (value if normal is None else normal)
 
 
 DEVICE = "it is one of mobile, tablet, desktop"
@@ -158,7 +158,7 @@ def test_a_bad_value_is_named_with_what_is_allowed(
 def test_a_list_has_a_bound() -> None:
     longest = [f"s{number}" for number in range(VALUES_MAX)]
 
-    assert len(rule_of("user_segment", "in", longest).values) == VALUES_MAX
+    assert len(parse_rule("user_segment", "in", longest).values) == VALUES_MAX
     assert "at most 1000" in refusal_of("user_segment", "in", [*longest, "one more"]).detail
 
 
@@ -168,7 +168,7 @@ def test_a_long_value_is_cut_in_the_message() -> None:
 
 @given(rules())
 def test_a_rule_is_made_again_from_what_the_api_shows(rule: Rule) -> None:
-    assert rule_of(rule.rule_type, rule.operator, rule.json_value) == rule
+    assert parse_rule(rule.rule_type, rule.operator, rule.json_value) == rule
 
 
 ANYTHING = st.recursive(
@@ -184,8 +184,8 @@ def test_whatever_is_written_makes_a_rule_in_normal_form_or_an_error_with_a_code
 ) -> None:
     operator = data.draw(st.sampled_from(OPERATORS[kind]))
     try:
-        rule = rule_of(kind, operator, value)
+        rule = parse_rule(kind, operator, value)
     except ValidationFailedError:
         return
 
-    assert rule_of(kind, operator, rule.json_value) == rule
+    assert parse_rule(kind, operator, rule.json_value) == rule

@@ -58,17 +58,17 @@ from adloom.ops.projections import cursors, places
 from adloom.resource.accounts import AccountRegistry
 from adloom.resource.changes import Catalog
 from adloom.runtime.auth import Passwords
-from adloom.runtime.encryption import Sealer
+from adloom.runtime.encryption import SecretCipher
 from adloom.runtime.http.api.exception_handlers import install_problem_handlers
 from adloom.runtime.http.api.middleware import RequestPipeline
-from adloom.runtime.http.api.openapi import described
+from adloom.runtime.http.api.openapi import build_document
 from adloom.runtime.http.rate_limit import RateLimiter
 from adloom.runtime.http.server import serve
 from adloom.runtime.jobs.queue import open_queue
 from adloom.runtime.postgres import open_pool
 from adloom.runtime.settings import ControlSettings, control_settings
-from adloom.runtime.telemetry.heartbeat.model import Reading, shown_settings
-from adloom.runtime.telemetry.heartbeat.publish import VitalsTeller, telling
+from adloom.runtime.telemetry.heartbeat.model import Reading, mask_settings
+from adloom.runtime.telemetry.heartbeat.publish import HeartbeatPublisher, publish_meanwhile
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import open_valkey
 from adloom.serving.openapi import delivery_paths
@@ -140,14 +140,14 @@ async def control(settings: ControlSettings, metrics: Metrics) -> None:
     )
     listener = inherited_socket(settings.host, settings.port)
     async with open_valkey(settings.services.redis_url) as valkey:
-        vitals = VitalsTeller(
+        vitals = HeartbeatPublisher(
             valkey,
             SystemClock(),
             telemetry=settings.telemetry,
-            settings=shown_settings(settings),
+            settings=mask_settings(settings),
             read=lambda: Reading(requests=sum(app.state.answered.values())),
         )
-        async with telling(vitals):
+        async with publish_meanwhile(vitals):
             await serve(
                 app,
                 listener,
@@ -201,7 +201,7 @@ def build_control(
     app.state.spend_feed = feed
     app.state.clock = clock
     app.state.ids = ids
-    app.state.sealer = Sealer(settings.sealing_secrets) if settings.sealing_secrets else None
+    app.state.sealer = SecretCipher(settings.sealing_secrets) if settings.sealing_secrets else None
     app.state.public_url = settings.public_url
     app.state.delivery_url = settings.delivery_url
     app.state.rate_limiter = RateLimiter(settings.rate_limit_permits_per_minute)
@@ -233,7 +233,7 @@ def _add_console(app: FastAPI, settings: ControlSettings, clock: Clock) -> None:
 
 def openapi_document() -> dict[str, Any]:
     """Describe both listeners in one document."""
-    document = described(_routed_app())
+    document = build_document(_routed_app())
     document["paths"].update(delivery_paths())
     return document
 

@@ -33,19 +33,19 @@ from adloom.events.log.append import EventAppender
 from adloom.events.log.spool.drain import DiskSpool
 from adloom.events.log.spool.setup import open_spool
 from adloom.events.log.stream import ValkeyEventLog
-from adloom.runtime.gc_tuning import AMONG_REQUESTS, set_aside, settle
-from adloom.runtime.geoip import opened_countries
-from adloom.runtime.http.fast.fast_routes import Answer, HotRoute, HotRoutes, answer_head
+from adloom.runtime.gc_tuning import REQUEST_THRESHOLD, freeze_new_objects, freeze_startup_objects
+from adloom.runtime.geoip import open_countries
+from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRoute, FastRoutes, encode_head
 from adloom.runtime.http.fast.protocol import make_protocol
 from adloom.runtime.http.plain import PlainApp
 from adloom.runtime.http.rate_limit import RateLimiter
 from adloom.runtime.http.server import serve
 from adloom.runtime.postgres import open_pool
 from adloom.runtime.settings import DeliverySettings, delivery_settings
-from adloom.runtime.telemetry.heartbeat.publish import telling
+from adloom.runtime.telemetry.heartbeat.publish import publish_meanwhile
 from adloom.runtime.telemetry.metrics import Metrics
-from adloom.runtime.telemetry.tracing import sampled
-from adloom.runtime.valkey import ValkeyLine, open_valkey
+from adloom.runtime.telemetry.tracing import sample_calls
+from adloom.runtime.valkey import DedicatedConnection, open_valkey
 from adloom.sample.pages import sample_routes
 from adloom.sample.places import SLUGS
 from adloom.serving.auction.events import AdEventRoutes
@@ -66,8 +66,8 @@ FIRST_INDEX_SECONDS_MAX = 10.0
 DRAIN_SECONDS_MAX = 5
 TRACED_ONE_IN = 1_000
 
-ALIVE = Answer(
-    answer_head(HTTPStatus.OK, b"application/json", (b"cache-control", b"no-store")), b'{"status":"ok"}'
+ALIVE = FastAnswer(
+    encode_head(HTTPStatus.OK, b"application/json", (b"cache-control", b"no-store")), b'{"status":"ok"}'
 )
 
 
@@ -80,7 +80,7 @@ class Running(NamedTuple):
     """What runs beside the requests of a process, and what they all need."""
 
     clock: Clock
-    line: ValkeyLine
+    line: DedicatedConnection
     spool: DiskSpool | None
     appender: EventAppender
     recording: RecordingParts
@@ -91,14 +91,14 @@ class Running(NamedTuple):
 
 async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
     """Serve the public routes; what has been accepted is in the ledger before the process ends."""
-    settle(AMONG_REQUESTS)
+    freeze_startup_objects(REQUEST_THRESHOLD)
     clock = SystemClock()
     shelves = PlacementStates(keep_seconds=settings.serve_cache_seconds)
     process = settings.telemetry.process
     async with (
         open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
         open_valkey(settings.services.redis_url) as valkey,
-        aclosing(ValkeyLine(valkey)) as line,
+        aclosing(DedicatedConnection(valkey)) as line,
         open_spool(settings, ValkeyEventLog(valkey)) as spool,
         EventAppender(ValkeyEventLog(valkey), spool) as appender,
         AuctionAppender(beside := AuctionsBeside(valkey), appender.enqueue_all, spool) as recording,
@@ -126,13 +126,13 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         routes = [*_behind_limit(public, settings, clock), *ScriptRoutes().routes()]
         if settings.has_sample_pages:
             routes += sample_routes(lambda: _has_sample(keeper))
-        routes.append(HotRoute(b"GET", b"/health/live", is_prefix=False, handler=_alive))
-        async with telling(vitals):
-            set_aside()  # The first index.
+        routes.append(FastRoute(b"GET", b"/health/live", is_prefix=False, handler=_alive))
+        async with publish_meanwhile(vitals):
+            freeze_new_objects()  # The first index.
             await serve(
                 PlainApp({"/health": health.check_ready, "/health/ready": health.check_ready}),
                 inherited_socket(settings.host, settings.port),
-                protocol=make_protocol(HotRoutes(routes)),
+                protocol=make_protocol(FastRoutes(routes)),
                 drain_seconds_max=DRAIN_SECONDS_MAX,
             )
         auctions.flush()
@@ -140,11 +140,11 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
 
 def _public_routes(
     settings: DeliverySettings, metrics: Metrics, running: Running
-) -> tuple[list[HotRoute], AuctionParts, ServeFigures]:
+) -> tuple[list[FastRoute], AuctionParts, ServeFigures]:
     """Make what readers and their servers ask for, and show what becomes of it; tell who has to be flushed at the end."""
     clock, keeper, appender, leases = running.clock, running.keeper, running.appender, running.leases
     keys = _token_keys(settings)
-    contexts = ContextParser(opened_countries(settings.geoip_file), trusted=settings.trusted_proxies)
+    contexts = ContextParser(open_countries(settings.geoip_file), trusted=settings.trusted_proxies)
     detector = _build_detector(settings, contexts)
     offers = ServeRoutes(
         lambda: keeper.current,
@@ -252,19 +252,19 @@ def _has_sample(keeper: IndexRefresher) -> bool:
     return any(slug.encode() in by_slug for slug in SLUGS)
 
 
-def _alive(request: object) -> Answer:
+def _alive(request: object) -> FastAnswer:
     del request
     return ALIVE
 
 
-def _traced(routes: list[HotRoute], name: str) -> list[HotRoute]:
+def _traced(routes: list[FastRoute], name: str) -> list[FastRoute]:
     return [
-        msgspec.structs.replace(route, handler=sampled(route.handler, name, one_in=TRACED_ONE_IN))
+        msgspec.structs.replace(route, handler=sample_calls(route.handler, name, one_in=TRACED_ONE_IN))
         for route in routes
     ]
 
 
-def _behind_limit(routes: list[HotRoute], settings: DeliverySettings, clock: Clock) -> list[HotRoute]:
+def _behind_limit(routes: list[FastRoute], settings: DeliverySettings, clock: Clock) -> list[FastRoute]:
     if settings.rate_limit_permits_per_minute is None:
         return routes
     limiter = RateLimiter(settings.rate_limit_permits_per_minute)

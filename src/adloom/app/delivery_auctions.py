@@ -14,7 +14,7 @@ from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.runtime.settings import DeliverySettings
 from adloom.runtime.telemetry.metrics import Metrics
-from adloom.runtime.valkey import ValkeyLine
+from adloom.runtime.valkey import DedicatedConnection
 from adloom.serving.auction.api import AuctionRoutes
 from adloom.serving.auction.auctioneer import Auctioneer
 from adloom.serving.auction.encode import AdEncoder
@@ -66,7 +66,7 @@ def build_markets(settings: DeliverySettings, shelves: PlacementStates, models: 
 def build_auctions(  # noqa: PLR0913 - a composition root names them all
     settings: DeliverySettings,
     keeper: IndexRefresher,
-    line: ValkeyLine,
+    line: DedicatedConnection,
     clock: Clock,
     *,
     keys: TokenKeys,

@@ -43,7 +43,7 @@ async def is_catalog_untouched(database_url: str) -> bool:
 
 def manifest_of(directory: DataDirectory) -> Manifest | None:
     """Read what the sample has made; None where there is none."""
-    return directory.kept(FILE_NAME, Manifest)
+    return directory.read(FILE_NAME, Manifest)
 
 
 def is_there(directory: DataDirectory) -> bool:
@@ -64,7 +64,7 @@ def fill(site: Site, *, ids: IdSource, now: datetime) -> Manifest:
             return load_sample(
                 admin,
                 manifest,
-                keep=lambda it: site.directory.keep(FILE_NAME, it),
+                keep=lambda it: site.directory.write(FILE_NAME, it),
                 new_id=lambda: str(ids.new()),
                 delivery_url=site.delivery_url,
                 now=now,
@@ -84,11 +84,11 @@ async def filled(site: Site, *, ids: IdSource, now: datetime) -> Manifest:
 def clear(site: Site, manifest: Manifest, *, now: datetime) -> Removed:
     """Take the sample away, and forget it where nothing had to stay."""
     with closing(_admin(site, now)) as admin:
-        removed = remove_sample(admin, manifest, keep=lambda it: site.directory.keep(FILE_NAME, it))
+        removed = remove_sample(admin, manifest, keep=lambda it: site.directory.write(FILE_NAME, it))
     if removed.manifest.count:
-        site.directory.keep(FILE_NAME, removed.manifest)
+        site.directory.write(FILE_NAME, removed.manifest)
     else:
-        site.directory.forget(FILE_NAME)
+        site.directory.delete(FILE_NAME)
     return removed
 
 

@@ -46,7 +46,7 @@ class WatchedManifest:
             about = (self._directory.path / FILE_NAME).stat()
             stamp = (about.st_mtime_ns, about.st_ino)
             if stamp != self._stamp:
-                self._manifest = self._directory.kept(FILE_NAME, Manifest)
+                self._manifest = self._directory.read(FILE_NAME, Manifest)
                 self._stamp = stamp
         except (OSError, InstallationError):
             self._stamp = self._manifest = None

@@ -30,14 +30,14 @@ from adloom.events.projections.retention import Upkeep
 from adloom.events.tables.partition_store import EventDays
 from adloom.events.tables.partitions import DayUpkeep, Retention
 from adloom.ops.projections import cursors, places, projections
-from adloom.runtime.gc_tuning import AMONG_BATCHES, settle
+from adloom.runtime.gc_tuning import BATCH_THRESHOLD, freeze_startup_objects
 from adloom.runtime.http.plain import PlainAnswer, PlainApp
 from adloom.runtime.http.server import serve
 from adloom.runtime.jobs.queue import open_queue
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.settings import Telemetry, WorkerSettings, worker_settings
-from adloom.runtime.telemetry.heartbeat.model import shown_settings
-from adloom.runtime.telemetry.heartbeat.publish import VitalsTeller
+from adloom.runtime.telemetry.heartbeat.model import mask_settings
+from adloom.runtime.telemetry.heartbeat.publish import HeartbeatPublisher
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import Valkey, open_valkey
 from adloom.sync.jobs import QUEUE
@@ -74,7 +74,7 @@ def main() -> None:
 async def work(settings: WorkerSettings, metrics: Metrics) -> None:
     """Follow the ledger and run jobs until a signal asks to stop."""
     # Batches are thousands of objects without cycles: the collector took a quarter of our time to find that out.
-    settle(AMONG_BATCHES)
+    freeze_startup_objects(BATCH_THRESHOLD)
     async with (
         open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
         open_pool(
@@ -88,7 +88,9 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
         runs = [
             *_ledger_runs(settings, metrics, Pools(pool, ledger_pool), valkey, clock),
             *job_runs(settings, metrics, Surroundings(pool, valkey, queue, clock, stats)),
-            VitalsTeller(valkey, clock, telemetry=settings.telemetry, settings=shown_settings(settings)).run,
+            HeartbeatPublisher(
+                valkey, clock, telemetry=settings.telemetry, settings=mask_settings(settings)
+            ).run,
         ]
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(run(stop)) for run in runs]

@@ -7,7 +7,7 @@ import msgspec
 
 from adloom.app.metrics.sync import register_sync
 from adloom.core.clock import Clock
-from adloom.runtime.encryption import Sealer
+from adloom.runtime.encryption import SecretCipher
 from adloom.runtime.jobs.schedule import CronJob
 from adloom.runtime.jobs.worker import Handler, JobWorker
 from adloom.runtime.postgres import Pool
@@ -44,7 +44,7 @@ async def open_sync(
             Platform.META: MetaProvider(http, url=settings.meta_url or META_URL),
             Platform.ADLOOM: OwnProvider(pool),
         }
-        sealer = Sealer(settings.sealing_secrets) if settings.sealing_secrets else None
+        sealer = SecretCipher(settings.sealing_secrets) if settings.sealing_secrets else None
         processor = SyncProcessor(pool, providers, clock=clock, sealer=sealer)
         scheduler = SyncScheduler(pool, queue, clock, lookback_days=settings.sync_lookback_days)
         worker = JobWorker(

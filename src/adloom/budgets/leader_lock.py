@@ -7,7 +7,7 @@ states are, which fence out a worker that was thought dead.
 from datetime import timedelta
 from typing import Final
 
-from adloom.runtime.valkey import Valkey, again_if_cut_off, unavailable_when_away
+from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
 
 OWNER_KEY: Final = "adloom:brain:owner"
 LEASE: Final = timedelta(seconds=5)
@@ -44,7 +44,7 @@ class Ownership:
         """Take the lease, or keep it; tell whether it is ours."""
         arguments = [self._consumer, self._holder, self._lease_millis, int(self._may_take_back)]
         with unavailable_when_away("It is not known who owns the budgets"):
-            is_ours = await again_if_cut_off(lambda: self._take([OWNER_KEY], arguments))
+            is_ours = await retry_if_disconnected(lambda: self._take([OWNER_KEY], arguments))
         self._may_take_back = False
         return bool(is_ours)
 

@@ -137,10 +137,10 @@ def worker(
 def migrate(*, data_dir: DataDir = None) -> None:
     """Bring the database to the newest schema: DATABASE_URL's, or that of an installation that runs."""
     from adloom.runtime.embedded.servers import database_url_of
-    from adloom.runtime.schema import bring_up_to_date
+    from adloom.runtime.schema import upgrade_schema
 
     database_url = database_url_of(os.environ, data_directory(data_dir))
-    revision = asyncio.run(bring_up_to_date(database_url))
+    revision = asyncio.run(upgrade_schema(database_url))
     typer.echo(f"The schema is at revision {revision}.")
 
 

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from adloom.core.clock import Clock
 from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
-from adloom.runtime.schema import DatabaseError, place_of
+from adloom.runtime.schema import DatabaseError, describe_database
 from adloom.stats.rollup import RolledDay, Rollup, RollupRefusedError, refuse_dropped
 
 DAYS_MAX: Final = 3_660
@@ -35,7 +35,7 @@ async def run(database_url: str, first: date, last: date, clock: Clock, console:
                     console.print(_line(rolled), highlight=False)
     except POSTGRES_AWAY as error:
         raise DatabaseError(
-            f"{place_of(database_url)} cannot be used: {error or type(error).__name__}."
+            f"{describe_database(database_url)} cannot be used: {error or type(error).__name__}."
         ) from error
 
 

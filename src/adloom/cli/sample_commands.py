@@ -7,7 +7,7 @@ from adloom.app.sample_data import Site, clear, fill, manifest_of
 from adloom.cli.token import signing_secret
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
-from adloom.runtime.http.probe import connectable
+from adloom.runtime.http.probe import url_host
 from adloom.runtime.installation import DataDirectory, InstallationError
 from adloom.sample.manifest import Manifest, State
 from adloom.sample.removal import Stays
@@ -80,12 +80,12 @@ def load(variables: Mapping[str, str], directory: DataDirectory, say: Say) -> No
 
 
 def _site(variables: Mapping[str, str], directory: DataDirectory) -> Site:
-    installation = directory.installation()
-    if installation is None or directory.holder() is None:
+    installation = directory.read_installation()
+    if installation is None or directory.holder_pid() is None:
         raise InstallationError(
             f"No `adloom up` runs on {directory.path}. Start it, or name another --data-dir."
         )
-    host = connectable(installation.host)
+    host = url_host(installation.host)
     return Site(
         directory=directory,
         control_url=f"http://{host}:{installation.control_port}",

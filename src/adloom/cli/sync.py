@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from adloom.core.clock import Clock
 from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
-from adloom.runtime.schema import DatabaseError, place_of
+from adloom.runtime.schema import DatabaseError, describe_database
 from adloom.runtime.settings import Services
 from adloom.runtime.valkey import VALKEY_AWAY
 from adloom.sync.jobs import Origin, SyncJob, jobs_of
@@ -76,7 +76,7 @@ async def _sellers(database_url: str) -> list[UUID]:
             return [seller.seller_id for seller in await eligible_sellers(pool)]
     except POSTGRES_AWAY as error:
         raise DatabaseError(
-            f"{place_of(database_url)} cannot be used: {error or type(error).__name__}."
+            f"{describe_database(database_url)} cannot be used: {error or type(error).__name__}."
         ) from error
 
 

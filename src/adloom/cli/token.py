@@ -24,7 +24,7 @@ def signing_secret(variables: Mapping[str, str], directory: DataDirectory) -> st
     """Give the secret that the control plane of an installation signs with."""
     if given := variables.get("JWT_SECRET"):
         return given
-    secrets = directory.secrets()
+    secrets = directory.read_secrets()
     if secrets is None:
         raise InstallationError(
             f"There is no installation in {directory.path}. Start one with `adloom up`, or name its --data-dir."

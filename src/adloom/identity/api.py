@@ -12,12 +12,12 @@ from adloom.core.errors import ForbiddenError
 from adloom.identity import store
 from adloom.identity.model import ApiKey, ApiKeyNotFoundError, check_account
 from adloom.identity.sessions import TokenPair, UserSessions
-from adloom.runtime.auth import api_key_hint, new_api_key, secret_hash
+from adloom.runtime.auth import api_key_hint, hash_secret, new_api_key
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Ids, Now
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Name, Text, Text255
-from adloom.runtime.http.client_address import client_address, limited_unit
+from adloom.runtime.http.client_address import find_client_address, rate_limit_key
 from adloom.runtime.http.rate_limit import RateLimiter
 
 
@@ -73,8 +73,8 @@ def limit_attempts(request: Request, now: Now) -> None:
     limiter: RateLimiter = request.app.state.rate_limiter
     peer = request.client.host if request.client else None
     forwarded_for = request.headers.getlist("x-forwarded-for")
-    address = client_address(peer, forwarded_for, request.app.state.trusted_proxies)
-    limiter.check(limited_unit(address), now=now)
+    address = find_client_address(peer, forwarded_for, request.app.state.trusted_proxies)
+    limiter.check(rate_limit_key(address), now=now)
 
 
 def _sessions(request: Request) -> UserSessions:
@@ -136,7 +136,7 @@ async def create_api_key(body: ApiKeyBody, pool: Database, ids: Ids, now: Now) -
         revoked_at=None,
     )
     async with pool.acquire() as connection:
-        await store.insert_api_key(connection, key, secret_hash(secret))
+        await store.insert_api_key(connection, key, hash_secret(secret))
     shown = ApiKeyAnswer.model_validate(key)
     return NewApiKeyAnswer(**shown.model_dump(by_alias=False), key=secret)
 

@@ -7,7 +7,7 @@ from adloom.core.actor import Actor, Role
 from adloom.core.clock import Clock
 from adloom.core.errors import UnauthenticatedError
 from adloom.identity import store
-from adloom.runtime.auth import API_KEY_PREFIX, actor_of_token, secret_hash
+from adloom.runtime.auth import API_KEY_PREFIX, hash_secret, verify_access_token
 from adloom.runtime.postgres import Pool
 
 
@@ -37,9 +37,9 @@ class HeaderAuthenticator:
 
     async def _actor_of(self, secret: str) -> Actor:
         if not secret.startswith(API_KEY_PREFIX):
-            return actor_of_token(self._jwt_secret, secret, now=self._clock.now())
+            return verify_access_token(self._jwt_secret, secret, now=self._clock.now())
         async with self._pool.acquire() as connection:
-            key = await store.api_key_by_hash(connection, secret_hash(secret))
+            key = await store.api_key_by_hash(connection, hash_secret(secret))
         if key is None:
             raise UnauthenticatedError("The API key is not valid: it may have been revoked.")
         return key.actor

@@ -7,7 +7,7 @@ from adloom.identity import console_store as store
 from adloom.identity.console_session import LIFETIME_MAX, WELCOME_LIFETIME, ConsoleSession
 from adloom.identity.model import User
 from adloom.identity.sessions import UserSessions
-from adloom.runtime.auth import new_opaque_token, secret_hash
+from adloom.runtime.auth import hash_secret, new_opaque_token
 from adloom.runtime.postgres import Pool
 
 
@@ -25,7 +25,7 @@ class ConsoleSessions:
     async def welcome(self, token: str, *, now: datetime) -> str:
         """Begin a log-in by a link that works once, and tell its token."""
         async with self._pool.acquire() as connection:
-            user = await store.take_welcome(connection, secret_hash(token), now)
+            user = await store.take_welcome(connection, hash_secret(token), now)
         if user is None or user.disabled_at is not None:
             raise UnauthenticatedError("This link was used before, or is too old. Log in with your password.")
         return await self._begin(user, now)
@@ -33,26 +33,26 @@ class ConsoleSessions:
     async def find(self, token: str, *, now: datetime) -> ConsoleSession | None:
         """Tell who shows a token, if it still counts."""
         async with self._pool.acquire() as connection:
-            session = await store.find(connection, secret_hash(token))
+            session = await store.find(connection, hash_secret(token))
         return session if session is not None and session.is_open(now=now) else None
 
     async def mark_seen(self, token: str, session: ConsoleSession, *, now: datetime) -> None:
         """Remember that somebody is active, which a page that refreshes itself is not."""
         if session.is_seen_late(now=now):
             async with self._pool.acquire() as connection:
-                await store.mark_seen(connection, secret_hash(token), now)
+                await store.mark_seen(connection, hash_secret(token), now)
 
     async def log_out(self, token: str) -> None:
         """End a log-in; one that is unknown has nothing to end."""
         async with self._pool.acquire() as connection:
-            await store.end(connection, secret_hash(token))
+            await store.end(connection, hash_secret(token))
 
     async def _begin(self, user: User, now: datetime) -> str:
         token = new_opaque_token()
         async with self._pool.acquire() as connection, connection.transaction():
             await store.delete_expired(connection, now)
             await store.insert(
-                connection, secret_hash(token), user.id, now=now, expires_at=now + LIFETIME_MAX
+                connection, hash_secret(token), user.id, now=now, expires_at=now + LIFETIME_MAX
             )
         return token
 
@@ -61,5 +61,5 @@ async def new_welcome(pool: Pool, email: str, *, now: datetime) -> str:
     """Make a link's token that logs somebody in once."""
     token = new_opaque_token()
     async with pool.acquire() as connection:
-        await store.insert_welcome(connection, secret_hash(token), email, now + WELCOME_LIFETIME)
+        await store.insert_welcome(connection, hash_secret(token), email, now + WELCOME_LIFETIME)
     return token

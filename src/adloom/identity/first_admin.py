@@ -15,7 +15,7 @@ async def ensure_first_admin(pool: Pool, email: str, password: str, now: datetim
     async with pool.acquire() as connection:
         if await store.has_admin(connection):
             return False
-    password_hash = await Passwords().hashed(password)
+    password_hash = await Passwords().hash(password)
     user = User(id=UserId(ids.new()), role=Role.ADMIN, account_id=None, disabled_at=None)
     async with pool.acquire() as connection:
         return await store.insert_user(connection, user, email=email, password_hash=password_hash, now=now)

@@ -16,7 +16,7 @@ from adloom.identity.model import (
     User,
     refresh_verdict,
 )
-from adloom.runtime.auth import Passwords, issue_access_token, new_opaque_token, secret_hash
+from adloom.runtime.auth import Passwords, hash_secret, issue_access_token, new_opaque_token
 from adloom.runtime.postgres import Connection, Pool
 
 
@@ -60,7 +60,7 @@ class UserSessions:
 
     async def refresh(self, refresh_token: str, *, now: datetime) -> TokenPair:
         """Exchange a refresh token for a new pair; it works once."""
-        token_hash = secret_hash(refresh_token)
+        token_hash = hash_secret(refresh_token)
         # The verdict leaves the transaction before it becomes an error: ending a family must be committed.
         async with self._pool.acquire() as connection, connection.transaction():
             state = await store.refresh_locked(connection, token_hash)
@@ -75,7 +75,7 @@ class UserSessions:
     async def log_out(self, refresh_token: str) -> None:
         """End the log-in of a refresh token; one that is unknown has nothing to end."""
         async with self._pool.acquire() as connection:
-            await store.end_family_of(connection, secret_hash(refresh_token))
+            await store.end_family_of(connection, hash_secret(refresh_token))
 
     async def _issue_tokens(
         self, connection: Connection, user: User, family_id: UUID, now: datetime
@@ -84,7 +84,7 @@ class UserSessions:
         session = RefreshState(
             family_id=family_id, expires_at=now + REFRESH_LIFETIME, used_at=None, user=user
         )
-        await store.insert_refresh(connection, secret_hash(refresh_token), session, now)
+        await store.insert_refresh(connection, hash_secret(refresh_token), session, now)
         return TokenPair(
             access_token=issue_access_token(self._jwt_secret, user.actor, now=now, lifetime=ACCESS_LIFETIME),
             refresh_token=refresh_token,

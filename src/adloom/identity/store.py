@@ -7,7 +7,7 @@ import msgspec
 
 from adloom.core.actor import Role
 from adloom.identity.model import ApiKey, RefreshState, User
-from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
+from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
 from adloom.runtime.postgres import Connection, Record
 
 USER_BY_EMAIL = """
@@ -145,7 +145,7 @@ async def revoke_api_key(connection: Connection, key_id: UUID, now: datetime) ->
 
 async def api_keys(connection: Connection, page: PageRequest) -> Listed[ApiKey]:
     """List the keys, revoked ones included."""
-    rows = await page_of_rows(connection, API_KEYS, Filters(), page)
+    rows = await fetch_page(connection, API_KEYS, Filters(), page)
     return Listed(items=[_api_key(row) for row in rows.items], total_count=rows.total_count)
 
 

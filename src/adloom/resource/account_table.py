@@ -17,7 +17,7 @@ from adloom.resource.audit.difference import find_changed_fields
 from adloom.resource.audit.entry import AuditSubject
 from adloom.resource.changes import CatalogWrite
 from adloom.resource.etag import moved_forward
-from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
+from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
 from adloom.runtime.postgres import Connection, Record
 
 
@@ -81,7 +81,7 @@ class AccountTable(Generic[T]):
     ) -> Listed[T]:
         """Read a page of the accounts of a scope."""
         filters.add_given("it.public_id = {}", scope.account_id)
-        rows = await page_of_rows(connection, self._source, filters, page)
+        rows = await fetch_page(connection, self._source, filters, page)
         return Listed(items=[self._account(row) for row in rows.items], total_count=rows.total_count)
 
     async def insert(self, write: CatalogWrite, account: T) -> None:

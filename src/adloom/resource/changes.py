@@ -24,7 +24,7 @@ from adloom.resource.audit.difference import (
 from adloom.resource.audit.entry import AuditSubject, Author, NewAuditEntry, system_author
 from adloom.resource.etag import UNCONDITIONAL, Precondition
 from adloom.runtime.postgres import Connection, Pool
-from adloom.runtime.valkey import VALKEY_AWAY, Valkey, again_if_cut_off
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey, retry_if_disconnected
 
 NOTICE_CHANNEL = "adloom:catalog:changed"
 NOTICE_SECONDS_MAX = 1.0  # The write is committed, and its client waits: the indexes look by themselves too.
@@ -134,7 +134,7 @@ class Catalog:
     async def _notify(self, version: int) -> None:
         try:
             async with asyncio.timeout(NOTICE_SECONDS_MAX):
-                await again_if_cut_off(lambda: self._valkey.publish(NOTICE_CHANNEL, str(version)))
+                await retry_if_disconnected(lambda: self._valkey.publish(NOTICE_CHANNEL, str(version)))
         except VALKEY_AWAY as error:
             log.warning("catalog_notice_not_sent", version=version, error=repr(error))
 

@@ -21,7 +21,7 @@ from adloom.resource.audit.difference import find_changed_fields
 from adloom.resource.audit.entry import AuditSubject
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.etag import moved_forward
-from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
+from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
 from adloom.runtime.postgres import Connection, Record
 
 
@@ -110,7 +110,7 @@ class OwnedTable(Generic[T]):
     ) -> Listed[T]:
         """Read a page of the things of a scope."""
         self._add_scope(filters, scope)
-        rows = await page_of_rows(connection, self._source, filters, page)
+        rows = await fetch_page(connection, self._source, filters, page)
         return Listed(items=[self._thing(row) for row in rows.items], total_count=rows.total_count)
 
     async def insert(self, write: CatalogWrite, thing: T) -> None:

@@ -12,7 +12,7 @@ from adloom.core.money import Micros, decimal_from_micros, micros_from_decimal
 from adloom.runtime.http.api.shapes import Text
 from adloom.schedule.recurrence_rule import TEXT_CHARACTERS_MAX, recurrence_of
 from adloom.schedule.schedule import timezone_of
-from adloom.targeting.values import domain_of
+from adloom.targeting.values import normalize_domain
 
 PRICE_MAX: Final = 1_000_000_000
 PRICE_PLACES_MAX: Final = 4
@@ -61,7 +61,7 @@ def _time_of_day(value: object) -> time:
 
 
 def _normal_domain(text: str) -> str:
-    domain = domain_of(text)
+    domain = normalize_domain(text)
     if domain is None or "." not in domain:
         raise ValueError("must be a domain like example.com, without https://, port or path")
     return domain

@@ -55,7 +55,7 @@ def issue_access_token(secret: str, actor: Actor, *, now: datetime, lifetime: ti
     return jwt.encode(claims, secret, algorithm=ALGORITHM)
 
 
-def actor_of_token(secret: str, token: str, *, now: datetime) -> Actor:
+def verify_access_token(secret: str, token: str, *, now: datetime) -> Actor:
     """Tell who a token was signed for."""
     try:
         # Time is checked below against `now`: the library would ask the machine's clock.
@@ -96,7 +96,7 @@ def api_key_hint(key: str) -> str:
     return key[:API_KEY_HINT_LENGTH]
 
 
-def secret_hash(secret: str) -> bytes:
+def hash_secret(secret: str) -> bytes:
     """Hash a random secret for storage; it has 256 bits, so a fast hash without salt is enough."""
     return hashlib.sha256(secret.encode(errors="surrogatepass")).digest()
 
@@ -110,7 +110,7 @@ class Passwords:
         self._waiting = 0
         self._decoy: str | None = None
 
-    async def hashed(self, password: str) -> str:
+    async def hash(self, password: str) -> str:
         """Hash a password for storage."""
         return await self._in_turn(self._hasher.hash, password)
 
@@ -121,7 +121,7 @@ class Passwords:
         does not tell which users exist.
         """
         if self._decoy is None:
-            self._decoy = await self.hashed(new_opaque_token())
+            self._decoy = await self.hash(new_opaque_token())
         is_right = await self._in_turn(self._verify, password_hash or self._decoy, password)
         return is_right and password_hash is not None
 

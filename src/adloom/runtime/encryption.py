@@ -19,27 +19,27 @@ KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 12
 
 
-class SealBrokenError(Exception):
+class DecryptionError(Exception):
     """What was sealed cannot be read: another secret, another owner, or damage. It never says what is inside."""
 
 
-class Sealer:
+class SecretCipher:
     """Seals texts under the first of some secrets, and reads what was sealed under any of them."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
         assert secrets, "nothing can be sealed without a secret"
         assert all(secrets), "an empty secret seals nothing"
-        self._ciphers = [AESGCM(_derived(secret)) for secret in secrets]
+        self._ciphers = [AESGCM(_derive_key(secret)) for secret in secrets]
 
     def __repr__(self) -> str:
-        return "Sealer(…)"
+        return "SecretCipher(…)"
 
-    def seal(self, text: str, *, belongs_to: str) -> bytes:
+    def encrypt(self, text: str, *, belongs_to: str) -> bytes:
         """Seal a text; the same text gives other bytes each time."""
         nonce = token_bytes(NONCE_BYTES)
         return VERSION + nonce + self._ciphers[0].encrypt(nonce, text.encode(), belongs_to.encode())
 
-    def unseal(self, sealed: bytes, *, belongs_to: str) -> str:
+    def decrypt(self, sealed: bytes, *, belongs_to: str) -> str:
         """Read what was sealed for the same owner, or raise SealBrokenError."""
         nonce, body = sealed[len(VERSION) :][:NONCE_BYTES], sealed[len(VERSION) + NONCE_BYTES :]
         if sealed.startswith(VERSION) and len(nonce) == NONCE_BYTES:
@@ -48,11 +48,11 @@ class Sealer:
                     return cipher.decrypt(nonce, body, belongs_to.encode()).decode()
                 except InvalidTag:
                     continue
-        raise SealBrokenError(
+        raise DecryptionError(
             "The credentials cannot be read: ADLOOM_SECRET is not the one they were sealed with."
             " Add that one to it, or enter the credentials again."
         )
 
 
-def _derived(secret: str) -> bytes:
+def _derive_key(secret: str) -> bytes:
     return HKDF(SHA256(), KEY_BYTES, salt=None, info=b"adloom sealing").derive(secret.encode())

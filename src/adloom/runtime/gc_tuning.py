@@ -8,17 +8,17 @@ import gc
 from typing import Final
 
 # After so many more objects than were there, a walk: of a process that answers, and of one that works in batches.
-AMONG_REQUESTS: Final = 20_000
-AMONG_BATCHES: Final = 100_000
+REQUEST_THRESHOLD: Final = 20_000
+BATCH_THRESHOLD: Final = 100_000
 
 
-def settle(allocations: int) -> None:
+def freeze_startup_objects(allocations: int) -> None:
     """Set all that is here by now aside for good, and look for cycles after so many more objects."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(allocations)
 
 
-def set_aside() -> None:
+def freeze_new_objects() -> None:
     """Set aside what has been made since; at once, and with it whatever cycles there are."""
     gc.freeze()

@@ -50,7 +50,7 @@ class Countries:
         return self._source(public) if public.is_global else None
 
 
-def opened_countries(path: str | None) -> CountryLookup:
+def open_countries(path: str | None) -> CountryLookup:
     """Open the file that ADLOOM_GEOIP_FILE names, in MaxMind's format; without one nothing is known."""
     if path is None:
         return NoCountries()

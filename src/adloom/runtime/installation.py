@@ -70,7 +70,7 @@ def default_data_directory(variables: Mapping[str, str], *, is_root: bool) -> Pa
     return Path(home) / "adloom"
 
 
-def made_secrets() -> Secrets:
+def make_secrets() -> Secrets:
     """Make new secrets."""
     return Secrets(
         jwt_secret=secrets.token_urlsafe(SECRET_BYTES),
@@ -112,11 +112,11 @@ class DataDirectory:
             )
 
     @contextlib.contextmanager
-    def locked(self) -> Generator[None]:
+    def lock(self) -> Generator[None]:
         """Hold the folder; the kernel lets go of it when we die, however that comes."""
         path = self.path / LOCK_NAME
-        with _writing(path):
-            lock = _acquired(path)
+        with _explain_write_errors(path):
+            lock = _acquire_lock(path)
         try:
             yield
         finally:
@@ -124,7 +124,7 @@ class DataDirectory:
             path.unlink(missing_ok=True)
             os.close(lock)
 
-    def holder(self) -> int | None:
+    def holder_pid(self) -> int | None:
         """Tell which process holds the folder."""
         try:
             lock = os.open(self.path / LOCK_NAME, os.O_RDWR)
@@ -138,34 +138,34 @@ class DataDirectory:
             os.close(lock)
         return None
 
-    def secrets(self) -> Secrets | None:
+    def read_secrets(self) -> Secrets | None:
         """Read the secrets; None where the installation was never started."""
         return self._read(SECRETS_NAME, Secrets)
 
-    def installation(self) -> Installation | None:
+    def read_installation(self) -> Installation | None:
         """Read where the installation runs or has run last; None where it was never started."""
         return self._read(INSTALLATION_NAME, Installation)
 
-    def keep_secrets(self, value: Secrets) -> None:
+    def write_secrets(self, value: Secrets) -> None:
         """Write the secrets for those who may read them."""
         self._write(SECRETS_NAME, value)
 
-    def keep_installation(self, value: Installation) -> None:
+    def write_installation(self, value: Installation) -> None:
         """Write where the installation runs."""
         self._write(INSTALLATION_NAME, value)
 
-    def kept(self, name: str, kind: type[T]) -> T | None:
+    def read(self, name: str, kind: type[T]) -> T | None:
         """Read what was kept under a name; None where nothing was."""
         return self._read(name, kind)
 
-    def keep(self, name: str, value: msgspec.Struct) -> None:
+    def write(self, name: str, value: msgspec.Struct) -> None:
         """Write something of one's own under a name, whole or not at all."""
         self._write(name, value)
 
-    def forget(self, name: str) -> None:
+    def delete(self, name: str) -> None:
         """Have nothing under a name any more."""
         path = self.path / name
-        with _writing(path):
+        with _explain_write_errors(path):
             path.unlink(missing_ok=True)
 
     def _read(self, name: str, kind: type[T]) -> T | None:
@@ -181,7 +181,7 @@ class DataDirectory:
 
     def _write(self, name: str, value: msgspec.Struct) -> None:
         path = self.path / name
-        with _writing(path):
+        with _explain_write_errors(path):
             # It gets its name when it is whole; a temporary file is its owner's alone from the start.
             descriptor, unfinished = tempfile.mkstemp(prefix=f"{name}.", dir=self.path)
             try:
@@ -196,14 +196,14 @@ class DataDirectory:
 
 
 @contextlib.contextmanager
-def _writing(path: Path) -> Generator[None]:
+def _explain_write_errors(path: Path) -> Generator[None]:
     try:
         yield
     except OSError as error:
         raise InstallationError(f"Cannot write {path}: {error.strerror}.") from error
 
 
-def _acquired(path: Path) -> int:
+def _acquire_lock(path: Path) -> int:
     while True:
         lock = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_MODE)
         try:

@@ -52,7 +52,7 @@ class Filters:
 
     def add(self, condition: str, *values: object) -> None:
         """Ask for rows of which this is true."""
-        self._conditions.append(condition.format(*(self.bound(value) for value in values)))
+        self._conditions.append(condition.format(*(self.bind(value) for value in values)))
 
     def add_given(self, condition: str, value: object | None) -> None:
         """Ask for rows of which this is true, where a value was given."""
@@ -62,12 +62,12 @@ class Filters:
     def add_search(self, columns: Sequence[str], text: str | None) -> None:
         """Ask for rows of which one column contains a text, in capitals or not."""
         if text:
-            pattern = self.bound(f"%{escaped_for_like(text)}%")
+            pattern = self.bind(f"%{escape_like(text)}%")
             self._conditions.append(
                 "(" + " OR ".join(f"{column} ILIKE {pattern}" for column in columns) + ")"
             )
 
-    def bound(self, value: object) -> str:
+    def bind(self, value: object) -> str:
         """Bind a value, and tell how a statement names it."""
         self.values.append(value)
         return f"${len(self.values)}"
@@ -78,12 +78,12 @@ class Filters:
         return " AND ".join(self._conditions) or "true"
 
 
-def escaped_for_like(text: str) -> str:
+def escape_like(text: str) -> str:
     """Take the meaning from the characters that LIKE reads as wildcards."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-async def page_of_rows(
+async def fetch_page(
     connection: Connection,
     source: RowSource,
     filters: Filters,

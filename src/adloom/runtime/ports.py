@@ -27,7 +27,7 @@ def is_taken(host: str, port: int) -> bool:
     return False
 
 
-def chosen_ports(
+def choose_ports(
     remembered: Sequence[int | None], *, first: int, is_taken: Callable[[int], bool]
 ) -> list[int]:
     """Choose one port for each that is remembered: that one while it is free, else the next free from `first` on."""

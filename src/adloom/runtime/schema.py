@@ -15,12 +15,12 @@ class DatabaseError(Exception):
     """The database cannot be brought up to date; the message names it and says why."""
 
 
-async def bring_up_to_date(database_url: str) -> str:
+async def upgrade_schema(database_url: str) -> str:
     """Apply the migrations that are missing, and tell the revision."""
     try:
-        return await _brought_up_to_date(database_url)
+        return await _upgrade(database_url)
     except POSTGRES_AWAY as error:
-        raise DatabaseError(f"{place_of(database_url)} cannot be used: {_reason(error)}.") from error
+        raise DatabaseError(f"{describe_database(database_url)} cannot be used: {_reason(error)}.") from error
 
 
 def newest_revision() -> str:
@@ -29,7 +29,7 @@ def newest_revision() -> str:
     return max(name.partition("_")[0] for name in names if name.endswith(".py"))
 
 
-def place_of(database_url: str) -> str:
+def describe_database(database_url: str) -> str:
     """Name a database without its password."""
     parts = urlsplit(database_url)
     return f"The database {parts.path.removeprefix('/')!r} at {parts.hostname}:{parts.port or 5432}"
@@ -43,7 +43,7 @@ async def current_revision(connection: Connection) -> str | None:
         return None
 
 
-async def _brought_up_to_date(database_url: str) -> str:
+async def _upgrade(database_url: str) -> str:
     newest = newest_revision()
     connection = await asyncpg.connect(database_url, timeout=CONNECT_SECONDS_MAX)
     try:

@@ -45,7 +45,7 @@ async def open_valkey(redis_url: str) -> AsyncGenerator[Valkey]:
         await client.aclose()
 
 
-class ValkeyLine:
+class DedicatedConnection:
     """One connection for one caller, who makes calls one after another and says how long each may take.
 
     What the pool and its time-outs cost is more than most calls are worth: 68 and 27 µs for a `GET`.
@@ -81,7 +81,7 @@ class ValkeyLine:
             await connection.disconnect()
 
 
-async def again_if_cut_off(call: Callable[[], Awaitable[T]]) -> T:
+async def retry_if_disconnected(call: Callable[[], Awaitable[T]]) -> T:
     """Make a call that may safely be made twice, and make it again where it met a dead connection.
 
     A connection that waited in the pool while the server was started anew is found dead only by using it.
@@ -104,6 +104,6 @@ def unavailable_when_away(message: str = "The ledger does not answer") -> Genera
 async def is_reachable(client: Valkey) -> bool:
     """Tell whether Valkey answers."""
     try:
-        return bool(await again_if_cut_off(lambda: client.ping()))  # noqa: PLW0108 - the stubs know the call only
+        return bool(await retry_if_disconnected(lambda: client.ping()))  # noqa: PLW0108 - the stubs know the call only
     except VALKEY_AWAY:
         return False

@@ -6,7 +6,13 @@ from http import HTTPStatus
 from typing import Final
 
 from adloom.core.errors import NotFoundError
-from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoute, answer_head, problem_answer
+from adloom.runtime.http.fast.fast_routes import (
+    FastAnswer,
+    FastRequest,
+    FastRoute,
+    encode_head,
+    problem_answer,
+)
 from adloom.sample.creatives import CREATIVES
 from adloom.sample.document import phone_picture_of, picture_of
 from adloom.sample.magazine import magazine_pages
@@ -34,28 +40,28 @@ def sample_pages() -> dict[str, Page]:
     return {page.path: page for page in (*magazine_pages(), *shop_pages())}
 
 
-def sample_routes(is_there: Callable[[], bool]) -> list[HotRoute]:
+def sample_routes(is_there: Callable[[], bool]) -> list[FastRoute]:
     """List the routes of the sample; they answer 404 while it is not there."""
 
-    def guarded(answer_for: Callable[[bytes], Answer]) -> Callable[[HotRequest], Answer]:
+    def guarded(answer_for: Callable[[bytes], FastAnswer]) -> Callable[[FastRequest], FastAnswer]:
         return lambda request: answer_for(request.path) if is_there() else GONE
 
     paths = [*sample_pages(), STYLE_PATH]
     return [
-        *(HotRoute(b"GET", path.encode(), is_prefix=False, handler=guarded(_text)) for path in paths),
-        HotRoute(b"GET", FOLDER.encode(), is_prefix=True, handler=guarded(_picture)),
+        *(FastRoute(b"GET", path.encode(), is_prefix=False, handler=guarded(_text)) for path in paths),
+        FastRoute(b"GET", FOLDER.encode(), is_prefix=True, handler=guarded(_picture)),
     ]
 
 
 @cache
-def _text(path: bytes) -> Answer:
+def _text(path: bytes) -> FastAnswer:
     name = path.decode()
     if name == STYLE_PATH:
         return _answer(STYLE, CSS)
     return _answer(sample_pages()[name].html(), HTML)
 
 
-def _picture(path: bytes) -> Answer:
+def _picture(path: bytes) -> FastAnswer:
     if path == FREE_PATH.encode():
         return _answer(free_place(), SVG)
     picture = _known_pictures().get(path.decode("latin-1"))
@@ -80,5 +86,5 @@ def _pictures() -> Iterator[Picture]:
                 yield Picture(subject, palette, width, height)
 
 
-def _answer(text: str, content_type: bytes) -> Answer:
-    return Answer(answer_head(HTTPStatus.OK, content_type, CACHED, GUARDED), text.encode())
+def _answer(text: str, content_type: bytes) -> FastAnswer:
+    return FastAnswer(encode_head(HTTPStatus.OK, content_type, CACHED, GUARDED), text.encode())

@@ -110,7 +110,7 @@ async def statistics(pool: Pool, question: StatsQuestion, *, today: date, rows_m
             joins=" ".join(join for _, _, join in chosen),
             sources=read,
             filters=filters.sql,
-            rows_max=filters.bound(rows_max),
+            rows_max=filters.bind(rows_max),
         )
         rows = await connection.fetch(statement, *filters.values)
     return [_row(row, len(chosen), has_spend=not question.is_of_readers) for row in rows]
@@ -139,13 +139,13 @@ def _read(where: Sources, filters: Filters, *, has_spend: bool) -> str:
 
 
 def _in_days(filters: Filters, span: Span) -> str:
-    return f"stat_date BETWEEN {filters.bound(span.first)} AND {filters.bound(span.last)}"
+    return f"stat_date BETWEEN {filters.bind(span.first)} AND {filters.bind(span.last)}"
 
 
 def _in_hours(filters: Filters, span: Span) -> str:
     # From the first hour to the last, and not to the first of the next day: the last day of all has none.
-    first = filters.bound(datetime.combine(span.first, time(0), UTC))
-    last = filters.bound(datetime.combine(span.last, time(23), UTC))
+    first = filters.bind(datetime.combine(span.first, time(0), UTC))
+    last = filters.bind(datetime.combine(span.last, time(23), UTC))
     return f"hour BETWEEN {first} AND {last}"
 
 

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from adloom.resource.access import Scope
 from adloom.runtime.http.api.dependencies import CurrentActor
 from adloom.runtime.http.api.pages import ListQuery
-from adloom.runtime.http.api.shapes import Body, Patch, matching
+from adloom.runtime.http.api.shapes import Body, Patch, make_pattern_check
 from adloom.sync.seller import FIELD, Asker, reader, writer
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -35,7 +35,10 @@ def _day(value: object) -> date:
 
 Day = Annotated[date, BeforeValidator(_day)]
 Currency = Annotated[
-    str, AfterValidator(matching(r"[A-Z]{3}", "must be a currency of three capitals like USD (ISO 4217)"))
+    str,
+    AfterValidator(
+        make_pattern_check(r"[A-Z]{3}", "must be a currency of three capitals like USD (ISO 4217)")
+    ),
 ]
 SellerId = Annotated[UUID | None, Field(description=WHO)]
 _SellerInAddress = Annotated[UUID | None, Query(alias=FIELD, description=WHO)]
@@ -63,7 +66,7 @@ class SellerPatch(Patch):
     def applied_to(self, thing: S, **besides: object) -> S:
         """Change the fields of the thing that were given."""
         own = type(self).model_construct(self.model_fields_set - self.BESIDE, **self.__dict__)
-        return Patch.applied_to(own, thing, **besides)  # pyright: ignore[reportArgumentType] - it passes them on
+        return Patch.apply_to(own, thing, **besides)  # pyright: ignore[reportArgumentType] - it passes them on
 
 
 class SellerListQuery(ListQuery):

@@ -14,7 +14,7 @@ import msgspec
 import structlog
 
 from adloom.core.clock import Clock
-from adloom.runtime.encryption import SealBrokenError, Sealer
+from adloom.runtime.encryption import DecryptionError, SecretCipher
 from adloom.runtime.jobs.worker import HopelessJobError, Job
 from adloom.runtime.postgres import Pool
 from adloom.runtime.settings import Secret
@@ -62,7 +62,7 @@ class SyncProcessor:
         providers: Mapping[Platform, StatProvider],
         *,
         clock: Clock,
-        sealer: Sealer | None = None,
+        sealer: SecretCipher | None = None,
     ) -> None:
         self._pool = pool
         self._providers = providers
@@ -193,8 +193,8 @@ class SyncProcessor:
         if self._sealer is None:
             raise ProviderRefusedError("ADLOOM_SECRET is not set, so the credentials cannot be read.")
         try:
-            return Secret(self._sealer.unseal(account.credentials, belongs_to=str(account.id)))
-        except SealBrokenError as error:
+            return Secret(self._sealer.decrypt(account.credentials, belongs_to=str(account.id)))
+        except DecryptionError as error:
             raise ProviderRefusedError(str(error)) from None
 
 

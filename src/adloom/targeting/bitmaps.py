@@ -36,7 +36,7 @@ _NOBODY: Final = 0
 _values_of = msgspec.structs.astuple
 
 
-class Table(msgspec.Struct, frozen=True):
+class DimensionTable(msgspec.Struct, frozen=True):
     """Who accepts which value of one dimension."""
 
     masks: dict[Value, int]
@@ -48,7 +48,7 @@ class TargetingBlock:
 
     __slots__ = ("_domains", "_tables")
 
-    def __init__(self, tables: Mapping[RuleType, Table]) -> None:
+    def __init__(self, tables: Mapping[RuleType, DimensionTable]) -> None:
         self._tables = tuple(
             (_POSITIONS[kind], table.masks, table.other)
             for kind, table in tables.items()
@@ -56,7 +56,7 @@ class TargetingBlock:
         )
         self._domains = tables.get(RuleType.REFERRER_DOMAIN)
 
-    def eligible(self, context: Context, among: int) -> int:
+    def find_eligible(self, context: Context, among: int) -> int:
         """Tell which of some candidates the request is for."""
         if self._tables:
             values = _values_of(context)
@@ -65,13 +65,13 @@ class TargetingBlock:
                 if not among:
                     return _NOBODY
         if self._domains is not None:
-            among &= _accepting(self._domains, context.referrer_domain)
+            among &= _look_up_host(self._domains, context.referrer_domain)
         return among
 
 
-def compiled(rules_by_candidate: Sequence[Sequence[Rule]]) -> TargetingBlock:
+def compile_block(rules_by_candidate: Sequence[Sequence[Rule]]) -> TargetingBlock:
     """Compile the rules of the candidates of a block, in their order; all rules of one must hold."""
-    steps = compiling(rules_by_candidate)
+    steps = compile_in_steps(rules_by_candidate)
     while True:
         try:
             next(steps)
@@ -79,7 +79,7 @@ def compiled(rules_by_candidate: Sequence[Sequence[Rule]]) -> TargetingBlock:
             return end.value
 
 
-def compiling(rules_by_candidate: Sequence[Sequence[Rule]]) -> Generator[None, None, TargetingBlock]:
+def compile_in_steps(rules_by_candidate: Sequence[Sequence[Rule]]) -> Generator[None, None, TargetingBlock]:
     """Compile with pauses: a full block takes some milliseconds, which a request should not wait for."""
     assert len(rules_by_candidate) <= BLOCK_CANDIDATES_MAX, "a block has a bound"
     drafts: dict[RuleType, _Draft] = {}
@@ -96,14 +96,14 @@ def compiling(rules_by_candidate: Sequence[Sequence[Rule]]) -> Generator[None, N
             draft.add(1 << position, of_kind)
     everyone = (1 << len(rules_by_candidate)) - 1
     shared: dict[int, int] = {}
-    tables: dict[RuleType, Table] = {}
+    tables: dict[RuleType, DimensionTable] = {}
     for kind, draft in drafts.items():
         yield
         tables[kind] = draft.table(everyone, shared)
     return TargetingBlock(tables)
 
 
-def _accepting(domains: Table, host: str | None) -> int:
+def _look_up_host(domains: DimensionTable, host: str | None) -> int:
     """Look up a host by the longest part of it that a rule mentions.
 
     Every shorter part that is mentioned is a part of that one too, so its mask already knows of it.
@@ -127,7 +127,7 @@ class _Draft:
 
     def add(self, bit: int, rules: Sequence[Rule]) -> None:
         """Add all rules that one candidate has on this dimension."""
-        wanted = [_wanted(rule) for rule in rules if rule.operator is not Operator.NOT_IN]
+        wanted = [_accepted_values(rule) for rule in rules if rule.operator is not Operator.NOT_IN]
         if wanted:
             self._choosy |= bit
             _mark(self._accepting, wanted[0] if len(wanted) == 1 else self._in_all(wanted), bit)
@@ -135,7 +135,7 @@ class _Draft:
             if rule.operator is Operator.NOT_IN:
                 _mark(self._refusing, rule.values, bit)
 
-    def table(self, everyone: int, shared: dict[int, int]) -> Table:
+    def table(self, everyone: int, shared: dict[int, int]) -> DimensionTable:
         """Make the table; equal masks become one."""
         other = everyone & ~self._choosy
         masks: dict[Value, int] = {}
@@ -143,7 +143,7 @@ class _Draft:
             mask = self._mask(value, other)
             if mask != other or self._has_parents:
                 masks[value] = shared.setdefault(mask, mask)
-        return Table(masks, shared.setdefault(other, other))
+        return DimensionTable(masks, shared.setdefault(other, other))
 
     def _mask(self, value: Value, other: int) -> int:
         if not self._has_parents:
@@ -175,7 +175,7 @@ def _mark(masks: dict[Value, int], values: Iterable[Value], bit: int) -> None:
         masks[value] = masks.get(value, 0) | bit
 
 
-def _wanted(rule: Rule) -> Sequence[Value]:
+def _accepted_values(rule: Rule) -> Sequence[Value]:
     if rule.operator is not Operator.BETWEEN:
         return rule.values
     first, last = rule.values

@@ -21,14 +21,14 @@ def matches(rule: Rule, context: Context) -> bool:
             return _is_between(rule, context.hour)
 
 
-def first_failing(rules: Sequence[Rule], context: Context) -> Rule | None:
+def find_failing(rules: Sequence[Rule], context: Context) -> Rule | None:
     """Find the rule that keeps a campaign from serving, or None where all hold."""
     return next((rule for rule in rules if not matches(rule, context)), None)
 
 
 def matches_all(rules: Sequence[Rule], context: Context) -> bool:
     """Tell whether all rules of a campaign hold; without rules it is for everybody."""
-    return first_failing(rules, context) is None
+    return find_failing(rules, context) is None
 
 
 def value_of(rule_type: RuleType, context: Context) -> Value | None:  # noqa: PLR0911 - a table of nine

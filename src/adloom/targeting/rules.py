@@ -10,11 +10,11 @@ from adloom.core.errors import BadRequestError, FieldProblem, ValidationFailedEr
 from adloom.targeting.values import (
     DEVICES,
     SEGMENT_CHARACTERS_MAX,
-    country_of,
-    device_of,
-    domain_of,
-    language_of,
-    segment_of,
+    normalize_country,
+    normalize_device,
+    normalize_domain,
+    normalize_language,
+    normalize_segment,
 )
 
 VALUES_MAX: Final = 1_000  # A longer list is refused: it belongs into a segment.
@@ -86,68 +86,68 @@ class Rule(msgspec.Struct, frozen=True):
         return bool(self.values[0]) if self.operator is Operator.IS else list(self.values)
 
 
-def rule_of(rule_type: str, operator: str, value: object) -> Rule:
+def parse_rule(rule_type: str, operator: str, value: object) -> Rule:
     """Make a rule from what somebody wrote; the error says what is allowed instead."""
-    kind = _rule_type_of(rule_type)
-    comparison = _operator_of(kind, operator)
+    kind = _parse_rule_type(rule_type)
+    comparison = _parse_operator(kind, operator)
     match comparison:
         case Operator.IS:
-            values = _boolean(value)
+            values = _parse_boolean(value)
         case Operator.BETWEEN:
-            values = _span(value)
+            values = _parse_span(value)
         case Operator.IN | Operator.NOT_IN:
-            values = _listed(kind, value)
+            values = _parse_list(kind, value)
     return Rule(kind, comparison, values)
 
 
-def _rule_type_of(rule_type: str) -> RuleType:
+def _parse_rule_type(rule_type: str) -> RuleType:
     try:
         return RuleType(rule_type)
     except ValueError:
-        message = f"{_shown(rule_type)} is not a rule type; it is one of {', '.join(RuleType)}."
+        message = f"{_show(rule_type)} is not a rule type; it is one of {', '.join(RuleType)}."
         raise ValidationFailedError(message, errors=[FieldProblem("ruleType", message)]) from None
 
 
-def _operator_of(rule_type: RuleType, operator: str) -> Operator:
+def _parse_operator(rule_type: RuleType, operator: str) -> Operator:
     allowed = OPERATORS[rule_type]
     if operator not in allowed:
-        message = f"A {rule_type} rule takes {' or '.join(allowed)}, not {_shown(operator)}."
+        message = f"A {rule_type} rule takes {' or '.join(allowed)}, not {_show(operator)}."
         raise TargetingRuleInvalidOperatorError(message, errors=[FieldProblem("operator", message)])
     return Operator(operator)
 
 
-def _boolean(value: object) -> tuple[Value, ...]:
+def _parse_boolean(value: object) -> tuple[Value, ...]:
     if not isinstance(value, bool):
-        raise _wrong(f"The value of `is` must be true or false, not {_shown(value)}.")
+        raise _wrong(f"The value of `is` must be true or false, not {_show(value)}.")
     return (value,)
 
 
-def _span(value: object) -> tuple[Value, ...]:
+def _parse_span(value: object) -> tuple[Value, ...]:
     ends = _sequence(value)
     if ends is None or len(ends) != ENDS_OF_A_SPAN:
         raise _wrong(
             "The value of `between` must be a pair of hours, the first and the last: "
-            f"[9, 17], or [22, 5] across midnight; not {_shown(value)}."
+            f"[9, 17], or [22, 5] across midnight; not {_show(value)}."
         )
-    return tuple(_one(RuleType.HOUR_OF_DAY, end) for end in ends)
+    return tuple(_parse_value(RuleType.HOUR_OF_DAY, end) for end in ends)
 
 
-def _listed(rule_type: RuleType, value: object) -> tuple[Value, ...]:
+def _parse_list(rule_type: RuleType, value: object) -> tuple[Value, ...]:
     words = _sequence(value)
     if not words:
         raise _wrong(
-            f"The value of `in` and `not_in` must be a list of at least one entry, not {_shown(value)}."
+            f"The value of `in` and `not_in` must be a list of at least one entry, not {_show(value)}."
         )
     if len(words) > VALUES_MAX:
         raise _wrong(f"The list has {len(words)} entries; a rule takes at most {VALUES_MAX}.")
-    return tuple(dict.fromkeys(_one(rule_type, word) for word in words))
+    return tuple(dict.fromkeys(_parse_value(rule_type, word) for word in words))
 
 
-def _one(rule_type: RuleType, word: object) -> Value:
-    read, allowed = _READERS[rule_type]
+def _parse_value(rule_type: RuleType, word: object) -> Value:
+    read, allowed = _PARSERS[rule_type]
     value = read(word)
     if value is None:
-        raise _wrong(f"{_shown(word)} is not {allowed}.")
+        raise _wrong(f"{_show(word)} is not {allowed}.")
     return value
 
 
@@ -164,21 +164,21 @@ def _number(below: int) -> Callable[[object], Value | None]:
     return read
 
 
-_READERS: Final[dict[RuleType, tuple[Callable[[object], Value | None], str]]] = {
-    RuleType.DEVICE: (_text(device_of), f"a device: it is one of {', '.join(DEVICES)}"),
-    RuleType.COUNTRY: (_text(country_of), "a country: write the two letters of ISO 3166, such as DE"),
+_PARSERS: Final[dict[RuleType, tuple[Callable[[object], Value | None], str]]] = {
+    RuleType.DEVICE: (_text(normalize_device), f"a device: it is one of {', '.join(DEVICES)}"),
+    RuleType.COUNTRY: (_text(normalize_country), "a country: write the two letters of ISO 3166, such as DE"),
     RuleType.USER_SEGMENT: (
-        _text(segment_of),
+        _text(normalize_segment),
         f"a segment: write its name, a text of 1 to {SEGMENT_CHARACTERS_MAX} characters",
     ),
-    RuleType.LANGUAGE: (_text(language_of), "a language: write its two or three letters, such as de"),
+    RuleType.LANGUAGE: (_text(normalize_language), "a language: write its two or three letters, such as de"),
     RuleType.HOUR_OF_DAY: (_number(HOURS_A_DAY), "an hour: write a whole number from 0 to 23"),
     RuleType.DAY_OF_WEEK: (
         _number(DAYS_A_WEEK),
         "a day of the week: write a whole number from 0 (Sunday) to 6 (Saturday)",
     ),
     RuleType.REFERRER_DOMAIN: (
-        _text(domain_of),
+        _text(normalize_domain),
         "a domain: write it without https://, path or asterisk, such as example.com; it includes subdomains",
     ),
 }
@@ -192,7 +192,7 @@ def _wrong(message: str) -> ValidationFailedError:
     return ValidationFailedError(message, errors=[FieldProblem("value", message)])
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     """Write a value as its author did, in JSON, cut where it is long."""
     try:
         written = msgspec.json.encode(value).decode()

@@ -21,13 +21,13 @@ _END_OF_HOST = re.compile(r"[/?#\\]")
 _MAPPED_ANOTHER_WAY = re.compile("[\u00df\u03c2\u200c\u200d]")
 
 
-def device_of(text: str) -> str | None:
+def normalize_device(text: str) -> str | None:
     """Normalise a kind of device."""
     device = text.strip().lower()
     return device if device in DEVICES else None
 
 
-def country_of(text: str) -> str | None:
+def normalize_country(text: str) -> str | None:
     """Normalise a country of ISO 3166-1 alpha-2."""
     country = text.strip().upper()
     if country == "UK":  # Reserved for it in the standard and written by many, but no proxy sends it.
@@ -35,19 +35,19 @@ def country_of(text: str) -> str | None:
     return country if _COUNTRY.fullmatch(country) and country not in UNKNOWN_COUNTRIES else None
 
 
-def language_of(text: str) -> str | None:
+def normalize_language(text: str) -> str | None:
     """Normalise a language tag to its primary subtag: de-DE is de."""
     tag = _LANGUAGE.fullmatch(text.strip().lower())
     return tag[1] if tag else None
 
 
-def segment_of(text: str) -> str | None:
+def normalize_segment(text: str) -> str | None:
     """Normalise the name of a segment; it is the shop's own, so its letters stay as they are."""
     segment = text.strip()
     return segment if 0 < len(segment) <= SEGMENT_CHARACTERS_MAX and segment.isprintable() else None
 
 
-def domain_of(text: str) -> str | None:
+def normalize_domain(text: str) -> str | None:
     """Normalise a domain to the letters in which browsers send it: lower case, punycode."""
     domain = text.strip().lower().removesuffix(".")
     if len(domain) > DOMAIN_CHARACTERS_MAX:
@@ -62,11 +62,11 @@ def domain_of(text: str) -> str | None:
     return domain if _DOMAIN.fullmatch(domain) else None
 
 
-def host_of(address: str) -> str | None:
+def extract_host(address: str) -> str | None:
     """Take the domain out of an address: its scheme, port, path and whatever else it has are dropped."""
     _, is_address, rest = address.strip().partition("://")
     host = _END_OF_HOST.split(rest, maxsplit=1)[0].rpartition("@")[2].partition(":")[0]
-    return domain_of(host) if is_address else None
+    return normalize_domain(host) if is_address else None
 
 
 def domain_and_parents(domain: str) -> list[str]:

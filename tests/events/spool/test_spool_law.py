@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 
 from adloom.core.errors import UnavailableError
-from adloom.core.ids import WrittenId
+from adloom.core.ids import OpaqueId
 from adloom.events.log.append import EventAppender
 from adloom.events.log.spool.drain import DiskSpool, SpoolLimits
 from simulation.loop import run
@@ -31,7 +31,7 @@ class CountedIds:
         self._last += 1
         return UUID(int=self._last)
 
-    def written(self) -> WrittenId:
+    def new_opaque(self) -> OpaqueId:
         return self.new()
 
 

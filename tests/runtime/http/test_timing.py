@@ -2,18 +2,18 @@
 
 import asyncio
 
-from adloom.runtime.http.fast.fast_routes import Answer, HotHandler, HotRequest, HotRoute
+from adloom.runtime.http.fast.fast_routes import FastAnswer, FastHandler, FastRequest, FastRoute
 from adloom.runtime.http.fast.timing import SAMPLES_MAX, ServeTimes
 
-REQUEST = HotRequest(b"GET", b"/")
+REQUEST = FastRequest(b"GET", b"/")
 
 
-def answer_at_once(_request: HotRequest) -> Answer:
-    return Answer(b"")
+def answer_at_once(_request: FastRequest) -> FastAnswer:
+    return FastAnswer(b"")
 
 
-def a_route(handler: HotHandler = answer_at_once) -> HotRoute:
-    return HotRoute(b"GET", b"/", is_prefix=False, handler=handler)
+def a_route(handler: FastHandler = answer_at_once) -> FastRoute:
+    return FastRoute(b"GET", b"/", is_prefix=False, handler=handler)
 
 
 def test_nothing_is_known_before_the_first_call() -> None:
@@ -23,15 +23,15 @@ def test_nothing_is_known_before_the_first_call() -> None:
 def test_one_call_in_so_many_is_measured_and_each_is_answered() -> None:
     times, calls = ServeTimes(one_in=4), 0
 
-    def handle(_request: HotRequest) -> Answer:
+    def handle(_request: FastRequest) -> FastAnswer:
         nonlocal calls
         calls += 1
-        return Answer(b"", str(calls).encode())
+        return FastAnswer(b"", str(calls).encode())
 
-    route = times.measured(a_route(handle))
+    route = times.measure(a_route(handle))
     answers = [route.handler(REQUEST) for _ in range(9)]
 
-    assert [answer.body for answer in answers if isinstance(answer, Answer)] == [
+    assert [answer.body for answer in answers if isinstance(answer, FastAnswer)] == [
         str(number).encode() for number in range(1, 10)
     ]
     assert times.samples == 3
@@ -39,7 +39,7 @@ def test_one_call_in_so_many_is_measured_and_each_is_answered() -> None:
 
 def test_only_the_last_samples_are_kept() -> None:
     times = ServeTimes(one_in=1)
-    route = times.measured(a_route())
+    route = times.measure(a_route())
     for _ in range(SAMPLES_MAX + 10):
         route.handler(REQUEST)
 
@@ -49,15 +49,15 @@ def test_only_the_last_samples_are_kept() -> None:
 
 async def test_an_answer_that_comes_later_is_measured_when_it_comes() -> None:
     times = ServeTimes(one_in=1)
-    future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    future: asyncio.Future[FastAnswer] = asyncio.get_running_loop().create_future()
 
-    def answer_later(_request: HotRequest) -> asyncio.Future[Answer]:
+    def answer_later(_request: FastRequest) -> asyncio.Future[FastAnswer]:
         return future
 
-    times.measured(a_route(answer_later)).handler(REQUEST)
+    times.measure(a_route(answer_later)).handler(REQUEST)
     before = times.samples
 
-    future.set_result(Answer(b""))
+    future.set_result(FastAnswer(b""))
     await asyncio.sleep(0)
 
     assert (before, times.samples) == (0, 1)

@@ -17,7 +17,7 @@ from adloom.core.money import Micros
 from adloom.events.frequency.many import AskedOf, Least, Shown
 from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.events.log.event import LogEvent, decode_event
-from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, Later
+from adloom.runtime.http.fast.fast_routes import DeferredAnswer, FastAnswer, FastRequest
 from adloom.serving.auction.api import AuctionRoutes
 from adloom.serving.auction.auctioneer import Auctioneer
 from adloom.serving.auction.encode import AdEncoder
@@ -131,11 +131,11 @@ class Counter:
             self.leases.on_answer(answer, second=SECOND, at=1.0)
         self.shelves.mark_changed(self.leases.take_changes())
 
-    def ask(self, **body: Any) -> Answer | Later:
+    def ask(self, **body: Any) -> FastAnswer | DeferredAnswer:
         headers = [(b"user-agent", b"Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0")]
         given = {"userId": str(USER), **body}
         return self.routes.serve(
-            HotRequest(b"POST", b"/api/v1/ads/serve", headers=headers, body=json.dumps(given).encode())
+            FastRequest(b"POST", b"/api/v1/ads/serve", headers=headers, body=json.dumps(given).encode())
         )
 
     def served(self, **body: Any) -> dict[str, Any] | None:
@@ -144,7 +144,7 @@ class Counter:
 
     async def served_later(self, **body: Any) -> dict[str, Any] | None:
         later = self.ask(**body)
-        assert isinstance(later, Later), "it does not wait for a look-up"
+        assert isinstance(later, DeferredAnswer), "it does not wait for a look-up"
         return ad_in(await later)
 
     def entries(self) -> list[LogEvent]:
@@ -152,8 +152,8 @@ class Counter:
         return [decode_event(entry) for entry in self.told]
 
 
-def ad_in(answer: Answer | Later) -> dict[str, Any] | None:
-    assert isinstance(answer, Answer), "it waits for a look-up"
+def ad_in(answer: FastAnswer | DeferredAnswer) -> dict[str, Any] | None:
+    assert isinstance(answer, FastAnswer), "it waits for a look-up"
     if answer.head.startswith(b"HTTP/1.1 204"):
         assert answer.body == b""
         return None

@@ -10,7 +10,7 @@ from adloom.core.money import Micros
 from adloom.events.frequency.windows import Window
 from adloom.serving.eligibility.exclusions import Exclusions
 from adloom.serving.index.rows import AssignmentRow, FrequencyLimit
-from adloom.targeting.rules import rule_of
+from adloom.targeting.rules import parse_rule
 from bench.auction.check import check
 from tests.auction.bids import units
 from tests.serving.auction.marketplace import COUNT, NOON, Marketplace, a_row, a_slot
@@ -84,7 +84,7 @@ def test_a_type_or_a_slug_that_is_not_auctioned_has_no_stand() -> None:
 
 
 def test_rules_are_kept() -> None:
-    abroad = (rule_of("country", "not_in", ["DE"]),)
+    abroad = (parse_rule("country", "not_in", ["DE"]),)
     market = Marketplace(a_row(1, "5", rules=abroad), a_row(2, "3"))
 
     assert [market.winner(a_context(country=country)) for country in ("DE", "FR")] == [2, 1]

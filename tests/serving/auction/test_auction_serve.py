@@ -13,9 +13,9 @@ from adloom.auction.bid import BidType
 from adloom.core.errors import ValidationFailedError
 from adloom.events.log.auction_bids import LOST, REMOVED, WON, pack_bid, pack_bid_terms, unpack_bids
 from adloom.events.log.event import Auctioned, BidsUnderFloor, ChargedBy, RemovedCandidates, Served, Unsold
-from adloom.runtime.http.fast.fast_routes import Answer, HotRequest
+from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from adloom.serving.index.rows import Caps, Delivery
-from adloom.targeting.rules import rule_of
+from adloom.targeting.rules import parse_rule
 from tests.auction.bids import units
 from tests.serving.auction.counter import SECOND, USER, Counter, token_of
 from tests.serving.auction.marketplace import NOON, a_row, a_slot
@@ -33,7 +33,7 @@ def test_the_answer_has_the_published_shape() -> None:
 
     answer = counter.ask()
 
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, FastAnswer)
     assert b"cache-control: no-store\r\n" in answer.head
     assert b"access-control-allow-origin: *\r\n" in answer.head
     ad = json.loads(answer.body)
@@ -85,7 +85,7 @@ def test_nobody_eligible_is_no_content() -> None:
 def test_a_type_of_which_nothing_is_auctioned_has_nobody_who_bids() -> None:
     answer = Counter(a_row(1, "1.00")).ask(placementType="story")
 
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, FastAnswer)
     assert answer.head.startswith(b"HTTP/1.1 204")
 
 
@@ -101,7 +101,7 @@ def test_where_nothing_is_auctioned_is_not_found(body: dict[str, str]) -> None:
     direct = a_slot(2, slug="direct", delivery=Delivery.DIRECT)
     answer = Counter(a_row(1, "1.00"), slots=[a_slot(), direct]).ask(**body)
 
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, FastAnswer)
     assert answer.head.startswith(b"HTTP/1.1 404")
     assert json.loads(answer.body)["errorCode"] == "PLACEMENT_NOT_FOUND"
 
@@ -131,13 +131,13 @@ def test_what_makes_no_sense_is_named(body: dict[str, Any], field: str) -> None:
 
 def test_a_missing_user_is_named() -> None:
     with pytest.raises(ValidationFailedError) as failed:
-        Counter(a_row(1, "1.00")).routes.serve(HotRequest(b"POST", b"/api/v1/ads/serve", body=b"{}"))
+        Counter(a_row(1, "1.00")).routes.serve(FastRequest(b"POST", b"/api/v1/ads/serve", body=b"{}"))
 
     assert [problem.field for problem in failed.value.errors] == ["userId"]
 
 
 def test_what_the_body_says_of_the_reader_counts() -> None:
-    vip = a_row(1, "9.00", rules=(rule_of("user_segment", "in", ["vip"]),))
+    vip = a_row(1, "9.00", rules=(parse_rule("user_segment", "in", ["vip"]),))
     counter = Counter(vip, a_row(2, "1.00"))
 
     outcomes = [counter.served(), counter.served(userContext={"segment": "vip"})]
@@ -197,7 +197,7 @@ def test_an_auction_is_recorded_with_all_its_bids() -> None:
         a_row(1, "1.00"),
         a_row(2, "2.00"),
         a_row(3, "0.50"),
-        a_row(4, "9.00", rules=(rule_of("device", "in", ["mobile"]),)),
+        a_row(4, "9.00", rules=(parse_rule("device", "in", ["mobile"]),)),
         a_row(5, "9.00", ends_at=NOON),
     ]
     counter = Counter(*rows, slots=[a_slot(floor="0.6")])

@@ -9,7 +9,7 @@ import pytest
 from adloom.auction.bid import BidType
 from adloom.auction.learned import LEARNED, LearnedScoring
 from adloom.auction.score import HEURISTIC, Heuristic, Scorer, Signals, Strengths
-from adloom.runtime.http.fast.fast_routes import HotRequest
+from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.schedule.schedule import Schedule, ScheduleStatus
 from adloom.serving.auction import result_cache
 from adloom.serving.auction.auctioneer import Auctioneer
@@ -26,7 +26,7 @@ from adloom.serving.index.rows import AssignmentRow
 from adloom.serving.index.steps import run_steps
 from adloom.serving.leases.local_leases import LocalLeases
 from adloom.serving.request.context import ContextParser
-from adloom.targeting.rules import rule_of
+from adloom.targeting.rules import parse_rule
 from tests.serving.auction.marketplace import NOON, a_row, a_slot, an_index
 from tests.serving.auction.test_learned_auctions import learned
 from tests.support.rows import an_id
@@ -77,10 +77,10 @@ class House:
         assert stand is not None
         return stand
 
-    def auction(self, request: HotRequest, reader: VisitorInfo, slug: str | None = None) -> DecidedAuction:
+    def auction(self, request: FastRequest, reader: VisitorInfo, slug: str | None = None) -> DecidedAuction:
         return self.auctioneer.decide(request, reader, self.index, self.stand(slug), self.now)
 
-    def anew(self, request: HotRequest, reader: VisitorInfo, slug: str | None = None) -> AuctionWin | None:
+    def anew(self, request: FastRequest, reader: VisitorInfo, slug: str | None = None) -> AuctionWin | None:
         """Decide by somebody who remembers nothing of auctions."""
         fresh = Auctioneer(
             self.stands,
@@ -97,8 +97,8 @@ class House:
         self.shelves.mark_changed(dict.fromkeys(campaigns))
 
 
-def a_request(agent: str = "desktop") -> HotRequest:
-    return HotRequest(b"POST", b"/api/v1/ads/serve", headers=[(b"user-agent", AGENTS[agent])])
+def a_request(agent: str = "desktop") -> FastRequest:
+    return FastRequest(b"POST", b"/api/v1/ads/serve", headers=[(b"user-agent", AGENTS[agent])])
 
 
 def a_reader(context: bytes = b"{}") -> VisitorInfo:
@@ -112,9 +112,9 @@ def opening(first: int, last: int) -> Schedule:
 def a_random_row(number: int, chance: Random) -> AssignmentRow:
     rules = (
         (),
-        (rule_of("country", "in", ["FR"]),),
-        (rule_of("device", "in", ["mobile"]),),
-        (rule_of("hour_of_day", "in", sorted(chance.sample(range(24), 12))),),
+        (parse_rule("country", "in", ["FR"]),),
+        (parse_rule("device", "in", ["mobile"]),),
+        (parse_rule("hour_of_day", "in", sorted(chance.sample(range(24), 12))),),
     )
     return a_row(
         number,

@@ -6,11 +6,11 @@ from adloom.auction.bid import BidType
 from adloom.core.money import Micros
 from adloom.events.frequency.windows import Window
 from adloom.serving.index.rows import FrequencyLimit
-from adloom.targeting.rules import rule_of
+from adloom.targeting.rules import parse_rule
 from tests.serving.auction.marketplace import NOON, Marketplace, a_row, a_slot
 
 ONE_A_DAY = (FrequencyLimit(Window.DAY, 1),)
-ELSEWHERE = (rule_of("country", "in", ["AQ"]),)
+ELSEWHERE = (parse_rule("country", "in", ["AQ"]),)
 
 
 def test_everybody_is_counted_once_by_what_kept_it_from_taking_part() -> None:

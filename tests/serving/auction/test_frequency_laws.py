@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from adloom.core.money import decimal_from_micros
 from adloom.events.frequency.many import Shown
 from adloom.events.frequency.windows import Window
-from adloom.runtime.http.fast.fast_routes import Later
+from adloom.runtime.http.fast.fast_routes import DeferredAnswer
 from adloom.serving.auction.frequency_lookup import CappedAds
 from adloom.serving.index.rows import AssignmentRow, FrequencyLimit
 from tests.auction.bids import units
@@ -75,7 +75,7 @@ def test_an_auction_is_exact_and_what_is_not_known_is_as_the_operator_has_decide
 
 async def winner_and_price(counter: Counter, bidding: list[Bidding]) -> tuple[str, float] | None:
     answer = counter.ask()
-    if isinstance(answer, Later):
+    if isinstance(answer, DeferredAnswer):
         counter.shelves.mark_changed({number: "budget" for number, one in enumerate(bidding, 1) if one.goes})
         answer = await answer
     ad = ad_in(answer)

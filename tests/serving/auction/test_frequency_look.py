@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from adloom.events.frequency.many import USERS_MAX, Shown
 from adloom.events.frequency.windows import Window
 from adloom.events.log.event import Auctioned, RemovedCandidates
-from adloom.runtime.http.fast.fast_routes import Later
+from adloom.runtime.http.fast.fast_routes import DeferredAnswer
 from adloom.serving.auction.frequency_lookup import CappedAds, CappedBanners, SeenBanners
 from adloom.serving.index.rows import AssignmentRow, FrequencyLimit
 from tests.serving.auction.counter import USER, Counter, ad_in
@@ -92,7 +92,7 @@ async def test_those_who_ask_at_the_same_time_share_a_look_up() -> None:
     counter.counts.shown = {user: [seen(1, 2)] for user in users[::2]}
 
     answers = [counter.ask(userId=str(user)) for user in users]
-    ads = [ad_in(await answer) for answer in answers if isinstance(answer, Later)]
+    ads = [ad_in(await answer) for answer in answers if isinstance(answer, DeferredAnswer)]
 
     assert [ad and ad["adId"] for ad in ads] == [name_of(2), name_of(1)] * 10
     assert counter.counts.asked == [users]
@@ -119,7 +119,7 @@ async def test_a_look_up_that_failed_is_not_repeated_for_those_who_came_meanwhil
     await asyncio.sleep(0)  # Its look-up is under way.
 
     others = [counter.ask() for _ in range(2 * USERS_MAX + 1)]
-    ads = [ad_in(await answer) for answer in (first, *others) if isinstance(answer, Later)]
+    ads = [ad_in(await answer) for answer in (first, *others) if isinstance(answer, DeferredAnswer)]
 
     assert [ad and ad["adId"] for ad in ads] == [name_of(2)] * (2 * USERS_MAX + 2)
     assert counter.counts.asked == [[USER]]
@@ -245,7 +245,7 @@ async def test_who_comes_first_meanwhile_is_not_offered_to_who_was_not_asked_abo
 
     later = counter.ask()
     counter.shelves.mark_changed({1: "budget", 2: "budget"})
-    assert isinstance(later, Later)
+    assert isinstance(later, DeferredAnswer)
     ad = ad_in(await later)
 
     assert counter.counts.banners == [(name_of(1), name_of(2))]
@@ -262,7 +262,7 @@ async def test_who_was_asked_about_is_offered_whoever_else_comes_or_goes(
 
     later = counter.ask()
     counter.shelves.mark_changed({1: "budget"})
-    assert isinstance(later, Later)
+    assert isinstance(later, DeferredAnswer)
     ad = ad_in(await later)
 
     assert counter.counts.banners == [(name_of(2),)]

@@ -18,14 +18,14 @@ from adloom.events.log.auction_bids import BIDS_MAX, REMOVED, unpack_bids
 from adloom.serving.auction.record.bid_record import AuctionInput, BidRecord, BidRecorder
 from adloom.serving.auction.record.removal import FLOOR, FREQUENCY_CAP, LIMITS, NOT_HELD, SCHEDULE, TARGETING
 from adloom.serving.index.rows import AssignmentRow, FrequencyLimit
-from adloom.targeting.rules import rule_of
+from adloom.targeting.rules import parse_rule
 from tests.auction.bids import units
 from tests.serving.auction.marketplace import NOON, Marketplace, a_row, a_slot
 from tests.serving.auction.test_learned_auctions import learned
 from tests.support.contexts import a_context
 
 ONE_A_DAY = (FrequencyLimit(Window.DAY, 1),)
-ELSEWHERE = (rule_of("country", "in", ["AQ"]),)
+ELSEWHERE = (parse_rule("country", "in", ["AQ"]),)
 LATER = {"starts_at": NOON + timedelta(hours=1)}
 
 

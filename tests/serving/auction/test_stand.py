@@ -9,7 +9,7 @@ from adloom.serving.auction.bids.top_bids import TOP_BIDS_MAX, build_top_bids
 from adloom.serving.index.index import replace_placements
 from adloom.serving.index.rows import AssignmentRow, PlacementRow
 from adloom.serving.index.steps import run_steps
-from adloom.targeting.rules import rule_of
+from adloom.targeting.rules import parse_rule
 from tests.auction.bids import units
 from tests.serving.auction.marketplace import NOON, Marketplace, a_row, a_slot, an_index
 from tests.support.contexts import a_context
@@ -130,7 +130,7 @@ def test_a_head_has_the_highest_bids_of_all_placements() -> None:
 
 
 def test_the_hour_is_that_of_each_placement() -> None:
-    noon = (rule_of("hour_of_day", "in", [12]),)
+    noon = (parse_rule("hour_of_day", "in", [12]),)
     market = Marketplace(
         a_row(1, "5", placement_key=1, rules=noon),
         a_row(2, "4", placement_key=2, rules=noon),

@@ -12,7 +12,7 @@ from adloom.core.ids import SystemIds
 from adloom.core.money import Micros
 from adloom.events.ingest.api import PIXEL
 from adloom.events.ingest.token import OfferToken, TokenKeys
-from adloom.runtime.http.fast.fast_routes import Answer, HotRequest
+from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.index.compile import compile_index
@@ -24,7 +24,7 @@ from tests.support.rows import a_snapshot, an_assignment_row
 KEYS = TokenKeys("a secret of the tests, long enough to be one")
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 PHONE = b"Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 Mobile/15E148"
-LED_ON = Answer(b"led on")
+LED_ON = FastAnswer(b"led on")
 
 
 class Counter:
@@ -34,12 +34,12 @@ class Counter:
         self.seen_tokens: list[OfferToken] = []
         self.clicked_tokens: list[OfferToken] = []
 
-    def seen(self, token: bytes, request: HotRequest, answer: Answer) -> Answer:
+    def seen(self, token: bytes, request: FastRequest, answer: FastAnswer) -> FastAnswer:
         del request
         self.seen_tokens.append(genuine(token))
         return answer
 
-    def clicked(self, token: bytes, request: HotRequest) -> Answer:
+    def clicked(self, token: bytes, request: FastRequest) -> FastAnswer:
         del request
         self.clicked_tokens.append(genuine(token))
         return LED_ON
@@ -53,17 +53,17 @@ def genuine(token: bytes) -> OfferToken:
 
 def asked(
     snapshot: Snapshot, path: str, counter: Counter | None = None, method: bytes = b"GET", **headers: Any
-) -> Answer:
+) -> FastAnswer:
     index = compile_index(snapshot)
     offers = ServeRoutes(lambda: index, KEYS.signer, ManualClock(NOON), SystemIds(), public_url="")
     routes = ScriptlessRoutes(offers, counter or Counter())
     sent = [(name.replace("_", "-").encode(), value) for name, value in headers.items()]
-    answer = routes.answer(HotRequest(method, path.encode(), headers=sent))
+    answer = routes.answer(FastRequest(method, path.encode(), headers=sent))
     assert not isinstance(answer, asyncio.Future)
     return answer
 
 
-def location(answer: Answer) -> str | None:
+def location(answer: FastAnswer) -> str | None:
     found = re.search(rb"location: (.*)\r\n", answer.head)
     return found and found[1].decode()
 
@@ -144,8 +144,8 @@ def test_an_image_counts_against_the_cap_of_its_campaign_and_a_link_does_not() -
     routes = ScriptlessRoutes(offers, Counter())
 
     def is_shown(form: bytes) -> bool:
-        answer = routes.answer(HotRequest(b"GET", b"/serve/home." + form))
-        return answer is LED_ON or (isinstance(answer, Answer) and location(answer) is not None)
+        answer = routes.answer(FastRequest(b"GET", b"/serve/home." + form))
+        return answer is LED_ON or (isinstance(answer, FastAnswer) and location(answer) is not None)
 
     assert [is_shown(form) for form in (b"go", b"go", b"img", b"img", b"go")] == [
         True,

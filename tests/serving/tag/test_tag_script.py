@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from adloom.runtime.http.fast.fast_routes import Answer, HotRequest
+from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from adloom.serving.tag.script import BROWSER_PARTS, PARTS, ScriptRoutes, assemble
 
 GZIPPED_BYTES_MAX = 6_000
@@ -18,9 +18,9 @@ TOO_NEW = re.compile(
 TOO_OPEN = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|cookie")
 
 
-def ask(path: str, routes: ScriptRoutes | None = None, **headers: str) -> Answer:
+def ask(path: str, routes: ScriptRoutes | None = None, **headers: str) -> FastAnswer:
     sent = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    return (routes or ScriptRoutes()).answer(HotRequest(b"GET", path.encode(), headers=sent))
+    return (routes or ScriptRoutes()).answer(FastRequest(b"GET", path.encode(), headers=sent))
 
 
 def test_the_script_is_small() -> None:

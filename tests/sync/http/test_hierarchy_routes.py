@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from adloom.core.actor import Role
-from adloom.runtime.encryption import Sealer
+from adloom.runtime.encryption import SecretCipher
 from adloom.runtime.postgres import Pool
 from tests.support.builders import NOBODY, Json
 from tests.support.control import (
@@ -246,7 +246,7 @@ async def test_credentials_go_in_and_never_come_out(seller: Seller, pool: Pool) 
     assert made["hasCredentials"] is True
     assert "credentials" not in made
     assert b"EAAB" not in sealed
-    assert Sealer((SEAL,)).unseal(sealed, belongs_to=made["id"]) == "EAAB-very-secret"
+    assert SecretCipher((SEAL,)).decrypt(sealed, belongs_to=made["id"]) == "EAAB-very-secret"
     assert "EAAB" not in audit.text
     assert {"credentials": {"from": "(not shown)", "to": "(not shown)"}} in [
         entry["changes"] for entry in audit.json()["items"]

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 import structlog
 
-from adloom.runtime.encryption import Sealer
+from adloom.runtime.encryption import SecretCipher
 from adloom.runtime.jobs.worker import HopelessJobError, Job
 from adloom.runtime.postgres import Pool
 from adloom.sync.jobs import SYNC_STATS
@@ -17,7 +17,7 @@ from adloom.sync.words import Platform
 from tests.sync.providers.meta_server import TOKEN, MetaServer, running_meta
 from tests.sync.shop import DAY, Seller, a_job, a_processor, a_seller, daily
 
-SEALER = Sealer(["a-secret-of-the-tests-that-is-long-enough"])
+SEALER = SecretCipher(["a-secret-of-the-tests-that-is-long-enough"])
 EXPIRED_AT = "SELECT credentials_expired_at FROM sync.ad_accounts"
 
 
@@ -36,7 +36,7 @@ async def house(pool: Pool) -> AsyncIterator[tuple[MetaServer, SyncProcessor]]:
 
 
 async def connect(pool: Pool, seller: Seller, token: str) -> None:
-    sealed = SEALER.seal(token, belongs_to=str(seller.accounts[0]))
+    sealed = SEALER.encrypt(token, belongs_to=str(seller.accounts[0]))
     await pool.execute("UPDATE sync.ad_accounts SET credentials = $1", sealed)
 
 

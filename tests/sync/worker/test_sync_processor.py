@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from adloom.core.clock import ManualClock
-from adloom.runtime.encryption import Sealer
+from adloom.runtime.encryption import SecretCipher
 from adloom.runtime.jobs.worker import HopelessJobError, Job
 from adloom.runtime.postgres import Pool
 from adloom.sync.jobs import SYNC_STATS, Origin, SyncJob
@@ -195,9 +195,9 @@ async def test_credentials_that_were_replaced_meanwhile_are_not_marked(pool: Poo
 
 
 async def test_credentials_are_unsealed_for_the_provider_and_shown_to_nobody(pool: Pool) -> None:
-    sealer = Sealer(["a-secret-of-the-tests-that-is-long-enough"])
+    sealer = SecretCipher(["a-secret-of-the-tests-that-is-long-enough"])
     seller = await a_seller(pool, account={"platform": "meta"})
-    sealed = sealer.seal(TOKEN, belongs_to=str(seller.accounts[0]))
+    sealed = sealer.encrypt(TOKEN, belongs_to=str(seller.accounts[0]))
     await pool.execute("UPDATE sync.ad_accounts SET credentials = $1", sealed)
     failing = Failing(ProviderRefusedError("no"))
     processor = a_processor(pool, providers={Platform.META: failing}, sealer=sealer)
@@ -210,9 +210,9 @@ async def test_credentials_are_unsealed_for_the_provider_and_shown_to_nobody(poo
     assert TOKEN.encode() not in sealed
 
 
-@pytest.mark.parametrize("sealer", [None, Sealer(["another-secret-of-the-tests-long-enough"])])
+@pytest.mark.parametrize("sealer", [None, SecretCipher(["another-secret-of-the-tests-long-enough"])])
 async def test_credentials_that_cannot_be_read_are_no_reason_to_retry(
-    pool: Pool, sealer: Sealer | None
+    pool: Pool, sealer: SecretCipher | None
 ) -> None:
     seller = await a_seller(pool, account={"platform": "meta", "credentials": b"\x01" + bytes(80)})
     processor = a_processor(pool, providers={Platform.META: Failing(None)}, sealer=sealer)

@@ -3,11 +3,11 @@
 from adloom.core.clock import Clock
 from adloom.events.log.append import EventAppender
 from adloom.events.log.spool.drain import DiskSpool
-from adloom.runtime.http.fast.fast_routes import HotRoute
+from adloom.runtime.http.fast.fast_routes import FastRoute
 from adloom.runtime.http.fast.timing import ServeTimes
 from adloom.runtime.settings import DeliverySettings
-from adloom.runtime.telemetry.heartbeat.model import Reading, shown_settings
-from adloom.runtime.telemetry.heartbeat.publish import VitalsTeller
+from adloom.runtime.telemetry.heartbeat.model import Reading, mask_settings
+from adloom.runtime.telemetry.heartbeat.publish import HeartbeatPublisher
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import Valkey
 from adloom.serving.auction.api import AuctionRoutes
@@ -26,9 +26,9 @@ class ServeFigures:
         self._auctions = auctions
         self._times = ServeTimes()
 
-    def measured(self, routes: list[HotRoute]) -> list[HotRoute]:
+    def measured(self, routes: list[FastRoute]) -> list[FastRoute]:
         """Measure how long routes take."""
-        return [self._times.measured(route) for route in routes]
+        return [self._times.measure(route) for route in routes]
 
     def register(self, metrics: Metrics) -> None:
         """Show how long serving takes."""
@@ -66,13 +66,13 @@ def delivery_teller(  # noqa: PLR0913 - what it reads
     keeper: IndexRefresher,
     appender: EventAppender,
     spool: DiskSpool | None,
-) -> VitalsTeller:
+) -> HeartbeatPublisher:
     """Make what tells how a delivery process is doing."""
-    return VitalsTeller(
+    return HeartbeatPublisher(
         valkey,
         clock,
         telemetry=settings.telemetry,
-        settings=shown_settings(settings),
+        settings=mask_settings(settings),
         read=lambda: figures.reading(keeper, appender, spool),
         is_serving=True,
     )

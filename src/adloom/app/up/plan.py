@@ -15,7 +15,7 @@ from adloom.core.clock import Clock
 from adloom.events.log.spool.setup import locate_spool, make_spool_folder
 from adloom.runtime.embedded.servers import Servers, first_port, servers_of
 from adloom.runtime.installation import DataDirectory, Installation, Secrets
-from adloom.runtime.ports import chosen_ports, is_taken
+from adloom.runtime.ports import choose_ports, is_taken
 from adloom.runtime.settings import Telemetry, control_settings, delivery_settings, worker_settings
 from adloom.runtime.supervisor.child import Child
 
@@ -79,8 +79,8 @@ def planned_house(
     """Decide what to run and with which settings, and raise if the settings are not usable."""
     directory = DataDirectory(options.data_directory)
     names = [f"delivery-{number}" for number in range(1, options.workers + 1)] + ["control", "worker"]
-    last = directory.installation()
-    postgres_port, valkey_port, *metrics_ports = chosen_ports(
+    last = directory.read_installation()
+    postgres_port, valkey_port, *metrics_ports = choose_ports(
         [last and last.postgres_port, last and last.valkey_port, *(None for _ in names)],
         first=first_port(directory.path),
         is_taken=lambda port: is_taken(LOOPBACK, port),

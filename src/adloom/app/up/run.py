@@ -15,9 +15,9 @@ from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
 from adloom.identity.console_sessions import new_welcome
 from adloom.identity.first_admin import ensure_first_admin
-from adloom.runtime.installation import DataDirectory, Secrets, made_secrets
+from adloom.runtime.installation import DataDirectory, Secrets, make_secrets
 from adloom.runtime.postgres import open_pool
-from adloom.runtime.schema import bring_up_to_date
+from adloom.runtime.schema import upgrade_schema
 from adloom.runtime.supervisor.supervisor import Supervisor, supervised
 from adloom.runtime.telemetry.logs import configure_logs
 
@@ -37,12 +37,12 @@ def run(options: UpOptions, variables: Mapping[str, str]) -> None:
     clock = SystemClock()
     directory = DataDirectory(options.data_directory)
     directory.make()
-    with directory.locked(), contextlib.ExitStack() as closing:
+    with directory.lock(), contextlib.ExitStack() as closing:
         listeners = opened_listeners(options, closing)
         secrets = _kept_secrets(directory)
         house = planned_house(options, variables, listeners, secrets, clock)
         configure_logs(house.telemetry)
-        directory.keep_installation(house.installation)
+        directory.write_installation(house.installation)
 
         async def work(supervisor: Supervisor) -> None:
             # Closed first when the work ends: connections that come while we stop are refused, not kept waiting.
@@ -69,7 +69,7 @@ async def _start(
         with progress.step("Valkey"):
             await supervisor.start([servers.valkey])
     with progress.step("Database schema"):
-        await bring_up_to_date(servers.database_url)
+        await upgrade_schema(servers.database_url)
         async with open_pool(servers.database_url, size_max=1) as pool:
             is_new = await ensure_first_admin(
                 pool, ADMIN_EMAIL, secrets.admin_password, clock.now(), SystemIds()
@@ -81,13 +81,13 @@ async def _start(
 
 
 def _kept_secrets(directory: DataDirectory) -> Secrets:
-    secrets = directory.secrets()
+    secrets = directory.read_secrets()
     if secrets is None:
-        secrets = made_secrets()
-        directory.keep_secrets(secrets)
+        secrets = make_secrets()
+        directory.write_secrets(secrets)
     elif not secrets.sealing_secret:
-        secrets = msgspec.structs.replace(secrets, sealing_secret=made_secrets().sealing_secret)
-        directory.keep_secrets(secrets)
+        secrets = msgspec.structs.replace(secrets, sealing_secret=make_secrets().sealing_secret)
+        directory.write_secrets(secrets)
     return secrets
 
 

@@ -7,7 +7,7 @@ from adloom.app.progress import Progress
 from adloom.app.sample_data import Site, filled, is_catalog_untouched, is_there, manifest_of
 from adloom.app.up.plan import House
 from adloom.core.ids import IdSource
-from adloom.runtime.http.probe import connectable
+from adloom.runtime.http.probe import url_host
 from adloom.runtime.installation import DataDirectory
 from adloom.runtime.supervisor.child import StartError
 from adloom.runtime.supervisor.supervisor import Supervisor
@@ -37,7 +37,7 @@ def site_of(house: House, directory: DataDirectory) -> Site:
     return Site(
         directory=directory,
         # Not the public address, which may be a proxy's that does not run yet.
-        control_url=f"http://{connectable(house.installation.host)}:{house.installation.control_port}",
+        control_url=f"http://{url_host(house.installation.host)}:{house.installation.control_port}",
         delivery_url=house.delivery_url,
         jwt_secret=house.jwt_secret,
     )

@@ -105,7 +105,7 @@ async def change_advertiser(
 ) -> AdvertiserAnswer:
     """Change an advertiser, field by field."""
     return await _changed(
-        catalog, scope, advertiser_id, lambda before: body.applied_to(before.present(), updated_at=now)
+        catalog, scope, advertiser_id, lambda before: body.apply_to(before.present(), updated_at=now)
     )
 
 

@@ -162,7 +162,7 @@ async def change_link(
     async with catalog.write() as write:
         locked = await _link(write, scope, path)
         write.precondition.check(locked.link)
-        link = await store.update_link(write, locked, body.applied_to(locked.link, updated_at=now))
+        link = await store.update_link(write, locked, body.apply_to(locked.link, updated_at=now))
     return LinkAnswer.model_validate(link)
 
 
@@ -227,7 +227,7 @@ async def change_assignment(  # noqa: PLR0913, PLR0917 - a link, a banner, a bod
     async with catalog.write() as write:
         locked = await _link(write, scope, path)
         before = await store.find_assignment_locked(write, locked, banner_id)
-        after = await store.update_assignment(write, locked, before, body.applied_to(before, updated_at=now))
+        after = await store.update_assignment(write, locked, before, body.apply_to(before, updated_at=now))
     return AssignmentAnswer.model_validate(after)
 
 

@@ -26,7 +26,7 @@ from adloom.resource.audit.difference import find_changed_fields
 from adloom.resource.audit.entry import AuditSubject
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.etag import moved_forward
-from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
+from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
 from adloom.runtime.postgres import Connection
 
 LINK_SORTABLE = frozenset({"created_at", "updated_at", "is_active"})
@@ -198,7 +198,7 @@ async def links_of(connection: Connection, campaign: Campaign, page: PageRequest
     """Read a page of a campaign's links."""
     filters = Filters()
     filters.add("campaign.public_id = {}", campaign.id)
-    rows = await page_of_rows(connection, LINKS, filters, page)
+    rows = await fetch_page(connection, LINKS, filters, page)
     return Listed(
         items=[msgspec.convert(dict(row), Link) for row in rows.items], total_count=rows.total_count
     )
@@ -276,7 +276,7 @@ async def assignments_of(
     filters = Filters()
     filters.add("campaign.public_id = {}", campaign.id)
     filters.add("placement.public_id = {}", placement_id)
-    rows = await page_of_rows(connection, ASSIGNMENTS, filters, page)
+    rows = await fetch_page(connection, ASSIGNMENTS, filters, page)
     return Listed(
         items=[msgspec.convert(dict(row), Assignment) for row in rows.items], total_count=rows.total_count
     )

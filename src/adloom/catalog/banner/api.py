@@ -32,11 +32,11 @@ from adloom.runtime.http.api.shapes import (
     Text100,
     Text255,
     WebAddress,
-    matching,
+    make_pattern_check,
 )
 from adloom.schedule.schedule import ScheduleStatus
 
-Color = Annotated[str, AfterValidator(matching(COLOR_PATTERN, "must be a colour like #ff8800"))]
+Color = Annotated[str, AfterValidator(make_pattern_check(COLOR_PATTERN, "must be a colour like #ff8800"))]
 
 
 class BannerScheduleFields(Body):
@@ -230,7 +230,7 @@ async def change_banner(
         catalog,
         scope,
         banner_id,
-        lambda banner: body.scheduled(body.applied_to(banner.present(), updated_at=now), now=now),
+        lambda banner: body.scheduled(body.apply_to(banner.present(), updated_at=now), now=now),
     )
 
 
@@ -247,7 +247,7 @@ async def schedule_banner(
         catalog,
         scope,
         banner_id,
-        lambda banner: body.scheduled(body.applied_to(banner.present(), updated_at=now), now=now),
+        lambda banner: body.scheduled(body.apply_to(banner.present(), updated_at=now), now=now),
     )
 
 

@@ -163,7 +163,7 @@ async def change_campaign(
         catalog,
         scope,
         campaign_id,
-        lambda campaign: body.applied_to(campaign.present(), updated_at=now).with_dates_checked(),
+        lambda campaign: body.apply_to(campaign.present(), updated_at=now).with_dates_checked(),
     )
 
 

@@ -37,14 +37,14 @@ from adloom.runtime.http.api.shapes import (
     Text100,
     Text255,
     WebAddress,
-    matching,
+    make_pattern_check,
 )
 
 Slug = Annotated[
     str,
     Field(max_length=SLUG_LENGTH_MAX),
     AfterValidator(
-        matching(
+        make_pattern_check(
             SLUG_PATTERN, "must be small letters and digits, in words joined by single hyphens: home-hero"
         )
     ),
@@ -216,7 +216,7 @@ async def change_placement(
     """Change a placement, field by field."""
     async with catalog.write() as write:
         before = await store.placements.find_locked(write, scope, placement_id)
-        after = await store.update(write, before, body.applied_to(before, updated_at=now))
+        after = await store.update(write, before, body.apply_to(before, updated_at=now))
     return PlacementAnswer.model_validate(after)
 
 

@@ -89,7 +89,7 @@ async def change_publisher(
 ) -> PublisherAnswer:
     """Change a publisher, field by field."""
     return await _changed(
-        catalog, scope, publisher_id, lambda before: body.applied_to(before.present(), updated_at=now)
+        catalog, scope, publisher_id, lambda before: body.apply_to(before.present(), updated_at=now)
     )
 
 

@@ -16,7 +16,7 @@ from adloom.catalog.reference.model import (
 from adloom.resource.audit.entry import AuditSubject
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.forget import ReferenceField, clear_references
-from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
+from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
 from adloom.runtime.postgres import Connection, Record
 
 SORTABLE = frozenset({"id", "label", "created_at"})
@@ -65,7 +65,7 @@ async def page(
     """Read a page of the records of a kind."""
     filters = Filters()
     filters.add_search(("it.label",), search)
-    rows = await page_of_rows(connection, SOURCES[kind], filters, page)
+    rows = await fetch_page(connection, SOURCES[kind], filters, page)
     items = [_reference(row) for row in rows.items]
     return Listed(items=items, total_count=rows.total_count)
 

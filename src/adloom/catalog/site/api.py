@@ -108,7 +108,7 @@ async def change_site(
     """Change a site, field by field."""
     async with catalog.write() as write:
         before = await store.sites.find_locked(write, scope, site_id)
-        after = await store.update(write, before, body.applied_to(before, updated_at=now))
+        after = await store.update(write, before, body.apply_to(before, updated_at=now))
     return SiteAnswer.model_validate(after)
 
 

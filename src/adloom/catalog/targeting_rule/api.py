@@ -112,7 +112,7 @@ async def change_rule(
     """Change a rule; what is given is checked together with what stays."""
     async with catalog.write() as write:
         locked = await store.find_locked(write, scope, rule_id)
-        after = body.applied_to(locked.rule, updated_at=now).checked()
+        after = body.apply_to(locked.rule, updated_at=now).checked()
         rule = await store.update(write, locked, after)
     return TargetingRuleAnswer.model_validate(rule)
 

@@ -7,7 +7,7 @@ import msgspec
 
 from adloom.core.errors import ConflictError, NotFoundError
 from adloom.core.ids import CampaignId, TargetingRuleId
-from adloom.targeting.rules import Operator, RuleType, Value, rule_of
+from adloom.targeting.rules import Operator, RuleType, Value, parse_rule
 
 RuleValue = bool | list[Value]
 
@@ -40,7 +40,7 @@ class TargetingRule(msgspec.Struct, frozen=True, kw_only=True):
 
     def checked(self) -> "TargetingRule":
         """Give the rule in its normal form, if its type, operator and value go together."""
-        rule = rule_of(self.rule_type, self.operator, self.value)
+        rule = parse_rule(self.rule_type, self.operator, self.value)
         return msgspec.structs.replace(
             self, rule_type=rule.rule_type, operator=rule.operator, value=rule.json_value
         )

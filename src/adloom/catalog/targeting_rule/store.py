@@ -20,7 +20,7 @@ from adloom.resource.audit.difference import find_changed_fields
 from adloom.resource.audit.entry import AuditSubject
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.etag import moved_forward
-from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
+from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
 from adloom.runtime.postgres import Connection, Record
 
 SORTABLE = frozenset({"created_at", "updated_at", "rule_type", "operator", "is_active"})
@@ -84,7 +84,7 @@ async def page(
     filters = Filters()
     filters.add_given("campaign.public_id = {}", campaign_id)
     filters.add_given("owner.public_id = {}", scope.account_id)
-    rows = await page_of_rows(connection, RULES, filters, page)
+    rows = await fetch_page(connection, RULES, filters, page)
     return Listed(items=[_rule(row).rule for row in rows.items], total_count=rows.total_count)
 
 

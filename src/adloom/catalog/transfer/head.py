@@ -9,7 +9,7 @@ import msgspec
 from adloom.catalog.transfer.document import RawItem
 from adloom.catalog.transfer.kind import KIND_NAMED, Kind
 from adloom.core.errors import FieldProblem
-from adloom.targeting.values import domain_of
+from adloom.targeting.values import normalize_domain
 
 KEY: Final = "key"
 KEY_LENGTH_MAX: Final = 255
@@ -64,7 +64,7 @@ def heads_of(items: Iterable[RawItem]) -> tuple[list[Head], list[FieldProblem]]:
 
 def nature_of(kind: Kind, value: str) -> str:
     """Write a natural key as the catalog has it."""
-    return (domain_of(value) or value) if kind.natural == "domain" else value
+    return (normalize_domain(value) or value) if kind.natural == "domain" else value
 
 
 def identity_value(kind: Kind, value: object) -> Any:  # noqa: ANN401 - a UUID or an integer

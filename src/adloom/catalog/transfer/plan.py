@@ -264,7 +264,7 @@ class Planner:
         _check_present(before)
         patch = kind.patch.model_validate(said)
         besides = {"updated_at": self._now.now} if hasattr(before, "updated_at") else {}
-        after = kind.finished(patch, patch.applied_to(before, **besides), self._now.now)
+        after = kind.finished(patch, patch.apply_to(before, **besides), self._now.now)
         if status is not None and status is not before.status:
             return cast("Campaign", after).moved_to(status, now=self._now.now)
         return after

@@ -11,7 +11,7 @@ from adloom.catalog.placement.model import SLUG_PATTERN
 from adloom.console.words import catalog as words
 from adloom.core.errors import ValidationFailedError
 from adloom.schedule.recurrence_rule import recurrence_of
-from adloom.targeting.values import domain_of
+from adloom.targeting.values import normalize_domain
 
 INTEGER_MAX: Final = 2**31 - 1
 PRICE_PLACES_MAX: Final = 4
@@ -42,7 +42,7 @@ def colour(value: str) -> str | None:
 
 def domain(value: str) -> str | None:
     """Ask for a domain."""
-    name = domain_of(value)
+    name = normalize_domain(value)
     return None if name is not None and "." in name else words.MUST_BE_DOMAIN
 
 

@@ -12,7 +12,7 @@ from adloom.console.words import shell as shell_words
 from adloom.console.words import targeting as words
 from adloom.console.words.countries import COUNTRIES, LANGUAGES
 from adloom.core.errors import AdloomError
-from adloom.targeting.rules import OPERATORS, RuleType, rule_of
+from adloom.targeting.rules import OPERATORS, RuleType, parse_rule
 
 HOURS: Final = {hour: words.HOUR.format(hour=hour) for hour in range(24)}
 # Weeks begin on Monday here, as in calendars; the API's 0 is Sunday.
@@ -139,7 +139,7 @@ class RuleDialog:
     def _tell(self) -> None:
         """Say what the condition means, or what is wrong with it: by the rules that the API goes by."""
         try:
-            rule = rule_of(self._kind, self._operator, self._value)
+            rule = parse_rule(self._kind, self._operator, self._value)
         except AdloomError as error:
             # Nothing chosen yet is no mistake.
             shown = "" if self._value == [] else f'<p class="bad">{escape(error.detail)}</p>'

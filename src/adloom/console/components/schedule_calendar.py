@@ -15,7 +15,7 @@ from adloom.schedule.schedule import Schedule, ScheduleStatus, zone_named
 from adloom.schedule.schedule_window import is_open
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import matches_all
-from adloom.targeting.rules import rule_of
+from adloom.targeting.rules import parse_rule
 
 WEEKS: Final = 4
 DAYS_A_WEEK: Final = 7
@@ -99,7 +99,7 @@ def campaign_is_on(campaign: Mapping[str, Any], rules: Sequence[Mapping[str, Any
     starts_at, ends_at = moment(campaign["startsAt"]), moment(campaign["endsAt"])
     zone = zone_named(campaign["timezone"]) or ZoneInfo("UTC")
     timed = [
-        rule_of(rule["ruleType"], rule["operator"], rule["value"])
+        parse_rule(rule["ruleType"], rule["operator"], rule["value"])
         for rule in rules
         if rule["isActive"] and rule["ruleType"] in {"hour_of_day", "day_of_week"}
     ]

@@ -13,7 +13,7 @@ import msgspec
 
 from adloom.auction.bid import CTR_ONE, QUALITY_ONE, BidType, Ctr
 from adloom.auction.price import price_thousand_clicks
-from adloom.core.ids import NOBODY
+from adloom.core.ids import NO_USER
 from adloom.core.money import MICROS_PER_UNIT, Micros, decimal_from_micros
 from adloom.events.log.auction_bids import LOST, REMOVED, WON, RecordedBid, unpack_bids
 from adloom.events.log.event import Auctioned, BidsUnderFloor, RemovedCandidates
@@ -108,7 +108,7 @@ def _row(auction: Auctioned, *, is_erased: bool) -> AuctionRow:
     placement_id = winner.placement_id if winner else auction.placement_id
     return AuctionRow(
         id=auction.auction_id,
-        user_id=None if is_erased or auction.user_id == NOBODY else auction.user_id,
+        user_id=None if is_erased or auction.user_id == NO_USER else auction.user_id,
         placement_type=auction.placement_type.replace(NUL, ""),
         placement_id=placement_id,
         auction_time=auction.held_at.astimezone(UTC),

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, cast
 from adloom.events.log.entry import parse_entry_id
 from adloom.events.log.event import Auctioned, UnreadableEntryError, decode_event
 from adloom.events.log.stream import FIELD, STREAM
-from adloom.runtime.valkey import Valkey, again_if_cut_off, unavailable_when_away
+from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
 
 BESIDE: Final = f"{STREAM}:auctions"
 WAITING_BYTES_MAX: Final = (
@@ -73,7 +73,7 @@ class AuctionsBeside:
         arguments = [b"".join(entries), self._waiting_bytes_max, MEMORY_PERCENT_MAX]
         with unavailable_when_away():
             # What is appended twice is recorded once, and told twice: that is rare.
-            kept = int(await again_if_cut_off(lambda: self._keep([STREAM, BESIDE], arguments)))
+            kept = int(await retry_if_disconnected(lambda: self._keep([STREAM, BESIDE], arguments)))
         self.kept += kept
         self.left_out += len(entries) - kept
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from adloom.core.ids import BannerId
 from adloom.events.followers.fence import ERASURES
 from adloom.events.frequency.windows import Window, buckets_of, live_buckets
-from adloom.runtime.valkey import Valkey, again_if_cut_off, unavailable_when_away
+from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
 
 # Counts are kept in generations, so that a new one can be built beside the one that is read.
 GENERATION: Final = "adloom:frequency:generation"  # The one that is read; none is the first.
@@ -100,10 +100,10 @@ class FrequencyCounts:
         suffixes = [bucket.suffix for bucket in live_buckets(now)]
         keys, arguments = [ERASURES, GENERATION, BUILDING], [str(user_id), *suffixes]
         with unavailable_when_away():
-            return await again_if_cut_off(lambda: self._forget(keys, arguments))
+            return await retry_if_disconnected(lambda: self._forget(keys, arguments))
 
     async def _read(self, user_id: UUID, now: datetime, banner_ids: Sequence[BannerId]) -> object:
         suffixes = [bucket.suffix for bucket in buckets_of(now)]
         arguments = [str(user_id), *suffixes, *map(str, banner_ids)]
         with unavailable_when_away():
-            return await again_if_cut_off(lambda: self._fields([GENERATION], arguments))
+            return await retry_if_disconnected(lambda: self._fields([GENERATION], arguments))

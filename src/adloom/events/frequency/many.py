@@ -11,7 +11,7 @@ from redis.exceptions import NoScriptError
 
 from adloom.events.frequency.counts import GENERATION
 from adloom.events.frequency.windows import Window, buckets_of
-from adloom.runtime.valkey import Valkey, ValkeyLine, again_if_cut_off, unavailable_when_away
+from adloom.runtime.valkey import DedicatedConnection, Valkey, retry_if_disconnected, unavailable_when_away
 
 WINDOWS_REMEMBERED_MAX: Final = 64
 USERS_MAX: Final = 500  # Of one call: the server does nothing else meanwhile.
@@ -79,7 +79,7 @@ _decode: Final = msgspec.msgpack.Decoder(list[tuple[int, list[Shown]]]).decode  
 class FrequencyOfMany:
     """Valid impressions per user in the windows of the calendar, as of what is projected."""
 
-    def __init__(self, valkey: Valkey | ValkeyLine) -> None:
+    def __init__(self, valkey: Valkey | DedicatedConnection) -> None:
         self._call: Callable[..., Awaitable[object]] = valkey.execute_command
 
     async def of(self, asked: Sequence[AskedOf], least: Least, now: datetime) -> dict[int, list[Shown]]:
@@ -93,7 +93,7 @@ class FrequencyOfMany:
         hour = now.replace(minute=0, second=0, microsecond=0)
         arguments = [_encode(asked), _packed_windows(hour, tuple(least.items()))]
         with unavailable_when_away():
-            answer = await again_if_cut_off(lambda: self._read(*arguments))
+            answer = await retry_if_disconnected(lambda: self._read(*arguments))
         return dict(_decode(cast("bytes", answer)))
 
     async def _read(self, asked: bytes, windows: bytes) -> object:

@@ -28,7 +28,7 @@ from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.event import encode_event
 from adloom.runtime.http.body import BodyDecoder
-from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoute, answer_head
+from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoute, encode_head
 
 IMPRESSION_PATH: Final = b"/banners/events/impression"
 CLICK_PATH: Final = b"/banners/events/click"
@@ -40,14 +40,14 @@ REDIRECT_SECONDS_MAX: Final = 1.0  # A reader who clicked does not wait longer f
 _GIF: Final = base64.b64decode(b"R0lGODlhAQABAPAAAAAAAAAAACH5BAEAAAAALAAAAAABAAEAAAICRAEAOw==")
 _USER: Final = b"userId="
 _NO_STORE: Final = (b"cache-control", b"no-store")
-ACCEPTED: Final = Answer(answer_head(HTTPStatus.ACCEPTED, b"application/json"), b'{"accepted":true}')
-PIXEL: Final = Answer(answer_head(HTTPStatus.OK, b"image/gif", _NO_STORE), _GIF)
+ACCEPTED: Final = FastAnswer(encode_head(HTTPStatus.ACCEPTED, b"application/json"), b'{"accepted":true}')
+PIXEL: Final = FastAnswer(encode_head(HTTPStatus.OK, b"image/gif", _NO_STORE), _GIF)
 
 _impressions: Final = BodyDecoder(ImpressionRequest)
 _clicks: Final = BodyDecoder(ClickRequest)
 
 
-def _ignore_request(request: HotRequest) -> RequestInfo:
+def _ignore_request(request: FastRequest) -> RequestInfo:
     del request
     return UNKNOWN_REQUEST
 
@@ -63,7 +63,7 @@ class EventRoutes:
         clock: Clock,
         *,
         detector: Detector | None = None,
-        read_request_info: Callable[[HotRequest], RequestInfo] = _ignore_request,
+        read_request_info: Callable[[FastRequest], RequestInfo] = _ignore_request,
     ) -> None:
         detector = detector or NullDetector()
         self._index = index
@@ -81,25 +81,27 @@ class EventRoutes:
         self.batched = 0
         self.batch_rejected = 0
 
-    def routes(self) -> Sequence[HotRoute]:
+    def routes(self) -> Sequence[FastRoute]:
         """List what this answers."""
         return (
-            HotRoute(b"POST", IMPRESSION_PATH, is_prefix=False, handler=self.impression),
-            HotRoute(b"POST", CLICK_PATH, is_prefix=False, handler=self.click),
-            HotRoute(b"POST", BATCH_PATH, is_prefix=False, handler=self.batch, body_bytes_max=BODY_BYTES_MAX),
-            HotRoute(b"GET", PIXEL_PREFIX, is_prefix=True, handler=self.pixel),
-            HotRoute(b"GET", REDIRECT_PREFIX, is_prefix=True, handler=self.redirect),
+            FastRoute(b"POST", IMPRESSION_PATH, is_prefix=False, handler=self.impression),
+            FastRoute(b"POST", CLICK_PATH, is_prefix=False, handler=self.click),
+            FastRoute(
+                b"POST", BATCH_PATH, is_prefix=False, handler=self.batch, body_bytes_max=BODY_BYTES_MAX
+            ),
+            FastRoute(b"GET", PIXEL_PREFIX, is_prefix=True, handler=self.pixel),
+            FastRoute(b"GET", REDIRECT_PREFIX, is_prefix=True, handler=self.redirect),
         )
 
-    def impression(self, request: HotRequest) -> asyncio.Future[Answer]:
+    def impression(self, request: FastRequest) -> asyncio.Future[FastAnswer]:
         """Take the report of an impression."""
         return self.accept_report(_impressions.decode(request.body), request)
 
-    def click(self, request: HotRequest) -> asyncio.Future[Answer]:
+    def click(self, request: FastRequest) -> asyncio.Future[FastAnswer]:
         """Take the report of a click."""
         return self.accept_report(_clicks.decode(request.body), request)
 
-    def accept_report(self, report: Report, request: HotRequest) -> asyncio.Future[Answer]:
+    def accept_report(self, report: Report, request: FastRequest) -> asyncio.Future[FastAnswer]:
         """Take a report that a request brought, whichever way it is written."""
         now = self._now()
         attribution = validate_report(report, known=self._index(), tokens=self._tokens, now=now)
@@ -112,7 +114,7 @@ class EventRoutes:
             )
         return self._append(encode_event(build_reported_click(report, attribution, info, flags)), ACCEPTED)
 
-    def batch(self, request: HotRequest) -> Answer | asyncio.Future[Answer]:
+    def batch(self, request: FastRequest) -> FastAnswer | asyncio.Future[FastAnswer]:
         """Take many reports at once; those that are refused are named, and the others go on."""
         events = split_batch(request.body)
         batch = EventBatch(events, self._build_acceptor(request))
@@ -121,13 +123,13 @@ class EventRoutes:
         batch.process(len(events))
         return self._append_batch(batch)
 
-    def pixel(self, request: HotRequest) -> Answer | asyncio.Future[Answer]:
+    def pixel(self, request: FastRequest) -> FastAnswer | asyncio.Future[FastAnswer]:
         """Count an impression by the image that was fetched for it."""
         return self.record_impression(request.path[len(PIXEL_PREFIX) :], request, PIXEL)
 
     def record_impression(
-        self, token: bytes, request: HotRequest, answer: Answer
-    ) -> Answer | asyncio.Future[Answer]:
+        self, token: bytes, request: FastRequest, answer: FastAnswer
+    ) -> FastAnswer | asyncio.Future[FastAnswer]:
         """Count the impression of an offer, and give an answer when that is durable."""
         now = self._now()
         offer = verify_token(token, tokens=self._tokens, now=now)
@@ -139,11 +141,11 @@ class EventRoutes:
         )
         return self._append(encode_event(event), answer)
 
-    def redirect(self, request: HotRequest) -> Answer | asyncio.Future[Answer]:
+    def redirect(self, request: FastRequest) -> FastAnswer | asyncio.Future[FastAnswer]:
         """Count a click and lead on to the banner's destination."""
         return self.record_click(request.path[len(REDIRECT_PREFIX) :], request)
 
-    def record_click(self, token: bytes, request: HotRequest) -> Answer | asyncio.Future[Answer]:
+    def record_click(self, token: bytes, request: FastRequest) -> FastAnswer | asyncio.Future[FastAnswer]:
         """Count the click on an offer and lead on: where the index says, never where the request does."""
         now = self._now()
         offer = verify_token(token, tokens=self._tokens, now=now)
@@ -164,7 +166,7 @@ class EventRoutes:
             return answer
         return self._redirect_in_time(appended, answer)
 
-    def _build_acceptor(self, request: HotRequest) -> Callable[[Report], bytes]:
+    def _build_acceptor(self, request: FastRequest) -> Callable[[Report], bytes]:
         """Make entries of the reports of one request; what is the same for all is looked up once."""
         known, now = self._index(), self._now()
         sender, info = self._identify_sender(request), self._read_request_info(request)
@@ -178,7 +180,7 @@ class EventRoutes:
 
         return accepted
 
-    def _append_batch(self, batch: EventBatch) -> asyncio.Future[Answer]:
+    def _append_batch(self, batch: EventBatch) -> asyncio.Future[FastAnswer]:
         """Append what was accepted, all or nothing; the answer is given when it is durable."""
         appended = self._append_all(batch.entries, batch.build_answer())
         self.batched += len(batch.entries)
@@ -191,16 +193,18 @@ class EventRoutes:
             raise BannerNotFoundError("The banner behind this link leads nowhere any more.")
         return destination
 
-    def _redirect_in_time(self, appended: asyncio.Future[Answer], answer: Answer) -> asyncio.Future[Answer]:
+    def _redirect_in_time(
+        self, appended: asyncio.Future[FastAnswer], answer: FastAnswer
+    ) -> asyncio.Future[FastAnswer]:
         """Give the answer when the click is in the ledger, when it is not, or when that takes too long."""
         loop = appended.get_loop()
-        led_on: asyncio.Future[Answer] = loop.create_future()
+        led_on: asyncio.Future[FastAnswer] = loop.create_future()
 
         def lead_on() -> None:
             if not led_on.done():
                 led_on.set_result(answer)
 
-        def settle(done: asyncio.Future[Answer]) -> None:
+        def settle(done: asyncio.Future[FastAnswer]) -> None:
             timer.cancel()
             # A late success is one; that a future was given up is not known to be a loss.
             if not done.cancelled() and done.exception() is not None:
@@ -222,8 +226,8 @@ def _parse_user(query: bytes) -> UUID | None:
         return None
 
 
-def build_redirect(destination: str) -> Answer:
+def build_redirect(destination: str) -> FastAnswer:
     """Lead on to an address, this time."""
     # What an address may not carry in a header is escaped; what it has escaped already stays.
     location = quote(destination, safe="!#$%&'()*+,/:;=?@[]~").encode()
-    return Answer(answer_head(HTTPStatus.FOUND, None, (b"location", location), _NO_STORE))
+    return FastAnswer(encode_head(HTTPStatus.FOUND, None, (b"location", location), _NO_STORE))

@@ -10,7 +10,7 @@ from msgspec import Meta, Raw
 from adloom.core.errors import AdloomError, FieldProblem, ValidationFailedError
 from adloom.events.ingest.request import ClickRequest, ImpressionRequest
 from adloom.runtime.http.body import BodyDecoder
-from adloom.runtime.http.fast.fast_routes import Answer, answer_head
+from adloom.runtime.http.fast.fast_routes import FastAnswer, encode_head
 
 EVENTS_MAX: Final = 500
 BODY_BYTES_MAX: Final = 1024 * 1024
@@ -19,7 +19,7 @@ BODY_BYTES_MAX: Final = 1024 * 1024
 COMMAS_MAX: Final = 50_000
 
 _EXPECTED: Final = f"Expected a list of at most {EVENTS_MAX} events."
-_HEAD: Final = answer_head(HTTPStatus.ACCEPTED, b"application/json")
+_HEAD: Final = encode_head(HTTPStatus.ACCEPTED, b"application/json")
 
 Report: TypeAlias = ImpressionRequest | ClickRequest
 
@@ -106,9 +106,9 @@ class EventBatch:
             else:
                 self.entries.append(entry)
 
-    def build_answer(self) -> Answer:
+    def build_answer(self) -> FastAnswer:
         """Say what became of the events; true as soon as the accepted ones are durable."""
-        return Answer(_HEAD, _encode(_Outcome(len(self.entries), self.rejected)))
+        return FastAnswer(_HEAD, _encode(_Outcome(len(self.entries), self.rejected)))
 
 
 def _build_shape_error() -> ValidationFailedError:

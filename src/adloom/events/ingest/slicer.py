@@ -9,7 +9,7 @@ import msgspec
 
 from adloom.core.errors import UnavailableError
 from adloom.events.ingest.batch import EventBatch
-from adloom.runtime.http.fast.fast_routes import Answer
+from adloom.runtime.http.fast.fast_routes import FastAnswer
 
 SLICE_EVENTS: Final = 32  # About half a millisecond, which everybody else may have to wait.
 WAITING_MAX: Final = 64  # Beyond this we answer 503: these are up to 64 MiB and half a second.
@@ -17,8 +17,8 @@ WAITING_MAX: Final = 64  # Beyond this we answer 503: these are up to 64 MiB and
 
 class _Work(msgspec.Struct, frozen=True, eq=False):
     batch: EventBatch
-    finish: Callable[[], asyncio.Future[Answer]]
-    answered: asyncio.Future[Answer]
+    finish: Callable[[], asyncio.Future[FastAnswer]]
+    answered: asyncio.Future[FastAnswer]
 
 
 class BatchSlicer:
@@ -29,7 +29,9 @@ class BatchSlicer:
         self._waiting_max = waiting_max
         self._waiting: deque[_Work] = deque()
 
-    def run(self, batch: EventBatch, finish: Callable[[], asyncio.Future[Answer]]) -> asyncio.Future[Answer]:
+    def run(
+        self, batch: EventBatch, finish: Callable[[], asyncio.Future[FastAnswer]]
+    ) -> asyncio.Future[FastAnswer]:
         """Judge a batch and finish it; the future gives what `finish` gives."""
         if len(self._waiting) >= self._waiting_max:
             raise UnavailableError("Too many batches are waiting; please send it again.")
@@ -57,7 +59,7 @@ class BatchSlicer:
             asyncio.get_running_loop().call_soon(self._run_slice)
 
 
-def _copy_result(done: asyncio.Future[Answer], answered: asyncio.Future[Answer]) -> None:
+def _copy_result(done: asyncio.Future[FastAnswer], answered: asyncio.Future[FastAnswer]) -> None:
     error = None if done.cancelled() else done.exception()
     if answered.done():
         return

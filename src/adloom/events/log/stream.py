@@ -9,7 +9,7 @@ from redis.exceptions import NoScriptError
 
 from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import LogEntry
-from adloom.runtime.valkey import Valkey, again_if_cut_off, unavailable_when_away
+from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
 
 STREAM: Final = "adloom:ledger"
 DEAD_STREAM: Final = "adloom:ledger:dead"
@@ -79,7 +79,7 @@ class ValkeyEventLog:
         """Append all, in order; acknowledged when they are as durable as the server is set to make them."""
         with unavailable_when_away():
             # What is appended twice counts once, and a browser does not send its report again.
-            count = await again_if_cut_off(lambda: self._append(entries))
+            count = await retry_if_disconnected(lambda: self._append(entries))
         if count != len(entries):
             raise UnavailableError(f"The ledger answered {count!r} to {len(entries)} entries.")
 

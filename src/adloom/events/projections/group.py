@@ -23,7 +23,7 @@ from adloom.events.log.entry import LogEntry, parse_entry_id
 from adloom.events.log.stream import STREAM
 from adloom.events.projections.dead_letters import DeadLetters
 from adloom.events.projections.recent_entries import Tail
-from adloom.runtime.valkey import Valkey, again_if_cut_off, unavailable_when_away
+from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
 
 LEASE: Final = timedelta(seconds=5)
 # Names of workers that are long gone: in containers each start has another.
@@ -154,7 +154,7 @@ class ValkeyGroup:
             *(int(self._may_take_back), self._kept_millis),
         ]
         with unavailable_when_away():
-            is_ours = await again_if_cut_off(lambda: self._own(self._keys, arguments))
+            is_ours = await retry_if_disconnected(lambda: self._own(self._keys, arguments))
         self._may_take_back = False
         return bool(is_ours)
 
@@ -226,7 +226,7 @@ class ValkeyGroup:
     async def _taken(self, after: str, count_max: int) -> list[LogEntry] | None:
         for _ in range(SET_BACK_MAX):
             # Safe to ask again: what was taken and did not arrive is taken once more, from the cursor.
-            holder, groups, entries = await again_if_cut_off(lambda: self._take(count_max))
+            holder, groups, entries = await retry_if_disconnected(lambda: self._take(count_max))
             if holder != self._holder.encode():
                 return None
             last, pending = _place(groups, self._projection)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.ids import NOBODY
+from adloom.core.ids import NO_USER
 from adloom.core.money import decimal_from_micros
 from adloom.events.followers.counted import Counted
 from adloom.events.log.event import Auctioned, AuctionWin, Click, Impression, Served, Unsold
@@ -139,4 +139,4 @@ def _won(counted: Counted, auction: Auctioned, winner: AuctionWin) -> AdServed:
 
 def _named(user_id: UUID | None) -> UUID | None:
     """Leave out who is nobody: an auction is told of them as it was asked for."""
-    return None if user_id == NOBODY else user_id
+    return None if user_id == NO_USER else user_id

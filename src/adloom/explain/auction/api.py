@@ -16,7 +16,7 @@ from adloom.auction.learned import LEARNED, LearnedScoring
 from adloom.auction.model import UnreadableModelError, decode_model
 from adloom.auction.score import HEURISTIC, Heuristic, Scorer, Scoring
 from adloom.core.errors import PlacementNotFoundError
-from adloom.core.ids import NOBODY
+from adloom.core.ids import NO_USER
 from adloom.core.money import Micros, decimal_from_micros
 from adloom.events.ctr.publish import MODEL
 from adloom.events.frequency.many import FrequencyOfMany
@@ -29,7 +29,7 @@ from adloom.resource.api import AdvertiserReads
 from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.shapes import Answer, Body, Text
-from adloom.runtime.http.fast.fast_routes import HotRequest
+from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.runtime.settings import AuctionSettings
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 from adloom.schedule.schedule import zone_named
@@ -153,13 +153,13 @@ async def explain_auction(  # noqa: PLR0913, PLR0917 - what the framework hands 
     return _shown(found, scope.account_id)
 
 
-def _context_of(request: HotRequest, reader: VisitorInfo, zone: str, now: datetime) -> Context:
+def _context_of(request: FastRequest, reader: VisitorInfo, zone: str, now: datetime) -> Context:
     context = _contexts.parse(request, zone_named(zone) or UTC_ZONE, now)
     return reader.overrides.apply_to(context)
 
 
 async def _scorers(
-    market: MarketRows, request: HotRequest, reader: VisitorInfo, valkey: Valkey, now: datetime
+    market: MarketRows, request: FastRequest, reader: VisitorInfo, valkey: Valkey, now: datetime
 ) -> "dict[str, Scorer]":
     """Score as delivery does, with the model that is published."""
     first = market.placements[0].placement
@@ -188,7 +188,7 @@ async def _seen_enough(
     }
     if not capped:
         return set()
-    if user_id == NOBODY:
+    if user_id == NO_USER:
         is_withheld = settings.frequency_without_user == CappedAds.WITHHOLD
         return {row.banner_key for row in capped.values()} if is_withheld else set()
     found = await FrequencyOfMany(valkey).of([(str(user_id),)], dict.fromkeys(Window, 1), now)

@@ -15,7 +15,7 @@ from adloom.explain.placement.verdict import Outcome, Verdict, explained
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.shapes import Answer, Moment, Text
-from adloom.runtime.http.fast.fast_routes import HotRequest
+from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.schedule.schedule import zone_named
 from adloom.serving.request.context import ContextParser
 from adloom.targeting.context import Context, context_hash
@@ -114,9 +114,9 @@ async def explain(  # noqa: PLR0913, PLR0917 - what the framework hands in
     return _explanation(verdicts, context)
 
 
-def as_reader(request: Request) -> HotRequest:
+def as_reader(request: Request) -> FastRequest:
     """Take a question to the control plane for a reader's request, without what says who asks."""
-    return HotRequest(
+    return FastRequest(
         method=b"GET",
         path=request.url.path.encode(),
         query=request.url.query.encode(),

@@ -31,7 +31,7 @@ from adloom.serving.index.rendered_banner import pack_ids
 from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Delivery, PlacementRow, PlacementRows
 from adloom.serving.index.steps import run_steps
 from adloom.targeting.context import Context
-from adloom.targeting.evaluate import first_failing
+from adloom.targeting.evaluate import find_failing
 
 
 class Outcome(StrEnum):
@@ -129,7 +129,7 @@ def removal_of(row: AssignmentRow, facts: Facts) -> Reason | None:
         row.ends_at is not None and row.ends_at <= now
     ):
         return campaign_dates_reason(row.starts_at, row.ends_at, now)
-    rule = first_failing(row.rules, facts.context)
+    rule = find_failing(row.rules, facts.context)
     if rule is not None:
         return rule_reason(rule, facts.context)
     closed = why_closed(row.schedule, now=now)

@@ -27,12 +27,12 @@ from adloom.runtime.auth import Passwords
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Ids, Now
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
-from adloom.runtime.http.api.shapes import Answer, Body, Text, Text255, matching
+from adloom.runtime.http.api.shapes import Answer, Body, Text, Text255, make_pattern_check
 from adloom.runtime.postgres import Connection
 
 Email = Annotated[
     Text255,
-    AfterValidator(matching(r"[^@\s]+@[^@\s]+", "must be an e-mail address, like ann@example.com")),
+    AfterValidator(make_pattern_check(r"[^@\s]+@[^@\s]+", "must be an e-mail address, like ann@example.com")),
 ]
 
 
@@ -141,7 +141,7 @@ async def change_own_password(
     if not await passwords.matches(body.current_password, current):
         problem = FieldProblem("currentPassword", "is not your password")
         raise ValidationFailedError("The current password is wrong.", errors=[problem])
-    hashed = await passwords.hashed(body.new_password)
+    hashed = await passwords.hash(body.new_password)
     async with pool.acquire() as connection, connection.transaction():
         await store.set_password(connection, own_id, hashed)
         await _end_log_ins(connection, own_id)
@@ -161,7 +161,7 @@ async def create_account(
 ) -> AccountAnswer:
     """Let somebody log in."""
     check_account(body.role, body.account_id)
-    hashed = await passwords.hashed(body.password)
+    hashed = await passwords.hash(body.password)
     user = User(id=UserId(ids.new()), role=body.role, account_id=body.account_id, disabled_at=None)
     async with pool.acquire() as connection:
         is_new = await users.insert_user(connection, user, email=body.email, password_hash=hashed, now=now)
@@ -182,7 +182,7 @@ async def set_password(
     person_id: UUID, body: PasswordBody, pool: Database, passwords: PasswordsOfTheApp
 ) -> None:
     """Give somebody another password; all their log-ins end."""
-    hashed = await passwords.hashed(body.password)
+    hashed = await passwords.hash(body.password)
     async with pool.acquire() as connection, connection.transaction():
         person = await _found(connection, person_id)
         await store.set_password(connection, person.id, hashed)

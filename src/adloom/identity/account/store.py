@@ -7,7 +7,7 @@ import msgspec
 
 from adloom.core.actor import Role
 from adloom.identity.account.model import Person
-from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
+from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
 from adloom.runtime.postgres import Connection
 
 PEOPLE = RowSource(
@@ -33,7 +33,7 @@ async def people(
     filters = Filters()
     filters.add_given("it.role = {}", role.value if role else None)
     filters.add_search(["it.email"], search)
-    rows = await page_of_rows(connection, PEOPLE, filters, page)
+    rows = await fetch_page(connection, PEOPLE, filters, page)
     return Listed(
         items=[msgspec.convert(dict(row), Person) for row in rows.items], total_count=rows.total_count
     )

@@ -26,7 +26,7 @@ from adloom.runtime.http.api.dependencies import CurrentActor, Database, Guarded
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.postgres import Pool
-from adloom.runtime.telemetry.heartbeat.read import VitalsReader
+from adloom.runtime.telemetry.heartbeat.read import HeartbeatReader
 
 
 class AttentionItem(Answer):
@@ -80,7 +80,7 @@ async def _house(request: Request, pool: Pool, now: datetime) -> list[Attention]
     valkey = request.app.state.valkey
     cursors: Callable[[], Awaitable[Mapping[str, str]]] = request.app.state.ledger_cursors
     count_failed: Callable[[], Awaitable[int]] = request.app.state.failed_jobs
-    processes = await VitalsReader(valkey).processes(now=now)
+    processes = await HeartbeatReader(valkey).processes(now=now)
     async with pool.acquire() as connection:
         version = await read_version(connection)
     ledger = await StatusReader(valkey).read(await cursors())

@@ -52,7 +52,7 @@ async def running_budgets(
     """Read how the budgets of running campaigns stand."""
     filters = _owned(scope)
     rows = await connection.fetch(
-        RUNNING.format(filters=filters.sql, most=filters.bound(BUDGETS_MAX)), *filters.values
+        RUNNING.format(filters=filters.sql, most=filters.bind(BUDGETS_MAX)), *filters.values
     )
     standings = await read_campaigns(connection, [CampaignId(row["id"]) for row in rows], now=now)
     return [
@@ -72,9 +72,9 @@ async def ending(connection: Connection, scope: Scope, *, now: datetime) -> list
         filters = _owned(scope)
         text = statement.format(
             filters=filters.sql,
-            now=filters.bound(now),
-            soon=filters.bound(now + SOON),
-            most=filters.bound(THINGS_MAX),
+            now=filters.bind(now),
+            soon=filters.bind(now + SOON),
+            most=filters.bind(THINGS_MAX),
         )
         rows = await connection.fetch(text, *filters.values)
         found += [Thing(noun=noun, id=row["id"], name=row["name"], at=row["at"]) for row in rows]
@@ -85,7 +85,7 @@ async def locked_out(connection: Connection, scope: Scope) -> list[Thing]:
     """Read which accounts elsewhere have to be given new credentials."""
     filters = _owned(scope)
     rows = await connection.fetch(
-        LOCKED_OUT.format(filters=filters.sql, most=filters.bound(THINGS_MAX)), *filters.values
+        LOCKED_OUT.format(filters=filters.sql, most=filters.bind(THINGS_MAX)), *filters.values
     )
     return [Thing(noun="adAccount", id=row["id"], name=row["name"], at=row["at"]) for row in rows]
 

@@ -8,7 +8,7 @@ from adloom.core.clock import Clock
 from adloom.ops.doctor.finding import Finding, fail, ok, warn
 from adloom.resource.changes import read_version
 from adloom.runtime.postgres import Connection
-from adloom.runtime.schema import current_revision, newest_revision, place_of
+from adloom.runtime.schema import current_revision, describe_database, newest_revision
 
 CONNECT_SECONDS_MAX = 5.0
 VERSION_MIN = 150_000
@@ -27,7 +27,7 @@ def unreachable(database_url: str, error: Exception) -> Finding:
     """Find that the database does not answer."""
     return fail(
         "PostgreSQL",
-        f"{place_of(database_url)} does not answer: {error or type(error).__name__}",
+        f"{describe_database(database_url)} does not answer: {error or type(error).__name__}",
         "see that it runs and that DATABASE_URL is right; the embedded one logs to logs/postgres.log",
     )
 

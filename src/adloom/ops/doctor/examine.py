@@ -19,7 +19,7 @@ LOOPBACK = "127.0.0.1"
 
 async def examine(variables: Mapping[str, str], directory: DataDirectory, clock: Clock) -> list[Finding]:
     """Look at everything."""
-    is_running = directory.holder() is not None
+    is_running = directory.holder_pid() is not None
     findings = [
         machine.python_version(),
         machine.running_process(directory),
@@ -28,7 +28,7 @@ async def examine(variables: Mapping[str, str], directory: DataDirectory, clock:
         machine.disk_space(directory),
     ]
     try:
-        last = directory.installation()
+        last = directory.read_installation()
     except InstallationError as error:
         return [*findings, fail("Installation", str(error), "run doctor as the user who started it")]
     findings.append(_ports(last, is_running=is_running))

@@ -26,7 +26,7 @@ def python_version(version: tuple[int, int] = sys.version_info[:2]) -> Finding:
 
 def running_process(directory: DataDirectory) -> Finding:
     """Look at who holds the data directory."""
-    pid = directory.holder()
+    pid = directory.holder_pid()
     if pid is None:
         return warn("Installation", f"nothing runs on {directory.path}", "start it with `adloom up`")
     return ok("Installation", f"{directory.path}, process {pid}")

@@ -16,7 +16,7 @@ from adloom.core.money import MICROS_PER_UNIT
 from adloom.ops.doctor import database
 from adloom.ops.doctor.finding import Finding, fail, ok, warn
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection
-from adloom.runtime.schema import DatabaseError, place_of
+from adloom.runtime.schema import DatabaseError, describe_database
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
 ONE_DAY: Final = timedelta(days=1)
@@ -78,7 +78,7 @@ async def prove(
             await connection.close()
     except POSTGRES_AWAY as error:
         raise DatabaseError(
-            f"{place_of(database_url)} cannot be used: {error or type(error).__name__}."
+            f"{describe_database(database_url)} cannot be used: {error or type(error).__name__}."
         ) from error
     show(found, console)
     return found.do_agree

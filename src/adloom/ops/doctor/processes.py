@@ -5,7 +5,7 @@ from http import HTTPStatus
 import msgspec
 
 from adloom.ops.doctor.finding import Finding, fail, ok, warn
-from adloom.runtime.http.probe import body_of
+from adloom.runtime.http.probe import fetch
 from adloom.serving.health import DeliveryHealthReport, IndexCheck
 
 # Delivery looks at the catalog's version every second.
@@ -17,7 +17,7 @@ async def health(name: str, host: str, port: int, path: str) -> tuple[Finding, b
     """Ask a process how it is, and give what it said."""
     remedy = f"see what `adloom up` has logged about {name.lower()}"
     try:
-        status, body = await body_of(host, port, path)
+        status, body = await fetch(host, port, path)
     except (OSError, TimeoutError, ValueError) as error:
         return fail(name, f"port {port} does not answer: {error or type(error).__name__}", remedy), b""
     if status != HTTPStatus.OK:

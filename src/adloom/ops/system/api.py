@@ -16,8 +16,8 @@ from adloom.runtime.http.api.dependencies import CurrentActor, Database, Guarded
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.shapes import Answer, Body, Text100
 from adloom.runtime.telemetry.heartbeat.keys import MINUTE
-from adloom.runtime.telemetry.heartbeat.model import Traffic, Vitals
-from adloom.runtime.telemetry.heartbeat.read import VitalsReader
+from adloom.runtime.telemetry.heartbeat.model import Heartbeat, TrafficCounts
+from adloom.runtime.telemetry.heartbeat.read import HeartbeatReader
 from adloom.runtime.valkey import Valkey
 
 LETTERS_MAX: Final = 100
@@ -167,7 +167,7 @@ router = APIRouter(
 @router.get("/processes", dependencies=[Depends(_house)])
 async def list_processes(valkey: ValkeyOfTheApp, pool: Database, now: Now) -> ProcessesAnswer:
     """List the processes that run, on whatever machine."""
-    found = await VitalsReader(valkey).processes(now=now)
+    found = await HeartbeatReader(valkey).processes(now=now)
     async with pool.acquire() as connection:
         version = await read_version(connection)
     return ProcessesAnswer(items=[_process(one) for one in found], catalog_version=version)
@@ -176,7 +176,7 @@ async def list_processes(valkey: ValkeyOfTheApp, pool: Database, now: Now) -> Pr
 @router.get("/traffic", dependencies=[Depends(_house)])
 async def read_traffic(valkey: ValkeyOfTheApp, now: Now) -> TrafficAnswer:
     """Tell how much is asked for now, and in each minute of the last hour."""
-    reader = VitalsReader(valkey)
+    reader = HeartbeatReader(valkey)
     serving = [one for one in await reader.processes(now=now) if one.reading.index_version is not None]
     minutes = await reader.traffic(MINUTE, count=MINUTES, now=now)
     return TrafficAnswer(
@@ -257,7 +257,7 @@ async def forget_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> None:
 @router.get("/settings", dependencies=[Depends(_admin)])
 async def read_settings(valkey: ValkeyOfTheApp, now: Now) -> AllSettingsAnswer:
     """Tell the settings that each process runs with."""
-    reader = VitalsReader(valkey)
+    reader = HeartbeatReader(valkey)
     known = await reader.settings()
     return AllSettingsAnswer(
         items=[
@@ -268,7 +268,7 @@ async def read_settings(valkey: ValkeyOfTheApp, now: Now) -> AllSettingsAnswer:
     )
 
 
-def _process(vitals: Vitals) -> ProcessAnswer:
+def _process(vitals: Heartbeat) -> ProcessAnswer:
     reading = vitals.reading
     return ProcessAnswer(
         id=vitals.id,
@@ -295,7 +295,7 @@ def _detail(letter: DeadLetter) -> DeadLetterDetailAnswer:
     return DeadLetterDetailAnswer(**shown.model_dump(by_alias=False), event=event_text(letter))
 
 
-def _fill(minutes: Sequence[Traffic]) -> float | None:
+def _fill(minutes: Sequence[TrafficCounts]) -> float | None:
     requests = sum(one.requests for one in minutes)
     return sum(one.filled for one in minutes) / requests if requests else None
 

@@ -8,7 +8,7 @@ import msgspec
 
 from adloom.core.actor import Actor, Role
 from adloom.resource.history.model import AuditEntry
-from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
+from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
 from adloom.runtime.postgres import Connection
 
 ENTRIES = RowSource(
@@ -64,7 +64,7 @@ def build_filters(  # noqa: PLR0913 - what an entry may be looked for by
 
 async def page(connection: Connection, filters: Filters, request: PageRequest) -> Listed[AuditEntry]:
     """Read a page of the trail."""
-    rows = await page_of_rows(connection, ENTRIES, filters, request)
+    rows = await fetch_page(connection, ENTRIES, filters, request)
     return Listed(
         items=[msgspec.convert(dict(row), AuditEntry) for row in rows.items], total_count=rows.total_count
     )

@@ -81,7 +81,7 @@ def redis_url_of(variables: Mapping[str, str], directory: DataDirectory) -> str:
 
 
 def _started_once(directory: DataDirectory, variable: str) -> tuple[Installation, Secrets]:
-    last, secrets = directory.installation(), directory.secrets()
+    last, secrets = directory.read_installation(), directory.read_secrets()
     if last is None or secrets is None:
         raise InstallationError(
             f"There is no installation in {directory.path}. "

@@ -30,13 +30,13 @@ class BodyDecoder(Generic[T]):
         try:
             decoded = self._decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise self._failure(body, error) from error
+            raise self._diagnose(body, error) from error
         # Looked for in what was decoded: a field that we ignore may hold what nobody can decode.
         if NUL_ESCAPED in body and (problems := self._nul_problems(msgspec.to_builtins(decoded))):
-            raise self._failed(problems)
+            raise self._build_error(problems)
         return decoded
 
-    def _failure(self, body: bytes, error: Exception) -> ValidationFailedError:
+    def _diagnose(self, body: bytes, error: Exception) -> ValidationFailedError:
         """Look again, field by field: the decoder stops at the first."""
         try:
             values = _decode_object(body)
@@ -44,18 +44,20 @@ class BodyDecoder(Generic[T]):
             if _PATH.search(str(problem)) is None:
                 return ValidationFailedError(f"The {self._called} must be a JSON object.")
             # A value that no field can have, as a number beyond all bounds: what the decoder says has to do.
-            return self._failed([_named("", str(error))])
+            return self._build_error([_field_problem("", str(error))])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return ValidationFailedError(f"The {self._called} is not JSON that can be read: {error}.")
         problems = [problem for field in self._fields if (problem := _problem(field, values))]
         # A field that was given twice may be wrong the first time and right the last.
-        return self._failed([*(problems or [_named("", str(error))]), *self._nul_problems(values)])
+        return self._build_error(
+            [*(problems or [_field_problem("", str(error))]), *self._nul_problems(values)]
+        )
 
     def _nul_problems(self, values: dict[str, Any]) -> list[FieldProblem]:
         names = [field.encode_name for field in self._fields]
         return [FieldProblem(name, _NUL_PROBLEM) for name in names if _has_nul(values.get(name))]
 
-    def _failed(self, problems: list[FieldProblem]) -> ValidationFailedError:
+    def _build_error(self, problems: list[FieldProblem]) -> ValidationFailedError:
         names = ", ".join(dict.fromkeys(problem.field for problem in problems))
         return ValidationFailedError(
             f"The {self._called} has fields that are missing or wrong: {names}.", errors=problems
@@ -69,11 +71,11 @@ def _problem(field: msgspec.structs.FieldInfo, values: dict[str, Any]) -> FieldP
     try:
         msgspec.convert(values[name], field.type)
     except msgspec.ValidationError as error:
-        return _named(name, str(error))
+        return _field_problem(name, str(error))
     return None
 
 
-def _named(name: str, message: str) -> FieldProblem:
+def _field_problem(name: str, message: str) -> FieldProblem:
     """Take the place that msgspec appends to its sentence out of it."""
     place = _PATH.search(message)
     if place is None:

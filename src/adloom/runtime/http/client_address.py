@@ -12,27 +12,27 @@ IPv4OrIPv6 = ipaddress.IPv4Address | ipaddress.IPv6Address
 IPV6_PREFIX_LENGTH: Final = 64
 
 
-def client_address(peer: str | None, forwarded_for: Sequence[str], trusted: Sequence[Network]) -> str:
+def find_client_address(peer: str | None, forwarded_for: Sequence[str], trusted: Sequence[Network]) -> str:
     """Tell the address nearest to us that is not a trusted proxy's.
 
     Entries further to the left are whatever the client has written there.
     """
     hops = [hop.strip() for line in forwarded_for for hop in line.split(",")]
-    address = _parsed(peer)
+    address = _parse(peer)
     while hops and address is not None and any(address in network for network in trusted):
-        address = _parsed(hops.pop()) or address
+        address = _parse(hops.pop()) or address
     return str(address) if address is not None else "unknown"
 
 
-def limited_unit(address: str) -> str:
+def rate_limit_key(address: str) -> str:
     """Tell what counts as one client: an IPv4 address, or the network of an IPv6 one."""
-    parsed = _parsed(address)
+    parsed = _parse(address)
     if isinstance(parsed, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((parsed, IPV6_PREFIX_LENGTH), strict=False))
     return address
 
 
-def _parsed(text: str | None) -> IPv4OrIPv6 | None:
+def _parse(text: str | None) -> IPv4OrIPv6 | None:
     try:
         address = ipaddress.ip_address(text or "")
     except ValueError:

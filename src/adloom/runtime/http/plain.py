@@ -7,7 +7,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from adloom.core.errors import AdloomError, MethodNotAllowedError, NotFoundError
-from adloom.runtime.http.problem import PROBLEM_CONTENT_TYPE, problem_body
+from adloom.runtime.http.problem import PROBLEM_CONTENT_TYPE, encode_problem
 
 READ_METHODS = frozenset({"GET", "HEAD"})
 ALLOWED = ", ".join(sorted(READ_METHODS))
@@ -55,4 +55,4 @@ class PlainApp:
 
 
 def _problem(error: AdloomError, *headers: tuple[str, str]) -> PlainAnswer:
-    return PlainAnswer(error.status, problem_body(error), PROBLEM_CONTENT_TYPE, headers)
+    return PlainAnswer(error.status, encode_problem(error), PROBLEM_CONTENT_TYPE, headers)

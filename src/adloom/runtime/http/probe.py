@@ -20,18 +20,18 @@ async def wait_until_ok(host: str, port: int, path: str, *, connections: int = 1
             group.create_task(_wait_until_ok(host, port, path))
 
 
-def connectable(host: str) -> str:
+def url_host(host: str) -> str:
     """Give an address to connect to, as it stands in a URL, for one that is listened on."""
     address = LOOPBACK_OF.get(host, host)
     return f"[{address}]" if ":" in address else address
 
 
-async def body_of(host: str, port: int, path: str) -> tuple[int, bytes]:
+async def fetch(host: str, port: int, path: str) -> tuple[int, bytes]:
     """Ask for a path, and return the status and the body of the answer."""
     async with asyncio.timeout(ANSWER_SECONDS_MAX):
         reader, writer = await asyncio.open_connection(LOOPBACK_OF.get(host, host), port)
         try:
-            authority = f"{connectable(host)}:{port}"
+            authority = f"{url_host(host)}:{port}"
             writer.write(f"GET {path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n".encode())
             answer = await reader.read()
         finally:
@@ -48,7 +48,7 @@ async def _wait_until_ok(host: str, port: int, path: str) -> None:
 
 async def _is_ok(host: str, port: int, path: str) -> bool:
     try:
-        status, _ = await body_of(host, port, path)
+        status, _ = await fetch(host, port, path)
     except (OSError, TimeoutError, ValueError):
         return False
     return status == HTTP_OK

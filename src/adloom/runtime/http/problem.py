@@ -7,7 +7,7 @@ from adloom.core.errors import AdloomError, FieldProblem
 PROBLEM_CONTENT_TYPE = "application/problem+json"
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The body of every answer that is an error."""
 
     type: str
@@ -22,9 +22,9 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
 _encode = msgspec.json.Encoder().encode
 
 
-def problem_of(error: AdloomError) -> Problem:
+def build_problem(error: AdloomError) -> ProblemDetails:
     """Describe an error to its client."""
-    return Problem(
+    return ProblemDetails(
         type="about:blank",
         title=error.status.phrase,
         status=error.status.value,
@@ -35,6 +35,6 @@ def problem_of(error: AdloomError) -> Problem:
     )
 
 
-def problem_body(error: AdloomError) -> bytes:
+def encode_problem(error: AdloomError) -> bytes:
     """Encode an error as the body of its answer."""
-    return _encode(problem_of(error))
+    return _encode(build_problem(error))

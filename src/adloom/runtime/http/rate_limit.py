@@ -13,21 +13,21 @@ SECONDS_PER_MINUTE: Final = 60
 CLIENTS_MAX: Final = 50_000
 
 
-class Bucket(msgspec.Struct, frozen=True):
+class TokenBucket(msgspec.Struct, frozen=True):
     """The permits a client has left, as of a moment."""
 
     permits: float
     as_of: datetime
 
 
-class Taken(msgspec.Struct, frozen=True):
+class PermitResult(msgspec.Struct, frozen=True):
     """A bucket after one request; `wait_seconds` is zero where the request may pass."""
 
-    bucket: Bucket
+    bucket: TokenBucket
     wait_seconds: float
 
 
-def taken(bucket: Bucket | None, *, permits_per_minute: int, now: datetime) -> Taken:
+def take_permit(bucket: TokenBucket | None, *, permits_per_minute: int, now: datetime) -> PermitResult:
     """Take one permit; a bucket holds a minute's worth and fills up evenly."""
     per_second = permits_per_minute / SECONDS_PER_MINUTE
     permits = float(permits_per_minute)
@@ -35,8 +35,8 @@ def taken(bucket: Bucket | None, *, permits_per_minute: int, now: datetime) -> T
         elapsed_seconds = max(0.0, (now - bucket.as_of).total_seconds())
         permits = min(permits, bucket.permits + elapsed_seconds * per_second)
     if permits < 1:
-        return Taken(Bucket(permits, now), (1 - permits) / per_second)
-    return Taken(Bucket(permits - 1, now), 0)
+        return PermitResult(TokenBucket(permits, now), (1 - permits) / per_second)
+    return PermitResult(TokenBucket(permits - 1, now), 0)
 
 
 class RateLimiter:
@@ -44,11 +44,11 @@ class RateLimiter:
 
     def __init__(self, permits_per_minute: int) -> None:
         self._permits_per_minute = permits_per_minute
-        self._buckets: OrderedDict[str, Bucket] = OrderedDict()
+        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
 
     def check(self, client: str, *, now: datetime) -> None:
         """Let a request of a client pass, or raise."""
-        result = taken(self._buckets.get(client), permits_per_minute=self._permits_per_minute, now=now)
+        result = take_permit(self._buckets.get(client), permits_per_minute=self._permits_per_minute, now=now)
         self._buckets[client] = result.bucket
         self._buckets.move_to_end(client)
         if len(self._buckets) > CLIENTS_MAX:

@@ -10,7 +10,7 @@ from types import FrameType
 import uvicorn
 from starlette.types import ASGIApp
 
-from adloom.runtime.http.timeouts import PatientProtocol
+from adloom.runtime.http.timeouts import TimeoutProtocol
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 KEEP_ALIVE_SECONDS_MAX = 30
@@ -61,7 +61,7 @@ async def serve(  # noqa: PLR0913 - what servers differ in
     listener: socket.socket,
     *,
     drain_seconds_max: int,
-    protocol: type[asyncio.Protocol] = PatientProtocol,
+    protocol: type[asyncio.Protocol] = TimeoutProtocol,
     has_lifespan: bool = False,
     has_web_sockets: bool = False,
     before_drain: Callable[[], None] | None = None,

@@ -1,6 +1,6 @@
 """uvicorn's own protocol, with an end to its patience: without one a few idle sockets use up all there are.
 
-The delivery plane does not need this: `protocol.HotProtocol` has bounds of its own.
+The delivery plane does not need this: `fast.protocol.FastProtocol` has bounds of its own.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ from typing import ClassVar
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 
-class PatientProtocol(HttpToolsProtocol):
+class TimeoutProtocol(HttpToolsProtocol):
     """A connection that is cut when a request does not arrive in time, or its head has no end."""
 
     head_seconds_max: ClassVar[float] = 10.0

@@ -48,7 +48,7 @@ def configure_logs(telemetry: Telemetry, stream: TextIO | None = None) -> None:
     sys.excepthook = _log_uncaught
 
 
-def redacted(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Hide secrets, and leave only what every renderer can write."""
     return {key: _clean(key, value, DEPTH_MAX) for key, value in event.items()}
 
@@ -65,10 +65,10 @@ def _context(process: str) -> list[Processor]:
 def _renderers(telemetry: Telemetry, stream: TextIO) -> list[Processor]:
     is_pretty = telemetry.log_format == "console" or (telemetry.log_format == "auto" and stream.isatty())
     if is_pretty:
-        return [structlog.processors.format_exc_info, redacted, _console(has_colors=stream.isatty())]
+        return [structlog.processors.format_exc_info, redact, _console(has_colors=stream.isatty())]
     # Local variables of the frames are left out: they hold passwords under any name.
     transform = ExceptionDictTransformer(show_locals=False, max_frames=FRAMES_MAX)
-    return [ExceptionRenderer(transform), redacted, _as_json]
+    return [ExceptionRenderer(transform), redact, _as_json]
 
 
 def _as_json(_logger: WrappedLogger, _method: str, event: EventDict) -> str:

@@ -41,7 +41,7 @@ class Metrics:
 
     def counters(self, name: str, help_text: str, label: str, read: Callable[[], Mapping[str, int]]) -> None:
         """Show totals that only grow, one for each value of a label; the values must be few."""
-        self._add(lambda: [_labelled(CounterMetricFamily(name, help_text, labels=[label]), read())])
+        self._add(lambda: [_add_labels(CounterMetricFamily(name, help_text, labels=[label]), read())])
 
     def gauge(self, name: str, help_text: str, read: Callable[[], float]) -> None:
         """Show a figure that goes up and down."""
@@ -49,7 +49,7 @@ class Metrics:
 
     def gauges(self, name: str, help_text: str, label: str, read: Callable[[], Mapping[str, float]]) -> None:
         """Show figures that go up and down, one for each value of a label; the values must be few."""
-        self._add(lambda: [_labelled(GaugeMetricFamily(name, help_text, labels=[label]), read())])
+        self._add(lambda: [_add_labels(GaugeMetricFamily(name, help_text, labels=[label]), read())])
 
     def _add(self, collect: Callable[[], Iterable[Metric]]) -> None:
         self.registry.register(_Reading(collect))
@@ -92,7 +92,7 @@ def _build_info(process: str) -> Metric:
     return InfoMetricFamily("adloom_build", "What runs here.", value=facts)
 
 
-def _labelled(
+def _add_labels(
     family: CounterMetricFamily | GaugeMetricFamily, figures: Mapping[str, float]
 ) -> CounterMetricFamily | GaugeMetricFamily:
     # A copy: the loop may add a key while the scraping thread walks over the mapping.

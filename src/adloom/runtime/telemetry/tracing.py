@@ -38,7 +38,7 @@ EXPORT_SECONDS_MAX = 5.0
 Attribute = str | bool | int | float
 
 
-class Span(Protocol):
+class TraceSpan(Protocol):
     """One piece of work that is being traced."""
 
     def set_attribute(self, key: str, value: Attribute, /) -> None:
@@ -83,7 +83,7 @@ def is_tracing() -> bool:
     return _current.tracer is not None
 
 
-def span(name: str, /, **attributes: Attribute) -> AbstractContextManager[Span]:
+def span(name: str, /, **attributes: Attribute) -> AbstractContextManager[TraceSpan]:
     """Trace what happens in the block."""
     tracer = _current.tracer
     if tracer is None:
@@ -93,7 +93,7 @@ def span(name: str, /, **attributes: Attribute) -> AbstractContextManager[Span]:
 
 def request_span(
     name: str, traceparent: str | None, /, **attributes: Attribute
-) -> AbstractContextManager[Span]:
+) -> AbstractContextManager[TraceSpan]:
     """Trace a request as part of the caller's trace, if its `traceparent` header names one."""
     tracer = _current.tracer
     if tracer is None:
@@ -102,7 +102,7 @@ def request_span(
     return tracer.start_as_current_span(name, context, attributes=attributes)
 
 
-def sampled(function: Callable[P, R], name: str, *, one_in: int) -> Callable[P, R]:
+def sample_calls(function: Callable[P, R], name: str, *, one_in: int) -> Callable[P, R]:
     """Trace one call in so many; without tracing this is the function itself."""
     assert one_in >= 1, "one in one is all of them"
     if not is_tracing():

@@ -11,15 +11,15 @@ from typing import Final
 from adloom.auction.score import Scoring
 from adloom.core.clock import Clock
 from adloom.core.errors import PlacementNotFoundError
-from adloom.core.ids import IdSource, WrittenId
+from adloom.core.ids import IdSource, OpaqueId
 from adloom.core.money import IMPRESSIONS_PER_CPM
-from adloom.runtime.http.fast.early_errors import answer_to
+from adloom.runtime.http.fast.early_errors import answer_error
 from adloom.runtime.http.fast.fast_routes import (
-    Answer,
-    HotRequest,
-    HotRoute,
-    Later,
-    answer_head,
+    DeferredAnswer,
+    FastAnswer,
+    FastRequest,
+    FastRoute,
+    encode_head,
     problem_answer,
 )
 from adloom.serving.auction.auctioneer import Auctioneer, AuctionOutcome
@@ -36,10 +36,10 @@ from adloom.serving.index.rows import Delivery
 SERVE_PATH: Final = b"/api/v1/ads/serve"
 
 _NO_STORE: Final = (b"cache-control", b"no-store")
-SERVED_HEAD: Final = answer_head(
+SERVED_HEAD: Final = encode_head(
     HTTPStatus.OK, b"application/json", _NO_STORE, (b"x-content-type-options", b"nosniff")
 )
-NO_AD: Final = Answer(answer_head(HTTPStatus.NO_CONTENT, None, _NO_STORE))
+NO_AD: Final = FastAnswer(encode_head(HTTPStatus.NO_CONTENT, None, _NO_STORE))
 
 # Made once: whoever guesses gets these answers as fast as a right one.
 NO_SUCH_PLACEMENT: Final = problem_answer(
@@ -73,7 +73,7 @@ class AuctionRoutes:
     ) -> None:
         self._index = index
         self._now = clock.now
-        self._new_id = ids.written
+        self._new_id = ids.new_opaque
         self._stands = stands
         self._policies = policies
         self._auctioneer = auctioneer
@@ -90,11 +90,11 @@ class AuctionRoutes:
         """What all that was won is worth at its final price, if each is seen once."""
         return self._price_sum // IMPRESSIONS_PER_CPM
 
-    def routes(self) -> list[HotRoute]:
+    def routes(self) -> list[FastRoute]:
         """List the routes, for the table of the hot path."""
-        return [HotRoute(b"POST", SERVE_PATH, is_prefix=False, handler=self.serve, is_gathered=True)]
+        return [FastRoute(b"POST", SERVE_PATH, is_prefix=False, handler=self.serve, is_batched=True)]
 
-    def serve(self, request: HotRequest) -> Answer | Later:
+    def serve(self, request: FastRequest) -> FastAnswer | DeferredAnswer:
         """Answer `POST /api/v1/ads/serve`."""
         query = parse_request(request.body)
         index, now = self._index(), self._now()
@@ -108,7 +108,7 @@ class AuctionRoutes:
             return self._answered_in_turn(_Turn(self, request, query, index, auction, now, second, is_noted))
         return self._answer(request, query, index, auction, now, second, is_noted, NOTHING_KNOWN)
 
-    def _answered_in_turn(self, turn: "_Turn") -> Answer | Later:
+    def _answered_in_turn(self, turn: "_Turn") -> FastAnswer | DeferredAnswer:
         """Answer when it is known what the reader has seen, which may be now; only for the record all of it matters."""
         query, auction = turn.query, turn.auction
         asked = (query.user,) if turn.is_noted else (query.user, *auction.watched)
@@ -117,7 +117,7 @@ class AuctionRoutes:
         )
         return turn if seen is None else self.answered_knowing(turn, seen)
 
-    def answered_knowing(self, turn: "_Turn", seen: SeenBanners) -> Answer | Later:
+    def answered_knowing(self, turn: "_Turn", seen: SeenBanners) -> FastAnswer | DeferredAnswer:
         """Hold the auction anew where it matters what the reader has seen, or meanwhile all may be another."""
         query, auction, current = turn.query, turn.auction, self._index()
         is_so = not seen.enough or not auction.depends_on(seen.enough)
@@ -140,7 +140,7 @@ class AuctionRoutes:
         second = int(now.timestamp())
         return self._answer(turn.request, query, current, anew, now, second, turn.is_noted, seen)
 
-    def _answered_still(self, turn: "_Turn", unseen: tuple[str, ...]) -> Answer | Later:
+    def _answered_still(self, turn: "_Turn", unseen: tuple[str, ...]) -> FastAnswer | DeferredAnswer:
         """Answer where nobody could be held yet, and who is next has a cap: it is looked up, unless others were."""
         if not unseen:
             return self._answered_in_turn(turn)
@@ -163,7 +163,7 @@ class AuctionRoutes:
 
     def _answer(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
         self,
-        request: HotRequest,
+        request: FastRequest,
         query: AuctionQuery,
         index: Index,
         auction: DecidedAuction,
@@ -171,7 +171,7 @@ class AuctionRoutes:
         second: int,
         is_noted: bool,  # noqa: FBT001 - likewise
         seen: SeenBanners,
-    ) -> Answer | Later:
+    ) -> FastAnswer | DeferredAnswer:
         recorder = self._recorder
         sale = self._auctioneer.reserve_winner(
             auction, now, second, is_noted=is_noted and recorder.has_headroom(), seen=seen
@@ -198,13 +198,13 @@ class AuctionRoutes:
             recorder.record(self._held(auction_id, query, sale, goods.placement, now), sale.note, served)
         self.won += 1
         self._price_sum += win.final
-        return Answer(
+        return FastAnswer(
             SERVED_HEAD, self._encoder.encode(goods, auction_id, query.user, now, second, sale.lease)
         )
 
     def _held(
         self,
-        auction_id: WrittenId,
+        auction_id: OpaqueId,
         query: AuctionQuery,
         sale: AuctionOutcome,
         won_on: IndexedPlacement | None,
@@ -231,7 +231,7 @@ class AuctionRoutes:
             self.unfilled["nobody"] += 1
 
 
-class _Turn(Later):
+class _Turn(DeferredAnswer):
     """A request that waits for its turn to know what its reader has seen."""
 
     __slots__ = ("_known", "_routes", "auction", "index", "is_noted", "now", "query", "request", "second")
@@ -239,7 +239,7 @@ class _Turn(Later):
     def __init__(  # noqa: PLR0913, PLR0917 - a request, and what is known of it so far
         self,
         routes: AuctionRoutes,
-        request: HotRequest,
+        request: FastRequest,
         query: AuctionQuery,
         index: Index,
         auction: DecidedAuction,
@@ -247,7 +247,7 @@ class _Turn(Later):
         second: int,
         is_noted: bool,  # noqa: FBT001 - on the path of every request, where names would cost
     ) -> None:
-        # As `Later` does, without the call.
+        # As `DeferredAnswer` does, without the call.
         self._answer = None
         self._calls = []
         self._routes = routes
@@ -263,17 +263,17 @@ class _Turn(Later):
         """Work out the answer, now that it is known what the reader has seen."""
         try:
             known = self._routes.answered_knowing(self, seen)
-            assert isinstance(known, Answer), "nobody waits twice"
+            assert isinstance(known, FastAnswer), "nobody waits twice"
             self._known = known
         except Exception as error:  # noqa: BLE001 - whoever waits is told
-            self._known = answer_to(error)
+            self._known = answer_error(error)
 
     def tell(self) -> None:
         """Give the answer."""
-        self.give(self._known)
+        self.resolve(self._known)
 
 
-def _refusal_of(index: Index, query: AuctionQuery) -> Answer:
+def _refusal_of(index: Index, query: AuctionQuery) -> FastAnswer:
     if query.placement is None:
         return NO_AD  # A type is no address: where nothing of it is auctioned, nobody bids.
     placement = index.by_slug.get(query.placement.encode())

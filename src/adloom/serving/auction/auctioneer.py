@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.runtime.http.fast.fast_routes import HotRequest
+from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.auction.decide import AuctionWin
 from adloom.serving.auction.frequency_lookup import (
     NOTHING_KNOWN,
@@ -62,7 +62,7 @@ class Auctioneer:
 
     def decide(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
         self,
-        request: HotRequest,
+        request: FastRequest,
         reader: VisitorInfo,
         index: Index,
         stand: Market,

@@ -78,7 +78,7 @@ def decide(  # noqa: PLR0913 - all that a request is
             continue
         eligible = stock.available[number] & looked_at
         if eligible:
-            eligible = block.targeting.eligible(contexts[where], eligible)
+            eligible = block.targeting.find_eligible(contexts[where], eligible)
         if eligible:
             lead.hear(block, eligible, scorer)
     if lead.best is None:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.ids import BannerId, CampaignId, WrittenId
+from adloom.core.ids import BannerId, CampaignId, OpaqueId
 from adloom.core.money import Micros
 from adloom.events.ingest.token import TokenSigner, pack_charge
 from adloom.events.log.served_encoder import ServedEventEncoder
@@ -80,7 +80,7 @@ class AdEncoder:
         )
 
     def encode(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
-        self, goods: RenderedWin, auction_id: WrittenId, user: str, now: datetime, second: int, lease: int
+        self, goods: RenderedWin, auction_id: OpaqueId, user: str, now: datetime, second: int, lease: int
     ) -> bytes:
         """Encode an offer; its pixel says who has seen it, which counts against caps on how often one may."""
         token = self._sign(goods.terms, request_id=auction_id.bytes, issued_at=second, slot=0, lease=lease)

@@ -14,13 +14,13 @@ import msgspec
 
 from adloom.core.clock import Clock
 from adloom.core.errors import BannerNotFoundError, FieldProblem, ValidationFailedError
-from adloom.core.ids import NOBODY, BannerId, CampaignId, PlacementId
+from adloom.core.ids import NO_USER, BannerId, CampaignId, PlacementId
 from adloom.events.ingest.accept import build_correlation_id, verify_token
 from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.request import ClickRequest, CorrelationId, ImpressionRequest, Moment
 from adloom.events.ingest.token import TokenKeys
 from adloom.runtime.http.body import BodyDecoder
-from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoute
+from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoute
 from adloom.serving.index.index import Index, IndexedPlacement
 from adloom.serving.index.rows import Delivery
 
@@ -57,22 +57,22 @@ class AdEventRoutes:
         self._taken = events.accept_report
         self._assigned = AuctionedAds()
 
-    def routes(self) -> Sequence[HotRoute]:
+    def routes(self) -> Sequence[FastRoute]:
         """List what this answers."""
         return (
-            HotRoute(b"POST", IMPRESSION_PATH, is_prefix=False, handler=self.impression),
-            HotRoute(b"POST", CLICK_PATH, is_prefix=False, handler=self.click),
+            FastRoute(b"POST", IMPRESSION_PATH, is_prefix=False, handler=self.impression),
+            FastRoute(b"POST", CLICK_PATH, is_prefix=False, handler=self.click),
         )
 
-    def impression(self, request: HotRequest) -> asyncio.Future[Answer]:
+    def impression(self, request: FastRequest) -> asyncio.Future[FastAnswer]:
         """Take the report of an impression."""
         return self._taken(self._report(ImpressionRequest, request), request)
 
-    def click(self, request: HotRequest) -> asyncio.Future[Answer]:
+    def click(self, request: FastRequest) -> asyncio.Future[FastAnswer]:
         """Take the report of a click."""
         return self._taken(self._report(ClickRequest, request), request)
 
-    def _report(self, kind: type[T], request: HotRequest) -> T:
+    def _report(self, kind: type[T], request: FastRequest) -> T:
         event = _decode(request.body)
         now = self._now()
         if event.tracking_token is None:
@@ -87,7 +87,7 @@ class AdEventRoutes:
             banner_id=event.ad_id,
             placement_id=placement_id,
             campaign_id=campaign_id,
-            user_id=None if event.user_id == NOBODY else event.user_id,
+            user_id=None if event.user_id == NO_USER else event.user_id,
             occurred_at=event.timestamp,
             tracking_token=event.tracking_token,
         )

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.ids import BannerId, CampaignId, RequestId, WrittenId
+from adloom.core.ids import BannerId, CampaignId, OpaqueId, RequestId
 from adloom.core.money import Micros
 from adloom.core.random import Chance
 from adloom.events.log.event import CONTEXT_VALUE_MAX, Auctioned, AuctionWin, Unsold, encode_event
@@ -39,7 +39,7 @@ Record = Callable[[bytes, bytes], object]
 class FinishedAuction(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An auction that was held."""
 
-    auction_id: WrittenId
+    auction_id: OpaqueId
     query: AuctionQuery
     sale: AuctionOutcome
     won_on: IndexedPlacement | None

@@ -11,13 +11,13 @@ from msgspec import Meta
 
 from adloom.auction.score import Signals
 from adloom.core.errors import FieldProblem, ValidationFailedError
-from adloom.core.ids import NOBODY
+from adloom.core.ids import NO_USER
 from adloom.runtime.http.body import BodyDecoder
 from adloom.serving.request.overrides import BOOLEANS, PARAMETERS, Overrides, Parameter, parse_overrides
 from adloom.targeting.context import Context
 
 DEFAULT_TYPE: Final = "feed"
-NO_USER: Final = str(NOBODY)
+NO_USER: Final = str(NO_USER)
 CONTEXT_KEYS_MAX: Final = 64
 CONTEXTS_REMEMBERED_MAX: Final = 4_096
 CONTEXT_BYTES_REMEMBERED_MAX: Final = 512

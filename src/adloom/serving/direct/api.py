@@ -13,7 +13,13 @@ from adloom.core.errors import PlacementNotFoundError
 from adloom.core.ids import IdSource
 from adloom.events.ingest.token import TokenSigner, drop_charge
 from adloom.runtime.http.body import BodyDecoder
-from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoute, answer_head, problem_answer
+from adloom.runtime.http.fast.fast_routes import (
+    FastAnswer,
+    FastRequest,
+    FastRoute,
+    encode_head,
+    problem_answer,
+)
 from adloom.serving.direct.encode import NO_LEASES, AnswerEncoder
 from adloom.serving.direct.page import PageChoice, dedupe_banners, fill_page, has_no_repeats
 from adloom.serving.direct.reserve import Held, Holder
@@ -32,7 +38,7 @@ SERVE_PREFIX: Final = b"/banners/serve/"
 PAGE_PATH: Final = b"/banners/serve"
 PLACEMENTS_A_PAGE_MAX: Final = 20
 
-SERVED_HEAD: Final = answer_head(
+SERVED_HEAD: Final = encode_head(
     HTTPStatus.OK,
     b"application/json",
     (b"cache-control", b"no-store"),
@@ -93,7 +99,7 @@ class ServeRoutes:
     ) -> None:
         self._index = index
         self._now = clock.now
-        self._new_id = ids.written
+        self._new_id = ids.new_opaque
         self._sign = signer.sign
         self._encoder = AnswerEncoder(signer, ids, public_url=public_url)
         self._contexts = contexts or ContextParser()
@@ -104,14 +110,14 @@ class ServeRoutes:
         self.served = 0
         self.empty = 0
 
-    def routes(self) -> list[HotRoute]:
+    def routes(self) -> list[FastRoute]:
         """List the routes, for the table of the hot path."""
         return [
-            HotRoute(b"GET", SERVE_PREFIX, is_prefix=True, handler=self.serve),
-            HotRoute(b"POST", PAGE_PATH, is_prefix=False, handler=self.serve_page),
+            FastRoute(b"GET", SERVE_PREFIX, is_prefix=True, handler=self.serve),
+            FastRoute(b"POST", PAGE_PATH, is_prefix=False, handler=self.serve_page),
         ]
 
-    def serve(self, request: HotRequest) -> Answer:
+    def serve(self, request: FastRequest) -> FastAnswer:
         """Answer `GET /banners/serve/{slug}`."""
         placement = self._index().by_slug.get(request.path[len(SERVE_PREFIX) :])
         if placement is None or not placement.is_served:
@@ -124,9 +130,9 @@ class ServeRoutes:
         held = offers, NO_LEASES
         if (placement.terms or placement.caps) and request.method != b"HEAD":
             held = self._hold(offers, second)
-        return Answer(SERVED_HEAD, self._answer(request, placement, held, now, second))
+        return FastAnswer(SERVED_HEAD, self._answer(request, placement, held, now, second))
 
-    def choose_one(self, request: HotRequest, slug: bytes, *, is_shown: bool) -> ChosenOffer | Answer:
+    def choose_one(self, request: FastRequest, slug: bytes, *, is_shown: bool) -> ChosenOffer | FastAnswer:
         """Choose for those who can show one banner only; what is not shown is held by nobody, and free."""
         placement = self._index().by_slug.get(slug)
         if placement is None or not placement.is_served:
@@ -149,7 +155,7 @@ class ServeRoutes:
         token = self._sign(terms, request_id=request_id.bytes, issued_at=second, slot=0, lease=leases[0])
         return ChosenOffer(placement, context.device, offers[0], token)
 
-    def serve_page(self, request: HotRequest) -> Answer:
+    def serve_page(self, request: FastRequest) -> FastAnswer:
         """Answer `POST /banners/serve`; a slug that is there twice is answered once."""
         page = _pages.decode(request.body)
         overrides = parse_overrides(page.context, within="context.")
@@ -174,7 +180,7 @@ class ServeRoutes:
             for (shelf, _), offers in zip(asked, self._page_offers(asked, second), strict=True)
         }
         results = [(msgspec.json.encode(slug.decode()), (answers | refusals)[slug]) for slug in slugs]
-        return Answer(SERVED_HEAD, self._encoder.encode_page(results, now, second))
+        return FastAnswer(SERVED_HEAD, self._encoder.encode_page(results, now, second))
 
     def _page_offers(
         self, asked: Sequence[tuple[PlacementState, Context]], second: int
@@ -199,7 +205,7 @@ class ServeRoutes:
 
     def _answer(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
         self,
-        request: HotRequest,
+        request: FastRequest,
         placement: IndexedPlacement,
         held: Held,
         now: datetime,
@@ -217,6 +223,6 @@ class ServeRoutes:
         return self._encoder.encode_answer(placement, offers, request_id, now, second, leases)
 
 
-def _refusal_of(placement: IndexedPlacement | None) -> Answer:
+def _refusal_of(placement: IndexedPlacement | None) -> FastAnswer:
     delivery = Delivery.DIRECT if placement is None else placement.delivery
     return FILLED_ELSEWHERE.get(delivery, NO_SUCH_PLACEMENT)

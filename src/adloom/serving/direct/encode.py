@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.core.ids import IdSource, WrittenId
+from adloom.core.ids import IdSource, OpaqueId
 from adloom.events.ingest.token import SLOT_MAX, TokenSigner
 from adloom.serving.eligibility.placement_state import RenderedOffer
 from adloom.serving.index.index import IndexedPlacement
@@ -20,7 +20,7 @@ class AnswerEncoder:
 
     def __init__(self, signer: TokenSigner, ids: IdSource, *, public_url: str) -> None:
         self._sign = signer.sign
-        self._new_id = ids.written
+        self._new_id = ids.new_opaque
         origin = msgspec.json.encode(public_url)[1:-1]
         self._impression_prefix = b'","impressionUrl":"%b/i/' % origin
         self._click_prefix = b'","clickUrl":"%b/c/' % origin
@@ -30,7 +30,7 @@ class AnswerEncoder:
         self,
         placement: IndexedPlacement,
         offers: Sequence[RenderedOffer],
-        request_id: WrittenId,
+        request_id: OpaqueId,
         now: datetime,
         second: int,
         leases: Sequence[int] = NO_LEASES,

@@ -6,9 +6,9 @@ from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
-from adloom.core.ids import BannerId, CampaignId, RequestId, WrittenId
+from adloom.core.ids import BannerId, CampaignId, OpaqueId, RequestId
 from adloom.events.log.event import Served, encode_event
-from adloom.runtime.http.fast.fast_routes import HotRequest
+from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.eligibility.placement_state import RenderedOffer
 from adloom.serving.index.index import IndexedPlacement
 from adloom.serving.request.context import USER_ID
@@ -27,11 +27,11 @@ class ServedEventPublisher:
 
     def publish(  # noqa: PLR0913 - all that an offer is of
         self,
-        request: HotRequest,
+        request: FastRequest,
         placement: IndexedPlacement,
         offers: Sequence[RenderedOffer],
         *,
-        request_id: WrittenId,
+        request_id: OpaqueId,
         now: datetime,
         user_id: UUID | None,
     ) -> None:

@@ -30,7 +30,7 @@ def iter_eligible(
         mask = available[number]
         if not mask:
             continue
-        mask = block.targeting.eligible(context, mask)
+        mask = block.targeting.find_eligible(context, mask)
         while mask:
             is_empty = False
             lowest = mask & -mask

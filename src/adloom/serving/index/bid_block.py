@@ -19,7 +19,7 @@ from adloom.core.money import Micros
 from adloom.serving.index.ctr_ranking import CtrRanking, build_ranking
 from adloom.serving.index.index import Block, Candidate
 from adloom.serving.index.rows import AssignmentRow, FrequencyLimit, PlacementRow
-from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX, compiling
+from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX, compile_in_steps
 
 # Most auctions are decided among so few; their bitmaps are short.
 FIRST_BIDDERS_MAX: Final = 128
@@ -151,7 +151,7 @@ def rank_blocks(blocks: Iterable[Block], strengths: Strengths) -> Generator[None
 
 
 def _block(bidders: tuple[Bidder, ...], own_min: int) -> Generator[None, None, BidBlock]:
-    targeting = yield from compiling([one.rules for one in bidders])
+    targeting = yield from compile_in_steps([one.rules for one in bidders])
     return BidBlock(
         candidates=bidders,
         targeting=targeting,

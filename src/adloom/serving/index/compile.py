@@ -42,7 +42,7 @@ from adloom.serving.index.rows import (
 )
 from adloom.serving.index.steps import Steps, run_steps
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
-from adloom.targeting.bitmaps import compiling as compiling_rules
+from adloom.targeting.bitmaps import compile_in_steps as compiling_rules
 
 T = TypeVar("T")
 FillOrder = tuple[bool, float, int, int, int, int, bytes, bytes]

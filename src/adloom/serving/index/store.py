@@ -25,7 +25,7 @@ from adloom.serving.index.rows import (
     PlacementRow,
     PlacementRows,
 )
-from adloom.targeting.rules import Rule, rule_of
+from adloom.targeting.rules import Rule, parse_rule
 
 ROWS_A_BATCH: Final = 200
 IDS_A_BATCH: Final = 2_000
@@ -258,7 +258,7 @@ def _rule(
     spelling = (rule_type, operator, value)
     if spelling not in known:
         try:
-            known[spelling] = rule_of(rule_type, operator, msgspec.json.decode(value))
+            known[spelling] = parse_rule(rule_type, operator, msgspec.json.decode(value))
         except AdloomError:
             known[spelling] = None
     return known[spelling]

@@ -13,14 +13,14 @@ import msgspec
 
 from adloom.events.ingest.ivt.request_info import RequestInfo
 from adloom.runtime.geoip import CountryLookup, NoCountries
-from adloom.runtime.http.client_address import client_address
-from adloom.runtime.http.fast.fast_routes import HotRequest, first_values
+from adloom.runtime.http.client_address import find_client_address
+from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers
 from adloom.runtime.settings import Network
 from adloom.serving.request.device import DeviceParser
 from adloom.serving.request.local_time import LocalTime, LocalTimes
 from adloom.serving.request.overrides import Overrides, parse_query
 from adloom.targeting.context import Context
-from adloom.targeting.values import country_of, host_of, language_of
+from adloom.targeting.values import extract_host, normalize_country, normalize_language
 
 VALUES_REMEMBERED_MAX: Final = 4_096
 BEARER: Final = b"bearer "
@@ -45,13 +45,13 @@ class ContextParser:
         self._known: dict[_Said, Context] = {}
         self._behind_proxies = lru_cache(VALUES_REMEMBERED_MAX)(self._client_of)
 
-    def parse(self, request: HotRequest, zone: ZoneInfo, now: datetime) -> Context:
+    def parse(self, request: FastRequest, zone: ZoneInfo, now: datetime) -> Context:
         """Tell what is known about a request to a placement in a time zone.
 
         Raises ValidationFailedError for a parameter that makes no sense.
         """
         if request.first_values is None:
-            request.first_values = first_values(request.headers)
+            request.first_values = index_headers(request.headers)
         header = request.first_values.get
         authorization, referer = header(b"authorization"), header(b"referer")
         said = (
@@ -70,10 +70,10 @@ class ContextParser:
             context = msgspec.structs.replace(context, country=country)
         return _overrides_of(request.query).apply_to(context) if request.query else context
 
-    def read_request_info(self, request: HotRequest) -> RequestInfo:
+    def read_request_info(self, request: FastRequest) -> RequestInfo:
         """Tell of an event's reader what is told of one who asks for ads; an event has no other parameters."""
         if request.first_values is None:
-            request.first_values = first_values(request.headers)
+            request.first_values = index_headers(request.headers)
         values = request.first_values
         return RequestInfo(self._device_of(values.get(b"user-agent", b"")), self._country(request, values))
 
@@ -106,20 +106,20 @@ class ContextParser:
             self._known[said] = context
         return context
 
-    def _country(self, request: HotRequest, values: dict[bytes, bytes]) -> str | None:
+    def _country(self, request: FastRequest, values: dict[bytes, bytes]) -> str | None:
         country = _country_of(values.get(b"x-country-code")) or _country_of(values.get(b"cf-ipcountry"))
         if country is None and self._countries is not None:
             return self._country_by_address(request, self._countries)
         return country
 
-    def _country_by_address(self, request: HotRequest, countries: CountryLookup) -> str | None:
+    def _country_by_address(self, request: FastRequest, countries: CountryLookup) -> str | None:
         if not self._trusted:
             return countries.country_of(request.client or "")
         forwarded = tuple([value for name, value in request.headers if name == b"x-forwarded-for"])
         return countries.country_of(self._behind_proxies(request.client, forwarded))
 
     def _client_of(self, peer: str | None, forwarded: tuple[bytes, ...]) -> str:
-        return client_address(peer, [line.decode("latin-1") for line in forwarded], self._trusted)
+        return find_client_address(peer, [line.decode("latin-1") for line in forwarded], self._trusted)
 
 
 def _is_logged_in(authorization: bytes) -> bool:
@@ -142,15 +142,15 @@ _remembered_overrides_of = lru_cache(VALUES_REMEMBERED_MAX)(parse_query)
 
 @lru_cache(VALUES_REMEMBERED_MAX)
 def _host_of(origin: bytes) -> str | None:
-    return host_of(origin.decode("latin-1"))
+    return extract_host(origin.decode("latin-1"))
 
 
 @lru_cache(VALUES_REMEMBERED_MAX)
 def _country_of(said: bytes | None) -> str | None:
-    return country_of(said.decode("latin-1")) if said else None
+    return normalize_country(said.decode("latin-1")) if said else None
 
 
 @lru_cache(VALUES_REMEMBERED_MAX)
 def _language_of(accepted: bytes) -> str | None:
     first = accepted.decode("latin-1").partition(",")[0]
-    return language_of(first.partition(";")[0])
+    return normalize_language(first.partition(";")[0])

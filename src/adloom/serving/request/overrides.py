@@ -17,12 +17,12 @@ from adloom.targeting.values import (
     DEVICES,
     SEGMENT_CHARACTERS_MAX,
     UNKNOWN_COUNTRIES,
-    country_of,
-    device_of,
-    domain_of,
-    host_of,
-    language_of,
-    segment_of,
+    extract_host,
+    normalize_country,
+    normalize_device,
+    normalize_domain,
+    normalize_language,
+    normalize_segment,
 )
 
 SHOWN_CHARACTERS_MAX: Final = 60
@@ -93,11 +93,11 @@ def _country(value: object) -> OverrideValue:
     # A server passes on what its own proxy has told it.
     if isinstance(value, str) and value.upper() in UNKNOWN_COUNTRIES:
         return None
-    return _text(country_of)(value)
+    return _text(normalize_country)(value)
 
 
 def _referrer(text: str) -> str | None:
-    return host_of(text) if "://" in text else domain_of(text)
+    return extract_host(text) if "://" in text else normalize_domain(text)
 
 
 def _boolean(value: object) -> OverrideValue:
@@ -112,13 +112,15 @@ def _uuid(text: str) -> str:
 
 
 PARAMETERS: Final = {
-    "device": Parameter("device", _text(device_of), f"one of {', '.join(DEVICES)}"),
+    "device": Parameter("device", _text(normalize_device), f"one of {', '.join(DEVICES)}"),
     "country": Parameter("country", _country, "the two letters of a country, such as DE"),
-    "language": Parameter("language", _text(language_of), "a language tag, such as de or de-AT"),
+    "language": Parameter("language", _text(normalize_language), "a language tag, such as de or de-AT"),
     "loggedIn": Parameter("is_logged_in", _boolean, "true or false"),
     "newVisitor": Parameter("is_new_visitor", _boolean, "true or false"),
     "referrer": Parameter("referrer_domain", _text(_referrer), "an address or a domain"),
-    "segment": Parameter("segment", _text(segment_of), f"a text of 1 to {SEGMENT_CHARACTERS_MAX} characters"),
+    "segment": Parameter(
+        "segment", _text(normalize_segment), f"a text of 1 to {SEGMENT_CHARACTERS_MAX} characters"
+    ),
     "userId": Parameter("user_id", _text(_uuid), "a UUID"),
 }
 

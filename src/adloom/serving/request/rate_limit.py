@@ -5,27 +5,27 @@ from collections.abc import Sequence
 import msgspec
 
 from adloom.core.clock import Clock
-from adloom.runtime.http.client_address import client_address, limited_unit
-from adloom.runtime.http.fast.fast_routes import HotHandler, HotOutcome, HotRequest, HotRoute
+from adloom.runtime.http.client_address import find_client_address, rate_limit_key
+from adloom.runtime.http.fast.fast_routes import FastHandler, FastRequest, FastResult, FastRoute
 from adloom.runtime.http.rate_limit import RateLimiter
 from adloom.runtime.settings import Network
 
 
 def limit_routes(
-    routes: Sequence[HotRoute], limiter: RateLimiter, clock: Clock, *, trusted: Sequence[Network]
-) -> list[HotRoute]:
+    routes: Sequence[FastRoute], limiter: RateLimiter, clock: Clock, *, trusted: Sequence[Network]
+) -> list[FastRoute]:
     """Put a limit per client address before every route.
 
     Each process counts for itself, so the limit holds for each and not for their sum: a counter
     in Valkey would put a round trip before every ad.
     """
 
-    def behind_limit(handler: HotHandler) -> HotHandler:
-        def checked(request: HotRequest) -> HotOutcome:
+    def behind_limit(handler: FastHandler) -> FastHandler:
+        def checked(request: FastRequest) -> FastResult:
             forwarded = [
                 value.decode("latin-1") for name, value in request.headers if name == b"x-forwarded-for"
             ]
-            client = limited_unit(client_address(request.client, forwarded, trusted))
+            client = rate_limit_key(find_client_address(request.client, forwarded, trusted))
             limiter.check(client, now=clock.now())
             return handler(request)
 

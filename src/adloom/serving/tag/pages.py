@@ -9,7 +9,13 @@ import msgspec
 
 from adloom.core.errors import NotFoundError
 from adloom.events.ingest.api import PIXEL, build_redirect
-from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoute, answer_head, problem_answer
+from adloom.runtime.http.fast.fast_routes import (
+    FastAnswer,
+    FastRequest,
+    FastRoute,
+    encode_head,
+    problem_answer,
+)
 from adloom.serving.direct.api import ChosenOffer
 from adloom.serving.index.index import IndexedPlacement
 
@@ -23,7 +29,7 @@ FRAME_POLICY: Final = (
     b"default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'unsafe-inline'; "
     b"img-src * data:; media-src *; frame-src *; base-uri 'none'; frame-ancestors *"
 )
-FRAME_HEAD: Final = answer_head(
+FRAME_HEAD: Final = encode_head(
     HTTPStatus.OK,
     b"text/html; charset=utf-8",
     (b"cache-control", b"public, max-age=300"),
@@ -36,7 +42,7 @@ NO_SUCH_FORM: Final = problem_answer(NotFoundError("A placement is served as .ht
 class Chooses(Protocol):
     """Chooses the ad of a placement for a request."""
 
-    def choose_one(self, request: HotRequest, slug: bytes, *, is_shown: bool) -> ChosenOffer | Answer:
+    def choose_one(self, request: FastRequest, slug: bytes, *, is_shown: bool) -> ChosenOffer | FastAnswer:
         """Choose, or refuse."""
         ...
 
@@ -44,11 +50,13 @@ class Chooses(Protocol):
 class Counts(Protocol):
     """Counts what became of an offer."""
 
-    def seen(self, token: bytes, request: HotRequest, answer: Answer) -> Answer | asyncio.Future[Answer]:
+    def seen(
+        self, token: bytes, request: FastRequest, answer: FastAnswer
+    ) -> FastAnswer | asyncio.Future[FastAnswer]:
         """Count an impression."""
         ...
 
-    def clicked(self, token: bytes, request: HotRequest) -> Answer | asyncio.Future[Answer]:
+    def clicked(self, token: bytes, request: FastRequest) -> FastAnswer | asyncio.Future[FastAnswer]:
         """Count a click, and lead on."""
         ...
 
@@ -77,34 +85,36 @@ class ScriptlessRoutes:
     def __init__(self, offers: Chooses, events: Counts) -> None:
         self._offers = offers
         self._events = events
-        self._forms: dict[bytes, Callable[[HotRequest, bytes], Answer | asyncio.Future[Answer]]] = {
+        self._forms: dict[bytes, Callable[[FastRequest, bytes], FastAnswer | asyncio.Future[FastAnswer]]] = {
             b"html": self.frame,
             b"img": self.image,
             b"go": self.link,
         }
 
-    def routes(self) -> list[HotRoute]:
+    def routes(self) -> list[FastRoute]:
         """List what this answers."""
-        return [HotRoute(b"GET", PREFIX, is_prefix=True, handler=self.answer)]
+        return [FastRoute(b"GET", PREFIX, is_prefix=True, handler=self.answer)]
 
-    def answer(self, request: HotRequest) -> Answer | asyncio.Future[Answer]:
+    def answer(self, request: FastRequest) -> FastAnswer | asyncio.Future[FastAnswer]:
         """Answer `GET /serve/{slug}.{form}`."""
         slug, _, form = request.path[len(PREFIX) :].rpartition(b".")
         answers = self._forms.get(form)
         return NO_SUCH_FORM if answers is None else answers(request, slug)
 
-    def frame(self, request: HotRequest, slug: bytes) -> Answer:
+    def frame(self, request: FastRequest, slug: bytes) -> FastAnswer:
         """Give a page that has the placement in it and nothing else; the tag fills it."""
         chosen = self._offers.choose_one(request, slug, is_shown=False)
-        if isinstance(chosen, Answer):
+        if isinstance(chosen, FastAnswer):
             return chosen
         layout = _head_of(chosen.placement).layout_type
-        return Answer(FRAME_HEAD, _frame_page(slug.decode(), IN_A_FRAME if layout in OVERLAYS else layout))
+        return FastAnswer(
+            FRAME_HEAD, _frame_page(slug.decode(), IN_A_FRAME if layout in OVERLAYS else layout)
+        )
 
-    def image(self, request: HotRequest, slug: bytes) -> Answer | asyncio.Future[Answer]:
+    def image(self, request: FastRequest, slug: bytes) -> FastAnswer | asyncio.Future[FastAnswer]:
         """Lead on to the image of the ad that is chosen; whoever fetches it has seen it, as with a pixel."""
         chosen = self._offers.choose_one(request, slug, is_shown=request.method != b"HEAD")
-        if isinstance(chosen, Answer):
+        if isinstance(chosen, FastAnswer):
             return chosen
         if chosen.offer is None:
             instead = _head_of(chosen.placement).fallback_placeholder_url
@@ -114,14 +124,14 @@ class ScriptlessRoutes:
         address = images.mobile_image_url if is_small else images.primary_image_url
         return self._events.seen(chosen.token, request, build_redirect(address or images.primary_image_url))
 
-    def link(self, request: HotRequest, slug: bytes) -> Answer | asyncio.Future[Answer]:
+    def link(self, request: FastRequest, slug: bytes) -> FastAnswer | asyncio.Future[FastAnswer]:
         """Count a click on the ad that is chosen for the same reader, and lead on to where it leads.
 
         Nothing ties a click to the image that was there, so it is an offer of its own, which costs nobody
         anything.
         """
         chosen = self._offers.choose_one(request, slug, is_shown=False)
-        if isinstance(chosen, Answer):
+        if isinstance(chosen, FastAnswer):
             return chosen
         if chosen.offer is None:
             return problem_answer(NotFoundError("There is no ad here just now."))

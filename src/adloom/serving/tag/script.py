@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoute, answer_head
+from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoute, encode_head
 from adloom.serving.tag.shorten import shortened
 
 SCRIPT_PATH: Final = b"/tag.js"
@@ -68,21 +68,21 @@ class ScriptRoutes:
         self._short = self._answers(SHORT_CACHE)
         self._long = self._answers(LONG_CACHE)
 
-    def routes(self) -> list[HotRoute]:
+    def routes(self) -> list[FastRoute]:
         """List what this answers."""
         return [
-            HotRoute(b"GET", SCRIPT_PATH, is_prefix=False, handler=self.answer),
-            HotRoute(b"GET", NAMED_PREFIX, is_prefix=True, handler=self.answer),
+            FastRoute(b"GET", SCRIPT_PATH, is_prefix=False, handler=self.answer),
+            FastRoute(b"GET", NAMED_PREFIX, is_prefix=True, handler=self.answer),
         ]
 
-    def answer(self, request: HotRequest) -> Answer:
+    def answer(self, request: FastRequest) -> FastAnswer:
         """Give the script; a page with the name of an older one gets the newest, and not for long."""
         plain, zipped, unchanged = self._long if request.path == self._named else self._short
         if self._etag in (request.header(b"if-none-match") or b""):
             return unchanged
         return zipped if b"gzip" in (request.header(b"accept-encoding") or b"") else plain
 
-    def _answers(self, caching: bytes) -> tuple[Answer, Answer, Answer]:
+    def _answers(self, caching: bytes) -> tuple[FastAnswer, FastAnswer, FastAnswer]:
         kept = (
             (b"cache-control", caching),
             (b"etag", self._etag),
@@ -97,7 +97,7 @@ class ScriptRoutes:
         kind = (b"text/javascript; charset=utf-8", *kept, *everywhere)
         zipped = (b"content-encoding", b"gzip")
         return (
-            Answer(answer_head(HTTPStatus.OK, *kind), self.script.body),
-            Answer(answer_head(HTTPStatus.OK, *kind, zipped), self.script.zipped),
-            Answer(answer_head(HTTPStatus.NOT_MODIFIED, None, *kept)),
+            FastAnswer(encode_head(HTTPStatus.OK, *kind), self.script.body),
+            FastAnswer(encode_head(HTTPStatus.OK, *kind, zipped), self.script.zipped),
+            FastAnswer(encode_head(HTTPStatus.NOT_MODIFIED, None, *kept)),
         )

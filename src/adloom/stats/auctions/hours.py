@@ -65,7 +65,7 @@ def _between(
     filters: Filters, column: str, question: AuctionQuestion, since: datetime | None, before: datetime | None
 ) -> str:
     conditions = [
-        f"{condition} {filters.bound(value)}"
+        f"{condition} {filters.bind(value)}"
         for condition, value in (
             (f"{column} >=", since),
             (f"{column} <", before),

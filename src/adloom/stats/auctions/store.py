@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.resource.access import Scope
-from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
+from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
 from adloom.runtime.postgres import Connection
 from adloom.stats.auctions.hours import hours_of, is_by_hour
 from adloom.stats.auctions.model import (
@@ -87,7 +87,7 @@ async def own_campaigns(connection: Connection, scope: Scope) -> list[UUID] | No
 async def page(connection: Connection, question: AuctionQuestion, request: PageRequest) -> Listed[Auction]:
     """Read a page of the auctions."""
     total_count = (await statistics(connection, question)).auctions if is_by_hour(question) else None
-    rows = await page_of_rows(connection, AUCTIONS, _matching(question), request, total_count=total_count)
+    rows = await fetch_page(connection, AUCTIONS, _matching(question), request, total_count=total_count)
     return Listed(
         items=[msgspec.convert(dict(row), Auction) for row in rows.items], total_count=rows.total_count
     )
@@ -128,7 +128,7 @@ async def breakdown(connection: Connection, question: AuctionQuestion, by: Group
 def _parted(question: AuctionQuestion, by: Grouping) -> tuple[str, list[object]]:
     filters = _matching(question)
     if by is Grouping.CAMPAIGN:
-        own = filters.bound(question.campaign_ids)
+        own = filters.bind(question.campaign_ids)
         return BY_CAMPAIGN.format(filters=filters.sql, own=own, limit=PARTS_MAX), filters.values
     behind = f" GROUP BY 1 ORDER BY {_ORDERS[by]} LIMIT {PARTS_MAX}"
     if is_by_hour(question):
@@ -152,7 +152,7 @@ def _matching(question: AuctionQuestion) -> Filters:
 def _sums(filters: Filters, question: AuctionQuestion) -> str:
     if question.campaign_ids is None:
         return _SUMS
-    return _OWN_SUMS.format(own=filters.bound(question.campaign_ids) + "::uuid[]")
+    return _OWN_SUMS.format(own=filters.bind(question.campaign_ids) + "::uuid[]")
 
 
 def _part(row: "dict[str, object]") -> Part:

@@ -11,7 +11,7 @@ from adloom.budgets.status_store import read_campaigns
 from adloom.core.ids import CampaignId
 from adloom.core.money import micros_from_paisa
 from adloom.resource.access import Scope
-from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
+from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
 from adloom.runtime.postgres import Connection, Record
 from adloom.stats.budget.model import BudgetNotFoundError, Budgets, Paced, Pacer
 
@@ -48,7 +48,7 @@ async def page(
     """Read a page of the pacers of campaigns that are not over."""
     filters = _not_over(scope)
     filters.add_given("it.campaign_id = {}", campaign_id)
-    rows = await page_of_rows(connection, PACED, filters, request)
+    rows = await fetch_page(connection, PACED, filters, request)
     return Listed(items=await _pacers(connection, rows.items, now=now), total_count=rows.total_count)
 
 
@@ -57,7 +57,7 @@ async def find(connection: Connection, campaign_id: UUID, *, now: datetime) -> P
     filters = Filters()
     filters.add("it.campaign_id = {}", campaign_id)
     request = PageRequest(size=1, sort="last_updated")
-    rows = await page_of_rows(connection, PACED, filters, request)
+    rows = await fetch_page(connection, PACED, filters, request)
     if not rows.items:
         raise BudgetNotFoundError("The campaign has no daily budget.")
     [pacer] = await _pacers(connection, rows.items, now=now)
@@ -71,7 +71,7 @@ async def totals(connection: Connection, scope: Scope, *, now: datetime) -> Budg
     row = await connection.fetchrow(statement, *filters.values)
     assert row is not None
     budgets = Budgets(campaigns=row["campaigns"], daily_budget=micros_from_paisa(row["paisa"]))
-    since = filters.bound(now - WRITTEN_WITHIN)
+    since = filters.bind(now - WRITTEN_WITHIN)
     written = WRITTEN.format(columns=PACED.columns, tables=PACED.tables, filters=filters.sql, since=since)
     rows = await connection.fetch(written, *filters.values)
     for start in range(0, len(rows), STATES_A_TURN):

@@ -13,8 +13,8 @@ from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat.keys import HOUR
-from adloom.runtime.telemetry.heartbeat.model import Traffic
-from adloom.runtime.telemetry.heartbeat.read import VitalsReader
+from adloom.runtime.telemetry.heartbeat.model import TrafficCounts
+from adloom.runtime.telemetry.heartbeat.read import HeartbeatReader
 from adloom.runtime.valkey import Valkey
 from adloom.stats.model import Counts, Grouping, StatsQuestion
 from adloom.stats.overview.model import DAY, Point, Span, begins, key_of, summed
@@ -82,7 +82,7 @@ async def read_overview(
     span = query.span
     counts = await _counts(pool, actor, span, now)
     paid: dict[datetime, Micros] = {}
-    asked: dict[datetime, Traffic] = {}
+    asked: dict[datetime, TrafficCounts] = {}
     if actor.sees_all:
         async with pool.acquire() as connection:
             paid = await revenue(connection, since=begins(span, now=now)[0], step=span.step)
@@ -116,16 +116,16 @@ async def _counts(pool: Pool, actor: Actor, span: Span, now: datetime) -> dict[d
     return found
 
 
-async def _traffic(valkey: Valkey, span: Span, now: datetime) -> dict[datetime, Traffic]:
+async def _traffic(valkey: Valkey, span: Span, now: datetime) -> dict[datetime, TrafficCounts]:
     """Tell the requests by hour or day; they are kept by hour."""
     first = begins(span, now=now)[0]
     hours = int((now - first) / timedelta(hours=1)) + 1
-    found: dict[datetime, Traffic] = {}
+    found: dict[datetime, TrafficCounts] = {}
     seconds = int(span.step.total_seconds())
-    for one in await VitalsReader(valkey).traffic(HOUR, count=hours, now=now):
+    for one in await HeartbeatReader(valkey).traffic(HOUR, count=hours, now=now):
         at = datetime.fromtimestamp(int(one.begins_at.timestamp()) // seconds * seconds, first.tzinfo)
-        before = found.get(at, Traffic(begins_at=at, requests=0, filled=0))
-        found[at] = Traffic(
+        before = found.get(at, TrafficCounts(begins_at=at, requests=0, filled=0))
+        found[at] = TrafficCounts(
             begins_at=at, requests=before.requests + one.requests, filled=before.filled + one.filled
         )
     # Before the first of them nobody has counted: that is not the same as nothing.
@@ -133,7 +133,7 @@ async def _traffic(valkey: Valkey, span: Span, now: datetime) -> dict[datetime, 
     return {at: one for at, one in found.items() if at >= first_asked}
 
 
-def _point(at: datetime, counts: Counts, paid: Micros, asked: Traffic | None, actor: Actor) -> Point:
+def _point(at: datetime, counts: Counts, paid: Micros, asked: TrafficCounts | None, actor: Actor) -> Point:
     spend = counts.spend or Micros(0)
     income = spend if actor.role is Role.PUBLISHER else None
     return Point(

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.runtime.listing import Filters, PageRequest, RowSource, page_of_rows
+from adloom.runtime.listing import Filters, PageRequest, RowSource, fetch_page
 from adloom.runtime.postgres import Connection
 from adloom.stats.privacy.model import EVENTS_A_PAGE, Kept, KeptAuction, KeptEvent
 from adloom.stats.rejected.model import Kind
@@ -62,8 +62,8 @@ async def kept_of(connection: Connection, user_id: UUID, *, page: int) -> Kept:
     filters = Filters()
     filters.add("it.user_id = {}", user_id)
     request = PageRequest(number=page, size=EVENTS_A_PAGE, sort="occurred_at")
-    rows = await page_of_rows(connection, EVENTS, filters, request)
-    auctions = await page_of_rows(
+    rows = await fetch_page(connection, EVENTS, filters, request)
+    auctions = await fetch_page(
         connection, AUCTIONS, filters, msgspec.structs.replace(request, sort="auction_time")
     )
     return Kept(

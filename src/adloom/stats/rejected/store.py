@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from adloom.events.log.event import INVALIDATING_MARKS, Mark
-from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, page_of_rows
+from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
 from adloom.runtime.postgres import Connection, Record
 from adloom.stats.rejected.model import Kind, RejectedEvent, RejectedQuestion, bare_address
 
@@ -64,7 +64,7 @@ def matching(question: RejectedQuestion) -> Filters:
 
 async def page(connection: Connection, filters: Filters, request: PageRequest) -> Listed[RejectedEvent]:
     """Read a page of the events."""
-    rows = await page_of_rows(connection, EVENTS, filters, request)
+    rows = await fetch_page(connection, EVENTS, filters, request)
     return Listed(items=[_event(row) for row in rows.items], total_count=rows.total_count)
 
 

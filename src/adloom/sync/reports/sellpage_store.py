@@ -48,15 +48,15 @@ async def page_rows(pool: Pool, question: PageQuestion, *, rows_max: int) -> lis
     filters.add_given("figures.ad_source = {}", question.ad_source)
     filters.add_search(("page.name", "page.url"), question.search)
     statement = SELLPAGES.format(
-        platforms=filters.bound([platform.value for platform in AD_SOURCES]),
-        sources=filters.bound([source.value for source in AD_SOURCES.values()]),
+        platforms=filters.bind([platform.value for platform in AD_SOURCES]),
+        sources=filters.bind([source.value for source in AD_SOURCES.values()]),
         sums=sums(spend="ad_spend"),
         counted=", ".join(f"coalesce(figures.{name}, 0) AS {name}" for name in COUNTED),
         filters=filters.sql,
-        seller=filters.bound(question.seller_id),
-        first=filters.bound(question.first),
-        last=filters.bound(question.last),
-        rows_max=filters.bound(rows_max),
+        seller=filters.bind(question.seller_id),
+        first=filters.bind(question.first),
+        last=filters.bind(question.last),
+        rows_max=filters.bind(rows_max),
     )
     async with pool.acquire() as connection, connection.transaction(readonly=True):
         await connection.execute(WITHOUT_COMPILING)

@@ -160,7 +160,7 @@ async def _entities(connection: Connection, question: ReportQuestion, rows_max: 
         tables=source.tables,
         alias=source.alias,
         filters=filters.sql,
-        rows_max=filters.bound(rows_max),
+        rows_max=filters.bind(rows_max),
     )
     return await connection.fetch(statement, *filters.values)
 

@@ -22,8 +22,8 @@ from adloom.events.ingest.ivt.flags import (
 from adloom.events.ingest.ivt.networks import Network, Networks
 from adloom.events.ingest.ivt.rate import FloodCounter
 from adloom.events.log.event import Mark
-from adloom.runtime.http.client_address import client_address
-from adloom.runtime.http.fast.fast_routes import HotRequest, first_values
+from adloom.runtime.http.client_address import find_client_address
+from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers
 
 MARKS: Final = (Mark.CRAWLER, Mark.PREFETCH, Mark.DATA_CENTER, Mark.ADDRESS_FLOOD)
 SENDERS_REMEMBERED_MAX: Final = 16_384
@@ -38,7 +38,7 @@ _X_MOZ: Final = b"x-moz"
 class Detector(Protocol):
     """Judges events by the requests that report them."""
 
-    def identify_sender(self, request: HotRequest, /) -> Sender:
+    def identify_sender(self, request: FastRequest, /) -> Sender:
         """Tell who sends a request."""
         ...
 
@@ -50,7 +50,7 @@ class Detector(Protocol):
 class NullDetector:
     """Suspects nobody."""
 
-    def identify_sender(self, request: HotRequest) -> Sender:  # noqa: ARG002 - the protocol's signature
+    def identify_sender(self, request: FastRequest) -> Sender:  # noqa: ARG002 - the protocol's signature
         """Tell nothing of who sends a request."""
         return UNKNOWN_SENDER
 
@@ -79,10 +79,10 @@ class TrafficDetector:
         # Plain counters: a collector reads them when it is asked.
         self.marked: dict[Mark, int] = dict.fromkeys(MARKS, 0)
 
-    def identify_sender(self, request: HotRequest) -> Sender:
+    def identify_sender(self, request: FastRequest) -> Sender:
         """Tell who sends a request: by its address, its user agent and its purpose."""
         if request.first_values is None:
-            request.first_values = first_values(request.headers)
+            request.first_values = index_headers(request.headers)
         values = request.first_values
         if self._trusted and _FORWARDED_FOR in values:
             sender = self._sender_behind(request)
@@ -104,7 +104,7 @@ class TrafficDetector:
             self.marked[mark] += 1
         return flags
 
-    def _sender_behind(self, request: HotRequest) -> Sender:
+    def _sender_behind(self, request: FastRequest) -> Sender:
         forwarded = tuple([value for name, value in request.headers if name == _FORWARDED_FOR])
         is_usual = sum(map(len, forwarded)) <= FORWARDED_BYTES_REMEMBERED_MAX
         return (self._remembered_at if is_usual else self._sender_at)(request.client, forwarded)
@@ -112,7 +112,7 @@ class TrafficDetector:
     def _sender_at(self, peer: str | None, forwarded: tuple[bytes, ...]) -> Sender:
         text = peer or ""
         if forwarded:
-            text = client_address(peer, [line.decode("latin-1") for line in forwarded], self._trusted)
+            text = find_client_address(peer, [line.decode("latin-1") for line in forwarded], self._trusted)
         try:
             address = ipaddress.ip_address(text)
         except ValueError:

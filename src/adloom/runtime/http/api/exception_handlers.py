@@ -25,7 +25,7 @@ from adloom.core.errors import (
     UnavailableError,
     ValidationFailedError,
 )
-from adloom.runtime.http.problem import PROBLEM_CONTENT_TYPE, problem_body
+from adloom.runtime.http.problem import PROBLEM_CONTENT_TYPE, encode_problem
 
 ERRORS_MAX: Final = 50  # A body of 1 MiB can have a hundred thousand wrong fields; nobody reads so many.
 FIELD_LENGTH_MAX: Final = 200
@@ -74,7 +74,7 @@ def problem_response(error: AdloomError, headers: Mapping[str, str] | None = Non
     if isinstance(error, UnauthenticatedError):
         own["WWW-Authenticate"] = "Bearer"
     return Response(
-        problem_body(error), error.status, {**own, **(headers or {})}, media_type=PROBLEM_CONTENT_TYPE
+        encode_problem(error), error.status, {**own, **(headers or {})}, media_type=PROBLEM_CONTENT_TYPE
     )
 
 

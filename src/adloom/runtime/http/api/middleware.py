@@ -70,7 +70,7 @@ class RequestPipeline:
             try:
                 await self._app(
                     scope,
-                    _limited(headers, receive, BODY_BYTES_MAX_AT.get(scope["path"], BODY_BYTES_MAX)),
+                    _limit_body(headers, receive, BODY_BYTES_MAX_AT.get(scope["path"], BODY_BYTES_MAX)),
                     send_with_headers,
                 )
             except Exception:
@@ -95,7 +95,7 @@ class RequestPipeline:
             headers.setdefault(name, value)
 
 
-def _limited(headers: Headers, receive: Receive, bytes_max: int) -> Receive:
+def _limit_body(headers: Headers, receive: Receive, bytes_max: int) -> Receive:
     """Stop reading where a body is over its bound, whether it has said so or not."""
     # What is not a plain number here the server has refused; then the bytes are counted.
     announced = headers.get("content-length", "")

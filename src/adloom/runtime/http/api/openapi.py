@@ -53,7 +53,7 @@ def problems(*statuses: int) -> Responses:
     return {status: problem_answer_description(status) for status in statuses}
 
 
-def described(app: FastAPI) -> Json:
+def build_document(app: FastAPI) -> Json:
     """Describe every route of an app."""
     document: Json = get_openapi(
         title=app.title, version=app.version, description=app.description, routes=app.routes

@@ -51,7 +51,7 @@ def _web_address(text: str) -> str:
     return text
 
 
-def matching(pattern: str, message: str) -> Callable[[str], str]:
+def make_pattern_check(pattern: str, message: str) -> Callable[[str], str]:
     """Make a check that says what to change, where a pattern alone would only show itself."""
     compiled = re.compile(pattern)
 
@@ -117,7 +117,7 @@ class Patch(Body):
             field.default_factory = _nothing
         cls.model_rebuild(force=True)
 
-    def applied_to(self, thing: S, **besides: datetime) -> S:
+    def apply_to(self, thing: S, **besides: datetime) -> S:
         """Change the fields that were given; they have the names of the thing's own."""
         given: dict[str, Any] = {name: getattr(self, name) for name in self.model_fields_set}
         if "updated_at" in given and given.pop("updated_at") != getattr(thing, "updated_at", None):

@@ -5,10 +5,10 @@ from urllib.parse import unquote
 from uvicorn._types import HTTPScope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from adloom.runtime.http.fast.fast_routes import HotRequest
+from adloom.runtime.http.fast.fast_routes import FastRequest
 
 
-def scope_of(request: HotRequest, connection: HttpToolsProtocol) -> HTTPScope:
+def scope_of(request: FastRequest, connection: HttpToolsProtocol) -> HTTPScope:
     """Describe a request to the ASGI app."""
     raw_path = connection.root_path.encode("ascii") + request.path
     return {

@@ -5,7 +5,7 @@ from http import HTTPStatus
 import structlog
 
 from adloom.core.errors import AdloomError
-from adloom.runtime.http.fast.fast_routes import Answer, problem_answer
+from adloom.runtime.http.fast.fast_routes import FastAnswer, problem_answer
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -52,23 +52,23 @@ class InternalFailureError(AdloomError):
     status = HTTPStatus.INTERNAL_SERVER_ERROR
 
 
-class RefusedError(Exception):
+class RequestRejectedError(Exception):
     """Raised inside the parser to stop it: the connection gives this answer and closes."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: FastAnswer) -> None:
         super().__init__()
         self.answer = answer
 
 
-def refused(error: AdloomError) -> RefusedError:
+def rejection_of(error: AdloomError) -> RequestRejectedError:
     """Refuse with an error's problem details."""
-    return RefusedError(problem_answer(error))
+    return RequestRejectedError(problem_answer(error))
 
 
 INTERNAL_FAILURE = problem_answer(InternalFailureError("Something went wrong on our side."))
 
 
-def answer_to(error: Exception) -> Answer:
+def answer_error(error: Exception) -> FastAnswer:
     """Tell a client what went wrong: an error of ours in its own words, of any other no more than that."""
     if isinstance(error, AdloomError):
         return problem_answer(error)

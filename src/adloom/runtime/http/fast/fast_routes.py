@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import msgspec
 
 from adloom.core.errors import AdloomError, MethodNotAllowedError, RateLimitedError, UnavailableError
-from adloom.runtime.http.fast.limits import HOT_BODY_BYTES_MAX
-from adloom.runtime.http.problem import PROBLEM_CONTENT_TYPE, problem_body
+from adloom.runtime.http.fast.limits import FAST_BODY_BYTES_MAX
+from adloom.runtime.http.problem import PROBLEM_CONTENT_TYPE, encode_problem
 
 PREFLIGHT_SECONDS_MAX = b"86400"
 PREFLIGHT_HEADERS = b"*, authorization, content-type"
@@ -19,7 +19,7 @@ _HEADER_NAME = re.compile(rb"[a-z0-9!#$%&'*+.^_`|~-]+")
 _HEADER_VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 
 
-class HotRequest(msgspec.Struct, gc=False):
+class FastRequest(msgspec.Struct, gc=False):
     """One whole request; header names are in lower case."""
 
     method: bytes
@@ -34,81 +34,83 @@ class HotRequest(msgspec.Struct, gc=False):
     def header(self, name: bytes) -> bytes | None:
         """Give the first value of a header, by its whole name in lower case."""
         if self.first_values is None:
-            self.first_values = first_values(self.headers)
+            self.first_values = index_headers(self.headers)
         return self.first_values.get(name)
 
 
-class Answer(msgspec.Struct, frozen=True, gc=False):
+class FastAnswer(msgspec.Struct, frozen=True, gc=False):
     """What a hot route answers: a head made by `answer_head`, and a body."""
 
     head: bytes
     body: bytes = b""
 
 
-class Later:
+class DeferredAnswer:
     """An answer that is still to come: cheaper than a future, and told in the same turn of the loop."""
 
     __slots__ = ("_answer", "_calls")
 
     def __init__(self) -> None:
-        self._answer: Answer | None = None
-        self._calls: list[Callable[[Later, Answer], object]] = []
+        self._answer: FastAnswer | None = None
+        self._calls: list[Callable[[DeferredAnswer, FastAnswer], object]] = []
 
-    def give(self, answer: Answer) -> None:
+    def resolve(self, answer: FastAnswer) -> None:
         """Give the answer, once."""
         self._answer = answer
         for call in self._calls:
             call(self, answer)
 
-    def then(self, call: "Callable[[Later, Answer], object]") -> None:
+    def add_callback(self, call: "Callable[[DeferredAnswer, FastAnswer], object]") -> None:
         """Say who is told of it."""
         self._calls.append(call)
         if self._answer is not None:
             call(self, self._answer)
 
-    def __await__(self) -> Generator[Any, None, Answer]:
+    def __await__(self) -> Generator[Any, None, FastAnswer]:
         """Wait for it, where that is not the hot path."""
-        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self.then(lambda _, answer: None if answered.done() else answered.set_result(answer))
+        answered: asyncio.Future[FastAnswer] = asyncio.get_running_loop().create_future()
+        self.add_callback(lambda _, answer: None if answered.done() else answered.set_result(answer))
         return answered.__await__()
 
 
-Coming: TypeAlias = asyncio.Future[Answer] | Later
-HotOutcome: TypeAlias = Answer | Coming | None
-HotHandler = Callable[[HotRequest], HotOutcome]
+PendingAnswer: TypeAlias = asyncio.Future[FastAnswer] | DeferredAnswer
+FastResult: TypeAlias = FastAnswer | PendingAnswer | None
+FastHandler = Callable[[FastRequest], FastResult]
 
 
-class HotRoute(msgspec.Struct, frozen=True):
+class FastRoute(msgspec.Struct, frozen=True):
     """Who answers a method on a path, or on every path below a prefix."""
 
     method: bytes
     path: bytes
     is_prefix: bool
-    handler: HotHandler
-    body_bytes_max: int = HOT_BODY_BYTES_MAX
-    is_gathered: bool = False  # Its requests of one turn of the loop are answered together.
-    refusal: Answer | None = None  # What the handler answers, where it never answers anything else.
+    handler: FastHandler
+    body_bytes_max: int = FAST_BODY_BYTES_MAX
+    is_batched: bool = False  # Its requests of one turn of the loop are answered together.
+    fixed_rejection: FastAnswer | None = (
+        None  # What the handler answers, where it never answers anything else.
+    )
 
     def covers(self, path: bytes) -> bool:
         """Tell whether the path is this route's."""
         return path.startswith(self.path) if self.is_prefix else path == self.path
 
 
-_MethodTable = dict[bytes, HotRoute]
+_MethodTable = dict[bytes, FastRoute]
 _ANY_OTHER = b""  # No method is empty: the key of what answers a method that the path does not take.
 
 
-class HotRoutes:
+class FastRoutes:
     """All hot routes, by path and method; what is not here is the ASGI app's."""
 
-    def __init__(self, routes: Sequence[HotRoute]) -> None:
+    def __init__(self, routes: Sequence[FastRoute]) -> None:
         paths = {route.path for route in routes if not route.is_prefix}
         prefixes = {route.path for route in routes if route.is_prefix}
         self._exact = {path: _methods_on(path, routes) for path in paths}
         # The longest prefix first, so that the first that fits is the nearest.
         self._prefixes = [(p, _methods_on(p, routes)) for p in sorted(prefixes, key=len, reverse=True)]
 
-    def find(self, method: bytes, path: bytes) -> HotRoute | None:
+    def find(self, method: bytes, path: bytes) -> FastRoute | None:
         """Find who answers; a known path with another method is answered by a refusal."""
         table = self._exact.get(path)
         if table is None:
@@ -121,7 +123,7 @@ class HotRoutes:
         return table.get(method) or table[_ANY_OTHER]
 
 
-def _methods_on(path: bytes, routes: Sequence[HotRoute]) -> _MethodTable:
+def _methods_on(path: bytes, routes: Sequence[FastRoute]) -> _MethodTable:
     """Collect the methods of one path: its own first, then those of the prefixes above it, then ours."""
     nearest_last = sorted(
         (route for route in routes if route.covers(path)),
@@ -132,13 +134,13 @@ def _methods_on(path: bytes, routes: Sequence[HotRoute]) -> _MethodTable:
         table.setdefault(b"HEAD", table[b"GET"])
     allowed = b", ".join(sorted({*table, b"OPTIONS"}))
     table.setdefault(b"OPTIONS", _preflight_of(allowed))
-    table[_ANY_OTHER] = _refusal_of(allowed)
+    table[_ANY_OTHER] = _rejection_of(allowed)
     return table
 
 
-def _preflight_of(allowed: bytes) -> HotRoute:
-    answer = Answer(
-        answer_head(
+def _preflight_of(allowed: bytes) -> FastRoute:
+    answer = FastAnswer(
+        encode_head(
             HTTPStatus.NO_CONTENT,
             None,
             (b"allow", allowed),
@@ -147,21 +149,21 @@ def _preflight_of(allowed: bytes) -> HotRoute:
             (b"access-control-max-age", PREFLIGHT_SECONDS_MAX),
         )
     )
-    return HotRoute(b"OPTIONS", b"", is_prefix=True, handler=lambda _: answer)
+    return FastRoute(b"OPTIONS", b"", is_prefix=True, handler=lambda _: answer)
 
 
-def _refusal_of(allowed: bytes) -> HotRoute:
+def _rejection_of(allowed: bytes) -> FastRoute:
     error = MethodNotAllowedError(f"This address takes {allowed.decode()}.")
     answer = problem_answer(error, (b"allow", allowed))
-    return HotRoute(_ANY_OTHER, b"", is_prefix=True, handler=lambda _: answer, refusal=answer)
+    return FastRoute(_ANY_OTHER, b"", is_prefix=True, handler=lambda _: answer, fixed_rejection=answer)
 
 
-def first_values(headers: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+def index_headers(headers: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     """Index headers by name; of a repeated one the first counts."""
     return dict(reversed(headers))
 
 
-def answer_head(status: HTTPStatus, content_type: bytes | None, *headers: tuple[bytes, bytes]) -> bytes:
+def encode_head(status: HTTPStatus, content_type: bytes | None, *headers: tuple[bytes, bytes]) -> bytes:
     """Encode status and headers, readable from any origin; the connection adds date, length and its own.
 
     Raises ValueError for a header that would break out of its line.
@@ -176,11 +178,11 @@ def answer_head(status: HTTPStatus, content_type: bytes | None, *headers: tuple[
     return b"".join(lines)
 
 
-def problem_answer(error: AdloomError, *headers: tuple[bytes, bytes]) -> Answer:
+def problem_answer(error: AdloomError, *headers: tuple[bytes, bytes]) -> FastAnswer:
     """Answer with an error's problem details."""
     if isinstance(error, RateLimitedError | UnavailableError):
         headers = (*headers, (b"retry-after", b"%d" % error.retry_after_seconds))
-    return Answer(
-        answer_head(error.status, PROBLEM_CONTENT_TYPE.encode(), *headers),
-        problem_body(error),
+    return FastAnswer(
+        encode_head(error.status, PROBLEM_CONTENT_TYPE.encode(), *headers),
+        encode_problem(error),
     )

@@ -2,7 +2,7 @@
 
 from typing import Self
 
-from adloom.runtime.http.fast.fast_routes import Answer
+from adloom.runtime.http.fast.fast_routes import FastAnswer
 
 _HAS_NO_LENGTH = (b"HTTP/1.1 204", b"HTTP/1.1 304")
 
@@ -17,7 +17,7 @@ class FixedHeaders:
         self.pairs: Headers = []
         self.lines = b""
 
-    def of(self, source: Headers) -> Self:
+    def refresh(self, source: Headers) -> Self:
         """Give these headers as they are sent: without the one that names the software."""
         if source is not self._source:
             self._source = source
@@ -25,10 +25,10 @@ class FixedHeaders:
             self.lines = b"".join(b"%b: %b\r\n" % pair for pair in self.pairs)
         return self
 
-    def around(self, answer: Answer, connection: bytes, source: Headers, *, has_body: bool) -> bytes:
+    def encode(self, answer: FastAnswer, connection: bytes, source: Headers, *, has_body: bool) -> bytes:
         """Encode an answer with these headers; `connection` is the line that says what becomes of that."""
         if source is not self._source:
-            self.of(source)
+            self.refresh(source)
         head, body = answer.head, answer.body
         if not body and head.startswith(_HAS_NO_LENGTH):
             return b"%b%b%b\r\n" % (head, self.lines, connection)

@@ -35,4 +35,4 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_LIMITS = Limits()
-HOT_BODY_BYTES_MAX = 64 * _KIB
+FAST_BODY_BYTES_MAX = 64 * _KIB

@@ -1,6 +1,6 @@
 """One connection of the delivery plane: hot routes answered in place, everything else by the ASGI app.
 
-A subclass of uvicorn's protocol. Reading is `reading.RequestReader`'s; here are order, flow and time:
+A subclass of uvicorn's protocol. Reading is `request_parser.RequestParser`'s; here are order, flow and time:
 answers leave in the order of their requests, nothing is read that cannot be answered yet, and one timer
 per connection looks after every deadline.
 """
@@ -20,21 +20,21 @@ from uvicorn.server import ServerState
 
 from adloom.core.errors import UnavailableError
 from adloom.runtime.http.fast.asgi import scope_of
-from adloom.runtime.http.fast.early_errors import RefusedError, RequestTimeoutError, answer_to
+from adloom.runtime.http.fast.early_errors import RequestRejectedError, RequestTimeoutError, answer_error
 from adloom.runtime.http.fast.fast_routes import (
-    Answer,
-    Coming,
-    HotOutcome,
-    HotRequest,
-    HotRoute,
-    HotRoutes,
+    FastAnswer,
+    FastRequest,
+    FastResult,
+    FastRoute,
+    FastRoutes,
+    PendingAnswer,
     problem_answer,
 )
 from adloom.runtime.http.fast.fixed_headers import FixedHeaders
 from adloom.runtime.http.fast.limits import DEFAULT_LIMITS, Limits
-from adloom.runtime.http.fast.request_parser import CLOSES, STAYS_OPEN_FOR_1_0, Phase, RequestReader
-from adloom.runtime.http.fast.result import when_come
-from adloom.runtime.http.fast.tick_batch import Gathering
+from adloom.runtime.http.fast.request_parser import CLOSES, STAYS_OPEN_FOR_1_0, Phase, RequestParser
+from adloom.runtime.http.fast.result import on_resolved
+from adloom.runtime.http.fast.tick_batch import TickBatch
 
 DRAIN_SECONDS_MAX = 1.0  # For a request that is half here when the server stops; then it is let go.
 LINGER_SECONDS = 0.5  # For the next request of a connection that had one, or came, within the same time.
@@ -43,14 +43,14 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _IDLE = Phase.IDLE
 
 
-class HotProtocol(HttpToolsProtocol):
+class FastProtocol(HttpToolsProtocol):
     """A connection; made concrete by `make_protocol`."""
 
-    hot_routes: ClassVar[HotRoutes]
+    fast_routes: ClassVar[FastRoutes]
     limits: ClassVar[Limits]
     tick_seconds: ClassVar[float]
     fixed_headers: ClassVar[FixedHeaders]
-    gathering: ClassVar[Gathering]
+    tick_batch: ClassVar[TickBatch]
 
     def __init__(
         self,
@@ -66,13 +66,13 @@ class HotProtocol(HttpToolsProtocol):
             Phase.HEAD: self.limits.header_seconds_max,
             Phase.BODY: self.limits.body_seconds_max,
         }
-        self._reader: RequestReader
+        self._reader: RequestParser
         self._timer: asyncio.TimerHandle | None = None
 
         # Blocked: a request waits for its answer or the client has to read first. `_advance` ends it.
         self._is_blocked = False
         self._is_app_running = False
-        self._pending: tuple[Coming | None, HotRequest, bytes] | None = None
+        self._pending: tuple[PendingAnswer | None, FastRequest, bytes] | None = None
         self._waiting: deque[Callable[[], None]] = deque()
         self._held = b""
         self._owes_continue = False
@@ -88,7 +88,7 @@ class HotProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=self.limits.write_buffer_bytes_max)
         client = self.client[0] if self.client else None
-        self._reader = RequestReader(self, self.hot_routes, self.limits, client)
+        self._reader = RequestParser(self, self.fast_routes, self.limits, client)
         self._reader.phase_since = self._time()
         self._timer = self.loop.call_later(self.tick_seconds, self._on_timer)
 
@@ -167,7 +167,7 @@ class HotProtocol(HttpToolsProtocol):
                 if self._reader.is_finished:
                     return
                 self._reader.feed(view[start : start + size], now)
-        except RefusedError as refusal:
+        except RequestRejectedError as refusal:
             self._refuse(refusal.answer)
 
     def _discard(self, data: bytes) -> None:
@@ -175,7 +175,7 @@ class HotProtocol(HttpToolsProtocol):
         if self._discarded_bytes > self.limits.discard_bytes_max:
             self.transport.abort()
 
-    def _refuse(self, answer: Answer) -> None:
+    def _refuse(self, answer: FastAnswer) -> None:
         """Answer what cannot be read any further, in its turn."""
         self._reader.is_finished = True
         if self._is_blocked:
@@ -190,7 +190,7 @@ class HotProtocol(HttpToolsProtocol):
         else:
             self.transport.write(_CONTINUE)
 
-    def on_request(self, request: HotRequest, route: HotRoute | None, connection: bytes) -> None:
+    def on_request(self, request: FastRequest, route: FastRoute | None, connection: bytes) -> None:
         """Answer a request, or let it wait for its turn."""
         self._owes_continue = False
         if self._is_blocked:
@@ -200,46 +200,46 @@ class HotProtocol(HttpToolsProtocol):
 
     # Answering.
 
-    def _begin(self, request: HotRequest, route: HotRoute | None, connection: bytes) -> None:
+    def _begin(self, request: FastRequest, route: FastRoute | None, connection: bytes) -> None:
         if route is None:
             self._run_app(request, connection)
             return
-        if route.is_gathered:
+        if route.is_batched:
             self._wait_for(None, request, connection)
-            self.gathering.add(self, route.handler, request)
+            self.tick_batch.add(self, route.handler, request)
             return
         try:  # As `outcome_of` does, without the call.
             outcome = route.handler(request)
         except Exception as error:  # noqa: BLE001 - the outermost frame of a hot request
-            outcome = answer_to(error)
-        if isinstance(outcome, Answer):
+            outcome = answer_error(error)
+        if isinstance(outcome, FastAnswer):
             self._write(outcome, request, connection)
         else:
-            self._take(outcome, request, connection)
+            self._handle_result(outcome, request, connection)
 
-    def on_outcome(self, request: HotRequest, outcome: HotOutcome) -> None:
+    def on_result(self, request: FastRequest, outcome: FastResult) -> None:
         """Take what a request came to that was gathered with others."""
         if self._pending is None or self._pending[1] is not request:
             return  # The client has gone.
-        if isinstance(outcome, Answer):
-            self._on_come(None, outcome)
+        if isinstance(outcome, FastAnswer):
+            self._on_answer(None, outcome)
         else:
-            self._take(outcome, request, self._pending[2])
+            self._handle_result(outcome, request, self._pending[2])
 
-    def _take(self, outcome: Coming | None, request: HotRequest, connection: bytes) -> None:
+    def _handle_result(self, outcome: PendingAnswer | None, request: FastRequest, connection: bytes) -> None:
         if outcome is None:
             self._pending = None
             self._run_app(request, connection)
         else:
             self._wait_for(outcome, request, connection)
-            when_come(outcome, self._on_come)
+            on_resolved(outcome, self._on_answer)
 
-    def _wait_for(self, coming: Coming | None, request: HotRequest, connection: bytes) -> None:
+    def _wait_for(self, coming: PendingAnswer | None, request: FastRequest, connection: bytes) -> None:
         self._pending = (coming, request, connection)
         self._is_blocked = True
         self._blocked_since = self._time()
 
-    def _on_come(self, come: Coming | None, answer: Answer) -> None:
+    def _on_answer(self, come: PendingAnswer | None, answer: FastAnswer) -> None:
         if self._pending is None or self._pending[0] is not come:
             return  # The client has gone, or has been told that it took too long.
         _, request, connection = self._pending
@@ -253,7 +253,7 @@ class HotProtocol(HttpToolsProtocol):
                 self._reader.phase_since = self._time()
                 self.transport.resume_reading()
 
-    def _run_app(self, request: HotRequest, connection: bytes) -> None:
+    def _run_app(self, request: FastRequest, connection: bytes) -> None:
         """Let the ASGI app answer; it gets its body whole."""
         self._is_app_running = self._is_blocked = True
         stays_open = connection not in (CLOSES, STAYS_OPEN_FOR_1_0)  # The cycle does not speak HTTP/1.0.
@@ -264,7 +264,7 @@ class HotProtocol(HttpToolsProtocol):
             logger=self.logger,
             access_logger=self.access_logger,
             access_log=self.access_log,
-            default_headers=self.fixed_headers.of(self.server_state.default_headers).pairs,
+            default_headers=self.fixed_headers.refresh(self.server_state.default_headers).pairs,
             message_event=asyncio.Event(),
             expect_100_continue=False,
             keep_alive=stays_open and not (self._is_draining and not self._waiting),
@@ -324,7 +324,7 @@ class HotProtocol(HttpToolsProtocol):
 
     # Writing.
 
-    def _write(self, answer: Answer, request: HotRequest, connection: bytes) -> None:
+    def _write(self, answer: FastAnswer, request: FastRequest, connection: bytes) -> None:
         if self._is_draining and not self._waiting:
             connection = CLOSES
         self._send(answer, connection, has_body=request.method != b"HEAD")
@@ -332,7 +332,7 @@ class HotProtocol(HttpToolsProtocol):
             self._reader.is_finished = True
             self.transport.close()
 
-    def _write_last(self, answer: Answer) -> None:
+    def _write_last(self, answer: FastAnswer) -> None:
         """Write a refusal and hear the client out, since closing on unread bytes would take it back."""
         self._send(answer, CLOSES, has_body=True)
         if self._is_draining or not self.transport.can_write_eof():
@@ -340,11 +340,11 @@ class HotProtocol(HttpToolsProtocol):
         else:
             self.transport.write_eof()
 
-    def _send(self, answer: Answer, connection: bytes, *, has_body: bool) -> None:
+    def _send(self, answer: FastAnswer, connection: bytes, *, has_body: bool) -> None:
         state = self.server_state
         state.total_requests += 1
         headers = state.default_headers
-        self.transport.write(self.fixed_headers.around(answer, connection, headers, has_body=has_body))
+        self.transport.write(self.fixed_headers.encode(answer, connection, headers, has_body=has_body))
 
     # Time.
 
@@ -382,18 +382,18 @@ class HotProtocol(HttpToolsProtocol):
         else:
             self._refuse(problem_answer(RequestTimeoutError("The request did not arrive in time.")))
 
-    def _give_up(self, request: HotRequest) -> None:
+    def _give_up(self, request: FastRequest) -> None:
         self._pending = None
         self._write(problem_answer(UnavailableError("The answer took too long.")), request, CLOSES)
 
 
-def make_protocol(routes: HotRoutes, limits: Limits = DEFAULT_LIMITS) -> type[HotProtocol]:
+def make_protocol(routes: FastRoutes, limits: Limits = DEFAULT_LIMITS) -> type[FastProtocol]:
     """Make the class that `uvicorn.Config(http=…)` takes."""
 
-    class DeliveryProtocol(HotProtocol):
-        hot_routes = routes
+    class DeliveryProtocol(FastProtocol):
+        fast_routes = routes
         fixed_headers = FixedHeaders()
-        gathering = Gathering()
+        tick_batch = TickBatch()
         tick_seconds = limits.tick_seconds
 
     DeliveryProtocol.limits = limits

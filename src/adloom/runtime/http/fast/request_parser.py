@@ -12,11 +12,11 @@ from adloom.runtime.http.fast.early_errors import (
     ExpectationFailedError,
     HeadersTooLargeError,
     MethodNotImplementedError,
-    RefusedError,
+    RequestRejectedError,
     UriTooLongError,
-    refused,
+    rejection_of,
 )
-from adloom.runtime.http.fast.fast_routes import HotRequest, HotRoute, HotRoutes, first_values
+from adloom.runtime.http.fast.fast_routes import FastRequest, FastRoute, FastRoutes, index_headers
 from adloom.runtime.http.fast.limits import Limits
 
 # What an answer says about its connection; in HTTP/1.1 to stay open goes without saying.
@@ -48,7 +48,7 @@ _IDLE, _HEAD, _BODY = Phase.IDLE, Phase.HEAD, Phase.BODY
 class RequestSink(Protocol):
     """Who takes the requests as they become whole."""
 
-    def on_request(self, request: HotRequest, route: HotRoute | None, connection: bytes) -> None:
+    def on_request(self, request: FastRequest, route: FastRoute | None, connection: bytes) -> None:
         """Take a whole request, who answers it, and what its answer says about the connection."""
         ...
 
@@ -57,10 +57,10 @@ class RequestSink(Protocol):
         ...
 
 
-class RequestReader:
+class RequestParser:
     """Reads the requests of one connection."""
 
-    def __init__(self, sink: RequestSink, routes: HotRoutes, limits: Limits, client: str | None) -> None:
+    def __init__(self, sink: RequestSink, routes: FastRoutes, limits: Limits, client: str | None) -> None:
         self._on_request = sink.on_request
         self._on_expectation = sink.on_expectation
         self._find_route = routes.find
@@ -84,9 +84,9 @@ class RequestReader:
         self._body: bytes | bytearray = b""
         self._body_bytes_max = 0
         self._is_upgrade = False
-        self._refusal: RefusedError | None = None
-        self._request: HotRequest
-        self._route: HotRoute | None = None
+        self._refusal: RequestRejectedError | None = None
+        self._request: FastRequest
+        self._route: FastRoute | None = None
         self._connection = STAYS_OPEN
 
     def feed(self, piece: bytes | memoryview, now: float) -> None:
@@ -126,7 +126,7 @@ class RequestReader:
         self._phase_bytes += self._piece_bytes
         limits = self._limits
         if len(self._url) > limits.request_line_bytes_max:
-            raise self._refused(_line_too_long(limits))
+            raise self._reject(_line_too_long(limits))
         framing_bytes_max = (
             limits.request_line_bytes_max
             if self.phase is _HEAD
@@ -136,11 +136,11 @@ class RequestReader:
             self._phase_bytes > limits.header_bytes_max + framing_bytes_max
             or len(self._headers) > limits.header_count_max
         ):
-            raise self._refused(_headers_too_large(limits))
+            raise self._reject(_headers_too_large(limits))
 
-    def _refused(self, error: AdloomError) -> RefusedError:
+    def _reject(self, error: AdloomError) -> RequestRejectedError:
         """Refuse, and remember it: the parser passes on that a callback failed, but not always why."""
-        self._refusal = refused(error)
+        self._refusal = rejection_of(error)
         return self._refusal
 
     def on_message_begin(self) -> None:
@@ -167,15 +167,15 @@ class RequestReader:
         method = parser.get_method()
         if parser.should_upgrade():
             if method == b"CONNECT":
-                raise self._refused(MethodNotImplementedError("This is no proxy."))
+                raise self._reject(MethodNotImplementedError("This is no proxy."))
             self._is_upgrade = True
             return
         self._check_head(method)
         headers = self._headers
-        by_name = first_values(headers)
+        by_name = index_headers(headers)
         path, query = self._target()
         self._route = route = self._find_route(method, path)
-        self._request = HotRequest(method, path, query, headers, b"", self._client, "1.1", by_name)
+        self._request = FastRequest(method, path, query, headers, b"", self._client, "1.1", by_name)
         if b"connection" in by_name or not parser.should_keep_alive():
             self._connection = self._connection_line()
         else:
@@ -194,7 +194,7 @@ class RequestReader:
         try:
             parsed = httptools.parse_url(url)
         except httptools.HttpParserInvalidURLError as error:
-            raise self._refused(BadRequestError("The target of the request is not a URL.")) from error
+            raise self._reject(BadRequestError("The target of the request is not a URL.")) from error
         return parsed.path or b"/", parsed.query or b""
 
     def _connection_line(self) -> bytes:
@@ -206,15 +206,15 @@ class RequestReader:
     def _check_head(self, method: bytes) -> None:
         limits = self._limits
         if len(self._url) + len(method) + _LINE_EXTRA_BYTES > limits.request_line_bytes_max:
-            raise self._refused(_line_too_long(limits))
+            raise self._reject(_line_too_long(limits))
         if len(self._headers) > limits.header_count_max:
-            raise self._refused(_headers_too_large(limits))
+            raise self._reject(_headers_too_large(limits))
         if self._phase_bytes > self._unmeasured_bytes_max:
             header_bytes = sum(len(name) + len(value) + _HEADER_EXTRA_BYTES for name, value in self._headers)
             if header_bytes > limits.header_bytes_max:
-                raise self._refused(_headers_too_large(limits))
+                raise self._reject(_headers_too_large(limits))
 
-    def _expect_body(self, by_name: dict[bytes, bytes], route: HotRoute | None) -> None:
+    def _expect_body(self, by_name: dict[bytes, bytes], route: FastRoute | None) -> None:
         """Bound the body that is to come, and call for it where the client waits to be asked."""
         self.phase = _BODY
         self.phase_since = self._now
@@ -224,16 +224,16 @@ class RequestReader:
         self._body_bytes_max = self._limits.body_bytes_max if route is None else route.body_bytes_max
         length, encoding = by_name.get(b"content-length"), by_name.get(b"transfer-encoding")
         if length is not None and int(length) > self._body_bytes_max:
-            raise self._refused(self._body_too_large())
+            raise self._reject(self._body_too_large())
         if encoding is not None and encoding.lower() != b"chunked":
-            raise self._refused(BadRequestError("The only transfer encoding understood here is chunked."))
+            raise self._reject(BadRequestError("The only transfer encoding understood here is chunked."))
         expectation = by_name.get(b"expect")
         if expectation is None or self._request.version == "1.0":
             return
         if expectation.lower() != b"100-continue":
-            raise self._refused(ExpectationFailedError("The only expectation met here is 100-continue."))
-        if route is not None and route.refusal is not None:
-            self._refusal = RefusedError(route.refusal)
+            raise self._reject(ExpectationFailedError("The only expectation met here is 100-continue."))
+        if route is not None and route.fixed_rejection is not None:
+            self._refusal = RequestRejectedError(route.fixed_rejection)
             raise self._refusal
         self._on_expectation()
 
@@ -249,7 +249,7 @@ class RequestReader:
                 self._body = bytearray(self._body)
             self._body += body
         if len(self._body) > self._body_bytes_max:
-            raise self._refused(self._body_too_large())
+            raise self._reject(self._body_too_large())
 
     def on_message_complete(self) -> None:
         """Hand the request over; nothing is read behind one that closes its connection."""
@@ -275,8 +275,8 @@ def _headers_too_large(limits: Limits) -> HeadersTooLargeError:
     )
 
 
-def _refusal_of(error: httptools.HttpParserError) -> RefusedError:
+def _refusal_of(error: httptools.HttpParserError) -> RequestRejectedError:
     if isinstance(error, httptools.HttpParserCallbackError):
         log.error("request_reading_failed", exc_info=error)
-        return RefusedError(INTERNAL_FAILURE)
-    return refused(BadRequestError("This is not an HTTP/1.1 request."))
+        return RequestRejectedError(INTERNAL_FAILURE)
+    return rejection_of(BadRequestError("This is not an HTTP/1.1 request."))

@@ -9,8 +9,8 @@ from typing import Final, Protocol
 
 import structlog
 
-from adloom.runtime.http.fast.fast_routes import HotHandler, HotOutcome, HotRequest
-from adloom.runtime.http.fast.result import outcome_of
+from adloom.runtime.http.fast.fast_routes import FastHandler, FastRequest, FastResult
+from adloom.runtime.http.fast.result import run_handler
 
 TOGETHER_MAX: Final = 64  # The first of them waits for the last: about a millisecond.
 
@@ -22,18 +22,18 @@ class Connection(Protocol):
 
     loop: AbstractEventLoop
 
-    def on_outcome(self, request: HotRequest, outcome: HotOutcome) -> None:
+    def on_result(self, request: FastRequest, outcome: FastResult) -> None:
         """Take what its request has come to."""
         ...
 
 
-class Gathering:
+class TickBatch:
     """The requests of this turn so far."""
 
     def __init__(self) -> None:
-        self._asked: list[tuple[Connection, HotHandler, HotRequest]] = []
+        self._asked: list[tuple[Connection, FastHandler, FastRequest]] = []
 
-    def add(self, connection: Connection, handler: HotHandler, request: HotRequest) -> None:
+    def add(self, connection: Connection, handler: FastHandler, request: FastRequest) -> None:
         """Have a request answered when this turn's are all there."""
         if not self._asked:
             connection.loop.call_soon(self._answer)
@@ -43,9 +43,9 @@ class Gathering:
         asked, self._asked = self._asked, []
         for start in range(0, len(asked), TOGETHER_MAX):
             some = asked[start : start + TOGETHER_MAX]
-            outcomes = [outcome_of(handler, request) for _, handler, request in some]
+            outcomes = [run_handler(handler, request) for _, handler, request in some]
             for (connection, _, request), outcome in zip(some, outcomes, strict=True):
                 try:
-                    connection.on_outcome(request, outcome)
+                    connection.on_result(request, outcome)
                 except Exception:  # Whatever is wrong with one connection, others wait too.
                     log.exception("answer_not_taken")

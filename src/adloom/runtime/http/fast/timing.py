@@ -7,7 +7,13 @@ from typing import Final
 
 import msgspec
 
-from adloom.runtime.http.fast.fast_routes import HotHandler, HotOutcome, HotRequest, HotRoute, Later
+from adloom.runtime.http.fast.fast_routes import (
+    DeferredAnswer,
+    FastHandler,
+    FastRequest,
+    FastResult,
+    FastRoute,
+)
 
 ONE_IN: Final = 16
 SAMPLES_MAX: Final = 1_024
@@ -31,16 +37,16 @@ class ServeTimes:
         ordered = sorted(self._samples.copy())
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else None
 
-    def measured(self, route: HotRoute) -> HotRoute:
+    def measure(self, route: FastRoute) -> FastRoute:
         """Measure a route."""
-        return msgspec.structs.replace(route, handler=self._measured(route.handler))
+        return msgspec.structs.replace(route, handler=self._measure_handler(route.handler))
 
-    def _measured(self, handler: HotHandler) -> HotHandler:
+    def _measure_handler(self, handler: FastHandler) -> FastHandler:
         calls_until_sample = 1
         note = self._samples.append
         now = time.perf_counter
 
-        def sampled(request: HotRequest) -> HotOutcome:
+        def sampled(request: FastRequest) -> FastResult:
             nonlocal calls_until_sample
             calls_until_sample -= 1
             if calls_until_sample:
@@ -50,8 +56,8 @@ class ServeTimes:
             answer = handler(request)
             if isinstance(answer, asyncio.Future):
                 answer.add_done_callback(lambda _: note(now() - began))
-            elif isinstance(answer, Later):
-                answer.then(lambda _, __: note(now() - began))
+            elif isinstance(answer, DeferredAnswer):
+                answer.add_callback(lambda _, __: note(now() - began))
             else:
                 note(now() - began)
             return answer

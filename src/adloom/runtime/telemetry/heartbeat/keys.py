@@ -12,7 +12,7 @@ REQUESTS: Final = "requests"
 FILLED: Final = "filled"
 
 
-def begin_of(moment: datetime, step: timedelta) -> datetime:
+def floor_time(moment: datetime, step: timedelta) -> datetime:
     """Tell when the hour or the minute of a moment began."""
     seconds = int(step.total_seconds())
     return datetime.fromtimestamp(int(moment.timestamp()) // seconds * seconds, UTC)

@@ -24,7 +24,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     spool_bytes: int | None = None
 
 
-class Vitals(msgspec.Struct, frozen=True, kw_only=True):
+class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
     """A process, as it was a moment ago."""
 
     process: str
@@ -47,7 +47,7 @@ class Vitals(msgspec.Struct, frozen=True, kw_only=True):
         return now - self.told_at < GONE_AFTER
 
 
-class Traffic(msgspec.Struct, frozen=True, kw_only=True):
+class TrafficCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Requests for ads of all processes in an hour or a minute, and how many of them were filled."""
 
     begins_at: datetime
@@ -55,22 +55,22 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     filled: int
 
 
-def shown_settings(settings: msgspec.Struct) -> dict[str, str]:
+def mask_settings(settings: msgspec.Struct) -> dict[str, str]:
     """Write settings down for people: secrets, and addresses that carry some, are masked."""
     shown: dict[str, str] = {}
     for name, value in msgspec.structs.asdict(settings).items():
         if isinstance(value, msgspec.Struct):
-            shown |= {f"{name}.{inner}": text for inner, text in shown_settings(value).items()}
+            shown |= {f"{name}.{inner}": text for inner, text in mask_settings(value).items()}
         else:
-            shown[name] = _shown(value)
+            shown[name] = _mask(value)
     return shown
 
 
-def _shown(value: Any) -> str:  # noqa: ANN401 - whatever a setting is
+def _mask(value: Any) -> str:  # noqa: ANN401 - whatever a setting is
     if isinstance(value, Secret):
         return MASK if value else ""
     if isinstance(value, tuple | list):
-        return ", ".join(_shown(one) for one in value)  # pyright: ignore[reportUnknownVariableType]  whatever it has
+        return ", ".join(_mask(one) for one in value)  # pyright: ignore[reportUnknownVariableType]  whatever it has
     if isinstance(value, bool):
         return "on" if value else "off"
     return "" if value is None else str(value)

@@ -23,13 +23,13 @@ from adloom.runtime.telemetry.heartbeat.keys import (
     PROCESSES,
     REQUESTS,
     SETTINGS,
-    begin_of,
+    floor_time,
     traffic_key,
 )
-from adloom.runtime.telemetry.heartbeat.model import Reading, Vitals
+from adloom.runtime.telemetry.heartbeat.model import Heartbeat, Reading
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
-TELL_SECONDS: Final = 1.0
+INTERVAL_SECONDS: Final = 1.0
 RATE_OVER: Final = 10  # Tellings: of few requests a single second says little.
 # Settings do not change while a process lives; they are told again for a Valkey that has forgotten them.
 SETTINGS_EVERY: Final = 60
@@ -38,7 +38,7 @@ LAST_WORD_SECONDS_MAX: Final = 0.5  # Who stops while Valkey is away is found mi
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-class VitalsTeller:
+class HeartbeatPublisher:
     """Tells the figures of a process, and adds what it has served to the counts of all."""
 
     def __init__(  # noqa: PLR0913 - what processes differ in
@@ -67,7 +67,7 @@ class VitalsTeller:
         is_away = False
         while not stop.is_set():
             try:
-                await self.tell()
+                await self.publish()
                 is_away = False
             except VALKEY_AWAY as error:
                 if not is_away:
@@ -77,17 +77,17 @@ class VitalsTeller:
                 # Figures for people are never worth the process that they are about.
                 log.exception("vitals_failed")
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(TELL_SECONDS):
+                async with asyncio.timeout(INTERVAL_SECONDS):
                     await stop.wait()
         with contextlib.suppress(*VALKEY_AWAY):
-            name = self._vitals(self._clock.now(), self._read()).id
+            name = self._build_heartbeat(self._clock.now(), self._read()).id
             await self._valkey.hdel(PROCESSES, name)
             await self._valkey.hdel(SETTINGS, name)
 
-    async def tell(self) -> None:
+    async def publish(self) -> None:
         """Tell once."""
         now, reading = self._clock.now(), self._read()
-        vitals = self._vitals(now, reading)
+        vitals = self._build_heartbeat(now, reading)
         before = self._told[-1][1] if self._told else Reading()
         pipe = self._valkey.pipeline(transaction=False)
         pipe.hset(PROCESSES, vitals.id, msgspec.json.encode(vitals).decode())
@@ -96,7 +96,7 @@ class VitalsTeller:
         requests, filled = reading.requests - before.requests, reading.filled - before.filled
         if requests and self._is_serving:
             for step in (HOUR, MINUTE):
-                key = traffic_key(begin_of(now, step), step)
+                key = traffic_key(floor_time(now, step), step)
                 pipe.hincrby(key, REQUESTS, requests)
                 pipe.hincrby(key, FILLED, filled)
                 pipe.expire(key, int(KEPT[step].total_seconds()))
@@ -104,11 +104,11 @@ class VitalsTeller:
         self._told.append((now, reading))
         self._tellings += 1
 
-    def _vitals(self, now: datetime, reading: Reading) -> Vitals:
+    def _build_heartbeat(self, now: datetime, reading: Reading) -> Heartbeat:
         rate = 0.0
         if self._told and (elapsed := (now - self._told[0][0]).total_seconds()) > 0:
             rate = (reading.requests - self._told[0][1].requests) / elapsed
-        return Vitals(
+        return Heartbeat(
             process=self._process,
             kind=self._process.partition("-")[0],
             host=self._host,
@@ -122,7 +122,7 @@ class VitalsTeller:
 
 
 @contextlib.asynccontextmanager
-async def telling(teller: VitalsTeller) -> AsyncGenerator[None]:
+async def publish_meanwhile(teller: HeartbeatPublisher) -> AsyncGenerator[None]:
     """Tell while something runs."""
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:

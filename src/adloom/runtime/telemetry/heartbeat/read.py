@@ -11,28 +11,28 @@ from adloom.runtime.telemetry.heartbeat.keys import (
     PROCESSES,
     REQUESTS,
     SETTINGS,
-    begin_of,
+    floor_time,
     traffic_key,
 )
-from adloom.runtime.telemetry.heartbeat.model import Traffic, Vitals
+from adloom.runtime.telemetry.heartbeat.model import Heartbeat, TrafficCounts
 from adloom.runtime.valkey import Valkey
 
 FORGOTTEN_AFTER: Final = timedelta(days=1)
 
-_decode = msgspec.json.Decoder(Vitals).decode
+_decode = msgspec.json.Decoder(Heartbeat).decode
 _Hash = Mapping[bytes, bytes]
 
 
-class VitalsReader:
+class HeartbeatReader:
     """Reads what processes have told."""
 
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
 
-    async def processes(self, *, now: datetime) -> Sequence[Vitals]:
+    async def processes(self, *, now: datetime) -> Sequence[Heartbeat]:
         """Tell the processes that were heard of lately, in the order of their names; long gone ones are forgotten."""
         told = cast("_Hash", await cast("Awaitable[object]", self._valkey.hgetall(PROCESSES)))
-        alive: list[Vitals] = []
+        alive: list[Heartbeat] = []
         for name, text in told.items():
             vitals = _readable(text)
             if vitals is not None and vitals.is_alive(now=now):
@@ -47,21 +47,21 @@ class VitalsReader:
         told = cast("_Hash", await cast("Awaitable[object]", self._valkey.hgetall(SETTINGS)))
         return {name.decode(): msgspec.json.decode(text, type=dict[str, str]) for name, text in told.items()}
 
-    async def traffic(self, step: timedelta, *, count: int, now: datetime) -> Sequence[Traffic]:
+    async def traffic(self, step: timedelta, *, count: int, now: datetime) -> Sequence[TrafficCounts]:
         """Tell the requests of the last hours or minutes, the present one last."""
-        last = begin_of(now, step)
+        last = floor_time(now, step)
         begins = [last - step * back for back in range(count - 1, -1, -1)]
         pipe = self._valkey.pipeline(transaction=False)
         for at in begins:
             pipe.hmget(traffic_key(at, step), [REQUESTS, FILLED])
         answers = cast("list[list[bytes | None]]", await pipe.execute())
         return [
-            Traffic(begins_at=at, requests=int(requests or 0), filled=int(filled or 0))
+            TrafficCounts(begins_at=at, requests=int(requests or 0), filled=int(filled or 0))
             for at, (requests, filled) in zip(begins, answers, strict=True)
         ]
 
 
-def _readable(text: bytes) -> Vitals | None:
+def _readable(text: bytes) -> Heartbeat | None:
     try:
         return _decode(text)
     except msgspec.DecodeError:  # Of another version, that tells it otherwise.

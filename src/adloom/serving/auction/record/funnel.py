@@ -105,7 +105,7 @@ def compute_step_masks(
     available = stock.available[number] & look.members
     if without:
         available &= ~_of_campaigns(without, stock, number)
-    targeted = unseen = block.targeting.eligible(context, available)
+    targeted = unseen = block.targeting.find_eligible(context, available)
     if seen_enough:
         unseen ^= _of_banners(seen_enough, block, targeted)
     return StepMasks(stock.openings.masks[number] & look.members, available, targeted, unseen)

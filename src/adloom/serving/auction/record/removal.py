@@ -9,7 +9,7 @@ from typing import Final
 from adloom.schedule.schedule_window import why_closed
 from adloom.serving.index.bid_block import Bidder
 from adloom.targeting.context import Context
-from adloom.targeting.evaluate import first_failing
+from adloom.targeting.evaluate import find_failing
 
 CAMPAIGN_DATES: Final = "campaign_dates"
 TARGETING: Final = "targeting"
@@ -40,7 +40,7 @@ def find_removal(  # noqa: PLR0913 - all that can keep somebody out
         or (timing.ends_at is not None and timing.ends_at <= now)
     ):
         return CAMPAIGN_DATES
-    rule = first_failing(bidder.rules, context)
+    rule = find_failing(bidder.rules, context)
     if rule is not None:
         return f"{TARGETING}:{rule.rule_type}"
     closed = None if timing is None else why_closed(timing.schedule, now=now)

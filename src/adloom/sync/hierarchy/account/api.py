@@ -10,7 +10,7 @@ from pydantic import Field
 
 from adloom.resource.api import CurrentCatalog, catalog_router
 from adloom.resource.shapes import TimeZone
-from adloom.runtime.encryption import Sealer
+from adloom.runtime.encryption import SecretCipher
 from adloom.runtime.http.api.dependencies import Ids, Now
 from adloom.runtime.http.api.pages import Page
 from adloom.runtime.http.api.shapes import Answer, Body, Flag, Name, Text, Text255
@@ -96,11 +96,11 @@ class AccountQuery(SellerListQuery):
     search: Text255 | None = None
 
 
-def _sealer(request: Request) -> Sealer | None:
+def _sealer(request: Request) -> SecretCipher | None:
     return request.app.state.sealer
 
 
-SealerOfTheApp = Annotated[Sealer | None, Depends(_sealer)]
+SealerOfTheApp = Annotated[SecretCipher | None, Depends(_sealer)]
 
 router = catalog_router(f"{PREFIX}/accounts", tag="ads manager")
 
@@ -190,12 +190,12 @@ async def delete_account(account_id: UUID, scope: SellerActs, catalog: CurrentCa
             await store.set_credentials(write, account, None, now=now)
 
 
-def _sealed(sealer: Sealer | None, account: AdAccount, credentials: str) -> bytes:
+def _sealed(sealer: SecretCipher | None, account: AdAccount, credentials: str) -> bytes:
     if sealer is None:
         raise CredentialsNotTakenError(
             "This installation keeps no credentials: its operator must set ADLOOM_SECRET first."
         )
-    return sealer.seal(credentials, belongs_to=str(account.id))
+    return sealer.encrypt(credentials, belongs_to=str(account.id))
 
 
 async def _shown(connection: Connection, account: AdAccount) -> AccountAnswer:

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 import pytest
 
 from adloom.runtime.http.fast.limits import Limits
-from adloom.runtime.http.timeouts import PatientProtocol
+from adloom.runtime.http.timeouts import TimeoutProtocol
 from tests.support.echo_server import RunningServer
 
 SECONDS_MAX = 0.2
 
 
-class ImpatientProtocol(PatientProtocol):
+class ImpatientProtocol(TimeoutProtocol):
     head_seconds_max = SECONDS_MAX
     head_bytes_max = 10_000
     body_seconds_max = SECONDS_MAX

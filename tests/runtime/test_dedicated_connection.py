@@ -8,16 +8,16 @@ import pytest
 from redis.exceptions import ConnectionError as CutOffError
 from redis.exceptions import ResponseError
 
-from adloom.runtime.valkey import Valkey, ValkeyLine
+from adloom.runtime.valkey import DedicatedConnection, Valkey
 
 
 @pytest.fixture
-async def line(valkey: Valkey) -> AsyncGenerator[ValkeyLine]:
-    async with aclosing(ValkeyLine(valkey)) as line:
+async def line(valkey: Valkey) -> AsyncGenerator[DedicatedConnection]:
+    async with aclosing(DedicatedConnection(valkey)) as line:
         yield line
 
 
-async def test_calls_are_answered_over_one_connection(line: ValkeyLine) -> None:
+async def test_calls_are_answered_over_one_connection(line: DedicatedConnection) -> None:
     first = await line.execute_command("CLIENT", "ID")
 
     assert await line.execute_command("SET", "a", b"1") in {b"OK", "OK", True}
@@ -25,7 +25,7 @@ async def test_calls_are_answered_over_one_connection(line: ValkeyLine) -> None:
     assert await line.execute_command("CLIENT", "ID") == first
 
 
-async def test_a_call_that_is_refused_leaves_the_connection(line: ValkeyLine) -> None:
+async def test_a_call_that_is_refused_leaves_the_connection(line: DedicatedConnection) -> None:
     first = await line.execute_command("CLIENT", "ID")
     with pytest.raises(ResponseError):
         await line.execute_command("NO-SUCH-COMMAND")
@@ -34,7 +34,7 @@ async def test_a_call_that_is_refused_leaves_the_connection(line: ValkeyLine) ->
 
 
 async def test_the_answer_of_a_call_that_was_given_up_is_nobody_elses(
-    line: ValkeyLine, valkey: Valkey
+    line: DedicatedConnection, valkey: Valkey
 ) -> None:
     waiting = asyncio.ensure_future(line.execute_command("BLPOP", "list", 0))
     async with asyncio.timeout(30):
@@ -52,7 +52,7 @@ async def _is_blocked(valkey: Valkey) -> bool:
 
 
 async def test_after_a_connection_that_was_cut_the_next_call_makes_another(
-    line: ValkeyLine, valkey: Valkey
+    line: DedicatedConnection, valkey: Valkey
 ) -> None:
     number = await line.execute_command("CLIENT", "ID")
     await valkey.execute_command("CLIENT", "KILL", "ID", str(number))
@@ -64,7 +64,7 @@ async def test_after_a_connection_that_was_cut_the_next_call_makes_another(
     assert await line.execute_command("ECHO", "again") == b"again"
 
 
-async def test_it_may_be_closed_and_used_again(line: ValkeyLine) -> None:
+async def test_it_may_be_closed_and_used_again(line: DedicatedConnection) -> None:
     await line.aclose()
     await line.aclose()
 

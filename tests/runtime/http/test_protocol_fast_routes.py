@@ -4,18 +4,18 @@ from http import HTTPStatus
 
 import pytest
 
-from adloom.runtime.http.fast.fast_routes import Answer, HotRequest, HotRoute, HotRoutes, answer_head
+from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoute, FastRoutes, encode_head
 
 
-def a_route(method: bytes, path: bytes, *, is_prefix: bool = False) -> HotRoute:
-    return HotRoute(method, path, is_prefix=is_prefix, handler=lambda _: Answer(b""))
+def a_route(method: bytes, path: bytes, *, is_prefix: bool = False) -> FastRoute:
+    return FastRoute(method, path, is_prefix=is_prefix, handler=lambda _: FastAnswer(b""))
 
 
 SERVE = a_route(b"GET", b"/serve/", is_prefix=True)
 SERVE_PAGE = a_route(b"POST", b"/serve")
 EXPLAIN = a_route(b"GET", b"/serve/explain/", is_prefix=True)
 SELF = a_route(b"POST", b"/serve/self")
-ROUTES = HotRoutes([SERVE, SERVE_PAGE, EXPLAIN, SELF])
+ROUTES = FastRoutes([SERVE, SERVE_PAGE, EXPLAIN, SELF])
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ ROUTES = HotRoutes([SERVE, SERVE_PAGE, EXPLAIN, SELF])
         (b"GET", b"/", None),
     ],
 )
-def test_the_nearest_route_answers(method: bytes, path: bytes, route: HotRoute | None) -> None:
+def test_the_nearest_route_answers(method: bytes, path: bytes, route: FastRoute | None) -> None:
     assert ROUTES.find(method, path) is route
 
 
@@ -41,18 +41,18 @@ def test_another_method_finds_a_refusal() -> None:
     found = ROUTES.find(b"DELETE", b"/serve/home")
 
     assert found is not None
-    assert found.refusal is not None
-    assert found.refusal.head.startswith(b"HTTP/1.1 405 ")
+    assert found.fixed_rejection is not None
+    assert found.fixed_rejection.head.startswith(b"HTTP/1.1 405 ")
 
 
 def test_a_route_may_take_options_itself() -> None:
     options = a_route(b"OPTIONS", b"/x")
 
-    assert HotRoutes([options]).find(b"OPTIONS", b"/x") is options
+    assert FastRoutes([options]).find(b"OPTIONS", b"/x") is options
 
 
 def test_of_a_repeated_header_the_first_counts() -> None:
-    request = HotRequest(b"GET", b"/", headers=[(b"a", b"1"), (b"b", b"2"), (b"a", b"3")])
+    request = FastRequest(b"GET", b"/", headers=[(b"a", b"1"), (b"b", b"2"), (b"a", b"3")])
 
     assert request.header(b"a") == b"1"
     assert request.header(b"c") is None
@@ -71,4 +71,4 @@ def test_of_a_repeated_header_the_first_counts() -> None:
 )
 def test_a_header_that_would_break_out_of_its_line_is_not_sent(header: tuple[bytes, bytes]) -> None:
     with pytest.raises(ValueError, match="cannot be sent"):
-        answer_head(HTTPStatus.FOUND, None, header)
+        encode_head(HTTPStatus.FOUND, None, header)

@@ -7,9 +7,9 @@ from pathlib import Path
 from adloom.core.clock import ManualClock
 from adloom.runtime.settings import Telemetry, worker_settings
 from adloom.runtime.telemetry.heartbeat.keys import HOUR, MINUTE, PROCESSES
-from adloom.runtime.telemetry.heartbeat.model import GONE_AFTER, MASK, Reading, shown_settings
-from adloom.runtime.telemetry.heartbeat.publish import VitalsTeller
-from adloom.runtime.telemetry.heartbeat.read import FORGOTTEN_AFTER, VitalsReader
+from adloom.runtime.telemetry.heartbeat.model import GONE_AFTER, MASK, Reading, mask_settings
+from adloom.runtime.telemetry.heartbeat.publish import HeartbeatPublisher
+from adloom.runtime.telemetry.heartbeat.read import FORGOTTEN_AFTER, HeartbeatReader
 from adloom.runtime.valkey import Valkey
 from tests.support.builders import NOON
 
@@ -32,19 +32,19 @@ class Counter:
 
 def a_teller(
     valkey: Valkey, clock: ManualClock, counter: Counter, process: str = "delivery-1"
-) -> VitalsTeller:
+) -> HeartbeatPublisher:
     telemetry = Telemetry(
         process=process, log_level="info", log_format="json", metrics_port=None, otlp_endpoint=None
     )
-    return VitalsTeller(
+    return HeartbeatPublisher(
         valkey, clock, telemetry=telemetry, settings={"port": "8080"}, read=counter.read, is_serving=True
     )
 
 
 async def test_a_process_is_known_while_it_is_heard_of(valkey: Valkey) -> None:
     clock, counter = ManualClock(NOON), Counter()
-    reader = VitalsReader(valkey)
-    await a_teller(valkey, clock, counter).tell()
+    reader = HeartbeatReader(valkey)
+    await a_teller(valkey, clock, counter).publish()
 
     [known] = await reader.processes(now=NOON)
 
@@ -54,16 +54,16 @@ async def test_a_process_is_known_while_it_is_heard_of(valkey: Valkey) -> None:
 
 
 async def test_who_is_long_gone_is_forgotten(valkey: Valkey) -> None:
-    await a_teller(valkey, ManualClock(NOON), Counter()).tell()
+    await a_teller(valkey, ManualClock(NOON), Counter()).publish()
 
-    await VitalsReader(valkey).processes(now=NOON + FORGOTTEN_AFTER + timedelta(seconds=1))
+    await HeartbeatReader(valkey).processes(now=NOON + FORGOTTEN_AFTER + timedelta(seconds=1))
 
     assert await valkey.hlen(PROCESSES) == 0  # pyright: ignore[reportGeneralTypeIssues]  the stubs know both kinds of client
 
 
 async def test_a_process_that_stops_takes_its_name_off_the_list(valkey: Valkey) -> None:
     clock, stop = ManualClock(NOON), asyncio.Event()
-    reader = VitalsReader(valkey)
+    reader = HeartbeatReader(valkey)
     async with asyncio.TaskGroup() as group:
         group.create_task(a_teller(valkey, clock, Counter()).run(stop))
         async with asyncio.timeout(30):
@@ -81,10 +81,10 @@ async def test_what_all_processes_serve_is_counted_by_minute_and_hour(valkey: Va
         one.serve(requests, filled=requests)
         other.serve(requests, filled=0)
         for teller in tellers:
-            await teller.tell()
+            await teller.publish()
         clock.advance(timedelta(minutes=1))
 
-    reader, now = VitalsReader(valkey), NOON + timedelta(minutes=1)
+    reader, now = HeartbeatReader(valkey), NOON + timedelta(minutes=1)
     minutes = await reader.traffic(MINUTE, count=3, now=now)
     [hour] = await reader.traffic(HOUR, count=1, now=now)
 
@@ -95,12 +95,12 @@ async def test_what_all_processes_serve_is_counted_by_minute_and_hour(valkey: Va
 async def test_the_rate_is_that_of_the_last_seconds(valkey: Valkey) -> None:
     clock, counter = ManualClock(NOON), Counter()
     teller = a_teller(valkey, clock, counter)
-    await teller.tell()
+    await teller.publish()
     counter.serve(30, filled=30)
     clock.advance(timedelta(seconds=2))
-    await teller.tell()
+    await teller.publish()
 
-    [known] = await VitalsReader(valkey).processes(now=clock.now())
+    [known] = await HeartbeatReader(valkey).processes(now=clock.now())
 
     assert known.requests_per_second == 15
 
@@ -115,7 +115,7 @@ def test_settings_are_shown_without_their_secrets(tmp_path: Path) -> None:
         }
     )
 
-    shown = shown_settings(settings)
+    shown = mask_settings(settings)
 
     assert SECRET not in str(shown)
     assert (shown["services.database_url"], shown["sealing_secrets"]) == (MASK, MASK)

@@ -4,8 +4,8 @@ import asyncio
 
 from structlog.testing import capture_logs
 
-from adloom.runtime.http.fast.fast_routes import Answer, HotOutcome, HotRequest
-from adloom.runtime.http.fast.tick_batch import TOGETHER_MAX, Gathering
+from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastResult
+from adloom.runtime.http.fast.tick_batch import TOGETHER_MAX, TickBatch
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 
@@ -16,10 +16,10 @@ class Diary:
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def answer(self, request: HotRequest) -> Answer:
+    def answer(self, request: FastRequest) -> FastAnswer:
         """Answer, as a route does."""
         self.lines.append(f"answer {request.path.decode()}")
-        return Answer(HEAD, request.path)
+        return FastAnswer(HEAD, request.path)
 
 
 class Client:
@@ -30,22 +30,22 @@ class Client:
         self._diary = diary
         self._is_broken = is_broken
 
-    def on_outcome(self, request: HotRequest, outcome: HotOutcome) -> None:
+    def on_result(self, request: FastRequest, outcome: FastResult) -> None:
         if self._is_broken:
             raise RuntimeError("The socket is gone.")
-        assert isinstance(outcome, Answer)
+        assert isinstance(outcome, FastAnswer)
         assert outcome.body == request.path
         self._diary.lines.append(f"tell {request.path.decode()}")
 
 
-def asked(name: str) -> HotRequest:
-    return HotRequest(b"GET", name.encode())
+def asked(name: str) -> FastRequest:
+    return FastRequest(b"GET", name.encode())
 
 
 async def test_all_requests_of_a_turn_are_answered_before_the_first_is_told() -> None:
-    diary, gathering = Diary(), Gathering()
+    diary, batch = Diary(), TickBatch()
     for name in ("a", "b", "c"):
-        gathering.add(Client(diary), diary.answer, asked(name))
+        batch.add(Client(diary), diary.answer, asked(name))
     assert diary.lines == []
 
     await asyncio.sleep(0)
@@ -54,18 +54,18 @@ async def test_all_requests_of_a_turn_are_answered_before_the_first_is_told() ->
 
 
 async def test_the_next_turn_is_answered_by_itself() -> None:
-    diary, gathering = Diary(), Gathering()
+    diary, batch = Diary(), TickBatch()
     for name in ("a", "b"):
-        gathering.add(Client(diary), diary.answer, asked(name))
+        batch.add(Client(diary), diary.answer, asked(name))
         await asyncio.sleep(0)
 
     assert diary.lines == ["answer a", "tell a", "answer b", "tell b"]
 
 
 async def test_nobody_waits_for_more_than_so_many_others() -> None:
-    diary, gathering = Diary(), Gathering()
+    diary, batch = Diary(), TickBatch()
     for number in range(TOGETHER_MAX + 1):
-        gathering.add(Client(diary), diary.answer, asked(f"{number}"))
+        batch.add(Client(diary), diary.answer, asked(f"{number}"))
 
     await asyncio.sleep(0)
 
@@ -74,9 +74,9 @@ async def test_nobody_waits_for_more_than_so_many_others() -> None:
 
 
 async def test_a_connection_that_fails_keeps_nobody_waiting() -> None:
-    diary, gathering = Diary(), Gathering()
-    gathering.add(Client(diary, is_broken=True), diary.answer, asked("a"))
-    gathering.add(Client(diary), diary.answer, asked("b"))
+    diary, batch = Diary(), TickBatch()
+    batch.add(Client(diary, is_broken=True), diary.answer, asked("a"))
+    batch.add(Client(diary), diary.answer, asked("b"))
 
     with capture_logs() as logs:
         await asyncio.sleep(0)
