@@ -44,7 +44,6 @@ from adloom.serving.auction.frequency_lookup import FrequencyLookup
 from adloom.serving.auction.market import Markets
 from adloom.serving.auction.record.batch_publisher import BatchingPublisher
 from adloom.serving.auction.recorder import AuctionRecorder
-from adloom.serving.auction.reserve import WinHolder
 from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.exclusions import Exclusions
 from adloom.serving.eligibility.placement_state import PlacementStates
@@ -53,6 +52,7 @@ from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Index, IndexedPlacement
 from adloom.serving.index.steps import run_steps
 from adloom.serving.leases.local_leases import LocalLeases
+from adloom.serving.leases.reserve import Reserver
 from adloom.serving.request.context import ContextParser
 from bench.auction.catalog import an_auction_catalog, half_of_them
 from bench.load import USER_BEGINS, USERS
@@ -95,9 +95,7 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
     ):
         if has_frequency_caps:
             await _show(valkey, index.by_key.values(), clock)
-        auctions = _routes(
-            index, stands, WinHolder(shelves, caps, leases), shelves, line, appender, recording
-        )
+        auctions = _routes(index, stands, Reserver(shelves, caps, leases), shelves, line, appender, recording)
         coming_and_going = asyncio.ensure_future(_come_and_go(shelves, campaigns))
         no_op = FastRoute(b"GET", NO_OP_PATH.encode(), is_prefix=False, handler=lambda _: NO_OP)
         with socket.create_server(("127.0.0.1", port)) as listener:
@@ -145,7 +143,7 @@ async def _come_and_go(shelves: PlacementStates, campaigns: int) -> None:
 def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
     index: Index,
     stands: Markets,
-    holder: WinHolder,
+    reserver: Reserver,
     shelves: PlacementStates,
     line: DedicatedConnection,
     appender: EventAppender,
@@ -158,7 +156,7 @@ def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
         SystemIds(),
         stands=stands,
         policies={HEURISTIC: Heuristic()},
-        auctioneer=Auctioneer(stands, ContextParser(), holder, shelves.find_reason),
+        auctioneer=Auctioneer(stands, ContextParser(), reserver, shelves.find_reason),
         encoder=AdEncoder(TokenKeys(SECRET).signer, public_url="https://ads.example"),
         frequency=FrequencyLookup(FrequencyOfMany(line), clock),
         recorder=AuctionRecorder(

@@ -15,14 +15,13 @@ from adloom.serving.auction.auctioneer import Auctioneer
 from adloom.serving.auction.decide import AuctionWin
 from adloom.serving.auction.market import Market, Markets
 from adloom.serving.auction.request import UNKNOWN_VISITOR
-from adloom.serving.auction.reserve import WinHolder
-from adloom.serving.direct.reserve import Holder
 from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.bid_block import BidBlock
 from adloom.serving.index.index import EMPTY, Candidate, Index
 from adloom.serving.index.steps import run_steps
 from adloom.serving.leases.client import SESSION_BITS, LeaseClient
+from adloom.serving.leases.reserve import Reserver
 from adloom.serving.request.context import ContextParser
 from adloom.targeting.context import Context
 from simulation.budgets.catalog import AUCTION_SLUG, PLACEMENT_KEY
@@ -72,10 +71,10 @@ class SellingProcess:
         )
         self._index = EMPTY
         caps, book = CapTracker(), self._keeper.book
-        self._hold = Holder(self._shelves, caps, book).held
+        self._reserve = Reserver(self._shelves, caps, book).reserve_all
         self._stands = Markets(self._shelves)
         self._auctioneer = Auctioneer(
-            self._stands, ContextParser(), WinHolder(self._shelves, caps, book), self._shelves.find_reason
+            self._stands, ContextParser(), Reserver(self._shelves, caps, book), self._shelves.find_reason
         )
 
     @property
@@ -105,7 +104,7 @@ class SellingProcess:
         now = self._clock.now()
         second = int(now.timestamp())
         shelf = self._shelves.get(placement, now)
-        offers, leases = self._hold(self._shelves.decide_offers(shelf, SOMEBODY, second), second)
+        offers, leases = self._reserve(self._shelves.decide_offers(shelf, SOMEBODY, second), second)
         return [
             Sold(candidate=offer.candidate, cost=offer.candidate.price.cost, lease=lease, second=second)
             for offer, lease in zip(offers, leases, strict=True)

@@ -22,11 +22,11 @@ from adloom.serving.auction.frequency_lookup import CappedAds, FrequencyLookup
 from adloom.serving.auction.market import Markets
 from adloom.serving.auction.record.batch_publisher import BatchingPublisher
 from adloom.serving.auction.recorder import AuctionRecorder
-from adloom.serving.auction.reserve import WinHolder
 from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.background.model_loader import ModelLoader
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.leases.local_leases import LocalLeases
+from adloom.serving.leases.reserve import Reserver
 from adloom.serving.request.context import ContextParser
 
 
@@ -92,14 +92,14 @@ def build_auctions(  # noqa: PLR0913 - a composition root names them all
         sample_rate=wanted.sample_rate,
         bytes_per_second=wanted.record_bytes_per_second,
     )
-    holder = WinHolder(keeper.shelves, keeper.cap_book, lease_book)
+    reserver = Reserver(keeper.shelves, keeper.cap_book, lease_book)
     routes = AuctionRoutes(
         lambda: keeper.current,
         clock,
         SystemIds(),
         stands=keeper.stands,
         policies=_policies(models),
-        auctioneer=Auctioneer(keeper.stands, contexts, holder, keeper.shelves.find_reason),
+        auctioneer=Auctioneer(keeper.stands, contexts, reserver, keeper.shelves.find_reason),
         encoder=AdEncoder(keys.signer, public_url=settings.public_url),
         frequency=frequency,
         recorder=recorder,

@@ -24,11 +24,11 @@ from adloom.serving.auction.encode import AdEncoder
 from adloom.serving.auction.frequency_lookup import FrequencyLookup
 from adloom.serving.auction.market import Markets
 from adloom.serving.auction.recorder import AuctionRecorder
-from adloom.serving.auction.reserve import WinHolder
 from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.rows import AssignmentRow, PlacementRow
 from adloom.serving.leases.local_leases import LocalLeases
+from adloom.serving.leases.reserve import Reserver
 from adloom.serving.request.context import ContextParser
 from tests.serving.auction.marketplace import NOON, an_index
 from tests.support.rows import an_id
@@ -91,14 +91,14 @@ class Counter:
             sample_rate=options.get("sample_rate", 1.0),
             bytes_per_second=options.get("bytes_per_second", 1 << 20),
         )
-        holder = WinHolder(self.shelves, self.caps, self.leases)
+        reserver = Reserver(self.shelves, self.caps, self.leases)
         self.routes = AuctionRoutes(
             lambda: self.index,
             self.clock,
             SystemIds(),
             stands=stands,
             policies={HEURISTIC: Heuristic()},
-            auctioneer=Auctioneer(stands, CONTEXTS, holder, self.shelves.find_reason),
+            auctioneer=Auctioneer(stands, CONTEXTS, reserver, self.shelves.find_reason),
             encoder=AdEncoder(KEYS.signer, public_url="https://ads.example"),
             frequency=self.frequency,
             recorder=self.recorder,

@@ -17,7 +17,6 @@ from adloom.serving.auction.decide import AuctionWin
 from adloom.serving.auction.market import Market, Markets
 from adloom.serving.auction.record.bid_record import BidRecorder
 from adloom.serving.auction.request import VisitorInfo, parse_request
-from adloom.serving.auction.reserve import WinHolder
 from adloom.serving.auction.result_cache import DecidedAuction
 from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.placement_state import PlacementStates
@@ -25,6 +24,7 @@ from adloom.serving.index.index import Index
 from adloom.serving.index.rows import AssignmentRow
 from adloom.serving.index.steps import run_steps
 from adloom.serving.leases.local_leases import LocalLeases
+from adloom.serving.leases.reserve import Reserver
 from adloom.serving.request.context import ContextParser
 from adloom.targeting.rules import parse_rule
 from tests.serving.auction.marketplace import NOON, a_row, a_slot, an_index
@@ -66,8 +66,8 @@ class House:
         self.index, self.now, self.policy = index, NOON, Policy()
         self.shelves = PlacementStates()
         self.stands = Markets(self.shelves, policies={HEURISTIC: Heuristic(), LEARNED: self.policy})
-        holder = WinHolder(self.shelves, CapTracker(), LocalLeases(1))
-        self.auctioneer = Auctioneer(self.stands, HEADERS, holder, self.shelves.find_reason)
+        reserver = Reserver(self.shelves, CapTracker(), LocalLeases(1))
+        self.auctioneer = Auctioneer(self.stands, HEADERS, reserver, self.shelves.find_reason)
 
     def stand(self, slug: str | None = None) -> Market:
         if slug is None:
@@ -85,7 +85,7 @@ class House:
         fresh = Auctioneer(
             self.stands,
             HEADERS,
-            WinHolder(self.shelves, CapTracker(), LocalLeases(1)),
+            Reserver(self.shelves, CapTracker(), LocalLeases(1)),
             self.shelves.find_reason,
         )
         return fresh.decide(request, reader, self.index, self.stand(slug), self.now).win

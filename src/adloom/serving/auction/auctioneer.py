@@ -17,9 +17,9 @@ from adloom.serving.auction.frequency_lookup import (
 from adloom.serving.auction.market import Market, Markets
 from adloom.serving.auction.record.bid_record import AuctionInput, BidRecord, BidRecorder
 from adloom.serving.auction.request import VisitorInfo
-from adloom.serving.auction.reserve import WinHolder
 from adloom.serving.auction.result_cache import AuctionCache, CacheKey, DecidedAuction
 from adloom.serving.index.index import Index
+from adloom.serving.leases.reserve import Reserver
 from adloom.serving.request.context import ContextParser
 from adloom.targeting.context import Context
 
@@ -47,14 +47,14 @@ class Auctioneer:
         self,
         stands: Markets,
         contexts: ContextParser,
-        holder: WinHolder,
+        reserver: Reserver,
         reason_of: Callable[[int], str | None],
     ) -> None:
         self._stands = stands
         self._context_of = contexts.parse
         self._moved_to = contexts.move_to_zone
         self._local_time = contexts.local_time
-        self._hold = holder.held
+        self._reserve = reserver.reserve
         self._notebook = BidRecorder(reason_of)
         self._memory = AuctionCache(stands.turnover)
         self.still_holds = self._memory.is_fresh
@@ -114,7 +114,7 @@ class Auctioneer:
             win = tried.win
             if win is None:
                 return AuctionOutcome(tried, 0, note)
-            lease = self._hold(win, tried.cost, second)
+            lease = self._reserve(win.bidder, tried.cost, second)
             if lease is not None:
                 return AuctionOutcome(tried, lease, note)
             tried = self._anew(tried, seen, without=win.bidder.campaign_key)

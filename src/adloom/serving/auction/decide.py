@@ -25,12 +25,14 @@ from adloom.auction.price import (
     final_price,
 )
 from adloom.auction.score import RankedScorer, Scorer
-from adloom.core.money import Micros
+from adloom.core.money import IMPRESSIONS_PER_CPM, Micros, impression_cost
+from adloom.events.log.event import ChargedBy
 from adloom.serving.auction.bids.scan_plan import ScanStep
 from adloom.serving.index.bid_block import BidBlock, Bidder
 from adloom.targeting.context import Context
 
-NOBODY: Final = -1
+NO_BID: Final = -1
+OFFER_COST_MIN: Final = Micros(1)  # No bidder is shown for nothing.
 NO_KEYS: Final[frozenset[int]] = frozenset()
 
 
@@ -105,9 +107,9 @@ class _Lead:
         self._seen_enough = seen_enough
         self._without = without
         self.best: Bidder | None = None
-        self.ecpm = NOBODY
+        self.ecpm = NO_BID
         self.runner_up: Bidder | None = None
-        self.second = NOBODY
+        self.second = NO_BID
         self._payer: int | None = None  # Whose bids do not count as the second.
 
     def is_beyond(self, block: BidBlock, scorer: RankedScorer) -> bool:
@@ -228,3 +230,14 @@ def _won(best: Bidder, best_ecpm: int, runner_up: Bidder | None, second: int) ->
         final=final,
         charge=charge_of(best.bid, ecpm=ecpm, final=final),
     )
+
+
+def offer_cost(win: AuctionWin) -> Micros:
+    """Return what the offer costs once it is seen or clicked, whichever it is charged by.
+
+    An impression costs whole micros: never more than the bid for it, unless that is below one micro.
+    """
+    if win.bidder.price.charged_by is ChargedBy.CLICK:
+        return win.charge
+    bid_max = win.bidder.bid // IMPRESSIONS_PER_CPM
+    return Micros(max(OFFER_COST_MIN, min(impression_cost(win.charge), bid_max)))

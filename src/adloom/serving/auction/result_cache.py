@@ -11,13 +11,12 @@ from typing import Final
 
 from adloom.auction.score import Scoring
 from adloom.core.money import Micros
-from adloom.serving.auction.decide import AuctionWin
+from adloom.serving.auction.decide import AuctionWin, offer_cost
 from adloom.serving.auction.encode import RenderedWin
 from adloom.serving.auction.frequency_lookup import BannerKeys
 from adloom.serving.auction.market import Market
 from adloom.serving.auction.record.bid_record import AuctionInput, BidRecord
 from adloom.serving.auction.request import VisitorInfo
-from adloom.serving.auction.reserve import cost_of
 from adloom.serving.eligibility.eligible_set import ChangeCounter
 from adloom.serving.request.local_time import LocalTime
 from adloom.targeting.context import Context
@@ -59,7 +58,7 @@ class DecidedAuction:
         self.win = win
         self.stand = stand
         self.asked = asked
-        self.cost = Micros(0) if win is None else cost_of(win)  # Of its offer, once it is seen or clicked.
+        self.cost = Micros(0) if win is None else offer_cost(win)  # Of its offer, once it is seen or clicked.
         self.watched = () if win is None else win.capped_banner_ids
         # Made when it is first wanted.
         self.goods: RenderedWin | None = None

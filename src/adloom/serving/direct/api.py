@@ -22,7 +22,6 @@ from adloom.runtime.http.fast.fast_routes import (
 )
 from adloom.serving.direct.encode import NO_LEASES, AnswerEncoder
 from adloom.serving.direct.page import PageChoice, dedupe_banners, fill_page, has_no_repeats
-from adloom.serving.direct.reserve import Held, Holder
 from adloom.serving.direct.served_events import ServedEventPublisher
 from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.decide import iter_eligible
@@ -30,6 +29,7 @@ from adloom.serving.eligibility.placement_state import PlacementState, Placement
 from adloom.serving.index.index import Index, IndexedPlacement
 from adloom.serving.index.rows import Delivery
 from adloom.serving.leases.local_leases import LocalLeases
+from adloom.serving.leases.reserve import ReservedOffers, Reserver
 from adloom.serving.request.context import ContextParser
 from adloom.serving.request.overrides import parse_overrides
 from adloom.targeting.context import Context
@@ -105,7 +105,9 @@ class ServeRoutes:
         self._contexts = contexts or ContextParser()
         self._context_of = self._contexts.parse
         self._shelves = shelves or PlacementStates()
-        self._hold = Holder(self._shelves, cap_book or CapTracker(), lease_book or LocalLeases()).held
+        self._reserve = Reserver(
+            self._shelves, cap_book or CapTracker(), lease_book or LocalLeases()
+        ).reserve_all
         self._teller = teller
         self.served = 0
         self.empty = 0
@@ -127,10 +129,10 @@ class ServeRoutes:
         context = self._context_of(request, placement.zone, now)
         shelf = self._shelves.get(placement, now)
         offers = self._shelves.decide_offers(shelf, context, second)
-        held = offers, NO_LEASES
+        reserved = offers, NO_LEASES
         if (placement.terms or placement.caps) and request.method != b"HEAD":
-            held = self._hold(offers, second)
-        return FastAnswer(SERVED_HEAD, self._answer(request, placement, held, now, second))
+            reserved = self._reserve(offers, second)
+        return FastAnswer(SERVED_HEAD, self._answer(request, placement, reserved, now, second))
 
     def choose_one(self, request: FastRequest, slug: bytes, *, is_shown: bool) -> ChosenOffer | FastAnswer:
         """Choose for those who can show one banner only; what is not shown is held by nobody, and free."""
@@ -143,7 +145,7 @@ class ServeRoutes:
         offers = self._shelves.decide_offers(self._shelves.get(placement, now), context, second)[:1]
         leases = NO_LEASES
         if is_shown:
-            offers, leases = self._hold(offers, second)
+            offers, leases = self._reserve(offers, second)
             self.served += len(offers)
             self.empty += not offers
         if not offers:
@@ -175,7 +177,7 @@ class ServeRoutes:
             asked.append((self._shelves.get(placement, now), context))
         answers = {
             shelf.placement.slug: self._answer(
-                request, shelf.placement, self._hold(offers, second), now, second, user_id
+                request, shelf.placement, self._reserve(offers, second), now, second, user_id
             )
             for (shelf, _), offers in zip(asked, self._page_offers(asked, second), strict=True)
         }
@@ -207,12 +209,12 @@ class ServeRoutes:
         self,
         request: FastRequest,
         placement: IndexedPlacement,
-        held: Held,
+        reserved: ReservedOffers,
         now: datetime,
         second: int,
         user_id: UUID | None = None,
     ) -> bytes:
-        offers, leases = held
+        offers, leases = reserved
         if offers:
             self.served += 1
         else:

@@ -1,4 +1,4 @@
-"""Offers are held before they leave: under their caps and out of leases, all of it or nothing."""
+"""Offers are reserved before they leave: under their caps and out of leases, both or neither."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -8,13 +8,13 @@ import msgspec
 from adloom.budgets.messages import LeaseAnswer, Verdict
 from adloom.core.ids import BannerId, CampaignId
 from adloom.core.money import Micros
-from adloom.serving.direct.reserve import Holder
 from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.offer_price import Price
 from adloom.serving.index.rows import AssignmentRow, Caps
 from adloom.serving.leases.local_leases import LocalLeases
+from adloom.serving.leases.reserve import Reserver
 from tests.support.contexts import a_context
 from tests.support.rows import a_snapshot, an_assignment_row, an_id
 
@@ -40,12 +40,12 @@ def costly(number: int, campaign: int, **fields: Any) -> AssignmentRow:
 
 
 class Counter:
-    """Offers what one placement has, and holds it."""
+    """Offers what one placement has, and reserves it."""
 
     def __init__(self, *rows: AssignmentRow) -> None:
         self._placement = compile_index(a_snapshot(*rows, max_banners=10)).by_slug[b"home"]
         self.shelves, self.caps, self.leases = PlacementStates(), CapTracker(), LocalLeases(1)
-        self._holder = Holder(self.shelves, self.caps, self.leases)
+        self._reserver = Reserver(self.shelves, self.caps, self.leases)
         self.shelves.get(self._placement, NOON)
         self.caps.update(self._placement.caps, {}, second=SECOND)
         self.leases.update({1: self._placement.terms}, at=0.0)
@@ -69,7 +69,9 @@ class Counter:
 
     def ask(self) -> list[tuple[int, int]]:
         shelf = self.shelves.get(self._placement, NOON)
-        offers, leases = self._holder.held(self.shelves.decide_offers(shelf, a_context(), SECOND), SECOND)
+        offers, leases = self._reserver.reserve_all(
+            self.shelves.decide_offers(shelf, a_context(), SECOND), SECOND
+        )
         banners = [offer.candidate.banner_key for offer in offers]
         return list(zip(banners, leases, strict=True))
 
@@ -88,7 +90,7 @@ def test_what_needs_a_lease_and_has_none_is_not_offered() -> None:
     assert counter.ask() == [(2, 0)]
 
 
-def test_a_second_offer_of_the_same_campaign_that_cannot_be_held_is_left_out() -> None:
+def test_a_second_offer_of_the_same_campaign_that_cannot_be_reserved_is_left_out() -> None:
     counter = Counter(costly(1, 7), a_row(2, 8), costly(3, 7))
 
     counter.grant(1)
@@ -121,4 +123,4 @@ def test_whoever_learns_nothing_of_leases_offers_nothing_that_needs_one() -> Non
     shelves = PlacementStates()
     offers = shelves.decide_offers(shelves.get(placement, NOON), a_context(), SECOND)
 
-    assert Holder(shelves, CapTracker(), LocalLeases()).held(offers, SECOND) == ([], [])
+    assert Reserver(shelves, CapTracker(), LocalLeases()).reserve_all(offers, SECOND) == ([], [])

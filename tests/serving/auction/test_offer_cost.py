@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from adloom.auction.bid import BidType
 from adloom.core.money import IMPRESSIONS_PER_CPM, MICROS_PER_UNIT, Micros, impression_cost
-from adloom.serving.auction.decide import AuctionWin
-from adloom.serving.auction.reserve import cost_of
+from adloom.serving.auction.decide import AuctionWin, offer_cost
 from tests.auction.bids import units
 from tests.serving.auction.marketplace import Marketplace, a_row
 
@@ -26,7 +25,7 @@ def a_win(bid: int, charge: int, bid_type: BidType = BidType.CPM) -> AuctionWin:
 def test_a_thousand_impressions_cost_no_more_than_was_bid_for_them(bid: int, data: st.DataObject) -> None:
     charge = data.draw(st.integers(0, bid))
 
-    cost = cost_of(a_win(bid, charge))
+    cost = offer_cost(a_win(bid, charge))
 
     assert cost >= 1
     assert cost <= max(impression_cost(Micros(charge)), 1)
@@ -41,7 +40,7 @@ def test_a_thousand_impressions_cost_no_more_than_was_bid_for_them(bid: int, dat
 def test_a_click_costs_its_charge(bid: int, data: st.DataObject) -> None:
     charge = data.draw(st.integers(0, bid))
 
-    assert cost_of(a_win(bid, charge, BidType.CPC)) == charge
+    assert offer_cost(a_win(bid, charge, BidType.CPC)) == charge
 
 
 @pytest.mark.parametrize(
@@ -53,4 +52,4 @@ def test_fractions_are_not_given_away_but_what_is_over_the_bid(bid: str, second:
 
     assert win is not None
     assert win.charge <= units(bid)
-    assert cost_of(win) == cost
+    assert offer_cost(win) == cost
