@@ -23,8 +23,8 @@ import msgspec
 
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.events.log.event import Impression
-from adloom.events.ports import Record
-from adloom.events.tables.known_names import KnownNames
+from adloom.events.ports import DecodedEntry
+from adloom.events.tables.known_names import DedupFilter
 from adloom.events.tables.store import EventTables
 from adloom.runtime import migrate
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
@@ -134,19 +134,19 @@ class Bench:
     async def compare(self, tables: EventTables, batches: int) -> tuple[Spent, Spent]:
         """Fold batches and insert others plainly, by turns."""
         folded, inserted = Spent(), Spent()
-        self._cursor = await tables.cursor()
+        self._cursor = await tables.read_cursor()
         for number in range(WARM_UP + batches):
             is_counted = number >= WARM_UP
             await self._fold(tables, folded if is_counted else Spent())
             await self._insert(inserted if is_counted else Spent())
         return folded, inserted
 
-    async def read_names(self, tables: EventTables, names: KnownNames) -> int:
+    async def read_names(self, tables: EventTables, names: DedupFilter) -> int:
         """Fold batches until the names of all days are remembered; tell how many."""
         batches = 0
         days = [(NOW - timedelta(days=ago)).date() for ago in range(DAYS)]
-        self._cursor = await tables.cursor()
-        while batches < WARM_UP or names.doubtful("banner_impressions", ["a stranger"], days):
+        self._cursor = await tables.read_cursor()
+        while batches < WARM_UP or names.select_doubtful("banner_impressions", ["a stranger"], days):
             await self._fold(tables, Spent())
             batches += 1
         return batches
@@ -155,7 +155,7 @@ class Bench:
         events = self._events()
         millis = int(NOW.timestamp() * 1000)
         records = [
-            Record(f"{millis}-{self._sequence + number}", event) for number, event in enumerate(events)
+            DecodedEntry(f"{millis}-{self._sequence + number}", event) for number, event in enumerate(events)
         ]
         self._sequence += len(records)
         before = self._clocks()
@@ -226,7 +226,7 @@ async def measure(database_url: str, *, rows_a_day: int, batches: int, seed: int
         await bench.fill(rows_a_day)
         print(f"{DAYS} days of {rows_a_day:,} rows, batches of {BATCH:,}")
         show("looked up", *await bench.compare(EventTables(pool), batches))
-        names = KnownNames(chunk_names=100_000)
+        names = DedupFilter(chunk_names=100_000)
         remembering = EventTables(pool, names=names)
         read = await bench.read_names(remembering, names)
         show(f"remembered, after {read} batches", *await bench.compare(remembering, batches))

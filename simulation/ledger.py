@@ -155,7 +155,7 @@ class GroupConnection:
         self._lease_seconds = lease_seconds
         self._call = LedgerConnection(server, host).call
 
-    async def own(self) -> bool:
+    async def acquire(self) -> bool:
         """Take the lease, or keep it, unless it is another's."""
         await self._call("own")
         if self._is_anothers():
@@ -164,7 +164,7 @@ class GroupConnection:
         self._server.leases[self._projection] = Lease(self._consumer, now + self._lease_seconds)
         return True
 
-    async def disown(self) -> None:
+    async def release(self) -> None:
         """Give the lease back."""
         await self._call("disown")
         if not self._is_anothers():
@@ -189,7 +189,7 @@ class GroupConnection:
             return
         await self._answer()
 
-    async def tried(self, entry_id: str) -> int:
+    async def count_try(self, entry_id: str) -> int:
         """Count a try."""
         await self._call("tried")
         key = self._projection, entry_id
@@ -198,7 +198,7 @@ class GroupConnection:
         await self._answer()
         return tries
 
-    async def bury(self, entry: LogEntry, *, reason: str, tries: int, again: bytes) -> None:
+    async def add_dead_letter(self, entry: LogEntry, *, reason: str, tries: int, again: bytes) -> None:
         """Lay an entry aside, once however often it is asked."""
         assert reason
         assert again

@@ -16,7 +16,7 @@ from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.spool.drain import DiskSpool, SpoolLimits
 from adloom.events.projections.projection import Projection, ProjectionStore
-from adloom.events.projections.retention import Upkeep
+from adloom.events.projections.retention import LogRetention
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoutes, problem_answer
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.served_events import ServedEventPublisher
@@ -151,7 +151,7 @@ class WorkerProcess:
         self._topic = TopicConnection(servers.topic, self._tables, self.host)
         counting = self._projection(COUNTING, self._tables)
         self._projections = (counting, self._projection(TELLING, self._topic, follows=counting))
-        self._upkeep = Upkeep(
+        self._upkeep = LogRetention(
             LedgerConnection(servers.ledger, self.host),
             self._cursors,
             clock=clock,
@@ -186,7 +186,7 @@ class WorkerProcess:
         )
 
     async def _cursors(self) -> dict[str, str]:
-        return {COUNTING: await self._tables.cursor(), TELLING: await self._topic.cursor()}
+        return {COUNTING: await self._tables.read_cursor(), TELLING: await self._topic.read_cursor()}
 
     async def _roll_up(self, stop: asyncio.Event) -> None:
         """Roll up what is over and was not, or has had events since."""

@@ -13,24 +13,24 @@ from typing import Final
 import msgspec
 
 from adloom.core.errors import UnavailableError
-from adloom.events.followers.counted import Counted
+from adloom.events.followers.counted import CountedEntry
 from adloom.events.log.entry import BEGINNING, parse_entry_id
 from adloom.events.log.event import HARMLESS_MARKS, Click, Event, Impression, Mark, Unsold
-from adloom.events.projections.projection import CursorMovedError, Folded, Record, UnfoldableError
+from adloom.events.projections.projection import BatchResult, CursorMovedError, DecodedEntry, PoisonEntryError
 from adloom.events.tables.apply_batch import (
     GOOD,
     Additions,
-    Batch,
+    EventBatch,
     EventRow,
-    Known,
-    KnownOffers,
     Offer,
-    Reported,
-    counts,
-    days,
-    fold,
+    OfferSet,
+    StoredOffers,
+    StoredState,
+    apply_batch,
+    count_by_day,
+    count_by_key,
     offer_of,
-    sorted_out,
+    split_by_kind,
 )
 from simulation.faults import ON_ITS_WAY, Faults, Host, Outages
 from simulation.laws import KINDS, Counts, EventKey, Row
@@ -63,24 +63,24 @@ class TablesServer:
         self._keys = keys
         self._of_offer: defaultdict[tuple[str, Offer], list[EventKey]] = defaultdict(list)
 
-    def fold(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+    def fold(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         """Do what the transaction does: all of it, at once."""
         if self.cursor != after:
             raise CursorMovedError
         for _, event in records:
             if isinstance(event, Impression | Click) and event.correlation_id.startswith(UNFOLDABLE):
-                raise UnfoldableError("No column takes this.")
+                raise PoisonEntryError("No column takes this.")
             if isinstance(event, Impression | Click) and event.correlation_id.startswith(SURPRISING):
                 raise RuntimeError("Nobody has thought of this.")
-        batch = sorted_out(records)
-        added = fold(batch, self.known(batch))
+        batch = split_by_kind(records)
+        added = apply_batch(batch, self.known(batch))
         self.apply(added)
         self.cursor = cursor
         self.faults.trace.note("folded", cursor.encode())
         counted = len(added.impressions) + len(added.clicks)
-        return Folded(counted=counted, repeated=added.repeated, dropped=added.dropped)
+        return BatchResult(counted=counted, repeated=added.repeated, dropped=added.dropped)
 
-    def known(self, batch: Batch) -> Known:
+    def known(self, batch: EventBatch) -> StoredState:
         """Tell what the tables know of a batch."""
         offers = {offer for event in batch.events if (offer := offer_of(event))}
         unseen = {
@@ -91,28 +91,28 @@ class TablesServer:
             ]
             for offer in offers
         }
-        return Known(
+        return StoredState(
             banners=self._keys.banners,
             placements=self._keys.placements,
             campaigns=self._keys.campaigns,
             impressions=self.taken("impression", batch.impressions),
             clicks=self.taken("click", batch.clicks),
-            offers=KnownOffers(
-                seen=self.reported("impression", offers),
-                clicked=self.reported("click", offers),
-                unseen=unseen,
+            offers=StoredOffers(
+                impressions=self.reported("impression", offers),
+                clicks=self.reported("click", offers),
+                clicks_alone=unseen,
             ),
         )
 
-    def reported(self, kind: str, offers: Set[Offer]) -> Reported:
+    def reported(self, kind: str, offers: Set[Offer]) -> OfferSet:
         """Tell of which offers an event of a kind is known, and of which a good one."""
         known = {offer: self._of_offer.get((kind, offer), ()) for offer in offers}
         is_good = {
             key for keys in known.values() for key in keys if GOOD.issuperset(self.rows[key].marks or ())
         }
-        return Reported(
-            offers={offer for offer, keys in known.items() if keys},
-            well={offer for offer, keys in known.items() if not is_good.isdisjoint(keys)},
+        return OfferSet(
+            all={offer for offer, keys in known.items() if keys},
+            valid={offer for offer, keys in known.items() if not is_good.isdisjoint(keys)},
         )
 
     def taken(self, kind: str, events: Sequence[tuple[str, Event]]) -> frozenset[str]:
@@ -129,15 +129,15 @@ class TablesServer:
                 self.rows[key] = row
                 if row.request_id is not None and row.slot is not None:
                     self._of_offer[kind, (row.request_id.int, row.slot)].append(key)
-        for key, count in counts(added).items():
+        for key, count in count_by_key(added).items():
             day = key.hour.date()
             self.counts[day, "impression"] += count.impressions
             self.counts[day, "click"] += count.clicks
             self.invalid_counts[day, "impression"] += count.invalid_impressions
             self.invalid_counts[day, "click"] += count.invalid_clicks
-        for day, count in days(added).items():
+        for day, count in count_by_day(added).items():
             self.day_events[day] += count.events
-        self.take_back(added.now_seen)
+        self.take_back(added.clicks_now_seen)
 
     def take_back(self, now_seen: Sequence[str]) -> None:
         """Unmark clicks that came before their impression."""
@@ -149,19 +149,19 @@ class TablesServer:
             self.rows[key] = msgspec.structs.replace(row, marks=marks or None, is_valid=is_valid)
             self.invalid_counts[row.occurred_at.date(), "click"] -= is_valid and not row.is_valid
 
-    def counted(self, records: Sequence[Record]) -> list[Counted]:
+    def find_counted(self, records: Sequence[DecodedEntry]) -> list[CountedEntry]:
         """Tell which entries are the ones that the rows were made from; an offer counts as it is."""
-        found: list[Counted] = []
+        found: list[CountedEntry] = []
         for entry_id, happening in records:
             if isinstance(happening, Unsold):
                 continue
             if not isinstance(happening, Impression | Click):
-                found.append(Counted(entry_id, happening, happening.user_id))
+                found.append(CountedEntry(entry_id, happening, happening.user_id))
                 continue
             row = self.rows.get(key_of(happening))
             if row is not None and (row.entry_ms, row.entry_seq) == parse_entry_id(entry_id):
                 marks = tuple(row.marks or ())
-                found.append(Counted(entry_id, happening, row.user_id, marks, row.is_valid))
+                found.append(CountedEntry(entry_id, happening, row.user_id, marks, row.is_valid))
         return found
 
     def roll_up(self, day: date) -> None:
@@ -203,17 +203,17 @@ class TablesConnection:
         self._host = host
         self._faults = server.faults
 
-    async def cursor(self) -> str:
+    async def read_cursor(self) -> str:
         """Tell where the projection is."""
         await self._call("cursor")
         return self._server.cursor
 
-    async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+    async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         """Fold a batch and confirm it; or not, done or not."""
         faults = self._faults
 
         def fold_unheard() -> None:
-            with contextlib.suppress(CursorMovedError, UnfoldableError, RuntimeError):
+            with contextlib.suppress(CursorMovedError, PoisonEntryError, RuntimeError):
                 self._server.fold(records, after=after, cursor=cursor)
 
         await faults.travel()
@@ -229,10 +229,10 @@ class TablesConnection:
         self._server.outages.check(self._host)
         return folded
 
-    async def counted(self, records: Sequence[Record]) -> list[Counted]:
+    async def find_counted(self, records: Sequence[DecodedEntry]) -> list[CountedEntry]:
         """Tell what became of entries."""
         await self._call("lookup")
-        return self._server.counted(records)
+        return self._server.find_counted(records)
 
     async def roll_up_stale(self, *, before: date) -> None:
         """Roll up the past days that need it; killed in the middle, some are left for the next time."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import Click, Impression
-from adloom.events.projections.projection import CursorMovedError, Folded, Record
+from adloom.events.projections.projection import BatchResult, CursorMovedError, DecodedEntry
 from simulation.faults import Faults, Host, Outages
 from simulation.laws import EventKey
 from simulation.tables import TablesConnection, key_of
@@ -39,15 +39,15 @@ class TopicConnection:
         self._host = host
         self._faults = server.faults
 
-    async def cursor(self) -> str:
+    async def read_cursor(self) -> str:
         """Tell how far it is told."""
         await self._faults.travel()
         self._server.outages.check(self._host)
         return self._server.cursor
 
-    async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+    async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         """Tell what counted of a batch; the answer may be lost."""
-        counted = await self._tables.counted(records)
+        counted = await self._tables.find_counted(records)
         happenings = [one.happening for one in counted]
         keys = [key_of(one) for one in happenings if isinstance(one, Impression | Click)]
 
@@ -64,4 +64,4 @@ class TopicConnection:
         self._server.outages.check(self._host)
         if self._faults.strikes("topic unanswered", self._faults.rates.answer_lost):
             raise UnavailableError("The answer was lost.")
-        return Folded(counted=len(keys), repeated=len(records) - len(counted))
+        return BatchResult(counted=len(keys), repeated=len(records) - len(counted))

@@ -23,10 +23,10 @@ from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
 from adloom.core.money import Micros
 from adloom.events.auction_log.recording import AuctionAppender
-from adloom.events.auction_log.side_stream import AuctionsBeside, paired
+from adloom.events.auction_log.side_stream import AuctionSideStream, pack_pair
 from adloom.events.frequency.counts import FIRST_GENERATION, generation_prefix
-from adloom.events.frequency.many import FrequencyOfMany
-from adloom.events.frequency.windows import buckets_of
+from adloom.events.frequency.many import FrequencyReader
+from adloom.events.frequency.windows import list_buckets
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.stream import ValkeyEventLog
@@ -91,7 +91,7 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
         open_valkey(redis_url) as valkey,
         aclosing(DedicatedConnection(valkey)) as line,
         EventAppender(ValkeyEventLog(valkey)) as appender,
-        AuctionAppender(AuctionsBeside(valkey), appender.enqueue_all, None) as recording,
+        AuctionAppender(AuctionSideStream(valkey), appender.enqueue_all, None) as recording,
     ):
         if has_frequency_caps:
             await _show(valkey, index.by_key.values(), clock)
@@ -122,7 +122,7 @@ async def _show(valkey: Valkey, placements: Iterable[IndexedPlacement], clock: S
     pipeline = valkey.pipeline(transaction=False)
     for number in range(USERS):
         shown = {banner: chance.randint(1, 3) for banner in chance.sample(banners, SHOWN_BANNERS)}
-        for bucket in buckets_of(clock.now()):
+        for bucket in list_buckets(clock.now()):
             key = f"{generation_prefix(FIRST_GENERATION)}{USER_BEGINS}{number:012}{bucket.suffix}"
             pipeline.hset(key, items=[part for pair in shown.items() for part in pair])
     await pipeline.execute()
@@ -158,10 +158,10 @@ def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
         policies={HEURISTIC: Heuristic()},
         auctioneer=Auctioneer(stands, ContextParser(), reserver, shelves.find_reason),
         encoder=AdEncoder(TokenKeys(SECRET).signer, public_url="https://ads.example"),
-        frequency=FrequencyLookup(FrequencyOfMany(line), clock),
+        frequency=FrequencyLookup(FrequencyReader(line), clock),
         recorder=AuctionRecorder(
             BatchingPublisher(appender.enqueue_all).publish,
-            lambda entry, auction: pair_teller.publish(paired(entry, auction)),
+            lambda entry, auction: pair_teller.publish(pack_pair(entry, auction)),
             SystemRandom(),
             sample_rate=1.0,
             bytes_per_second=AUCTION_RECORD_BYTES_PER_SECOND,

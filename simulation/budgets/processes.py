@@ -99,9 +99,9 @@ class _TurnGroup(GroupConnection):
         super().__init__(server, host, CHARGES, consumer=consumer, lease_seconds=LEASE_SECONDS)
         self._turn = turn
 
-    async def own(self) -> bool:
+    async def acquire(self) -> bool:
         """Take the lease, or keep it; tell whether it is ours."""
         if self._turn.is_ours:
-            return await super().own()
-        await self.disown()
+            return await super().acquire()
+        await self.release()
         return False

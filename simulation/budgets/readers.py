@@ -8,7 +8,7 @@ from adloom.core.clock import Clock
 from adloom.core.ids import IdSource, RequestId
 from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import ChargedBy, Click, Impression, decode_event, encode_event
-from adloom.events.projections.projection import Record
+from adloom.events.projections.projection import DecodedEntry
 from simulation.budgets.catalog import MoneyCatalog
 from simulation.budgets.faults import MoneyFaults
 from simulation.budgets.laws import Given, MoneyLaws
@@ -34,7 +34,7 @@ class Ledger:
         self._server.take(encode_event(event))
         entry_id = self._server.last_id
         self._tables.fold(
-            [Record(entry_id, decode_event(encode_event(event)))], after=before, cursor=entry_id
+            [DecodedEntry(entry_id, decode_event(encode_event(event)))], after=before, cursor=entry_id
         )
 
 

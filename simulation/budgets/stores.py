@@ -11,8 +11,8 @@ from adloom.budgets.charges.store import ChargeStore
 from adloom.budgets.config.catalog_store import BrainCatalog, CatalogRows
 from adloom.budgets.transport.session_store import KnownSessions, SessionStore
 from adloom.core.ids import AdvertiserId, CampaignId
-from adloom.events.followers.counted import Counted
-from adloom.events.ports import CursorMovedError, Record
+from adloom.events.followers.counted import CountedEntry
+from adloom.events.ports import CursorMovedError, DecodedEntry
 from adloom.runtime.actors.entity import Address
 from adloom.runtime.actors.ports import Stored, Write
 from simulation.budgets.database import DatabaseCalls, MoneyDatabase
@@ -155,7 +155,7 @@ class SimulatedCharges(ChargeStore):
         self._server = server
         self._calls = DatabaseCalls(server, host)
 
-    async def cursor(self) -> str:
+    async def read_cursor(self) -> str:
         """Tell the last entry whose charges are durable."""
         await self._calls.begin("cursor")
         return self._server.charges_cursor
@@ -198,7 +198,7 @@ class SimulatedCounts:
         self._server = server
         self._calls = DatabaseCalls(server, host)
 
-    async def counted(self, records: Sequence[Record]) -> list[Counted]:
+    async def find_counted(self, records: Sequence[DecodedEntry]) -> list[CountedEntry]:
         """Give those that counted."""
         await self._calls.begin("counted")
-        return self._server.tables.counted(records)
+        return self._server.tables.find_counted(records)

@@ -15,9 +15,9 @@ from adloom.events.log.entry import LogEntry
 from adloom.events.log.event import encode_event
 from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.projections.dead_letters import DeadLetters
-from adloom.events.projections.group import ValkeyGroup
+from adloom.events.projections.group import ConsumerGroup
 from adloom.events.projections.quarantine import TRIES_MAX
-from adloom.events.projections.redelivery import redelivery
+from adloom.events.projections.redelivery import wrap_redelivery
 from adloom.runtime.ports import free_port
 from adloom.runtime.valkey import Valkey
 from tests.events.builders import an_impression
@@ -45,10 +45,8 @@ def screen() -> Screen:
 async def a_letter(valkey: Valkey, data: bytes = b"no event", *, entry_id: str = "1794720000000-0") -> str:
     """Lay an entry aside, and tell the letter's id."""
     letters = DeadLetters(valkey)
-    await letters.bury(
-        "event_tables", entry_id, data, reason="It is no [event].", tries=TRIES_MAX, again=data
-    )
-    return (await letters.page())[-1].id
+    await letters.add("event_tables", entry_id, data, reason="It is no [event].", tries=TRIES_MAX, again=data)
+    return (await letters.list_after())[-1].id
 
 
 async def test_the_status_of_a_new_installation_is_empty(
@@ -65,7 +63,7 @@ async def test_the_status_shows_every_projection(
     database_url: str, redis_url: str, valkey: Valkey, screen: Screen
 ) -> None:
     await ValkeyEventLog(valkey).append([encode_event(an_impression())] * 3)
-    await ValkeyGroup(valkey, "event_tables", consumer="worker@host", incarnation="1").own()
+    await ConsumerGroup(valkey, "event_tables", consumer="worker@host", incarnation="1").acquire()
     await a_letter(valkey)
 
     await ledger_report.show_status(database_url, redis_url, screen.console)
@@ -97,7 +95,7 @@ async def test_a_dead_letter_shows_its_event_where_that_can_be_read(
     redis_url: str, valkey: Valkey, screen: Screen
 ) -> None:
     event = encode_event(an_impression("an-id-of-its-own"))
-    wrapped = redelivery(LogEntry("7-0", event), "frequency")
+    wrapped = wrap_redelivery(LogEntry("7-0", event), "frequency")
     for number, data in enumerate([event, wrapped, b"no event"]):
         letter_id = await a_letter(valkey, data, entry_id=f"179472000000{number}-0")
         await ledger_report.show_dead(redis_url, letter_id, screen.console)

@@ -13,8 +13,8 @@ import pytest
 from adloom.cli.replay import REPLAYS
 from adloom.events.log.event import encode_event
 from adloom.events.log.stream import STREAM
-from adloom.events.ports import Record
-from adloom.events.rebuild.start import UnknownStartError, first_entry
+from adloom.events.ports import DecodedEntry
+from adloom.events.rebuild.start import UnknownStartError, parse_start
 from adloom.events.tables.store import EVENT_TABLES, EventTables
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
@@ -77,8 +77,8 @@ async def installation(pool: Pool, valkey: Valkey, database_url: str, redis_url:
     for entry_id, event in zip(ids, events, strict=True):
         pipeline.xadd(STREAM, {"e": encode_event(event)}, id=entry_id)
     await pipeline.execute()
-    records = [Record(entry_id, event) for entry_id, event in zip(ids, events, strict=True)]
-    await tables.commit(records, after=await tables.cursor(), cursor=ids[-1])
+    records = [DecodedEntry(entry_id, event) for entry_id, event in zip(ids, events, strict=True)]
+    await tables.commit(records, after=await tables.read_cursor(), cursor=ids[-1])
     return Installation(pool, database_url, redis_url)
 
 
@@ -216,7 +216,7 @@ def test_the_event_tables_can_be_replayed() -> None:
     ],
 )
 def test_a_replay_begins_at_an_entry_a_time_a_day_or_the_beginning(text: str, entry_id: str) -> None:
-    assert first_entry(text) == entry_id
+    assert parse_start(text) == entry_id
 
 
 @pytest.mark.parametrize(
@@ -224,4 +224,4 @@ def test_a_replay_begins_at_an_entry_a_time_a_day_or_the_beginning(text: str, en
 )
 def test_other_places_to_begin_are_refused_with_what_is_expected(text: str) -> None:
     with pytest.raises(UnknownStartError, match="Expected"):
-        first_entry(text)
+        parse_start(text)

@@ -45,7 +45,7 @@ async def test_frequency_is_counted_anew_from_the_tables(
     said = await replayed("frequency", "beginning", database_url=database_url, redis_url=redis_url)
 
     assert "frequency has counted 3 valid impressions of users" in said
-    assert (await FrequencyCounts(valkey).of(USER, [BANNER], now))[Window.DAY] == {BANNER: 3}
+    assert (await FrequencyCounts(valkey).read(USER, [BANNER], now))[Window.DAY] == {BANNER: 3}
 
 
 async def test_frequency_has_no_other_place_to_begin(database_url: str, redis_url: str) -> None:

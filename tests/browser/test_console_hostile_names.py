@@ -14,7 +14,7 @@ from adloom.console.words import first_campaign as words
 from adloom.core.clock import ManualClock
 from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.events.auction_log.store import AuctionTables
-from adloom.events.ports import Record
+from adloom.events.ports import DecodedEntry
 from adloom.runtime.postgres import Pool
 from tests.events.builders import a_bid, a_win, an_auction
 from tests.stats.folding import Books, seen
@@ -140,7 +140,7 @@ async def _fill(pool: Pool, auction_id: UUID, placement: Json, campaign: Json, b
         removed=(),
     )
     tables = AuctionTables(pool, clock=ManualClock(now), kept_days=7)
-    await tables.commit([Record("1-0", auction)], after=await tables.cursor(), cursor="1-0")
+    await tables.commit([DecodedEntry("1-0", auction)], after=await tables.read_cursor(), cursor="1-0")
     await Books(pool).fold(seen(banner, placement, campaign, at=now, country="FR"))
 
 

@@ -14,7 +14,7 @@ from adloom.core.clock import ManualClock
 from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.events.auction_log.store import AuctionTables
 from adloom.events.log.auction_bids import LOST
-from adloom.events.ports import Record
+from adloom.events.ports import DecodedEntry
 from adloom.runtime.postgres import Pool
 from tests.events.builders import a_bid, a_win, an_auction
 from tests.stats.folding import Books, clicked, seen
@@ -89,8 +89,8 @@ async def _fill(pool: Pool, auction_id: UUID, placement: Json, campaign: Json, b
         removed=(),
     )
     tables = AuctionTables(pool, clock=ManualClock(now), kept_days=7)
-    after = await tables.cursor()
-    await tables.commit([Record("1-0", auction)], after=after, cursor="1-0")
+    after = await tables.read_cursor()
+    await tables.commit([DecodedEntry("1-0", auction)], after=after, cursor="1-0")
     events = [seen(banner, placement, campaign, at=now, country="FR") for _ in range(4)]
     await Books(pool).fold(*events, clicked(banner, placement, campaign, at=now, country="FR"))
 

@@ -18,7 +18,7 @@ from adloom.core.errors import UnavailableError
 from adloom.core.ids import RequestId
 from adloom.core.money import Micros
 from adloom.events.log.event import ChargedBy, Click, Impression, Mark
-from adloom.events.ports import CursorMovedError, Folded
+from adloom.events.ports import BatchResult, CursorMovedError
 from adloom.runtime.actors.entity import Address
 from adloom.runtime.actors.mailboxes import MailboxFullError
 from adloom.runtime.postgres import Pool
@@ -64,7 +64,7 @@ class House(Followed):
         self.stage = Stage(pool, valkey)
         self.charges = self.stage.brains.charges
 
-    async def charge(self) -> Folded:
+    async def charge(self) -> BatchResult:
         return await self.fold(self.charges)
 
     async def entries(self) -> list[tuple[int, str, str, int]]:
@@ -97,7 +97,7 @@ async def test_an_impression_of_an_offer_that_costs_something_is_charged(house: 
     folded = await house.charge()
 
     assert await house.entries() == [(1, "charge", "impression", COST)]
-    assert folded == Folded(counted=1)
+    assert folded == BatchResult(counted=1)
     assert await house.pool.fetchval("SELECT spent_micros FROM spend_days") == COST
     state = await house.stage.state(CAMPAIGN)
     assert state is not None
@@ -167,7 +167,7 @@ async def test_a_click_and_its_late_impression_in_one_batch_are_one_charge(house
     await house.happened(clicked(1, **by_click))
     await house.happened(seen(1, **by_click))
 
-    assert await house.charge() == Folded(counted=1)
+    assert await house.charge() == BatchResult(counted=1)
     assert await house.charged() == [1]
 
 
@@ -184,7 +184,7 @@ async def test_a_bad_click_is_not_made_good_by_a_late_impression(house: House) -
 async def test_an_offer_of_a_campaign_that_is_not_in_the_catalog_is_dropped_and_counted(house: House) -> None:
     await house.happened(seen(1, campaign_id=NOBODY), seen(2))
 
-    assert await house.charge() == Folded(counted=1, dropped=1)
+    assert await house.charge() == BatchResult(counted=1, dropped=1)
     assert await house.charged() == [2]
 
 
@@ -204,7 +204,7 @@ async def test_what_is_beyond_the_budget_is_in_the_ledger_and_not_billed(house: 
 async def test_a_batch_that_comes_again_charges_nothing(house: House) -> None:
     await house.happened(*(seen(number) for number in range(1, 31)))
     records = await house.records()
-    after = await house.charges.cursor()
+    after = await house.charges.read_cursor()
     await house.charges.commit(records, after=after, cursor=records[-1].entry_id)
     await house.pool.execute(
         "UPDATE projection_cursors SET entry_id = $1 WHERE projection = 'charges'", after
@@ -212,7 +212,7 @@ async def test_a_batch_that_comes_again_charges_nothing(house: House) -> None:
 
     folded = await house.charges.commit(records, after=after, cursor=records[-1].entry_id)
 
-    assert folded == Folded(repeated=30)
+    assert folded == BatchResult(repeated=30)
     assert len(await house.charged()) == 30
 
 
@@ -225,7 +225,7 @@ async def test_a_cursor_that_another_has_moved_stays_where_it_is(house: House) -
     with pytest.raises(CursorMovedError):
         await house.charges.commit([], after="5-5", cursor=record.entry_id)
 
-    assert await house.charges.cursor() == "0-0"
+    assert await house.charges.read_cursor() == "0-0"
     assert await house.charged() == []
 
 
@@ -235,7 +235,7 @@ async def test_a_batch_without_anything_that_costs_moves_the_cursor_alone(house:
 
     await house.charge()
 
-    assert await house.charges.cursor() == record.entry_id
+    assert await house.charges.read_cursor() == record.entry_id
 
 
 async def test_without_a_host_nothing_is_moved(pool: Pool, valkey: Valkey) -> None:
@@ -248,7 +248,7 @@ async def test_without_a_host_nothing_is_moved(pool: Pool, valkey: Valkey) -> No
     with pytest.raises(UnavailableError):
         await house.charge()
 
-    assert await house.charges.cursor() == "0-0"
+    assert await house.charges.read_cursor() == "0-0"
 
 
 async def test_many_charges_of_one_campaign_find_room_in_its_mailbox(house: House) -> None:
@@ -304,7 +304,7 @@ async def test_where_one_charge_is_not_known_to_be_kept_the_whole_batch_comes_ag
     with pytest.raises(UnavailableError, match="2 of 3"):
         await house.fold(charging(house, host))
 
-    assert await house.charges.cursor() == "0-0"
+    assert await house.charges.read_cursor() == "0-0"
     assert [len(together.confirms) for together in host.taken] == [50, 50, 1]
 
 
@@ -313,7 +313,7 @@ async def test_a_full_mailbox_is_waited_for(house: House) -> None:
     host = Failing(full_times=3)
     host.fails = False
 
-    assert await house.fold(charging(house, host)) == Folded(counted=2)
+    assert await house.fold(charging(house, host)) == BatchResult(counted=2)
 
 
 async def test_a_charge_is_durable_within_a_second_of_the_event(house: House) -> None:
@@ -383,7 +383,7 @@ async def test_the_money_ledger_is_not_asked_about_offers_made_since_we_began(ho
     await house.happened(seen(3, offered_at=later), seen(4, offered_at=later))
     clock.advance(timedelta(seconds=61))
 
-    assert await house.fold(charges) == Folded(counted=2)
+    assert await house.fold(charges) == BatchResult(counted=2)
 
     assert charges.certainly_new == 2
 

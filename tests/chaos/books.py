@@ -11,7 +11,7 @@ import asyncpg
 import httpx
 import msgspec
 
-from adloom.events.followers.fence import text_at
+from adloom.events.followers.fence import read_text
 from adloom.events.frequency.counts import cursor_key
 from adloom.events.frequency.windows import Window
 from adloom.events.log.entry import BEGINNING, parse_entry_id
@@ -130,7 +130,7 @@ async def _is_settled(product: Product, witness: Witness) -> bool:
         await connection.close()
     async with open_valkey(product.redis_url) as valkey:
         newest = await _newest(valkey)
-        cursors += [await text_at(valkey, key) or BEGINNING for key in FOLLOWERS]
+        cursors += [await read_text(valkey, key) or BEGINNING for key in FOLLOWERS]
     return (
         all(parse_entry_id(cursor) >= parse_entry_id(newest) for cursor in cursors)
         and witness.accepted <= known

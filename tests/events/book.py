@@ -6,7 +6,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import Auctioned, Event, Served, Unsold, encode_event
-from adloom.events.projections.projection import CursorMovedError, Folded, Projection, Record, UnfoldableError
+from adloom.events.projections.projection import (
+    BatchResult,
+    CursorMovedError,
+    DecodedEntry,
+    PoisonEntryError,
+    Projection,
+)
 
 
 class Book:
@@ -14,7 +20,7 @@ class Book:
 
     def __init__(self) -> None:
         self.at = BEGINNING
-        self.folded: list[Record] = []
+        self.folded: list[DecodedEntry] = []
         self.batches: list[int] = []
         self.refuses: set[str] = set()
         self.stumbles_over: set[str] = set()
@@ -25,12 +31,12 @@ class Book:
     def names(self) -> list[str]:
         return [name_of(record) for record in self.folded]
 
-    async def cursor(self) -> str:
+    async def read_cursor(self) -> str:
         if self.is_away:
             raise UnavailableError("The book is away.")
         return self.at
 
-    async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+    async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         if self.is_away:
             raise UnavailableError("The book is away.")
         if self.at != after:
@@ -39,16 +45,16 @@ class Book:
             raise RuntimeError("The book has no pages.")
         names = {name_of(record) for record in records}
         if names & self.refuses:
-            raise UnfoldableError("The book does not take this.")
+            raise PoisonEntryError("The book does not take this.")
         if names & self.stumbles_over:
             raise RuntimeError("The book did not expect this.")
         self.folded += records
         self.at = cursor
         self.batches.append(len(records))
-        return Folded(counted=len(records))
+        return BatchResult(counted=len(records))
 
 
-def name_of(record: Record) -> str:
+def name_of(record: DecodedEntry) -> str:
     happening = record.happening
     if isinstance(happening, Auctioned):
         return str(happening.auction_id)

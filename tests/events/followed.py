@@ -8,10 +8,10 @@ from uuid import UUID
 import msgspec
 
 from adloom.core.ids import BannerId, RequestId
-from adloom.events.followers.store import CountedEvents
+from adloom.events.followers.store import CountedStore
 from adloom.events.log.event import LogEvent, Served, decode_event, encode_event
 from adloom.events.log.stream import ValkeyEventLog
-from adloom.events.ports import Folded, ProjectionStore, Record
+from adloom.events.ports import BatchResult, DecodedEntry, ProjectionStore
 from adloom.events.tables.store import EventTables
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
@@ -48,7 +48,7 @@ class Followed:
         self.valkey = valkey
         self.ledger = ValkeyEventLog(valkey)
         self.tables = EventTables(pool)
-        self.lookup = CountedEvents(pool)
+        self.lookup = CountedStore(pool)
 
     async def append(self, *events: LogEvent) -> None:
         await self.ledger.append([encode_event(event) for event in events])
@@ -58,17 +58,17 @@ class Followed:
         await self.append(*events)
         await self.fold(self.tables)
 
-    async def fold(self, store: ProjectionStore) -> Folded:
+    async def fold(self, store: ProjectionStore) -> BatchResult:
         """Have a store fold all that it has not."""
-        after = await store.cursor()
+        after = await store.read_cursor()
         records = await self.records(after)
         if not records:
-            return Folded()
+            return BatchResult()
         return await store.commit(records, after=after, cursor=records[-1].entry_id)
 
-    async def records(self, after: str = "0-0") -> list[Record]:
+    async def records(self, after: str = "0-0") -> list[DecodedEntry]:
         entries = await self.ledger.read(after, count_max=100_000, wait_seconds=0)
-        return [Record(entry.id, decode_event(entry.data)) for entry in entries]
+        return [DecodedEntry(entry.id, decode_event(entry.data)) for entry in entries]
 
     async def topic(self, name: str) -> list[dict[str, Any]]:
         rows = cast("list[tuple[bytes, dict[bytes, bytes]]]", await self.valkey.xrange(name))

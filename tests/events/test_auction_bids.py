@@ -27,8 +27,8 @@ from adloom.events.log.event import (
     decode_event,
     encode_event,
 )
-from adloom.events.ports import Record
-from adloom.events.tables.apply_batch import sorted_out
+from adloom.events.ports import DecodedEntry
+from adloom.events.tables.apply_batch import split_by_kind
 from tests.events.builders import a_bid, an_auction
 
 amounts = st.integers(0, 10**15).map(Micros)
@@ -104,6 +104,6 @@ def test_the_largest_entry_is_some_kilobytes() -> None:
 
 
 def test_the_event_tables_have_no_use_for_an_auction() -> None:
-    batch = sorted_out([Record("1-1", an_auction(UUID(int=1)))])
+    batch = split_by_kind([DecodedEntry("1-1", an_auction(UUID(int=1)))])
 
     assert batch.events == []

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from adloom.core.errors import UnavailableError
-from adloom.events.followers.store import CountedEvents
-from adloom.events.ports import Record
+from adloom.events.followers.store import CountedStore
+from adloom.events.ports import DecodedEntry
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.valkey import Valkey
 from tests.events.builders import NOW, a_click, an_impression
@@ -24,7 +24,7 @@ async def test_of_equal_correlation_ids_the_entry_of_the_row_has_counted(followe
     await followed.happened(an_impression("a"), an_impression("a"), a_click("a"), an_impression("b"))
     records = await followed.records()
 
-    counted = await followed.lookup.counted(records)
+    counted = await followed.lookup.find_counted(records)
 
     assert [one.entry_id for one in counted] == [records[place].entry_id for place in (0, 2, 3)]
 
@@ -34,8 +34,8 @@ async def test_a_part_of_a_batch_is_told_the_same_as_the_whole(followed: Followe
     await followed.happened(*(an_impression(f"{n % 7}", occurred_at=days[n % 3]) for n in range(21)))
     records = await followed.records()
 
-    whole = await followed.lookup.counted(records)
-    parts = [one for record in records for one in await followed.lookup.counted([record])]
+    whole = await followed.lookup.find_counted(records)
+    parts = [one for record in records for one in await followed.lookup.find_counted([record])]
 
     assert parts == whole
     assert len(whole) == 7
@@ -43,23 +43,26 @@ async def test_a_part_of_a_batch_is_told_the_same_as_the_whole(followed: Followe
 
 async def test_an_entry_that_the_tables_never_took_has_not_counted(followed: Followed) -> None:
     await followed.happened(an_impression("a"))
-    strange = Record("9999999999999-0", an_impression("a\0b"))
+    strange = DecodedEntry("9999999999999-0", an_impression("a\0b"))
 
-    assert await followed.lookup.counted([strange, Record("9999999999999-1", an_impression("a"))]) == []
+    assert (
+        await followed.lookup.find_counted([strange, DecodedEntry("9999999999999-1", an_impression("a"))])
+        == []
+    )
 
 
 async def test_offers_that_were_served_all_count(followed: Followed) -> None:
     await followed.append(a_served(), a_served())
 
-    counted = await followed.lookup.counted(await followed.records())
+    counted = await followed.lookup.find_counted(await followed.records())
 
     assert len(counted) == 2
 
 
 async def test_without_the_database_nobody_knows(database_url: str) -> None:
     async with open_pool(database_url, size_max=1) as pool:
-        lookup = CountedEvents(pool)
+        lookup = CountedStore(pool)
         pool.terminate()
 
         with pytest.raises(UnavailableError):
-            await lookup.counted([Record("1-1", an_impression())])
+            await lookup.find_counted([DecodedEntry("1-1", an_impression())])

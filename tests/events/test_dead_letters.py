@@ -17,7 +17,7 @@ def letters(valkey: Valkey) -> DeadLetters:
 
 
 async def bury(letters: DeadLetters, entry_id: str = "1-0", *, projection: str = "tables") -> None:
-    await letters.bury(
+    await letters.add(
         projection, entry_id, b"data", reason="It is no event.", tries=5, again=b"again " + entry_id.encode()
     )
 
@@ -31,7 +31,7 @@ async def ledger_of(valkey: Valkey) -> list[bytes]:
 async def test_a_letter_says_whose_it_was_and_why_and_when(letters: DeadLetters) -> None:
     await bury(letters)
 
-    [letter] = await letters.page()
+    [letter] = await letters.list_after()
 
     assert (letter.projection, letter.entry_id, letter.tries) == ("tables", "1-0", 5)
     assert (letter.reason, letter.data) == ("It is no event.", b"data")
@@ -45,26 +45,26 @@ async def test_an_entry_is_laid_aside_once_for_each_projection(letters: DeadLett
     await bury(letters, projection="frequency")
 
     assert await letters.count() == 2
-    assert await letters.counts() == {"tables": 1, "frequency": 1}
+    assert await letters.count_by_projection() == {"tables": 1, "frequency": 1}
 
 
 async def test_a_letter_that_is_tried_again_leaves_for_the_ledger(
     letters: DeadLetters, valkey: Valkey
 ) -> None:
     await bury(letters)
-    [letter] = await letters.page()
+    [letter] = await letters.list_after()
 
     assert await letters.retry(letter.id)
     assert not await letters.retry(letter.id)
 
     assert await ledger_of(valkey) == [b"again 1-0"]
     assert await letters.count() == 0
-    assert await letters.counts() == {}
+    assert await letters.count_by_projection() == {}
 
 
 async def test_a_letter_that_comes_back_is_laid_aside_again(letters: DeadLetters) -> None:
     await bury(letters)
-    await letters.retry((await letters.page())[0].id)
+    await letters.retry((await letters.list_after())[0].id)
 
     await bury(letters)
 
@@ -74,12 +74,12 @@ async def test_a_letter_that_comes_back_is_laid_aside_again(letters: DeadLetters
 async def test_a_letter_that_is_forgotten_is_gone(letters: DeadLetters, valkey: Valkey) -> None:
     await bury(letters, "1-0")
     await bury(letters, "2-0")
-    first, second = await letters.page()
+    first, second = await letters.list_after()
 
-    assert await letters.forget(first.id)
-    assert not await letters.forget(first.id)
+    assert await letters.delete(first.id)
+    assert not await letters.delete(first.id)
 
-    assert await letters.page() == [second]
+    assert await letters.list_after() == [second]
     assert await ledger_of(valkey) == []
     assert await letters.get(first.id) is None
 
@@ -93,15 +93,15 @@ async def test_letters_are_never_dropped_to_make_room(valkey: Valkey) -> None:
         await bury(letters, "3-0")
     await bury(letters, "2-0")
 
-    assert [letter.entry_id for letter in await letters.page()] == ["1-0", "2-0"]
+    assert [letter.entry_id for letter in await letters.list_after()] == ["1-0", "2-0"]
 
 
 async def test_letters_come_in_pages(letters: DeadLetters) -> None:
     for number in range(5):
         await bury(letters, f"{number}-0")
 
-    first = await letters.page(count_max=3)
-    second = await letters.page(first[-1].id, count_max=3)
+    first = await letters.list_after(count_max=3)
+    second = await letters.list_after(first[-1].id, count_max=3)
 
     assert [letter.entry_id for letter in (*first, *second)] == ["0-0", "1-0", "2-0", "3-0", "4-0"]
 
@@ -110,7 +110,7 @@ async def test_a_letter_of_an_older_version_can_be_read_and_tried_again(
     letters: DeadLetters, valkey: Valkey
 ) -> None:
     await valkey.xadd(DEAD_STREAM, {"entry": "1-0", "e": b"old", "reason": "It is no event."})
-    [letter] = await letters.page()
+    [letter] = await letters.list_after()
 
     assert (letter.projection, letter.tries, letter.data) == ("event_tables", 1, b"old")
     assert await letters.retry(letter.id)

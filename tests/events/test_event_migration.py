@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from adloom.events.projections.projection import Folded, Record
+from adloom.events.projections.projection import BatchResult, DecodedEntry
 from adloom.events.tables.store import EventTables
 from adloom.runtime import migrate
 from adloom.runtime.postgres import Pool, open_pool
@@ -83,15 +83,15 @@ async def test_what_was_moved_is_known_to_what_comes(old: Pool, database_url: st
 
     folded = await tables.commit(
         [
-            Record("1794700800000-0", an_impression(name, request_id=REQUEST, slot=0)),
-            Record("1794700800000-1", an_impression("again", request_id=REQUEST, slot=0)),
-            Record("1794700800000-2", a_click(request_id=REQUEST, slot=0)),
+            DecodedEntry("1794700800000-0", an_impression(name, request_id=REQUEST, slot=0)),
+            DecodedEntry("1794700800000-1", an_impression("again", request_id=REQUEST, slot=0)),
+            DecodedEntry("1794700800000-2", a_click(request_id=REQUEST, slot=0)),
         ],
-        after=await tables.cursor(),
+        after=await tables.read_cursor(),
         cursor="1794700800000-2",
     )
 
-    assert folded == Folded(counted=2, repeated=1)
+    assert folded == BatchResult(counted=2, repeated=1)
     assert await old.fetch("SELECT marks FROM events.banner_impressions WHERE correlation_id = 'again'") == [
         (["second_impression"],)
     ]

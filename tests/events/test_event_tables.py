@@ -13,7 +13,7 @@ from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
 from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import Event, Mark, Served
-from adloom.events.projections.projection import CursorMovedError, Folded, Record, UnfoldableError
+from adloom.events.projections.projection import BatchResult, CursorMovedError, DecodedEntry, PoisonEntryError
 from adloom.events.tables.store import EventTables
 from adloom.runtime.postgres import Pool, open_pool
 from tests.events.builders import BANNER, CAMPAIGN, NOBODY, NOW, PLACEMENT, REQUEST, a_click, an_impression
@@ -36,18 +36,18 @@ class Ledger:
         self.cursor = BEGINNING
         self._sequence = 0
 
-    async def fold(self, *events: Event | Served, heard_at: datetime = NOW) -> Folded:
+    async def fold(self, *events: Event | Served, heard_at: datetime = NOW) -> BatchResult:
         """Fold events as one batch whose entries were made at a moment of the ledger's clock."""
         records = self.records(events, heard_at)
-        await self.tables.cursor()
+        await self.tables.read_cursor()
         after, self.cursor = self.cursor, records[-1].entry_id
         return await self.tables.commit(records, after=after, cursor=self.cursor)
 
-    def records(self, events: Sequence[Event | Served], heard_at: datetime = NOW) -> list[Record]:
+    def records(self, events: Sequence[Event | Served], heard_at: datetime = NOW) -> list[DecodedEntry]:
         start = self._sequence
         self._sequence += len(events)
         millis = int(heard_at.timestamp() * 1000)
-        return [Record(f"{millis}-{start + number}", event) for number, event in enumerate(events)]
+        return [DecodedEntry(f"{millis}-{start + number}", event) for number, event in enumerate(events)]
 
     async def rows(self, table: str = "banner_impressions") -> list[dict[str, Any]]:
         rows = await self.pool.fetch(f"SELECT * FROM events.{table} ORDER BY entry_ms, entry_seq")  # noqa: S608 - our own name
@@ -84,7 +84,7 @@ async def test_events_become_rows_counts_and_days(ledger: Ledger) -> None:
         an_impression("a"), an_impression("b"), a_click("a"), an_impression("c", campaign_id=None)
     )
 
-    assert folded == Folded(counted=4)
+    assert folded == BatchResult(counted=4)
     assert [row["correlation_id"] for row in await ledger.rows()] == ["a", "b", "c"]
     assert await ledger.counts() == (3, 1, 0, 0)
     assert await ledger.days() == {NOW.date(): 4}
@@ -152,9 +152,9 @@ async def test_an_offer_that_was_only_served_is_no_row(ledger: Ledger) -> None:
         final_price=Micros(1),
     )
 
-    assert await ledger.fold(served) == Folded()
-    assert await ledger.fold(served, an_impression()) == Folded(counted=1)
-    assert await ledger.tables.cursor() == ledger.cursor
+    assert await ledger.fold(served) == BatchResult()
+    assert await ledger.fold(served, an_impression()) == BatchResult(counted=1)
+    assert await ledger.tables.read_cursor() == ledger.cursor
 
 
 async def test_events_of_what_is_gone_are_dropped_but_a_placement_is_remembered(ledger: Ledger) -> None:
@@ -167,7 +167,7 @@ async def test_events_of_what_is_gone_are_dropped_but_a_placement_is_remembered(
         an_impression("d"),
     )
 
-    assert folded == Folded(counted=2, dropped=2)
+    assert folded == BatchResult(counted=2, dropped=2)
     assert [row["campaign_id"] is None for row in await ledger.rows()] == [True, False]
 
 
@@ -184,19 +184,19 @@ async def test_events_of_what_is_gone_are_dropped_but_a_placement_is_remembered(
 async def test_what_no_column_takes_is_refused_and_leaves_nothing_behind(
     ledger: Ledger, poison: Event
 ) -> None:
-    await ledger.tables.cursor()
+    await ledger.tables.read_cursor()
 
-    with pytest.raises(UnfoldableError):
+    with pytest.raises(PoisonEntryError):
         await ledger.tables.commit(
             ledger.records([an_impression("good"), poison]), after=BEGINNING, cursor="9-9"
         )
 
     assert await ledger.rows() == []
-    assert await ledger.tables.cursor() == BEGINNING
+    assert await ledger.tables.read_cursor() == BEGINNING
 
 
 async def test_a_cursor_that_somebody_else_moved_refuses_the_batch(ledger: Ledger) -> None:
-    await ledger.tables.cursor()
+    await ledger.tables.read_cursor()
 
     with pytest.raises(CursorMovedError):
         await ledger.tables.commit(ledger.records([an_impression()]), after="5-0", cursor="6-0")
@@ -209,7 +209,7 @@ async def test_a_day_that_goes_while_it_is_written_is_waited_for(ledger: Ledger)
         "CREATE OR REPLACE FUNCTION ensure_event_day(in_schema name, of_day date) RETURNS void LANGUAGE sql AS 'SELECT'"
     )
 
-    with pytest.raises(UnavailableError, match="is not there"):
+    with pytest.raises(UnavailableError, match="no partition"):
         await ledger.fold(an_impression())
 
 
@@ -220,7 +220,7 @@ async def test_a_correlation_id_counts_once_a_kind_within_a_batch_and_across_bat
     one = await ledger.fold(*[an_impression("a")] * 3, a_click("a"), an_impression("b"))
     other = await ledger.fold(an_impression("b"), an_impression("a"), a_click("a"), an_impression("c"))
 
-    assert (one, other) == (Folded(counted=3, repeated=2), Folded(counted=1, repeated=3))
+    assert (one, other) == (BatchResult(counted=3, repeated=2), BatchResult(counted=1, repeated=3))
     assert await ledger.counts() == (3, 1, 0, 0)
 
 
@@ -247,7 +247,7 @@ async def test_an_event_is_known_again_after_days_whatever_day_it_says_it_is_of(
         heard_at=later,
     )
 
-    assert folded == Folded(counted=1, repeated=2)
+    assert folded == BatchResult(counted=1, repeated=2)
     assert await ledger.marks("banner_impressions") == {"a": [], "b": [Mark.SECOND_IMPRESSION]}
 
 
@@ -358,7 +358,7 @@ async def test_what_came_before_an_erasure_is_counted_without_the_person(ledger:
         an_impression("after", received_at=NOW + timedelta(microseconds=1), **said),
     )
 
-    assert folded == Folded(counted=3)
+    assert folded == BatchResult(counted=3)
     before, after = await ledger.rows()
     assert [before[name] for name in (*said, "referrer_url")] == [None] * 4
     assert after.items() >= said.items()
@@ -432,7 +432,7 @@ async def test_a_clock_that_jumps_for_a_while_makes_days_and_counts_nothing_twic
         *everything, a_click("during", **at(NOW + 6 * DAY)), heard_at=max(ahead, NOW + 6 * DAY)
     )
 
-    assert folded == Folded(repeated=7)
+    assert folded == BatchResult(repeated=7)
     assert await ledger.counts() == (3, 1, 0, 0)
     assert await ledger.days() == dict(
         sorted({NOW.date(): 1, (NOW + jump).date(): 2, (NOW + DAY).date(): 1}.items())

@@ -22,12 +22,12 @@ from adloom.events.frequency.windows import Window
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.event import Click, Impression, Mark
-from adloom.events.ports import Folded, Record
-from adloom.events.rebuild.source import RebuildLedger
+from adloom.events.ports import BatchResult, DecodedEntry
+from adloom.events.rebuild.source import LogScanner
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.events.topics.payload import AD_SERVED, CLICK_TRACKED, IMPRESSION_TRACKED
 from adloom.events.topics.publish import TOPICS_PROJECTION
-from adloom.ops.projections import Place, cursors, places, projections
+from adloom.ops.projections import ProjectionSpec, build_projections, list_projections, read_cursors
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool
@@ -59,16 +59,16 @@ async def followed(pool: Pool, valkey: Valkey) -> Followed:
 
 
 async def shown(followed: Followed) -> int:
-    counts = await FrequencyCounts(followed.valkey).of(USER, [BANNER], NOW)
+    counts = await FrequencyCounts(followed.valkey).read(USER, [BANNER], NOW)
     return counts[Window.DAY][BANNER]
 
 
 async def until_all_is_folded(followed: Followed) -> None:
     """Wait until every projection has read the last entry."""
     last = (await followed.records())[-1].entry_id
-    listed = places(followed.pool, followed.valkey)
+    listed = list_projections(followed.pool, followed.valkey)
     async with asyncio.timeout(60):
-        while set((await cursors(listed, followed.pool)).values()) != {last}:  # noqa: ASYNC110 - others fold
+        while set((await read_cursors(listed, followed.pool)).values()) != {last}:  # noqa: ASYNC110 - others fold
             await asyncio.sleep(0.02)
 
 
@@ -78,10 +78,10 @@ async def running(
 ) -> AsyncGenerator[None]:
     """Run all projections as one worker does, some of them over stores of the test's own."""
     listed = [
-        Place(place.name, (stores or {}).get(place.name, place.store), place.follows, 50)
-        for place in places(followed.pool, followed.valkey)
+        ProjectionSpec(place.name, (stores or {}).get(place.name, place.store), place.follows, 50)
+        for place in list_projections(followed.pool, followed.valkey)
     ]
-    made = projections(listed, followed.valkey, consumer=name, incarnation=name)
+    made = build_projections(listed, followed.valkey, consumer=name, incarnation=name)
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         for one in made:
@@ -135,10 +135,10 @@ async def test_nobody_passes_the_tables(followed: Followed) -> None:
     class Held:
         """Tables that fold nothing."""
 
-        async def cursor(self) -> str:
+        async def read_cursor(self) -> str:
             return "0-0"
 
-        async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+        async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
             raise UnavailableError(f"{len(records)} records from {after} to {cursor} must wait.")
 
     await followed.append(seen(1), a_served())
@@ -156,9 +156,9 @@ class Forgetful:
     def __init__(self, store: Any) -> None:
         self._store = store
         self._calls = 0
-        self.cursor = store.cursor
+        self.read_cursor = store.read_cursor
 
-    async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+    async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         self._calls += 1
         if self._calls % 3 == 1:
             raise UnavailableError("It did not arrive.")
@@ -169,7 +169,9 @@ class Forgetful:
 
 
 async def test_answers_that_are_lost_change_nothing(followed: Followed) -> None:
-    stores = {place.name: Forgetful(place.store) for place in places(followed.pool, followed.valkey)}
+    stores = {
+        place.name: Forgetful(place.store) for place in list_projections(followed.pool, followed.valkey)
+    }
     await followed.append(*(seen(number % 200) for number in range(300)))
 
     async with running(followed, {name: stores[name] for name in (TOPICS_PROJECTION, FREQUENCY)}):
@@ -206,7 +208,7 @@ async def test_a_replay_of_frequency_beside_a_living_worker_loses_and_repeats_no
         reporting = group.create_task(report())
         replays = 0
         while not reporting.done():
-            rebuild = FrequencyRebuild(followed.pool, followed.valkey, RebuildLedger(followed.valkey))
+            rebuild = FrequencyRebuild(followed.pool, followed.valkey, LogScanner(followed.valkey))
             await rebuild.run(now=NOW)
             replays += 1
         await until_all_is_folded(followed)

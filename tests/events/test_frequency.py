@@ -9,12 +9,12 @@ import pytest
 
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import BannerId
-from adloom.events.followers.counted import Counted
+from adloom.events.followers.counted import CountedEntry
 from adloom.events.frequency.counts import FrequencyCounts
-from adloom.events.frequency.projection import PART_MAX, FrequencyProjection, in_parts
+from adloom.events.frequency.projection import PART_MAX, FrequencyProjection, split_batch
 from adloom.events.frequency.windows import Window
 from adloom.events.log.event import Impression, Mark
-from adloom.events.ports import CursorMovedError, Folded, Record
+from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey, open_valkey
 from tests.events.builders import BANNER, REQUEST, a_click, an_impression
@@ -49,7 +49,7 @@ def counts(valkey: Valkey) -> FrequencyCounts:
 async def shown(
     counts: FrequencyCounts, *, user: UUID = USER, banner: BannerId = BANNER, now: datetime = NOW
 ) -> dict[Window, int]:
-    found = await counts.of(user, [banner], now)
+    found = await counts.read(user, [banner], now)
     return {window: found[window][banner] for window in Window}
 
 
@@ -67,7 +67,7 @@ async def test_an_impression_counts_in_every_window_for_its_user_and_banner(
         seen("a"), seen("b"), seen("c", banner_id=OTHER_BANNER), seen("d", user_id=OTHER_USER)
     )
 
-    assert await followed.fold(frequency) == Folded(counted=4)
+    assert await followed.fold(frequency) == BatchResult(counted=4)
 
     assert await shown(counts) == each(2)
     assert await shown(counts, banner=OTHER_BANNER) == each(1)
@@ -91,7 +91,7 @@ async def test_what_is_no_valid_impression_of_a_user_does_not_count(
 
     folded = await followed.fold(frequency)
 
-    assert folded == Folded(counted=2)
+    assert folded == BatchResult(counted=2)
     assert await shown(counts) == each(2)
 
 
@@ -149,20 +149,20 @@ async def test_a_reader_gets_every_banner_it_asked_for_and_a_user_all_there_is(
     await followed.fold(frequency)
     unseen = BannerId(REQUEST)
 
-    assert (await counts.of(USER, [OTHER_BANNER, unseen, BANNER], NOW))[Window.DAY] == {
+    assert (await counts.read(USER, [OTHER_BANNER, unseen, BANNER], NOW))[Window.DAY] == {
         OTHER_BANNER: 1,
         unseen: 0,
         BANNER: 1,
     }
-    assert await counts.of(USER, [], NOW) == {window: {} for window in Window}
-    assert (await counts.all_of(USER, NOW))[Window.MONTH] == {BANNER: 1, OTHER_BANNER: 1}
-    assert await counts.all_of(OTHER_USER, NOW) == {window: {} for window in Window}
+    assert await counts.read(USER, [], NOW) == {window: {} for window in Window}
+    assert (await counts.read_all(USER, NOW))[Window.MONTH] == {BANNER: 1, OTHER_BANNER: 1}
+    assert await counts.read_all(OTHER_USER, NOW) == {window: {} for window in Window}
 
 
 async def test_a_reader_without_valkey_is_told_so() -> None:
     async with open_valkey("redis://127.0.0.1:1") as away:
         with pytest.raises(UnavailableError):
-            await FrequencyCounts(away).of(USER, [BANNER], NOW)
+            await FrequencyCounts(away).read(USER, [BANNER], NOW)
 
 
 # --- once
@@ -173,13 +173,13 @@ async def test_a_commit_whose_answer_was_lost_counts_once(
 ) -> None:
     await followed.happened(seen("a"), seen("b"))
     records = await followed.records()
-    after = await frequency.cursor()
+    after = await frequency.read_cursor()
     await frequency.commit(records, after=after, cursor=records[-1].entry_id)
 
     with pytest.raises(CursorMovedError):
         await frequency.commit(records, after=after, cursor=records[-1].entry_id)
 
-    assert await frequency.cursor() == records[-1].entry_id
+    assert await frequency.read_cursor() == records[-1].entry_id
     assert await shown(counts) == each(2)
 
 
@@ -189,12 +189,12 @@ async def test_of_two_owners_with_the_same_batch_one_counts_it(
     await followed.happened(*(seen(f"{number}") for number in range(20)))
     records = await followed.records()
     owners = [FrequencyProjection(followed.valkey, followed.lookup) for _ in range(2)]
-    afters = [await owner.cursor() for owner in owners]
+    afters = [await owner.read_cursor() for owner in owners]
     await owners[0].commit(records[:10], after=afters[0], cursor=records[9].entry_id)
 
     with pytest.raises(CursorMovedError):
         await owners[1].commit(records[:15], after=afters[1], cursor=records[14].entry_id)
-    await owners[1].commit(records[10:], after=await owners[1].cursor(), cursor=records[-1].entry_id)
+    await owners[1].commit(records[10:], after=await owners[1].read_cursor(), cursor=records[-1].entry_id)
 
     assert await shown(counts) == each(20)
 
@@ -204,31 +204,31 @@ async def test_a_batch_without_anything_to_count_moves_the_cursor(
 ) -> None:
     await followed.happened(a_click("a"))
 
-    assert await followed.fold(frequency) == Folded()
+    assert await followed.fold(frequency) == BatchResult()
 
-    assert await frequency.cursor() == (await followed.records())[-1].entry_id
+    assert await frequency.read_cursor() == (await followed.records())[-1].entry_id
 
 
 # --- in parts
 
 
-def records_of(*entry_ids: int) -> list[Record]:
-    return [Record(f"{number}-0", seen(f"{number}")) for number in entry_ids]
+def records_of(*entry_ids: int) -> list[DecodedEntry]:
+    return [DecodedEntry(f"{number}-0", seen(f"{number}")) for number in entry_ids]
 
 
 def test_a_large_batch_is_cut_and_the_cursor_stands_behind_each_part() -> None:
-    parts = list(in_parts(records_of(*range(11, 18)), after="10-0", cursor="20-0", part_max=3))
+    parts = list(split_batch(records_of(*range(11, 18)), after="10-0", cursor="20-0", part_max=3))
 
     assert [([record.entry_id for record in part], end) for part, end in parts] == [
         (["11-0", "12-0", "13-0"], "13-0"),
         (["14-0", "15-0", "16-0"], "16-0"),
         (["17-0"], "20-0"),
     ]
-    assert list(in_parts([], after="10-0", cursor="20-0")) == [([], "20-0")]
+    assert list(split_batch([], after="10-0", cursor="20-0")) == [([], "20-0")]
 
 
 def test_there_is_no_cut_after_an_entry_that_came_again_under_its_first_id() -> None:
-    parts = list(in_parts(records_of(11, 4, 5, 12, 13, 14), after="10-0", cursor="20-0", part_max=2))
+    parts = list(split_batch(records_of(11, 4, 5, 12, 13, 14), after="10-0", cursor="20-0", part_max=2))
 
     assert [([record.entry_id for record in part], end) for part, end in parts] == [
         (["11-0", "4-0", "5-0", "12-0"], "12-0"),
@@ -244,11 +244,11 @@ async def test_a_batch_that_is_cut_off_between_its_parts_goes_on_there(
 
         times = 3
 
-        async def counted(self, records: Sequence[Record]) -> list[Counted]:
+        async def find_counted(self, records: Sequence[DecodedEntry]) -> list[CountedEntry]:
             self.times -= 1
             if self.times < 0:
                 raise UnavailableError("The database is away.")
-            return await followed.lookup.counted(records)
+            return await followed.lookup.find_counted(records)
 
     await followed.happened(*(seen(f"{number}") for number in range(PART_MAX * 5)))
     with pytest.raises(UnavailableError):
@@ -297,8 +297,8 @@ class ErasedMeanwhile:
         self._counts = counts
         self.asked = 0
 
-    async def counted(self, records: Sequence[Record]) -> list[Counted]:
-        found = await self._followed.lookup.counted(records)
+    async def find_counted(self, records: Sequence[DecodedEntry]) -> list[CountedEntry]:
+        found = await self._followed.lookup.find_counted(records)
         self.asked += 1
         if self.asked == 1:
             await self._followed.erase(USER)

@@ -14,12 +14,12 @@ from adloom.events.frequency.rebuild import FrequencyRebuild
 from adloom.events.frequency.windows import Window
 from adloom.events.log.entry import LogEntry
 from adloom.events.log.event import Impression, Mark
-from adloom.events.ports import CursorMovedError, Folded
-from adloom.events.projections.group import ValkeyGroup
+from adloom.events.ports import BatchResult, CursorMovedError
+from adloom.events.projections.group import ConsumerGroup
 from adloom.events.projections.projection import Projection
-from adloom.events.projections.redelivery import redelivery
+from adloom.events.projections.redelivery import wrap_redelivery
 from adloom.events.rebuild.rebuild import RebuildRefusedError
-from adloom.events.rebuild.source import RebuildLedger
+from adloom.events.rebuild.source import LogScanner
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
@@ -67,7 +67,7 @@ def times(count: int, happens: Callable[[int], Awaitable[object]]) -> Meanwhile:
     return next_one
 
 
-class Interrupted(RebuildLedger):
+class Interrupted(LogScanner):
     """A ledger that something happens to before it is read, and behind the back of who has read it."""
 
     def __init__(self, valkey: Valkey, meanwhile: Meanwhile, afterwards: Meanwhile) -> None:
@@ -77,7 +77,7 @@ class Interrupted(RebuildLedger):
 
     async def entries(self, start: str, last: str, *, count_max: int) -> Sequence[LogEntry]:
         await self._meanwhile()
-        entries = await super().entries(start, last, count_max=count_max)
+        entries = await super().read(start, last, count_max=count_max)
         await self._afterwards()
         return entries
 
@@ -92,7 +92,7 @@ class World:
         self.counts = FrequencyCounts(followed.valkey)
         self.progress = Told()
 
-    async def fold(self) -> Folded:
+    async def fold(self) -> BatchResult:
         return await self.followed.fold(self.live)
 
     async def replay(self, meanwhile: Meanwhile = nothing, *, afterwards: Meanwhile = nothing) -> int:
@@ -106,10 +106,10 @@ class World:
         return await rebuild.run(now=NOW)
 
     async def everything(self) -> list[Any]:
-        return [await self.counts.all_of(user, NOW) for user in (USER, OTHER_USER)]
+        return [await self.counts.read_all(user, NOW) for user in (USER, OTHER_USER)]
 
     async def shown(self, window: Window = Window.DAY) -> int:
-        return (await self.counts.of(USER, [BANNER], NOW))[window][BANNER]
+        return (await self.counts.read(USER, [BANNER], NOW))[window][BANNER]
 
     async def generations(self) -> set[str]:
         keys = cast("list[bytes]", await self.followed.valkey.keys("adloom:frequency:[0-9]*:*"))
@@ -164,7 +164,7 @@ async def test_a_replay_mends_what_was_counted_wrongly_and_leaves_nothing_else_b
 async def test_the_projection_goes_on_in_the_new_generation_from_where_it_was_built_to(world: World) -> None:
     await world.happened(seen("a"))
     await world.fold()
-    after = await world.live.cursor()
+    after = await world.live.read_cursor()
     await world.happened(seen("b"))
     records = await world.followed.records(after)
 
@@ -205,7 +205,7 @@ async def test_what_was_counted_live_after_the_ledger_was_read_is_in_the_new_gen
 
     assert await world.followed.valkey.get(GENERATION) == b"1"
     assert await world.shown() == 4
-    assert await world.live.cursor() == (await world.followed.records())[-1].entry_id
+    assert await world.live.read_cursor() == (await world.followed.records())[-1].entry_id
 
 
 async def test_only_what_the_tables_have_folded_is_counted(world: World) -> None:
@@ -257,7 +257,7 @@ async def test_a_user_who_is_erased_meanwhile_is_not_in_the_new_generation(world
     await world.replay(times(1, lambda _: world.followed.erase(USER)))
 
     assert await world.followed.valkey.keys(f"adloom:frequency:*:{USER}:*") == []
-    assert (await world.counts.all_of(OTHER_USER, NOW))[Window.DAY] == {BANNER: 1}
+    assert (await world.counts.read_all(OTHER_USER, NOW))[Window.DAY] == {BANNER: 1}
 
 
 async def test_forgetting_reaches_the_generation_that_is_being_built(world: World) -> None:
@@ -275,10 +275,10 @@ async def test_an_entry_that_is_redelivered_after_a_replay_has_counted_it_does_n
     await world.happened(seen("a"), seen("b"))
     entries = await world.followed.ledger.read("0-0", count_max=10, wait_seconds=0)
     await world.replay()
-    await world.followed.ledger.append([redelivery(entries[0], FREQUENCY)])
+    await world.followed.ledger.append([wrap_redelivery(entries[0], FREQUENCY)])
     await world.followed.append(seen("c"))
-    group = ValkeyGroup(world.followed.valkey, FREQUENCY, consumer="c", incarnation="1")
-    tables = ValkeyGroup(world.followed.valkey, EVENT_TABLES, consumer="c", incarnation="1")
+    group = ConsumerGroup(world.followed.valkey, FREQUENCY, consumer="c", incarnation="1")
+    tables = ConsumerGroup(world.followed.valkey, EVENT_TABLES, consumer="c", incarnation="1")
     followed = Projection(EVENT_TABLES, tables, world.followed.tables)
 
     stop = asyncio.Event()

@@ -10,9 +10,9 @@ from adloom.events.frequency.windows import (
     KEPT_AFTER_END,
     LIFETIME_KEPT,
     Window,
-    buckets_of,
-    live_buckets,
-    live_since,
+    find_live_start,
+    list_buckets,
+    list_live_buckets,
 )
 
 MOMENTS = st.datetimes(datetime(2024, 1, 1), datetime(2040, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - naive by the strategy's wish
@@ -21,11 +21,11 @@ A_MICROSECOND = timedelta(microseconds=1)
 
 
 def names(moment: datetime) -> dict[Window, str]:
-    return {bucket.window: bucket.name for bucket in buckets_of(moment)}
+    return {bucket.window: bucket.name for bucket in list_buckets(moment)}
 
 
 def end(moment: datetime, window: Window) -> datetime:
-    [bucket] = [one for one in buckets_of(moment) if one.window is window]
+    [bucket] = [one for one in list_buckets(moment) if one.window is window]
     return datetime.fromtimestamp(bucket.expires_at, UTC) - KEPT_AFTER_END
 
 
@@ -85,21 +85,21 @@ def test_moments_of_one_hour_share_all_their_buckets(moment: datetime, later: ti
 def test_every_bucket_that_may_hold_something_is_a_live_one(now: datetime, offset: timedelta) -> None:
     kept = {
         bucket.suffix
-        for bucket in buckets_of(now + offset)
+        for bucket in list_buckets(now + offset)
         if datetime.fromtimestamp(bucket.expires_at, UTC) > now
     }
 
-    assert kept <= {bucket.suffix for bucket in live_buckets(now)}
+    assert kept <= {bucket.suffix for bucket in list_live_buckets(now)}
 
 
 @given(MOMENTS, st.timedeltas(timedelta(microseconds=1), timedelta(days=40)))
 def test_before_the_live_moments_every_bucket_but_the_lifetime_is_over(
     now: datetime, earlier: timedelta
 ) -> None:
-    moment = live_since(now) - earlier
+    moment = find_live_start(now) - earlier
 
     assert all(
         datetime.fromtimestamp(bucket.expires_at, UTC) < now
-        for bucket in buckets_of(moment)
+        for bucket in list_buckets(moment)
         if bucket.window is not Window.LIFETIME
     )

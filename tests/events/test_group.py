@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import BEGINNING, LogEntry, parse_entry_id
 from adloom.events.log.stream import STREAM, ValkeyEventLog
-from adloom.events.projections.group import CONSUMER_KEPT, ValkeyGroup, allowed, lease_key
+from adloom.events.projections.group import CONSUMER_KEPT, ConsumerGroup, count_readable, lease_key
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.ports import free_port
 from adloom.runtime.valkey import Valkey, open_valkey
@@ -28,8 +28,8 @@ def a_group(  # noqa: PLR0913 - a test names what it is about
     projection: str = "test",
     lease: timedelta = timedelta(seconds=30),
     consumer_kept: timedelta = CONSUMER_KEPT,
-) -> ValkeyGroup:
-    return ValkeyGroup(
+) -> ConsumerGroup:
+    return ConsumerGroup(
         valkey,
         projection,
         consumer=consumer,
@@ -39,11 +39,11 @@ def a_group(  # noqa: PLR0913 - a test names what it is about
     )
 
 
-async def an_owner(valkey: Valkey, consumer: str = "one@host", *, incarnation: str = "1") -> ValkeyGroup:
+async def an_owner(valkey: Valkey, consumer: str = "one@host", *, incarnation: str = "1") -> ConsumerGroup:
     """Give the owner, whoever was it before."""
     await valkey.delete(lease_key("test"))
     group = a_group(valkey, consumer, incarnation=incarnation)
-    assert await group.own()
+    assert await group.acquire()
     return group
 
 
@@ -52,7 +52,7 @@ async def append(valkey: Valkey, count: int, *, first: int = 0) -> None:
 
 
 async def taken(
-    group: ValkeyGroup, after: str = BEGINNING, *, until: str | None = None, count_max: int = 100
+    group: ConsumerGroup, after: str = BEGINNING, *, until: str | None = None, count_max: int = 100
 ) -> Sequence[LogEntry]:
     entries = await group.read(after, until=until, count_max=count_max)
     assert entries is not None
@@ -69,64 +69,64 @@ def numbers(entries: Sequence[LogEntry]) -> list[int]:
 async def test_a_projection_has_one_owner_at_a_time(valkey: Valkey) -> None:
     one, other = a_group(valkey, "one@host"), a_group(valkey, "other@host")
 
-    assert await one.own()
-    assert not await other.own()
-    assert await one.own()
+    assert await one.acquire()
+    assert not await other.acquire()
+    assert await one.acquire()
     assert await other.read(BEGINNING, until=None, count_max=10) is None
 
 
 async def test_projections_have_their_owners_each(valkey: Valkey) -> None:
-    assert await a_group(valkey, "one@host").own()
-    assert await a_group(valkey, "other@host", projection="other").own()
+    assert await a_group(valkey, "one@host").acquire()
+    assert await a_group(valkey, "other@host", projection="other").acquire()
 
 
 async def test_an_owner_that_says_nothing_for_so_long_is_replaced(valkey: Valkey) -> None:
     one, other = a_group(valkey, "one@host", lease=LEASE), a_group(valkey, "other@host", lease=LEASE)
-    assert await one.own()
+    assert await one.acquire()
     loop = asyncio.get_running_loop()
     began_at = loop.time()
 
     async with asyncio.timeout(5):
-        while not await other.own():  # noqa: ASYNC110 - it ends in Valkey
+        while not await other.acquire():  # noqa: ASYNC110 - it ends in Valkey
             await asyncio.sleep(0.01)
 
     assert loop.time() - began_at > LEASE.total_seconds() * 0.8
-    assert not await one.own()
+    assert not await one.acquire()
     assert await one.read(BEGINNING, until=None, count_max=10) is None
 
 
 async def test_an_owner_that_goes_leaves_its_place_at_once_but_nobody_elses(valkey: Valkey) -> None:
     one, other = a_group(valkey, "one@host"), a_group(valkey, "other@host")
-    await one.own()
+    await one.acquire()
 
-    await other.disown()
-    assert not await other.own()
-    await one.disown()
-    assert await other.own()
+    await other.release()
+    assert not await other.acquire()
+    await one.release()
+    assert await other.acquire()
 
 
 async def test_a_worker_that_was_started_anew_takes_its_own_lease_back_once(valkey: Valkey) -> None:
     first, second = a_group(valkey, incarnation="1"), a_group(valkey, incarnation="2")
-    assert await first.own()
+    assert await first.acquire()
 
-    assert await second.own()
-    assert not await first.own()
-    assert await second.own()
+    assert await second.acquire()
+    assert not await first.acquire()
+    assert await second.acquire()
 
 
 async def test_a_name_that_begins_like_another_is_another(valkey: Valkey) -> None:
-    assert await a_group(valkey, "worker@host-1").own()
-    assert not await a_group(valkey, "worker@host").own()
+    assert await a_group(valkey, "worker@host-1").acquire()
+    assert not await a_group(valkey, "worker@host").acquire()
 
 
 async def test_names_of_workers_long_gone_are_forgotten_once_they_have_left_nothing(valkey: Valkey) -> None:
     await append(valkey, 1)
     [entry] = await taken(await an_owner(valkey, "gone@host"))
-    await (await an_owner(valkey, "busy@host")).tried(entry.id)
+    await (await an_owner(valkey, "busy@host")).count_try(entry.id)
     await valkey.delete(lease_key("test"))
     await asyncio.sleep(0.01)
 
-    await a_group(valkey, "next@host", consumer_kept=timedelta()).own()
+    await a_group(valkey, "next@host", consumer_kept=timedelta()).acquire()
 
     consumers = await valkey.xinfo_consumers(STREAM, "test")
     assert [one["name"] for one in consumers] == [b"busy@host"]
@@ -213,7 +213,7 @@ async def test_a_ledger_that_was_lost_begins_anew(valkey: Valkey) -> None:
     await valkey.flushall()
 
     assert await group.read(cursor, until=None, count_max=9) is None
-    assert await group.own()
+    assert await group.acquire()
     assert await taken(group, cursor) == []
     await append(valkey, 2, first=4)
     assert numbers(await taken(group, cursor)) == [4, 5]
@@ -262,7 +262,7 @@ async def test_a_server_that_is_away_is_unavailable() -> None:
         group = a_group(nobody)
 
         with pytest.raises(UnavailableError):
-            await group.own()
+            await group.acquire()
         with pytest.raises(UnavailableError):
             await group.read(BEGINNING, until=None, count_max=1)
         with pytest.raises(UnavailableError):
@@ -277,22 +277,22 @@ async def test_tries_are_counted_whoever_makes_them(valkey: Valkey) -> None:
     one = await an_owner(valkey, "one@host")
     entry, other = await taken(one)
 
-    assert [await one.tried(entry.id) for _ in range(2)] == [1, 2]
-    assert await one.tried(other.id) == 1
-    assert await (await an_owner(valkey, "other@host")).tried(entry.id) == 3
+    assert [await one.count_try(entry.id) for _ in range(2)] == [1, 2]
+    assert await one.count_try(other.id) == 1
+    assert await (await an_owner(valkey, "other@host")).count_try(entry.id) == 3
 
 
 async def test_taking_an_entry_over_is_no_try_and_folding_it_lets_it_go(valkey: Valkey) -> None:
     await append(valkey, 2)
     entry, last = await taken(one := await an_owner(valkey, "one@host"))
-    await one.tried(entry.id)
+    await one.count_try(entry.id)
 
     for life in range(7):
         await taken(await an_owner(valkey, "other@host", incarnation=f"{life}"))
     other = await an_owner(valkey, "other@host", incarnation="last")
     [pending] = await valkey.xpending_range(STREAM, "test", "-", "+", 9)
     assert pending["consumer"] == b"other@host"
-    assert await other.tried(entry.id) == 2
+    assert await other.count_try(entry.id) == 2
 
     await taken(other, last.id)
     assert (await valkey.xpending(STREAM, "test"))["pending"] == 0
@@ -307,7 +307,7 @@ def test_as_many_are_allowed_as_are_asked_for_and_not_beyond_the_limit(
 ) -> None:
     entries = [LogEntry(f"{number}-0", b"") for number in range(1, count + 1)]
 
-    given_count = allowed(entries, None if limit is None else f"{limit}-0", count_max)
+    given_count = count_readable(entries, None if limit is None else f"{limit}-0", count_max)
 
     assert given_count == min(count, count_max, count if limit is None else limit)
 
@@ -334,7 +334,7 @@ def test_whatever_happens_the_owner_is_given_what_follows_the_cursor(
 class Life:
     """An owner with a cursor, and what may happen to both."""
 
-    def __init__(self, valkey: Valkey, data: st.DataObject, *, owner: ValkeyGroup) -> None:
+    def __init__(self, valkey: Valkey, data: st.DataObject, *, owner: ConsumerGroup) -> None:
         self._valkey = valkey
         self._data = data
         self._owner = self._zombie = owner

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 
 from adloom.events.log.event import Event
-from adloom.events.projections.projection import Folded, Record
-from adloom.events.tables.apply_batch import IMPRESSIONS, Additions, Batch, Known, fold
-from adloom.events.tables.known_names import SEGMENTS_MAX, KnownNames
+from adloom.events.projections.projection import BatchResult, DecodedEntry
+from adloom.events.tables.apply_batch import IMPRESSIONS, Additions, EventBatch, StoredState, apply_batch
+from adloom.events.tables.known_names import SEGMENTS_MAX, DedupFilter
 from adloom.events.tables.name_filter import NameFilter
 from adloom.events.tables.store import EventTables
 from adloom.runtime.postgres import Pool
@@ -56,21 +56,21 @@ def rows(*names: str, day: date = TODAY) -> Additions:
     """Make the rows of impressions with some names."""
     at = datetime.combine(day, datetime.min.time(), UTC)
     events = [("1-0", an_impression(name, occurred_at=at)) for name in names]
-    known = Known(banners={BANNER.int: 1}, placements={PLACEMENT.int: 1})
-    return fold(Batch(impressions=events, clicks=[]), known)
+    known = StoredState(banners={BANNER.int: 1}, placements={PLACEMENT.int: 1})
+    return apply_batch(EventBatch(impressions=events, clicks=[]), known)
 
 
-def a_memory() -> KnownNames:
+def a_memory() -> DedupFilter:
     """Make a memory that has seen the first batch ever."""
-    names = KnownNames(batch_min=1, chunk_names=2)
+    names = DedupFilter(batch_min=1, chunk_names=2)
     names.begin(cursor="1-0", table=TABLE)
-    names.moved("1-0", "2-0", rows("a", "b"), frozenset())
+    names.add_batch("1-0", "2-0", rows("a", "b"), frozenset())
     names.begin(cursor="2-0", table=TABLE)
     return names
 
 
-def doubtful(names: KnownNames, *asked: str, days: Sequence[date] = (TODAY,)) -> Sequence[str]:
-    return names.doubtful(IMPRESSIONS, asked, days)
+def doubtful(names: DedupFilter, *asked: str, days: Sequence[date] = (TODAY,)) -> Sequence[str]:
+    return names.select_doubtful(IMPRESSIONS, asked, days)
 
 
 def test_only_what_may_be_known_is_doubtful() -> None:
@@ -93,7 +93,7 @@ def test_everything_is_doubtful_while_a_day_is_not_read() -> None:
 def test_a_batch_without_events_moves_on_and_forgets_nothing() -> None:
     names = a_memory()
 
-    names.moved("2-0", "5-0", NOTHING, frozenset())
+    names.add_batch("2-0", "5-0", NOTHING, frozenset())
     names.begin(cursor="5-0", table=TABLE)
 
     assert doubtful(names, "c") == []
@@ -104,10 +104,10 @@ def test_days_are_read_to_their_end_the_newest_first() -> None:
     days = [YESTERDAY - timedelta(days=1), YESTERDAY, TODAY]
     read: list[tuple[str, date, str]] = []
 
-    while part := names.unread(rows("x"), days):
+    while part := names.next_unread(rows("x"), days):
         read.append((part.kind, part.day, part.after))
         is_begun = part.after or part.kind != IMPRESSIONS or part.day != YESTERDAY
-        names.read(part, [] if is_begun else ["y", "z"])
+        names.add_read(part, [] if is_begun else ["y", "z"])
 
     assert read[:3] == [
         (IMPRESSIONS, YESTERDAY, ""),
@@ -120,11 +120,11 @@ def test_days_are_read_to_their_end_the_newest_first() -> None:
 
 def test_what_was_read_for_a_memory_that_is_gone_is_not_taken_for_a_part_of_the_next() -> None:
     names = a_memory()
-    part = names.unread(rows("x"), [YESTERDAY])
+    part = names.next_unread(rows("x"), [YESTERDAY])
     assert part is not None
 
     names.begin(cursor="9-0", table=TABLE)
-    names.read(part, [])
+    names.add_read(part, [])
 
     assert doubtful(names, "c", days=[YESTERDAY]) == ("c",)
 
@@ -132,39 +132,39 @@ def test_what_was_read_for_a_memory_that_is_gone_is_not_taken_for_a_part_of_the_
 def test_days_that_are_no_longer_looked_into_are_read_again_when_they_are() -> None:
     names = a_memory()
 
-    names.forget_before(TODAY + timedelta(days=1))
+    names.drop_before(TODAY + timedelta(days=1))
 
     assert doubtful(names, "c", days=[]) == []
     assert doubtful(names, "a") == ("a",)
 
 
 def test_where_there_is_no_room_nothing_more_is_read() -> None:
-    names = KnownNames(segment_names=1, batch_min=1)
+    names = DedupFilter(segment_names=1, batch_min=1)
     names.begin(cursor="0-0", table=TABLE)
     for number in range(SEGMENTS_MAX):
-        assert names.unread(rows("x"), [YESTERDAY]) is not None
-        names.moved(f"{number}-0", f"{number + 1}-0", rows(f"{number}"), frozenset())
+        assert names.next_unread(rows("x"), [YESTERDAY]) is not None
+        names.add_batch(f"{number}-0", f"{number + 1}-0", rows(f"{number}"), frozenset())
 
-    assert names.unread(rows("x"), [YESTERDAY]) is None
+    assert names.next_unread(rows("x"), [YESTERDAY]) is None
 
 
 class Workers:
     """Two workers, of whom one may take over from the other."""
 
     def __init__(self, pool: Pool) -> None:
-        self.names = KnownNames(batch_min=1, chunk_names=3)
+        self.names = DedupFilter(batch_min=1, chunk_names=3)
         self.remembering = EventTables(pool, names=self.names)
         self.other = EventTables(pool)
         self._entries = 0
 
-    async def fold(self, worker: EventTables, *events: Event) -> Folded:
+    async def fold(self, worker: EventTables, *events: Event) -> BatchResult:
         millis = int(NOW.timestamp() * 1000)
         records = [
-            Record(f"{millis}-{number}", event)
+            DecodedEntry(f"{millis}-{number}", event)
             for number, event in enumerate(events, start=self._entries + 1)
         ]
         self._entries += len(events)
-        return await worker.commit(records, after=await worker.cursor(), cursor=records[-1].entry_id)
+        return await worker.commit(records, after=await worker.read_cursor(), cursor=records[-1].entry_id)
 
 
 async def test_a_worker_that_takes_over_reads_what_the_other_has_written(pool: Pool) -> None:
@@ -179,13 +179,15 @@ async def test_a_worker_that_takes_over_reads_what_the_other_has_written(pool: P
     fresh = 0
     while doubtful(workers.names, "strange", days=[YESTERDAY, TODAY]):
         fresh += 1
-        assert await workers.fold(workers.remembering, an_impression(f"fresh {fresh}")) == Folded(counted=1)
+        assert await workers.fold(workers.remembering, an_impression(f"fresh {fresh}")) == BatchResult(
+            counted=1
+        )
 
     assert fresh > 10
     assert doubtful(workers.names, *(f"{number}" for number in range(20)), days=[YESTERDAY, TODAY])
-    assert await workers.fold(workers.remembering, *before) == Folded(repeated=40)
-    assert await workers.fold(workers.other, a_click("by the other")) == Folded(counted=1)
-    assert await workers.fold(workers.remembering, a_click("by the other")) == Folded(repeated=1)
+    assert await workers.fold(workers.remembering, *before) == BatchResult(repeated=40)
+    assert await workers.fold(workers.other, a_click("by the other")) == BatchResult(counted=1)
+    assert await workers.fold(workers.remembering, a_click("by the other")) == BatchResult(repeated=1)
 
 
 async def test_a_day_that_was_dropped_has_no_names(pool: Pool) -> None:

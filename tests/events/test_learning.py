@@ -24,7 +24,7 @@ from adloom.events.ctr.projection import LearningProjection
 from adloom.events.ctr.publish import MODEL, MODEL_NOTICES, ModelPublisher
 from adloom.events.ctr.store import LEARNING, LearningStore
 from adloom.events.ctr.trainer import Trainer
-from adloom.events.ctr.waiting import Inlet
+from adloom.events.ctr.waiting import ExampleSampler
 from adloom.events.log.event import Auctioned, Click, Impression, Mark
 from adloom.events.log.stream import Lag
 from adloom.events.ports import CursorMovedError
@@ -99,7 +99,7 @@ class House:
         await self.followed.fold(self.projection)
 
     async def waiting(self) -> int:
-        pieces = await self.store.due(datetime.max.replace(tzinfo=UTC), pieces_max=1_000)
+        pieces = await self.store.read_due(datetime.max.replace(tzinfo=UTC), pieces_max=1_000)
         return sum(len(piece.waiting) for piece in pieces)
 
     async def learned(self) -> tuple[int, int]:
@@ -185,7 +185,7 @@ async def test_an_example_has_what_was_known_at_the_auction(house: House, pool: 
         for table, public_id in (("placements", PLACEMENT), ("banners", BANNER), ("campaigns", CAMPAIGN))
     ]
     await house.happened(held(1), seen(1, device_type="desktop", country_code="DE"))
-    [piece] = await house.store.due(NOW + timedelta(days=1), pieces_max=10)
+    [piece] = await house.store.read_due(NOW + timedelta(days=1), pieces_max=10)
     [one] = piece.waiting
 
     assert [one.placement_key, one.banner_key, one.campaign_key] == keys
@@ -196,7 +196,7 @@ async def test_an_example_has_what_was_known_at_the_auction(house: House, pool: 
 
 async def test_what_the_auction_did_not_know_is_not_known(house: House) -> None:
     await house.happened(held(1, context={}), seen(1, device_type="desktop", country_code="DE"))
-    [piece] = await house.store.due(NOW + timedelta(days=1), pieces_max=10)
+    [piece] = await house.store.read_due(NOW + timedelta(days=1), pieces_max=10)
     [one] = piece.waiting
 
     assert (one.device, one.country, one.segment, one.hour, one.last_purchase_days) == (None,) * 5
@@ -218,7 +218,7 @@ async def test_a_worker_that_starts_anew_goes_on_where_the_last_was(house: House
         await house.happened(*map(held, numbers), *map(seen, numbers), clicked(part * 20))
         house.trainer = house.a_trainer()
         await house.learned()
-    kept = await house.store.kept()
+    kept = await house.store.read_state()
     assert kept.state is not None
     restarted = Learner.decode(kept.state)
 
@@ -249,10 +249,10 @@ async def test_what_is_not_kept_is_learned_again(house: House) -> None:
     class Lossy(LearningStore):
         is_lossy = True
 
-        async def learned(self, *args: Any, **fields: Any) -> None:
+        async def save_state(self, *args: Any, **fields: Any) -> None:
             if self.is_lossy:
                 raise UnavailableError("The database is away.")
-            await super().learned(*args, **fields)
+            await super().save_state(*args, **fields)
 
     house.store = store = Lossy(house.followed.pool)
     house.trainer = house.a_trainer()
@@ -304,7 +304,7 @@ async def test_a_state_of_another_release_is_replaced(house: House, pool: Pool) 
     await house.happened(held(1), seen(1))
 
     assert await house.learned() == (0, 1)
-    assert (await house.store.kept()).version == 6
+    assert (await house.store.read_state()).version == 6
 
 
 async def test_weights_are_those_of_the_keys_that_delivery_knows(house: House, pool: Pool) -> None:
@@ -320,7 +320,7 @@ async def test_weights_are_those_of_the_keys_that_delivery_knows(house: House, p
 
 
 async def test_the_projection_tells_how_many_it_had_no_room_for(house: House) -> None:
-    narrow = LearningProjection(house.store, wait=WAIT, inlet=Inlet(per_second_max=1))
+    narrow = LearningProjection(house.store, wait=WAIT, inlet=ExampleSampler(per_second_max=1))
     await house.followed.happened(*map(held, range(30)), *map(seen, range(30)))
     await house.followed.fold(house.auctions)
     folded = await house.followed.fold(narrow)
@@ -330,11 +330,11 @@ async def test_the_projection_tells_how_many_it_had_no_room_for(house: House) ->
 
 
 def test_an_inlet_takes_evenly_and_refills() -> None:
-    inlet = Inlet(per_second_max=2)
+    inlet = ExampleSampler(per_second_max=2)
 
-    assert inlet.let_in(range(40), now_ms=1_000_000) == list(range(0, 40, 2))
-    assert list(inlet.let_in(range(4), now_ms=1_000_000)) == []
-    assert list(inlet.let_in(range(4), now_ms=1_001_000)) == [0, 2]
+    assert inlet.sample(range(40), now_ms=1_000_000) == list(range(0, 40, 2))
+    assert list(inlet.sample(range(4), now_ms=1_000_000)) == []
+    assert list(inlet.sample(range(4), now_ms=1_001_000)) == [0, 2]
 
 
 async def published(valkey: Valkey) -> bytes:
@@ -399,7 +399,7 @@ async def test_workers_that_are_killed_learn_everything_once(
     offers, clicks = 3_000, 60
 
     async def examples() -> int:
-        kept = await house.store.kept()
+        kept = await house.store.read_state()
         return Learner.decode(kept.state).progress.examples if kept.state else 0
 
     for start in range(0, offers, 500):
@@ -411,7 +411,7 @@ async def test_workers_that_are_killed_learn_everything_once(
             with a_worker(database_url, redis_url):
                 while await examples() < wanted:  # noqa: ASYNC110 - another process
                     await asyncio.sleep(0.05)
-    kept = await house.store.kept()
+    kept = await house.store.read_state()
     assert kept.state is not None
     progress = Learner.decode(kept.state).progress
 

@@ -11,9 +11,9 @@ import pytest
 from adloom.core.clock import ManualClock
 from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import BEGINNING, LogEntry
-from adloom.events.projections.projection import Record
-from adloom.events.tables.partition_store import EventDays, ensure_days
-from adloom.events.tables.partitions import DROPPED_AT_ONCE_MAX, DayUpkeep, Retention
+from adloom.events.projections.projection import DecodedEntry
+from adloom.events.tables.partition_store import EventPartitions, ensure_days
+from adloom.events.tables.partitions import DROPPED_AT_ONCE_MAX, PartitionMaintenance, RetentionPeriods
 from adloom.events.tables.store import EventTables
 from adloom.runtime.postgres import Pool
 from tests.events.builders import an_impression
@@ -23,7 +23,7 @@ from tests.events.catalog import insert_catalog
 NOW = datetime.now(UTC)
 TODAY = NOW.date()
 RETENTION_DAYS = 30
-RETENTION = Retention(event_days=RETENTION_DAYS, ledger_days=7)
+RETENTION = RetentionPeriods(event_days=RETENTION_DAYS, ledger_days=7)
 ATTACHED = """
     SELECT DISTINCT to_date(right(relname, 8), 'YYYYMMDD') FROM pg_inherits JOIN pg_class ON oid = inhrelid
      WHERE inhparent = 'events.banner_impressions'::regclass AND NOT inhdetachpending ORDER BY 1
@@ -47,9 +47,9 @@ class FakeLedger:
         return [LogEntry(f"{int(self._began_at.timestamp() * 1000)}-0", b"")] if self._began_at else []
 
 
-def an_upkeep(pool: Pool, *, now: datetime = NOW, ledger: FakeLedger | None = None) -> DayUpkeep:
-    return DayUpkeep(
-        EventDays(pool),
+def an_upkeep(pool: Pool, *, now: datetime = NOW, ledger: FakeLedger | None = None) -> PartitionMaintenance:
+    return PartitionMaintenance(
+        EventPartitions(pool),
         ledger or FakeLedger(),
         clock=ManualClock(now),
         retention=RETENTION,
@@ -65,16 +65,16 @@ async def fold(pool: Pool, *, on: date, at: datetime) -> None:
     tables = EventTables(pool)
     occurred_at = datetime.combine(on, datetime.min.time(), UTC)
     event = an_impression(f"of {on}", occurred_at=occurred_at, received_at=occurred_at)
-    after = await tables.cursor()
-    record = Record(f"{int(at.timestamp() * 1000)}-0", event)
+    after = await tables.read_cursor()
+    record = DecodedEntry(f"{int(at.timestamp() * 1000)}-0", event)
     await tables.commit([record], after=after, cursor=record.entry_id)
 
 
 async def test_days_are_made_from_yesterday_to_a_week_ahead(pool: Pool) -> None:
     upkeep = an_upkeep(pool)
 
-    await upkeep.look()
-    await upkeep.look()
+    await upkeep.check()
+    await upkeep.check()
 
     assert await attached(pool) == [days_ago(-ahead) for ahead in range(-1, 8)]
     assert upkeep.made == 9
@@ -86,7 +86,7 @@ async def test_days_beyond_the_retention_are_dropped_and_what_was_counted_stays(
         await fold(pool, on=days_ago(age), at=NOW - timedelta(days=age))
 
     upkeep = an_upkeep(pool)
-    await upkeep.look()
+    await upkeep.check()
 
     assert upkeep.dropped == 1
     assert (await attached(pool))[:2] == [days_ago(RETENTION_DAYS), days_ago(10)]
@@ -100,7 +100,7 @@ async def test_a_worker_whose_clock_is_ahead_drops_nothing_that_the_database_thi
     await ensure(pool, days_ago(3))
 
     upkeep = an_upkeep(pool, now=NOW + timedelta(days=400))
-    await upkeep.look()
+    await upkeep.check()
 
     assert upkeep.dropped == 0
     assert days_ago(3) in await attached(pool)
@@ -112,10 +112,10 @@ async def test_an_old_day_that_the_ledger_has_written_lately_is_kept_while_its_e
     await insert_catalog(pool)
     await fold(pool, on=days_ago(200), at=NOW - timedelta(days=5))
 
-    await an_upkeep(pool).look()
+    await an_upkeep(pool).check()
     assert days_ago(200) in await attached(pool)
     await pool.execute("UPDATE events.event_days SET last_entry_ms = last_entry_ms - 5 * 86400000")
-    await an_upkeep(pool).look()
+    await an_upkeep(pool).check()
 
     assert days_ago(200) not in await attached(pool)
 
@@ -125,9 +125,9 @@ async def test_only_a_few_days_are_dropped_at_once_the_oldest_first(pool: Pool) 
     await ensure(pool, *old)
     upkeep = an_upkeep(pool)
 
-    await upkeep.look()
+    await upkeep.check()
     assert [day for day in await attached(pool) if day in old] == sorted(old)[DROPPED_AT_ONCE_MAX:]
-    await upkeep.look()
+    await upkeep.check()
 
     assert not set(old) & set(await attached(pool))
     assert upkeep.dropped == len(old)
@@ -143,14 +143,14 @@ async def test_whoever_reads_for_long_delays_the_drop_and_nothing_else(pool: Poo
     await reader.fetch("SELECT * FROM events.banner_impressions")
 
     with pytest.raises(asyncpg.LockNotAvailableError):
-        await an_upkeep(pool).look()
+        await an_upkeep(pool).check()
     # The day takes no more rows, but is not gone; others are as before.
     await fold(pool, on=TODAY, at=NOW)
     with pytest.raises(UnavailableError, match="being dropped"):
         await fold(pool, on=old, at=NOW)
     await transaction.rollback()
     await reader.close()
-    await an_upkeep(pool).look()
+    await an_upkeep(pool).check()
     await fold(pool, on=old, at=NOW)
 
     assert await pool.fetchval("SELECT count(*) FROM events.banner_impressions") == 2
@@ -162,7 +162,7 @@ async def test_a_drop_that_was_cut_off_is_finished(pool: Pool) -> None:
     name = f"banner_impressions_{old:%Y%m%d}"
     await pool.execute(f"ALTER TABLE events.banner_impressions DETACH PARTITION events.{name} CONCURRENTLY")
 
-    await an_upkeep(pool).look()
+    await an_upkeep(pool).check()
 
     assert await pool.fetchval(TABLES) == 2 * len(await attached(pool)) == 18
 
@@ -173,10 +173,10 @@ async def test_two_workers_do_not_drop_at_once(pool: Pool, database_url: str) ->
     await other.execute("SELECT pg_advisory_lock(x'AD11'::integer, 2)")
 
     upkeep = an_upkeep(pool)
-    await upkeep.look()
+    await upkeep.check()
     assert upkeep.dropped == 0
     await other.close()
-    await upkeep.look()
+    await upkeep.check()
 
     assert upkeep.dropped == 1
 
@@ -200,9 +200,9 @@ async def test_an_erasure_is_remembered_while_the_ledger_may_hold_what_came_befo
     for user, age in ages.items():
         await pool.execute("INSERT INTO erased_users VALUES ($1, $2)", user, NOW - age)
 
-    await an_upkeep(pool, ledger=FakeLedger(NOW - timedelta(days=10))).look()
+    await an_upkeep(pool, ledger=FakeLedger(NOW - timedelta(days=10))).check()
     assert await erased(pool) == {UUID(int=days) for days in (6, 7, 9)}
-    await an_upkeep(pool).look()
+    await an_upkeep(pool).check()
 
     assert await erased(pool) == {UUID(int=6)}
 
@@ -235,7 +235,7 @@ class Broken:
 
 async def test_a_database_that_is_away_is_asked_again_soon() -> None:
     days, stop = Broken(times=3), asyncio.Event()
-    upkeep = DayUpkeep(
+    upkeep = PartitionMaintenance(
         days,
         FakeLedger(),
         clock=ManualClock(NOW),

@@ -11,8 +11,14 @@ from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import Event, encode_event
 from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.projections.dead_letters import DeadLetters
-from adloom.events.projections.group import ValkeyGroup, lease_key
-from adloom.events.projections.projection import CursorMovedError, Folded, Projection, ProjectionStore, Record
+from adloom.events.projections.group import ConsumerGroup, lease_key
+from adloom.events.projections.projection import (
+    BatchResult,
+    CursorMovedError,
+    DecodedEntry,
+    Projection,
+    ProjectionStore,
+)
 from adloom.events.projections.quarantine import TRIES_MAX
 from adloom.events.tables.store import EventTables
 from adloom.runtime.postgres import Pool, open_pool
@@ -53,7 +59,7 @@ class House:
     ) -> Projection:
         """Make a projection as another worker has it."""
         self._workers += 1
-        group = ValkeyGroup(
+        group = ConsumerGroup(
             self.valkey,
             projection,
             consumer=name or f"worker-{self._workers}@host",
@@ -85,7 +91,7 @@ class House:
 
     def is_caught_up(self, store: ProjectionStore):  # noqa: ANN201 - a question
         async def ask() -> bool:
-            return await store.cursor() == await self.newest()
+            return await store.read_cursor() == await self.newest()
 
         return ask
 
@@ -113,7 +119,7 @@ async def test_everything_is_folded_once_and_in_order(house: House) -> None:
     projection = await house.catch_up(book, batch_max=7)
 
     assert book.names == names(50)
-    assert (projection.tally.counted, projection.tally.batches) == (50, 8)
+    assert (projection.counters.counted, projection.counters.batches) == (50, 8)
 
 
 async def test_an_event_is_folded_soon_after_it_came(house: House) -> None:
@@ -169,7 +175,7 @@ class Held(Book):
         self.begun = asyncio.Event()
         self.released = asyncio.Event()
 
-    async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+    async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         self.begun.set()
         await self.released.wait()
         return await super().commit(records, after=after, cursor=cursor)
@@ -199,7 +205,7 @@ async def test_two_workers_do_not_do_the_same_work(house: House) -> None:
     await run_until(house.is_caught_up(book), one, other)
 
     assert book.names == names(300)
-    assert sorted([one.tally.counted, other.tally.counted]) == [0, 300]
+    assert sorted([one.counters.counted, other.counters.counted]) == [0, 300]
     assert one.failures == other.failures == 0
 
 
@@ -255,7 +261,7 @@ async def test_what_a_zombie_commits_late_is_refused(house: House) -> None:
         stop.set()
 
     assert book.names == names(10)
-    assert zombie.tally.counted == 0
+    assert zombie.counters.counted == 0
 
 
 async def test_a_worker_that_cannot_reach_its_store_leaves_the_work_to_one_that_can(house: House) -> None:
@@ -280,7 +286,7 @@ class Interrupted(Book):
         self._times = times
         self._is_committed = is_committed
 
-    async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+    async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         if self._times > 0:
             self._times -= 1
             if self._is_committed:
@@ -327,14 +333,14 @@ async def test_a_poison_entry_is_given_up_after_five_tries_and_its_neighbours_ar
     projection = await house.catch_up(book)
 
     assert book.names == ["0", "1", "2", "3", "5", "6", "8", "9"]
-    letters = await house.letters.page()
+    letters = await house.letters.list_after()
     assert {letter.data for letter in letters} == {
         encode_event(an_impression("4")),
         encode_event(an_impression("7")),
         b"no event",
     }
     assert {(letter.projection, letter.tries) for letter in letters} == {("test", TRIES_MAX)}
-    assert projection.tally.dead == 3
+    assert projection.counters.dead == 3
     assert (await house.valkey.xpending(STREAM, "test"))["pending"] == 0
 
 
@@ -343,7 +349,7 @@ async def test_a_dead_letter_that_is_tried_again_is_folded(house: House) -> None
     book.refuses = {"1"}
     await house.append(*impressions(3))
     await house.catch_up(book)
-    [letter] = await house.letters.page()
+    [letter] = await house.letters.list_after()
 
     book.refuses = set()
     assert await house.letters.retry(letter.id)
@@ -362,7 +368,7 @@ class Crashing(Book):
         self.tries = 0
         self.crashed = asyncio.Event()
 
-    async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+    async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         if len(records) == 1 and records[0].happening == an_impression("1"):
             self.tries += 1
             if self.tries == 3:
@@ -384,7 +390,7 @@ async def test_tries_survive_a_crash_of_the_worker(house: House) -> None:
 
     # Two of the first life that were noted, the one that crashed, and as many as are left of five.
     assert book.tries == TRIES_MAX + 1
-    [letter] = await house.letters.page()
+    [letter] = await house.letters.list_after()
     assert letter.tries == TRIES_MAX
 
 
@@ -392,7 +398,7 @@ async def test_an_entry_is_buried_once_however_often_its_burial_is_interrupted(h
     class Forgetful(Book):
         times = 3
 
-        async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+        async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
             if not records and cursor != after and self.times:
                 self.times -= 1
                 raise UnavailableError("It is buried, but the cursor is not past it.")
@@ -515,7 +521,7 @@ async def test_a_worker_that_dies_within_the_transaction_leaves_nothing_behind(
     house: House, tables: EventTables, pool: Pool
 ) -> None:
     await house.append(*impressions(10))
-    await tables.cursor()
+    await tables.read_cursor()
     # Somebody holds the table, so that the commit hangs between its insert and its cursor.
     async with pool.acquire() as other, other.transaction():
         await other.execute("LOCK TABLE events.event_counts IN ACCESS EXCLUSIVE MODE")
@@ -539,21 +545,21 @@ async def test_two_that_both_think_they_own_it_count_everything_once(
     async with open_pool(database_url, size_max=2) as other_pool:
         one = house.worker(tables, batch_max=5)
         # The lease of the second is another key, as if Valkey had lost it.
-        group = ValkeyGroup(house.valkey, "test", consumer="thief@host", incarnation="x")
+        group = ConsumerGroup(house.valkey, "test", consumer="thief@host", incarnation="x")
         group._keys = [STREAM, "another lease"]  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - what it is about
         other = Projection("test", group, EventTables(other_pool), batch_max=7, pace_seconds=0)
 
         await run_until(house.is_caught_up(tables), one, other, seconds=60)
 
     assert (await counted(pool))[0] == 150
-    assert one.tally.counted + other.tally.counted == 150
+    assert one.counters.counted + other.counters.counted == 150
 
 
 async def test_a_cursor_that_somebody_else_moved_refuses_the_batch(tables: EventTables, pool: Pool) -> None:
-    await tables.cursor()
+    await tables.read_cursor()
 
     with pytest.raises(CursorMovedError):
-        await tables.commit([Record("6-0", an_impression())], after="5-0", cursor="6-0")
+        await tables.commit([DecodedEntry("6-0", an_impression())], after="5-0", cursor="6-0")
 
     assert await pool.fetchval("SELECT count(*) FROM events.banner_impressions") == 0
 
@@ -568,6 +574,6 @@ async def test_what_the_tables_never_take_is_laid_aside(
     await house.catch_up(tables)
 
     assert (await counted(pool))[0] == 3
-    letters = await house.letters.page()
+    letters = await house.letters.list_after()
     assert {letter.data for letter in letters} == {encode_event(poison), encode_event(nul), b""}
     assert all(letter.reason for letter in letters)

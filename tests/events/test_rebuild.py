@@ -13,13 +13,13 @@ from adloom.core.ids import RequestId
 from adloom.events.log.entry import LogEntry
 from adloom.events.log.event import Event, Impression, Mark, Served, encode_event
 from adloom.events.log.stream import STREAM
-from adloom.events.ports import Folded, Record
+from adloom.events.ports import BatchResult, DecodedEntry
 from adloom.events.projections.dead_letters import DeadLetters
-from adloom.events.projections.group import ValkeyGroup
+from adloom.events.projections.group import ConsumerGroup
 from adloom.events.projections.projection import Projection
-from adloom.events.projections.redelivery import redelivery
-from adloom.events.rebuild.rebuild import EventTablesRebuild, RebuildRefusedError, Rebuilt
-from adloom.events.rebuild.source import RebuildLedger
+from adloom.events.projections.redelivery import wrap_redelivery
+from adloom.events.rebuild.rebuild import EventTablesRebuild, RebuildRefusedError, RebuildReport
+from adloom.events.rebuild.source import LogScanner
 from adloom.events.rebuild.store import REBUILT
 from adloom.events.tables.erasure_store import erase_user
 from adloom.events.tables.store import EVENT_TABLES, EventTables
@@ -60,7 +60,7 @@ class House:
         self.pool = pool
         self.valkey = valkey
         self.tables = EventTables(pool)
-        self.ledger = RebuildLedger(valkey)
+        self.ledger = LogScanner(valkey)
         self._seconds = 0
 
     async def append(self, *events: Event | Served | bytes) -> list[str]:
@@ -76,14 +76,14 @@ class House:
     async def fold(self, *events: Event | Served) -> list[str]:
         """Append events, and fold them as one batch."""
         ids = await self.append(*events)
-        records = [Record(entry_id, event) for entry_id, event in zip(ids, events, strict=True)]
-        await self.tables.commit(records, after=await self.tables.cursor(), cursor=ids[-1])
+        records = [DecodedEntry(entry_id, event) for entry_id, event in zip(ids, events, strict=True)]
+        await self.tables.commit(records, after=await self.tables.read_cursor(), cursor=ids[-1])
         return ids
 
     def rebuild(self, **options: Any) -> EventTablesRebuild:
         return EventTablesRebuild(self.pool, self.ledger, **options)
 
-    async def replay(self, start: str = "0-0", **options: Any) -> Rebuilt:
+    async def replay(self, start: str = "0-0", **options: Any) -> RebuildReport:
         return await self.rebuild(**{"lead": timedelta(), **options}).run(start)
 
     async def books(self) -> dict[str, list[str]]:
@@ -187,14 +187,14 @@ async def a_history(house: House) -> None:
 
 async def test_a_replay_of_what_is_right_changes_nothing(house: House) -> None:
     await a_history(house)
-    before, schema, cursor = await house.books(), await house.schema(), await house.tables.cursor()
+    before, schema, cursor = await house.books(), await house.schema(), await house.tables.read_cursor()
 
     rebuilt = await house.replay()
 
     assert await house.books() == before
     assert await house.schema() == schema
     assert await house.schemas() == ["events"]
-    assert await house.tables.cursor() == cursor
+    assert await house.tables.read_cursor() == cursor
     assert (rebuilt.copied, rebuilt.folded.counted, rebuilt.folded.repeated) == (0, 9, 2)
     assert (rebuilt.events_before, rebuilt.events, rebuilt.days_corrected) == (9, 9, 0)
     assert len(before["banner_impressions"]) == 5
@@ -366,7 +366,7 @@ async def test_entries_that_cannot_be_folded_are_left_out(house: House) -> None:
     await house.append(
         b"no event",
         an_impression("x", country_code="too long for its column"),
-        redelivery(LogEntry("1-1", encode_event(an_impression("r"))), "topics"),
+        wrap_redelivery(LogEntry("1-1", encode_event(an_impression("r"))), "topics"),
         a_click("y", page_url="a\0b"),
     )
     await house.fold(an_impression("b"))
@@ -380,8 +380,8 @@ async def test_entries_that_cannot_be_folded_are_left_out(house: House) -> None:
 
 async def test_what_was_counted_is_not_lost_where_its_entry_cannot_be_read_any_more(house: House) -> None:
     [entry_id] = await house.append(b"no event any more")
-    record = Record(entry_id, an_impression("a"))
-    await house.tables.commit([record], after=await house.tables.cursor(), cursor=entry_id)
+    record = DecodedEntry(entry_id, an_impression("a"))
+    await house.tables.commit([record], after=await house.tables.read_cursor(), cursor=entry_id)
     before = await house.books()
 
     with pytest.raises(RebuildRefusedError, match=f"the first of them is {entry_id}"):
@@ -407,11 +407,11 @@ async def test_what_was_counted_of_things_that_are_gone_stays_counted(house: Hou
 class Faulty(EventTables):
     """Tables that fail over an event, for no fault of it."""
 
-    async def fold_batch(self, connection: Connection, records: Sequence[Record]) -> Folded:
+    async def fold_batch(self, connection: Connection, records: Sequence[DecodedEntry]) -> BatchResult:
         for _, event in records:
             if isinstance(event, Impression) and event.correlation_id == "odd":
                 raise RuntimeError("a fault of ours")
-        return await super().fold_batch(connection, records)
+        return await super().apply_for_rebuild(connection, records)
 
 
 async def test_a_fault_of_ours_ends_the_replay_and_leaves_nothing_out(house: House) -> None:
@@ -429,7 +429,7 @@ async def test_an_entry_that_the_worker_has_given_up_is_left_out_whatever_is_wro
 ) -> None:
     await house.fold(an_impression("a"))
     [odd] = await house.append(an_impression("odd"))
-    await DeadLetters(house.valkey).bury(EVENT_TABLES, odd, b"", reason="?", tries=5, again=b"")
+    await DeadLetters(house.valkey).add(EVENT_TABLES, odd, b"", reason="?", tries=5, again=b"")
     await house.fold(an_impression("b"))
     before = await house.books()
 
@@ -449,7 +449,7 @@ async def test_a_ledger_that_forgets_is_not_read_at_its_very_end(house: House) -
     assert len(await house.names()) == 90
 
 
-class Forgetful(RebuildLedger):
+class Forgetful(LogScanner):
     """A ledger that is trimmed while it is read: at each look for its oldest entry after the first."""
 
     def __init__(self, house: House, *trims: str) -> None:
@@ -462,7 +462,7 @@ class Forgetful(RebuildLedger):
         if not self._is_first and self._trims:
             await self._house.valkey.xtrim(STREAM, minid=self._trims.pop(0), approximate=False)
         self._is_first = False
-        return await super().oldest()
+        return await super().find_oldest()
 
 
 async def test_what_is_forgotten_while_rows_are_copied_is_copied_too(house: House) -> None:
@@ -570,7 +570,7 @@ async def test_who_may_read_the_tables_still_may(house: House) -> None:
 # --- people
 
 
-class AtLast(RebuildLedger):
+class AtLast(LogScanner):
     """Does something just before the new tables take the place of the old."""
 
     def __init__(self, valkey: Valkey, do: Callable[[], Awaitable[None]]) -> None:
@@ -578,7 +578,7 @@ class AtLast(RebuildLedger):
         self.do: Callable[[], Awaitable[None]] | None = do
 
     async def entries(self, start: str, last: str, *, count_max: int) -> Any:
-        entries = await super().entries(start, last, count_max=count_max)
+        entries = await super().read(start, last, count_max=count_max)
         if len(entries) < count_max and self.do is not None:
             do, self.do = self.do, None
             await do()
@@ -645,7 +645,7 @@ async def test_events_that_come_in_during_a_replay_are_all_there_once(
             await asyncio.sleep(0.002)
 
     async with open_pool(database_url, size_max=3) as worker_pool:
-        group = ValkeyGroup(house.valkey, EVENT_TABLES, consumer="worker", incarnation="1")
+        group = ConsumerGroup(house.valkey, EVENT_TABLES, consumer="worker", incarnation="1")
         projection = Projection(EVENT_TABLES, group, EventTables(worker_pool), batch_max=50, pace_seconds=0)
         async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
             working = asyncio.Event()
@@ -655,7 +655,7 @@ async def test_events_that_come_in_during_a_replay_are_all_there_once(
                 await house.replay(batch_max=100)
                 await asyncio.sleep(0.1)
             stop.set()
-            while await house.last_entry() != await house.tables.cursor():  # noqa: ASYNC110 - another's work
+            while await house.last_entry() != await house.tables.read_cursor():  # noqa: ASYNC110 - another's work
                 await asyncio.sleep(0.02)
             working.set()
 

@@ -10,13 +10,13 @@ import pytest
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import NO_USER
 from adloom.core.money import Micros
-from adloom.events.followers.counted import Counted
+from adloom.events.followers.counted import CountedEntry
 from adloom.events.frequency.counts import FrequencyCounts
 from adloom.events.log.event import Auctioned, Mark, Served, Unsold
-from adloom.events.ports import CursorMovedError, Folded, Record
-from adloom.events.topics.payload import AD_SERVED, CLICK_TRACKED, IMPRESSION_TRACKED, TOPICS, message_of
+from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
+from adloom.events.topics.payload import AD_SERVED, CLICK_TRACKED, IMPRESSION_TRACKED, TOPICS, build_message
 from adloom.events.topics.publish import TopicsProjection
-from adloom.events.topics.schemas import schema_of
+from adloom.events.topics.schemas import read_schema
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.events.builders import (
@@ -50,7 +50,7 @@ def topics(followed: Followed) -> TopicsProjection:
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_a_schema_names_its_topic_and_version_and_lets_fields_be_added(topic: str) -> None:
-    schema = json.loads(schema_of(topic))
+    schema = json.loads(read_schema(topic))
 
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert schema["$id"] == f"urn:adloom:topic:{topic}"
@@ -80,7 +80,7 @@ HAPPENINGS = [
 
 
 def test_that_nobody_won_is_of_no_topic() -> None:
-    assert message_of(Counted("1784203200000-3", Unsold(held_at=NOW), None)) is None
+    assert build_message(CountedEntry("1784203200000-3", Unsold(held_at=NOW), None)) is None
 
 
 @pytest.mark.parametrize("happening", HAPPENINGS, ids=lambda one: type(one).__name__)
@@ -88,14 +88,14 @@ def test_that_nobody_won_is_of_no_topic() -> None:
 def test_what_is_published_is_as_the_schema_says_with_no_field_left_out(
     happening: Any, marks: tuple[str, ...]
 ) -> None:
-    counted = Counted("1784203200000-3", happening, happening.user_id, marks, not marks)
+    counted = CountedEntry("1784203200000-3", happening, happening.user_id, marks, not marks)
 
-    message = message_of(counted)
+    message = build_message(counted)
 
     assert message is not None
     topic, payload = message
 
-    schema = json.loads(schema_of(topic))
+    schema = json.loads(read_schema(topic))
     assert list(problems(json.loads(payload), schema)) == []
     assert list(json.loads(payload)) == list(schema["properties"])
     assert schema["required"] == list(schema["properties"])
@@ -105,7 +105,7 @@ def test_what_is_published_is_as_the_schema_says_with_no_field_left_out(
     "happening", [a_served(user_id=NO_USER), an_auction(user_id=NO_USER)], ids=lambda one: type(one).__name__
 )
 def test_an_offer_to_somebody_whom_nobody_knows_names_no_user(happening: Served | Auctioned) -> None:
-    message = message_of(Counted("1784203200000-3", happening, happening.user_id))
+    message = build_message(CountedEntry("1784203200000-3", happening, happening.user_id))
 
     assert message is not None
     assert json.loads(message.payload)["userId"] is None
@@ -126,11 +126,11 @@ def test_an_offer_to_somebody_whom_nobody_knows_names_no_user(happening: Served 
     ],
 )
 def test_what_is_against_the_schema_is_noticed(name: str, wrong: object) -> None:
-    message = message_of(Counted("1-1", an_impression(), None))
+    message = build_message(CountedEntry("1-1", an_impression(), None))
     assert message is not None
     payload = json.loads(message.payload)
 
-    found = list(problems({**payload, name: wrong}, json.loads(schema_of(IMPRESSION_TRACKED))))
+    found = list(problems({**payload, name: wrong}, json.loads(read_schema(IMPRESSION_TRACKED))))
 
     assert len(found) == 1
     assert f"it.{name}" in found[0]
@@ -202,7 +202,7 @@ async def test_each_kind_goes_to_its_topic_in_the_ledgers_order(
 
     folded = await followed.fold(topics)
 
-    assert folded == Folded(counted=5)
+    assert folded == BatchResult(counted=5)
     assert ids_of(await followed.topic(IMPRESSION_TRACKED)) == ["a", "b"]
     assert ids_of(await followed.topic(CLICK_TRACKED)) == ["x", "y"]
     assert len(await followed.topic(AD_SERVED)) == 1
@@ -220,7 +220,7 @@ async def test_a_repeated_report_is_published_once_and_an_uncounted_one_not_at_a
 
     assert ids_of(await followed.topic(IMPRESSION_TRACKED)) == ["a", "b"]
     assert ids_of(await followed.topic(CLICK_TRACKED)) == ["a"]
-    assert (first, second) == (Folded(counted=2, repeated=2), Folded(counted=1, repeated=1))
+    assert (first, second) == (BatchResult(counted=2, repeated=2), BatchResult(counted=1, repeated=1))
 
 
 async def test_a_marked_event_is_published_with_its_marks(
@@ -273,7 +273,7 @@ async def test_where_topics_keep_nothing_nothing_is_published_and_the_cursor_mov
 
     await followed.fold(TopicsProjection(followed.valkey, followed.lookup, entries_max=0))
 
-    assert await followed.fold(TopicsProjection(followed.valkey, followed.lookup)) == Folded()
+    assert await followed.fold(TopicsProjection(followed.valkey, followed.lookup)) == BatchResult()
     assert not await followed.valkey.exists(*TOPICS)
 
 
@@ -286,13 +286,13 @@ async def test_a_commit_whose_answer_was_lost_publishes_once(
     await followed.happened(an_impression("a"), a_click("b"))
     records = await followed.records()
     cursor = records[-1].entry_id
-    after = await topics.cursor()
+    after = await topics.read_cursor()
     await topics.commit(records, after=after, cursor=cursor)
 
     with pytest.raises(CursorMovedError):
         await topics.commit(records, after=after, cursor=cursor)
 
-    assert await topics.cursor() == cursor
+    assert await topics.read_cursor() == cursor
     assert ids_of(await followed.topic(IMPRESSION_TRACKED)) == ["a"]
     assert ids_of(await followed.topic(CLICK_TRACKED)) == ["b"]
 
@@ -301,12 +301,12 @@ async def test_of_two_owners_with_the_same_batch_one_publishes_it(followed: Foll
     await followed.happened(*(an_impression(f"{number}") for number in range(20)))
     records = await followed.records()
     owners = [TopicsProjection(followed.valkey, followed.lookup) for _ in range(2)]
-    afters = [await owner.cursor() for owner in owners]
+    afters = [await owner.read_cursor() for owner in owners]
     await owners[0].commit(records[:10], after=afters[0], cursor=records[9].entry_id)
 
     with pytest.raises(CursorMovedError):
         await owners[1].commit(records[:15], after=afters[1], cursor=records[14].entry_id)
-    await owners[1].commit(records[10:], after=await owners[1].cursor(), cursor=records[-1].entry_id)
+    await owners[1].commit(records[10:], after=await owners[1].read_cursor(), cursor=records[-1].entry_id)
 
     assert ids_of(await followed.topic(IMPRESSION_TRACKED)) == [f"{number}" for number in range(20)]
 
@@ -356,8 +356,8 @@ class ErasedMeanwhile:
         self._followed = followed
         self.asked = 0
 
-    async def counted(self, records: Sequence[Record]) -> list[Counted]:
-        found = await self._followed.lookup.counted(records)
+    async def find_counted(self, records: Sequence[DecodedEntry]) -> list[CountedEntry]:
+        found = await self._followed.lookup.find_counted(records)
         self.asked += 1
         if self.asked == 1:
             await self._followed.erase(USER)

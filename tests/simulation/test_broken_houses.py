@@ -9,7 +9,7 @@ import pytest
 
 from adloom.events.log.entry import LogEntry, parse_entry_id
 from adloom.events.log.event import Event
-from adloom.events.projections.projection import CursorMovedError, Folded, Record
+from adloom.events.projections.projection import BatchResult, CursorMovedError, DecodedEntry
 from simulation.disk import Disk
 from simulation.faults import ROUGH
 from simulation.laws import EventKey
@@ -68,7 +68,7 @@ class TablesThatMoveOnAlone(TablesServer):
 
     _commits = 0
 
-    def fold(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+    def fold(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         self._commits += 1
         if self._commits % 10 == 0 and self.cursor == after:
             self.cursor = cursor
@@ -79,7 +79,7 @@ class TablesThatMoveOnAlone(TablesServer):
 class TablesInABadMood(TablesServer):
     """Fail over every event now and then, for a while, and blame the events."""
 
-    def fold(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+    def fold(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         if records and int(self.faults.trace.steps) % 500 < 50:
             raise RuntimeError("Not today.")
         return super().fold(records, after=after, cursor=cursor)

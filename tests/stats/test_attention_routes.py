@@ -57,7 +57,7 @@ async def test_an_index_behind_the_catalog_is_noticed(admin: Client, valkey: Val
 
 async def test_what_could_not_be_counted_is_noticed(admin: Client, valkey: Valkey) -> None:
     await everything_runs(valkey)
-    await DeadLetters(valkey).bury("event_tables", "1-0", b"x", reason="why", tries=5, again=b"x")
+    await DeadLetters(valkey).add("event_tables", "1-0", b"x", reason="why", tries=5, again=b"x")
 
     [item] = await found(admin)
 

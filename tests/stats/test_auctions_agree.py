@@ -104,7 +104,7 @@ async def folded(followed: Followed, pool: Pool) -> list[Auctioned]:
     records = await followed.records()
     for start in range(0, len(records), BATCH_MAX):
         batch = records[start : start + BATCH_MAX]
-        await tables.commit(batch, after=await tables.cursor(), cursor=batch[-1].entry_id)
+        await tables.commit(batch, after=await tables.read_cursor(), cursor=batch[-1].entry_id)
     found = {
         one.happening.auction_id: one.happening for one in records if isinstance(one.happening, Auctioned)
     }

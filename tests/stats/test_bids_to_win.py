@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from adloom.auction.bid import BidType
 from adloom.core.money import Micros
-from adloom.events.auction_log.row import rows_of
+from adloom.events.auction_log.row import build_rows
 from adloom.events.log.event import Auctioned
 from adloom.serving.index.offer_price import compute_price
 from adloom.serving.index.rows import AssignmentRow
@@ -42,7 +42,7 @@ def recorded(rows: list[AssignmentRow]) -> tuple[WholeAuction, object]:
     ad = counter.served()
     [entry] = counter.entries()
     assert isinstance(entry, Auctioned)
-    [row] = rows_of([entry], erased_at={}, first_day=NOON.date())
+    [row] = build_rows([entry], erased_at={}, first_day=NOON.date())
     fields: dict[str, Any] = row._asdict()
     fields |= {
         "bids": msgspec.json.decode(row.bids, type=list[Bid]),

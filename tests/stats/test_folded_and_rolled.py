@@ -7,7 +7,7 @@ import pytest
 from adloom.core.clock import ManualClock
 from adloom.core.money import Micros
 from adloom.events.log.event import Event
-from adloom.events.ports import Record
+from adloom.events.ports import DecodedEntry
 from adloom.events.tables.store import EventTables
 from adloom.runtime.postgres import Pool
 from adloom.stats.model import OF_READERS, Counts, Grouping, StatsQuestion, total
@@ -28,11 +28,11 @@ class Ledger:
         self._sequence = 0
 
     async def fold(self, *events: Event) -> None:
-        after = await self._tables.cursor()
-        records: list[Record] = []
+        after = await self._tables.read_cursor()
+        records: list[DecodedEntry] = []
         for event in events:
             self._sequence += 1
-            records.append(Record(f"{self._sequence}-0", event))
+            records.append(DecodedEntry(f"{self._sequence}-0", event))
         await self._tables.commit(records, after=after, cursor=f"{self._sequence}-0")
 
 

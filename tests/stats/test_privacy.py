@@ -13,8 +13,8 @@ from adloom.events.log.event import Mark, encode_event
 from adloom.events.log.stream import ValkeyEventLog
 from adloom.events.projections.projection import Projection
 from adloom.events.rebuild.rebuild import EventTablesRebuild
-from adloom.events.rebuild.source import RebuildLedger
-from adloom.ops.projections import places, projections
+from adloom.events.rebuild.source import LogScanner
+from adloom.ops.projections import build_projections, list_projections
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from adloom.stats.privacy.model import EVENTS_A_PAGE, digest_of
@@ -271,7 +271,9 @@ class Worker:
 
     def __init__(self, pool: Pool, valkey: Valkey, banner: Json, placement: Json) -> None:
         self._ledger = ValkeyEventLog(valkey)
-        self._projections = projections(places(pool, valkey), valkey, consumer="test", incarnation="1")
+        self._projections = build_projections(
+            list_projections(pool, valkey), valkey, consumer="test", incarnation="1"
+        )
         self._place: Json = {
             "banner_id": BannerId(UUID(banner["id"])),
             "placement_id": PlacementId(UUID(placement["id"])),
@@ -292,7 +294,7 @@ class Worker:
             stop.set()
 
     async def _is_behind(self, projection: Projection) -> bool:
-        return (await self._ledger.measure_lag(projection.name, await projection.cursor())).entries > 0
+        return (await self._ledger.measure_lag(projection.name, await projection.read_cursor())).entries > 0
 
 
 @pytest.fixture
@@ -370,7 +372,7 @@ async def test_a_replay_does_not_bring_an_erased_reader_back(
     await worker.catch_up()
     await erased(admin)
 
-    await EventTablesRebuild(pool, RebuildLedger(valkey)).run()
+    await EventTablesRebuild(pool, LogScanner(valkey)).run()
 
     assert await people_of(pool) == {"one": (None, None, None)}
 

@@ -37,8 +37,8 @@ async def told(valkey: Valkey, process: str, reading: Reading, **settings: str) 
 
 async def buried(valkey: Valkey) -> str:
     letters = DeadLetters(valkey)
-    await letters.bury("event_tables", "1-0", b"no event", reason="It is no event.", tries=5, again=b"again")
-    [letter] = await letters.page()
+    await letters.add("event_tables", "1-0", b"no event", reason="It is no event.", tries=5, again=b"again")
+    [letter] = await letters.list_after()
     return letter.id
 
 

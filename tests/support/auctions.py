@@ -3,17 +3,17 @@
 from adloom.core.clock import ManualClock
 from adloom.events.auction_log.store import AuctionTables
 from adloom.events.log.event import Auctioned
-from adloom.events.ports import Folded, Record
+from adloom.events.ports import BatchResult, DecodedEntry
 from adloom.runtime.postgres import Pool
 from tests.support.builders import NOON
 
 KEPT_DAYS = 7
 
 
-async def fold_auctions(pool: Pool, *auctions: Auctioned) -> Folded:
+async def fold_auctions(pool: Pool, *auctions: Auctioned) -> BatchResult:
     """Fold auctions as the next batch of the ledger."""
     tables = AuctionTables(pool, clock=ManualClock(NOON), kept_days=KEPT_DAYS)
-    after = await tables.cursor()
+    after = await tables.read_cursor()
     millis = int(after.partition("-")[0]) + 1
-    records = [Record(f"{millis}-{number}", auction) for number, auction in enumerate(auctions)]
+    records = [DecodedEntry(f"{millis}-{number}", auction) for number, auction in enumerate(auctions)]
     return await tables.commit(records, after=after, cursor=records[-1].entry_id)

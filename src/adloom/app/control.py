@@ -54,7 +54,7 @@ from adloom.core.ids import IdSource, SystemIds
 from adloom.identity.authenticate import HeaderAuthenticator
 from adloom.identity.console_sessions import ConsoleSessions
 from adloom.identity.sessions import UserSessions
-from adloom.ops.projections import cursors, places
+from adloom.ops.projections import list_projections, read_cursors
 from adloom.resource.accounts import AccountRegistry
 from adloom.resource.changes import Catalog
 from adloom.runtime.auth import Passwords
@@ -185,7 +185,7 @@ def build_control(
             app.state.stats_queue = stats_queue
             app.state.job_queues = {queue.name: queue for queue in (banner_jobs, stats_jobs)}
             app.state.failed_jobs = functools.partial(_failed_jobs, stats_queue)
-            app.state.ledger_cursors = functools.partial(cursors, places(pool, valkey), pool)
+            app.state.ledger_cursors = functools.partial(read_cursors, list_projections(pool, valkey), pool)
             app.state.catalog = Catalog(pool, valkey, clock=clock)
             app.state.passwords = passwords or Passwords()
             app.state.sessions = UserSessions(

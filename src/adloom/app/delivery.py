@@ -24,7 +24,7 @@ from adloom.app.process import run_process
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
 from adloom.events.auction_log.recording import AuctionAppender
-from adloom.events.auction_log.side_stream import AuctionsBeside
+from adloom.events.auction_log.side_stream import AuctionSideStream
 from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.ivt.detector import TrafficDetector
 from adloom.events.ingest.ivt.networks import Networks
@@ -101,7 +101,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         aclosing(DedicatedConnection(valkey)) as line,
         open_spool(settings, ValkeyEventLog(valkey)) as spool,
         EventAppender(ValkeyEventLog(valkey), spool) as appender,
-        AuctionAppender(beside := AuctionsBeside(valkey), appender.enqueue_all, spool) as recording,
+        AuctionAppender(beside := AuctionSideStream(valkey), appender.enqueue_all, spool) as recording,
         _leasing(LeaseClient(valkey, shelves, clock, process=process)) as leases,
         _learning(ModelLoader(valkey, clock)) as models,
         _kept(

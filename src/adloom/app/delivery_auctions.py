@@ -8,8 +8,8 @@ from adloom.auction.score import HEURISTIC, Heuristic, Scoring
 from adloom.core.clock import Clock
 from adloom.core.ids import SystemIds
 from adloom.events.auction_log.recording import AuctionAppender
-from adloom.events.auction_log.side_stream import AuctionsBeside, paired
-from adloom.events.frequency.many import FrequencyOfMany
+from adloom.events.auction_log.side_stream import AuctionSideStream, pack_pair
+from adloom.events.frequency.many import FrequencyReader
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.runtime.settings import DeliverySettings
@@ -47,7 +47,7 @@ class AuctionParts(NamedTuple):
 class RecordingParts(NamedTuple):
     """Where recorded auctions go, and who takes them there."""
 
-    beside: AuctionsBeside
+    beside: AuctionSideStream
     appender: AuctionAppender
 
     @property
@@ -79,7 +79,7 @@ def build_auctions(  # noqa: PLR0913 - a composition root names them all
     """Put the auctions of a process together."""
     wanted = settings.auctions
     frequency = FrequencyLookup(
-        FrequencyOfMany(line),
+        FrequencyReader(line),
         clock,
         when_away=CappedAds(wanted.frequency_when_away),
         without_user=CappedAds(wanted.frequency_without_user),
@@ -87,7 +87,7 @@ def build_auctions(  # noqa: PLR0913 - a composition root names them all
     teller, pair_teller = BatchingPublisher(appender.enqueue_all), BatchingPublisher(recording.tell_all)
     recorder = AuctionRecorder(
         teller.publish,
-        lambda entry, auction: pair_teller.publish(paired(entry, auction)),
+        lambda entry, auction: pair_teller.publish(pack_pair(entry, auction)),
         SystemRandom(),
         sample_rate=wanted.sample_rate,
         bytes_per_second=wanted.record_bytes_per_second,

@@ -24,12 +24,12 @@ from adloom.budgets.worker import Worker, make_brains
 from adloom.catalog import schedule_sync
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
-from adloom.events.auction_log.partition_store import AuctionDays
+from adloom.events.auction_log.partition_store import AuctionPartitions
 from adloom.events.log.stream import ValkeyEventLog
-from adloom.events.projections.retention import Upkeep
-from adloom.events.tables.partition_store import EventDays
-from adloom.events.tables.partitions import DayUpkeep, Retention
-from adloom.ops.projections import cursors, places, projections
+from adloom.events.projections.retention import LogRetention
+from adloom.events.tables.partition_store import EventPartitions
+from adloom.events.tables.partitions import PartitionMaintenance, RetentionPeriods
+from adloom.ops.projections import build_projections, list_projections, read_cursors
 from adloom.runtime.gc_tuning import BATCH_THRESHOLD, freeze_startup_objects
 from adloom.runtime.http.plain import PlainAnswer, PlainApp
 from adloom.runtime.http.server import serve
@@ -108,7 +108,7 @@ def _ledger_runs(
     worker = Worker(_consumer(settings.telemetry), SystemIds().new().hex)
     pool = pools.any
     brains = make_brains(pools.ledger, valkey, clock, worker=worker, hold_seconds=settings.hold_seconds)
-    listed = places(
+    listed = list_projections(
         pools.ledger,
         valkey,
         topic_entries_max=settings.topic_entries_max,
@@ -116,20 +116,20 @@ def _ledger_runs(
         learning_wait_seconds=settings.learning_wait_seconds,
         brains=brains,
     )
-    folding = projections(listed, valkey, consumer=worker.consumer, incarnation=worker.incarnation)
+    folding = build_projections(listed, valkey, consumer=worker.consumer, incarnation=worker.incarnation)
     ledger = ValkeyEventLog(valkey)
-    upkeep = Upkeep(
+    upkeep = LogRetention(
         ledger,
-        lambda: cursors(listed, pool),
+        lambda: read_cursors(listed, pool),
         clock=clock,
         retention=timedelta(days=settings.ledger_retention_days),
     )
-    retention = Retention(
+    retention = RetentionPeriods(
         event_days=settings.event_retention_days, ledger_days=settings.ledger_retention_days
     )
-    days = DayUpkeep(EventDays(pool), ledger, clock=clock, retention=retention)
-    auction_days = DayUpkeep(
-        AuctionDays(pool),
+    days = PartitionMaintenance(EventPartitions(pool), ledger, clock=clock, retention=retention)
+    auction_days = PartitionMaintenance(
+        AuctionPartitions(pool),
         ledger,
         clock=clock,
         retention=msgspec.structs.replace(retention, event_days=settings.auction_retention_days),

@@ -21,8 +21,8 @@ from adloom.budgets.transport.inbox import MailRoom
 from adloom.budgets.transport.session_store import SessionStore
 from adloom.budgets.transport.sessions import Sessions
 from adloom.core.clock import Clock
-from adloom.events.followers.recent_counted import CountedLately
-from adloom.events.followers.store import CountedEvents
+from adloom.events.followers.recent_counted import RecentCounted
+from adloom.events.followers.store import CountedStore
 from adloom.runtime.actors.host import EntityHost
 from adloom.runtime.actors.state_store import PostgresStates
 from adloom.runtime.postgres import Pool
@@ -40,7 +40,7 @@ class Worker(NamedTuple):
 class Brains(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that runs while it is a worker's turn, and what follows the ledger for it.
 
-    `lately` is what the event tables shall tell it of what they count in the same process.
+    `recent_counted` is what the event tables shall tell it of what they count in the same process.
     """
 
     host: EntityHost
@@ -48,7 +48,7 @@ class Brains(msgspec.Struct, frozen=True, kw_only=True):
     follower: CatalogFollower
     money: MoneyWriter
     charges: ChargesProjection
-    lately: CountedLately
+    recent_counted: RecentCounted
     turn: Turn
 
     def is_ours(self) -> bool:
@@ -80,25 +80,30 @@ def make_brains(  # noqa: PLR0913 - the last is for tests
     follower = CatalogFollower(valkey, catalog, introductions, host)
     claim = Ownership(valkey, consumer=worker.consumer, incarnation=worker.incarnation)
     turn = Turn(claim, [host.run, room.run, follower.run])
-    lately = CountedLately()
+    recent_counted = RecentCounted()
     return Brains(
         host=host,
         room=room,
         follower=follower,
         money=money,
-        charges=charging(pool, host, clock, lately=lately, turn=lambda: turn.turns),
-        lately=lately,
+        charges=charging(pool, host, clock, recent_counted=recent_counted, turn=lambda: turn.turns),
+        recent_counted=recent_counted,
         turn=turn,
     )
 
 
 def charging(
-    pool: Pool, host: Host, clock: Clock, *, lately: CountedLately, turn: Callable[[], int] = lambda: 1
+    pool: Pool,
+    host: Host,
+    clock: Clock,
+    *,
+    recent_counted: RecentCounted,
+    turn: Callable[[], int] = lambda: 1,
 ) -> ChargesProjection:
     """Make the projection that tells the campaigns of a host what is to be charged."""
     return ChargesProjection(
         ChargeStore(pool, projection=CHARGES),
-        CountedEvents(pool, lately),
+        CountedStore(pool, recent_counted),
         CatalogWhereabouts(BrainCatalog(pool)),
         host,
         clock,

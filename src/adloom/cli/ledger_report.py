@@ -13,9 +13,9 @@ from rich.table import Table
 from adloom.core.errors import UnavailableError
 from adloom.events.log.event import UnreadableEntryError, decode_event
 from adloom.events.projections.dead_letters import DeadLetter, DeadLetters
-from adloom.events.projections.redelivery import redelivered
-from adloom.events.projections.status import LedgerStatus, ProjectionStatus, StatusReader, made_at
-from adloom.ops.projections import cursors, places
+from adloom.events.projections.redelivery import unwrap_redelivery
+from adloom.events.projections.status import LogStatus, LogStatusReader, ProjectionStatus, entry_time
+from adloom.ops.projections import list_projections, read_cursors
 from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
 from adloom.runtime.valkey import VALKEY_AWAY, open_valkey
 
@@ -31,7 +31,9 @@ async def show_status(database_url: str, redis_url: str, console: Console) -> No
     """Show how much the ledger holds, and where each projection is."""
     try:
         async with open_pool(database_url, size_max=1) as pool, open_valkey(redis_url) as valkey:
-            status = await StatusReader(valkey).read(await cursors(places(pool, valkey), pool))
+            status = await LogStatusReader(valkey).read(
+                await read_cursors(list_projections(pool, valkey), pool)
+            )
     except (UnavailableError, *POSTGRES_AWAY) as error:
         raise LedgerCommandError(
             f"The ledger cannot be looked at: {error or type(error).__name__}"
@@ -88,7 +90,7 @@ async def retry_dead(redis_url: str, letter_ids: Sequence[str] | None, console: 
 async def forget_dead(redis_url: str, letter_id: str, console: Console) -> None:
     """Drop a letter for good."""
     async with _letters(redis_url) as letters:
-        if not await letters.forget(_id(letter_id)):
+        if not await letters.delete(_id(letter_id)):
             raise _unknown(letter_id)
     console.print(f"{letter_id} is forgotten: its event is not counted.", highlight=False)
 
@@ -105,11 +107,11 @@ async def _letters(redis_url: str) -> AsyncGenerator[DeadLetters]:
 
 
 async def _all(letters: DeadLetters) -> AsyncGenerator[DeadLetter]:
-    page = await letters.page()
+    page = await letters.list_after()
     while page:
         for letter in page:
             yield letter
-        page = await letters.page(page[-1].id)
+        page = await letters.list_after(page[-1].id)
 
 
 def _id(letter_id: str) -> str:
@@ -123,13 +125,13 @@ def _unknown(*letter_ids: str) -> LedgerCommandError:
     return LedgerCommandError(f"There is no dead letter {', '.join(letter_ids)}.")
 
 
-def _size(status: LedgerStatus) -> str:
+def _size(status: LogStatus) -> str:
     size = status.size
     if status.oldest is None or status.newest is None:
         return "The ledger is empty."
     return (
         f"{size.entries:,} entries, about {size.memory_bytes / MEGABYTE:,.1f} MB,"
-        f" from {_time(made_at(status.oldest))} to {_time(made_at(status.newest))};"
+        f" from {_time(entry_time(status.oldest))} to {_time(entry_time(status.newest))};"
         f" {size.dead:,} dead letters"
     )
 
@@ -170,7 +172,7 @@ def _facts(letter: DeadLetter) -> list[tuple[str, str]]:
     return [
         ("id", letter.id),
         ("projection", letter.projection),
-        ("entry", f"{letter.entry_id}, made {_time(made_at(letter.entry_id))}"),
+        ("entry", f"{letter.entry_id}, made {_time(entry_time(letter.entry_id))}"),
         ("tries", str(letter.tries)),
         ("given up", _time(letter.at)),
         ("reason", letter.reason),
@@ -179,7 +181,7 @@ def _facts(letter: DeadLetter) -> list[tuple[str, str]]:
 
 
 def _event(data: bytes) -> str:
-    again = redelivered(data)
+    again = unwrap_redelivery(data)
     if again is not None:
         data = again.data
     try:

@@ -26,9 +26,9 @@ from adloom.events.ctr.store import LEARNING
 from adloom.events.frequency.projection import FREQUENCY
 from adloom.events.frequency.rebuild import FrequencyRebuild
 from adloom.events.log.entry import BEGINNING
-from adloom.events.rebuild.rebuild import EventTablesRebuild, RebuildRefusedError, Rebuilt
-from adloom.events.rebuild.source import RebuildLedger
-from adloom.events.rebuild.start import UnknownStartError, first_entry
+from adloom.events.rebuild.rebuild import EventTablesRebuild, RebuildRefusedError, RebuildReport
+from adloom.events.rebuild.source import LogScanner
+from adloom.events.rebuild.start import UnknownStartError, parse_start
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool, open_pool
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey, open_valkey
@@ -40,7 +40,7 @@ class ReplayError(Exception):
     """A replay that cannot be done, or ended early; the message says why."""
 
 
-class Steps:
+class ReplayProgress:
     """Shows how far a replay is: a bar on a terminal, one line a step elsewhere."""
 
     def __init__(self, console: Console, bar: Progress) -> None:
@@ -59,13 +59,13 @@ class Steps:
         self._bar.advance(self._task, count)
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a replay is done with; `start` is the least id of the entries that are read again."""
 
     pool: Pool
     valkey: Valkey
     start: str
-    steps: Steps
+    steps: ReplayProgress
 
 
 async def run(projection: str, start: str, *, database_url: str, redis_url: str, console: Console) -> None:
@@ -80,7 +80,9 @@ async def run(projection: str, start: str, *, database_url: str, redis_url: str,
             open_valkey(redis_url) as valkey,
         ):
             with _shown(console) as steps:
-                said = await replay(Order(pool=pool, valkey=valkey, start=first_entry(start), steps=steps))
+                said = await replay(
+                    ReplayContext(pool=pool, valkey=valkey, start=parse_start(start), steps=steps)
+                )
     except (RebuildRefusedError, UnknownStartError) as error:
         raise ReplayError(str(error)) from error
     except (UnavailableError, *POSTGRES_AWAY, *VALKEY_AWAY) as error:
@@ -90,7 +92,7 @@ async def run(projection: str, start: str, *, database_url: str, redis_url: str,
     console.print(f"{said} It took {time.perf_counter() - began_at:,.1f} s.", highlight=False)
 
 
-def _replay_of(projection: str) -> Callable[[Order], Awaitable[str]]:
+def _replay_of(projection: str) -> Callable[[ReplayContext], Awaitable[str]]:
     if projection in IMPOSSIBLE:
         raise ReplayError(IMPOSSIBLE[projection])
     if projection not in REPLAYS:
@@ -100,7 +102,7 @@ def _replay_of(projection: str) -> Callable[[Order], Awaitable[str]]:
 
 
 @contextlib.contextmanager
-def _shown(console: Console) -> Generator[Steps]:
+def _shown(console: Console) -> Generator[ReplayProgress]:
     bar = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -112,25 +114,25 @@ def _shown(console: Console) -> Generator[Steps]:
         disable=not console.is_terminal,
     )
     with bar:
-        yield Steps(console, bar)
+        yield ReplayProgress(console, bar)
 
 
-async def _event_tables(order: Order) -> str:
-    rebuild = EventTablesRebuild(order.pool, RebuildLedger(order.valkey), progress=order.steps)
+async def _event_tables(order: ReplayContext) -> str:
+    rebuild = EventTablesRebuild(order.pool, LogScanner(order.valkey), progress=order.steps)
     return _sentence(await rebuild.run(order.start))
 
 
-async def _frequency(order: Order) -> str:
+async def _frequency(order: ReplayContext) -> str:
     if order.start != BEGINNING:
         raise RebuildRefusedError(
             "frequency is counted anew from all rows of the event tables: it has no --from but the beginning."
         )
-    rebuild = FrequencyRebuild(order.pool, order.valkey, RebuildLedger(order.valkey), progress=order.steps)
+    rebuild = FrequencyRebuild(order.pool, order.valkey, LogScanner(order.valkey), progress=order.steps)
     shown = await rebuild.run(now=SystemClock().now())
     return f"frequency has counted {shown:,} valid impressions of users, and what came meanwhile."
 
 
-def _sentence(rebuilt: Rebuilt) -> str:
+def _sentence(rebuilt: RebuildReport) -> str:
     folded = rebuilt.folded
     left_out = f", {rebuilt.left_out:,} left out" if rebuilt.left_out else ""
     dropped = f", {folded.dropped:,} of things that are gone" if folded.dropped else ""
@@ -146,7 +148,7 @@ def _sentence(rebuilt: Rebuilt) -> str:
     )
 
 
-REPLAYS: Final[Mapping[str, Callable[[Order], Awaitable[str]]]] = {
+REPLAYS: Final[Mapping[str, Callable[[ReplayContext], Awaitable[str]]]] = {
     EVENT_TABLES: _event_tables,
     FREQUENCY: _frequency,
 }

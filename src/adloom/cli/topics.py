@@ -6,7 +6,7 @@ from typing import Final, cast
 
 from adloom.events.log.entry import parse_entry_id
 from adloom.events.topics.payload import AD_SERVED, CLICK_TRACKED, IMPRESSION_TRACKED, TOPICS
-from adloom.events.topics.schemas import schema_of
+from adloom.events.topics.schemas import read_schema
 from adloom.runtime.valkey import VALKEY_AWAY, open_valkey
 
 ABOUT: Final[Mapping[str, str]] = {
@@ -24,7 +24,7 @@ def schema_named(topic: str) -> str:
     """Give the schema of a topic that somebody has named."""
     if topic not in TOPICS:
         raise TopicsError(f"There is no topic {topic!r}; there are {', '.join(TOPICS)}.")
-    return schema_of(topic)
+    return read_schema(topic)
 
 
 async def topics_report(redis_url: str) -> AsyncGenerator[str]:

@@ -9,22 +9,22 @@ from adloom.events.log.entry import LogEntry
 from adloom.events.log.event import LogEvent
 
 
-class Record(NamedTuple):
+class DecodedEntry(NamedTuple):
     """One entry of the ledger, read."""
 
     entry_id: str
     happening: LogEvent
 
 
-class Folded(msgspec.Struct, frozen=True):
+class BatchResult(msgspec.Struct, frozen=True):
     """What became of the events of a batch."""
 
     counted: int = 0
     repeated: int = 0  # Their correlation id was there already.
     dropped: int = 0  # Their banner or placement is gone from the catalog.
 
-    def __add__(self, other: "Folded") -> "Folded":
-        return Folded(
+    def __add__(self, other: "BatchResult") -> "BatchResult":
+        return BatchResult(
             counted=self.counted + other.counted,
             repeated=self.repeated + other.repeated,
             dropped=self.dropped + other.dropped,
@@ -35,18 +35,18 @@ class CursorMovedError(Exception):
     """Somebody else has moved the cursor: a worker that was thought dead, or a second one."""
 
 
-class UnfoldableError(Exception):
+class PoisonEntryError(Exception):
     """The store will never take one of these events, however often it is asked."""
 
 
-class LedgerReader(Protocol):
+class LogConsumer(Protocol):
     """One worker's place in the group of one projection; each raises UnavailableError when the ledger is away."""
 
-    async def own(self) -> bool:
+    async def acquire(self) -> bool:
         """Take the projection's lease, or keep it; tell whether it is ours."""
         ...
 
-    async def disown(self) -> None:
+    async def release(self) -> None:
         """Give the lease back, so that another need not wait for its end."""
         ...
 
@@ -62,11 +62,11 @@ class LedgerReader(Protocol):
         """Return as soon as there is an entry after `after`, or when the time is over."""
         ...
 
-    async def tried(self, entry_id: str) -> int:
+    async def count_try(self, entry_id: str) -> int:
         """Note that an entry was tried by itself and failed; tell how often by now, by whomever."""
         ...
 
-    async def bury(self, entry: LogEntry, *, reason: str, tries: int, again: bytes) -> None:
+    async def add_dead_letter(self, entry: LogEntry, *, reason: str, tries: int, again: bytes) -> None:
         """Lay an entry aside, once however often it is asked; `again` is what to append for another try."""
         ...
 
@@ -74,14 +74,14 @@ class LedgerReader(Protocol):
 class ProjectionStore(Protocol):
     """Where the events go, with the cursor."""
 
-    async def cursor(self) -> str:
+    async def read_cursor(self) -> str:
         """Tell the last entry that was folded; UnavailableError when away."""
         ...
 
-    async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+    async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         """Fold the events and move the cursor from `after` to `cursor`, both or neither.
 
-        Raises CursorMovedError when it is not at `after`, UnfoldableError for an event that can
+        Raises CursorMovedError when it is not at `after`, PoisonEntryError for an event that can
         never be taken, and UnavailableError when it is not known whether the batch is in.
         """
         ...

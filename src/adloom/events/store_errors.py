@@ -7,7 +7,7 @@ from typing import Final
 import asyncpg
 
 from adloom.core.errors import UnavailableError
-from adloom.events.ports import UnfoldableError
+from adloom.events.ports import PoisonEntryError
 from adloom.runtime.postgres import POSTGRES_AWAY
 
 # The server's refusal of a value, and the driver's.
@@ -17,15 +17,15 @@ ROW_ERRORS: Final = (*VALUE_ERRORS, asyncpg.IntegrityConstraintViolationError)
 
 @contextmanager
 def translate_database_errors(
-    message: str, *, unfoldable: tuple[type[Exception], ...] = VALUE_ERRORS
+    message: str, *, poison: tuple[type[Exception], ...] = VALUE_ERRORS
 ) -> Generator[None]:
-    """Raise UnfoldableError for a value that no table takes, and UnavailableError for everything else."""
+    """Raise PoisonEntryError for a value that no table takes, and UnavailableError for everything else."""
     try:
         yield
-    except unfoldable as error:
+    except poison as error:
         if isinstance(error, asyncpg.CheckViolationError) and error.constraint_name is None:
             # No rule is broken: the day's partition was dropped while we wrote into it.
             raise UnavailableError(f"{message}: {error!r}") from error
-        raise UnfoldableError(repr(error)) from error
+        raise PoisonEntryError(repr(error)) from error
     except POSTGRES_AWAY as error:
         raise UnavailableError(f"{message}: {error!r}") from error

@@ -10,24 +10,24 @@ from adloom.budgets.charges import projection as charges
 from adloom.budgets.worker import Brains, charging
 from adloom.core.clock import SystemClock
 from adloom.events.auction_log import store as auctions
-from adloom.events.auction_log.side_stream import AuctionsBeside
+from adloom.events.auction_log.side_stream import AuctionSideStream
 from adloom.events.ctr import projection as learning
 from adloom.events.ctr.store import LEARNING, LearningStore
-from adloom.events.followers.recent_counted import CountedLately
-from adloom.events.followers.store import CountedEvents
+from adloom.events.followers.recent_counted import RecentCounted
+from adloom.events.followers.store import CountedStore
 from adloom.events.frequency import projection as frequency
-from adloom.events.projections.group import ValkeyGroup
+from adloom.events.projections.group import ConsumerGroup
 from adloom.events.projections.projection import BATCH_MAX, Projection, ProjectionStore
-from adloom.events.projections.recent_entries import Tail
-from adloom.events.tables.known_names import KnownNames
-from adloom.events.tables.store import EVENT_TABLES, EventTables, all_cursors
+from adloom.events.projections.recent_entries import RecentEntries
+from adloom.events.tables.known_names import DedupFilter
+from adloom.events.tables.store import EVENT_TABLES, EventTables, read_all_cursors
 from adloom.events.topics import publish
 from adloom.runtime.postgres import Pool
 from adloom.runtime.settings import AUCTION_RETENTION_DAYS, LEARNING_WAIT_SECONDS
 from adloom.runtime.valkey import Valkey
 
 
-class Place(msgspec.Struct, frozen=True):
+class ProjectionSpec(msgspec.Struct, frozen=True):
     """Where a projection keeps what it folds, and the name of the one that it may not pass.
 
     `is_its_turn` tells whether this worker may fold it, where not any may.
@@ -40,7 +40,7 @@ class Place(msgspec.Struct, frozen=True):
     is_its_turn: Callable[[], bool] | None = None
 
 
-def places(  # noqa: PLR0913 - settings, each with its default
+def list_projections(  # noqa: PLR0913 - settings, each with its default
     pool: Pool,
     valkey: Valkey,
     *,
@@ -48,40 +48,42 @@ def places(  # noqa: PLR0913 - settings, each with its default
     auction_days: int = AUCTION_RETENTION_DAYS,
     learning_wait_seconds: int = LEARNING_WAIT_SECONDS,
     brains: Brains | None = None,
-) -> list[Place]:
+) -> list[ProjectionSpec]:
     """List the projections; whom one follows comes before it. Without brains charges stand still."""
-    lately = CountedLately() if brains is None else brains.lately
-    lookup = CountedEvents(pool, lately)
+    recent_counted = RecentCounted() if brains is None else brains.recent_counted
+    lookup = CountedStore(pool, recent_counted)
     return [
-        Place(EVENT_TABLES, EventTables(pool, names=KnownNames(), lately=lately)),
-        Place(
+        ProjectionSpec(EVENT_TABLES, EventTables(pool, names=DedupFilter(), recent_counted=recent_counted)),
+        ProjectionSpec(
             publish.TOPICS_PROJECTION,
             publish.TopicsProjection(valkey, lookup, entries_max=topic_entries_max),
             EVENT_TABLES,
             publish.BATCH_MAX,
         ),
-        Place(
+        ProjectionSpec(
             frequency.FREQUENCY,
             frequency.FrequencyProjection(valkey, lookup),
             EVENT_TABLES,
             frequency.BATCH_MAX,
         ),
-        Place(
+        ProjectionSpec(
             charges.CHARGES,
-            charging(pool, charges.Nowhere(), SystemClock(), lately=lately)
+            charging(pool, charges.Nowhere(), SystemClock(), recent_counted=recent_counted)
             if brains is None
             else brains.charges,
             EVENT_TABLES,
             charges.BATCH_MAX,
             None if brains is None else brains.is_ours,
         ),
-        Place(
+        ProjectionSpec(
             auctions.AUCTIONS,
-            auctions.AuctionTables(pool, AuctionsBeside(valkey), clock=SystemClock(), kept_days=auction_days),
+            auctions.AuctionTables(
+                pool, AuctionSideStream(valkey), clock=SystemClock(), kept_days=auction_days
+            ),
             EVENT_TABLES,
             auctions.BATCH_MAX,
         ),
-        Place(
+        ProjectionSpec(
             LEARNING,
             learning.LearningProjection(LearningStore(pool), wait=timedelta(seconds=learning_wait_seconds)),
             auctions.AUCTIONS,
@@ -90,43 +92,43 @@ def places(  # noqa: PLR0913 - settings, each with its default
     ]
 
 
-def projections(
-    listed: Iterable[Place], valkey: Valkey, *, consumer: str, incarnation: str
+def build_projections(
+    listed: Iterable[ProjectionSpec], valkey: Valkey, *, consumer: str, incarnation: str
 ) -> list[Projection]:
     """Make the projections that one worker runs."""
     made: dict[str, Projection] = {}
-    tail = Tail()
+    recent = RecentEntries()
     for place in listed:
         group = _TurnGroup(
             place,
             valkey,
             consumer=consumer,
             incarnation=incarnation,
-            tail=tail,
+            recent=recent,
             leads=place.follows is None,
         )
         follows = made[place.follows] if place.follows is not None else None
         made[place.name] = Projection(
-            place.name, group, place.store, follows=follows, tail=tail, batch_max=place.batch_max
+            place.name, group, place.store, follows=follows, recent=recent, batch_max=place.batch_max
         )
     return list(made.values())
 
 
-async def cursors(listed: Sequence[Place], pool: Pool) -> dict[str, str]:
+async def read_cursors(listed: Sequence[ProjectionSpec], pool: Pool) -> dict[str, str]:
     """Tell how far each projection is, one that is being rebuilt in the database included."""
-    return {place.name: await place.store.cursor() for place in listed} | await all_cursors(pool)
+    return {place.name: await place.store.read_cursor() for place in listed} | await read_all_cursors(pool)
 
 
-class _TurnGroup(ValkeyGroup):
+class _TurnGroup(ConsumerGroup):
     """A place in a group that is given up while it is another worker's turn."""
 
-    def __init__(self, place: Place, valkey: Valkey, **names: Any) -> None:  # noqa: ANN401 - as the group has them
+    def __init__(self, place: ProjectionSpec, valkey: Valkey, **names: Any) -> None:  # noqa: ANN401 - as the group has them
         super().__init__(valkey, place.name, **names)
         self._is_its_turn = place.is_its_turn
 
-    async def own(self) -> bool:
+    async def acquire(self) -> bool:
         """Take the lease, or keep it; tell whether it is ours."""
         if self._is_its_turn is None or self._is_its_turn():
-            return await super().own()
-        await self.disown()
+            return await super().acquire()
+        await self.release()
         return False

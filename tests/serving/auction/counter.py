@@ -14,7 +14,7 @@ from adloom.core.clock import ManualClock
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import SystemIds
 from adloom.core.money import Micros
-from adloom.events.frequency.many import AskedOf, Least, Shown
+from adloom.events.frequency.many import BannerFrequency, FrequencyQuery, MinimumCounts
 from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.events.log.event import LogEvent, decode_event
 from adloom.runtime.http.fast.fast_routes import DeferredAnswer, FastAnswer, FastRequest
@@ -43,13 +43,15 @@ class FakeCounts:
     """What users have seen; it can be away."""
 
     def __init__(self) -> None:
-        self.shown: dict[UUID, list[Shown]] = {}
+        self.shown: dict[UUID, list[BannerFrequency]] = {}
         self.asked: list[list[UUID]] = []
         self.banners: list[tuple[str, ...]] = []  # That mattered to those who asked.
-        self.least: list[Least] = []
+        self.least: list[MinimumCounts] = []
         self.is_away = False
 
-    async def of(self, asked: Sequence[AskedOf], least: Least, now: datetime, /) -> dict[int, list[Shown]]:
+    async def read(
+        self, asked: Sequence[FrequencyQuery], least: MinimumCounts, now: datetime, /
+    ) -> dict[int, list[BannerFrequency]]:
         del now
         user_ids = [UUID(user) for user, *_ in asked]
         self.asked.append(user_ids)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.money import decimal_from_micros
-from adloom.events.frequency.many import Shown
+from adloom.events.frequency.many import BannerFrequency
 from adloom.events.frequency.windows import Window
 from adloom.runtime.http.fast.fast_routes import DeferredAnswer
 from adloom.serving.auction.frequency_lookup import CappedAds
@@ -52,7 +52,9 @@ def test_an_auction_is_exact_and_what_is_not_known_is_as_the_operator_has_decide
     seen = {number for number in capped if bidding[number - 1].is_seen}
     counter = Counter(*rows.values(), sample_rate=float(is_recorded), when_away=when_away)
     counter.grant(1_000_000)
-    counter.counts.shown[USER] = [Shown(Window.DAY, str(rows[number].banner_id), 2) for number in seen]
+    counter.counts.shown[USER] = [
+        BannerFrequency(Window.DAY, str(rows[number].banner_id), 2) for number in seen
+    ]
     if is_ended:
         counter.clock.advance(timedelta(hours=2))  # All leases end, and nobody has said so yet.
 

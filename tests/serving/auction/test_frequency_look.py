@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from adloom.events.frequency.many import USERS_MAX, Shown
+from adloom.events.frequency.many import USERS_MAX, BannerFrequency
 from adloom.events.frequency.windows import Window
 from adloom.events.log.event import Auctioned, RemovedCandidates
 from adloom.runtime.http.fast.fast_routes import DeferredAnswer
@@ -31,8 +31,8 @@ def name_of(number: int) -> str:
     return str(a_row(number, "1").banner_id)
 
 
-def seen(number: int, times: int, window: Window = Window.DAY) -> Shown:
-    return Shown(window, name_of(number), times)
+def seen(number: int, times: int, window: Window = Window.DAY) -> BannerFrequency:
+    return BannerFrequency(window, name_of(number), times)
 
 
 async def test_without_a_cap_nobody_is_asked() -> None:

@@ -8,8 +8,8 @@ from prometheus_client.registry import Collector
 
 from adloom.catalog.schedule_sync import ScheduleSync
 from adloom.events.projections.projection import Projection
-from adloom.events.projections.retention import Upkeep
-from adloom.events.tables.partitions import DayUpkeep
+from adloom.events.projections.retention import LogRetention
+from adloom.events.tables.partitions import PartitionMaintenance
 from adloom.runtime.jobs.queue import JobQueue
 from adloom.runtime.jobs.worker import JobWorker
 from adloom.runtime.telemetry.metrics import Metrics
@@ -24,7 +24,7 @@ def register_projections(metrics: Metrics, projections: Sequence[Projection]) ->
         return lambda: {one.name: read(one) for one in projections}
 
     metrics.counters(
-        "adloom_projection_batches", "Batches folded.", "projection", each(lambda one: one.tally.batches)
+        "adloom_projection_batches", "Batches folded.", "projection", each(lambda one: one.counters.batches)
     )
     metrics.counters(
         "adloom_projection_failures",
@@ -40,7 +40,7 @@ def register_projections(metrics: Metrics, projections: Sequence[Projection]) ->
     )
 
 
-def register_ledger(metrics: Metrics, upkeep: Upkeep) -> None:
+def register_ledger(metrics: Metrics, upkeep: LogRetention) -> None:
     """Show how far the projections are, and how much the ledger holds."""
     metrics.gauges(
         "adloom_ledger_lag_entries",
@@ -62,7 +62,7 @@ def register_ledger(metrics: Metrics, upkeep: Upkeep) -> None:
     metrics.counter("adloom_ledger_trimmed", "Old entries forgotten.", lambda: upkeep.trimmed)
 
 
-def register_days(metrics: Metrics, days: DayUpkeep) -> None:
+def register_days(metrics: Metrics, days: PartitionMaintenance) -> None:
     """Show what was done to the days of the event tables."""
     metrics.counters(
         "adloom_event_days",
@@ -75,7 +75,7 @@ def register_days(metrics: Metrics, days: DayUpkeep) -> None:
     )
 
 
-def register_auction_days(metrics: Metrics, days: DayUpkeep) -> None:
+def register_auction_days(metrics: Metrics, days: PartitionMaintenance) -> None:
     """Show what was done to the days of the auctions."""
     metrics.counters(
         "adloom_auction_days",
@@ -131,9 +131,9 @@ class _Events(Collector):
             labels=["projection", "outcome"],
         )
         for one in self._projections:
-            tally = one.tally
-            family.add_metric([one.name, "counted"], tally.counted)
-            family.add_metric([one.name, "repeated"], tally.repeated)
-            family.add_metric([one.name, "dropped"], tally.dropped)
-            family.add_metric([one.name, "dead"], tally.dead)
+            counters = one.counters
+            family.add_metric([one.name, "counted"], counters.counted)
+            family.add_metric([one.name, "repeated"], counters.repeated)
+            family.add_metric([one.name, "dropped"], counters.dropped)
+            family.add_metric([one.name, "dead"], counters.dead)
         return [family]

@@ -4,7 +4,7 @@ from typing import Final
 
 from adloom.budgets.campaign.seen import Offer
 from adloom.budgets.messages import ChargeKind, Confirm
-from adloom.events.followers.counted import Counted
+from adloom.events.followers.counted import CountedEntry
 from adloom.events.log.event import Click, Event, Impression, LogEvent
 
 EVENTS: Final = (Impression, Click)
@@ -24,7 +24,7 @@ def may_cost(happening: LogEvent) -> bool:
     )
 
 
-def confirm_of(counted: Counted) -> Confirm | None:
+def confirm_of(counted: CountedEntry) -> Confirm | None:
     """Tell what an event confirms that counted: nothing where it is not valid, or the offer waits for the other kind."""
     event = counted.happening
     if not isinstance(event, EVENTS) or not counted.is_valid:
@@ -33,7 +33,7 @@ def confirm_of(counted: Counted) -> Confirm | None:
     return _confirm(event, kind) if event.charged_by == kind else None
 
 
-def awaited_click(counted: Counted) -> Confirm | None:
+def awaited_click(counted: CountedEntry) -> Confirm | None:
     """Tell what a click would confirm that came before this impression, and was not valid without it."""
     event = counted.happening
     if not isinstance(event, Impression) or event.charged_by != _CLICK:

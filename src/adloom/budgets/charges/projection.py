@@ -23,7 +23,7 @@ from adloom.budgets.ports import Host
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.events.followers.counted import CountedLookup
-from adloom.events.ports import CursorMovedError, Folded, Record
+from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
 from adloom.runtime.actors.entity import Address
 from adloom.runtime.actors.mailboxes import MailboxFullError
 
@@ -85,26 +85,26 @@ class ChargesProjection:
         # A plain counter, read by a collector: offers of which the money ledger was not asked.
         self.certainly_new = 0
 
-    async def cursor(self) -> str:
+    async def read_cursor(self) -> str:
         """Tell the last entry whose charges are durable."""
-        return await self._store.cursor()
+        return await self._store.read_cursor()
 
-    async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+    async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         """Confirm what is new, wait until that is kept, and move the cursor."""
         costly = [record for record in records if may_cost(record.happening)]
-        folded = Folded()
+        folded = BatchResult()
         if costly:
-            if await self._store.cursor() != after:
+            if await self._store.read_cursor() != after:
                 raise CursorMovedError
             folded = await self._confirm(await self._confirms(costly))
         await self._store.move(after, cursor)
         return folded
 
-    async def _confirms(self, records: Sequence[Record]) -> ByOffer:
+    async def _confirms(self, records: Sequence[DecodedEntry]) -> ByOffer:
         """Tell which offers these entries confirm; each once."""
         found: ByOffer = {}
         awaited: ByOffer = {}
-        for counted in await self._lookup.counted(records):
+        for counted in await self._lookup.find_counted(records):
             event = counted.happening
             if not isinstance(event, EVENTS) or (campaign_id := event.campaign_id) is None:
                 continue
@@ -119,7 +119,7 @@ class ChargesProjection:
                 found[offer] = awaited[offer]
         return found
 
-    async def _confirm(self, confirms: ByOffer) -> Folded:
+    async def _confirm(self, confirms: ByOffer) -> BatchResult:
         charged = await self._store.charged(asked) if (asked := self._maybe_seen(confirms)) else set[Offer]()
         new = {offer: one for offer, one in confirms.items() if offer not in charged} if charged else confirms
         together = _by_campaign(new.values())
@@ -129,7 +129,7 @@ class ChargesProjection:
         self._seen().note(new, now=self._clock.now())
         await self._make_durable(known)
         counted = sum(len(its) for _, its in known)
-        return Folded(counted=counted, repeated=len(charged), dropped=len(new) - counted)
+        return BatchResult(counted=counted, repeated=len(charged), dropped=len(new) - counted)
 
     def _maybe_seen(self, confirms: ByOffer) -> set[Offer]:
         """Tell which offers may be in the money ledger already."""

@@ -44,7 +44,7 @@ class ChargeStore:
         self._pool = pool
         self._projection = projection
 
-    async def cursor(self) -> str:
+    async def read_cursor(self) -> str:
         """Tell the last entry whose charges are durable; at first there is none."""
         with _database_errors():
             cursor: str | None = await self._pool.fetchval(CURSOR, self._projection)

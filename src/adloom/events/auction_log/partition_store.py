@@ -42,7 +42,7 @@ async def ensure_auction_days(connection: Connection, days: Collection[date]) ->
     return len(missing)
 
 
-class AuctionDays:
+class AuctionPartitions:
     """The days of the auctions, as somebody who looks after them sees them."""
 
     def __init__(self, pool: Pool) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Final, Self
 
-from adloom.events.auction_log.side_stream import entry_of
+from adloom.events.auction_log.side_stream import unpack_entry
 from adloom.events.log.append import EventAppender, EventLog, EventSpool
 from adloom.events.log.event import Served, decode_event
 
@@ -69,7 +69,7 @@ class _ServedInstead:
 
     def tell(self, pairs: Sequence[bytes]) -> None:
         self.left_out += len(pairs)
-        alone = map(entry_of, pairs)
+        alone = map(unpack_entry, pairs)
         # That nobody won is of no use without the auction.
         if served := [entry for entry in alone if isinstance(decode_event(entry), Served)]:
             self._tell_all(served)

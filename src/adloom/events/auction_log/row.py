@@ -23,7 +23,7 @@ NUL: Final = "\0"  # The one character that the database does not take.
 BIDS_REMEMBERED_MAX: Final = 100  # Of so many auctions: 9 MB where each has 256.
 
 
-class BidShown(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
+class BidView(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
     """A bid as people read it: amounts with four places, per thousand impressions unless `bidType` says a click."""
 
     ad_id: UUID
@@ -68,7 +68,7 @@ _CPC: Final = (BidType.CPC, BidType.CPC.value)
 _CPM: Final = (BidType.CPM, BidType.CPM.value)
 
 
-def rows_of(
+def build_rows(
     auctions: Sequence[Auctioned], *, erased_at: Mapping[UUID, datetime], first_day: date
 ) -> list[AuctionRow]:
     """Make the rows of those that are of a day that is still kept; who was erased since is left out of them."""
@@ -79,14 +79,14 @@ def rows_of(
     ]
 
 
-def shown_bid(
+def build_bid_view(
     bid: RecordedBid, removed: Sequence[RemovedCandidates], floor: Micros | None = None
-) -> BidShown:
+) -> BidView:
     """Write a bid out; what is recorded as a number of a reason gets its name."""
     kind, kind_name = _CPC if bid.is_per_click else _CPM
     amount = price_thousand_clicks(kind, bid.bid, Ctr(bid.ctr))
     reason = bid.outcome - REMOVED
-    return BidShown(
+    return BidView(
         ad_id=bid.banner_id,
         campaign_id=bid.campaign_id,
         bid=_shown(bid.bid),
@@ -135,7 +135,7 @@ def _written(
     """Write out bids, and whose took part; readers of a kind have the same auction, as long as nobody comes or goes."""
     bids = list(unpack_bids(recorded))
     floors = {place: one.floor for one in floored for place in one.places}
-    shown = [shown_bid(bid, removed, floors.get(place)) for place, bid in enumerate(bids)]
+    shown = [build_bid_view(bid, removed, floors.get(place)) for place, bid in enumerate(bids)]
     return _encode(shown).decode(), _array([bid.campaign_id for bid in bids if bid.outcome < REMOVED])
 
 

@@ -46,18 +46,18 @@ _length: Final = struct.Struct(">I")
 _Rows: TypeAlias = list[tuple[bytes, dict[bytes, bytes]]]
 
 
-def paired(entry: bytes, auction: bytes) -> bytes:
+def pack_pair(entry: bytes, auction: bytes) -> bytes:
     """Put an entry of the ledger and the auction that it tells of into one piece."""
     return b"".join((_length.pack(len(entry)), entry, _length.pack(len(auction)), auction))
 
 
-def entry_of(pair: bytes) -> bytes:
+def unpack_entry(pair: bytes) -> bytes:
     """Give the entry of the ledger alone."""
     (size,) = _length.unpack_from(pair)
     return pair[_length.size : _length.size + size]
 
 
-class AuctionsBeside:
+class AuctionSideStream:
     """Appends auctions with their entries, and gives them to whoever folds them."""
 
     def __init__(self, valkey: Valkey, *, waiting_bytes_max: int = WAITING_BYTES_MAX) -> None:
@@ -77,7 +77,7 @@ class AuctionsBeside:
         self.kept += kept
         self.left_out += len(entries) - kept
 
-    async def of(self, ids: Collection[str], *, after: str, last: str) -> AsyncGenerator[list[Auctioned]]:
+    async def read(self, ids: Collection[str], *, after: str, last: str) -> AsyncGenerator[list[Auctioned]]:
         """Read the auctions of entries between two of the ledger, page by page; some may have none."""
         rows: _Rows = []
         while ids and (not rows or len(rows) == PAGE):
@@ -88,7 +88,7 @@ class AuctionsBeside:
             after = rows[-1][0].decode()
             yield [_auction(fields[FIELD]) for row_id, fields in rows if row_id.decode() in ids]
 
-    async def forget(self, last: str) -> None:
+    async def trim(self, last: str) -> None:
         """Forget all up to an entry of the ledger."""
         millis, sequence = parse_entry_id(last)
         with unavailable_when_away():

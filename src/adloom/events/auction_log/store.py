@@ -10,11 +10,11 @@ from typing import Final
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.events.auction_log.partition_store import ensure_auction_days
-from adloom.events.auction_log.row import AuctionRow, rows_of
-from adloom.events.auction_log.side_stream import AuctionsBeside
+from adloom.events.auction_log.row import AuctionRow, build_rows
+from adloom.events.auction_log.side_stream import AuctionSideStream
 from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import Auctioned, Served, UnreadableEntryError, Unsold
-from adloom.events.ports import CursorMovedError, Folded, Record
+from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
 from adloom.events.store_errors import ROW_ERRORS, translate_database_errors
 from adloom.runtime.postgres import Connection, Pool
 
@@ -58,7 +58,7 @@ INSERT: Final = """
 _database_errors: Final = partial(
     translate_database_errors,
     "The database does not take the auctions",
-    unfoldable=(*ROW_ERRORS, UnreadableEntryError),
+    poison=(*ROW_ERRORS, UnreadableEntryError),
 )
 
 
@@ -69,14 +69,14 @@ class AuctionTables:
     """
 
     def __init__(
-        self, pool: Pool, beside: AuctionsBeside | None = None, *, clock: Clock, kept_days: int
+        self, pool: Pool, beside: AuctionSideStream | None = None, *, clock: Clock, kept_days: int
     ) -> None:
         self._pool = pool
         self._beside = beside
         self._clock = clock
         self._kept = timedelta(days=kept_days)
 
-    async def cursor(self) -> str:
+    async def read_cursor(self) -> str:
         """Tell the last entry that was folded; at first there is none."""
         with _database_errors():
             cursor: str | None = await self._pool.fetchval(CURSOR, AUCTIONS)
@@ -86,7 +86,7 @@ class AuctionTables:
         assert cursor is not None
         return cursor
 
-    async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+    async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         """Insert the auctions that are not there and move the cursor, in one transaction."""
         with _database_errors():
             async with aclosing(self._pieces(records, after=after, cursor=cursor)) as pieces:
@@ -94,7 +94,7 @@ class AuctionTables:
                 if first is None:
                     if await self._pool.fetchval(MOVE, AUCTIONS, after, cursor) is None:
                         raise CursorMovedError
-                    return Folded()
+                    return BatchResult()
                 async with self._pool.acquire() as connection, connection.transaction():
                     if await connection.fetchval(LOCK_CURSOR, AUCTIONS) != after:
                         raise CursorMovedError
@@ -106,37 +106,37 @@ class AuctionTables:
         return folded
 
     async def _pieces(
-        self, records: Sequence[Record], *, after: str, cursor: str
+        self, records: Sequence[DecodedEntry], *, after: str, cursor: str
     ) -> AsyncGenerator[Sequence[Auctioned]]:
         """Give the auctions of a batch, so many at a time as may be written in one go; none of them empty."""
-        for piece in parted([one.happening for one in records if isinstance(one.happening, Auctioned)]):
+        for piece in split_pieces([one.happening for one in records if isinstance(one.happening, Auctioned)]):
             yield piece
         told = {one.entry_id for one in records if isinstance(one.happening, Served | Unsold)}
         if self._beside is None or not told:
             return
-        async with aclosing(self._beside.of(told, after=after, last=cursor)) as pages:
+        async with aclosing(self._beside.read(told, after=after, last=cursor)) as pages:
             async for page in pages:
-                for piece in parted(page):
+                for piece in split_pieces(page):
                     yield piece
 
-    async def _fold(self, connection: Connection, auctions: Sequence[Auctioned]) -> Folded:
+    async def _fold(self, connection: Connection, auctions: Sequence[Auctioned]) -> BatchResult:
         users = list({auction.user_id for auction in auctions})
         erased_at = {row["user_id"]: row["erased_at"] for row in await connection.fetch(ERASED, users)}
         first_day = (self._clock.now().astimezone(UTC) - self._kept).date()
-        rows = rows_of(auctions, erased_at=erased_at, first_day=first_day)
+        rows = build_rows(auctions, erased_at=erased_at, first_day=first_day)
         await ensure_auction_days(connection, {row.auction_time.date() for row in rows})
         inserted = await _inserted(connection, rows) if rows else 0
-        return Folded(counted=inserted, repeated=len(rows) - inserted, dropped=len(auctions) - len(rows))
+        return BatchResult(counted=inserted, repeated=len(rows) - inserted, dropped=len(auctions) - len(rows))
 
     async def _forget(self, cursor: str) -> None:
         if self._beside is not None:
             with contextlib.suppress(
                 UnavailableError
             ):  # The batch is in; the next one forgets this one, too.
-                await self._beside.forget(cursor)
+                await self._beside.trim(cursor)
 
 
-def parted(auctions: Sequence[Auctioned]) -> Generator[Sequence[Auctioned]]:
+def split_pieces(auctions: Sequence[Auctioned]) -> Generator[Sequence[Auctioned]]:
     """Part auctions so that no piece takes long."""
     start = size = 0
     for place, auction in enumerate(auctions):

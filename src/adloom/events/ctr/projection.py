@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from adloom.events.ctr.store import LearningStore
-from adloom.events.ctr.waiting import MILLIS, Inlet
+from adloom.events.ctr.waiting import MILLIS, ExampleSampler
 from adloom.events.log.entry import parse_entry_id
-from adloom.events.ports import Folded, Record
+from adloom.events.ports import BatchResult, DecodedEntry
 
 BATCH_MAX: Final = 2_000
 
@@ -21,21 +21,21 @@ BATCH_MAX: Final = 2_000
 class LearningProjection:
     """Puts impressions where they wait."""
 
-    def __init__(self, store: LearningStore, *, wait: timedelta, inlet: Inlet | None = None) -> None:
+    def __init__(self, store: LearningStore, *, wait: timedelta, inlet: ExampleSampler | None = None) -> None:
         self._store = store
         self._wait = wait
-        self._inlet = inlet or Inlet()
+        self._inlet = inlet or ExampleSampler()
 
-    async def cursor(self) -> str:
+    async def read_cursor(self) -> str:
         """Tell the last entry that was looked at."""
-        return await self._store.cursor()
+        return await self._store.read_cursor()
 
-    async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+    async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         """Have the impressions of a batch wait, and move the cursor."""
-        found = await self._store.impressions(records)
+        found = await self._store.find_impressions(records)
         now_ms = parse_entry_id(cursor)[0]
-        taken = self._inlet.let_in(found, now_ms=now_ms)
+        taken = self._inlet.sample(found, now_ms=now_ms)
         last_ms = max((one.seen_ms for one in taken), default=0)
         due_at = datetime.fromtimestamp(last_ms / MILLIS, UTC) + self._wait
-        await self._store.keep(taken, due_at=due_at, after=after, cursor=cursor)
-        return Folded(counted=len(taken), dropped=len(found) - len(taken))
+        await self._store.add_pending(taken, due_at=due_at, after=after, cursor=cursor)
+        return BatchResult(counted=len(taken), dropped=len(found) - len(taken))

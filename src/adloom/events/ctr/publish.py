@@ -29,7 +29,7 @@ class ModelPublisher:
         self.bytes = len(blob)
         self.published += 1
 
-    async def is_there(self) -> bool:
+    async def is_published(self) -> bool:
         """Tell whether there is a model; Valkey may have lost what it had."""
         with unavailable_when_away():
             return bool(await self._valkey.exists(MODEL))

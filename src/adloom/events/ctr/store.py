@@ -6,10 +6,16 @@ from functools import partial
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from adloom.events.ctr.waiting import Offer, Waiting, decoded, encoded, purchase_days
+from adloom.events.ctr.waiting import (
+    Offer,
+    PendingExample,
+    decode_pending,
+    encode_pending,
+    parse_purchase_days,
+)
 from adloom.events.log.entry import BEGINNING, parse_entry_id
 from adloom.events.log.event import OCCURRED_AGE_MAX, Impression
-from adloom.events.ports import CursorMovedError, Record
+from adloom.events.ports import CursorMovedError, DecodedEntry
 from adloom.events.store_errors import translate_database_errors
 from adloom.runtime.postgres import Pool
 from adloom.runtime.postgres import Record as Row
@@ -72,7 +78,7 @@ _MILLIS: Final = 1_000
 _database_errors: Final = partial(translate_database_errors, "The database does not say what can be learned")
 
 
-class Kept(NamedTuple):
+class SavedState(NamedTuple):
     """What was learned, and its version: 0 where nothing was."""
 
     version: int
@@ -80,11 +86,11 @@ class Kept(NamedTuple):
     learned_at: datetime | None
 
 
-class Due(NamedTuple):
+class DuePiece(NamedTuple):
     """A piece of what waits, whose time has come."""
 
     id: int
-    waiting: list[Waiting]
+    waiting: list[PendingExample]
 
 
 class LearningStore:
@@ -93,7 +99,7 @@ class LearningStore:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def cursor(self) -> str:
+    async def read_cursor(self) -> str:
         """Tell the last entry that was looked at; at first there is none."""
         with _database_errors():
             cursor: str | None = await self._pool.fetchval(CURSOR, LEARNING)
@@ -103,7 +109,7 @@ class LearningStore:
         assert cursor is not None
         return cursor
 
-    async def impressions(self, records: Sequence[Record]) -> list[Waiting]:
+    async def find_impressions(self, records: Sequence[DecodedEntry]) -> list[PendingExample]:
         """Give the impressions of auctions that counted and are valid, in the order of the ledger."""
         seen = [record for record in records if _has_offer(record)]
         with _database_errors():
@@ -121,7 +127,9 @@ class LearningStore:
         found.sort(key=lambda row: (row["entry_ms"], row["entry_seq"]))
         return [_waiting(row) for row in found]
 
-    async def keep(self, waiting: Sequence[Waiting], *, due_at: datetime, after: str, cursor: str) -> None:
+    async def add_pending(
+        self, waiting: Sequence[PendingExample], *, due_at: datetime, after: str, cursor: str
+    ) -> None:
         """Have impressions wait, and move the cursor, both or neither."""
         with _database_errors():
             if not waiting:
@@ -131,15 +139,15 @@ class LearningStore:
             async with self._pool.acquire() as connection, connection.transaction():
                 if await connection.fetchval(MOVE, LEARNING, after, cursor) is None:
                     raise CursorMovedError
-                await connection.execute(WAIT, due_at, encoded(waiting))
+                await connection.execute(WAIT, due_at, encode_pending(waiting))
 
-    async def due(self, now: datetime, *, pieces_max: int) -> list[Due]:
+    async def read_due(self, now: datetime, *, pieces_max: int) -> list[DuePiece]:
         """Give pieces whose time has come, the oldest first."""
         with _database_errors():
             rows = await self._pool.fetch(DUE, now, pieces_max)
-        return [Due(row["id"], decoded(row["examples"])) for row in rows]
+        return [DuePiece(row["id"], decode_pending(row["examples"])) for row in rows]
 
-    async def clicks(self, waiting: Collection[Waiting]) -> dict[Offer, int]:
+    async def find_clicks(self, waiting: Collection[PendingExample]) -> dict[Offer, int]:
         """Tell which offers have a valid click, and when the ledger took it, in milliseconds."""
         if not waiting:
             return {}
@@ -153,13 +161,17 @@ class LearningStore:
                 rows = await connection.fetch(CLICKS, requests, first)
         return {(row["request_id"], row["slot"]): row["entry_ms"] for row in rows}
 
-    async def kept(self) -> Kept:
+    async def read_state(self) -> SavedState:
         """Give what was learned."""
         with _database_errors():
             row = await self._pool.fetchrow(STATE, LEARNING)
-        return Kept(0, None, None) if row is None else Kept(row["version"], row["state"], row["learned_at"])
+        return (
+            SavedState(0, None, None)
+            if row is None
+            else SavedState(row["version"], row["state"], row["learned_at"])
+        )
 
-    async def learned(self, state: bytes, pieces: Sequence[int], *, version: int, now: datetime) -> None:
+    async def save_state(self, state: bytes, pieces: Sequence[int], *, version: int, now: datetime) -> None:
         """Keep what was learned, and take out what it was learned from; CursorMovedError where another did."""
         with _database_errors():
             async with self._pool.acquire() as connection, connection.transaction():
@@ -175,12 +187,12 @@ class LearningStore:
                     raise CursorMovedError
 
 
-def _has_offer(record: Record) -> bool:
+def _has_offer(record: DecodedEntry) -> bool:
     event = record.happening
     return isinstance(event, Impression) and event.request_id is not None and event.offered_at > 0
 
 
-async def _of_auctions(pool: Pool, seen: Sequence[Record]) -> list[Record]:
+async def _of_auctions(pool: Pool, seen: Sequence[DecodedEntry]) -> list[DecodedEntry]:
     """Leave out what was seen on placements without auctions, which may be nearly all."""
     placements = {
         event.placement_id.int: event.placement_id for _, event in seen if isinstance(event, Impression)
@@ -194,7 +206,7 @@ async def _of_auctions(pool: Pool, seen: Sequence[Record]) -> list[Record]:
     ]
 
 
-def _asked(seen: Sequence[Record]) -> tuple[list[UUID], datetime, datetime, datetime, datetime]:
+def _asked(seen: Sequence[DecodedEntry]) -> tuple[list[UUID], datetime, datetime, datetime, datetime]:
     events = [record.happening for record in seen if isinstance(record.happening, Impression)]
     moments = [event.occurred_at for event in events]
     seconds = [event.offered_at for event in events]
@@ -207,11 +219,11 @@ def _asked(seen: Sequence[Record]) -> tuple[list[UUID], datetime, datetime, date
     )
 
 
-def _waiting(row: Row) -> Waiting:
+def _waiting(row: Row) -> PendingExample:
     """Take what the prediction was made of; what the impression says of the same may be something else."""
     context: Mapping[str, str] = row["context"]
     hour = context.get("hour", "")
-    return Waiting(
+    return PendingExample(
         row["request_id"],
         row["slot"],
         row["entry_ms"],
@@ -220,7 +232,7 @@ def _waiting(row: Row) -> Waiting:
         row["campaign_id"],
         row["placement_type"],
         context.get("segment"),
-        purchase_days(context),
+        parse_purchase_days(context),
         context.get("device"),
         context.get("country"),
         int(hour) if hour.isascii() and hour.isdecimal() else None,

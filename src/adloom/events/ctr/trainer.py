@@ -16,8 +16,8 @@ from adloom.auction.training import Learner, LearnerProgress, UnreadableLearnerE
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.events.ctr.publish import ModelPublisher
-from adloom.events.ctr.store import Due, LearningStore
-from adloom.events.ctr.waiting import example_of
+from adloom.events.ctr.store import DuePiece, LearningStore
+from adloom.events.ctr.waiting import build_example
 from adloom.events.log.stream import Lag
 from adloom.events.ports import CursorMovedError
 
@@ -94,7 +94,7 @@ class Trainer:
     async def learn(self) -> int:
         """Learn from what is due, and keep that; tell how many pieces it were."""
         learner = self._learner or await self._read()
-        pieces = await self._store.due(await self._horizon(), pieces_max=PIECES_MAX)
+        pieces = await self._store.read_due(await self._horizon(), pieces_max=PIECES_MAX)
         if not pieces:
             return 0
         # Until it is known to be kept, what is in memory is worth nothing.
@@ -102,7 +102,7 @@ class Trainer:
         clicked = await self._taught(learner, pieces)
         now = self._clock.now()
         state = await asyncio.to_thread(learner.encode)
-        await self._store.learned(state, [piece.id for piece in pieces], version=self.version, now=now)
+        await self._store.save_state(state, [piece.id for piece in pieces], version=self.version, now=now)
         self._learner, self._learned_at = learner, now
         self.version += 1
         self.clicked += clicked
@@ -118,7 +118,7 @@ class Trainer:
             version, at = self._published
             if now - at < timedelta(seconds=PUBLISH_SECONDS):
                 return
-            if version == self.version and await self._publisher.is_there():
+            if version == self.version and await self._publisher.is_published():
                 self._published = version, now
                 return
         model = learner.build_model(version=self.version, at=self._learned_at.timestamp())
@@ -126,7 +126,7 @@ class Trainer:
         self._published = self.version, now
 
     async def _read(self) -> Learner:
-        version, state, learned_at = await self._store.kept()
+        version, state, learned_at = await self._store.read_state()
         learner = Learner()
         if state is not None:
             try:
@@ -141,16 +141,16 @@ class Trainer:
     async def _horizon(self) -> datetime:
         """Tell up to which moment all that was reported can be looked up: impressions, and clicks of them."""
         now = self._clock.now()
-        lag = await self._lag(await self._store.cursor())
+        lag = await self._lag(await self._store.read_cursor())
         return now - timedelta(seconds=lag.seconds) if lag.entries else now
 
-    async def _taught(self, learner: Learner, pieces: list[Due]) -> int:
+    async def _taught(self, learner: Learner, pieces: list[DuePiece]) -> int:
         waiting = [one for piece in pieces for one in piece.waiting]
-        clicks = await self._store.clicks(waiting)
+        clicks = await self._store.find_clicks(waiting)
         clicked = 0
         for start in range(0, len(waiting), SLICE):
             for one in waiting[start : start + SLICE]:
-                example = example_of(one, clicks.get(one.offer), wait_ms=self._wait_ms)
+                example = build_example(one, clicks.get(one.offer), wait_ms=self._wait_ms)
                 clicked += example.is_clicked
                 learner.learn(example)
             await asyncio.sleep(0)

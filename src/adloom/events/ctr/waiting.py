@@ -19,7 +19,7 @@ Offer: TypeAlias = tuple[UUID, int]
 T = TypeVar("T")
 
 
-class Waiting(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class PendingExample(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An impression of an auction's offer, with what was known when its CTR was predicted."""
 
     request_id: UUID
@@ -42,20 +42,20 @@ class Waiting(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 _encoder: Final = msgspec.msgpack.Encoder(uuid_format="bytes")
-_decoder: Final = msgspec.msgpack.Decoder[list[Waiting]](list[Waiting])
+_decoder: Final = msgspec.msgpack.Decoder[list[PendingExample]](list[PendingExample])
 
 
-def encoded(waiting: Sequence[Waiting]) -> bytes:
+def encode_pending(waiting: Sequence[PendingExample]) -> bytes:
     """Write down what waits."""
     return _encoder.encode(waiting)
 
 
-def decoded(data: bytes) -> list[Waiting]:
+def decode_pending(data: bytes) -> list[PendingExample]:
     """Read what waits."""
     return _decoder.decode(data)
 
 
-def example_of(waiting: Waiting, clicked_ms: int | None, *, wait_ms: int) -> Example:
+def build_example(waiting: PendingExample, clicked_ms: int | None, *, wait_ms: int) -> Example:
     """Make an example: clicked is what was clicked in time, whenever that is looked at."""
     return Example(
         waiting.placement_key,
@@ -73,13 +73,13 @@ def example_of(waiting: Waiting, clicked_ms: int | None, *, wait_ms: int) -> Exa
     )
 
 
-def purchase_days(context: Mapping[str, str]) -> int | None:
+def parse_purchase_days(context: Mapping[str, str]) -> int | None:
     """Read how long ago a reader has bought something, from what a request said."""
     said = context.get("lastPurchaseDays", "")
     return int(said) if said.isascii() and said.isdecimal() and len(said) <= DAYS_DIGITS_MAX else None
 
 
-class Inlet:
+class ExampleSampler:
     """Lets so many examples a second in, by the ledger's time; of more it takes every so manieth."""
 
     def __init__(self, per_second_max: int = EXAMPLES_PER_SECOND_MAX) -> None:
@@ -87,7 +87,7 @@ class Inlet:
         self._room = float(per_second_max * ROOM_SECONDS)
         self._filled_ms = 0
 
-    def let_in(self, found: Sequence[T], *, now_ms: int) -> Sequence[T]:
+    def sample(self, found: Sequence[T], *, now_ms: int) -> Sequence[T]:
         """Take what there is room for, evenly."""
         gained = max(0, now_ms - self._filled_ms) * self._per_second_max / MILLIS
         self._filled_ms = max(self._filled_ms, now_ms)

@@ -11,10 +11,10 @@ from uuid import UUID
 import msgspec
 
 from adloom.events.log.event import LogEvent
-from adloom.events.ports import Record
+from adloom.events.ports import DecodedEntry
 
 
-class Counted(msgspec.Struct, frozen=True, gc=False):
+class CountedEntry(msgspec.Struct, frozen=True, gc=False):
     """An entry that counted; the user is None where none was given, or was erased since."""
 
     entry_id: str
@@ -27,6 +27,6 @@ class Counted(msgspec.Struct, frozen=True, gc=False):
 class CountedLookup(Protocol):
     """Who knows what became of entries."""
 
-    async def counted(self, records: Sequence[Record]) -> list[Counted]:
+    async def find_counted(self, records: Sequence[DecodedEntry]) -> list[CountedEntry]:
         """Give those that counted, in their order; UnavailableError when that is not known."""
         ...

@@ -11,9 +11,9 @@ from typing import Final, NamedTuple, TypeAlias, cast
 from redis.exceptions import ResponseError
 
 from adloom.core.errors import UnavailableError
-from adloom.events.followers.counted import Counted, CountedLookup
+from adloom.events.followers.counted import CountedEntry, CountedLookup
 from adloom.events.log.entry import BEGINNING
-from adloom.events.ports import CursorMovedError, Record
+from adloom.events.ports import CursorMovedError, DecodedEntry
 from adloom.runtime.valkey import Valkey, unavailable_when_away
 
 ERASURES: Final = "adloom:ledger:erasures"  # How many there have been.
@@ -33,7 +33,7 @@ return 0
 """
 
 
-class Expected(NamedTuple):
+class ExpectedValue(NamedTuple):
     """What a key must hold for a script to do anything; an empty text is nothing."""
 
     key: str
@@ -47,7 +47,7 @@ class FencedScript:
         self._script = valkey.register_script(_FENCED.format(body=body))
 
     async def run(
-        self, expected: Sequence[Expected], value: str, arguments: Sequence[Argument]
+        self, expected: Sequence[ExpectedValue], value: str, arguments: Sequence[Argument]
     ) -> str | None:
         """Run it; give the key that was not as expected, None when all was and it is done."""
         keys = [one.key for one in expected]
@@ -60,7 +60,7 @@ class FencedScript:
         return keys[refused_by - 1] if refused_by else None
 
 
-class FollowerCommit:
+class FollowerCommitter:
     """Commits batches of a projection that follows the event tables."""
 
     def __init__(self, valkey: Valkey, lookup: CountedLookup, body: str) -> None:
@@ -70,18 +70,18 @@ class FollowerCommit:
 
     async def commit(
         self,
-        records: Sequence[Record],
-        arguments: Callable[[Sequence[Counted]], Sequence[Argument]],
+        records: Sequence[DecodedEntry],
+        arguments: Callable[[Sequence[CountedEntry]], Sequence[Argument]],
         *,
-        expected: Sequence[Expected],
+        expected: Sequence[ExpectedValue],
         cursor: str,
-    ) -> list[Counted]:
+    ) -> list[CountedEntry]:
         """Apply what counted of a batch, as `arguments` puts it, and give it; the cursor is expected first."""
         for _ in range(TRIES_MAX):
             with unavailable_when_away():
-                erasures = await text_at(self._valkey, ERASURES)
-            counted = await self._lookup.counted(records) if records else []
-            fences = (*expected, Expected(ERASURES, erasures))
+                erasures = await read_text(self._valkey, ERASURES)
+            counted = await self._lookup.find_counted(records) if records else []
+            fences = (*expected, ExpectedValue(ERASURES, erasures))
             refused_by = await self._script.run(fences, cursor, arguments(counted))
             if refused_by is None:
                 return counted
@@ -90,14 +90,14 @@ class FollowerCommit:
         raise UnavailableError("Users are being erased faster than a batch can be committed.")
 
 
-async def cursor_at(valkey: Valkey, key: str) -> str:
+async def read_cursor_at(valkey: Valkey, key: str) -> str:
     """Tell the cursor that is kept at a key; at first it is at the ledger's beginning."""
     with unavailable_when_away():
         await valkey.set(key, BEGINNING, nx=True)
-        return await text_at(valkey, key)
+        return await read_text(valkey, key)
 
 
-async def text_at(valkey: Valkey, key: str) -> str:
+async def read_text(valkey: Valkey, key: str) -> str:
     """Tell the text at a key, empty where there is none."""
     # The stubs know every decoding; ours answers bytes.
     value = cast("bytes | None", await valkey.get(key))

@@ -7,23 +7,23 @@ impressions are remembered, since nothing but an erasure ever changes their rows
 from collections.abc import Iterable
 from typing import Final
 
-from adloom.events.followers.counted import Counted
+from adloom.events.followers.counted import CountedEntry
 from adloom.events.log.entry import BEGINNING, parse_entry_id
 
 KEPT_MAX: Final = 40_000  # As many as the tail has entries, whose events these are: 6 MB.
 
 
-class CountedLately:
+class RecentCounted:
     """Impressions that counted, of entries without a gap; those that came first are forgotten by halves."""
 
     def __init__(self, *, kept_max: int = KEPT_MAX) -> None:
         self._half_max = max(1, kept_max // 2)
-        self._newer: dict[str, Counted] = {}
-        self._older: dict[str, Counted] = {}
+        self._newer: dict[str, CountedEntry] = {}
+        self._older: dict[str, CountedEntry] = {}
         # All of these entries are known, which counted and which did not: behind the first, and up to the last.
         self._older_after = self._newer_after = self._until = BEGINNING
 
-    def moved(self, after: str, cursor: str, impressions: Iterable[Counted]) -> None:
+    def add_batch(self, after: str, cursor: str, impressions: Iterable[CountedEntry]) -> None:
         """Take in what a batch has added to the tables, once that is committed."""
         if after != self._until:  # Somebody else has written meanwhile, or we do not know what we have.
             self._newer, self._older = {}, {}
@@ -34,7 +34,7 @@ class CountedLately:
             self._newer, self._older = {}, self._newer
             self._older_after, self._newer_after = self._newer_after, cursor
 
-    def get(self, entry_id: str) -> Counted | None:
+    def get(self, entry_id: str) -> CountedEntry | None:
         """Give an impression that is known to have counted."""
         return self._newer.get(entry_id) or self._older.get(entry_id)
 

@@ -10,11 +10,11 @@ import asyncpg
 import msgspec
 
 from adloom.core.errors import UnavailableError
-from adloom.events.followers.counted import Counted
-from adloom.events.followers.recent_counted import CountedLately
+from adloom.events.followers.counted import CountedEntry
+from adloom.events.followers.recent_counted import RecentCounted
 from adloom.events.log.entry import parse_entry_id
 from adloom.events.log.event import Click, Impression, Unsold, get_event_time
-from adloom.events.ports import Record, UnfoldableError
+from adloom.events.ports import DecodedEntry, PoisonEntryError
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 from adloom.runtime.postgres import Record as Row
 
@@ -34,14 +34,14 @@ E = TypeVar("E", Impression, Click)
 Rows: TypeAlias = dict[tuple[int, int], Row]
 
 
-class CountedEvents:
+class CountedStore:
     """The event tables, as those who follow them see them; who is in the process that writes them asks for little."""
 
-    def __init__(self, pool: Pool, lately: CountedLately | None = None) -> None:
+    def __init__(self, pool: Pool, recent_counted: RecentCounted | None = None) -> None:
         self._pool = pool
-        self._lately = lately or CountedLately()
+        self._recent = recent_counted or RecentCounted()
 
-    async def counted(self, records: Sequence[Record]) -> list[Counted]:
+    async def find_counted(self, records: Sequence[DecodedEntry]) -> list[CountedEntry]:
         """Give the entries that counted, in their order; offers and auctions all do."""
         known, unknown = self._known(records)
         users = {one.user_id.int: one.user_id for one in known.values() if one.user_id is not None}
@@ -56,26 +56,26 @@ class CountedEvents:
             }
         return [one for entry_id, _ in records if (one := known.get(entry_id)) is not None]
 
-    def _known(self, records: Sequence[Record]) -> tuple[dict[str, Counted], list[Record]]:
+    def _known(self, records: Sequence[DecodedEntry]) -> tuple[dict[str, CountedEntry], list[DecodedEntry]]:
         """Tell what counted without asking, and what is to be looked up; of the rest it is known that it did not."""
-        known: dict[str, Counted] = {}
-        unknown: list[Record] = []
-        lately = self._lately.get
+        known: dict[str, CountedEntry] = {}
+        unknown: list[DecodedEntry] = []
+        recent_counted = self._recent.get
         for record in records:
             entry_id, happening = record
             if isinstance(happening, Impression):
-                if (one := lately(entry_id)) is not None:
+                if (one := recent_counted(entry_id)) is not None:
                     known[entry_id] = one
-                elif not self._lately.covers(entry_id):
+                elif not self._recent.covers(entry_id):
                     unknown.append(record)
             elif isinstance(happening, Click):
                 unknown.append(record)
             elif not isinstance(happening, Unsold):
-                known[entry_id] = Counted(entry_id, happening, happening.user_id)
+                known[entry_id] = CountedEntry(entry_id, happening, happening.user_id)
         return known, unknown
 
 
-async def _looked_up(connection: Connection, records: Sequence[Record]) -> dict[str, Counted]:
+async def _looked_up(connection: Connection, records: Sequence[DecodedEntry]) -> dict[str, CountedEntry]:
     if not records:
         return {}
     happenings = [record.happening for record in records]
@@ -83,12 +83,12 @@ async def _looked_up(connection: Connection, records: Sequence[Record]) -> dict[
         await connection.execute(BY_INDEX)
         impressions = await _rows(connection, IMPRESSIONS, happenings, Impression)
         clicks = await _rows(connection, CLICKS, happenings, Click)
-    found: dict[str, Counted] = {}
+    found: dict[str, CountedEntry] = {}
     for entry_id, happening in records:
         rows = impressions if isinstance(happening, Impression) else clicks
         if row := rows.get(parse_entry_id(entry_id)):
             marks = tuple(row["marks"] or ())
-            found[entry_id] = Counted(entry_id, happening, row["user_id"], marks, row["is_valid"])
+            found[entry_id] = CountedEntry(entry_id, happening, row["user_id"], marks, row["is_valid"])
     return found
 
 
@@ -110,7 +110,7 @@ async def _erased(connection: Connection, users: Mapping[int, UUID]) -> Mapping[
     return {row["user_id"]: row["erased_at"] for row in rows}
 
 
-def _is_erased(counted: Counted, erased_at: Mapping[UUID, datetime]) -> bool:
+def _is_erased(counted: CountedEntry, erased_at: Mapping[UUID, datetime]) -> bool:
     """Tell whether a user was erased after this was heard of; of a row that was asked for the tables have told it."""
     if counted.user_id is None or (at := erased_at.get(counted.user_id)) is None:
         return False
@@ -123,6 +123,6 @@ async def _connection(pool: Pool) -> AsyncGenerator[Connection]:
         async with pool.acquire() as connection:
             yield connection
     except (asyncpg.DataError, ValueError) as error:  # What no table holds, as event_tables found before us.
-        raise UnfoldableError(repr(error)) from error
+        raise PoisonEntryError(repr(error)) from error
     except POSTGRES_AWAY as error:
         raise UnavailableError(f"The database does not say what has counted: {error!r}") from error

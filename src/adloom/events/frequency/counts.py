@@ -7,7 +7,7 @@ from uuid import UUID
 
 from adloom.core.ids import BannerId
 from adloom.events.followers.fence import ERASURES
-from adloom.events.frequency.windows import Window, buckets_of, live_buckets
+from adloom.events.frequency.windows import Window, list_buckets, list_live_buckets
 from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
 
 # Counts are kept in generations, so that a new one can be built beside the one that is read.
@@ -70,7 +70,7 @@ class FrequencyCounts:
         self._fields = valkey.register_script(_FIELDS)
         self._forget = valkey.register_script(_FORGET)
 
-    async def of(self, user_id: UUID, banner_ids: Sequence[BannerId], now: datetime) -> Counts:
+    async def read(self, user_id: UUID, banner_ids: Sequence[BannerId], now: datetime) -> Counts:
         """Tell how often a user was shown some banners, in the windows that `now` lies in."""
         assert len(banner_ids) <= BANNERS_MAX
         if not banner_ids:
@@ -81,7 +81,7 @@ class FrequencyCounts:
             for window, counts in zip(Window, hashes, strict=True)
         }
 
-    async def all_of(self, user_id: UUID, now: datetime) -> Counts:
+    async def read_all(self, user_id: UUID, now: datetime) -> Counts:
         """Tell everything that is counted of a user in the windows that `now` lies in."""
         hashes = cast("list[list[bytes]]", await self._read(user_id, now, ()))
         return {
@@ -97,13 +97,13 @@ class FrequencyCounts:
 
         A batch that was counted before cannot bring the user back: it is counted again.
         """
-        suffixes = [bucket.suffix for bucket in live_buckets(now)]
+        suffixes = [bucket.suffix for bucket in list_live_buckets(now)]
         keys, arguments = [ERASURES, GENERATION, BUILDING], [str(user_id), *suffixes]
         with unavailable_when_away():
             return await retry_if_disconnected(lambda: self._forget(keys, arguments))
 
     async def _read(self, user_id: UUID, now: datetime, banner_ids: Sequence[BannerId]) -> object:
-        suffixes = [bucket.suffix for bucket in buckets_of(now)]
+        suffixes = [bucket.suffix for bucket in list_buckets(now)]
         arguments = [str(user_id), *suffixes, *map(str, banner_ids)]
         with unavailable_when_away():
             return await retry_if_disconnected(lambda: self._fields([GENERATION], arguments))

@@ -10,7 +10,7 @@ import msgspec
 from redis.exceptions import NoScriptError
 
 from adloom.events.frequency.counts import GENERATION
-from adloom.events.frequency.windows import Window, buckets_of
+from adloom.events.frequency.windows import Window, list_buckets
 from adloom.runtime.valkey import DedicatedConnection, Valkey, retry_if_disconnected, unavailable_when_away
 
 WINDOWS_REMEMBERED_MAX: Final = 64
@@ -58,12 +58,12 @@ return cmsgpack.pack(found)
 """
 
 # By window, how often a banner was shown at least for anybody to care.
-Least = Mapping[Window, int]
+MinimumCounts = Mapping[Window, int]
 # A user, and the banners that matter, as texts: unless one of them was shown that often, nothing is told.
-AskedOf = tuple[str, ...]
+FrequencyQuery = tuple[str, ...]
 
 
-class Shown(NamedTuple):
+class BannerFrequency(NamedTuple):
     """A banner, by its id as a text, and how often it was shown in a window of the calendar."""
 
     window: Window
@@ -73,16 +73,20 @@ class Shown(NamedTuple):
 
 _READ_NAME: Final = sha1(_READ.encode(), usedforsecurity=False).hexdigest()  # As the server names it.
 _encode: Final = msgspec.msgpack.Encoder().encode
-_decode: Final = msgspec.msgpack.Decoder(list[tuple[int, list[Shown]]]).decode  # By the places of users.
+_decode: Final = msgspec.msgpack.Decoder(
+    list[tuple[int, list[BannerFrequency]]]
+).decode  # By the places of users.
 
 
-class FrequencyOfMany:
+class FrequencyReader:
     """Valid impressions per user in the windows of the calendar, as of what is projected."""
 
     def __init__(self, valkey: Valkey | DedicatedConnection) -> None:
         self._call: Callable[..., Awaitable[object]] = valkey.execute_command
 
-    async def of(self, asked: Sequence[AskedOf], least: Least, now: datetime) -> dict[int, list[Shown]]:
+    async def read(
+        self, asked: Sequence[FrequencyQuery], least: MinimumCounts, now: datetime
+    ) -> dict[int, list[BannerFrequency]]:
         """Tell all that users were shown at least so often, in those of some windows that `now` lies in.
 
         The answer has their places; of who is missing in it there is nothing to tell.
@@ -106,5 +110,5 @@ class FrequencyOfMany:
 @lru_cache(WINDOWS_REMEMBERED_MAX)
 def _packed_windows(hour: datetime, least: tuple[tuple[Window, int], ...]) -> bytes:
     """Tell what the keys of windows end in during an hour, and how often matters."""
-    suffixes = {bucket.window: bucket.suffix for bucket in buckets_of(hour)}
+    suffixes = {bucket.window: bucket.suffix for bucket in list_buckets(hour)}
     return _encode([(window.value, suffixes[window], times) for window, times in least])

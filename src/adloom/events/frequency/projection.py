@@ -7,8 +7,14 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from adloom.events.followers.counted import Counted, CountedLookup
-from adloom.events.followers.fence import Argument, Expected, FollowerCommit, cursor_at, text_at
+from adloom.events.followers.counted import CountedEntry, CountedLookup
+from adloom.events.followers.fence import (
+    Argument,
+    ExpectedValue,
+    FollowerCommitter,
+    read_cursor_at,
+    read_text,
+)
 from adloom.events.frequency.counts import (
     FIRST_GENERATION,
     GENERATION,
@@ -16,10 +22,10 @@ from adloom.events.frequency.counts import (
     generation_prefix,
     rebuilt_key,
 )
-from adloom.events.frequency.windows import buckets_of
+from adloom.events.frequency.windows import list_buckets
 from adloom.events.log.entry import BEGINNING, parse_entry_id
 from adloom.events.log.event import Impression
-from adloom.events.ports import Folded, Record
+from adloom.events.ports import BatchResult, DecodedEntry
 from adloom.runtime.valkey import Valkey, unavailable_when_away
 
 FREQUENCY: Final = "frequency"
@@ -43,7 +49,7 @@ end
 """
 
 
-class Shown(NamedTuple):
+class ShownCount(NamedTuple):
     """A user was shown a banner so many times in an hour, counted from the epoch."""
 
     user: str
@@ -56,7 +62,7 @@ class Generation(NamedTuple):
     """Where counts go, while what else is as expected; entries up to `rebuilt` are in it already."""
 
     name: str
-    expected: Sequence[Expected]
+    expected: Sequence[ExpectedValue]
     rebuilt: str = BEGINNING
 
 
@@ -65,17 +71,17 @@ class FrequencyProjection:
 
     def __init__(self, valkey: Valkey, lookup: CountedLookup, *, building: Generation | None = None) -> None:
         self._valkey = valkey
-        self._commit = FollowerCommit(valkey, lookup, COUNT).commit
+        self._commit = FollowerCommitter(valkey, lookup, COUNT).commit
         self._is_building = building is not None
         self._generation = building or Generation(FIRST_GENERATION, ())
 
-    async def cursor(self) -> str:
+    async def read_cursor(self) -> str:
         """Tell the last entry that was counted, in the generation that is read by now."""
         if not self._is_building:
             self._generation = await self._current()
-        return await cursor_at(self._valkey, cursor_key(self._generation.name))
+        return await read_cursor_at(self._valkey, cursor_key(self._generation.name))
 
-    async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+    async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         """Count the valid impressions of users and move the cursor, in one script; in more if they are many.
 
         Each part moves the cursor to its own end, so whatever stops us between two has counted nothing twice.
@@ -88,30 +94,30 @@ class FrequencyProjection:
             for record in records
             if _is_of_a_user(record) and parse_entry_id(record.entry_id) > rebuilt
         ]
-        counted: list[Counted] = []
-        for part, end in in_parts(impressions, after=after, cursor=cursor):
+        counted: list[CountedEntry] = []
+        for part, end in split_batch(impressions, after=after, cursor=cursor):
             counted += await self._commit(
                 part,
-                lambda found: [packed(generation.name, shown(found))],
-                expected=[Expected(cursor_key(generation.name), after), *generation.expected],
+                lambda found: [pack_counts(generation.name, sum_shown(found))],
+                expected=[ExpectedValue(cursor_key(generation.name), after), *generation.expected],
                 cursor=end,
             )
             after = end
-        return Folded(counted=sum(map(_counts, counted)), repeated=len(impressions) - len(counted))
+        return BatchResult(counted=sum(map(_counts, counted)), repeated=len(impressions) - len(counted))
 
     async def _current(self) -> Generation:
         with unavailable_when_away():
-            pointer = await text_at(self._valkey, GENERATION)
+            pointer = await read_text(self._valkey, GENERATION)
             name = pointer or FIRST_GENERATION
-            rebuilt = await text_at(self._valkey, rebuilt_key(name))
-        return Generation(name, [Expected(GENERATION, pointer)], rebuilt or BEGINNING)
+            rebuilt = await read_text(self._valkey, rebuilt_key(name))
+        return Generation(name, [ExpectedValue(GENERATION, pointer)], rebuilt or BEGINNING)
 
 
-def in_parts(
-    records: Sequence[Record], *, after: str, cursor: str, part_max: int = PART_MAX
-) -> Iterator[tuple[Sequence[Record], str]]:
+def split_batch(
+    records: Sequence[DecodedEntry], *, after: str, cursor: str, part_max: int = PART_MAX
+) -> Iterator[tuple[Sequence[DecodedEntry], str]]:
     """Cut a batch into parts, each with the place of the cursor behind it."""
-    part: list[Record] = []
+    part: list[DecodedEntry] = []
     for record in records:
         # A redelivered entry has its first id, which is behind the cursor: there is no cut after it.
         if len(part) >= part_max and parse_entry_id(part[-1].entry_id) > parse_entry_id(after):
@@ -122,17 +128,17 @@ def in_parts(
     yield part, cursor
 
 
-def shown(counted: Sequence[Counted]) -> list[Shown]:
+def sum_shown(counted: Sequence[CountedEntry]) -> list[ShownCount]:
     """Sum up who was shown what in which hour."""
     times = Counter(
         (one.user_id, one.happening.banner_id, int(one.happening.occurred_at.timestamp()) // SECONDS_AN_HOUR)
         for one in counted
         if isinstance(one.happening, Impression) and _counts(one)
     )
-    return [Shown(str(user), str(banner), hour, count) for (user, banner, hour), count in times.items()]
+    return [ShownCount(str(user), str(banner), hour, count) for (user, banner, hour), count in times.items()]
 
 
-def packed(generation: str, rows: Sequence[Shown]) -> Argument:
+def pack_counts(generation: str, rows: Sequence[ShownCount]) -> Argument:
     """Pack counts for the script: an hour says which buckets, so each hour's are sent once."""
     places = {hour: place for place, hour in enumerate(dict.fromkeys(row.hour for row in rows), start=1)}
     hours = [_buckets(hour) for hour in places]
@@ -142,12 +148,12 @@ def packed(generation: str, rows: Sequence[Shown]) -> Argument:
 
 def _buckets(hour: int) -> list[tuple[str, int]]:
     moment = datetime.fromtimestamp(hour * SECONDS_AN_HOUR, UTC)
-    return [(bucket.suffix, bucket.expires_at) for bucket in buckets_of(moment)]
+    return [(bucket.suffix, bucket.expires_at) for bucket in list_buckets(moment)]
 
 
-def _is_of_a_user(record: Record) -> bool:
+def _is_of_a_user(record: DecodedEntry) -> bool:
     return isinstance(record.happening, Impression) and record.happening.user_id is not None
 
 
-def _counts(counted: Counted) -> bool:
+def _counts(counted: CountedEntry) -> bool:
     return counted.is_valid and counted.user_id is not None

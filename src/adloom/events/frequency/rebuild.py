@@ -10,8 +10,8 @@ from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime, timedelta
 from typing import Final, cast
 
-from adloom.events.followers.fence import ERASURES, Expected, FencedScript, text_at
-from adloom.events.followers.store import CountedEvents
+from adloom.events.followers.fence import ERASURES, ExpectedValue, FencedScript, read_text
+from adloom.events.followers.store import CountedStore
 from adloom.events.frequency import rebuild_store
 from adloom.events.frequency.counts import (
     BUILDING,
@@ -22,13 +22,13 @@ from adloom.events.frequency.counts import (
     generation_prefix,
     rebuilt_key,
 )
-from adloom.events.frequency.projection import BATCH_MAX, COUNT, FrequencyProjection, Generation, packed
-from adloom.events.frequency.windows import live_buckets, live_since
+from adloom.events.frequency.projection import BATCH_MAX, COUNT, FrequencyProjection, Generation, pack_counts
+from adloom.events.frequency.windows import find_live_start, list_live_buckets
 from adloom.events.log.entry import BEGINNING, LogEntry, parse_entry_id
 from adloom.events.log.event import UnreadableEntryError, decode_event
-from adloom.events.ports import CursorMovedError, Record
-from adloom.events.rebuild.rebuild import Progress, RebuildRefusedError, Unwatched
-from adloom.events.rebuild.source import RebuildLedger
+from adloom.events.ports import CursorMovedError, DecodedEntry
+from adloom.events.rebuild.rebuild import RebuildProgress, RebuildRefusedError, SilentProgress
+from adloom.events.rebuild.source import LogScanner
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey, unavailable_when_away
@@ -47,12 +47,12 @@ class FrequencyRebuild:
     """One replay of the projection `frequency`."""
 
     def __init__(
-        self, pool: Pool, valkey: Valkey, ledger: RebuildLedger, *, progress: Progress | None = None
+        self, pool: Pool, valkey: Valkey, ledger: LogScanner, *, progress: RebuildProgress | None = None
     ) -> None:
         self._pool = pool
         self._valkey = valkey
         self._ledger = ledger
-        self._progress = progress or Unwatched()
+        self._progress = progress or SilentProgress()
         self._count = FencedScript(valkey, COUNT)
         self._take_over = FencedScript(valkey, TAKE_OVER)
 
@@ -71,19 +71,19 @@ class FrequencyRebuild:
     async def _begin(self) -> Generation:
         with unavailable_when_away():
             name = str(await self._valkey.incr(GENERATIONS))
-            pointer = await text_at(self._valkey, GENERATION)
+            pointer = await read_text(self._valkey, GENERATION)
             await self._valkey.set(BUILDING, name)
-        return Generation(name, [Expected(GENERATION, pointer), Expected(BUILDING, name)])
+        return Generation(name, [ExpectedValue(GENERATION, pointer), ExpectedValue(BUILDING, name)])
 
     async def _sum_up(self, generation: Generation, now: datetime) -> int:
         """Count what the rows say, and put the cursor to where the rows are."""
         self._progress.begin("Counting the rows of users")
-        fences = [Expected(BUILDING, generation.name)]
+        fences = [ExpectedValue(BUILDING, generation.name)]
         shown = 0
         async with rebuild_store.snapshot(self._pool) as connection:
             cursor = await rebuild_store.cursor_of(connection, EVENT_TABLES) or BEGINNING
-            async for rows in rebuild_store.all_shown(connection, live_since=live_since(now)):
-                _check(await self._count.run(fences, generation.name, [packed(generation.name, rows)]))
+            async for rows in rebuild_store.all_shown(connection, live_since=find_live_start(now)):
+                _check(await self._count.run(fences, generation.name, [pack_counts(generation.name, rows)]))
                 times = sum(row.times for row in rows)
                 shown += times
                 self._progress.advance(times)
@@ -93,8 +93,8 @@ class FrequencyRebuild:
 
     async def _catch_up(self, generation: Generation) -> None:
         """Count what the tables have folded meanwhile."""
-        projection = FrequencyProjection(self._valkey, CountedEvents(self._pool), building=generation)
-        cursor = await projection.cursor()
+        projection = FrequencyProjection(self._valkey, CountedStore(self._pool), building=generation)
+        cursor = await projection.read_cursor()
         while entries := await self._folded_after(cursor):
             records = [record for entry in entries if (record := _record_of(entry))]
             try:
@@ -105,7 +105,7 @@ class FrequencyRebuild:
             self._progress.advance(len(entries))
 
     async def _folded_after(self, cursor: str) -> Sequence[LogEntry]:
-        entries = await self._ledger.entries(f"({cursor}", "+", count_max=BATCH_MAX)
+        entries = await self._ledger.read(f"({cursor}", "+", count_max=BATCH_MAX)
         async with rebuild_store.snapshot(self._pool) as connection:
             until = parse_entry_id(await rebuild_store.cursor_of(connection, EVENT_TABLES) or BEGINNING)
         return [entry for entry in entries if parse_entry_id(entry.id) <= until]
@@ -120,7 +120,9 @@ class FrequencyRebuild:
         refused_by: str | None = ERASURES
         while refused_by in {ERASURES, old_cursor}:
             with unavailable_when_away():
-                before = [Expected(key, await text_at(self._valkey, key)) for key in (ERASURES, old_cursor)]
+                before = [
+                    ExpectedValue(key, await read_text(self._valkey, key)) for key in (ERASURES, old_cursor)
+                ]
             await self._catch_up(generation)
             await self._forget_erased(generation, began_at)
             keys = [rebuilt_key(generation.name), cursor_key(generation.name)]
@@ -131,7 +133,7 @@ class FrequencyRebuild:
         async with rebuild_store.snapshot(self._pool) as connection:
             users = await rebuild_store.erased_since(connection, began_at - CLOCKS_DIFFER)
         prefix = generation_prefix(generation.name)
-        keys = [f"{prefix}{user}{bucket.suffix}" for user in users for bucket in live_buckets(began_at)]
+        keys = [f"{prefix}{user}{bucket.suffix}" for user in users for bucket in list_live_buckets(began_at)]
         with unavailable_when_away():
             for start in range(0, len(keys), KEYS_A_LOOK):
                 await self._valkey.unlink(*keys[start : start + KEYS_A_LOOK])
@@ -167,9 +169,9 @@ def _pointed_at(generation: Generation) -> str:
     return pointer.value or FIRST_GENERATION
 
 
-def _record_of(entry: LogEntry) -> Record | None:
+def _record_of(entry: LogEntry) -> DecodedEntry | None:
     """Read an entry; what is unreadable, or comes a second time for one projection, is not in the tables as such."""
     try:
-        return Record(entry.id, decode_event(entry.data))
+        return DecodedEntry(entry.id, decode_event(entry.data))
     except UnreadableEntryError:
         return None

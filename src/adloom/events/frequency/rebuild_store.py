@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from adloom.events.frequency.projection import SECONDS_AN_HOUR, Shown
+from adloom.events.frequency.projection import SECONDS_AN_HOUR, ShownCount
 from adloom.runtime.postgres import Connection, Pool
 
 ROWS_A_BATCH: Final = 500
@@ -43,12 +43,12 @@ async def cursor_of(connection: Connection, projection: str) -> str | None:
     return await connection.fetchval(CURSOR, projection)
 
 
-async def all_shown(connection: Connection, *, live_since: datetime) -> AsyncGenerator[list[Shown]]:
+async def all_shown(connection: Connection, *, live_since: datetime) -> AsyncGenerator[list[ShownCount]]:
     """Sum up the valid impressions of users, in batches."""
     cursor = await connection.cursor(SHOWN, live_since, timeout=SUM_SECONDS_MAX)
     while rows := await cursor.fetch(ROWS_A_BATCH, timeout=SUM_SECONDS_MAX):
         yield [
-            Shown(
+            ShownCount(
                 str(row["user_id"]),
                 str(row["banner_id"]),
                 int(row["last_at"].timestamp()) // SECONDS_AN_HOUR,

@@ -31,7 +31,7 @@ class Window(StrEnum):
     LIFETIME = "lifetime"
 
 
-class Bucket(msgspec.Struct, frozen=True):
+class WindowBucket(msgspec.Struct, frozen=True):
     """One hour, day, week or month, by its name, and the second in which its counts may go."""
 
     window: Window
@@ -44,7 +44,7 @@ class Bucket(msgspec.Struct, frozen=True):
         return f":{self.window.value}:{self.name}"
 
 
-def buckets_of(moment: datetime) -> tuple[Bucket, ...]:
+def list_buckets(moment: datetime) -> tuple[WindowBucket, ...]:
     """Tell the bucket of each window that a moment falls into, in the order of the windows."""
     moment = moment.astimezone(UTC)
     hour = moment.replace(minute=0, second=0, microsecond=0)
@@ -62,20 +62,20 @@ def buckets_of(moment: datetime) -> tuple[Bucket, ...]:
     )
 
 
-def live_buckets(now: datetime) -> tuple[Bucket, ...]:
+def list_live_buckets(now: datetime) -> tuple[WindowBucket, ...]:
     """Tell all buckets that may hold something now: clocks differ, and events may be a little ahead."""
     moments = (now - timedelta(hours=1), now, now + timedelta(hours=1))
-    return tuple({bucket.suffix: bucket for moment in moments for bucket in buckets_of(moment)}.values())
+    return tuple({bucket.suffix: bucket for moment in moments for bucket in list_buckets(moment)}.values())
 
 
-def live_since(now: datetime) -> datetime:
+def find_live_start(now: datetime) -> datetime:
     """Tell the moment before which every bucket but the lifetime's is over."""
     day = (now.astimezone(UTC) - timedelta(hours=1)).date()
     return _midnight(min(day.replace(day=1), day - timedelta(days=day.weekday())))
 
 
-def _bucket(window: Window, name: str, ends_at: datetime) -> Bucket:
-    return Bucket(window, name, int((ends_at + KEPT_AFTER_END).timestamp()))
+def _bucket(window: Window, name: str, ends_at: datetime) -> WindowBucket:
+    return WindowBucket(window, name, int((ends_at + KEPT_AFTER_END).timestamp()))
 
 
 def _midnight(day: date) -> datetime:

@@ -70,7 +70,7 @@ class DeadLetters:
         self._valkey = valkey
         self._letters_max = letters_max
 
-    async def bury(  # noqa: PLR0913 - a letter has as many fields
+    async def add(  # noqa: PLR0913 - a letter has as many fields
         self, projection: str, entry_id: str, data: bytes, *, reason: str, tries: int, again: bytes
     ) -> None:
         """Lay an entry aside, once however often it is asked; UnavailableError when there is no room."""
@@ -98,7 +98,7 @@ class DeadLetters:
         with unavailable_when_away():
             return await self._valkey.xlen(DEAD_STREAM)
 
-    async def counts(self) -> Mapping[str, int]:
+    async def count_by_projection(self) -> Mapping[str, int]:
         """Tell how many each projection has."""
         with unavailable_when_away():
             fields = cast("list[bytes]", await self._valkey.hkeys(INDEX))
@@ -108,7 +108,7 @@ class DeadLetters:
             counts[projection] = counts.get(projection, 0) + 1
         return counts
 
-    async def page(self, after: str = "-", *, count_max: int = PAGE) -> Sequence[DeadLetter]:
+    async def list_after(self, after: str = "-", *, count_max: int = PAGE) -> Sequence[DeadLetter]:
         """Give the letters after one, oldest first."""
         first = after if after == "-" else f"({after}"
         with unavailable_when_away():
@@ -127,7 +127,7 @@ class DeadLetters:
         with unavailable_when_away():
             return bool(await self._valkey.eval(REMOVE_SCRIPT, 3, DEAD_STREAM, INDEX, STREAM, letter_id))
 
-    async def forget(self, letter_id: str) -> bool:
+    async def delete(self, letter_id: str) -> bool:
         """Take an entry from here for good; False where there is none."""
         with unavailable_when_away():
             return bool(await self._valkey.eval(REMOVE_SCRIPT, 2, DEAD_STREAM, INDEX, letter_id))

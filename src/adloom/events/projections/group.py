@@ -22,7 +22,7 @@ from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import LogEntry, parse_entry_id
 from adloom.events.log.stream import STREAM
 from adloom.events.projections.dead_letters import DeadLetters
-from adloom.events.projections.recent_entries import Tail
+from adloom.events.projections.recent_entries import RecentEntries
 from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
 
 LEASE: Final = timedelta(seconds=5)
@@ -108,7 +108,7 @@ return tries
 _Rows: TypeAlias = list[tuple[bytes, list[bytes]]]
 
 
-class ValkeyGroup:
+class ConsumerGroup:
     """One worker's place in one projection's group."""
 
     def __init__(  # noqa: PLR0913 - two of them are for tests
@@ -118,7 +118,7 @@ class ValkeyGroup:
         *,
         consumer: str,
         incarnation: str,
-        tail: Tail | None = None,
+        recent: RecentEntries | None = None,
         leads: bool = False,
         lease: timedelta = LEASE,
         consumer_kept: timedelta = CONSUMER_KEPT,
@@ -132,7 +132,7 @@ class ValkeyGroup:
         self._keys = [STREAM, lease_key(projection)]
         self._letters = DeadLetters(valkey)
         self._may_take_back = True
-        self._tail = tail or Tail(kept_max=0)
+        self._recent = recent or RecentEntries(kept_max=0)
         self._leads = leads
         self._moved_at = 0.0  # When the group was last where it should be,
         self._is_left_behind = False  # and whether it is not since then.
@@ -147,7 +147,7 @@ class ValkeyGroup:
         # As the server gives them: the driver would make a dictionary of every entry.
         valkey.set_response_callback("XREADGROUP", _untouched)  # pyright: ignore[reportArgumentType] - its stubs have it give nothing
 
-    async def own(self) -> bool:
+    async def acquire(self) -> bool:
         """Take the lease, or keep it; tell whether it is ours."""
         arguments = [
             *(self._projection, self._consumer, self._holder, self._lease_millis),
@@ -158,7 +158,7 @@ class ValkeyGroup:
         self._may_take_back = False
         return bool(is_ours)
 
-    async def disown(self) -> None:
+    async def release(self) -> None:
         """Give the lease back if it is ours."""
         with unavailable_when_away():
             await self._disown(self._keys, [self._holder])
@@ -170,25 +170,25 @@ class ValkeyGroup:
         if until is not None and parse_entry_id(until) <= parse_entry_id(after):
             return []
         with unavailable_when_away():
-            if known := [] if self._leads else self._tail.after(after, count_max=count_max):
+            if known := [] if self._leads else self._recent.read_after(after, count_max=count_max):
                 if not await self._stay(after):
                     return None
                 self._ahead = []  # What is beyond `until` today is found in the tail again, with what came since.
-                return known[: allowed(known, until, count_max)]
+                return known[: count_readable(known, until, count_max)]
             if not self._ahead:
                 taken = await self._taken(after, count_max)
                 if taken is None:
                     return None
                 self._ahead = taken
                 if self._leads:
-                    self._tail.add(after, taken)
+                    self._recent.add(after, taken)
         self._is_left_behind = False
-        count = allowed(self._ahead, until, count_max)
+        count = count_readable(self._ahead, until, count_max)
         given, self._ahead = self._ahead[:count], self._ahead[count:]
         self._given = given[-1].id if given else after
-        if given and not self._leads and self._tail.is_before(after):
+        if given and not self._leads and self._recent.ends_before(after):
             # Whom we follow is in another process: so we are the first here.
-            self._tail.add(after, given)
+            self._recent.add(after, given)
         return given
 
     async def wait(self, after: str, *, seconds: float) -> None:
@@ -199,14 +199,14 @@ class ValkeyGroup:
                 await self._move(after)
             await self._valkey.xread({STREAM: after}, count=1, block=millis)
 
-    async def tried(self, entry_id: str) -> int:
+    async def count_try(self, entry_id: str) -> int:
         """Note that an entry was tried and failed; tell how often by now."""
         with unavailable_when_away():
             return int(await self._tried(self._keys, [self._projection, self._consumer, entry_id]))
 
-    async def bury(self, entry: LogEntry, *, reason: str, tries: int, again: bytes) -> None:
+    async def add_dead_letter(self, entry: LogEntry, *, reason: str, tries: int, again: bytes) -> None:
         """Lay an entry aside among the dead letters."""
-        await self._letters.bury(
+        await self._letters.add(
             self._projection, entry.id, entry.data, reason=reason, tries=tries, again=again
         )
 
@@ -248,7 +248,7 @@ class ValkeyGroup:
         return holder, groups, _entries(streams)
 
 
-def allowed(entries: Sequence[LogEntry], until: str | None, count_max: int) -> int:
+def count_readable(entries: Sequence[LogEntry], until: str | None, count_max: int) -> int:
     """Tell how many of the entries may be given, of which none may be beyond another's cursor."""
     count = min(count_max, len(entries))
     if until is None:

@@ -15,26 +15,26 @@ import structlog
 
 from adloom.core.errors import UnavailableError
 from adloom.events.ports import (
+    BatchResult,
     CursorMovedError,
-    Folded,
-    LedgerReader,
+    DecodedEntry,
+    LogConsumer,
+    PoisonEntryError,
     ProjectionStore,
-    Record,
-    UnfoldableError,
 )
-from adloom.events.projections.quarantine import TRY_AGAIN_SECONDS, BatchFolder
-from adloom.events.projections.recent_entries import Tail
+from adloom.events.projections.quarantine import TRY_AGAIN_SECONDS, BatchApplier
+from adloom.events.projections.recent_entries import RecentEntries
 
 # The words of a projection are found here, wherever they had to be put.
 __all__ = (
+    "BatchResult",
     "CursorMovedError",
-    "Folded",
-    "LedgerReader",
-    "Moves",
+    "CursorSignal",
+    "DecodedEntry",
+    "LogConsumer",
+    "PoisonEntryError",
     "Projection",
     "ProjectionStore",
-    "Record",
-    "UnfoldableError",
 )
 
 # While an owner is behind: each batch waits for the disk once. Of 2,000 a sixth fewer a second were charged on a busy one.
@@ -52,18 +52,18 @@ BACKOFF_SECONDS_MAX: Final = 5.0
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-class Moves:
+class CursorSignal:
     """Tells whoever waits for it in this process that a cursor has moved."""
 
     def __init__(self) -> None:
         self._next = asyncio.Event()
 
     @property
-    def next(self) -> asyncio.Event:
+    def next_move(self) -> asyncio.Event:
         """What is set at the next move; take it before looking at the cursor, and none is missed."""
         return self._next
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Wake all who wait."""
         self._next.set()
         self._next = asyncio.Event()
@@ -75,11 +75,11 @@ class Projection:
     def __init__(  # noqa: PLR0913 - each wait is another's business in a simulation
         self,
         name: str,
-        ledger: LedgerReader,
+        ledger: LogConsumer,
         store: ProjectionStore,
         *,
         follows: "Projection | None" = None,
-        tail: Tail | None = None,
+        recent: RecentEntries | None = None,
         batch_max: int = BATCH_MAX,
         pace_seconds: float = PACE_SECONDS,
         wait_seconds: float = WAIT_SECONDS,
@@ -96,56 +96,56 @@ class Projection:
         self._wait_seconds = wait_seconds
         self._renew_seconds = renew_seconds
         self._standby_seconds = standby_seconds
-        self._folder = BatchFolder(
+        self._applier = BatchApplier(
             name,
             ledger,
             store,
             is_follower=follows is not None,
-            tail=tail,
+            recent=recent,
             try_again_seconds=try_again_seconds,
         )
         self._cursor: str | None = None  # As we have left it; None where somebody else may have moved it.
         self._nap: asyncio.Timeout | None = None
-        self.tally = self._folder.tally
-        self.moves = Moves()
+        self.counters = self._applier.counters
+        self.cursor_moved = CursorSignal()
         self.is_owner = False
         self.failures = 0
 
-    async def cursor(self) -> str:
+    async def read_cursor(self) -> str:
         """Tell how far it is at least, whoever folds; UnavailableError when that cannot be told."""
         if self.is_owner and self._cursor is not None:
             return self._cursor
-        return await self._store.cursor()
+        return await self._store.read_cursor()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Follow the ledger until told to stop; a batch that was begun is finished."""
         async with asyncio.TaskGroup() as group:
-            attending = group.create_task(self._attend(stop))
-            await self._keep_up(stop)
+            attending = group.create_task(self._renew_lease(stop))
+            await self._follow_log(stop)
             attending.cancel()
-        await self._disown()
+        await self._release()
 
-    async def _attend(self, stop: asyncio.Event) -> None:
+    async def _renew_lease(self, stop: asyncio.Event) -> None:
         """Renew the lease however long a batch takes, and end a nap when it is time to stop."""
         while not stop.is_set():
             await _pause(self._renew_seconds, stop)
             if self.is_owner:
                 with contextlib.suppress(UnavailableError):
-                    self.is_owner = await self._ledger.own()
+                    self.is_owner = await self._ledger.acquire()
         if self._nap is not None and not self._nap.expired():
             self._nap.reschedule(asyncio.get_running_loop().time())
 
-    async def _keep_up(self, stop: asyncio.Event) -> None:
+    async def _follow_log(self, stop: asyncio.Event) -> None:
         failures_in_a_row = 0
         while not stop.is_set():
             try:
                 if not self.is_owner:
                     self._cursor = None
-                    self.is_owner = await self._ledger.own()
+                    self.is_owner = await self._ledger.acquire()
                 if not self.is_owner:
                     await _pause(self._standby_seconds, stop)
                     continue
-                cursor = self._cursor or await self._store.cursor()
+                cursor = self._cursor or await self._store.read_cursor()
                 self._cursor = await self._advance(cursor, stop)
                 failures_in_a_row = 0
             except CursorMovedError:
@@ -159,7 +159,7 @@ class Projection:
                 seconds = _backoff_seconds(failures_in_a_row)
                 self._log_failure(error, retry_in_seconds=seconds)
                 # It may be we who cannot reach the store: another may try meanwhile.
-                await self._disown()
+                await self._release()
                 await _pause(seconds, stop)
 
     async def _advance(self, cursor: str, stop: asyncio.Event) -> str:
@@ -168,25 +168,25 @@ class Projection:
         began_at = loop.time()
         moved = until = None
         if self._follows is not None:
-            moved = self._follows.moves.next
-            until = await self._follows.cursor()
+            moved = self._follows.cursor_moved.next_move
+            until = await self._follows.read_cursor()
         entries = await self._ledger.read(cursor, until=until, count_max=self._batch_max)
         if entries is None:
             self.is_owner = False
             return cursor
         if entries:
-            cursor = await self._folder.fold(entries, after=cursor)
+            cursor = await self._applier.apply(entries, after=cursor)
             self._cursor = cursor
-            self.moves.tell()
+            self.cursor_moved.notify()
             if len(entries) < self._batch_max:
                 await _pause(began_at + self._pace_seconds - loop.time(), stop)
             return cursor
-        await self._doze(self._ledger.wait(cursor, seconds=self._wait_seconds), None, stop)
+        await self._wait_for(self._ledger.wait(cursor, seconds=self._wait_seconds), None, stop)
         if moved is not None:
-            await self._doze(moved.wait(), FOLLOW_SECONDS, stop)
+            await self._wait_for(moved.wait(), FOLLOW_SECONDS, stop)
         return cursor
 
-    async def _doze(self, sign: Awaitable[object], seconds: float | None, stop: asyncio.Event) -> None:
+    async def _wait_for(self, sign: Awaitable[object], seconds: float | None, stop: asyncio.Event) -> None:
         """Wait for a sign, but not for too long and not beyond a stop."""
         try:
             async with asyncio.timeout(0 if stop.is_set() else seconds) as self._nap:
@@ -196,11 +196,11 @@ class Projection:
         finally:
             self._nap = None
 
-    async def _disown(self) -> None:
+    async def _release(self) -> None:
         self.is_owner = False
         self._cursor = None
         with contextlib.suppress(UnavailableError):
-            await self._ledger.disown()
+            await self._ledger.release()
 
     def _log_failure(self, error: Exception, *, retry_in_seconds: float) -> None:
         if isinstance(error, UnavailableError):

@@ -15,15 +15,15 @@ from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import LogEntry
 from adloom.events.log.event import UnreadableEntryError, decode_event
 from adloom.events.ports import (
+    BatchResult,
     CursorMovedError,
-    Folded,
-    LedgerReader,
+    DecodedEntry,
+    LogConsumer,
+    PoisonEntryError,
     ProjectionStore,
-    Record,
-    UnfoldableError,
 )
-from adloom.events.projections.recent_entries import Tail
-from adloom.events.projections.redelivery import Redelivery, redelivered, redelivery
+from adloom.events.projections.recent_entries import RecentEntries
+from adloom.events.projections.redelivery import Redelivery, unwrap_redelivery, wrap_redelivery
 
 TRIES_MAX: Final = 5
 # Between two tries, doubling: 0.3 s for all of them, for as long the entries behind must wait.
@@ -32,10 +32,10 @@ TRY_AGAIN_SECONDS: Final = 0.02
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 # An entry with what was read of it; None where there is nothing to fold, but the cursor must pass.
-Piece = tuple[LogEntry, Record | None]
+Piece = tuple[LogEntry, DecodedEntry | None]
 
 
-class Tally:
+class ProjectionCounters:
     """What became of entries; plain counters, read by a collector."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Tally:
         self.dead = 0
         self.batches = 0
 
-    def add(self, folded: Folded) -> None:
+    def add(self, folded: BatchResult) -> None:
         """Count a batch."""
         self.batches += 1
         self.counted += folded.counted
@@ -53,37 +53,37 @@ class Tally:
         self.dropped += folded.dropped
 
 
-class BatchFolder:
+class BatchApplier:
     """Folds the batches of one projection."""
 
     def __init__(  # noqa: PLR0913 - what it stands between
         self,
         projection: str,
-        ledger: LedgerReader,
+        ledger: LogConsumer,
         store: ProjectionStore,
         *,
         is_follower: bool,
-        tail: Tail | None = None,
+        recent: RecentEntries | None = None,
         try_again_seconds: float = TRY_AGAIN_SECONDS,
     ) -> None:
         self._projection = projection
         self._ledger = ledger
         self._store = store
         self._is_follower = is_follower
-        self._tail = tail or Tail(kept_max=0)
+        self._recent = recent or RecentEntries(kept_max=0)
         self._try_again_seconds = try_again_seconds
-        self.tally = Tally()
+        self.counters = ProjectionCounters()
 
-    async def fold(self, entries: Sequence[LogEntry], *, after: str) -> str:
+    async def apply(self, entries: Sequence[LogEntry], *, after: str) -> str:
         """Fold entries that follow the cursor `after`, and tell where it is then."""
         cursor = entries[-1].id
         try:
-            records = self._tail.records(entries)
+            records = self._recent.decode(entries)
         except Exception:  # noqa: BLE001 - whatever a reader may raise over what is no event
             await self._fold_readable(entries, after=after)
             return cursor
         try:
-            self.tally.add(await self._store.commit(records, after=after, cursor=cursor))
+            self.counters.add(await self._store.commit(records, after=after, cursor=cursor))
         except (CursorMovedError, UnavailableError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, one of the entries may be why
@@ -110,19 +110,19 @@ class BatchFolder:
             await self._give_up_unreadable(unreadable)
         await self._fold(pieces, after=after)
 
-    def _read(self, entry: LogEntry) -> Record | None:
+    def _read(self, entry: LogEntry) -> DecodedEntry | None:
         try:
-            return Record(entry.id, decode_event(entry.data))
+            return DecodedEntry(entry.id, decode_event(entry.data))
         except UnreadableEntryError:
-            again = redelivered(entry.data)
+            again = unwrap_redelivery(entry.data)
             if again is None:
                 raise
         return self._record_of(again)
 
-    def _record_of(self, again: Redelivery) -> Record | None:
+    def _record_of(self, again: Redelivery) -> DecodedEntry | None:
         if again.projection != self._projection:
             return None
-        return Record(again.entry_id, decode_event(again.data))
+        return DecodedEntry(again.entry_id, decode_event(again.data))
 
     async def _give_up_unreadable(self, unreadable: Iterable[tuple[LogEntry, Exception]]) -> None:
         """Count tries as for any other bad entry: the next of them may be made by a worker of a newer version."""
@@ -131,7 +131,7 @@ class BatchFolder:
         while waiting:
             left: list[tuple[LogEntry, Exception]] = []
             for entry, error in waiting:
-                tries = await self._ledger.tried(entry.id)
+                tries = await self._ledger.count_try(entry.id)
                 if tries < TRIES_MAX:
                     left.append((entry, error))
                 else:
@@ -145,7 +145,7 @@ class BatchFolder:
         """Commit a part of a batch; where the store fails, look for the entry that is why."""
         records = [record for _, record in pieces if record is not None]
         try:
-            self.tally.add(await self._store.commit(records, after=after, cursor=pieces[-1][0].id))
+            self.counters.add(await self._store.commit(records, after=after, cursor=pieces[-1][0].id))
         except (CursorMovedError, UnavailableError):
             raise
         except Exception as error:
@@ -165,15 +165,15 @@ class BatchFolder:
     async def _fold_alone(self, piece: Piece, *, after: str, error: Exception) -> None:
         entry, record = piece
         assert record is not None
-        if not isinstance(error, UnfoldableError):
+        if not isinstance(error, PoisonEntryError):
             # Where the store fails over nothing as well, the entry is not to blame: this raises.
             await self._store.commit([], after=after, cursor=after)
         seconds = self._try_again_seconds
-        while (tries := await self._ledger.tried(entry.id)) < TRIES_MAX:
+        while (tries := await self._ledger.count_try(entry.id)) < TRIES_MAX:
             await asyncio.sleep(seconds)
             seconds *= 2
             try:
-                self.tally.add(await self._store.commit([record], after=after, cursor=entry.id))
+                self.counters.add(await self._store.commit([record], after=after, cursor=entry.id))
             except (CursorMovedError, UnavailableError):
                 raise
             except Exception as again:  # noqa: BLE001 - as above
@@ -185,10 +185,10 @@ class BatchFolder:
 
     async def _bury(self, entry: LogEntry, error: Exception, *, tries: int) -> None:
         # Appended as it is, an entry that the tables have already would be a repeated one to a follower.
-        again = redelivery(entry, self._projection) if self._is_follower else entry.data
-        reason = str(error) if isinstance(error, UnreadableEntryError | UnfoldableError) else repr(error)
-        await self._ledger.bury(entry, reason=reason, tries=tries, again=again)
-        self.tally.dead += 1
+        again = wrap_redelivery(entry, self._projection) if self._is_follower else entry.data
+        reason = str(error) if isinstance(error, UnreadableEntryError | PoisonEntryError) else repr(error)
+        await self._ledger.add_dead_letter(entry, reason=reason, tries=tries, again=again)
+        self.counters.dead += 1
         log.error(
             "ledger_entry_buried", projection=self._projection, entry=entry.id, tries=tries, reason=reason
         )

@@ -9,7 +9,7 @@ from typing import Final
 
 from adloom.events.log.entry import LogEntry, parse_entry_id
 from adloom.events.log.event import decode_event
-from adloom.events.ports import Record
+from adloom.events.ports import DecodedEntry
 
 KEPT_MAX: Final = 40_000  # Two of the largest batches: 66 MB of impressions, of which 48 are what was read.
 BYTES_MAX: Final = (
@@ -17,7 +17,7 @@ BYTES_MAX: Final = (
 )  # Of entries as the ledger has them: thrice those impressions. What is read of large ones is as large.
 
 
-class Tail:
+class RecentEntries:
     """Entries without a gap; those that were taken longest ago are forgotten by halves."""
 
     def __init__(self, *, kept_max: int = KEPT_MAX, bytes_max: int = BYTES_MAX) -> None:
@@ -25,7 +25,7 @@ class Tail:
         self._bytes_max = bytes_max
         self._bytes = 0
         self._entries: list[LogEntry] = []
-        self._records: list[Record | None] = []  # Of each entry, once it was read.
+        self._records: list[DecodedEntry | None] = []  # Of each entry, once it was read.
         self._before = ""  # The entry before the first of them.
 
     def add(self, after: str, entries: Sequence[LogEntry]) -> None:
@@ -48,7 +48,7 @@ class Tail:
         self._before, self._bytes = self._entries[gone - 1].id, left
         del self._entries[:gone], self._records[:gone]
 
-    def after(self, entry_id: str, *, count_max: int) -> list[LogEntry]:
+    def read_after(self, entry_id: str, *, count_max: int) -> list[LogEntry]:
         """Give what follows an entry; nothing where that is not known here."""
         entries = self._entries
         if not entries:
@@ -58,11 +58,11 @@ class Tail:
             return []  # What lies between it and the first of ours is not known.
         return entries[start : start + count_max]
 
-    def is_before(self, entry_id: str) -> bool:
+    def ends_before(self, entry_id: str) -> bool:
         """Tell whether all there is here comes before what follows an entry, so that this may be added."""
         return not self._entries or parse_entry_id(self._entries[-1].id) <= parse_entry_id(entry_id)
 
-    def records(self, entries: Sequence[LogEntry]) -> list[Record]:
+    def decode(self, entries: Sequence[LogEntry]) -> list[DecodedEntry]:
         """Read entries, each once for all; whatever the reader raises over one that is no event leaves this."""
         start = self._place_of(entries)
         end = start + len(entries)
@@ -71,7 +71,7 @@ class Tail:
         if len(found) == len(entries):
             return found
         found = [
-            record or Record(entry.id, decode_event(entry.data))
+            record or DecodedEntry(entry.id, decode_event(entry.data))
             for entry, record in zip(entries, known, strict=True)
         ]
         if start >= 0:

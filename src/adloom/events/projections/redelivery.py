@@ -23,14 +23,14 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(Redelivery).decode
 
 
-def redelivery(entry: LogEntry, projection: str) -> bytes:
+def wrap_redelivery(entry: LogEntry, projection: str) -> bytes:
     """Wrap an entry for one projection; what is wrapped already stays as it is."""
-    if redelivered(entry.data) is not None:
+    if unwrap_redelivery(entry.data) is not None:
         return entry.data
     return _encode(Redelivery(projection=projection, entry_id=entry.id, data=entry.data))
 
 
-def redelivered(data: bytes) -> Redelivery | None:
+def unwrap_redelivery(data: bytes) -> Redelivery | None:
     """Unwrap an entry; None for what is none of these."""
     try:
         return _decode(data)

@@ -19,7 +19,7 @@ RETENTION: Final = timedelta(days=7)  # What a rebuilt projection can be read ag
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-class LedgerUpkeep(Protocol):
+class RetainedLog(Protocol):
     """What can be asked of a ledger beside reading it."""
 
     async def measure_lag(self, projection: str, cursor: str) -> Lag:
@@ -44,12 +44,12 @@ def trim_before(cursors: Iterable[str], *, now: datetime, retention: timedelta) 
     return min(slowest, oldest_kept, key=parse_entry_id)
 
 
-class Upkeep:
+class LogRetention:
     """Looks at the ledger now and then; its figures are those of the last look."""
 
     def __init__(
         self,
-        ledger: LedgerUpkeep,
+        ledger: RetainedLog,
         cursors: Callable[[], Awaitable[Mapping[str, str]]],
         *,
         clock: Clock,
@@ -69,7 +69,7 @@ class Upkeep:
         """Look again and again until told to stop."""
         while not stop.is_set():
             try:
-                await self.look()
+                await self.check()
             except UnavailableError as error:
                 log.warning("ledger_upkeep_waits", reason=error.detail)
             except Exception:
@@ -78,7 +78,7 @@ class Upkeep:
                 async with asyncio.timeout(self._look_seconds):
                     await stop.wait()
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         """Measure how far each projection is, and forget what nobody needs."""
         cursors = await self._cursors()
         self.lags = {name: await self._ledger.measure_lag(name, cursor) for name, cursor in cursors.items()}

@@ -32,7 +32,7 @@ class ProjectionStatus(msgspec.Struct, frozen=True, kw_only=True):
     dead: int
 
 
-class LedgerStatus(msgspec.Struct, frozen=True, kw_only=True):
+class LogStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The whole ledger; ids of entries begin with the millisecond they were made in."""
 
     size: EventLogSize
@@ -41,12 +41,12 @@ class LedgerStatus(msgspec.Struct, frozen=True, kw_only=True):
     projections: tuple[ProjectionStatus, ...]
 
 
-def made_at(entry_id: str) -> datetime:
+def entry_time(entry_id: str) -> datetime:
     """Tell when an entry was made."""
     return datetime.fromtimestamp(parse_entry_id(entry_id)[0] / 1000, UTC)
 
 
-class StatusReader:
+class LogStatusReader:
     """Reads the status; it changes nothing."""
 
     def __init__(self, valkey: Valkey) -> None:
@@ -54,18 +54,18 @@ class StatusReader:
         self._ledger = ValkeyEventLog(valkey)
         self._letters = DeadLetters(valkey)
 
-    async def read(self, cursors: Mapping[str, str]) -> LedgerStatus:
+    async def read(self, cursors: Mapping[str, str]) -> LogStatus:
         """Tell how the ledger and those projections are; UnavailableError when that cannot be told."""
         with unavailable_when_away():
             oldest, newest = await self._ends()
-            dead = await self._letters.counts()
+            dead = await self._letters.count_by_projection()
             groups = await self._groups()
             projections = [
                 await self._projection(name, cursor, groups.get(name), dead.get(name, 0))
                 for name, cursor in cursors.items()
             ]
             size = await self._ledger.measure_size()
-        return LedgerStatus(size=size, oldest=oldest, newest=newest, projections=tuple(projections))
+        return LogStatus(size=size, oldest=oldest, newest=newest, projections=tuple(projections))
 
     async def _projection(
         self, name: str, cursor: str, group: Mapping[str, Any] | None, dead: int

@@ -18,11 +18,11 @@ import structlog
 from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import BEGINNING, LogEntry, parse_entry_id
 from adloom.events.log.event import UnreadableEntryError, decode_event
-from adloom.events.ports import Folded, Record, UnfoldableError
-from adloom.events.projections.redelivery import redelivered
+from adloom.events.ports import BatchResult, DecodedEntry, PoisonEntryError
+from adloom.events.projections.redelivery import unwrap_redelivery
 from adloom.events.rebuild import store as rebuild_store
-from adloom.events.rebuild.source import RebuildLedger
-from adloom.events.rebuild.store import IN_USE, REBUILT, REPLACED, Place
+from adloom.events.rebuild.source import LogScanner
+from adloom.events.rebuild.store import IN_USE, REBUILT, REPLACED, EntryPosition
 from adloom.events.tables import erasure_store
 from adloom.events.tables.store import EVENT_TABLES, EventTables
 from adloom.runtime.postgres import Connection, Pool
@@ -43,19 +43,19 @@ class RebuildRefusedError(Exception):
     """A rebuild that cannot be done now; the message says why, and nothing has changed."""
 
 
-class Rebuilt(msgspec.Struct, frozen=True, kw_only=True):
+class RebuildReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a rebuild has done."""
 
     first_entry: str
     copied: int  # Rows that were taken over as they were.
-    folded: Folded
+    folded: BatchResult
     left_out: int  # Entries that cannot be folded, as the living projection has found before us.
     events_before: int
     events: int
     days_corrected: int  # Days whose figures are others than before.
 
 
-class Progress(Protocol):
+class RebuildProgress(Protocol):
     """Who watches a rebuild."""
 
     def begin(self, step: str, total: int | None = None) -> None:
@@ -67,7 +67,7 @@ class Progress(Protocol):
         ...
 
 
-class Unwatched:
+class SilentProgress:
     """Nobody watches."""
 
     def begin(self, step: str, total: int | None = None) -> None:
@@ -83,39 +83,39 @@ class EventTablesRebuild:
     def __init__(  # noqa: PLR0913 - what a test of it makes smaller, or faulty
         self,
         pool: Pool,
-        ledger: RebuildLedger,
+        ledger: LogScanner,
         *,
-        progress: Progress | None = None,
+        progress: RebuildProgress | None = None,
         rebuilt: EventTables | None = None,
         batch_max: int = BATCH_MAX,
         lead: timedelta = LEAD,
     ) -> None:
         self._pool = pool
         self._ledger = ledger
-        self._progress = progress or Unwatched()
+        self._progress = progress or SilentProgress()
         self._batch_max = batch_max
         self._lead = lead
         self._in_use = EventTables(pool)
         self._rebuilt = rebuilt or EventTables(pool, schema=REBUILT)
         # What the ledger may forget before we have read it ends here.
-        self._until = Place(0, 0)
-        self._folded = Folded()
+        self._until = EntryPosition(0, 0)
+        self._folded = BatchResult()
         self._left_out = 0
-        self._unchecked: list[Place] = []
+        self._unchecked: list[EntryPosition] = []
 
-    async def run(self, start: str = BEGINNING) -> Rebuilt:
+    async def run(self, start: str = BEGINNING) -> RebuildReport:
         """Rebuild from the first entry on that is not before `start`."""
         async with _only_rebuild(self._pool) as connection:
-            began_at = await rebuild_store.moment(connection)
-            self._until = _place(await self._in_use.cursor())
-            await rebuild_store.create(connection)
+            began_at = await rebuild_store.read_server_time(connection)
+            self._until = _place(await self._in_use.read_cursor())
+            await rebuild_store.create_schema(connection)
             first, noted = await self._noted(connection, await self._first(_place(start)))
             first, copied = await self._copy(connection, first)
             reach = await _reach(connection, first)
             corrected = await self._count(connection, reach)
             place = await self._catch_up(connection, first, noted)
             await self._check_left_out(connection, reach)
-            await rebuild_store.look_at_all(connection)
+            await rebuild_store.analyze_all(connection)
             self._progress.begin("Putting the new tables in place")
             async with connection.transaction():
                 await self._fold_rest(connection, place)
@@ -124,9 +124,9 @@ class EventTablesRebuild:
                 corrected += await self._settle(connection, reach)
                 before = await rebuild_store.count_events(connection, IN_USE)
                 events = await rebuild_store.count_events(connection, REBUILT)
-                await rebuild_store.exchange(connection)
+                await rebuild_store.swap_schemas(connection)
             await rebuild_store.drop_schema(connection, REPLACED)
-        return Rebuilt(
+        return RebuildReport(
             first_entry=first.entry_id,
             copied=copied,
             folded=self._folded,
@@ -136,38 +136,38 @@ class EventTablesRebuild:
             days_corrected=corrected,
         )
 
-    async def _first(self, start: Place) -> Place:
+    async def _first(self, start: EntryPosition) -> EntryPosition:
         """Choose where to begin: not before the ledger does, and not after the tables in use have ended."""
         end = self._until.next
-        oldest = await self._ledger.oldest()
+        oldest = await self._ledger.find_oldest()
         if oldest is None:
             return end
         earliest = _place(oldest)
-        if await self._ledger.has_forgotten():
+        if await self._ledger.was_trimmed():
             earliest = earliest.later(self._lead)
         return min(end, max(earliest, start))
 
-    async def _noted(self, connection: Connection, first: Place) -> tuple[Place, int]:
+    async def _noted(self, connection: Connection, first: EntryPosition) -> tuple[EntryPosition, int]:
         """Note which entries the ledger has; tell the first of them, and how many they are."""
         self._progress.begin("Looking through the ledger")
         found, noted = self._until.next, 0
-        async for entries, runs in self._ledger.runs(first.entry_id, self._until.entry_id):
+        async for entries, runs in self._ledger.scan_ids(first.entry_id, self._until.entry_id):
             if noted == 0:
-                found = Place(runs[0].entry_ms, runs[0].first_seq)
+                found = EntryPosition(runs[0].entry_ms, runs[0].first_seq)
             noted += entries
-            await rebuild_store.note_entries(connection, runs)
+            await rebuild_store.add_kept_entries(connection, runs)
             self._progress.advance(entries)
-        await rebuild_store.look_at(connection, "pg_temp.kept_entries")
+        await rebuild_store.analyze(connection, "pg_temp.kept_entries")
         return found, noted
 
-    async def _copy(self, connection: Connection, first: Place) -> tuple[Place, int]:
+    async def _copy(self, connection: Connection, first: EntryPosition) -> tuple[EntryPosition, int]:
         """Copy the rows that cannot be made anew; tell how many, and what the first entry is that can be folded."""
-        days = await rebuild_store.partitions(connection, IN_USE)
+        days = await rebuild_store.list_partitions(connection, IN_USE)
         self._progress.begin("Copying what the ledger does not have", len(days))
         copied = 0
         for partition in days:
             copied += await rebuild_store.copy(connection, partition, before=first, until=self._until)
-            await rebuild_store.look_at(connection, f"{REBUILT}.{partition.name}")
+            await rebuild_store.analyze(connection, f"{REBUILT}.{partition.name}")
             self._progress.advance(1)
         # A copy that takes hours is overtaken by what the ledger forgets, and that must be copied then.
         while await self._has_forgotten(first):
@@ -176,29 +176,29 @@ class EventTablesRebuild:
                 copied += await rebuild_store.copy_forgotten(connection, partition, first=start, before=first)
         return first, copied
 
-    async def _has_forgotten(self, place: Place) -> bool:
+    async def _has_forgotten(self, place: EntryPosition) -> bool:
         """Tell whether the ledger may have forgotten entries behind a place that it had when we looked through it."""
         if place > self._until:
             return False
-        oldest = await self._ledger.oldest()
+        oldest = await self._ledger.find_oldest()
         return oldest is None or _place(oldest) > place
 
     async def _count(self, connection: Connection, reach: date) -> int:
         """Make the counts of what was copied; tell how many days have others than before, of those that stay so."""
         self._progress.begin("Counting what was copied")
         await rebuild_store.count_rows(connection)
-        days = {partition.day for partition in await rebuild_store.partitions(connection, REBUILT)}
+        days = {partition.day for partition in await rebuild_store.list_partitions(connection, REBUILT)}
         await rebuild_store.copy_counts(connection, days, first=DAY_MIN, before=reach)
-        await rebuild_store.look_at(connection, f"{REBUILT}.event_counts")
+        await rebuild_store.analyze(connection, f"{REBUILT}.event_counts")
         return await rebuild_store.correct_days(connection, first=DAY_MIN, before=reach)
 
-    async def _catch_up(self, connection: Connection, first: Place, noted: int) -> str:
+    async def _catch_up(self, connection: Connection, first: EntryPosition, noted: int) -> str:
         """Fold until the living projection is no more than a batch ahead; tell from where on to go on."""
         self._progress.begin("Folding the ledger", noted)
         start, place = first.entry_id, first
         while True:
-            entries = await self._ledger.entries(
-                start, await self._in_use.cursor(), count_max=self._batch_max
+            entries = await self._ledger.read(
+                start, await self._in_use.read_cursor(), count_max=self._batch_max
             )
             if await self._has_forgotten(place):
                 raise RebuildRefusedError(
@@ -214,18 +214,18 @@ class EventTablesRebuild:
     async def _fold_rest(self, connection: Connection, start: str) -> None:
         """Fold what the living projection has folded meanwhile, and let it fold no more."""
         cursor = await rebuild_store.lock_cursor(connection, EVENT_TABLES)
-        while entries := await self._ledger.entries(start, cursor, count_max=self._batch_max):
+        while entries := await self._ledger.read(start, cursor, count_max=self._batch_max):
             await self._fold(connection, self._readable(entries))
             start = f"({entries[-1].id}"
 
-    async def _fold(self, connection: Connection, records: Sequence[Record]) -> None:
+    async def _fold(self, connection: Connection, records: Sequence[DecodedEntry]) -> None:
         """Fold entries; where the tables refuse, find the one that they refuse, and leave it out."""
         if not records:
             return
         try:
             async with connection.transaction():
-                await rebuild_store.prepare_fold(connection)
-                folded = await self._rebuilt.fold_batch(connection, records)
+                await rebuild_store.prepare_apply(connection)
+                folded = await self._rebuilt.apply_for_rebuild(connection, records)
         except UnavailableError:
             raise
         except Exception as error:
@@ -236,26 +236,26 @@ class EventTablesRebuild:
                 return
             entry_id = records[0].entry_id
             # What is not the entry's fault must not make us leave out one after another.
-            if not isinstance(error, UnfoldableError) and not await self._ledger.is_dead(
+            if not isinstance(error, PoisonEntryError) and not await self._ledger.is_dead(
                 EVENT_TABLES, entry_id
             ):
                 raise
             self._leave_out(entry_id, repr(error))
         else:
-            self._folded = Folded(
+            self._folded = BatchResult(
                 counted=self._folded.counted + folded.counted,
                 repeated=self._folded.repeated + folded.repeated,
                 dropped=self._folded.dropped + folded.dropped,
             )
 
-    def _readable(self, entries: Sequence[LogEntry]) -> list[Record]:
+    def _readable(self, entries: Sequence[LogEntry]) -> list[DecodedEntry]:
         """Read entries; what was appended again for a follower is nothing here."""
-        records: list[Record] = []
+        records: list[DecodedEntry] = []
         for entry in entries:
             try:
-                records.append(Record(entry.id, decode_event(entry.data)))
+                records.append(DecodedEntry(entry.id, decode_event(entry.data)))
             except UnreadableEntryError as error:
-                if redelivered(entry.data) is None:
+                if unwrap_redelivery(entry.data) is None:
                     self._leave_out(entry.id, str(error))
         return records
 
@@ -267,7 +267,7 @@ class EventTablesRebuild:
     async def _check_left_out(self, connection: Connection, reach: date) -> None:
         """Refuse to lose what was counted once, because the entry that it came from cannot be folded any more."""
         lost = (
-            await rebuild_store.rows_of(connection, self._unchecked, since=reach) if self._unchecked else []
+            await rebuild_store.find_rows(connection, self._unchecked, since=reach) if self._unchecked else []
         )
         self._unchecked.clear()
         if lost:
@@ -278,9 +278,9 @@ class EventTablesRebuild:
 
     async def _settle(self, connection: Connection, reach: date) -> int:
         """Bring the days that were folded to their end; tell how many have other counts than before."""
-        days = {partition.day for partition in await rebuild_store.partitions(connection, REBUILT)}
+        days = {partition.day for partition in await rebuild_store.list_partitions(connection, REBUILT)}
         await rebuild_store.copy_counts(connection, days, first=reach, before=DAY_MAX)
-        in_use = {partition.day for partition in await rebuild_store.partitions(connection, IN_USE)}
+        in_use = {partition.day for partition in await rebuild_store.list_partitions(connection, IN_USE)}
         await rebuild_store.ensure_days(connection, in_use - days)
         return await rebuild_store.correct_days(connection, first=reach, before=DAY_MAX)
 
@@ -291,7 +291,7 @@ async def _only_rebuild(pool: Pool) -> AsyncGenerator[Connection]:
     async with pool.acquire() as connection:
         if not await rebuild_store.take_lock(connection):
             raise RebuildRefusedError("Another replay of these tables is under way; wait until it has ended.")
-        if things := await rebuild_store.in_the_way(connection):
+        if things := await rebuild_store.find_dependents(connection):
             raise RebuildRefusedError(
                 f"What depends on the old tables would be lost with them: {', '.join(things)}."
                 " Drop it, replay, and make it again."
@@ -301,16 +301,16 @@ async def _only_rebuild(pool: Pool) -> AsyncGenerator[Connection]:
         yield connection
 
 
-async def _reach(connection: Connection, first: Place) -> date:
+async def _reach(connection: Connection, first: EntryPosition) -> date:
     """Tell the first day that is touched by what is folded anew; all before it are as they were copied."""
     day = _day(first) - OCCURRED_BEFORE_MAX
-    written = await rebuild_store.written_since(connection, first)
+    written = await rebuild_store.find_first_day_written(connection, first)
     return day if written is None else min(day, written)
 
 
-def _place(entry_id: str) -> Place:
-    return Place(*parse_entry_id(entry_id))
+def _place(entry_id: str) -> EntryPosition:
+    return EntryPosition(*parse_entry_id(entry_id))
 
 
-def _day(place: Place) -> date:
+def _day(place: EntryPosition) -> date:
     return datetime.fromtimestamp(place.entry_ms / 1000, UTC).date()

@@ -38,7 +38,7 @@ return answer
 """
 
 
-class Run(NamedTuple):
+class IdRun(NamedTuple):
     """Entries of one millisecond, with all numbers from the first to the last."""
 
     entry_ms: int
@@ -46,26 +46,26 @@ class Run(NamedTuple):
     last_seq: int
 
 
-class Runs(NamedTuple):
+class IdRuns(NamedTuple):
     """Some entries, and how many they are."""
 
     entries: int
-    runs: list[Run]
+    runs: list[IdRun]
 
 
-class RebuildLedger:
+class LogScanner:
     """Reads the ledger without taking part in it."""
 
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
 
-    async def oldest(self) -> str | None:
+    async def find_oldest(self) -> str | None:
         """Tell the first entry that there is."""
         with unavailable_when_away():
             rows = cast("list[tuple[bytes, object]]", await self._valkey.xrange(STREAM, count=1))
         return rows[0][0].decode() if rows else None
 
-    async def has_forgotten(self) -> bool:
+    async def was_trimmed(self) -> bool:
         """Tell whether entries were ever trimmed: then more will be, while we read."""
         with unavailable_when_away():
             if not await self._valkey.exists(STREAM):
@@ -78,7 +78,7 @@ class RebuildLedger:
         with unavailable_when_away():
             return bool(await self._valkey.hexists(dead_letters.INDEX, f"{projection} {entry_id}"))
 
-    async def runs(self, first: str, last: str) -> AsyncGenerator[Runs]:
+    async def scan_ids(self, first: str, last: str) -> AsyncGenerator[IdRuns]:
         """Give the ids of all entries from one to another, both included."""
         start = first
         while True:
@@ -90,11 +90,11 @@ class RebuildLedger:
                 return
             count, end, *numbers = answer
             values = [int(number) for number in numbers]
-            yield Runs(int(count), [Run(*values[at : at + 3]) for at in range(0, len(values), 3)])
+            yield IdRuns(int(count), [IdRun(*values[at : at + 3]) for at in range(0, len(values), 3)])
             assert isinstance(end, bytes)
             start = f"({end.decode()}"
 
-    async def entries(self, start: str, last: str, *, count_max: int) -> Sequence[LogEntry]:
+    async def read(self, start: str, last: str, *, count_max: int) -> Sequence[LogEntry]:
         """Read entries up to one; `start` is included unless a `(` stands before it."""
         with unavailable_when_away():
             answer = await self._valkey.xrange(STREAM, start, last, count=count_max)

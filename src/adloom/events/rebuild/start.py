@@ -14,7 +14,7 @@ class UnknownStartError(Exception):
     """What was written names no place in the ledger."""
 
 
-def first_entry(text: str) -> str:
+def parse_start(text: str) -> str:
     """Give the least id that an entry from there on can have."""
     if text == FROM_THE_BEGINNING:
         return BEGINNING

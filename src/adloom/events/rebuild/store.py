@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from adloom.events.rebuild.source import Run
+from adloom.events.rebuild.source import IdRun
 from adloom.events.tables.apply_batch import COUNTED_DEVICES
 from adloom.events.tables.partition_store import day_start
 from adloom.runtime.postgres import Connection
@@ -200,7 +200,7 @@ EXCHANGE: Final = """
 """
 
 
-class Place(NamedTuple):
+class EntryPosition(NamedTuple):
     """An entry of the ledger, by what entries are ordered by."""
 
     entry_ms: int
@@ -212,16 +212,16 @@ class Place(NamedTuple):
         return f"{self.entry_ms}-{self.entry_seq}"
 
     @property
-    def next(self) -> "Place":
+    def next(self) -> "EntryPosition":
         """The first place behind this one."""
-        return Place(self.entry_ms, self.entry_seq + 1)
+        return EntryPosition(self.entry_ms, self.entry_seq + 1)
 
-    def later(self, span: timedelta) -> "Place":
+    def later(self, span: timedelta) -> "EntryPosition":
         """Give the first place that is so much later."""
-        return Place(self.entry_ms + span // timedelta(milliseconds=1), 0)
+        return EntryPosition(self.entry_ms + span // timedelta(milliseconds=1), 0)
 
 
-class Partition(msgspec.Struct, frozen=True):
+class DayPartition(msgspec.Struct, frozen=True):
     """One day of impressions or clicks."""
 
     kind: str
@@ -235,12 +235,12 @@ async def take_lock(connection: Connection) -> bool:
     return await connection.fetchval(TAKE_LOCK)
 
 
-async def moment(connection: Connection) -> datetime:
+async def read_server_time(connection: Connection) -> datetime:
     """Tell the time of the server."""
     return await connection.fetchval("SELECT now()")
 
 
-async def in_the_way(connection: Connection) -> Sequence[str]:
+async def find_dependents(connection: Connection) -> Sequence[str]:
     """Name what depends on the tables in use and is not ours, so that it would be lost."""
     return [row["what"] for row in await connection.fetch(IN_THE_WAY, IN_USE, TABLES)]
 
@@ -252,7 +252,7 @@ async def drop_schema(connection: Connection, schema: str) -> None:
     await connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE", timeout=STATEMENT_SECONDS_MAX)
 
 
-async def create(connection: Connection) -> None:
+async def create_schema(connection: Connection) -> None:
     """Make empty tables beside those in use, alike in everything."""
     async with connection.transaction():
         await connection.execute("DROP TABLE IF EXISTS pg_temp.kept_entries")
@@ -263,29 +263,35 @@ async def create(connection: Connection) -> None:
             await connection.execute(row[0])
 
 
-async def note_entries(connection: Connection, runs: Sequence[Run]) -> None:
+async def add_kept_entries(connection: Connection, runs: Sequence[IdRun]) -> None:
     """Remember entries that the ledger has."""
     await connection.copy_records_to_table("kept_entries", schema_name="pg_temp", records=runs)
 
 
-async def partitions(connection: Connection, schema: str) -> list[Partition]:
+async def list_partitions(connection: Connection, schema: str) -> list[DayPartition]:
     """List the days of a schema."""
     rows = await connection.fetch(DAYS, schema, EVENT_KINDS)
-    return [Partition(row["kind"], row["name"], row["day"]) for row in rows]
+    return [DayPartition(row["kind"], row["name"], row["day"]) for row in rows]
 
 
-async def copy(connection: Connection, partition: Partition, *, before: Place, until: Place) -> int:
+async def copy(
+    connection: Connection, partition: DayPartition, *, before: EntryPosition, until: EntryPosition
+) -> int:
     """Copy the rows of a day that cannot be made anew, and tell how many."""
     await connection.execute(ENSURE_DAY, REBUILT, partition.day)
     return await _copied(connection, COPY, partition, (*before, *until))
 
 
-async def copy_forgotten(connection: Connection, partition: Partition, *, first: Place, before: Place) -> int:
+async def copy_forgotten(
+    connection: Connection, partition: DayPartition, *, first: EntryPosition, before: EntryPosition
+) -> int:
     """Copy the rows of a day whose entries were forgotten since they were noted, and tell how many."""
     return await _copied(connection, COPY_FORGOTTEN, partition, (*first, *before))
 
 
-async def _copied(connection: Connection, statement: str, partition: Partition, bounds: Sequence[int]) -> int:
+async def _copied(
+    connection: Connection, statement: str, partition: DayPartition, bounds: Sequence[int]
+) -> int:
     columns = await connection.fetchval(COLUMNS, f"{IN_USE}.{partition.kind}")
     done = await connection.execute(
         statement.format(name=partition.name, columns=columns),
@@ -295,15 +301,15 @@ async def _copied(connection: Connection, statement: str, partition: Partition, 
     return int(done.rpartition(" ")[2])
 
 
-async def look_at(connection: Connection, table: str) -> None:
+async def analyze(connection: Connection, table: str) -> None:
     """Let the planner know a table that was just filled."""
     await connection.execute(f"ANALYZE {table}", timeout=STATEMENT_SECONDS_MAX)
 
 
-async def look_at_all(connection: Connection) -> None:
+async def analyze_all(connection: Connection) -> None:
     """Let the planner know all of the rebuilt tables."""
     for table in TABLES:
-        await look_at(connection, f"{REBUILT}.{table}")
+        await analyze(connection, f"{REBUILT}.{table}")
 
 
 async def count_rows(connection: Connection) -> None:
@@ -312,7 +318,7 @@ async def count_rows(connection: Connection) -> None:
     await connection.execute(COUNT_DAYS, timeout=STATEMENT_SECONDS_MAX)
 
 
-async def prepare_fold(connection: Connection) -> None:
+async def prepare_apply(connection: Connection) -> None:
     """Let the planner think of indexes alone until the end of the transaction."""
     await connection.execute(PREPARE_FOLD)
 
@@ -322,18 +328,20 @@ async def lock_cursor(connection: Connection, projection: str) -> str:
     return await connection.fetchval(LOCK_CURSOR, projection, timeout=STATEMENT_SECONDS_MAX)
 
 
-async def rows_of(connection: Connection, places: Sequence[Place], *, since: date) -> list[Place]:
+async def find_rows(
+    connection: Connection, places: Sequence[EntryPosition], *, since: date
+) -> list[EntryPosition]:
     """Tell which of some entries have a row in use."""
     numbers = [place.entry_ms for place in places], [place.entry_seq for place in places]
-    found: list[Place] = []
+    found: list[EntryPosition] = []
     for kind in EVENT_KINDS:
         statement = ROWS_OF.format(kind=kind)
         rows = await connection.fetch(statement, day_start(since), *numbers, timeout=STATEMENT_SECONDS_MAX)
-        found += [Place(row["entry_ms"], row["entry_seq"]) for row in rows]
+        found += [EntryPosition(row["entry_ms"], row["entry_seq"]) for row in rows]
     return sorted(found)
 
 
-async def written_since(connection: Connection, first: Place) -> date | None:
+async def find_first_day_written(connection: Connection, first: EntryPosition) -> date | None:
     """Tell the first of the days that something was added to by an entry or by what followed it."""
     return await connection.fetchval(WRITTEN_SINCE, first.entry_ms)
 
@@ -364,6 +372,6 @@ async def ensure_days(connection: Connection, days: Collection[date]) -> None:
         await connection.execute(ENSURE_DAY, REBUILT, day)
 
 
-async def exchange(connection: Connection) -> None:
+async def swap_schemas(connection: Connection) -> None:
     """Put the rebuilt tables in the place of those in use."""
     await connection.execute(EXCHANGE)

@@ -13,10 +13,10 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.events.followers.counted import Counted
+from adloom.events.followers.counted import CountedEntry
 from adloom.events.log.entry import parse_entry_id
 from adloom.events.log.event import HARMLESS_MARKS, Click, Event, Impression, Mark
-from adloom.events.ports import Record
+from adloom.events.ports import DecodedEntry
 
 IMPRESSIONS: Final = "banner_impressions"
 CLICKS: Final = "banner_clicks"
@@ -35,7 +35,7 @@ _CountedBy: TypeAlias = tuple[int, int, int, int | None, str | None, str | None,
 Offer: TypeAlias = tuple[int, int]
 
 
-class Batch(msgspec.Struct, frozen=True, kw_only=True):
+class EventBatch(msgspec.Struct, frozen=True, kw_only=True):
     """Events with the ids of their entries, in the ledger's order."""
 
     impressions: list[tuple[str, Impression]]
@@ -53,22 +53,22 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
         return min(firsts, key=parse_entry_id)
 
 
-class Reported(msgspec.Struct, frozen=True, kw_only=True):
+class OfferSet(msgspec.Struct, frozen=True, kw_only=True):
     """Offers of which an event of a kind is known, and those of them of which a good one is."""
 
-    offers: Set[Offer] = frozenset()
-    well: Set[Offer] = frozenset()
+    all: Set[Offer] = frozenset()
+    valid: Set[Offer] = frozenset()
 
 
-class KnownOffers(msgspec.Struct, frozen=True, kw_only=True):
+class StoredOffers(msgspec.Struct, frozen=True, kw_only=True):
     """Offers that have an impression, that have a click, and the clicks that were marked for want of an impression."""
 
-    seen: Reported = Reported()
-    clicked: Reported = Reported()
-    unseen: Mapping[Offer, Sequence[str]] = {}
+    impressions: OfferSet = OfferSet()
+    clicks: OfferSet = OfferSet()
+    clicks_alone: Mapping[Offer, Sequence[str]] = {}
 
 
-class Known(msgspec.Struct, frozen=True, kw_only=True):
+class StoredState(msgspec.Struct, frozen=True, kw_only=True):
     """What the tables know of a batch: keys of the catalog, by the numbers that ids are, and events that are there."""
 
     banners: Mapping[int, int] = {}
@@ -77,7 +77,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     erased_at: dict[UUID, datetime] = {}
     impressions: frozenset[str] = frozenset()
     clicks: frozenset[str] = frozenset()
-    offers: KnownOffers = KnownOffers()
+    offers: StoredOffers = StoredOffers()
     days: frozenset[date] = frozenset()
 
 
@@ -146,24 +146,24 @@ class Additions(msgspec.Struct, frozen=True, kw_only=True):
     repeated: int = 0
     dropped: int = 0
     # Clicks that were marked for want of an impression, which has come.
-    now_seen: list[str] = []
+    clicks_now_seen: list[str] = []
     # The entries that the rows of the impressions were made from.
-    seen: list[tuple[str, Impression]] = []
+    impression_entries: list[tuple[str, Impression]] = []
 
     @property
     def size(self) -> int:
         """How many rows are added."""
         return len(self.impressions) + len(self.clicks)
 
-    def counted(self) -> list[Counted]:
+    def list_counted(self) -> list[CountedEntry]:
         """Tell of the impressions what those who follow the tables want to know."""
         return [
-            Counted(entry_id, event, row.user_id, tuple(row.marks or ()), row.is_valid)
-            for (entry_id, event), row in zip(self.seen, self.impressions, strict=True)
+            CountedEntry(entry_id, event, row.user_id, tuple(row.marks or ()), row.is_valid)
+            for (entry_id, event), row in zip(self.impression_entries, self.impressions, strict=True)
         ]
 
 
-def sorted_out(records: Sequence[Record]) -> Batch:
+def split_by_kind(records: Sequence[DecodedEntry]) -> EventBatch:
     """Part a batch by kind; offers that were only served become no rows."""
     impressions: list[tuple[str, Impression]] = []
     clicks: list[tuple[str, Click]] = []
@@ -172,7 +172,7 @@ def sorted_out(records: Sequence[Record]) -> Batch:
             impressions.append((entry_id, happening))
         elif isinstance(happening, Click):
             clicks.append((entry_id, happening))
-    return Batch(impressions=impressions, clicks=clicks)
+    return EventBatch(impressions=impressions, clicks=clicks)
 
 
 def offer_of(event: Event) -> Offer | None:
@@ -182,11 +182,11 @@ def offer_of(event: Event) -> Offer | None:
     return (event.request_id.int, event.slot)
 
 
-def fold(batch: Batch, known: Known) -> Additions:
+def apply_batch(batch: EventBatch, known: StoredState) -> Additions:
     """Choose what is new, in the ledger's order, and mark what the other events of its offer tell."""
     impressions = _new(batch.impressions, known, set(known.impressions))
     clicks = _new(batch.clicks, known, set(known.clicks))
-    seen, clicked = _Seconds(known.offers.seen), _Seconds(known.offers.clicked)
+    seen, clicked = _Seconds(known.offers.impressions), _Seconds(known.offers.clicks)
     impression_rows: list[EventRow] = []
     for kept in impressions.kept:
         event = kept[1]
@@ -205,9 +205,12 @@ def fold(batch: Batch, known: Known) -> Additions:
         clicks=click_rows,
         repeated=impressions.repeated + clicks.repeated,
         dropped=impressions.dropped + clicks.dropped,
-        seen=[(entry_id, event) for entry_id, event, _, _ in impressions.kept],
-        now_seen=[
-            click for offer, clicks in known.offers.unseen.items() if offer in seen.offers for click in clicks
+        impression_entries=[(entry_id, event) for entry_id, event, _, _ in impressions.kept],
+        clicks_now_seen=[
+            click
+            for offer, clicks in known.offers.clicks_alone.items()
+            if offer in seen.offers
+            for click in clicks
         ],
     )
 
@@ -215,9 +218,9 @@ def fold(batch: Batch, known: Known) -> Additions:
 class _Seconds:
     """Tells the first event of an offer from the others of its kind, in the ledger's order."""
 
-    def __init__(self, known: Reported) -> None:
-        self.offers = set(known.offers)
-        self._well = set(known.well)
+    def __init__(self, known: OfferSet) -> None:
+        self.offers = set(known.all)
+        self._well = set(known.valid)
 
     def has_before(self, event: Event) -> bool:
         """Tell whether an event is not the first of its offer, and note it.
@@ -236,7 +239,7 @@ class _Seconds:
         return is_second
 
 
-def _new(events: Sequence[tuple[str, E]], known: Known, taken: set[str]) -> _New[E]:
+def _new(events: Sequence[tuple[str, E]], known: StoredState, taken: set[str]) -> _New[E]:
     """Keep what has a place in the catalog and a correlation id of its own; the first of several wins."""
     kept: list[tuple[str, E, int, int]] = []
     banners, placements = known.banners, known.placements
@@ -255,7 +258,7 @@ def _new(events: Sequence[tuple[str, E]], known: Known, taken: set[str]) -> _New
 
 
 def _row(
-    kept: tuple[str, Event, int, int], address: str | None, marks: Sequence[str], known: Known
+    kept: tuple[str, Event, int, int], address: str | None, marks: Sequence[str], known: StoredState
 ) -> EventRow:
     entry_id, event, banner_id, placement_id = kept
     entry_ms, entry_seq = parse_entry_id(entry_id)
@@ -287,7 +290,7 @@ def _row(
     )
 
 
-def counts(added: Additions) -> dict[CountKey, Count]:
+def count_by_key(added: Additions) -> dict[CountKey, Count]:
     """Count the rows that are added, by what counts are kept by."""
     counted: dict[CountKey, Count] = {}
     for key, rows in Counter(map(_counted_by, added.impressions)).items():
@@ -314,7 +317,7 @@ def _count_key(key: _CountedBy) -> CountKey:
     return CountKey(day, banner_id, placement_id, campaign_id, country_code, device_type)
 
 
-def days(added: Additions) -> dict[date, DayCount]:
+def count_by_day(added: Additions) -> dict[date, DayCount]:
     """Count the rows that are added by their day of UTC."""
     counted: dict[date, DayCount] = {}
     for row in (*added.impressions, *added.clicks):

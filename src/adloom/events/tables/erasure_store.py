@@ -66,7 +66,7 @@ ERASE_AGAIN: Final = (
 )
 
 
-class Erased(msgspec.Struct, frozen=True, kw_only=True):
+class ErasedRows(msgspec.Struct, frozen=True, kw_only=True):
     """How many rows had the person in them, and since when nothing before is theirs any more."""
 
     erased_at: datetime
@@ -77,7 +77,7 @@ class Erased(msgspec.Struct, frozen=True, kw_only=True):
 
 async def erase_user(
     connection: Connection, user_id: UUID, *, projections: Sequence[str], now: datetime
-) -> Erased:
+) -> ErasedRows:
     """Take a person out of all rows, and remember to do so with what is on its way; in the caller's transaction.
 
     `projections` are those that write the rows, always in the same order.
@@ -92,7 +92,7 @@ async def erase_user(
     impressions, clicks, auctions = (row for row in found if row is not None)
     received = [row["received_until"] for row in (impressions, clicks, auctions) if row["rows"]]
     erased_at: datetime = await connection.fetchval(NOTE_ERASURE, user_id, max([now, *received]))
-    return Erased(
+    return ErasedRows(
         erased_at=erased_at,
         impressions=impressions["rows"],
         clicks=clicks["rows"],

@@ -21,7 +21,7 @@ BATCH_MIN: Final = 500  # Batches that are smaller are looked up cheaply enough.
 CHUNK_NAMES: Final = 10_000  # A few hundredths of a second of reading, after a batch.
 
 
-class Unread(msgspec.Struct, frozen=True, kw_only=True):
+class UnreadIds(msgspec.Struct, frozen=True, kw_only=True):
     """A part of the tables whose names are yet to be read: those of a day that come after one."""
 
     kind: str
@@ -30,7 +30,7 @@ class Unread(msgspec.Struct, frozen=True, kw_only=True):
     after: str = ""
 
 
-class KnownNames:
+class DedupFilter:
     """Filters of the names in the tables, read little by little, and kept up with every batch."""
 
     def __init__(
@@ -46,7 +46,7 @@ class KnownNames:
         self._seen_at: tuple[str, int] | None = None
         self._filters: dict[str, NameFilter] = {}
         self._read: set[tuple[str, date]] = set()
-        self._reading: Unread | None = None
+        self._reading: UnreadIds | None = None
         self._forget()
 
     def begin(self, *, cursor: str, table: int) -> None:
@@ -55,13 +55,13 @@ class KnownNames:
             self._forget()
         self._seen_at = (cursor, table)
 
-    def doubtful(self, kind: str, names: Sequence[str], days: Collection[date]) -> Sequence[str]:
+    def select_doubtful(self, kind: str, names: Sequence[str], days: Collection[date]) -> Sequence[str]:
         """Give the names that must be looked up in some days: all, as long as not all days are read."""
         if not all((kind, day) in self._read for day in days):
             return names
         return self._filters[kind].among(names)
 
-    def moved(self, after: str, cursor: str, added: Additions, days_before: Collection[date]) -> None:
+    def add_batch(self, after: str, cursor: str, added: Additions, days_before: Collection[date]) -> None:
         """Take in what a batch has added; a day that had no rows before it is read by that."""
         if self._seen_at is None or self._seen_at[0] != after:
             return  # A batch without events, and others before it: the next one will find that out.
@@ -73,7 +73,7 @@ class KnownNames:
         self._read |= {(kind, day) for day in written.difference(days_before) for kind in KINDS}
         self._seen_at = (cursor, self._seen_at[1])
 
-    def unread(self, added: Additions, days: Collection[date]) -> Unread | None:
+    def next_unread(self, added: Additions, days: Collection[date]) -> UnreadIds | None:
         """Tell what to read after a batch, the newest first; None where that is all, or too much, or not worth it."""
         if added.size < self._batch_min or any(
             one.segments >= SEGMENTS_MAX for one in self._filters.values()
@@ -83,10 +83,10 @@ class KnownNames:
             parts = [(day, kind) for day in days for kind in KINDS if (kind, day) not in self._read]
             if parts:
                 day, kind = max(parts)
-                self._reading = Unread(kind=kind, day=day, count_max=self._chunk_names)
+                self._reading = UnreadIds(kind=kind, day=day, count_max=self._chunk_names)
         return self._reading
 
-    def read(self, part: Unread, names: Sequence[str]) -> None:
+    def add_read(self, part: UnreadIds, names: Sequence[str]) -> None:
         """Take in names that were read from the tables, in their order."""
         if part != self._reading:
             return  # Everything was forgotten meanwhile.
@@ -97,7 +97,7 @@ class KnownNames:
         else:
             self._reading = msgspec.structs.replace(part, after=names[-1])
 
-    def forget_before(self, day: date) -> None:
+    def drop_before(self, day: date) -> None:
         """Forget days that are no longer looked into."""
         self._read = {(kind, one) for kind, one in self._read if one >= day}
         if self._reading is not None and self._reading.day < day:

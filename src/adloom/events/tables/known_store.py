@@ -9,8 +9,8 @@ import asyncpg
 
 from adloom.events.log.entry import parse_entry_id
 from adloom.events.log.event import Event
-from adloom.events.tables.apply_batch import CLICKS, IMPRESSIONS, KINDS, Additions, Batch, Known
-from adloom.events.tables.known_names import KnownNames
+from adloom.events.tables.apply_batch import CLICKS, IMPRESSIONS, KINDS, Additions, EventBatch, StoredState
+from adloom.events.tables.known_names import DedupFilter
 from adloom.events.tables.offer_marks_store import OfferMarks
 from adloom.events.tables.partition_store import day_start
 from adloom.runtime.postgres import Connection
@@ -50,10 +50,10 @@ _NAMES: Final = """
 """
 
 
-class KnownEvents:
+class StateLookup:
     """Looks a batch up in the tables of a schema."""
 
-    def __init__(self, schema: str, names: KnownNames | None = None) -> None:
+    def __init__(self, schema: str, names: DedupFilter | None = None) -> None:
         self._schema = schema
         self._names = names
         self._written_since = _WRITTEN_SINCE.format(schema=schema)
@@ -61,7 +61,7 @@ class KnownEvents:
         self._days = _DAYS.format(schema=schema)
         self._offers = OfferMarks(schema)
 
-    async def since(self, connection: Connection, batch: Batch) -> datetime:
+    async def find_start(self, connection: Connection, batch: EventBatch) -> datetime:
         """Tell the moment from which on the tables are looked into for a batch."""
         events = batch.events
         first_entry_ms, _ = parse_entry_id(batch.first_entry_id)
@@ -75,31 +75,33 @@ class KnownEvents:
         )
         return oldest if written is None else min(oldest, day_start(written))
 
-    async def look_up(self, connection: Connection, batch: Batch, since: datetime, *, cursor: str) -> Known:
+    async def look_up(
+        self, connection: Connection, batch: EventBatch, since: datetime, *, cursor: str
+    ) -> StoredState:
         """Tell what the tables know of a batch that begins at a cursor."""
         keys = await _catalog(connection, batch.events)
         days = await self._begin(connection, since, cursor)
-        return Known(
+        return StoredState(
             banners=keys["banner"],
             placements=keys["placement"],
             campaigns=keys["campaign"],
             erased_at=await _erased(connection, batch.events),
             impressions=await self._known(connection, IMPRESSIONS, batch.impressions, since, days),
             clicks=await self._known(connection, CLICKS, batch.clicks, since, days),
-            offers=await self._offers.known(connection, batch, since),
+            offers=await self._offers.look_up(connection, batch, since),
             days=days,
         )
 
-    async def read_on(self, connection: Connection, added: Additions, days: Collection[date]) -> None:
+    async def read_more_ids(self, connection: Connection, added: Additions, days: Collection[date]) -> None:
         """Read some of the names that are not remembered yet, so that once none need be looked up."""
-        if self._names is None or (part := self._names.unread(added, days)) is None:
+        if self._names is None or (part := self._names.next_unread(added, days)) is None:
             return
         statement = _NAMES.format(schema=self._schema, kind=part.kind, day=part.day)
         try:
             names = [row[0] for row in await connection.fetch(statement, part.after, part.count_max)]
         except asyncpg.UndefinedTableError:
             names = []  # The day was dropped; what was counted of it is still known.
-        self._names.read(part, names)
+        self._names.add_read(part, names)
 
     async def _begin(self, connection: Connection, since: datetime, cursor: str) -> frozenset[date]:
         """Tell the days that have rows, where that is asked for."""
@@ -109,7 +111,7 @@ class KnownEvents:
         assert row is not None
         table, days = row
         self._names.begin(cursor=cursor, table=table)
-        self._names.forget_before(since.date())
+        self._names.drop_before(since.date())
         return frozenset(days)
 
     async def _known(
@@ -122,7 +124,7 @@ class KnownEvents:
     ) -> frozenset[str]:
         names: Sequence[str] = sorted({event.correlation_id for _, event in events})
         if self._names is not None:
-            names = self._names.doubtful(kind, names, days)
+            names = self._names.select_doubtful(kind, names, days)
         if not names:
             return frozenset()
         return frozenset([row[0] for row in await connection.fetch(self._taken[kind], names, since)])

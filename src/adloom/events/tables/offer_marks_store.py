@@ -9,11 +9,11 @@ from adloom.events.log.event import HARMLESS_MARKS, Event
 from adloom.events.tables.apply_batch import (
     COUNTED_DEVICES,
     GOOD,
-    Batch,
     CountKey,
-    KnownOffers,
+    EventBatch,
     Offer,
-    Reported,
+    OfferSet,
+    StoredOffers,
 )
 from adloom.runtime.postgres import Connection, Record
 
@@ -53,7 +53,7 @@ class OfferMarks:
         self._clicked = _CLICKED.format(schema=schema)
         self._take_back = _TAKE_BACK.format(schema=schema)
 
-    async def known(self, connection: Connection, batch: Batch, since: datetime) -> KnownOffers:
+    async def look_up(self, connection: Connection, batch: EventBatch, since: datetime) -> StoredOffers:
         """Tell which offers of a batch have an impression, which have clicks, and which only those."""
         seen: dict[Offer, bool] = {}
         unseen: dict[Offer, list[str]] = {}
@@ -70,9 +70,9 @@ class OfferMarks:
         for request_id, slot, is_good in await _of_requests(connection, self._clicked, clicks, since):
             offer = (request_id.int, slot)
             clicked[offer] = is_good or clicked.get(offer, False)
-        return KnownOffers(seen=_reported(seen), clicked=_reported(clicked), unseen=unseen)
+        return StoredOffers(impressions=_reported(seen), clicks=_reported(clicked), clicks_alone=unseen)
 
-    async def take_back(
+    async def unmark_clicks(
         self, connection: Connection, unseen_clicks: Collection[str], since: datetime
     ) -> Counter[CountKey]:
         """Unmark clicks that came before their impression; tell how many became valid by that."""
@@ -97,5 +97,5 @@ async def _of_requests(
     return await connection.fetch(statement, [requests[one] for one in sorted(requests)], since, GOOD)
 
 
-def _reported(is_good: Mapping[Offer, bool]) -> Reported:
-    return Reported(offers=is_good.keys(), well={offer for offer, good in is_good.items() if good})
+def _reported(is_good: Mapping[Offer, bool]) -> OfferSet:
+    return OfferSet(all=is_good.keys(), valid={offer for offer, good in is_good.items() if good})

@@ -91,7 +91,7 @@ async def ensure_days(connection: Connection, schema: str, days: Collection[date
     return len(missing)
 
 
-class EventDays:
+class EventPartitions:
     """The days of the tables of a schema, as somebody who looks after them sees them."""
 
     def __init__(self, pool: Pool, *, schema: str = "events") -> None:

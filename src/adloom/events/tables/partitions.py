@@ -28,14 +28,14 @@ DROPPED_AT_ONCE_MAX: Final = 4
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-class Retention(msgspec.Struct, frozen=True, kw_only=True):
+class RetentionPeriods(msgspec.Struct, frozen=True, kw_only=True):
     """How long rows of events are kept, and how long the ledger's entries."""
 
     event_days: int
     ledger_days: int
 
 
-class Days(Protocol):
+class DailyPartitions(Protocol):
     """Where the days are."""
 
     async def ensure(self, days: Collection[date]) -> int:
@@ -53,7 +53,7 @@ class Days(Protocol):
         ...
 
 
-class LedgerBeginning(Protocol):
+class LogReader(Protocol):
     """Who can tell where the ledger begins."""
 
     async def read(self, after: str, *, count_max: int, wait_seconds: float) -> Sequence[LogEntry]:
@@ -61,16 +61,16 @@ class LedgerBeginning(Protocol):
         ...
 
 
-class DayUpkeep:
+class PartitionMaintenance:
     """Looks after the days now and then, and sooner again where that failed."""
 
     def __init__(
         self,
-        days: Days,
-        ledger: LedgerBeginning,
+        days: DailyPartitions,
+        ledger: LogReader,
         *,
         clock: Clock,
-        retention: Retention,
+        retention: RetentionPeriods,
         try_again_seconds: float = TRY_AGAIN_SECONDS,
     ) -> None:
         self._days = days
@@ -87,7 +87,7 @@ class DayUpkeep:
         while not stop.is_set():
             seconds = LOOK_SECONDS
             try:
-                await self.look()
+                await self.check()
             except (*POSTGRES_AWAY, UnavailableError) as error:
                 seconds = self._try_again_seconds
                 self.failures += 1
@@ -100,7 +100,7 @@ class DayUpkeep:
                 async with asyncio.timeout(seconds):
                     await stop.wait()
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         """Make the days to come, drop what is old, and forget erasures that nothing waits for any more."""
         now = self._clock.now()
         today = now.date()

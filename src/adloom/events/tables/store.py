@@ -5,24 +5,24 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from adloom.events.followers.recent_counted import CountedLately
+from adloom.events.followers.recent_counted import RecentCounted
 from adloom.events.log.entry import BEGINNING
-from adloom.events.ports import CursorMovedError, Folded, Record
+from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
 from adloom.events.store_errors import ROW_ERRORS, translate_database_errors
 from adloom.events.tables.apply_batch import (
     CLICKS,
     IMPRESSIONS,
     Additions,
-    Batch,
-    Known,
-    counts,
-    days,
-    fold,
-    sorted_out,
+    EventBatch,
+    StoredState,
+    apply_batch,
+    count_by_day,
+    count_by_key,
+    split_by_kind,
 )
 from adloom.events.tables.event_store import EventRows
-from adloom.events.tables.known_names import KnownNames
-from adloom.events.tables.known_store import KnownEvents
+from adloom.events.tables.known_names import DedupFilter
+from adloom.events.tables.known_store import StateLookup
 from adloom.events.tables.offer_marks_store import OfferMarks
 from adloom.events.tables.partition_store import ensure_days
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
@@ -46,14 +46,14 @@ LOCK_CURSOR = """
 MOVE_CURSOR = "UPDATE projection_cursors SET entry_id = $2, moved_at = now() WHERE projection = $1"
 
 _database_errors: Final = partial(
-    translate_database_errors, "The database does not take the batch", unfoldable=ROW_ERRORS
+    translate_database_errors, "The database does not take the batch", poison=ROW_ERRORS
 )
 
 
 class EventTables:
     """The projection that statistics are read from, in a schema that a rebuild may name otherwise.
 
-    Whoever is the only one to write them may remember what is in them, and need not look every event up; `lately` is
+    Whoever is the only one to write them may remember what is in them, and need not look every event up; `recent_counted` is
     told what was written, for those who follow.
     """
 
@@ -63,19 +63,19 @@ class EventTables:
         *,
         schema: str = EVENTS_SCHEMA,
         projection: str = EVENT_TABLES,
-        names: KnownNames | None = None,
-        lately: CountedLately | None = None,
+        names: DedupFilter | None = None,
+        recent_counted: RecentCounted | None = None,
     ) -> None:
         self._pool = pool
         self._schema = schema
         self._projection = projection
         self._names = names
-        self._lately = lately
-        self._known = KnownEvents(schema, names)
+        self._recent = recent_counted
+        self._known = StateLookup(schema, names)
         self._rows = EventRows(schema)
         self._offers = OfferMarks(schema)
 
-    async def cursor(self) -> str:
+    async def read_cursor(self) -> str:
         """Tell the last entry that was folded; at first there is none."""
         with _database_errors():
             # Followers ask often, and a row that is there need not be written.
@@ -86,9 +86,9 @@ class EventTables:
         assert cursor is not None
         return cursor
 
-    async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+    async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         """Insert the events, count those that are new and move the cursor, in one transaction."""
-        batch = sorted_out(records)
+        batch = split_by_kind(records)
         with _database_errors():
             async with self._pool.acquire() as connection:
                 async with connection.transaction():
@@ -96,40 +96,42 @@ class EventTables:
                         raise CursorMovedError
                     known, added = await self._fold(connection, batch, after)
                     await connection.execute(MOVE_CURSOR, self._projection, cursor)
-                if self._lately is not None:
-                    self._lately.moved(after, cursor, added.counted())
+                if self._recent is not None:
+                    self._recent.add_batch(after, cursor, added.list_counted())
                 if self._names is not None:
-                    self._names.moved(after, cursor, added, known.days)
+                    self._names.add_batch(after, cursor, added, known.days)
                     with contextlib.suppress(*POSTGRES_AWAY):  # The batch is in, whatever comes now.
-                        await self._known.read_on(connection, added, known.days)
-        return Folded(counted=added.size, repeated=added.repeated, dropped=added.dropped)
+                        await self._known.read_more_ids(connection, added, known.days)
+        return BatchResult(counted=added.size, repeated=added.repeated, dropped=added.dropped)
 
-    async def fold_batch(self, connection: Connection, records: Sequence[Record]) -> Folded:
+    async def apply_for_rebuild(self, connection: Connection, records: Sequence[DecodedEntry]) -> BatchResult:
         """Fold for a rebuild: within its own transaction, where nobody else writes, and without a cursor."""
         assert self._names is None, "what is remembered goes with the cursor"
         with _database_errors():
-            _, added = await self._fold(connection, sorted_out(records), "")
-        return Folded(counted=added.size, repeated=added.repeated, dropped=added.dropped)
+            _, added = await self._fold(connection, split_by_kind(records), "")
+        return BatchResult(counted=added.size, repeated=added.repeated, dropped=added.dropped)
 
-    async def _fold(self, connection: Connection, batch: Batch, cursor: str) -> tuple[Known, Additions]:
+    async def _fold(
+        self, connection: Connection, batch: EventBatch, cursor: str
+    ) -> tuple[StoredState, Additions]:
         """Find out what is new, and write it; only the holder of the cursor's lock may."""
         if not batch.events:
-            return Known(), Additions()
-        since = await self._known.since(connection, batch)
+            return StoredState(), Additions()
+        since = await self._known.find_start(connection, batch)
         known = await self._known.look_up(connection, batch, since, cursor=cursor)
-        added = fold(batch, known)
-        written = days(added)
+        added = apply_batch(batch, known)
+        written = count_by_day(added)
         await ensure_days(connection, self._schema, written)
         await self._rows.insert(connection, IMPRESSIONS, added.impressions)
         await self._rows.insert(connection, CLICKS, added.clicks)
-        await self._rows.add_counts(connection, counts(added))
+        await self._rows.add_counts(connection, count_by_key(added))
         await self._rows.add_days(connection, written)
-        now_valid = await self._offers.take_back(connection, added.now_seen, since)
+        now_valid = await self._offers.unmark_clicks(connection, added.clicks_now_seen, since)
         await self._rows.make_valid(connection, now_valid)
         return known, added
 
 
-async def all_cursors(connection: "Pool | Connection") -> dict[str, str]:
+async def read_all_cursors(connection: "Pool | Connection") -> dict[str, str]:
     """Tell the cursor of every projection in the database, one that is being rebuilt included."""
     with _database_errors():
         return {row["projection"]: row["entry_id"] for row in await connection.fetch(CURSORS)}

@@ -13,7 +13,7 @@ import msgspec
 
 from adloom.core.ids import NO_USER
 from adloom.core.money import decimal_from_micros
-from adloom.events.followers.counted import Counted
+from adloom.events.followers.counted import CountedEntry
 from adloom.events.log.event import Auctioned, AuctionWin, Click, Impression, Served, Unsold
 
 IMPRESSION_TRACKED: Final = "ads.impression.tracked.v1"
@@ -22,7 +22,7 @@ AD_SERVED: Final = "ad.served.v1"
 TOPICS: Final = (IMPRESSION_TRACKED, CLICK_TRACKED, AD_SERVED)
 
 
-class Tracked(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class TrackedPayload(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """A reader's browser reported something about an ad."""
 
     event_id: str
@@ -42,7 +42,7 @@ class Tracked(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fals
     marks: tuple[str, ...]
 
 
-class AdServed(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class AdServedPayload(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """An ad was offered; nobody has seen it yet."""
 
     event_id: str
@@ -58,7 +58,7 @@ class AdServed(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fal
     served_at: datetime
 
 
-class Message(NamedTuple):
+class TopicMessage(NamedTuple):
     """A payload, and where it goes."""
 
     topic: str
@@ -68,25 +68,25 @@ class Message(NamedTuple):
 _encode: Final = msgspec.json.Encoder(decimal_format="number").encode
 
 
-def message_of(counted: Counted) -> Message | None:
+def build_message(counted: CountedEntry) -> TopicMessage | None:
     """Write an entry that counted as an event of its topic; an auction that nobody won is of none."""
     match counted.happening:
         case Impression():
-            return Message(IMPRESSION_TRACKED, _encode(_tracked(counted, counted.happening)))
+            return TopicMessage(IMPRESSION_TRACKED, _encode(_tracked(counted, counted.happening)))
         case Click():
-            return Message(CLICK_TRACKED, _encode(_tracked(counted, counted.happening)))
+            return TopicMessage(CLICK_TRACKED, _encode(_tracked(counted, counted.happening)))
         case Served():
-            return Message(AD_SERVED, _encode(_served(counted, counted.happening)))
+            return TopicMessage(AD_SERVED, _encode(_served(counted, counted.happening)))
         case Auctioned(winner=winner):
             if winner is None:
                 return None
-            return Message(AD_SERVED, _encode(_won(counted, counted.happening, winner)))
+            return TopicMessage(AD_SERVED, _encode(_won(counted, counted.happening, winner)))
         case Unsold():
             return None
 
 
-def _tracked(counted: Counted, event: Impression | Click) -> Tracked:
-    return Tracked(
+def _tracked(counted: CountedEntry, event: Impression | Click) -> TrackedPayload:
+    return TrackedPayload(
         event_id=counted.entry_id,
         correlation_id=event.correlation_id,
         ad_id=event.banner_id,
@@ -105,8 +105,8 @@ def _tracked(counted: Counted, event: Impression | Click) -> Tracked:
     )
 
 
-def _served(counted: Counted, event: Served) -> AdServed:
-    return AdServed(
+def _served(counted: CountedEntry, event: Served) -> AdServedPayload:
+    return AdServedPayload(
         event_id=counted.entry_id,
         auction_id=event.request_id,
         slot=event.slot,
@@ -121,8 +121,8 @@ def _served(counted: Counted, event: Served) -> AdServed:
     )
 
 
-def _won(counted: Counted, auction: Auctioned, winner: AuctionWin) -> AdServed:
-    return AdServed(
+def _won(counted: CountedEntry, auction: Auctioned, winner: AuctionWin) -> AdServedPayload:
+    return AdServedPayload(
         event_id=counted.entry_id,
         auction_id=auction.auction_id,
         slot=0,

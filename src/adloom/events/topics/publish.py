@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Final
 
-from adloom.events.followers.counted import Counted, CountedLookup
-from adloom.events.followers.fence import Argument, Expected, FollowerCommit, cursor_at
-from adloom.events.ports import Folded, Record
-from adloom.events.topics.payload import TOPICS, message_of
+from adloom.events.followers.counted import CountedEntry, CountedLookup
+from adloom.events.followers.fence import Argument, ExpectedValue, FollowerCommitter, read_cursor_at
+from adloom.events.ports import BatchResult, DecodedEntry
+from adloom.events.topics.payload import TOPICS, build_message
 from adloom.runtime.valkey import Valkey
 
 TOPICS_PROJECTION: Final = "topics"
@@ -39,25 +39,25 @@ class TopicsProjection:
 
     def __init__(self, valkey: Valkey, lookup: CountedLookup, *, entries_max: int = ENTRIES_MAX) -> None:
         self._valkey = valkey
-        self._commit = FollowerCommit(valkey, lookup, PUBLISH).commit
+        self._commit = FollowerCommitter(valkey, lookup, PUBLISH).commit
         self._entries_max = entries_max
 
-    async def cursor(self) -> str:
+    async def read_cursor(self) -> str:
         """Tell the last entry that was published."""
-        return await cursor_at(self._valkey, CURSOR)
+        return await read_cursor_at(self._valkey, CURSOR)
 
-    async def commit(self, records: Sequence[Record], *, after: str, cursor: str) -> Folded:
+    async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         """Publish what counted and move the cursor, in one script; where nothing is kept, only move it."""
         wanted = records if self._entries_max else ()
         counted = await self._commit(
-            wanted, self._arguments, expected=[Expected(CURSOR, after)], cursor=cursor
+            wanted, self._arguments, expected=[ExpectedValue(CURSOR, after)], cursor=cursor
         )
-        return Folded(counted=len(counted), repeated=len(wanted) - len(counted))
+        return BatchResult(counted=len(counted), repeated=len(wanted) - len(counted))
 
-    def _arguments(self, counted: Sequence[Counted]) -> list[Argument]:
+    def _arguments(self, counted: Sequence[CountedEntry]) -> list[Argument]:
         payloads: dict[str, list[bytes]] = {topic: [] for topic in TOPICS}
         for one in counted:
-            if message := message_of(one):
+            if message := build_message(one):
                 payloads[message.topic].append(message.payload)
         arguments: list[Argument] = [self._entries_max]
         for topic, several in payloads.items():

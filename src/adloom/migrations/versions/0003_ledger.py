@@ -39,7 +39,7 @@ EVENTS = """
     CREATE INDEX banner_clicks_occurred_at ON banner_clicks USING brin (occurred_at);
 """
 
-# Folded in the transaction that inserts the events, so that counts and rows never disagree.
+# BatchResult in the transaction that inserts the events, so that counts and rows never disagree.
 COUNTS = """
     CREATE TABLE event_counts (
         day          date NOT NULL,

@@ -83,7 +83,7 @@ EVENTS = """
     CREATE INDEX ON events.banner_clicks (occurred_at) WHERE NOT is_valid;
 """
 
-# Folded in the transaction that inserts the events, so that counts and rows never disagree.
+# BatchResult in the transaction that inserts the events, so that counts and rows never disagree.
 # `invalid_…` are those of the counted that are not valid. `event_days` is how many rows a day has,
 # which tells a day that was rolled up before its last event came; its `corrections` grow by each of
 # its rows that becomes valid later. Its last entry of the ledger tells when a day was last written,

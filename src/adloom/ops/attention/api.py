@@ -7,7 +7,7 @@ from uuid import UUID
 from fastapi import APIRouter, Request
 
 from adloom.core.actor import Role
-from adloom.events.projections.status import StatusReader
+from adloom.events.projections.status import LogStatusReader
 from adloom.ops.attention import store
 from adloom.ops.attention.model import (
     EACH_MAX,
@@ -83,7 +83,7 @@ async def _house(request: Request, pool: Pool, now: datetime) -> list[Attention]
     processes = await HeartbeatReader(valkey).processes(now=now)
     async with pool.acquire() as connection:
         version = await read_version(connection)
-    ledger = await StatusReader(valkey).read(await cursors())
+    ledger = await LogStatusReader(valkey).read(await cursors())
     lags = {one.name: one.lag.seconds for one in ledger.projections if one.lag.entries}
     return [
         *of_processes(processes, catalog_version=version),

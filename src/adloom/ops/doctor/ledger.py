@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from adloom.core.errors import UnavailableError
 from adloom.events.log.stream import EventLogSize, Lag
 from adloom.events.projections.dead_letters import LETTERS_MAX
-from adloom.events.projections.status import StatusReader
+from adloom.events.projections.status import LogStatusReader
 from adloom.ops.doctor.finding import Finding, fail, ok, warn
-from adloom.ops.projections import cursors, places
+from adloom.ops.projections import list_projections, read_cursors
 from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
@@ -64,7 +64,9 @@ async def projections(database_url: str, valkey: Valkey) -> list[Finding]:
     """Look at how far each projection is behind the ledger, whether somebody folds, and what was given up."""
     try:
         async with open_pool(database_url, size_max=1) as pool:
-            status = await StatusReader(valkey).read(await cursors(places(pool, valkey), pool))
+            status = await LogStatusReader(valkey).read(
+                await read_cursors(list_projections(pool, valkey), pool)
+            )
         memory: Mapping[str, object] = await valkey.info("memory")
     except (*POSTGRES_AWAY, *VALKEY_AWAY, UnavailableError) as error:
         return [fail("Queue lag", str(error) or type(error).__name__, "mend the finding above first")]

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query, Request, status
 from pydantic import Field
 
 from adloom.events.projections.dead_letters import DeadLetter, DeadLetters
-from adloom.events.projections.status import StatusReader
+from adloom.events.projections.status import LogStatusReader
 from adloom.ops.system.access import check_admin, check_house
 from adloom.ops.system.model import DeadLetterNotFoundError, checked_letter_id, event_text
 from adloom.resource.changes import read_version
@@ -191,7 +191,7 @@ async def read_traffic(valkey: ValkeyOfTheApp, now: Now) -> TrafficAnswer:
 @router.get("/ledger", dependencies=[Depends(_house)])
 async def read_ledger(valkey: ValkeyOfTheApp, cursors: Cursors) -> LedgerAnswer:
     """Tell how far the ledger was counted."""
-    found = await StatusReader(valkey).read(await cursors())
+    found = await LogStatusReader(valkey).read(await cursors())
     return LedgerAnswer(
         entries=found.size.entries,
         memory_bytes=found.size.memory_bytes,
@@ -217,7 +217,9 @@ async def list_dead_letters(
 ) -> DeadLettersAnswer:
     """List entries that a projection gave up."""
     letters = DeadLetters(valkey)
-    page = await letters.page(checked_letter_id(query.after) if query.after else "-", count_max=LETTERS_MAX)
+    page = await letters.list_after(
+        checked_letter_id(query.after) if query.after else "-", count_max=LETTERS_MAX
+    )
     return DeadLettersAnswer(
         items=[DeadLetterAnswer.model_validate(one) for one in page],
         total_count=await letters.count(),
@@ -250,7 +252,7 @@ async def retry_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> None:
 )
 async def forget_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> None:
     """Drop one for good: its event is not counted."""
-    if not await DeadLetters(valkey).forget(checked_letter_id(letter_id)):
+    if not await DeadLetters(valkey).delete(checked_letter_id(letter_id)):
         raise _unknown(letter_id)
 
 

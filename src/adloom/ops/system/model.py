@@ -7,7 +7,7 @@ import msgspec
 from adloom.core.errors import FieldProblem, NotFoundError, ValidationFailedError
 from adloom.events.log.event import UnreadableEntryError, decode_event
 from adloom.events.projections.dead_letters import DeadLetter
-from adloom.events.projections.redelivery import redelivered
+from adloom.events.projections.redelivery import unwrap_redelivery
 
 BYTES_SHOWN_MAX: Final = 2_000
 
@@ -29,7 +29,7 @@ def checked_letter_id(letter_id: str) -> str:
 
 def event_text(letter: DeadLetter) -> str:
     """Show what lies in a letter, if it can be read."""
-    again = redelivered(letter.data)
+    again = unwrap_redelivery(letter.data)
     data = again.data if again is not None else letter.data
     try:
         happening = decode_event(data)

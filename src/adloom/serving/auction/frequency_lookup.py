@@ -17,7 +17,7 @@ import structlog
 from uuid_utils import UUID  # Written thousands of times at once: five times as fast as Python's.
 
 from adloom.core.clock import Clock
-from adloom.events.frequency.many import USERS_MAX, AskedOf, Least, Shown
+from adloom.events.frequency.many import USERS_MAX, BannerFrequency, FrequencyQuery, MinimumCounts
 from adloom.events.frequency.windows import Window
 from adloom.runtime.http.fast.tick_batch import TOGETHER_MAX
 from adloom.serving.auction.decide import NO_KEYS
@@ -69,9 +69,9 @@ class CappedAds(StrEnum):
 class FrequencyCounts(Protocol):
     """Where it is counted what users have seen."""
 
-    async def of(
-        self, asked: Sequence[AskedOf], least: Least, now: datetime, /
-    ) -> Mapping[int, Sequence[Shown]]:
+    async def read(
+        self, asked: Sequence[FrequencyQuery], least: MinimumCounts, now: datetime, /
+    ) -> Mapping[int, Sequence[BannerFrequency]]:
         """Tell what users were shown at least so often in some windows, by their place in what is asked.
 
         Who has seen none of the banners that are asked about so often is missing. UnavailableError where it is not known.
@@ -87,10 +87,10 @@ class CappedBanners(msgspec.Struct, frozen=True, eq=False):
     """The banners of a market that one reader may see only so often."""
 
     caps: Mapping[Window, Limits]
-    least: Least  # By window, the smallest of their caps.
+    least: MinimumCounts  # By window, the smallest of their caps.
     all_of_them: SeenBanners  # As withheld.
 
-    def find_seen(self, shown: Sequence[Shown]) -> SeenBanners:
+    def find_seen(self, shown: Sequence[BannerFrequency]) -> SeenBanners:
         """Tell which of them a reader has seen often enough."""
         found: set[int] = set()
         for window, banner, times in shown:
@@ -189,7 +189,7 @@ class FrequencyLookup:
         self._now = clock.now
         self._when_away = when_away
         self._without_user = without_user
-        self._waiting: list[tuple[AskedOf, CappedBanners, LookupWaiter]] = []
+        self._waiting: list[tuple[FrequencyQuery, CappedBanners, LookupWaiter]] = []
         self._task: asyncio.Task[None] | None = None
         self._away_until = 0.0
         self._next_at = 0.0
@@ -200,7 +200,9 @@ class FrequencyLookup:
         self.offered_unknown = 0  # What was seen was not known, and capped ads took part.
         self.withheld_unknown = 0
 
-    def look_up(self, asked: AskedOf, banners: CappedBanners, asker: LookupWaiter) -> SeenBanners | None:
+    def look_up(
+        self, asked: FrequencyQuery, banners: CappedBanners, asker: LookupWaiter
+    ) -> SeenBanners | None:
         """Tell which banners take no part; None where it has to be looked up: then who asked hears of it."""
         if asked[0] == NO_USER:
             return self._unknown(self._without_user, banners)
@@ -240,7 +242,7 @@ class FrequencyLookup:
             now = self._next_at
         self._next_at = now + APART_SECONDS
 
-    async def _look(self, asking: Sequence[tuple[AskedOf, CappedBanners, LookupWaiter]]) -> None:
+    async def _look(self, asking: Sequence[tuple[FrequencyQuery, CappedBanners, LookupWaiter]]) -> None:
         found = None if self._is_away() else await self._found(asking)
         # They are worked out together, and then told, as those who come in one turn of the loop are.
         for start in range(0, len(asking), TOGETHER_MAX):
@@ -259,15 +261,15 @@ class FrequencyLookup:
                     log.exception("frequency_not_told")
 
     async def _found(
-        self, asking: Sequence[tuple[AskedOf, CappedBanners, LookupWaiter]]
-    ) -> Mapping[int, Sequence[Shown]] | None:
+        self, asking: Sequence[tuple[FrequencyQuery, CappedBanners, LookupWaiter]]
+    ) -> Mapping[int, Sequence[BannerFrequency]] | None:
         """Look up what all of them want to know; None where that cannot be."""
         asked_of = {id(banners): banners for _, banners, _ in asking}
         least = _least_of(caps for banners in asked_of.values() for caps in banners.least.items())
         self.looked_up += 1
         try:
             async with asyncio.timeout(LOOK_SECONDS_MAX):
-                found = await self._counts.of([asked for asked, _, _ in asking], least, self._now())
+                found = await self._counts.read([asked for asked, _, _ in asking], least, self._now())
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for ever
             self.failures += 1
             self._away_until = asyncio.get_running_loop().time() + AWAY_SECONDS
@@ -284,7 +286,7 @@ class FrequencyLookup:
         return banners.withhold_all_but(unseen)
 
 
-def _least_of(caps: Iterable[tuple[Window, int]]) -> Least:
+def _least_of(caps: Iterable[tuple[Window, int]]) -> MinimumCounts:
     least: dict[Window, int] = {}
     for window, times in caps:
         least[window] = min(times, least.get(window, times))

@@ -137,7 +137,7 @@ async def export_reader(
         exported_at=now,
         kept_since=kept.kept_since,
         erased_at=kept.erased_at,
-        frequency=_shown(await frequency.all_of(user_id, now)),
+        frequency=_shown(await frequency.read_all(user_id, now)),
         items=[KeptEventAnswer.model_validate(event) for event in kept.events],
         total_count=kept.total_count,
         auctions=[KeptAuctionAnswer.model_validate(auction) for auction in kept.auctions],

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.events.log.event import Mark
-from adloom.events.tables.erasure_store import Erased
+from adloom.events.tables.erasure_store import ErasedRows
 from adloom.resource.audit.entry import AuditSubject, NewAuditEntry
 from adloom.stats.rejected.model import Kind
 
@@ -68,7 +68,7 @@ def digest_of(user_id: UUID) -> str:
     return hashlib.sha256(user_id.bytes).digest()[:_DIGEST_BYTES].hex()
 
 
-def erasure_entry(user_id: UUID, erased: Erased) -> NewAuditEntry:
+def erasure_entry(user_id: UUID, erased: ErasedRows) -> NewAuditEntry:
     """Word an erasure for the trail."""
     changes = {
         "impressions": {"from": erased.impressions, "to": 0},

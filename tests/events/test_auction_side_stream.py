@@ -9,12 +9,12 @@ import pytest
 from adloom.core.clock import ManualClock
 from adloom.core.errors import UnavailableError
 from adloom.events.auction_log.recording import BATCH_MAX, AuctionAppender
-from adloom.events.auction_log.side_stream import BESIDE, AuctionsBeside, paired
-from adloom.events.auction_log.store import BID_BYTES_AT_ONCE, ROWS_AT_ONCE, AuctionTables, parted
+from adloom.events.auction_log.side_stream import BESIDE, AuctionSideStream, pack_pair
+from adloom.events.auction_log.store import BID_BYTES_AT_ONCE, ROWS_AT_ONCE, AuctionTables, split_pieces
 from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import LogEvent, Served, Unsold, decode_event, encode_event
 from adloom.events.log.stream import STREAM, ValkeyEventLog
-from adloom.events.ports import CursorMovedError, Folded, UnfoldableError
+from adloom.events.ports import BatchResult, CursorMovedError, PoisonEntryError
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.events.builders import NOW, a_bid, an_auction, an_impression
@@ -33,7 +33,7 @@ def numbered(number: int) -> UUID:
 def a_pair(number: int = 1, *, bids: bytes = a_bid(), is_sold: bool = True) -> bytes:
     entry = a_served(request_id=numbered(number)) if is_sold else Unsold(held_at=NOW)
     auction = an_auction(numbered(number), bids=bids, **({} if is_sold else {"winner": None}))
-    return paired(encode_event(entry), encode_event(auction))
+    return pack_pair(encode_event(entry), encode_event(auction))
 
 
 class Hall:
@@ -42,13 +42,13 @@ class Hall:
     def __init__(self, pool: Pool, valkey: Valkey) -> None:
         self.pool = pool
         self.valkey = valkey
-        self.beside = AuctionsBeside(valkey)
+        self.beside = AuctionSideStream(valkey)
         self.tables = AuctionTables(pool, self.beside, clock=ManualClock(NOW), kept_days=7)
         self.followed = Followed(pool, valkey)
 
-    async def fold(self, *, count_max: int = 100_000) -> Folded:
+    async def fold(self, *, count_max: int = 100_000) -> BatchResult:
         """Have the projection fold what it has not."""
-        after = await self.tables.cursor()
+        after = await self.tables.read_cursor()
         records = (await self.followed.records(after))[:count_max]
         return await self.tables.commit(records, after=after, cursor=records[-1].entry_id)
 
@@ -78,7 +78,7 @@ async def test_an_auction_becomes_a_row_and_goes(hall: Hall) -> None:
     await hall.beside.append([a_pair(1), a_pair(2, is_sold=False)])
 
     assert await hall.waiting() == 2
-    assert await hall.fold() == Folded(counted=2)
+    assert await hall.fold() == BatchResult(counted=2)
     assert await hall.rows() == {numbered(1), numbered(2)}
     assert await hall.waiting() == 0
     assert (hall.beside.kept, hall.beside.left_out) == (2, 0)
@@ -99,7 +99,7 @@ async def test_auctions_come_in_the_order_of_the_ledger(hall: Hall) -> None:
     await hall.beside.append([a_pair(1)])
     await hall.followed.append(an_impression("after"))
 
-    assert await hall.fold(count_max=2) == Folded(counted=1)
+    assert await hall.fold(count_max=2) == BatchResult(counted=1)
     assert await hall.rows() == {numbered(1)}
 
 
@@ -108,12 +108,12 @@ async def test_an_auction_in_the_ledger_itself_is_folded_as_ever(hall: Hall) -> 
     await hall.followed.append(an_auction(numbered(1)))
     await hall.beside.append([a_pair(2)])
 
-    assert await hall.fold() == Folded(counted=2)
+    assert await hall.fold() == BatchResult(counted=2)
     assert await hall.rows() == {numbered(1), numbered(2)}
 
 
 async def test_beyond_what_may_wait_only_the_ledger_is_told(hall: Hall) -> None:
-    beside = AuctionsBeside(hall.valkey, waiting_bytes_max=MEGABYTE)
+    beside = AuctionSideStream(hall.valkey, waiting_bytes_max=MEGABYTE)
 
     for number in range(10):
         await beside.append([a_pair(100 * number + one, bids=LARGE) for one in range(50)])
@@ -129,7 +129,7 @@ async def test_beyond_what_may_wait_only_the_ledger_is_told(hall: Hall) -> None:
 
 async def test_recording_at_its_limit_never_has_an_event_refused(small: Valkey) -> None:
     """Whoever should fold them is away, and the ledger keeps its entries."""
-    beside, ledger = AuctionsBeside(small), ValkeyEventLog(small)
+    beside, ledger = AuctionSideStream(small), ValkeyEventLog(small)
     event = encode_event(an_impression())
 
     for second in range(120):  # As many megabytes, of 16.
@@ -160,7 +160,7 @@ async def test_all_that_is_forgotten_was_folded(hall: Hall) -> None:
         # What does not lie there any more is a row.
         gone = len(kept) - await hall.waiting()
         assert len(await hall.rows()) >= gone
-    while await hall.tables.cursor() != (await hall.followed.records())[-1].entry_id:
+    while await hall.tables.read_cursor() != (await hall.followed.records())[-1].entry_id:
         await hall.fold()
 
     assert await hall.rows() == kept
@@ -182,7 +182,7 @@ async def test_what_was_left_lying_goes_with_the_next(hall: Hall) -> None:
     await hall.beside.append([a_pair(1)])
     [record] = await hall.followed.records()
     without = AuctionTables(hall.pool, clock=ManualClock(NOW), kept_days=7)
-    await without.cursor()
+    await without.read_cursor()
     await without.commit([record], after=BEGINNING, cursor=record.entry_id)
     await hall.beside.append([a_pair(2)])
 
@@ -202,16 +202,16 @@ async def test_an_id_that_is_taken_keeps_nothing_from_the_ledger(hall: Hall) -> 
 
 
 async def test_what_cannot_be_read_is_given_up_alone(hall: Hall) -> None:
-    await hall.beside.append([paired(encode_event(a_served()), b"no auction")])
+    await hall.beside.append([pack_pair(encode_event(a_served()), b"no auction")])
     [record] = await hall.followed.records()
-    after = await hall.tables.cursor()
+    after = await hall.tables.read_cursor()
 
-    with pytest.raises(UnfoldableError):
+    with pytest.raises(PoisonEntryError):
         await hall.tables.commit([record], after=after, cursor=record.entry_id)
     # As whoever isolates it goes on.
-    assert await hall.tables.commit([], after=after, cursor=record.entry_id) == Folded()
+    assert await hall.tables.commit([], after=after, cursor=record.entry_id) == BatchResult()
     await hall.beside.append([a_pair(2)])
-    assert await hall.fold() == Folded(counted=1)
+    assert await hall.fold() == BatchResult(counted=1)
 
 
 def test_no_piece_takes_long() -> None:
@@ -219,12 +219,12 @@ def test_no_piece_takes_long() -> None:
     large = [an_auction(numbered(number), bids=LARGE) for number in range(150)]
     small = [an_auction(numbered(number)) for number in range(1_200)]
 
-    pieces = list(parted([*large, *small]))
+    pieces = list(split_pieces([*large, *small]))
 
     assert [one for piece in pieces for one in piece] == [*large, *small]
     assert max(map(len, pieces)) == ROWS_AT_ONCE
     assert max(sum(len(one.bids) for one in piece) for piece in pieces) <= BID_BYTES_AT_ONCE
-    assert list(parted([])) == []
+    assert list(split_pieces([])) == []
 
 
 class FakeBeside:

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from adloom.events.frequency.counts import FIRST_GENERATION, generation_prefix
-from adloom.events.frequency.many import FrequencyOfMany, Shown
-from adloom.events.frequency.windows import Window, buckets_of
+from adloom.events.frequency.many import BannerFrequency, FrequencyReader
+from adloom.events.frequency.windows import Window, list_buckets
 from adloom.runtime.valkey import Valkey
 from tests.support.rows import an_id
 
@@ -15,7 +15,7 @@ USERS = [(str(an_id(100 + number)),) for number in range(3)]
 
 
 async def let_see(valkey: Valkey, user: str, banner: UUID, window: Window, times: int) -> None:
-    suffix = next(bucket.suffix for bucket in buckets_of(NOW) if bucket.window is window)
+    suffix = next(bucket.suffix for bucket in list_buckets(NOW) if bucket.window is window)
     await valkey.hincrby(f"{generation_prefix(FIRST_GENERATION)}{user}{suffix}", str(banner), times)
 
 
@@ -24,11 +24,14 @@ async def test_users_are_told_apart(valkey: Valkey) -> None:
     await let_see(valkey, *USERS[2], OTHER_BANNER, Window.LIFETIME, 9)
     await let_see(valkey, *USERS[2], BANNER, Window.DAY, 4)
 
-    found = await FrequencyOfMany(valkey).of(USERS, {Window.DAY: 1, Window.LIFETIME: 1}, NOW)
+    found = await FrequencyReader(valkey).read(USERS, {Window.DAY: 1, Window.LIFETIME: 1}, NOW)
 
     assert found == {
-        0: [Shown(Window.DAY, str(BANNER), 3)],
-        2: [Shown(Window.DAY, str(BANNER), 4), Shown(Window.LIFETIME, str(OTHER_BANNER), 9)],
+        0: [BannerFrequency(Window.DAY, str(BANNER), 3)],
+        2: [
+            BannerFrequency(Window.DAY, str(BANNER), 4),
+            BannerFrequency(Window.LIFETIME, str(OTHER_BANNER), 9),
+        ],
     }
 
 
@@ -37,13 +40,13 @@ async def test_what_is_below_the_least_that_matters_is_left_out(valkey: Valkey) 
     await let_see(valkey, *USERS[0], OTHER_BANNER, Window.DAY, 3)
     await let_see(valkey, *USERS[0], BANNER, Window.LIFETIME, 99)
 
-    found = await FrequencyOfMany(valkey).of(USERS, {Window.DAY: 3}, NOW)
+    found = await FrequencyReader(valkey).read(USERS, {Window.DAY: 3}, NOW)
 
-    assert found == {0: [Shown(Window.DAY, str(OTHER_BANNER), 3)]}
+    assert found == {0: [BannerFrequency(Window.DAY, str(OTHER_BANNER), 3)]}
 
 
 async def test_nobody_is_asked_where_no_window_matters(valkey: Valkey) -> None:
-    assert await FrequencyOfMany(valkey).of(USERS, {}, NOW) == {}
+    assert await FrequencyReader(valkey).read(USERS, {}, NOW) == {}
 
 
 async def test_of_who_has_not_seen_those_that_are_asked_about_nothing_is_told(valkey: Valkey) -> None:
@@ -54,8 +57,8 @@ async def test_of_who_has_not_seen_those_that_are_asked_about_nothing_is_told(va
     await let_see(valkey, users[2], BANNER, Window.DAY, 3)
     asked = [(user, str(an_id(3)), str(BANNER)) for user in users]
 
-    found = await FrequencyOfMany(valkey).of(asked, {Window.LIFETIME: 1, Window.DAY: 3}, NOW)
+    found = await FrequencyReader(valkey).read(asked, {Window.LIFETIME: 1, Window.DAY: 3}, NOW)
 
     assert {place: sorted(shown) for place, shown in found.items()} == {
-        2: [Shown(Window.DAY, str(BANNER), 3), Shown(Window.DAY, str(OTHER_BANNER), 5)]
+        2: [BannerFrequency(Window.DAY, str(BANNER), 3), BannerFrequency(Window.DAY, str(OTHER_BANNER), 5)]
     }

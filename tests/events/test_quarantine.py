@@ -11,8 +11,8 @@ from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import BEGINNING, LogEntry
 from adloom.events.log.event import encode_event
 from adloom.events.ports import CursorMovedError
-from adloom.events.projections.quarantine import TRIES_MAX, BatchFolder
-from adloom.events.projections.redelivery import redelivered, redelivery
+from adloom.events.projections.quarantine import TRIES_MAX, BatchApplier
+from adloom.events.projections.redelivery import unwrap_redelivery, wrap_redelivery
 from tests.events.book import Book
 from tests.events.builders import an_impression
 
@@ -27,29 +27,29 @@ class Bench:
         self.dead: dict[str, tuple[str, int, bytes]] = {}
         self.is_full = False
 
-    async def own(self) -> bool:
+    async def acquire(self) -> bool:
         return True
 
-    async def disown(self) -> None: ...
+    async def release(self) -> None: ...
 
     async def read(self, after: str, *, until: str | None, count_max: int) -> Sequence[LogEntry] | None:
         raise NotImplementedError
 
     async def wait(self, after: str, *, seconds: float) -> None: ...
 
-    async def tried(self, entry_id: str) -> int:
+    async def count_try(self, entry_id: str) -> int:
         self.tries[entry_id] += 1
         return self.tries[entry_id]
 
-    async def bury(self, entry: LogEntry, *, reason: str, tries: int, again: bytes) -> None:
+    async def add_dead_letter(self, entry: LogEntry, *, reason: str, tries: int, again: bytes) -> None:
         assert reason
         if self.is_full:
             raise UnavailableError("No room.")
         self.dead[entry.id] = reason, tries, again
 
 
-def a_folder(bench: Bench, book: Book, *, is_follower: bool = False) -> BatchFolder:
-    return BatchFolder("test", bench, book, is_follower=is_follower, try_again_seconds=0)
+def a_folder(bench: Bench, book: Book, *, is_follower: bool = False) -> BatchApplier:
+    return BatchApplier("test", bench, book, is_follower=is_follower, try_again_seconds=0)
 
 
 def entries_of(kinds: Sequence[str], book: Book) -> list[LogEntry]:
@@ -73,7 +73,7 @@ async def test_the_good_are_folded_in_order_and_each_bad_one_is_buried_after_fiv
     bench, book = Bench(), Book()
     entries = entries_of(kinds, book)
 
-    cursor = await a_folder(bench, book).fold(entries, after=BEGINNING)
+    cursor = await a_folder(bench, book).apply(entries, after=BEGINNING)
 
     good = [entry.id for entry, kind in zip(entries, kinds, strict=True) if kind == "good"]
     bad = [entry.id for entry, kind in zip(entries, kinds, strict=True) if kind != "good"]
@@ -87,7 +87,7 @@ async def test_the_good_are_folded_in_order_and_each_bad_one_is_buried_after_fiv
 async def test_what_is_good_costs_one_commit() -> None:
     bench, book = Bench(), Book()
 
-    await a_folder(bench, book).fold(entries_of(["good"] * 9, book), after=BEGINNING)
+    await a_folder(bench, book).apply(entries_of(["good"] * 9, book), after=BEGINNING)
 
     assert book.batches == [9]
 
@@ -97,14 +97,14 @@ async def test_a_refusal_that_passes_is_no_death() -> None:
     entries = entries_of(["good", "refused", "good"], book)
 
     class Passing(Bench):
-        async def tried(self, entry_id: str) -> int:
-            tries = await super().tried(entry_id)
+        async def count_try(self, entry_id: str) -> int:
+            tries = await super().count_try(entry_id)
             if tries == 3:
                 book.refuses.clear()
             return tries
 
     bench = Passing()
-    await a_folder(bench, book).fold(entries, after=BEGINNING)
+    await a_folder(bench, book).apply(entries, after=BEGINNING)
 
     assert book.names == ["good 1", "refused 2", "good 3"]
     assert bench.dead == {}
@@ -115,7 +115,7 @@ async def test_tries_of_an_earlier_life_count() -> None:
     entries = entries_of(["refused"], book)
     bench.tries["1-0"] = TRIES_MAX - 1
 
-    await a_folder(bench, book).fold(entries, after=BEGINNING)
+    await a_folder(bench, book).apply(entries, after=BEGINNING)
 
     assert bench.dead["1-0"][1] == TRIES_MAX
 
@@ -126,7 +126,7 @@ async def test_a_store_that_is_away_is_no_try() -> None:
     book.is_away = True
 
     with pytest.raises(UnavailableError):
-        await a_folder(bench, book).fold(entries, after=BEGINNING)
+        await a_folder(bench, book).apply(entries, after=BEGINNING)
 
     assert bench.tries == {}
     assert bench.dead == {}
@@ -138,7 +138,7 @@ async def test_a_store_that_fails_over_nothing_too_blames_no_entry() -> None:
     book.is_broken = True
 
     with pytest.raises(RuntimeError):
-        await a_folder(bench, book).fold(entries, after=BEGINNING)
+        await a_folder(bench, book).apply(entries, after=BEGINNING)
 
     assert bench.tries == {}
     assert bench.dead == {}
@@ -150,7 +150,7 @@ async def test_a_cursor_that_another_moved_ends_the_batch() -> None:
     book.at = "5-0"
 
     with pytest.raises(CursorMovedError):
-        await a_folder(bench, book).fold(entries, after=BEGINNING)
+        await a_folder(bench, book).apply(entries, after=BEGINNING)
 
     assert bench.tries == {}
 
@@ -161,7 +161,7 @@ async def test_where_there_is_no_room_for_dead_letters_the_cursor_stays_before_t
     bench.is_full = True
 
     with pytest.raises(UnavailableError):
-        await a_folder(bench, book).fold(entries, after=BEGINNING)
+        await a_folder(bench, book).apply(entries, after=BEGINNING)
 
     assert book.at == "1-0"
     assert book.names == ["good 1"]
@@ -171,7 +171,7 @@ async def test_a_follower_leaves_what_nobody_can_read_to_the_one_it_follows() ->
     bench, book = Bench(), Book()
     entries = entries_of(["unreadable", "good", "unreadable"], book)
 
-    await a_folder(bench, book, is_follower=True).fold(entries, after=BEGINNING)
+    await a_folder(bench, book, is_follower=True).apply(entries, after=BEGINNING)
 
     assert book.names == ["good 2"]
     assert book.at == "3-0"
@@ -181,14 +181,14 @@ async def test_a_follower_leaves_what_nobody_can_read_to_the_one_it_follows() ->
 async def test_an_entry_of_a_follower_comes_again_to_it_alone_and_under_its_first_id() -> None:
     bench, book = Bench(), Book()
     entries = entries_of(["refused"], book)
-    await a_folder(bench, book, is_follower=True).fold(entries, after=BEGINNING)
+    await a_folder(bench, book, is_follower=True).apply(entries, after=BEGINNING)
     again = LogEntry("9-0", bench.dead["1-0"][2])
     book.refuses.clear()
     other = Book()
     other.at = "1-0"
 
-    await a_folder(Bench(), book, is_follower=True).fold([again], after="1-0")
-    await BatchFolder("other", Bench(), other, is_follower=False).fold([again], after="1-0")
+    await a_folder(Bench(), book, is_follower=True).apply([again], after="1-0")
+    await BatchApplier("other", Bench(), other, is_follower=False).apply([again], after="1-0")
 
     assert [record.entry_id for record in book.folded] == ["1-0"]
     assert book.at == other.at == "9-0"
@@ -199,17 +199,17 @@ async def test_an_entry_of_no_follower_comes_again_as_it_was() -> None:
     bench, book = Bench(), Book()
     entries = entries_of(["refused"], book)
 
-    await a_folder(bench, book).fold(entries, after=BEGINNING)
+    await a_folder(bench, book).apply(entries, after=BEGINNING)
 
     assert bench.dead["1-0"][2] == entries[0].data
 
 
 def test_what_comes_again_a_second_time_is_wrapped_once() -> None:
-    first = redelivery(LogEntry("1-0", b"data"), "frequency")
+    first = wrap_redelivery(LogEntry("1-0", b"data"), "frequency")
 
-    second = redelivery(LogEntry("7-0", first), "frequency")
+    second = wrap_redelivery(LogEntry("7-0", first), "frequency")
 
     assert second == first
-    again = redelivered(second)
+    again = unwrap_redelivery(second)
     assert again is not None
     assert (again.projection, again.entry_id, again.data) == ("frequency", "1-0", b"data")

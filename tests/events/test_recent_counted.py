@@ -6,11 +6,11 @@ from uuid import UUID
 import pytest
 
 from adloom.core.errors import UnavailableError
-from adloom.events.followers.counted import Counted
-from adloom.events.followers.recent_counted import CountedLately
-from adloom.events.followers.store import CountedEvents
+from adloom.events.followers.counted import CountedEntry
+from adloom.events.followers.recent_counted import RecentCounted
+from adloom.events.followers.store import CountedStore
 from adloom.events.log.event import Mark
-from adloom.events.ports import Folded
+from adloom.events.ports import BatchResult
 from adloom.events.tables.store import EventTables
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.valkey import Valkey
@@ -25,16 +25,16 @@ async def followed(pool: Pool, valkey: Valkey) -> Followed:
     return Followed(pool, valkey)
 
 
-def counted(*numbers: int) -> list[Counted]:
-    return [Counted(f"{number}-0", an_impression(f"{number}"), None) for number in numbers]
+def counted(*numbers: int) -> list[CountedEntry]:
+    return [CountedEntry(f"{number}-0", an_impression(f"{number}"), None) for number in numbers]
 
 
-async def fold(followed: Followed, lately: CountedLately) -> Folded:
-    return await followed.fold(EventTables(followed.pool, lately=lately))
+async def fold(followed: Followed, recent_counted: RecentCounted) -> BatchResult:
+    return await followed.fold(EventTables(followed.pool, recent_counted=recent_counted))
 
 
 async def test_it_is_told_as_the_tables_tell_it(followed: Followed) -> None:
-    lately = CountedLately()
+    recent_counted = RecentCounted()
     await followed.append(
         an_impression("a", user_id=USER),
         an_impression("a"),
@@ -44,19 +44,19 @@ async def test_it_is_told_as_the_tables_tell_it(followed: Followed) -> None:
         an_impression("d", user_id=OTHER_USER, received_at=NOW + timedelta(hours=1)),
         an_impression("e", banner_id=UUID(int=1)),
     )
-    await fold(followed, lately)
+    await fold(followed, recent_counted)
     await followed.append(an_impression("c"), an_impression("f", user_id=OTHER_USER))
-    await fold(followed, lately)
+    await fold(followed, recent_counted)
     records = await followed.records()
 
-    known = await CountedEvents(followed.pool, lately).counted(records)
+    known = await CountedStore(followed.pool, recent_counted).find_counted(records)
 
-    assert known == await followed.lookup.counted(records)
+    assert known == await followed.lookup.find_counted(records)
     assert len(known) == 6
 
 
 async def test_a_user_who_was_erased_since_is_not_told(followed: Followed) -> None:
-    lately = CountedLately()
+    recent_counted = RecentCounted()
     late = NOW + timedelta(hours=1)
     await followed.append(
         an_impression("a", user_id=USER),
@@ -64,73 +64,73 @@ async def test_a_user_who_was_erased_since_is_not_told(followed: Followed) -> No
         a_served(user_id=USER),
         a_served(user_id=USER, served_at=late),
     )
-    await fold(followed, lately)
+    await fold(followed, recent_counted)
     await followed.erase(USER, at=NOW + timedelta(minutes=1))
     records = await followed.records()
 
-    known = await CountedEvents(followed.pool, lately).counted(records)
+    known = await CountedStore(followed.pool, recent_counted).find_counted(records)
 
     assert [one.user_id for one in known] == [None, OTHER_USER, None, USER]
-    assert known == await followed.lookup.counted(records)
+    assert known == await followed.lookup.find_counted(records)
 
 
 async def test_impressions_of_nobody_are_known_without_the_database(
     followed: Followed, database_url: str
 ) -> None:
-    lately = CountedLately()
+    recent_counted = RecentCounted()
     await followed.append(an_impression("a"), an_impression("a"), an_impression("b"), a_served())
-    await fold(followed, lately)
+    await fold(followed, recent_counted)
     records = await followed.records()
     async with open_pool(database_url, size_max=1) as away:
         away.terminate()
 
-        known = await CountedEvents(away, lately).counted(records)
+        known = await CountedStore(away, recent_counted).find_counted(records)
 
         assert [one.entry_id for one in known] == [records[place].entry_id for place in (0, 2, 3)]
         with pytest.raises(UnavailableError):
-            await CountedEvents(away, CountedLately()).counted(records)
+            await CountedStore(away, RecentCounted()).find_counted(records)
 
 
 async def test_a_click_that_became_valid_is_told_as_it_is_by_now(followed: Followed) -> None:
-    lately = CountedLately()
+    recent_counted = RecentCounted()
     offer = {"request_id": UUID(int=7), "slot": 0}
     await followed.append(a_click("a", **offer))
-    await fold(followed, lately)
+    await fold(followed, recent_counted)
     await followed.append(an_impression("b", **offer))
-    await fold(followed, lately)
+    await fold(followed, recent_counted)
 
-    known = await CountedEvents(followed.pool, lately).counted(await followed.records())
+    known = await CountedStore(followed.pool, recent_counted).find_counted(await followed.records())
 
     assert [one.is_valid for one in known] == [True, True]
 
 
 def test_what_others_have_written_is_not_known_here() -> None:
-    lately = CountedLately()
-    lately.moved("0-0", "2-0", counted(1, 2))
-    lately.moved("5-0", "6-0", counted(6))
+    recent_counted = RecentCounted()
+    recent_counted.add_batch("0-0", "2-0", counted(1, 2))
+    recent_counted.add_batch("5-0", "6-0", counted(6))
 
-    assert [lately.covers(f"{number}-0") for number in range(1, 8)] == [False] * 5 + [True, False]
-    assert lately.get("2-0") is None
-    assert lately.get("6-0") == counted(6)[0]
+    assert [recent_counted.covers(f"{number}-0") for number in range(1, 8)] == [False] * 5 + [True, False]
+    assert recent_counted.get("2-0") is None
+    assert recent_counted.get("6-0") == counted(6)[0]
 
 
 def test_an_entry_that_did_not_count_is_known_not_to() -> None:
-    lately = CountedLately()
-    lately.moved("0-0", "3-0", counted(1, 3))
+    recent_counted = RecentCounted()
+    recent_counted.add_batch("0-0", "3-0", counted(1, 3))
 
-    assert lately.get("2-0") is None
-    assert lately.covers("2-0")
-    assert not lately.covers("4-0")
+    assert recent_counted.get("2-0") is None
+    assert recent_counted.covers("2-0")
+    assert not recent_counted.covers("4-0")
 
 
 @pytest.mark.parametrize("kept_max", [0, 1, 4, 10])
 def test_what_came_first_is_forgotten(kept_max: int) -> None:
-    lately = CountedLately(kept_max=kept_max)
+    recent_counted = RecentCounted(kept_max=kept_max)
     for number in range(1, 51):
-        lately.moved(f"{number - 1}-0", f"{number}-0", counted(number))
+        recent_counted.add_batch(f"{number - 1}-0", f"{number}-0", counted(number))
 
-    known = [number for number in range(1, 51) if lately.get(f"{number}-0")]
+    known = [number for number in range(1, 51) if recent_counted.get(f"{number}-0")]
 
-    assert known == [number for number in range(1, 51) if lately.covers(f"{number}-0")]
+    assert known == [number for number in range(1, 51) if recent_counted.covers(f"{number}-0")]
     assert known == list(range(51 - len(known), 51))
     assert kept_max // 2 <= len(known) <= max(kept_max, 2)

@@ -11,13 +11,13 @@ from adloom.core.clock import ManualClock, SystemClock
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import NO_USER
 from adloom.core.money import Micros
-from adloom.events.auction_log.partition_store import AuctionDays, ensure_auction_days
-from adloom.events.auction_log.row import rows_of
+from adloom.events.auction_log.partition_store import AuctionPartitions, ensure_auction_days
+from adloom.events.auction_log.row import build_rows
 from adloom.events.auction_log.store import AuctionTables
 from adloom.events.log.auction_bids import LOST, REMOVED
 from adloom.events.log.event import Auctioned, Click, Impression, RemovedCandidates
-from adloom.events.ports import CursorMovedError, Folded, Record, UnfoldableError
-from adloom.events.tables.partitions import DayUpkeep, Retention
+from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry, PoisonEntryError
+from adloom.events.tables.partitions import PartitionMaintenance, RetentionPeriods
 from adloom.runtime.postgres import Pool
 from tests.events.builders import (
     BANNER,
@@ -48,10 +48,11 @@ class Hall:
         self.tables = AuctionTables(pool, clock=self.clock, kept_days=KEPT_DAYS)
         self._sequence = 0
 
-    async def fold(self, *happenings: Auctioned | Impression | Click) -> Folded:
-        after = await self.tables.cursor()
+    async def fold(self, *happenings: Auctioned | Impression | Click) -> BatchResult:
+        after = await self.tables.read_cursor()
         records = [
-            Record(f"1-{self._sequence + number}", one) for number, one in enumerate(happenings, start=1)
+            DecodedEntry(f"1-{self._sequence + number}", one)
+            for number, one in enumerate(happenings, start=1)
         ]
         self._sequence += len(records)
         return await self.tables.commit(records, after=after, cursor=records[-1].entry_id)
@@ -82,7 +83,7 @@ def test_bids_that_are_alike_are_written_out_once() -> None:
     alike = [an_auction(uuid4(), user_id=uuid4()) for _ in range(2)]
     other = an_auction(uuid4(), removed=(RemovedCandidates("schedule", 1),))
 
-    one, again, another = rows_of([*alike, other], erased_at={}, first_day=NOW.date())
+    one, again, another = build_rows([*alike, other], erased_at={}, first_day=NOW.date())
 
     assert one.bids is again.bids
     assert one.user_id != again.user_id
@@ -90,7 +91,7 @@ def test_bids_that_are_alike_are_written_out_once() -> None:
 
 
 async def test_an_auction_becomes_a_row_with_all_its_bids(hall: Hall) -> None:
-    assert await hall.fold(an_auction()) == Folded(counted=1)
+    assert await hall.fold(an_auction()) == BatchResult(counted=1)
 
     row = await hall.one()
     bids = row.pop("bids")
@@ -169,17 +170,17 @@ async def test_an_auction_that_nobody_won_has_no_winner_and_no_price(hall: Hall)
 async def test_an_auction_that_is_told_twice_is_one_row(hall: Hall) -> None:
     other = an_auction(uuid4())
 
-    assert await hall.fold(an_auction(), an_auction(), other) == Folded(counted=2, repeated=1)
-    assert await hall.fold(an_auction()) == Folded(repeated=1)
+    assert await hall.fold(an_auction(), an_auction(), other) == BatchResult(counted=2, repeated=1)
+    assert await hall.fold(an_auction()) == BatchResult(repeated=1)
 
     assert len(await hall.rows()) == 2
     assert await hall.pool.fetchval("SELECT auctions FROM auction.hours") == 2
 
 
 async def test_other_happenings_only_move_the_cursor(hall: Hall) -> None:
-    assert await hall.fold(an_impression(), a_click()) == Folded()
+    assert await hall.fold(an_impression(), a_click()) == BatchResult()
 
-    assert await hall.tables.cursor() == "1-2"
+    assert await hall.tables.read_cursor() == "1-2"
     assert await hall.rows() == []
 
 
@@ -187,7 +188,7 @@ async def test_a_batch_behind_a_cursor_that_has_moved_changes_nothing(hall: Hall
     await hall.fold(an_auction())
 
     with pytest.raises(CursorMovedError):
-        await hall.tables.commit([Record("1-9", an_auction(uuid4()))], after="0-0", cursor="1-9")
+        await hall.tables.commit([DecodedEntry("1-9", an_auction(uuid4()))], after="0-0", cursor="1-9")
 
     assert len(await hall.rows()) == 1
 
@@ -196,7 +197,7 @@ async def test_an_auction_older_than_is_kept_is_passed_over(hall: Hall) -> None:
     old = an_auction(uuid4(), held_at=NOW - (KEPT_DAYS + 1) * DAY)
     last = an_auction(held_at=NOW - KEPT_DAYS * DAY)
 
-    assert await hall.fold(old, last) == Folded(counted=1, dropped=1)
+    assert await hall.fold(old, last) == BatchResult(counted=1, dropped=1)
 
     assert (await hall.one())["id"] == REQUEST
 
@@ -219,16 +220,16 @@ async def test_characters_that_the_database_does_not_take_are_left_out(hall: Hal
 
 
 async def test_an_auction_that_no_row_can_hold_is_unfoldable(hall: Hall) -> None:
-    with pytest.raises(UnfoldableError):
+    with pytest.raises(PoisonEntryError):
         await hall.fold(an_auction(bid_count=-1))
-    with pytest.raises(UnfoldableError):
+    with pytest.raises(PoisonEntryError):
         await hall.fold(an_auction(bids=a_bid()[:-1]))
 
 
 async def test_days_are_made_when_they_are_needed_and_ahead_of_time(hall: Hall, pool: Pool) -> None:
     upkeep = an_upkeep(pool, now=NOW)
 
-    await upkeep.look()
+    await upkeep.check()
     await hall.fold(an_auction(held_at=NOW - 5 * DAY))
 
     assert upkeep.made == 9
@@ -242,10 +243,12 @@ async def test_days_older_than_the_retention_are_dropped_and_only_those(pool: Po
         await ensure_auction_days(connection, days)
     late = AuctionTables(pool, clock=ManualClock(now - 2 * DAY), kept_days=KEPT_DAYS)
     held = [an_auction(uuid4(), held_at=datetime.combine(day, time.max, UTC)) for day in days]
-    await late.commit([Record("1-1", one) for one in held], after=await late.cursor(), cursor="1-1")
+    await late.commit(
+        [DecodedEntry("1-1", one) for one in held], after=await late.read_cursor(), cursor="1-1"
+    )
     upkeep = an_upkeep(pool, now=now)
 
-    await upkeep.look()
+    await upkeep.check()
 
     assert upkeep.dropped == 2
     hours = await pool.fetch("SELECT hour, auctions FROM auction.hours")
@@ -264,12 +267,12 @@ async def test_a_day_that_is_just_being_dropped_is_waited_for(hall: Hall, pool: 
         await hall.fold(an_auction(uuid4()))
 
 
-def an_upkeep(pool: Pool, *, now: datetime) -> DayUpkeep:
-    return DayUpkeep(
-        AuctionDays(pool),
+def an_upkeep(pool: Pool, *, now: datetime) -> PartitionMaintenance:
+    return PartitionMaintenance(
+        AuctionPartitions(pool),
         FakeLedger(),
         clock=ManualClock(now),
-        retention=Retention(event_days=KEPT_DAYS, ledger_days=7),
+        retention=RetentionPeriods(event_days=KEPT_DAYS, ledger_days=7),
     )
 
 

@@ -11,9 +11,9 @@ from adloom.core.clock import ManualClock
 from adloom.events.log.entry import BEGINNING, parse_entry_id
 from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.projections.dead_letters import DeadLetters
-from adloom.events.projections.group import ValkeyGroup
-from adloom.events.projections.retention import Upkeep, trim_before
-from adloom.events.projections.status import StatusReader
+from adloom.events.projections.group import ConsumerGroup
+from adloom.events.projections.retention import LogRetention, trim_before
+from adloom.events.projections.status import LogStatusReader
 from adloom.runtime.valkey import Valkey
 from tests.events.builders import NOW
 
@@ -32,9 +32,9 @@ async def appended(ledger: ValkeyEventLog, count: int) -> list[str]:
     return [entry.id for entry in await ledger.read(BEGINNING, count_max=100_000, wait_seconds=1)]
 
 
-async def an_owner(valkey: Valkey) -> ValkeyGroup:
-    group = ValkeyGroup(valkey, "test", consumer="one@host", incarnation="1")
-    assert await group.own()
+async def an_owner(valkey: Valkey) -> ConsumerGroup:
+    group = ConsumerGroup(valkey, "test", consumer="one@host", incarnation="1")
+    assert await group.acquire()
     return group
 
 
@@ -107,17 +107,17 @@ async def test_upkeep_measures_and_trims(ledger: ValkeyEventLog, valkey: Valkey)
     async def told() -> Mapping[str, str]:
         return cursors
 
-    upkeep = Upkeep(ledger, told, clock=clock)
-    await DeadLetters(valkey).bury("one", "1-0", b"", reason="None.", tries=5, again=b"")
+    upkeep = LogRetention(ledger, told, clock=clock)
+    await DeadLetters(valkey).add("one", "1-0", b"", reason="None.", tries=5, again=b"")
 
-    await upkeep.look()
+    await upkeep.check()
     assert {name: lag.entries for name, lag in upkeep.lags.items()} == {"one": 0, "other": 450}
     assert upkeep.trimmed == 0
     assert (upkeep.size.entries, upkeep.size.dead) == (450, 1)
     assert upkeep.size.memory_bytes > 0
 
     cursors["other"] = ids[-1]
-    await upkeep.look()
+    await upkeep.check()
     assert upkeep.trimmed >= 400
     assert await valkey.xlen(STREAM) == upkeep.size.entries == 450 - upkeep.trimmed
 
@@ -128,10 +128,10 @@ async def test_entries_within_the_retention_stay(ledger: ValkeyEventLog) -> None
     async def told() -> Mapping[str, str]:
         return {"one": ids[-1]}
 
-    upkeep = Upkeep(
+    upkeep = LogRetention(
         ledger, told, clock=ManualClock(datetime.now(UTC) + timedelta(days=2)), retention=timedelta(days=3)
     )
-    await upkeep.look()
+    await upkeep.check()
 
     assert upkeep.trimmed == 0
 
@@ -140,7 +140,7 @@ async def test_entries_within_the_retention_stay(ledger: ValkeyEventLog) -> None
 
 
 async def test_the_status_of_an_empty_ledger_can_be_read(valkey: Valkey) -> None:
-    status = await StatusReader(valkey).read({"test": BEGINNING})
+    status = await LogStatusReader(valkey).read({"test": BEGINNING})
 
     assert (status.oldest, status.newest, status.size.entries) == (None, None, 0)
     [projection] = status.projections
@@ -154,10 +154,10 @@ async def test_the_status_says_where_each_projection_is_and_in_whose_hands(
     group = await an_owner(valkey)
     await group.read(BEGINNING, until=None, count_max=4)
     for _ in range(2):
-        await group.tried(ids[2])
-    await DeadLetters(valkey).bury("test", "1-0", b"", reason="None.", tries=5, again=b"")
+        await group.count_try(ids[2])
+    await DeadLetters(valkey).add("test", "1-0", b"", reason="None.", tries=5, again=b"")
 
-    status = await StatusReader(valkey).read({"test": ids[1], "other": ids[-1]})
+    status = await LogStatusReader(valkey).read({"test": ids[1], "other": ids[-1]})
 
     assert (status.oldest, status.newest) == (ids[0], ids[-1])
     test, other = status.projections

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.events.log.entry import BEGINNING, parse_entry_id
 from adloom.events.log.event import Click, Event, Impression, Mark
-from adloom.events.projections.projection import CursorMovedError, Folded, Record
-from adloom.events.tables.known_names import KnownNames
+from adloom.events.projections.projection import BatchResult, CursorMovedError, DecodedEntry
+from adloom.events.tables.known_names import DedupFilter
 from adloom.events.tables.store import EventTables
 from adloom.runtime.postgres import Pool
 from tests.events.builders import BANNER, CAMPAIGN, NOBODY, NOW, PLACEMENT
@@ -74,21 +74,21 @@ def events(draw: st.DrawFn) -> Event:
 
 
 @st.composite
-def ledgers(draw: st.DrawFn) -> list[list[Record]]:
+def ledgers(draw: st.DrawFn) -> list[list[DecodedEntry]]:
     """Draw events, say some of them again, in some order, and cut them into batches."""
     said = draw(st.lists(events(), min_size=1, max_size=16))
     again = draw(st.lists(st.sampled_from(said), max_size=6))
     order = draw(st.permutations([*said, *again]))
     steps = st.sampled_from([timedelta(), timedelta(milliseconds=1), timedelta(hours=10)])
-    at, records = NOW, list[Record]()
+    at, records = NOW, list[DecodedEntry]()
     for sequence, event in enumerate(order, start=1):
         at += draw(steps)
-        records.append(Record(f"{int(at.timestamp() * 1000)}-{sequence}", event))
+        records.append(DecodedEntry(f"{int(at.timestamp() * 1000)}-{sequence}", event))
     cuts = sorted(draw(st.sets(st.integers(1, len(records)), max_size=6)) | {0, len(records)})
     return [records[start:end] for start, end in itertools.pairwise(cuts)]
 
 
-def expected_rows(records: Sequence[Record], keys: dict[UUID, int]) -> dict[str, list[dict[str, Any]]]:
+def expected_rows(records: Sequence[DecodedEntry], keys: dict[UUID, int]) -> dict[str, list[dict[str, Any]]]:
     """Tell the rows that a ledger leads to, the plainest way."""
     tables: dict[str, list[dict[str, Any]]] = {"banner_impressions": [], "banner_clicks": []}
     for entry_id, event in records:
@@ -176,12 +176,12 @@ class Tables:
 
     async def empty(self) -> None:
         """Begin anew, with two workers that remember names and one that does not."""
-        remembering = [KnownNames(segment_names=8, batch_min=1, chunk_names=2) for _ in range(2)]
+        remembering = [DedupFilter(segment_names=8, batch_min=1, chunk_names=2) for _ in range(2)]
         self.workers = [EventTables(self.pool, names=names) for names in (*remembering, None)]
         for table in ("banner_impressions", "banner_clicks", "event_counts", "event_days"):
             await self.pool.execute(f"DELETE FROM events.{table}")  # noqa: S608 - our own names
         await self.pool.execute("DELETE FROM projection_cursors")
-        assert await self.workers[0].cursor() == BEGINNING
+        assert await self.workers[0].read_cursor() == BEGINNING
 
     async def rows(self, table: str) -> list[dict[str, Any]]:
         rows = [dict(row) for row in await self.pool.fetch(f"SELECT * FROM events.{table} ORDER BY id")]  # noqa: S608 - our own names
@@ -220,10 +220,10 @@ async def tables(pool: Pool) -> Tables:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=ledgers(), turns=st.lists(st.integers(0, 2)), is_replayed=st.booleans())
 async def test_the_tables_are_as_the_ledger_says_however_it_is_cut_and_repeated(
-    tables: Tables, batches: list[list[Record]], turns: list[int], *, is_replayed: bool
+    tables: Tables, batches: list[list[DecodedEntry]], turns: list[int], *, is_replayed: bool
 ) -> None:
     await tables.empty()
-    cursor, folded = BEGINNING, list[Folded]()
+    cursor, folded = BEGINNING, list[BatchResult]()
 
     for batch, turn in zip(batches, [*turns, *[0] * len(batches)], strict=False):
         after, cursor = cursor, batch[-1].entry_id
@@ -233,7 +233,7 @@ async def test_the_tables_are_as_the_ledger_says_however_it_is_cut_and_repeated(
     records = [record for batch in batches for record in batch]
     if is_replayed:
         again = [
-            Record(f"{parse_entry_id(cursor)[0] + 1}-{place}", one.happening)
+            DecodedEntry(f"{parse_entry_id(cursor)[0] + 1}-{place}", one.happening)
             for place, one in enumerate(records)
         ]
         await tables.workers[0].commit(again, after=cursor, cursor=again[-1].entry_id)
