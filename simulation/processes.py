@@ -110,7 +110,7 @@ class DeliveryProcess:
             ids,
             public_url="",
             contexts=_contexts(),
-            teller=ServedEventPublisher(self._appender.enqueue),
+            publisher=ServedEventPublisher(self._appender.enqueue),
         )
         events = EventRoutes(lambda: index, self._appender, keys, clock)
         self._table = FastRoutes([*serve.routes(), *events.routes()])

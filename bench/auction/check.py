@@ -65,13 +65,13 @@ def check(seed: int) -> int:
         block_max=chance.choice([1, 2, 3, 1_024]),
     )
     own_bids = chance.choice(list(OwnBids))
-    shelves = PlacementStates()
-    stands = Markets(shelves, policies=POLICIES, own_bids=own_bids)
+    states = PlacementStates()
+    stands = Markets(states, policies=POLICIES, own_bids=own_bids)
     if chance.random() < 1 / 2:
         stands.install(run_steps(stands.prepare(index, now=NOW, bidders_max=chance.choice([1, 3, 9]))))
     excluded: set[int] = set()
     for _ in range(REQUESTS_A_MARKET):
-        _exclude(chance, shelves, excluded, snapshot)
+        _exclude(chance, states, excluded, snapshot)
         asked = a_request(chance, snapshot.placements)
         bids_max = chance.choice([1, 3, BIDS_MAX])
         fast = _fast(stands, index, asked, bids_max)
@@ -116,12 +116,12 @@ def _in_small_blocks(index: Index, *, first_max: int, block_max: int) -> Index:
     )
 
 
-def _exclude(chance: Random, shelves: PlacementStates, excluded: set[int], snapshot: Snapshot) -> None:
+def _exclude(chance: Random, states: PlacementStates, excluded: set[int], snapshot: Snapshot) -> None:
     for row in chance.sample(snapshot.assignments, min(len(snapshot.assignments), EXCLUDED_MAX)):
         if chance.random() < 1 / 2:
             excluded.symmetric_difference_update({row.campaign_key})
             is_out = row.campaign_key in excluded
-            shelves.mark_changed({row.campaign_key: "daily_budget" if is_out else None})
+            states.mark_changed({row.campaign_key: "daily_budget" if is_out else None})
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):

@@ -72,19 +72,17 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
     """Serve until told to stop."""
     clock = SystemClock()
     index = compile_index(an_auction_catalog(campaigns, has_frequency_caps=has_frequency_caps))
-    shelves, caps, leases = PlacementStates(), CapTracker(), LocalLeases(SESSION)
+    states, caps, leases = PlacementStates(), CapTracker(), LocalLeases(SESSION)
     _grant(leases, index.by_key.values(), clock)
     caps.update(
         {key: one for placement in index.by_key.values() for key, one in placement.caps.items()},
         {},
         second=int(clock.now().timestamp()),
     )
-    shelves.mark_changed(leases.take_changes())
-    shelves.exclude(Exclusions(campaigns=half_of_them(campaigns)), source="bench")
-    shelves.install(
-        index, [run_steps(shelves.prepare(one, now=clock.now())) for one in index.by_key.values()]
-    )
-    stands = Markets(shelves)
+    states.mark_changed(leases.take_changes())
+    states.exclude(Exclusions(campaigns=half_of_them(campaigns)), source="bench")
+    states.install(index, [run_steps(states.prepare(one, now=clock.now())) for one in index.by_key.values()])
+    stands = Markets(states)
     stands.install(run_steps(stands.prepare(index, now=clock.now())))
     freeze_startup_objects(REQUEST_THRESHOLD)
     async with (
@@ -95,8 +93,8 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
     ):
         if has_frequency_caps:
             await _show(valkey, index.by_key.values(), clock)
-        auctions = _routes(index, stands, Reserver(shelves, caps, leases), shelves, line, appender, recording)
-        coming_and_going = asyncio.ensure_future(_come_and_go(shelves, campaigns))
+        auctions = _routes(index, stands, Reserver(states, caps, leases), states, line, appender, recording)
+        coming_and_going = asyncio.ensure_future(_come_and_go(states, campaigns))
         no_op = FastRoute(b"GET", NO_OP_PATH.encode(), is_prefix=False, handler=lambda _: NO_OP)
         with socket.create_server(("127.0.0.1", port)) as listener:
             await serve(
@@ -128,23 +126,23 @@ async def _show(valkey: Valkey, placements: Iterable[IndexedPlacement], clock: S
     await pipeline.execute()
 
 
-async def _come_and_go(shelves: PlacementStates, campaigns: int) -> None:
+async def _come_and_go(states: PlacementStates, campaigns: int) -> None:
     """Let campaigns run out of budget and get some again, as on a busy day."""
     chance = Random(SEED)  # noqa: S311 - not a secret
     out: deque[int] = deque()
     while True:
         await asyncio.sleep(1 / TURNS_A_SECOND)
         out.append(chance.randrange(campaigns))
-        shelves.mark_changed({out[-1]: "budget"})
+        states.mark_changed({out[-1]: "budget"})
         if len(out) > OUT_MAX:
-            shelves.mark_changed({out.popleft(): None})
+            states.mark_changed({out.popleft(): None})
 
 
 def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
     index: Index,
     stands: Markets,
     reserver: Reserver,
-    shelves: PlacementStates,
+    states: PlacementStates,
     line: DedicatedConnection,
     appender: EventAppender,
     recording: AuctionAppender,
@@ -156,7 +154,7 @@ def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
         SystemIds(),
         stands=stands,
         policies={HEURISTIC: Heuristic()},
-        auctioneer=Auctioneer(stands, ContextParser(), reserver, shelves.find_reason),
+        auctioneer=Auctioneer(stands, ContextParser(), reserver, states.find_reason),
         encoder=AdEncoder(TokenKeys(SECRET).signer, public_url="https://ads.example"),
         frequency=FrequencyLookup(FrequencyReader(line), clock),
         recorder=AuctionRecorder(

@@ -111,9 +111,9 @@ class Bench:
     def __init__(self, campaigns: int) -> None:
         self.campaigns = campaigns
         index = self._compiled()
-        now, shelves = SystemClock().now(), PlacementStates()
-        shelves.exclude(Exclusions(campaigns=half_of_them(campaigns)))
-        self._stands = stands = Markets(shelves)
+        now, states = SystemClock().now(), PlacementStates()
+        states.exclude(Exclusions(campaigns=half_of_them(campaigns)))
+        self._stands = stands = Markets(states)
         started_at = time.thread_time()
         stands.install(run_steps(stands.prepare(index, now=now)))
         self.head_millis = (time.thread_time() - started_at) * 1e3

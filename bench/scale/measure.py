@@ -54,13 +54,13 @@ def cost_of(size: Size, pid: int) -> Cost:
     del snapshot
     gc.collect()
     resident = usage_of([pid]).resident_bytes / (1 << 20)
-    shelves, now = PlacementStates(), SystemClock().now()
+    states, now = PlacementStates(), SystemClock().now()
     placements = list(index.by_key.values())
     asked = [
-        (shelves.get(placements[number % len(placements)], now), context)
+        (states.get(placements[number % len(placements)], now), context)
         for number, context in enumerate(some_contexts(REQUESTS))
     ]
-    decisions = [decide(shelf.placement, context, shelf.available) for shelf, context in asked]
+    decisions = [decide(state.placement, context, state.available) for state, context in asked]
     return Cost(
         size=size,
         compile_seconds=compile_seconds,
@@ -68,7 +68,7 @@ def cost_of(size: Size, pid: int) -> Cost:
         resident_mebibytes=resident,
         filled_share=sum(map(bool, decisions)) / REQUESTS,
         decide_micros=_best(
-            lambda: [decide(shelf.placement, context, shelf.available) for shelf, context in asked]
+            lambda: [decide(state.placement, context, state.available) for state, context in asked]
         ),
         hit_micros=_answer_cost(index, keep_seconds=60),
         leased_micros=_answer_cost(compile_index(with_budgets(a_catalog(size))), keep_seconds=60),
@@ -90,18 +90,18 @@ def _compile_cost(snapshot: Snapshot) -> tuple[float, float]:
 
 
 def _answer_cost(index: Index, *, keep_seconds: int) -> float:
-    shelves, book = PlacementStates(keep_seconds=keep_seconds), LocalLeases()
+    states, book = PlacementStates(keep_seconds=keep_seconds), LocalLeases()
     routes = ServeRoutes(
         lambda: index,
         TokenKeys(SECRET).signer,
         SystemClock(),
         SystemIds(),
         public_url="https://ads.example",
-        shelves=shelves,
-        lease_book=book,
+        states=states,
+        leases=book,
     )
     _lease_all(book, index)
-    shelves.mark_changed(book.take_changes())
+    states.mark_changed(book.take_changes())
     slugs = list(index.by_slug)
     requests = [
         _request(slugs[number % len(slugs)], context.country or "")

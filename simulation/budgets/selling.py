@@ -56,45 +56,45 @@ class Sold(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SellingProcess:
-    """A delivery process: shelves, leases and their keeper."""
+    """A delivery process: states, leases and their keeper."""
 
     def __init__(self, name: str, servers: MoneyServers, *, clock: Clock, chance: Random) -> None:
         self.host = Host()
         self._clock = clock
-        self._shelves = PlacementStates()
-        self._keeper = LeaseClient(
+        self._states = PlacementStates()
+        self._leasing = LeaseClient(
             valkey_of(servers.valkey, self.host),
-            self._shelves,
+            self._states,
             clock,
             process=name,
             new_session=lambda: chance.getrandbits(SESSION_BITS) or 1,
         )
         self._index = EMPTY
-        caps, book = CapTracker(), self._keeper.book
-        self._reserve = Reserver(self._shelves, caps, book).reserve_all
-        self._stands = Markets(self._shelves)
+        caps, book = CapTracker(), self._leasing.leases
+        self._reserve = Reserver(self._states, caps, book).reserve_all
+        self._stands = Markets(self._states)
         self._auctioneer = Auctioneer(
-            self._stands, ContextParser(), Reserver(self._shelves, caps, book), self._shelves.find_reason
+            self._stands, ContextParser(), Reserver(self._states, caps, book), self._states.find_reason
         )
 
     @property
     def session(self) -> int:
         """The session in which it gives."""
-        return self._keeper.book.session
+        return self._leasing.leases.session
 
     def learn(self, index: Index) -> None:
         """Take a new index, as its keeper does."""
         now = self._clock.now()
-        prepared = [run_steps(self._shelves.prepare(one, now=now)) for one in index.by_key.values()]
+        prepared = [run_steps(self._states.prepare(one, now=now)) for one in index.by_key.values()]
         heads = run_steps(self._stands.prepare(index, now=now))
-        self._shelves.install(index, prepared)
+        self._states.install(index, prepared)
         self._stands.install(heads)
         self._index = index
-        self._keeper.update(index)
+        self._leasing.update(index)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Keep leases until told to stop."""
-        await self._keeper.run(stop)
+        await self._leasing.run(stop)
 
     def offers(self) -> list[Sold]:
         """Answer a request for a placement that is filled directly."""
@@ -103,8 +103,8 @@ class SellingProcess:
             return []
         now = self._clock.now()
         second = int(now.timestamp())
-        shelf = self._shelves.get(placement, now)
-        offers, leases = self._reserve(self._shelves.decide_offers(shelf, SOMEBODY, second), second)
+        state = self._states.get(placement, now)
+        offers, leases = self._reserve(self._states.decide_offers(state, SOMEBODY, second), second)
         return [
             Sold(candidate=offer.candidate, cost=offer.candidate.price.cost, lease=lease, second=second)
             for offer, lease in zip(offers, leases, strict=True)
@@ -135,9 +135,9 @@ class SellingProcess:
         ]
 
     def _rivals(self, stand: Market, scorer: Scorer) -> tuple[Bid, ...]:
-        """Tell who bids and can pay; nobody where the shelves have still to hear of it."""
-        book = self._keeper.book
-        if book.has_news:
+        """Tell who bids and can pay; nobody where the states have still to hear of it."""
+        book = self._leasing.leases
+        if book.has_changes:
             return ()
         out = frozenset[int]().union(*book.list_excluded().values())
         return tuple(

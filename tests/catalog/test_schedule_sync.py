@@ -245,17 +245,17 @@ async def test_the_trail_says_what_the_clock_did(sync: ScheduleSync, pool: Pool)
 
 
 async def test_an_index_hears_of_it(sync: ScheduleSync, pool: Pool, valkey: Valkey) -> None:
-    keeper = IndexRefresher(pool, valkey, ManualClock(NOON))
+    refresher = IndexRefresher(pool, valkey, ManualClock(NOON))
     async with asyncio.TaskGroup() as group:
-        running = group.create_task(keeper.run())
-        await keeper.wait_until_ready(seconds_max=5)
-        before = keeper.version
+        running = group.create_task(refresher.run())
+        await refresher.wait_until_ready(seconds_max=5)
+        before = refresher.version
         assert before is not None
         await a_banner(pool, "scheduled", BEFORE)
 
         await sync.run()
 
-        await eventually(lambda: keeper.version == before + 1, seconds=5)
+        await eventually(lambda: refresher.version == before + 1, seconds=5)
         running.cancel()
 
 

@@ -119,7 +119,7 @@ async def test_an_offer_that_delivery_tells_the_ledger_gets_to_its_topic(followe
             ManualClock(NOW),
             SystemIds(),
             public_url="https://ads.example",
-            teller=ServedEventPublisher(appender.enqueue),
+            publisher=ServedEventPublisher(appender.enqueue),
         )
         answer = json.loads(routes.serve(FastRequest(b"GET", b"/banners/serve/home")).body)
     async with running(followed):

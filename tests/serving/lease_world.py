@@ -58,7 +58,7 @@ class Process:
     """A delivery process: its book, and which of its campaigns have readers."""
 
     def __init__(self, session: int) -> None:
-        self.book = LocalLeases(session)
+        self.leases = LocalLeases(session)
         self.has_readers = True
 
 
@@ -118,14 +118,14 @@ class LeaseWorld:
 
     def start(self) -> Process:
         process = Process(next(self._sessions))
-        process.book.update({PLACEMENT: self.terms}, at=self.at)
+        process.leases.update({PLACEMENT: self.terms}, at=self.at)
         self.processes.append(process)
         return process
 
     def kill(self, process: Process) -> None:
         """End a process without a word; after a while that is noticed."""
         self.processes.remove(process)
-        self.over(process.book.session, seconds=10)
+        self.over(process.leases.session, seconds=10)
 
     def over(self, session: int, *, seconds: float = 0) -> None:
         over = SessionOver(session=session, second=self.second)
@@ -166,8 +166,8 @@ class LeaseWorld:
 
     def offer(self, process: Process, key: int, *, confirmed_after: float | None = None) -> bool:
         """Make an offer if the process may, and let it be seen after a while, or never."""
-        is_shown = not any(key in keys for keys in process.book.list_excluded().values())
-        lease = process.book.reserve(key, COST, self.second) if is_shown else None
+        is_shown = not any(key in keys for keys in process.leases.list_excluded().values())
+        lease = process.leases.reserve(key, COST, self.second) if is_shown else None
         if lease is None:
             return False
         self.given[key, self.days[key, lease]] += COST
@@ -204,7 +204,7 @@ class LeaseWorld:
             pass
 
     def _speak(self, process: Process) -> None:
-        book = process.book
+        book = process.leases
         if book.is_void:
             self.over(book.session)
             book.start_session(next(self._sessions), at=self.at)
@@ -274,7 +274,7 @@ class LeaseWorld:
 
     def _hear(self, session: int | None, news: msgspec.Struct) -> None:
         for process in self.processes:
-            book = process.book
+            book = process.leases
             if session is not None and session != book.session:
                 continue
             match news:

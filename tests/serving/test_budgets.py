@@ -108,18 +108,18 @@ class Desk:
     """A delivery process without its process."""
 
     def __init__(self, pool: Pool, valkey: Valkey, number: int) -> None:
-        clock, shelves = SystemClock(), PlacementStates()
-        self.leases = LeaseClient(valkey, shelves, clock, process=f"delivery-{number}")
-        self.keeper = IndexRefresher(pool, valkey, clock, shelves=shelves, swapped=self.leases.update)
+        clock, states = SystemClock(), PlacementStates()
+        self.leases = LeaseClient(valkey, states, clock, process=f"delivery-{number}")
+        self.refresher = IndexRefresher(pool, valkey, clock, states=states, swapped=self.leases.update)
         self.routes = ServeRoutes(
-            lambda: self.keeper.current,
+            lambda: self.refresher.current,
             KEYS.signer,
             clock,
             SystemIds(),
             public_url="https://ads.example",
-            shelves=shelves,
-            cap_book=self.keeper.cap_book,
-            lease_book=self.leases.book,
+            states=states,
+            caps=self.refresher.caps,
+            leases=self.leases.leases,
         )
 
     def offers(self, slug: str = "home", method: bytes = b"GET") -> list[OfferToken]:
@@ -147,8 +147,8 @@ class Desk:
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             group.create_task(self.leases.run(stop))
-            keeping = group.create_task(self.keeper.run())
-            await self.keeper.wait_until_ready(seconds_max=5)
+            keeping = group.create_task(self.refresher.run())
+            await self.refresher.wait_until_ready(seconds_max=5)
             yield self
             keeping.cancel()
             stop.set()
@@ -227,10 +227,10 @@ async def test_raising_a_budget_releases_it_and_pausing_stops_it(shop: Shop, des
 
     await shop.change(campaign, "budget_daily_paisa = $2", 100_000)
     await all_offers(desks, count=1)
-    before = desks[0].keeper.current.version
+    before = desks[0].refresher.current.version
     await shop.change(campaign, "status = 'paused'")
     await eventually(
-        lambda: all(desk.keeper.current.version > before for desk in desks), seconds=OFFERED_SECONDS_MAX
+        lambda: all(desk.refresher.current.version > before for desk in desks), seconds=OFFERED_SECONDS_MAX
     )
 
     assert await all_offers(desks, count=0) == []

@@ -11,11 +11,11 @@ def test_a_campaign_that_was_paused_is_offered_again_within_a_second() -> None:
     before = world.given_total[7]
 
     for process in world.processes:
-        process.book.update({PLACEMENT: {}}, at=world.at)
+        process.leases.update({PLACEMENT: {}}, at=world.at)
     world.wait(2)
     assert world.leased() == 0, "what it had is returned"
     for process in world.processes:
-        process.book.update({PLACEMENT: world.terms}, at=world.at)
+        process.leases.update({PLACEMENT: world.terms}, at=world.at)
     for _ in world.run(1):
         for process in world.processes:
             world.offer(process, 7)

@@ -74,61 +74,61 @@ def test_marking_one_by_one_equals_looking_at_every_candidate(
 ) -> None:
     """Budgets change some, caps say all anew, time goes on, and every answer is the one decided from nothing."""
     placement = compile_index(a_snapshot(*rows, max_banners=2, allow_partial_render=True)).by_slug[b"home"]
-    shelves, now = PlacementStates(), NOON
+    states, now = PlacementStates(), NOON
     budgets: set[int] = set()
     caps: frozenset[int] = frozenset()
     contexts: list[Context] = []
     for changes, capped, hours, context in steps:
-        shelves.mark_changed(changes)
+        states.mark_changed(changes)
         budgets = (budgets - changes.keys()) | {key for key, reason in changes.items() if reason}
         if capped is not None:
             caps = capped
-            shelves.exclude(Exclusions(campaigns={"impression_cap": caps}))
+            states.exclude(Exclusions(campaigns={"impression_cap": caps}))
         now += timedelta(hours=hours)
         contexts.append(context)
 
-        shelf = shelves.get(placement, now)
+        state = states.get(placement, now)
         expected = remove_excluded(
             run_steps(build_schedule_mask(placement, now=now)).masks,
             placement,
             Exclusions(campaigns={"any": caps | budgets}),
         )
 
-        assert tuple(shelf.available) == expected
+        assert tuple(state.available) == expected
         # Also those who were asked before, whose answers may be remembered.
         for asked in contexts:
-            offers = shelves.decide_offers(shelf, asked, int(NOON.timestamp()))
+            offers = states.decide_offers(state, asked, int(NOON.timestamp()))
             assert [offer.candidate for offer in offers] == decide(placement, asked, expected)
 
 
 def test_a_shelf_knows_who_was_excluded_while_it_was_prepared() -> None:
-    shelves = PlacementStates()
+    states = PlacementStates()
     index = compile_index(a_snapshot(a_row(1, 1), a_row(2, 2)))
-    preparing = shelves.prepare(index.by_slug[b"home"], now=NOON)
+    preparing = states.prepare(index.by_slug[b"home"], now=NOON)
     next(preparing)
-    shelf = run_steps(preparing)
+    state = run_steps(preparing)
 
-    shelves.mark_changed({1: "pacing"})
-    shelves.install(index, [shelf])
+    states.mark_changed({1: "pacing"})
+    states.install(index, [state])
 
-    offers = shelves.decide_offers(shelves.get(index.by_slug[b"home"], NOON), a_context(), 0)
+    offers = states.decide_offers(states.get(index.by_slug[b"home"], NOON), a_context(), 0)
     assert [offer.candidate.banner_key for offer in offers] == [2]
 
 
 def test_a_campaign_that_comes_to_a_placement_while_it_is_excluded_is_out_there_too() -> None:
-    shelves = PlacementStates()
+    states = PlacementStates()
     before, after = (
         compile_index(a_snapshot(a_row(2, 2))),
         compile_index(a_snapshot(a_row(1, 1), a_row(2, 2), version=2)),
     )
-    shelves.get(before.by_slug[b"home"], NOON)
-    shelves.mark_changed({1: "pacing"})
+    states.get(before.by_slug[b"home"], NOON)
+    states.mark_changed({1: "pacing"})
 
-    shelves.install(after, [run_steps(shelves.prepare(after.by_slug[b"home"], now=NOON))])
-    shelf = shelves.get(after.by_slug[b"home"], NOON)
-    out = [offer.candidate.banner_key for offer in shelves.decide_offers(shelf, a_context(), 0)]
-    shelves.mark_changed({1: None})
-    back = [offer.candidate.banner_key for offer in shelves.decide_offers(shelf, a_context(), 0)]
+    states.install(after, [run_steps(states.prepare(after.by_slug[b"home"], now=NOON))])
+    state = states.get(after.by_slug[b"home"], NOON)
+    out = [offer.candidate.banner_key for offer in states.decide_offers(state, a_context(), 0)]
+    states.mark_changed({1: None})
+    back = [offer.candidate.banner_key for offer in states.decide_offers(state, a_context(), 0)]
 
     assert (out, back) == ([2], [1, 2])
 
@@ -136,48 +136,48 @@ def test_a_campaign_that_comes_to_a_placement_while_it_is_excluded_is_out_there_
 def test_candidates_of_all_blocks_go_and_come_back() -> None:
     rows = [a_row(number, number % 2) for number in range(BLOCK_CANDIDATES_MAX + 10)]
     placement = compile_index(a_snapshot(*rows, max_banners=3)).by_slug[b"home"]
-    shelves = PlacementStates()
-    shelf = shelves.get(placement, NOON)
+    states = PlacementStates()
+    state = states.get(placement, NOON)
     everyone = [block.everyone for block in placement.blocks]
 
-    shelves.mark_changed({0: "pacing"})
-    half = sum(mask.bit_count() for mask in shelf.available)
-    shelves.mark_changed({0: None})
+    states.mark_changed({0: "pacing"})
+    half = sum(mask.bit_count() for mask in state.available)
+    states.mark_changed({0: None})
 
     assert half == len(rows) // 2
-    assert shelf.available == everyone
+    assert state.available == everyone
 
 
 def test_answers_stay_when_somebody_flips_who_is_in_none_of_them() -> None:
     rows = [a_row(number, number) for number in range(10)]
     placement = compile_index(a_snapshot(*rows, max_banners=2)).by_slug[b"home"]
-    shelves = PlacementStates()
-    shelf = shelves.get(placement, NOON)
-    chosen = [offer.candidate.campaign_key for offer in shelves.decide_offers(shelf, a_context(), 0)]
+    states = PlacementStates()
+    state = states.get(placement, NOON)
+    chosen = [offer.candidate.campaign_key for offer in states.decide_offers(state, a_context(), 0)]
     others = [number for number in range(10) if number not in chosen]
 
     for _ in range(3):
-        shelves.mark_changed(dict.fromkeys(others, "pacing"))
-        shelves.decide_offers(shelf, a_context(), 0)
-        shelves.mark_changed(dict.fromkeys(others))
-        shelves.decide_offers(shelf, a_context(), 0)
+        states.mark_changed(dict.fromkeys(others, "pacing"))
+        states.decide_offers(state, a_context(), 0)
+        states.mark_changed(dict.fromkeys(others))
+        states.decide_offers(state, a_context(), 0)
 
-    assert (shelves.hits, shelves.misses) == (6, 1)
+    assert (states.hits, states.misses) == (6, 1)
 
 
 def test_it_is_known_which_placements_were_asked_for() -> None:
     index = compile_index(a_snapshot(a_row(1, 1), a_row(2, 2)))
-    shelves = PlacementStates()
+    states = PlacementStates()
     for _ in range(3):
-        shelves.get(index.by_slug[b"home"], NOON)
+        states.get(index.by_slug[b"home"], NOON)
 
-    assert shelves.take_requested() == [HOME_KEY]
-    assert shelves.take_requested() == []
+    assert states.take_requested() == [HOME_KEY]
+    assert states.take_requested() == []
 
 
 def test_who_excludes_can_be_asked_whom() -> None:
-    shelves = PlacementStates()
+    states = PlacementStates()
 
-    shelves.mark_changed({1: "pacing", 2: "daily_budget", 3: "pacing"})
+    states.mark_changed({1: "pacing", 2: "daily_budget", 3: "pacing"})
 
-    assert shelves.excluded_by(BUDGETS) == {"pacing": frozenset({1, 3}), "daily_budget": frozenset({2})}
+    assert states.excluded_by(BUDGETS) == {"pacing": frozenset({1, 3}), "daily_budget": frozenset({2})}

@@ -29,10 +29,10 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-async def keeper(pool: Pool, valkey: Valkey, clock: ManualClock) -> IndexRefresher:
-    keeper = IndexRefresher(pool, valkey, clock)
-    await keeper.refresh()
-    return keeper
+async def refresher(pool: Pool, valkey: Valkey, clock: ManualClock) -> IndexRefresher:
+    refresher = IndexRefresher(pool, valkey, clock)
+    await refresher.refresh()
+    return refresher
 
 
 async def said(health: DeliveryHealth) -> tuple[int, Mapping[str, Any]]:
@@ -41,11 +41,11 @@ async def said(health: DeliveryHealth) -> tuple[int, Mapping[str, Any]]:
 
 
 async def test_all_is_well_with_both_servers_and_an_index(
-    keeper: IndexRefresher, pool: Pool, valkey: Valkey, clock: ManualClock
+    refresher: IndexRefresher, pool: Pool, valkey: Valkey, clock: ManualClock
 ) -> None:
     clock.advance(timedelta(seconds=1.5))
 
-    assert await said(DeliveryHealth(keeper, pool, valkey, clock)) == (
+    assert await said(DeliveryHealth(refresher, pool, valkey, clock)) == (
         200,
         {
             "status": "ok",
@@ -60,30 +60,30 @@ async def test_all_is_well_with_both_servers_and_an_index(
 
 
 async def test_serving_goes_on_without_the_database(
-    keeper: IndexRefresher, valkey: Valkey, clock: ManualClock
+    refresher: IndexRefresher, valkey: Valkey, clock: ManualClock
 ) -> None:
     async with open_pool(f"postgresql://nobody@127.0.0.1:{free_port()}/none", size_max=1) as away:
-        status, body = await said(DeliveryHealth(keeper, away, valkey, clock))
+        status, body = await said(DeliveryHealth(refresher, away, valkey, clock))
 
     assert (status, body["checks"]["postgres"]) == (200, "unavailable")
 
 
 async def test_without_the_ledger_no_event_can_be_taken(
-    keeper: IndexRefresher, pool: Pool, clock: ManualClock
+    refresher: IndexRefresher, pool: Pool, clock: ManualClock
 ) -> None:
     async with open_valkey(f"redis://127.0.0.1:{free_port()}") as away:
-        status, body = await said(DeliveryHealth(keeper, pool, away, clock))
+        status, body = await said(DeliveryHealth(refresher, pool, away, clock))
 
     assert (status, body["status"], body["checks"]["valkey"]) == (503, "unavailable", "unavailable")
 
 
 @pytest.mark.parametrize("is_able", [True, False])
 async def test_without_the_ledger_events_are_taken_while_the_spool_takes_them(
-    keeper: IndexRefresher, pool: Pool, clock: ManualClock, *, is_able: bool
+    refresher: IndexRefresher, pool: Pool, clock: ManualClock, *, is_able: bool
 ) -> None:
     spool = FakeSpool(is_able=is_able, waiting_bytes=12)
     async with open_valkey(f"redis://127.0.0.1:{free_port()}") as away:
-        status, body = await said(DeliveryHealth(keeper, pool, away, clock, spool=spool))
+        status, body = await said(DeliveryHealth(refresher, pool, away, clock, spool=spool))
 
     word = "ok" if is_able else "unavailable"
     assert (status, body["status"]) == (200 if is_able else 503, word)
@@ -92,17 +92,17 @@ async def test_without_the_ledger_events_are_taken_while_the_spool_takes_them(
 
 
 async def test_a_spool_that_takes_nothing_does_not_matter_while_the_ledger_is_there(
-    keeper: IndexRefresher, pool: Pool, valkey: Valkey, clock: ManualClock
+    refresher: IndexRefresher, pool: Pool, valkey: Valkey, clock: ManualClock
 ) -> None:
     spool = FakeSpool(is_able=False, waiting_bytes=0)
 
-    status, body = await said(DeliveryHealth(keeper, pool, valkey, clock, spool=spool))
+    status, body = await said(DeliveryHealth(refresher, pool, valkey, clock, spool=spool))
 
     assert (status, body["checks"]["spool"]["status"]) == (200, "unavailable")
 
 
 async def test_a_ledger_that_hangs_is_given_up_soon(
-    keeper: IndexRefresher, pool: Pool, clock: ManualClock
+    refresher: IndexRefresher, pool: Pool, clock: ManualClock
 ) -> None:
     async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
@@ -112,16 +112,16 @@ async def test_a_ledger_that_hangs_is_given_up_soon(
     async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as silent:
         port = silent.sockets[0].getsockname()[1]
         async with asyncio.timeout(2 * LOOK_SECONDS_MAX), open_valkey(f"redis://127.0.0.1:{port}") as hanging:
-            status, body = await said(DeliveryHealth(keeper, pool, hanging, clock, spool=spool))
+            status, body = await said(DeliveryHealth(refresher, pool, hanging, clock, spool=spool))
 
     assert (status, body["checks"]["valkey"]) == (200, "unavailable")
 
 
 async def test_a_flood_of_questions_is_answered_by_one_look(
-    keeper: IndexRefresher, pool: Pool, valkey: Valkey, redis_url: str, clock: ManualClock
+    refresher: IndexRefresher, pool: Pool, valkey: Valkey, redis_url: str, clock: ManualClock
 ) -> None:
     async with open_valkey(redis_url) as own:
-        health = DeliveryHealth(keeper, pool, own, clock)
+        health = DeliveryHealth(refresher, pool, own, clock)
         before = (await valkey.info("stats"))["total_connections_received"]
 
         async with asyncio.TaskGroup() as group:
@@ -132,10 +132,10 @@ async def test_a_flood_of_questions_is_answered_by_one_look(
 
 
 async def test_what_was_seen_is_told_for_a_moment_only(
-    keeper: IndexRefresher, pool: Pool, redis_url: str, clock: ManualClock
+    refresher: IndexRefresher, pool: Pool, redis_url: str, clock: ManualClock
 ) -> None:
     async with open_valkey(redis_url) as own:
-        health = DeliveryHealth(keeper, pool, own, clock)
+        health = DeliveryHealth(refresher, pool, own, clock)
         _, before = await said(health)
         clock.advance(FRESH_FOR + timedelta(milliseconds=1))
         _, after = await said(health)

@@ -128,36 +128,36 @@ class Desk:
     """A delivery process without HTTP."""
 
     def __init__(self, valkey: Valkey) -> None:
-        self.shelves = PlacementStates()
+        self.states = PlacementStates()
         sessions = count(71)
-        self.keeper = LeaseClient(
-            valkey, self.shelves, SystemClock(), process="delivery-1", new_session=lambda: next(sessions)
+        self.client = LeaseClient(
+            valkey, self.states, SystemClock(), process="delivery-1", new_session=lambda: next(sessions)
         )
         self.index: Index = compile_index(a_snapshot())
         self.stop = asyncio.Event()
 
     def learn(self, *rows: AssignmentRow) -> None:
         self.index = compile_index(a_snapshot(*rows, max_banners=200))
-        self.shelves.install(self.index, [])
-        self.keeper.update(self.index)
+        self.states.install(self.index, [])
+        self.client.update(self.index)
 
     def shown(self) -> list[int]:
         """Ask for the placement, without taking anything."""
         now = SystemClock().now()
-        shelf = self.shelves.get(self.index.by_slug[b"home"], now)
-        offers = self.shelves.decide_offers(shelf, a_context(), int(now.timestamp()))
+        state = self.states.get(self.index.by_slug[b"home"], now)
+        offers = self.states.decide_offers(state, a_context(), int(now.timestamp()))
         return sorted(offer.candidate.campaign_key for offer in offers)
 
     def take(self, key: int) -> int | None:
-        lease = self.keeper.book.reserve(key, COST, int(SystemClock().now().timestamp()))
-        if self.keeper.book.has_news:
-            self.shelves.mark_changed(self.keeper.book.take_changes())
+        lease = self.client.leases.reserve(key, COST, int(SystemClock().now().timestamp()))
+        if self.client.leases.has_changes:
+            self.states.mark_changed(self.client.leases.take_changes())
         return lease
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator["Desk"]:
         async with asyncio.TaskGroup() as group:
-            group.create_task(self.keeper.run(self.stop))
+            group.create_task(self.client.run(self.stop))
             yield self
             self.stop.set()
 
@@ -216,7 +216,7 @@ async def test_a_lease_that_runs_low_is_asked_for_within_moments(desk: Desk, bra
 async def test_many_ask_in_batches(desk: Desk, brain: Brain) -> None:
     desk.learn(*(a_row(key) for key in range(1_200)))
 
-    await eventually(lambda: desk.keeper.book.leases == 1_200, seconds=10)
+    await eventually(lambda: desk.client.leases.offerable_count == 1_200, seconds=10)
 
     assert max(brain.messages) <= BATCH_MAX
     # On a busy machine an answer may take so long that the same report is said once more.
@@ -238,7 +238,7 @@ async def test_one_that_was_turned_away_asks_again_while_its_placement_is_asked_
 
     assert unasked == 1
     assert brain.usages[-1].is_needed
-    assert desk.shelves.excluded_by("budgets") == {"daily_budget": frozenset({7})}
+    assert desk.states.excluded_by("budgets") == {"daily_budget": frozenset({7})}
 
 
 async def test_news_of_a_budget_are_followed_at_once(desk: Desk, brain: Brain, valkey: Valkey) -> None:
@@ -275,13 +275,13 @@ async def test_a_session_that_is_over_is_followed_by_another(desk: Desk, brain: 
 
     assert any(letter.message == SessionEnds(session=71) for letter in brain.letters)
     assert brain.usages[-1].session == 72
-    assert desk.keeper.sessions == 2
+    assert desk.client.sessions == 2
 
 
 async def test_who_stops_returns_everything_and_ends_the_session(valkey: Valkey, brain: Brain) -> None:
     async with Desk(valkey).running() as desk:
         desk.learn(*(a_row(key) for key in range(20)))
-        await eventually(lambda: desk.keeper.book.leases == 20, seconds=2)
+        await eventually(lambda: desk.client.leases.offerable_count == 20, seconds=2)
         desk.take(3)
     await eventually(lambda: brain.letters[-1].message == SessionEnds(session=71), seconds=2)
 
@@ -296,7 +296,7 @@ async def test_who_stops_says_everything_at_once_and_waits_for_no_answer_to_say_
     count = UNDER_WAY_MAX + 500
     async with Desk(valkey).running() as desk:
         desk.learn(*(a_row(key) for key in range(count)))
-        await eventually(lambda: desk.keeper.book.leases == count, seconds=10)
+        await eventually(lambda: desk.client.leases.offerable_count == count, seconds=10)
         brain.is_silent = True
         leased = len(brain.messages)
     await eventually(lambda: brain.letters[-1].message == SessionEnds(session=71), seconds=2)

@@ -34,7 +34,7 @@ class Desk:
 
     def __init__(self, *keys: int) -> None:
         self.hurries = 0
-        self.book = LocalLeases(SESSION, on_urgent=self._hurry)
+        self.leases = LocalLeases(SESSION, on_urgent=self._hurry)
         self.at = 0.0
         self.second = SECOND
         self.is_wanted = True
@@ -44,11 +44,11 @@ class Desk:
         self.hurries += 1
 
     def learn(self, *keys: int, cost: int = COST) -> None:
-        self.book.update({1: {key: terms(key, cost=cost) for key in keys}}, at=self.at)
+        self.leases.update({1: {key: terms(key, cost=cost) for key in keys}}, at=self.at)
 
     def due(self, *, after: float = 0.1, most: int = 500) -> list[Usage]:
         self.at += after
-        said = self.book.collect_reports(
+        said = self.leases.collect_reports(
             second=self.second, at=self.at, most=most, is_wanted=lambda _: self.is_wanted
         )
         return [usage for _, usage in said]
@@ -65,7 +65,7 @@ class Desk:
             ends_at=MIDNIGHT,
             verdict=Verdict.GRANTED,
         )
-        self.book.on_answer(msgspec.structs.replace(answer, **fields), second=self.second, at=self.at)
+        self.leases.on_answer(msgspec.structs.replace(answer, **fields), second=self.second, at=self.at)
 
     def lease(self, offers: int) -> Usage:
         """Ask, and be granted so many offers."""
@@ -74,11 +74,11 @@ class Desk:
         return usage
 
     def take(self) -> int | None:
-        return self.book.reserve(KEY, COST, self.second)
+        return self.leases.reserve(KEY, COST, self.second)
 
     @property
     def reason(self) -> str | None:
-        return next((name for name, keys in self.book.list_excluded().items() if KEY in keys), None)
+        return next((name for name, keys in self.leases.list_excluded().items() if KEY in keys), None)
 
 
 def test_a_campaign_of_the_index_asks_for_a_lease_ahead_of_need_and_is_not_shown_before() -> None:
@@ -108,17 +108,17 @@ def test_offers_are_taken_out_of_the_lease_until_nothing_is_left() -> None:
 
 def test_who_can_be_shown_and_who_cannot_any_more_is_news() -> None:
     desk = Desk()
-    first = desk.book.take_changes()
+    first = desk.leases.take_changes()
     desk.lease(1)
-    second = desk.book.take_changes()
+    second = desk.leases.take_changes()
     desk.take()
 
-    assert (first, second, desk.book.take_changes()) == (
+    assert (first, second, desk.leases.take_changes()) == (
         {KEY: "budget_pending"},
         {KEY: None},
         {KEY: "budget_pending"},
     )
-    assert not desk.book.has_news
+    assert not desk.leases.has_changes
 
 
 def test_what_was_given_is_reported_by_the_second_and_more_is_asked_for_when_half_is_gone() -> None:
@@ -184,7 +184,7 @@ def test_only_the_answer_to_the_last_report_counts() -> None:
     desk.answer(first, granted=Micros(9 * COST))
 
     assert desk.take() is None
-    assert desk.book.late == 1
+    assert desk.leases.late == 1
 
 
 def test_what_is_given_while_a_report_is_under_way_is_not_forgotten() -> None:
@@ -204,7 +204,7 @@ def test_what_is_returned_is_set_aside_before_it_is_said() -> None:
     desk = Desk()
     desk.lease(100)
 
-    desk.book.on_recall(Recall(campaign_id=CAMPAIGN, session=SESSION), second=desk.second, at=desk.at)
+    desk.leases.on_recall(Recall(campaign_id=CAMPAIGN, session=SESSION), second=desk.second, at=desk.at)
     [usage] = desk.due()
 
     assert (usage.want, desk.take()) == (0, None)
@@ -216,7 +216,7 @@ def test_who_is_being_shown_keeps_what_it_needs_at_once_when_the_rest_is_recalle
     desk.take()
     desk.due()
 
-    desk.book.on_recall(Recall(campaign_id=CAMPAIGN, session=SESSION), second=desk.second, at=desk.at)
+    desk.leases.on_recall(Recall(campaign_id=CAMPAIGN, session=SESSION), second=desk.second, at=desk.at)
     [usage] = desk.due()
 
     assert 0 < usage.want < 10 * COST
@@ -240,7 +240,7 @@ def test_why_a_campaign_is_not_shown_is_what_it_was_told(verdict: Verdict, reaso
     desk.answer(usage, granted=Micros(0), verdict=verdict)
 
     assert desk.reason == reason
-    assert desk.book.refused == {verdict: 1}
+    assert desk.leases.refused == {verdict: 1}
 
 
 def test_a_paced_campaign_asks_again_every_second_while_it_is_asked_for() -> None:
@@ -263,7 +263,7 @@ def test_one_that_is_not_asked_for_waits_until_it_is() -> None:
 
     desk.is_wanted = True
     still_quiet = desk.due(after=100)
-    desk.book.on_demand(KEY, at=desk.at)
+    desk.leases.on_demand(KEY, at=desk.at)
     [again] = desk.due()
 
     assert not any(quiet)
@@ -290,9 +290,9 @@ def test_good_news_are_followed_at_once() -> None:
     desk.is_wanted = False
     desk.due(after=10)
 
-    desk.book.on_campaign_restored(CAMPAIGN, at=desk.at)
+    desk.leases.on_campaign_restored(CAMPAIGN, at=desk.at)
     one = desk.due()
-    desk.book.on_advertiser_restored(ADVERTISER, at=desk.at)
+    desk.leases.on_advertiser_restored(ADVERTISER, at=desk.at)
     both = desk.due()
 
     assert (len(one), len(both)) == (1, 1)
@@ -302,14 +302,14 @@ def test_spend_of_others_is_followed_only_where_the_campaign_is_asked_for() -> N
     desk = Desk()
     [usage] = desk.due()
     desk.answer(usage, granted=Micros(0), verdict=Verdict.DAILY_BUDGET)
-    desk.book.on_campaign_exhausted(CAMPAIGN, at=desk.at)
+    desk.leases.on_campaign_exhausted(CAMPAIGN, at=desk.at)
     quiet = desk.due(after=10)
 
     desk.is_wanted = False
-    desk.book.on_spend_update(CAMPAIGN, at=desk.at)
+    desk.leases.on_spend_update(CAMPAIGN, at=desk.at)
     unasked = desk.due()
     desk.is_wanted = True
-    desk.book.on_spend_update(CAMPAIGN, at=desk.at)
+    desk.leases.on_spend_update(CAMPAIGN, at=desk.at)
 
     assert (quiet, unasked) == ([], [])
     assert len(desk.due()) == 1
@@ -349,7 +349,7 @@ def test_a_lease_that_is_used_up_needs_no_return_at_the_end_of_its_day() -> None
 def test_an_idle_campaign_learns_that_its_day_is_over() -> None:
     desk = Desk()
     desk.lease(2)
-    before = desk.book.next_end
+    before = desk.leases.next_end
     desk.second = int(MIDNIGHT.timestamp())
 
     [last] = desk.due()
@@ -385,38 +385,38 @@ def test_a_void_lease_ends_the_session() -> None:
     [usage] = desk.due()
 
     desk.answer(usage, lease=0)
-    was_void = desk.book.is_void, desk.take()
-    desk.book.start_session(78, at=desk.at)
+    was_void = desk.leases.is_void, desk.take()
+    desk.leases.start_session(78, at=desk.at)
     anew = desk.due()
 
     assert was_void == (True, None)
-    assert not desk.book.is_void
-    assert desk.book.reserve(OTHER, COST, desk.second) is None
+    assert not desk.leases.is_void
+    assert desk.leases.reserve(OTHER, COST, desk.second) is None
     assert [(usage.session, usage.lease, usage.given) for usage in anew] == [(78, 0, ())] * 2
 
 
 def test_a_return_that_was_taken_before_is_no_reason_to_end_the_session() -> None:
     desk = Desk()
     desk.lease(2)
-    desk.book.on_recall(Recall(campaign_id=CAMPAIGN, session=SESSION), second=desk.second, at=desk.at)
+    desk.leases.on_recall(Recall(campaign_id=CAMPAIGN, session=SESSION), second=desk.second, at=desk.at)
     [usage] = desk.due()
 
     desk.answer(usage, lease=0)
 
-    assert not desk.book.is_void
+    assert not desk.leases.is_void
 
 
 def test_a_campaign_that_leaves_the_index_returns_what_it_has_and_is_forgotten() -> None:
     desk = Desk()
     desk.lease(2)
-    desk.book.take_changes()
+    desk.leases.take_changes()
 
     desk.learn()
     [usage] = desk.due()
     desk.answer(usage, granted=Micros(0))
 
     assert usage.want == 0
-    assert desk.book.list_excluded() == {}
+    assert desk.leases.list_excluded() == {}
     assert desk.due(after=100) == []
 
 
@@ -437,10 +437,10 @@ def test_one_that_comes_back_meanwhile_asks_anew() -> None:
 def test_a_campaign_on_several_placements_stays_until_the_last() -> None:
     desk = Desk()
     here = {KEY: terms()}
-    desk.book.update({1: here, 2: here}, at=desk.at)
+    desk.leases.update({1: here, 2: here}, at=desk.at)
     desk.lease(2)
 
-    desk.book.update({2: here}, at=desk.at)
+    desk.leases.update({2: here}, at=desk.at)
 
     assert desk.take() == 5
 
@@ -462,15 +462,15 @@ def test_who_closes_gives_nothing_and_returns_everything() -> None:
     desk.answer(mine)
     desk.take()
 
-    desk.book.close(at=desk.at)
+    desk.leases.close(at=desk.at)
     desk.answer(others, key=OTHER)
-    is_settled = desk.book.is_settled
+    is_settled = desk.leases.is_settled
     for usage, key in zip(desk.due(), (KEY, OTHER), strict=True):
         assert usage.want == 0
         desk.answer(usage, key=key, granted=Micros(0))
 
     assert not is_settled
-    assert desk.book.is_settled
+    assert desk.leases.is_settled
     assert desk.due(after=100) == []
 
 
@@ -488,12 +488,12 @@ def test_no_more_ask_at_once_than_may_be_under_way() -> None:
 def test_asking_for_many_takes_a_while_and_an_urgent_one_does_not_wait_for_it() -> None:
     desk = Desk(*range(1_000))
     desk.due(after=0.1, most=500)
-    asked = desk.book.asked
+    asked = desk.leases.asked
 
     desk.due(after=0.2, most=5_000)
 
     assert 400 <= asked <= 501
-    assert desk.book.asked == 1_000
+    assert desk.leases.asked == 1_000
 
 
 class Authority:
@@ -560,12 +560,12 @@ def test_never_more_is_given_than_granted_whatever_becomes_of_messages(steps: li
                 answer = authority.used(letters[-1 - number % len(letters)], number, is_new_day=is_new_day)
                 answers += [] if answer is None else [answer]
             case "answer" if answers:
-                desk.book.on_answer(answers[-1 - number % len(answers)], second=desk.second, at=desk.at)
+                desk.leases.on_answer(answers[-1 - number % len(answers)], second=desk.second, at=desk.at)
             case "recall":
                 recall = Recall(campaign_id=CAMPAIGN, session=SESSION)
-                desk.book.on_recall(recall, second=desk.second + 2 * number, at=desk.at)
+                desk.leases.on_recall(recall, second=desk.second + 2 * number, at=desk.at)
             case "day":
-                desk.book.close(at=desk.at) if number == 0 else None
+                desk.leases.close(at=desk.at) if number == 0 else None
                 is_new_day = number == 1
             case _:
                 pass

@@ -139,14 +139,14 @@ def test_a_session_that_is_over_gives_nothing_and_begins_another() -> None:
     world = LeaseWorld(processes=1, daily={7: 1_000})
     [process] = world.processes
     world.wait(1)
-    before = process.book.session
+    before = process.leases.session
     world.over(before)
 
     made = 0
     for _ in world.run(5):
         made += world.offer(process, 7)
 
-    assert process.book.session != before
+    assert process.leases.session != before
     assert made > 100
 
 
@@ -156,12 +156,12 @@ def test_a_process_that_stops_returns_everything() -> None:
     for _ in world.run(2):
         world.offer(stopping, 7)
     world.processes.remove(other)
-    world.over(other.book.session)
+    world.over(other.leases.session)
 
-    stopping.book.close(at=world.at)
+    stopping.leases.close(at=world.at)
     world.wait(2)
 
-    assert stopping.book.is_settled
+    assert stopping.leases.is_settled
     assert world.leased() == 0
 
 
@@ -229,7 +229,7 @@ def a_world_in_trouble(seed: int) -> LeaseWorld:
             world.kill(world.chance.choice(world.processes))
             world.start()
         elif trouble < 0.006:
-            world.over(world.chance.choice(world.processes).book.session)
+            world.over(world.chance.choice(world.processes).leases.session)
         elif trouble < 0.01:
             for process in world.processes:
                 process.has_readers = world.chance.random() < 0.5

@@ -32,11 +32,11 @@ def test_at_any_time_the_bitmaps_say_what_asking_every_candidate_would(
     rows: list[AssignmentRow], steps: list[int], *, sort: bool
 ) -> None:
     placement = compile_index(a_snapshot(*rows, allow_partial_render=True)).by_slug[b"home"]
-    shelves = PlacementStates()
+    states = PlacementStates()
 
     for seconds in sorted(steps) if sort else steps:
         now = NOON + timedelta(seconds=seconds)
-        available = shelves.get(placement, now).available
+        available = states.get(placement, now).available
 
         for mask, block in zip(available, placement.blocks, strict=True):
             seen = [bool(mask >> position & 1) for position in range(len(block.candidates))]
@@ -46,10 +46,10 @@ def test_at_any_time_the_bitmaps_say_what_asking_every_candidate_would(
 def test_a_candidate_without_bounds_is_never_looked_at_again() -> None:
     placement = compile_index(a_snapshot(an_assignment_row())).by_slug[b"home"]
 
-    openings = run_steps(build_schedule_mask(placement, now=NOON))
+    mask = run_steps(build_schedule_mask(placement, now=NOON))
 
     assert placement.blocks[0].timed == ()
-    assert openings.until == NEVER
+    assert mask.until == NEVER
 
 
 def test_only_the_moments_of_those_whose_time_is_bounded_are_kept() -> None:

@@ -1,4 +1,4 @@
-"""The keeper of the index: it follows the catalog change by change and equals a whole rebuild."""
+"""The refresher of the index: it follows the catalog change by change and equals a whole rebuild."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -35,15 +35,15 @@ def catalog(pool: Pool, valkey: Valkey) -> Catalog:
 
 
 @pytest.fixture
-async def keeper(pool: Pool, valkey: Valkey) -> IndexRefresher:
+async def refresher(pool: Pool, valkey: Valkey) -> IndexRefresher:
     return IndexRefresher(pool, valkey, SystemClock())
 
 
 @pytest.fixture
-async def running_keeper(keeper: IndexRefresher) -> AsyncGenerator[IndexRefresher]:
+async def running_keeper(refresher: IndexRefresher) -> AsyncGenerator[IndexRefresher]:
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(keeper.run())
-        yield keeper
+        task = group.create_task(refresher.run())
+        yield refresher
         task.cancel()
 
 
@@ -53,8 +53,8 @@ async def wait_for_a_subscriber(valkey: Valkey) -> None:
             await asyncio.sleep(0.005)
 
 
-def has_missed_a_look(keeper: IndexRefresher) -> bool:
-    age = keeper.age(SystemClock().now())
+def has_missed_a_look(refresher: IndexRefresher) -> bool:
+    age = refresher.age(SystemClock().now())
     return age is not None and age.total_seconds() > LOOK_SECONDS * 1.5
 
 
@@ -84,15 +84,15 @@ async def change(catalog: Catalog, noun: IndexedNoun, key: int, sql: str) -> Non
         write.touch(noun, key)
 
 
-async def test_before_the_first_refresh_there_is_no_index(keeper: IndexRefresher) -> None:
+async def test_before_the_first_refresh_there_is_no_index(refresher: IndexRefresher) -> None:
     with pytest.raises(UnavailableError):
-        _ = keeper.current
+        _ = refresher.current
 
 
 async def test_incremental_updates_equal_a_whole_rebuild(
-    catalog: Catalog, keeper: IndexRefresher, pool: Pool, valkey: Valkey
+    catalog: Catalog, refresher: IndexRefresher, pool: Pool, valkey: Valkey
 ) -> None:
-    await keeper.refresh()
+    await refresher.refresh()
     first = await an_ad(catalog, "first")
     second = await an_ad(catalog, "second")
     steps = [
@@ -106,23 +106,23 @@ async def test_incremental_updates_equal_a_whole_rebuild(
     for noun, key, sql in steps:
         await change(catalog, noun, key, sql)
 
-        await keeper.refresh()
+        await refresher.refresh()
 
         anew = IndexRefresher(pool, valkey, SystemClock())
         await anew.refresh()
-        assert keeper.current == anew.current
+        assert refresher.current == anew.current
 
 
 async def test_a_keeper_that_was_away_too_long_reads_everything(
-    catalog: Catalog, keeper: IndexRefresher, pool: Pool
+    catalog: Catalog, refresher: IndexRefresher, pool: Pool
 ) -> None:
-    await keeper.refresh()
+    await refresher.refresh()
     await an_ad(catalog, "home")
     await pool.execute("DELETE FROM catalog_changes WHERE version < 3")
 
-    await keeper.refresh()
+    await refresher.refresh()
 
-    assert set(keeper.current.by_slug) == {b"home"}
+    assert set(refresher.current.by_slug) == {b"home"}
 
 
 async def test_a_notice_brings_a_change_without_waiting_for_the_next_look(
@@ -153,8 +153,8 @@ async def test_a_subscription_that_nothing_comes_through_any_more_is_made_anew(
     async with Relay(server.port).running() as relay:
         relayed_url = redis_url.replace(f":{server.port}", f":{relay.port}")
         async with open_valkey(relayed_url) as relayed, asyncio.TaskGroup() as group:
-            keeper = IndexRefresher(pool, relayed, SystemClock(), quiet_seconds=0.1)
-            keeping = group.create_task(keeper.run())
+            refresher = IndexRefresher(pool, relayed, SystemClock(), quiet_seconds=0.1)
+            keeping = group.create_task(refresher.run())
             await wait_for_a_subscriber(valkey)
 
             relay.silence()
@@ -166,8 +166,8 @@ async def test_a_subscription_that_nothing_comes_through_any_more_is_made_anew(
 
 async def test_a_quiet_subscription_is_kept(pool: Pool, valkey: Valkey) -> None:
     async with asyncio.TaskGroup() as group:
-        keeper = IndexRefresher(pool, valkey, SystemClock(), quiet_seconds=0.5)
-        keeping = group.create_task(keeper.run())
+        refresher = IndexRefresher(pool, valkey, SystemClock(), quiet_seconds=0.5)
+        keeping = group.create_task(refresher.run())
         await wait_for_a_subscriber(valkey)
         before = (await valkey.info("stats"))["total_connections_received"]
 
@@ -196,7 +196,7 @@ async def test_a_row_that_cannot_be_read_leaves_the_last_index_serving(
 
 
 async def test_a_deleted_banner_still_leads_its_old_offers_somewhere(
-    catalog: Catalog, keeper: IndexRefresher, pool: Pool
+    catalog: Catalog, refresher: IndexRefresher, pool: Pool
 ) -> None:
     placement, banner, campaign = await an_ad(catalog, "home")
     await change(
@@ -208,38 +208,40 @@ async def test_a_deleted_banner_still_leads_its_old_offers_somewhere(
         for table, key in (("campaigns", campaign), ("placements", placement), ("banners", banner))
     ]
 
-    await keeper.refresh()
+    await refresher.refresh()
 
-    assert keeper.current.by_slug[b"home"].blocks == ()
-    assert keeper.current.destination(*ids) == "https://shop/"
+    assert refresher.current.by_slug[b"home"].blocks == ()
+    assert refresher.current.destination(*ids) == "https://shop/"
 
 
 async def test_a_catalog_that_came_back_from_a_backup_is_read_anew(
-    catalog: Catalog, keeper: IndexRefresher, pool: Pool
+    catalog: Catalog, refresher: IndexRefresher, pool: Pool
 ) -> None:
     async with catalog.write() as write:
         key = await write.connection.fetchval(INSERT_PLACEMENT, SystemIds().new(), "lost")
         write.touch(IndexedNoun.PLACEMENT, key)
-    await keeper.refresh()
+    await refresher.refresh()
     await pool.execute("DELETE FROM placements")
     await pool.execute("DELETE FROM catalog_changes")
     await pool.execute("UPDATE catalog_version SET version = 0")
 
-    await keeper.refresh()
+    await refresher.refresh()
 
-    assert (keeper.version, dict(keeper.current.by_slug)) == (0, {})
+    assert (refresher.version, dict(refresher.current.by_slug)) == (0, {})
 
 
 async def test_a_campaign_that_reaches_its_cap_is_excluded_at_the_next_look_and_back_when_it_is_raised(
-    catalog: Catalog, keeper: IndexRefresher, pool: Pool
+    catalog: Catalog, refresher: IndexRefresher, pool: Pool
 ) -> None:
     placement, banner, campaign = await an_ad(catalog, "home")
     cap = "UPDATE campaigns SET impression_cap = {} WHERE id = $1"
     await change(catalog, IndexedNoun.CAMPAIGN, campaign, cap.format(5))
 
     async def is_available() -> bool:
-        await keeper.refresh()
-        return bool(keeper.shelves.get(keeper.current.by_slug[b"home"], SystemClock().now()).available[0])
+        await refresher.refresh()
+        return bool(
+            refresher.states.get(refresher.current.by_slug[b"home"], SystemClock().now()).available[0]
+        )
 
     assert await is_available()
     await pool.execute(
@@ -249,7 +251,7 @@ async def test_a_campaign_that_reaches_its_cap_is_excluded_at_the_next_look_and_
     )
     await pool.execute("INSERT INTO events.event_days (day, events) VALUES (current_date - 10, 5)")
     await pool.execute("INSERT INTO projection_cursors (projection, entry_id) VALUES ('event_tables', '1-0')")
-    await keeper.rebuild()
+    await refresher.rebuild()
     assert not await is_available()
     await change(catalog, IndexedNoun.CAMPAIGN, campaign, cap.format(6))
     assert await is_available()
@@ -257,7 +259,7 @@ async def test_a_campaign_that_reaches_its_cap_is_excluded_at_the_next_look_and_
 
 @pytest.mark.parametrize("written", ["events", "corrections"])
 async def test_a_day_that_was_over_is_summed_up_again_when_it_has_changed(
-    catalog: Catalog, keeper: IndexRefresher, pool: Pool, written: str
+    catalog: Catalog, refresher: IndexRefresher, pool: Pool, written: str
 ) -> None:
     placement, banner, campaign = await an_ad(catalog, "home")
     await change(catalog, IndexedNoun.CAMPAIGN, campaign, "UPDATE campaigns SET click_cap = 2 WHERE id = $1")
@@ -267,22 +269,22 @@ async def test_a_day_that_was_over_is_summed_up_again_when_it_has_changed(
         *(banner, placement, campaign),
     )
     await pool.execute("INSERT INTO events.event_days (day, events) VALUES (current_date - 10, 2)")
-    await keeper.refresh()
-    assert keeper.cap_book.find_reached()["click_cap"] == set()
+    await refresher.refresh()
+    assert refresher.caps.find_reached()["click_cap"] == set()
 
     await pool.execute("UPDATE events.event_counts SET invalid_clicks = 0")
     await pool.execute(f"UPDATE events.event_days SET {written} = {written} + 1")  # noqa: S608 - our own names
-    await keeper.rebuild()
+    await refresher.rebuild()
 
-    assert keeper.cap_book.find_reached()["click_cap"] == {campaign}
+    assert refresher.caps.find_reached()["click_cap"] == {campaign}
 
 
 async def test_counts_of_today_are_seen_when_the_projection_has_moved(
-    catalog: Catalog, keeper: IndexRefresher, pool: Pool
+    catalog: Catalog, refresher: IndexRefresher, pool: Pool
 ) -> None:
     placement, banner, campaign = await an_ad(catalog, "home")
     await change(catalog, IndexedNoun.CAMPAIGN, campaign, "UPDATE campaigns SET click_cap = 1 WHERE id = $1")
-    await keeper.refresh()
+    await refresher.refresh()
 
     await pool.execute(
         "INSERT INTO events.event_counts (hour, banner_id, placement_id, campaign_id, clicks, invalid_clicks)"
@@ -290,12 +292,14 @@ async def test_counts_of_today_are_seen_when_the_projection_has_moved(
         *(banner, placement, campaign),
     )
     await pool.execute("INSERT INTO projection_cursors (projection, entry_id) VALUES ('event_tables', '1-0')")
-    await keeper.refresh()
+    await refresher.refresh()
 
-    assert keeper.cap_book.find_reached()["click_cap"] == {campaign}
+    assert refresher.caps.find_reached()["click_cap"] == {campaign}
 
 
-async def test_a_rule_is_part_of_its_campaign(catalog: Catalog, keeper: IndexRefresher, pool: Pool) -> None:
+async def test_a_rule_is_part_of_its_campaign(
+    catalog: Catalog, refresher: IndexRefresher, pool: Pool
+) -> None:
     _, _, campaign = await an_ad(catalog, "home")
     await change(
         catalog,
@@ -305,15 +309,15 @@ async def test_a_rule_is_part_of_its_campaign(catalog: Catalog, keeper: IndexRef
         """ VALUES (uuidv7(), $1, 'country', 'in', '["DE"]')""",
     )
 
-    await keeper.refresh()
+    await refresher.refresh()
 
-    [block] = keeper.current.by_slug[b"home"].blocks
+    [block] = refresher.current.by_slug[b"home"].blocks
     assert [rule.values for rule in block.candidates[0].rules] == [("DE",)]
     assert await pool.fetchval("SELECT count(*) FROM campaign_targeting_rules") == 1
 
 
 async def test_a_campaign_with_a_rule_that_cannot_be_read_is_shown_to_nobody(
-    catalog: Catalog, keeper: IndexRefresher
+    catalog: Catalog, refresher: IndexRefresher
 ) -> None:
     _, _, campaign = await an_ad(catalog, "home")
     await change(
@@ -324,13 +328,13 @@ async def test_a_campaign_with_a_rule_that_cannot_be_read_is_shown_to_nobody(
         """ VALUES (uuidv7(), $1, 'country', 'near', '["DE"]')""",
     )
 
-    await keeper.refresh()
+    await refresher.refresh()
 
-    assert keeper.current.by_slug[b"home"].blocks == ()
+    assert refresher.current.by_slug[b"home"].blocks == ()
 
 
 async def test_a_scheduled_campaign_serves_when_its_time_has_come_whatever_its_status_says(
-    catalog: Catalog, keeper: IndexRefresher
+    catalog: Catalog, refresher: IndexRefresher
 ) -> None:
     _, _, campaign = await an_ad(catalog, "home")
     await change(
@@ -339,29 +343,29 @@ async def test_a_scheduled_campaign_serves_when_its_time_has_come_whatever_its_s
         campaign,
         "UPDATE campaigns SET status = 'scheduled', starts_at = now() + interval '1 hour' WHERE id = $1",
     )
-    await keeper.refresh()
-    placement, now = keeper.current.by_slug[b"home"], SystemClock().now()
+    await refresher.refresh()
+    placement, now = refresher.current.by_slug[b"home"], SystemClock().now()
 
-    assert not keeper.shelves.get(placement, now).available[0]
-    assert keeper.shelves.get(placement, now + timedelta(hours=1)).available[0]
+    assert not refresher.states.get(placement, now).available[0]
+    assert refresher.states.get(placement, now + timedelta(hours=1)).available[0]
 
 
-async def test_a_rebuild_keeps_what_did_not_change(catalog: Catalog, keeper: IndexRefresher) -> None:
+async def test_a_rebuild_keeps_what_did_not_change(catalog: Catalog, refresher: IndexRefresher) -> None:
     await an_ad(catalog, "same")
     _, banner, _ = await an_ad(catalog, "other")
-    await keeper.refresh()
-    before = keeper.current
+    await refresher.refresh()
+    before = refresher.current
 
     await change(catalog, IndexedNoun.BANNER, banner, "UPDATE banners SET headline = 'New' WHERE id = $1")
-    await keeper.rebuild()
+    await refresher.rebuild()
 
-    assert keeper.current.by_slug[b"same"] is before.by_slug[b"same"]
-    assert keeper.current.by_slug[b"other"] != before.by_slug[b"other"]
+    assert refresher.current.by_slug[b"same"] is before.by_slug[b"same"]
+    assert refresher.current.by_slug[b"other"] != before.by_slug[b"other"]
 
 
 @pytest.mark.parametrize("owned", ["campaigns", "banners"])
 async def test_what_belongs_to_a_deleted_advertiser_is_not_served(
-    catalog: Catalog, keeper: IndexRefresher, pool: Pool, owned: str
+    catalog: Catalog, refresher: IndexRefresher, pool: Pool, owned: str
 ) -> None:
     _, banner, campaign = await an_ad(catalog, "home")
     advertiser = await pool.fetchval(
@@ -369,18 +373,18 @@ async def test_what_belongs_to_a_deleted_advertiser_is_not_served(
     )
     key = {"campaigns": campaign, "banners": banner}[owned]
     await pool.execute(f"UPDATE {owned} SET advertiser_id = $1 WHERE id = $2", advertiser, key)  # noqa: S608 - our own names
-    await keeper.refresh()
-    assert keeper.current.by_slug[b"home"].blocks
+    await refresher.refresh()
+    assert refresher.current.by_slug[b"home"].blocks
 
     await pool.execute("UPDATE advertisers SET deleted_at = now()")
     await change(catalog, IndexedNoun.CAMPAIGN, campaign, "SELECT $1::integer")
-    await keeper.refresh()
+    await refresher.refresh()
 
-    assert keeper.current.by_slug[b"home"].blocks == ()
+    assert refresher.current.by_slug[b"home"].blocks == ()
 
 
 async def test_a_placement_of_a_deleted_publisher_is_not_served(
-    catalog: Catalog, keeper: IndexRefresher, pool: Pool
+    catalog: Catalog, refresher: IndexRefresher, pool: Pool
 ) -> None:
     placement, _, _ = await an_ad(catalog, "home")
     publisher = await pool.fetchval(
@@ -389,6 +393,6 @@ async def test_a_placement_of_a_deleted_publisher_is_not_served(
     )
     await pool.execute("UPDATE placements SET publisher_id = $1 WHERE id = $2", publisher, placement)
 
-    await keeper.refresh()
+    await refresher.refresh()
 
-    assert not keeper.current.by_slug[b"home"].is_served
+    assert not refresher.current.by_slug[b"home"].is_served

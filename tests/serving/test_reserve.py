@@ -44,12 +44,12 @@ class Counter:
 
     def __init__(self, *rows: AssignmentRow) -> None:
         self._placement = compile_index(a_snapshot(*rows, max_banners=10)).by_slug[b"home"]
-        self.shelves, self.caps, self.leases = PlacementStates(), CapTracker(), LocalLeases(1)
-        self._reserver = Reserver(self.shelves, self.caps, self.leases)
-        self.shelves.get(self._placement, NOON)
+        self.states, self.caps, self.leases = PlacementStates(), CapTracker(), LocalLeases(1)
+        self._reserver = Reserver(self.states, self.caps, self.leases)
+        self.states.get(self._placement, NOON)
         self.caps.update(self._placement.caps, {}, second=SECOND)
         self.leases.update({1: self._placement.terms}, at=0.0)
-        self.shelves.mark_changed(self.leases.take_changes())
+        self.states.mark_changed(self.leases.take_changes())
 
     def grant(self, offers: int) -> None:
         said = self.leases.collect_reports(second=SECOND, at=1.0, most=10, is_wanted=lambda _: True)
@@ -65,12 +65,12 @@ class Counter:
                 verdict=Verdict.GRANTED,
             )
             self.leases.on_answer(answer, second=SECOND, at=1.0)
-        self.shelves.mark_changed(self.leases.take_changes())
+        self.states.mark_changed(self.leases.take_changes())
 
     def ask(self) -> list[tuple[int, int]]:
-        shelf = self.shelves.get(self._placement, NOON)
+        state = self.states.get(self._placement, NOON)
         offers, leases = self._reserver.reserve_all(
-            self.shelves.decide_offers(shelf, a_context(), SECOND), SECOND
+            self.states.decide_offers(state, a_context(), SECOND), SECOND
         )
         banners = [offer.candidate.banner_key for offer in offers]
         return list(zip(banners, leases, strict=True))
@@ -120,7 +120,7 @@ def test_a_cap_keeps_an_offer_back_that_has_a_lease() -> None:
 
 def test_whoever_learns_nothing_of_leases_offers_nothing_that_needs_one() -> None:
     placement = compile_index(a_snapshot(costly(1, 7))).by_slug[b"home"]
-    shelves = PlacementStates()
-    offers = shelves.decide_offers(shelves.get(placement, NOON), a_context(), SECOND)
+    states = PlacementStates()
+    offers = states.decide_offers(states.get(placement, NOON), a_context(), SECOND)
 
-    assert Reserver(shelves, CapTracker(), LocalLeases()).reserve_all(offers, SECOND) == ([], [])
+    assert Reserver(states, CapTracker(), LocalLeases()).reserve_all(offers, SECOND) == ([], [])

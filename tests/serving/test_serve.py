@@ -179,6 +179,6 @@ def test_the_cap_of_a_campaign_counts_offers_that_are_still_out() -> None:
     snapshot = a_snapshot(an_assignment_row(campaign_key=7, caps=Caps(2, None)))
     book = CapTracker()
     book.update({7: Caps(2, None)}, {}, second=0)
-    routes = serve_routes(snapshot, cap_book=book)
+    routes = serve_routes(snapshot, caps=book)
 
     assert [len(served(routes)[1]["banners"]) for _ in range(4)] == [1, 1, 0, 0]

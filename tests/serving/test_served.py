@@ -33,7 +33,7 @@ class Told:
             ManualClock(NOON),
             SystemIds(),
             public_url="https://ads.example",
-            teller=ServedEventPublisher(self.entries.append),
+            publisher=ServedEventPublisher(self.entries.append),
         )
 
     def get(self, query: bytes = b"", method: bytes = b"GET") -> dict[str, Any]:

@@ -21,16 +21,16 @@ DE, FR = a_context(country="DE"), a_context(country="FR")
 
 
 class Counter:
-    """Serves one placement from shelves."""
+    """Serves one placement from states."""
 
     def __init__(self, *rows: AssignmentRow, **options: Any) -> None:
         self.index: Index = compile_index(a_snapshot(*rows))
-        self.shelves = PlacementStates(**options)
+        self.states = PlacementStates(**options)
 
     def ask(self, context: Context = DE, *, seconds: float = 0) -> list[int]:
         now = NOON + timedelta(seconds=seconds)
-        shelf = self.shelves.get(self.index.by_slug[b"home"], now)
-        offers = self.shelves.decide_offers(shelf, context, int(now.timestamp()))
+        state = self.states.get(self.index.by_slug[b"home"], now)
+        offers = self.states.decide_offers(state, context, int(now.timestamp()))
         return [offer.candidate.banner_key for offer in offers]
 
 
@@ -46,7 +46,7 @@ def test_the_same_context_is_decided_once() -> None:
     answers = [counter.ask(DE), counter.ask(DE), counter.ask(FR), counter.ask(msgspec.structs.replace(DE))]
 
     assert answers == [[1]] * 4
-    assert (counter.shelves.hits, counter.shelves.misses) == (2, 2)
+    assert (counter.states.hits, counter.states.misses) == (2, 2)
 
 
 def test_segments_are_told_apart() -> None:
@@ -55,7 +55,7 @@ def test_segments_are_told_apart() -> None:
     counter.ask(a_context(segment="gold"))
     counter.ask(a_context(segment=None))
 
-    assert counter.shelves.misses == 2
+    assert counter.states.misses == 2
 
 
 def test_an_answer_is_remembered_for_its_time_only() -> None:
@@ -64,7 +64,7 @@ def test_an_answer_is_remembered_for_its_time_only() -> None:
     for seconds in (0, 9, 10, 19):
         counter.ask(seconds=seconds)
 
-    assert (counter.shelves.hits, counter.shelves.misses) == (2, 2)
+    assert (counter.states.hits, counter.states.misses) == (2, 2)
 
 
 def test_without_a_time_nothing_is_remembered() -> None:
@@ -73,23 +73,23 @@ def test_without_a_time_nothing_is_remembered() -> None:
     counter.ask()
     counter.ask()
 
-    assert counter.shelves.hits == 0
+    assert counter.states.hits == 0
 
 
 def test_a_moment_that_comes_is_seen_at_its_second() -> None:
     counter = Counter(a_row(1, starts_at=NOON + timedelta(seconds=5)), a_row(2))
 
     assert [counter.ask(seconds=seconds) for seconds in (0, 4.999, 5, 6)] == [[2], [2], [1, 2], [1, 2]]
-    assert counter.shelves.hits == 2
+    assert counter.states.hits == 2
 
 
 def test_an_exclusion_is_seen_at_once_and_ends_at_once() -> None:
     counter = Counter(a_row(1), a_row(2))
     seen = [counter.ask()]
 
-    counter.shelves.exclude(Exclusions(campaigns={"impression_cap": frozenset({1})}))
+    counter.states.exclude(Exclusions(campaigns={"impression_cap": frozenset({1})}))
     seen.append(counter.ask())
-    counter.shelves.exclude(Exclusions())
+    counter.states.exclude(Exclusions())
     seen.append(counter.ask())
 
     assert seen == [[1, 2], [2], [1, 2]]
@@ -99,10 +99,10 @@ def test_answers_survive_exclusions_of_others() -> None:
     counter = Counter(a_row(1))
     counter.ask()
 
-    counter.shelves.exclude(Exclusions(campaigns={"impression_cap": frozenset({99})}))
+    counter.states.exclude(Exclusions(campaigns={"impression_cap": frozenset({99})}))
     counter.ask()
 
-    assert counter.shelves.hits == 1
+    assert counter.states.hits == 1
 
 
 def test_a_placement_that_changed_is_decided_anew() -> None:
@@ -118,14 +118,14 @@ def test_a_shelf_may_be_prepared_before_its_index_is_there() -> None:
     counter = Counter(a_row(1))
     counter.ask()
     newer = compile_index(a_snapshot(a_row(2), version=2))
-    shelf = run_steps(counter.shelves.prepare(newer.by_slug[b"home"], now=NOON))
+    state = run_steps(counter.states.prepare(newer.by_slug[b"home"], now=NOON))
 
     assert counter.ask() == [1]
-    counter.shelves.install(newer, [shelf])
+    counter.states.install(newer, [state])
     counter.index = newer
 
     assert counter.ask() == [2]
-    assert counter.shelves.get(newer.by_slug[b"home"], NOON) is shelf
+    assert counter.states.get(newer.by_slug[b"home"], NOON) is state
 
 
 def test_the_oldest_answers_go_when_there_are_too_many() -> None:
@@ -134,4 +134,4 @@ def test_the_oldest_answers_go_when_there_are_too_many() -> None:
     for hour in (0, 1, 2, 3, 3, 1, 0):
         counter.ask(a_context(hour=hour))
 
-    assert (counter.shelves.hits, counter.shelves.misses) == (2, 5)
+    assert (counter.states.hits, counter.states.misses) == (2, 5)

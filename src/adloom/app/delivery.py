@@ -61,7 +61,7 @@ from adloom.serving.request.rate_limit import limit_routes
 from adloom.serving.tag.pages import ScriptlessRoutes
 from adloom.serving.tag.script import ScriptRoutes
 
-POOL_SIZE_MAX = 3  # The keeper of the index, and health checks: requests never use the database.
+POOL_SIZE_MAX = 3  # The refresher of the index, and health checks: requests never use the database.
 FIRST_INDEX_SECONDS_MAX = 10.0
 DRAIN_SECONDS_MAX = 5
 TRACED_ONE_IN = 1_000
@@ -86,14 +86,14 @@ class Running(NamedTuple):
     recording: RecordingParts
     leases: LeaseClient
     models: ModelLoader
-    keeper: IndexRefresher
+    refresher: IndexRefresher
 
 
 async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
     """Serve the public routes; what has been accepted is in the ledger before the process ends."""
     freeze_startup_objects(REQUEST_THRESHOLD)
     clock = SystemClock()
-    shelves = PlacementStates(keep_seconds=settings.serve_cache_seconds)
+    states = PlacementStates(keep_seconds=settings.serve_cache_seconds)
     process = settings.telemetry.process
     async with (
         open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
@@ -102,30 +102,30 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         open_spool(settings, ValkeyEventLog(valkey)) as spool,
         EventAppender(ValkeyEventLog(valkey), spool) as appender,
         AuctionAppender(beside := AuctionSideStream(valkey), appender.enqueue_all, spool) as recording,
-        _leasing(LeaseClient(valkey, shelves, clock, process=process)) as leases,
+        _leasing(LeaseClient(valkey, states, clock, process=process)) as leases,
         _learning(ModelLoader(valkey, clock)) as models,
         _kept(
             IndexRefresher(
                 pool,
                 valkey,
                 clock,
-                shelves=shelves,
-                stands=build_markets(settings, shelves, models),
+                states=states,
+                stands=build_markets(settings, states, models),
                 swapped=leases.update,
             )
-        ) as keeper,
+        ) as refresher,
     ):
-        health = DeliveryHealth(keeper, pool, valkey, clock, spool=spool)
+        health = DeliveryHealth(refresher, pool, valkey, clock, spool=spool)
         running = Running(
-            clock, line, spool, appender, RecordingParts(beside, recording), leases, models, keeper
+            clock, line, spool, appender, RecordingParts(beside, recording), leases, models, refresher
         )
         public, auctions, figures = _public_routes(settings, metrics, running)
         vitals = delivery_teller(
-            settings, valkey, clock, figures, keeper=keeper, appender=appender, spool=spool
+            settings, valkey, clock, figures, keeper=refresher, appender=appender, spool=spool
         )
         routes = [*_behind_limit(public, settings, clock), *ScriptRoutes().routes()]
         if settings.has_sample_pages:
-            routes += sample_routes(lambda: _has_sample(keeper))
+            routes += sample_routes(lambda: _has_sample(refresher))
         routes.append(FastRoute(b"GET", b"/health/live", is_prefix=False, handler=_alive))
         async with publish_meanwhile(vitals):
             freeze_new_objects()  # The first index.
@@ -142,41 +142,41 @@ def _public_routes(
     settings: DeliverySettings, metrics: Metrics, running: Running
 ) -> tuple[list[FastRoute], AuctionParts, ServeFigures]:
     """Make what readers and their servers ask for, and show what becomes of it; tell who has to be flushed at the end."""
-    clock, keeper, appender, leases = running.clock, running.keeper, running.appender, running.leases
+    clock, refresher, appender, leases = running.clock, running.refresher, running.appender, running.leases
     keys = _token_keys(settings)
     contexts = ContextParser(open_countries(settings.geoip_file), trusted=settings.trusted_proxies)
     detector = _build_detector(settings, contexts)
     offers = ServeRoutes(
-        lambda: keeper.current,
+        lambda: refresher.current,
         keys.signer,
         clock,
         SystemIds(),
         public_url=settings.public_url,
         contexts=contexts,
-        shelves=keeper.shelves,
-        cap_book=keeper.cap_book,
-        lease_book=leases.book,
-        teller=ServedEventPublisher(appender.enqueue) if settings.has_served_events else None,
+        states=refresher.states,
+        caps=refresher.caps,
+        leases=leases.leases,
+        publisher=ServedEventPublisher(appender.enqueue) if settings.has_served_events else None,
     )
     read = contexts.read_request_info
     events = EventRoutes(
-        lambda: keeper.current, appender, keys, clock, detector=detector, read_request_info=read
+        lambda: refresher.current, appender, keys, clock, detector=detector, read_request_info=read
     )
     auctions = build_auctions(
         settings,
-        keeper,
+        refresher,
         running.line,
         clock,
         keys=keys,
         contexts=contexts,
         models=running.models,
-        lease_book=leases.book,
+        leases=leases.leases,
         appender=appender,
         recording=running.recording.appender,
     )
-    ad_events = AdEventRoutes(lambda: keeper.current, keys, clock, events)
-    _register_index(metrics, keeper, clock)
-    _register_answers(metrics, keeper.shelves)
+    ad_events = AdEventRoutes(lambda: refresher.current, keys, clock, events)
+    _register_index(metrics, refresher, clock)
+    _register_answers(metrics, refresher.states)
     _register_reports(metrics, events, detector)
     _register_requests(metrics, offers, events, appender)
     _register_spool(metrics, running.spool)
@@ -204,12 +204,12 @@ def _token_keys(settings: DeliverySettings) -> TokenKeys:
 
 
 @asynccontextmanager
-async def _kept(keeper: IndexRefresher) -> AsyncGenerator[IndexRefresher]:
+async def _kept(refresher: IndexRefresher) -> AsyncGenerator[IndexRefresher]:
     """Keep an index up to date; wait for the first one, so that nobody is turned away for lack of it."""
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(keeper.run())
-        await keeper.wait_until_ready(seconds_max=FIRST_INDEX_SECONDS_MAX)
-        yield keeper
+        task = group.create_task(refresher.run())
+        await refresher.wait_until_ready(seconds_max=FIRST_INDEX_SECONDS_MAX)
+        yield refresher
         task.cancel()
 
 
@@ -246,9 +246,9 @@ def _build_detector(settings: DeliverySettings, contexts: ContextParser) -> Traf
     )
 
 
-def _has_sample(keeper: IndexRefresher) -> bool:
+def _has_sample(refresher: IndexRefresher) -> bool:
     """Tell whether there is anything of the sample to be asked for."""
-    by_slug = keeper.current.by_slug
+    by_slug = refresher.current.by_slug
     return any(slug.encode() in by_slug for slug in SLUGS)
 
 
@@ -271,21 +271,21 @@ def _behind_limit(routes: list[FastRoute], settings: DeliverySettings, clock: Cl
     return limit_routes(routes, limiter, clock, trusted=settings.trusted_proxies)
 
 
-def _register_index(metrics: Metrics, keeper: IndexRefresher, clock: Clock) -> None:
+def _register_index(metrics: Metrics, refresher: IndexRefresher, clock: Clock) -> None:
     def age_seconds() -> float:
-        age = keeper.age(clock.now())
+        age = refresher.age(clock.now())
         return math.inf if age is None else age.total_seconds()
 
-    metrics.gauge("adloom_index_version", "Catalog version of the index.", lambda: keeper.version or 0)
+    metrics.gauge("adloom_index_version", "Catalog version of the index.", lambda: refresher.version or 0)
     metrics.gauge("adloom_index_age_seconds", "Since the index was known to be the newest.", age_seconds)
 
 
-def _register_answers(metrics: Metrics, shelves: PlacementStates) -> None:
+def _register_answers(metrics: Metrics, states: PlacementStates) -> None:
     metrics.counters(
         "adloom_serve_answers",
         "Answers by whether they were decided anew.",
         "from",
-        lambda: {"cache": shelves.hits, "decision": shelves.misses},
+        lambda: {"cache": states.hits, "decision": states.misses},
     )
 
 
@@ -350,25 +350,27 @@ def _register_spool(metrics: Metrics, spool: DiskSpool | None) -> None:
 
 
 def _register_leases(metrics: Metrics, leases: LeaseClient) -> None:
-    book = leases.book
-    metrics.gauge("adloom_leases", "Campaigns with a budget that can be offered here.", lambda: book.leases)
+    local = leases.leases
+    metrics.gauge(
+        "adloom_leases", "Campaigns with a budget that can be offered here.", lambda: local.offerable_count
+    )
     metrics.counters(
         "adloom_lease_reports",
         "Reports about leases by what became of them; late are answers that nobody waited for.",
         "outcome",
         lambda: {
-            "asked": book.asked,
-            "repeated": book.repeated,
-            "granted": book.granted,
-            "voided": book.voided,
-            "late": book.late,
+            "asked": local.asked,
+            "repeated": local.repeated,
+            "granted": local.granted,
+            "voided": local.voided,
+            "late": local.late,
         },
     )
     metrics.counters(
         "adloom_lease_refusals",
         "Leases that were refused, by what stands in the way.",
         "reason",
-        lambda: {verdict.value: count for verdict, count in book.refused.items()},
+        lambda: {verdict.value: count for verdict, count in local.refused.items()},
     )
     metrics.counter("adloom_lease_sessions", "Sessions that were begun.", lambda: leases.sessions)
 

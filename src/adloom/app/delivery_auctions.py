@@ -56,9 +56,9 @@ class RecordingParts(NamedTuple):
         return self.beside.left_out + self.appender.left_out
 
 
-def build_markets(settings: DeliverySettings, shelves: PlacementStates, models: ModelLoader) -> Markets:
+def build_markets(settings: DeliverySettings, states: PlacementStates, models: ModelLoader) -> Markets:
     """Put together what markets have to auction off."""
-    stands = Markets(shelves, policies=_policies(models), own_bids=OwnBids(settings.auctions.own_bids))
+    stands = Markets(states, policies=_policies(models), own_bids=OwnBids(settings.auctions.own_bids))
     models.set_ranker(stands.rank)
     return stands
 
@@ -72,7 +72,7 @@ def build_auctions(  # noqa: PLR0913 - a composition root names them all
     keys: TokenKeys,
     contexts: ContextParser,
     models: ModelLoader,
-    lease_book: LocalLeases,
+    leases: LocalLeases,
     appender: EventAppender,
     recording: AuctionAppender,
 ) -> AuctionParts:
@@ -92,14 +92,14 @@ def build_auctions(  # noqa: PLR0913 - a composition root names them all
         sample_rate=wanted.sample_rate,
         bytes_per_second=wanted.record_bytes_per_second,
     )
-    reserver = Reserver(keeper.shelves, keeper.cap_book, lease_book)
+    reserver = Reserver(keeper.states, keeper.caps, leases)
     routes = AuctionRoutes(
         lambda: keeper.current,
         clock,
         SystemIds(),
         stands=keeper.stands,
         policies=_policies(models),
-        auctioneer=Auctioneer(keeper.stands, contexts, reserver, keeper.shelves.find_reason),
+        auctioneer=Auctioneer(keeper.stands, contexts, reserver, keeper.states.find_reason),
         encoder=AdEncoder(keys.signer, public_url=settings.public_url),
         frequency=frequency,
         recorder=recorder,

@@ -72,14 +72,14 @@ class DeliveryHealth:
 
     def __init__(
         self,
-        keeper: IndexRefresher,
+        refresher: IndexRefresher,
         pool: postgres.Pool,
         client: valkey.Valkey,
         clock: Clock,
         *,
         spool: SpoolState | None = None,
     ) -> None:
-        self._keeper = keeper
+        self._refresher = refresher
         self._spool = spool
         self._pool = pool
         self._client = client
@@ -111,7 +111,7 @@ class DeliveryHealth:
             spool=self._spool_check(),
         )
         can_accept = has_ledger.result() or (self._spool is not None and self._spool.is_able)
-        is_ready = can_accept and self._keeper.version is not None
+        is_ready = can_accept and self._refresher.version is not None
         status = HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE
         health = DeliveryHealthReport(
             status="ok" if status is HTTPStatus.OK else "unavailable", checks=checks
@@ -119,10 +119,10 @@ class DeliveryHealth:
         return PlainAnswer(status, msgspec.json.encode(health))
 
     def _index(self) -> IndexCheck:
-        age = self._keeper.age(self._clock.now())
+        age = self._refresher.age(self._clock.now())
         return IndexCheck(
             status=_word(is_well=age is not None),
-            version=self._keeper.version,
+            version=self._refresher.version,
             age_seconds=None if age is None else round(age.total_seconds(), 3),
         )
 

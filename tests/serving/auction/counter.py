@@ -76,8 +76,8 @@ class Counter:
     def __init__(self, *rows: AssignmentRow, slots: Sequence[PlacementRow] = (), **options: Any) -> None:
         self.index = an_index(rows, *slots)
         self.clock = ManualClock(NOON)
-        self.shelves, self.caps, self.leases = PlacementStates(), CapTracker(), LocalLeases(1)
-        stands = Markets(self.shelves)
+        self.states, self.caps, self.leases = PlacementStates(), CapTracker(), LocalLeases(1)
+        stands = Markets(self.states)
         self.counts = FakeCounts()
         self.frequency = FrequencyLookup(
             self.counts,
@@ -93,14 +93,14 @@ class Counter:
             sample_rate=options.get("sample_rate", 1.0),
             bytes_per_second=options.get("bytes_per_second", 1 << 20),
         )
-        reserver = Reserver(self.shelves, self.caps, self.leases)
+        reserver = Reserver(self.states, self.caps, self.leases)
         self.routes = AuctionRoutes(
             lambda: self.index,
             self.clock,
             SystemIds(),
             stands=stands,
             policies={HEURISTIC: Heuristic()},
-            auctioneer=Auctioneer(stands, CONTEXTS, reserver, self.shelves.find_reason),
+            auctioneer=Auctioneer(stands, CONTEXTS, reserver, self.states.find_reason),
             encoder=AdEncoder(KEYS.signer, public_url="https://ads.example"),
             frequency=self.frequency,
             recorder=self.recorder,
@@ -110,7 +110,7 @@ class Counter:
             {key: caps for one in placements for key, caps in one.caps.items()}, {}, second=SECOND
         )
         self.leases.update({one.key: one.terms for one in placements}, at=0.0)
-        self.shelves.mark_changed(self.leases.take_changes())
+        self.states.mark_changed(self.leases.take_changes())
 
     def _recorded(self, entry: bytes, auction: bytes) -> None:
         self.beside.append(decode_event(entry))
@@ -131,7 +131,7 @@ class Counter:
                 verdict=Verdict.GRANTED,
             )
             self.leases.on_answer(answer, second=SECOND, at=1.0)
-        self.shelves.mark_changed(self.leases.take_changes())
+        self.states.mark_changed(self.leases.take_changes())
 
     def ask(self, **body: Any) -> FastAnswer | DeferredAnswer:
         headers = [(b"user-agent", b"Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0")]

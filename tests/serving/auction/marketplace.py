@@ -64,8 +64,8 @@ class Marketplace:
 
     def __init__(self, *rows: AssignmentRow, slots: Sequence[PlacementRow] = (), **options: Any) -> None:
         self.index = an_index(rows, *slots)
-        self.shelves = PlacementStates()
-        self.stands = Markets(self.shelves, **options)
+        self.states = PlacementStates()
+        self.stands = Markets(self.states, **options)
 
     def stand(self, *, slug: str | None = None, now: datetime = NOON) -> Market:
         if slug is None:

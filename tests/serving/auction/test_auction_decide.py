@@ -94,7 +94,7 @@ def test_who_is_excluded_does_not_bid_and_raises_no_price() -> None:
     market = Marketplace(a_row(1, "5"), a_row(2, "3"))
     market.auction()
 
-    market.shelves.exclude(Exclusions(campaigns={"daily_budget": frozenset({1})}))
+    market.states.exclude(Exclusions(campaigns={"daily_budget": frozenset({1})}))
 
     win = market.auction()
     assert win is not None

@@ -40,7 +40,7 @@ class Shop:
 
     def __init__(self, pool: Pool, valkey: Valkey) -> None:
         self.catalog = Catalog(pool, valkey)
-        self.keeper = IndexRefresher(pool, valkey, SystemClock())
+        self.refresher = IndexRefresher(pool, valkey, SystemClock())
         self.placements: list[int] = []
         self.advertiser = self.banner = self.campaign = 0
 
@@ -57,18 +57,18 @@ class Shop:
                 write.touch(IndexedNoun.PLACEMENT, placement)
             for window, most in (("Lifetime", 9), ("Hour", 2)):
                 await write.connection.execute(CAP, an_id(), self.banner, most, window)
-        await self.keeper.refresh()
+        await self.refresher.refresh()
 
     async def change(self, noun: IndexedNoun, key: int, sql: str) -> None:
         async with self.catalog.write() as write:
             await write.connection.execute(sql, key)
             write.touch(noun, key)
-        await self.keeper.refresh()
+        await self.refresher.refresh()
 
     def bidders(self) -> list[Bidder]:
         return [
             one
-            for placement in self.keeper.current.markets.get("feed", ())
+            for placement in self.refresher.current.markets.get("feed", ())
             for block in placement.blocks
             if isinstance(block, BidBlock)
             for one in block.bidders
@@ -136,19 +136,19 @@ async def test_changes_equal_a_whole_rebuild(shop: Shop, pool: Pool, valkey: Val
         (IndexedNoun.CAMPAIGN, shop.campaign, "UPDATE campaigns SET bid_amount_micros = NULL WHERE id = $1"),
     ]
     for noun, key, sql in steps:
-        before = shop.keeper.current
+        before = shop.refresher.current
         await shop.change(noun, key, sql)
 
         rebuilt = IndexRefresher(pool, valkey, SystemClock())
         await rebuilt.refresh()
-        assert shop.keeper.current == rebuilt.current, sql
-        assert shop.keeper.current != before, sql
-        assert shop.keeper.current.by_key != before.by_key, sql
+        assert shop.refresher.current == rebuilt.current, sql
+        assert shop.refresher.current != before, sql
+        assert shop.refresher.current.by_key != before.by_key, sql
 
 
 async def test_a_market_has_its_head_before_the_first_request(shop: Shop) -> None:
     now = SystemClock().now()
-    stand = shop.keeper.stands.find_by_type(shop.keeper.current, "feed", now=now)
+    stand = shop.refresher.stands.find_by_type(shop.refresher.current, "feed", now=now)
 
     assert stand is not None
     assert [len(head.members) for head in stand.top_bids] == [2]

@@ -307,7 +307,7 @@ def test_what_was_noted_of_a_moment_is_not_told_of_another() -> None:
     counter = Counter(a_row(1, "2.00"), a_row(2, "1.00"), a_row(3, "0.50"))
     counter.served()
     counter.served()
-    counter.shelves.mark_changed({2: "pacing"})
+    counter.states.mark_changed({2: "pacing"})
     counter.served()
 
     counts = [one.bid_count for one in counter.entries() if isinstance(one, Auctioned)]

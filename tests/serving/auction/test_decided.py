@@ -64,10 +64,10 @@ class House:
 
     def __init__(self, index: Index) -> None:
         self.index, self.now, self.policy = index, NOON, Policy()
-        self.shelves = PlacementStates()
-        self.stands = Markets(self.shelves, policies={HEURISTIC: Heuristic(), LEARNED: self.policy})
-        reserver = Reserver(self.shelves, CapTracker(), LocalLeases(1))
-        self.auctioneer = Auctioneer(self.stands, HEADERS, reserver, self.shelves.find_reason)
+        self.states = PlacementStates()
+        self.stands = Markets(self.states, policies={HEURISTIC: Heuristic(), LEARNED: self.policy})
+        reserver = Reserver(self.states, CapTracker(), LocalLeases(1))
+        self.auctioneer = Auctioneer(self.stands, HEADERS, reserver, self.states.find_reason)
 
     def stand(self, slug: str | None = None) -> Market:
         if slug is None:
@@ -85,16 +85,16 @@ class House:
         fresh = Auctioneer(
             self.stands,
             HEADERS,
-            Reserver(self.shelves, CapTracker(), LocalLeases(1)),
-            self.shelves.find_reason,
+            Reserver(self.states, CapTracker(), LocalLeases(1)),
+            self.states.find_reason,
         )
         return fresh.decide(request, reader, self.index, self.stand(slug), self.now).win
 
     def exclude(self, *campaigns: int) -> None:
-        self.shelves.mark_changed(dict.fromkeys(campaigns, "budget"))
+        self.states.mark_changed(dict.fromkeys(campaigns, "budget"))
 
     def put_back(self, *campaigns: int) -> None:
-        self.shelves.mark_changed(dict.fromkeys(campaigns))
+        self.states.mark_changed(dict.fromkeys(campaigns))
 
 
 def a_request(agent: str = "desktop") -> FastRequest:
@@ -199,7 +199,7 @@ def test_what_was_decided_from_a_shelf_is_over_when_another_takes_its_place() ->
     assert first.win is not None
     [placement] = house.index.by_key.values()
 
-    house.shelves.install(house.index, [run_steps(house.shelves.prepare(placement, now=house.now))])
+    house.states.install(house.index, [run_steps(house.states.prepare(placement, now=house.now))])
     house.stands.install({})
     house.exclude(first.win.bidder.campaign_key)
 
@@ -240,7 +240,7 @@ def sold(house: House) -> result_cache.BidRecord:
 
 def noted(house: House) -> result_cache.BidRecord:
     asked = house.auction(a_request(), a_reader()).asked
-    return BidRecorder(house.shelves.find_reason).record(msgspec.structs.replace(asked), house.now)
+    return BidRecorder(house.states.find_reason).record(msgspec.structs.replace(asked), house.now)
 
 
 def second_of(now: datetime) -> int:

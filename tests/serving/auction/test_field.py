@@ -24,7 +24,7 @@ def test_everybody_is_counted_once_by_what_kept_it_from_taking_part() -> None:
         a_row(7, "9", frequency=ONE_A_DAY),
         slots=[a_slot(floor="2")],
     )
-    market.shelves.mark_changed({6: "pacing"})
+    market.states.mark_changed({6: "pacing"})
 
     field = market.field(seen_enough=frozenset({7}))
 
@@ -67,8 +67,8 @@ def test_who_was_left_out_counts_as_excluded() -> None:
 
 def test_what_was_listed_stays_what_it_was_when_somebody_leaves() -> None:
     market = Marketplace(a_row(1, "5"), a_row(2, "4"))
-    available = market.shelves.get(market.index.by_key[1], NOON).available
+    available = market.states.get(market.index.by_key[1], NOON).available
 
-    market.shelves.mark_changed({1: "pacing"})
+    market.states.mark_changed({1: "pacing"})
 
     assert available == [0b11]

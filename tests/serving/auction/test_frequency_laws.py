@@ -68,7 +68,7 @@ def test_an_auction_is_exact_and_what_is_not_known_is_as_the_operator_has_decide
     if unknown:
         looked_up = {keys[banner] for banner in counter.counts.banners[0]}
         absent = capped - looked_up if when_away is CappedAds.WITHHOLD else set[int]()
-    out = [number for number in rows if counter.shelves.find_reason(number) is not None]
+    out = [number for number in rows if counter.states.find_reason(number) is not None]
     win = Marketplace(*rows.values()).auction(seen_enough=frozenset(absent), without=frozenset(out))
     assert won == (
         win and (str(rows[win.bidder.banner_key].banner_id), float(decimal_from_micros(win.final)))
@@ -78,7 +78,7 @@ def test_an_auction_is_exact_and_what_is_not_known_is_as_the_operator_has_decide
 async def winner_and_price(counter: Counter, bidding: list[Bidding]) -> tuple[str, float] | None:
     answer = counter.ask()
     if isinstance(answer, DeferredAnswer):
-        counter.shelves.mark_changed({number: "budget" for number, one in enumerate(bidding, 1) if one.goes})
+        counter.states.mark_changed({number: "budget" for number, one in enumerate(bidding, 1) if one.goes})
         answer = await answer
     ad = ad_in(answer)
     return None if ad is None else (ad["adId"], ad["finalPrice"])

@@ -244,7 +244,7 @@ async def test_who_comes_first_meanwhile_is_not_offered_to_who_was_not_asked_abo
     counter.counts.shown[USER] = [seen(3, 2)]
 
     later = counter.ask()
-    counter.shelves.mark_changed({1: "budget", 2: "budget"})
+    counter.states.mark_changed({1: "budget", 2: "budget"})
     assert isinstance(later, DeferredAnswer)
     ad = ad_in(await later)
 
@@ -261,7 +261,7 @@ async def test_who_was_asked_about_is_offered_whoever_else_comes_or_goes(
     counter = Counter(*rows, sample_rate=0.0, when_away=when_away)
 
     later = counter.ask()
-    counter.shelves.mark_changed({1: "budget"})
+    counter.states.mark_changed({1: "budget"})
     assert isinstance(later, DeferredAnswer)
     ad = ad_in(await later)
 

@@ -34,7 +34,7 @@ def noted(market: Marketplace, seen_enough: frozenset[int], without: frozenset[i
     scorers = market.scorers(stand)
     contexts = (a_context(),) * len(stand.zones)
     asked = AuctionInput(stand.plan_scan(scorers), contexts, scorers, seen_enough, without)
-    return BidRecorder(market.shelves.find_reason).record(asked, NOON)
+    return BidRecorder(market.states.find_reason).record(asked, NOON)
 
 
 def reasons_in(note: BidRecord) -> dict[BannerId, str | None]:
@@ -71,7 +71,7 @@ class Crowd:
                 self.reasons[row.banner_id] = kind
                 self.keys.setdefault(kind, []).append(number)
         self.market = Marketplace(*self.rows, slots=[a_slot(floor="0.5")])
-        self.market.shelves.mark_changed(dict.fromkeys(self.keys["pacing"], "pacing"))
+        self.market.states.mark_changed(dict.fromkeys(self.keys["pacing"], "pacing"))
 
     def noted(self) -> BidRecord:
         return noted(self.market, frozenset(self.keys[FREQUENCY_CAP]), frozenset(self.keys[NOT_HELD]))

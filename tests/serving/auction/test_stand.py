@@ -51,7 +51,7 @@ def test_a_clock_that_goes_back_is_followed(market: Marketplace) -> None:
 def test_who_is_excluded_is_gone_at_once_and_comes_back(market: Marketplace) -> None:
     winners = [market.winner()]
     for reason in ("pacing", None):
-        market.shelves.mark_changed({1: reason})
+        market.states.mark_changed({1: reason})
         winners.append(market.winner())
 
     assert winners == [1, 2, 1]
@@ -62,20 +62,20 @@ def test_a_market_is_asked_for_as_often_as_somebody_wants_to_know(market: Market
         market.auction()
         market.auction()
 
-        assert sorted(market.shelves.take_requested()) == [1, 2]
+        assert sorted(market.states.take_requested()) == [1, 2]
 
 
 def test_who_asks_for_one_placement_does_not_hide_that_all_are_asked_for(market: Marketplace) -> None:
     for _ in range(3):
         market.stand(slug="slot-1")
         market.stand()
-        assert sorted(market.shelves.take_requested()) == [1, 2]
+        assert sorted(market.states.take_requested()) == [1, 2]
 
 
 def test_who_was_excluded_while_heads_were_prepared_is_out() -> None:
     market = Marketplace(a_row(1, "5", placement_key=1), a_row(2, "4", placement_key=2), slots=TWO_SLOTS)
     heads = run_steps(market.stands.prepare(market.index, now=NOON))
-    market.shelves.mark_changed({1: "pacing"})
+    market.states.mark_changed({1: "pacing"})
 
     market.stands.install(heads)
 

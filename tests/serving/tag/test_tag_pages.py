@@ -34,12 +34,12 @@ class Counter:
         self.seen_tokens: list[OfferToken] = []
         self.clicked_tokens: list[OfferToken] = []
 
-    def seen(self, token: bytes, request: FastRequest, answer: FastAnswer) -> FastAnswer:
+    def record_impression(self, token: bytes, request: FastRequest, answer: FastAnswer) -> FastAnswer:
         del request
         self.seen_tokens.append(genuine(token))
         return answer
 
-    def clicked(self, token: bytes, request: FastRequest) -> FastAnswer:
+    def record_click(self, token: bytes, request: FastRequest) -> FastAnswer:
         del request
         self.clicked_tokens.append(genuine(token))
         return LED_ON
@@ -138,9 +138,7 @@ def test_an_image_counts_against_the_cap_of_its_campaign_and_a_link_does_not() -
     book = CapTracker()
     book.update({7: Caps(1, None)}, {}, second=0)
     index = compile_index(snapshot)
-    offers = ServeRoutes(
-        lambda: index, KEYS.signer, ManualClock(NOON), SystemIds(), public_url="", cap_book=book
-    )
+    offers = ServeRoutes(lambda: index, KEYS.signer, ManualClock(NOON), SystemIds(), public_url="", caps=book)
     routes = ScriptlessRoutes(offers, Counter())
 
     def is_shown(form: bytes) -> bool:

@@ -56,7 +56,7 @@ class Auctioneer:
         self._local_time = contexts.local_time
         self._reserve = reserver.reserve
         self._notebook = BidRecorder(reason_of)
-        self._memory = AuctionCache(stands.turnover)
+        self._memory = AuctionCache(stands.change_counter)
         self.still_holds = self._memory.is_fresh
         self._capped = CappedBannerCache()
 
@@ -160,7 +160,7 @@ class Auctioneer:
     def _noted(self, auction: DecidedAuction, now: datetime, seen: SeenBanners) -> BidRecord:
         if seen.enough:
             return self._notebook.record(_knowing(auction.asked, seen), now)
-        edition = auction.asked.plan.version(self._stands.turnover.count)
+        edition = auction.asked.plan.version(self._stands.change_counter.count)
         if auction.note is not None and auction.note_edition == edition:
             return auction.note
         note = self._notebook.record(auction.asked, now)

@@ -128,7 +128,7 @@ class Markets:
         own_bids: OwnBids = OwnBids.IGNORE,
     ) -> None:
         self._shelves = shelves
-        self.turnover = shelves.turnover
+        self.change_counter = shelves.change_counter
         # A policy that this process does not know yet is better replaced than missed.
         self._policies: Mapping[str, Scoring] = defaultdict(Heuristic, policies or {})
         self._own_bids = own_bids

@@ -66,7 +66,7 @@ class DecidedAuction:
         self.note_edition = 0  # Everybody is in a note, not only who could change the outcome.
         # It was decided from these, as they were when they had turned so often; None is what is not used again.
         self._stocks = tuple(dict.fromkeys(look.stock for look in asked.plan.looks[: looked or 0]))
-        self._turns = None if looked is None else sum([stock.turns for stock in self._stocks])
+        self._turns = None if looked is None else sum([stock.change_count for stock in self._stocks])
         self._turnover: int | None = None
         self._scored_by = [(policy, policy.version) for policy in scored_by]
 
@@ -78,7 +78,7 @@ class DecidedAuction:
         if self.asked.plan.is_retired:
             return False
         if turnover != self._turnover:
-            if sum([stock.turns for stock in self._stocks]) != self._turns:
+            if sum([stock.change_count for stock in self._stocks]) != self._turns:
                 return False
             self._turnover = turnover
         return True

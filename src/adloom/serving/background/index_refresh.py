@@ -49,7 +49,7 @@ class IndexRefresher:
         valkey: Valkey,
         clock: Clock,
         *,
-        shelves: PlacementStates | None = None,
+        states: PlacementStates | None = None,
         stands: Markets | None = None,
         swapped: Callable[[Index], None] | None = None,
         quiet_seconds: float = QUIET_SECONDS,
@@ -58,10 +58,10 @@ class IndexRefresher:
         self._valkey = valkey
         self._clock = clock
         self._quiet_seconds = quiet_seconds
-        self.shelves = shelves or PlacementStates()
-        self.stands = stands or Markets(self.shelves)
+        self.states = states or PlacementStates()
+        self.stands = stands or Markets(self.states)
         self._swapped = swapped
-        self.cap_book = CapTracker()
+        self.caps = CapTracker()
         self._cap_counts = CapCounts()
         self._caps: dict[int, Caps] = {}
         self._index: Index | None = None
@@ -127,7 +127,7 @@ class IndexRefresher:
     async def _rebuild(self, connection: Connection, now: datetime) -> None:
         with pause_gc():
             async with store.read_one_version(connection) as version:
-                placements, shelves = await self._compile(connection, None, now)
+                placements, states = await self._compile(connection, None, now)
                 index = replace_placements(
                     EMPTY,
                     version=version,
@@ -136,7 +136,7 @@ class IndexRefresher:
                     banner_ids=await _add_ids(IdSet(), store.iter_banner_ids(connection, None)),
                     campaign_ids=await _add_ids(IdSet(), store.iter_campaign_ids(connection, None)),
                 )
-            await self._swap(index, shelves, now)
+            await self._swap(index, states, now)
         self._rebuilt_at = now
         self._cap_counts.recheck_settled()
 
@@ -145,7 +145,7 @@ class IndexRefresher:
             touched = await store.read_changed_keys(connection, since=index.version)
             if touched is None:
                 return False
-            placements, shelves = await self._compile(connection, touched.placement_keys, now)
+            placements, states = await self._compile(connection, touched.placement_keys, now)
             newer = replace_placements(
                 index,
                 version=version,
@@ -158,30 +158,30 @@ class IndexRefresher:
                     index.campaign_ids, store.iter_campaign_ids(connection, touched.campaign_keys)
                 ),
             )
-        await self._swap(newer, shelves, now)
+        await self._swap(newer, states, now)
         return True
 
     async def _compile(
         self, connection: Connection, keys: store.Keys, now: datetime
     ) -> tuple[list[IndexedPlacement], list[PlacementState]]:
-        """Compile placements and prepare their shelves; what is as it was stays what it is, answers and all."""
+        """Compile placements and prepare their states; what is as it was stays what it is, answers and all."""
         slices, shared = Slicer(), Interner()
         before = (self._index or EMPTY).by_key
         placements: list[IndexedPlacement] = []
-        shelves: list[PlacementState] = []
+        states: list[PlacementState] = []
         async for rows in store.iter_placements(connection, keys):
             placement = await slices.run(compile_placement(rows, shared))
             if placement == before.get(placement.key):
                 placement = before[placement.key]
             else:
-                shelves.append(await slices.run(self.shelves.prepare(placement, now=now)))
+                states.append(await slices.run(self.states.prepare(placement, now=now)))
             placements.append(placement)
-        return placements, shelves
+        return placements, states
 
-    async def _swap(self, index: Index, shelves: list[PlacementState], now: datetime) -> None:
+    async def _swap(self, index: Index, states: list[PlacementState], now: datetime) -> None:
         heads = await Slicer().run(self.stands.prepare(index, now=now))
         # From here on without a pause: a request sees all of it, or nothing.
-        self.shelves.install(index, shelves)
+        self.states.install(index, states)
         self.stands.install(heads)
         self._index = index
         self._caps = {
@@ -192,8 +192,8 @@ class IndexRefresher:
 
     async def _update_caps(self, connection: Connection, now: datetime) -> None:
         counts = await self._cap_counts.read(connection, self._caps, now)
-        self.cap_book.update(self._caps, counts, second=int(now.timestamp()))
-        self.shelves.exclude(Exclusions(campaigns=self.cap_book.find_reached()))
+        self.caps.update(self._caps, counts, second=int(now.timestamp()))
+        self.states.exclude(Exclusions(campaigns=self.caps.find_reached()))
 
     async def _try_refresh(self) -> None:
         try:

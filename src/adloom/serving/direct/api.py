@@ -92,10 +92,10 @@ class ServeRoutes:
         *,
         public_url: str,
         contexts: ContextParser | None = None,
-        shelves: PlacementStates | None = None,
-        cap_book: CapTracker | None = None,
-        lease_book: LocalLeases | None = None,
-        teller: ServedEventPublisher | None = None,
+        states: PlacementStates | None = None,
+        caps: CapTracker | None = None,
+        leases: LocalLeases | None = None,
+        publisher: ServedEventPublisher | None = None,
     ) -> None:
         self._index = index
         self._now = clock.now
@@ -104,11 +104,11 @@ class ServeRoutes:
         self._encoder = AnswerEncoder(signer, ids, public_url=public_url)
         self._contexts = contexts or ContextParser()
         self._context_of = self._contexts.parse
-        self._shelves = shelves or PlacementStates()
+        self._states = states or PlacementStates()
         self._reserve = Reserver(
-            self._shelves, cap_book or CapTracker(), lease_book or LocalLeases()
+            self._states, caps or CapTracker(), leases or LocalLeases()
         ).reserve_all
-        self._teller = teller
+        self._publisher = publisher
         self.served = 0
         self.empty = 0
 
@@ -127,8 +127,8 @@ class ServeRoutes:
         now = self._now()
         second = int(now.timestamp())
         context = self._context_of(request, placement.zone, now)
-        shelf = self._shelves.get(placement, now)
-        offers = self._shelves.decide_offers(shelf, context, second)
+        state = self._states.get(placement, now)
+        offers = self._states.decide_offers(state, context, second)
         reserved = offers, NO_LEASES
         if (placement.terms or placement.caps) and request.method != b"HEAD":
             reserved = self._reserve(offers, second)
@@ -142,7 +142,7 @@ class ServeRoutes:
         now = self._now()
         second = int(now.timestamp())
         context = self._context_of(request, placement.zone, now)
-        offers = self._shelves.decide_offers(self._shelves.get(placement, now), context, second)[:1]
+        offers = self._states.decide_offers(self._states.get(placement, now), context, second)[:1]
         leases = NO_LEASES
         if is_shown:
             offers, leases = self._reserve(offers, second)
@@ -151,8 +151,8 @@ class ServeRoutes:
         if not offers:
             return ChosenOffer(placement, context.device)
         request_id = self._new_id()
-        if is_shown and self._teller is not None:
-            self._teller.publish(request, placement, offers, request_id=request_id, now=now, user_id=None)
+        if is_shown and self._publisher is not None:
+            self._publisher.publish(request, placement, offers, request_id=request_id, now=now, user_id=None)
         terms = offers[0].token_terms if is_shown else drop_charge(offers[0].token_terms)
         token = self._sign(terms, request_id=request_id.bytes, issued_at=second, slot=0, lease=leases[0])
         return ChosenOffer(placement, context.device, offers[0], token)
@@ -174,12 +174,12 @@ class ServeRoutes:
                 refusals[slug] = _refusal_of(placement).body
                 continue
             context = overrides.apply_to(self._context_of(request, placement.zone, now))
-            asked.append((self._shelves.get(placement, now), context))
+            asked.append((self._states.get(placement, now), context))
         answers = {
-            shelf.placement.slug: self._answer(
-                request, shelf.placement, self._reserve(offers, second), now, second, user_id
+            state.placement.slug: self._answer(
+                request, state.placement, self._reserve(offers, second), now, second, user_id
             )
-            for (shelf, _), offers in zip(asked, self._page_offers(asked, second), strict=True)
+            for (state, _), offers in zip(asked, self._page_offers(asked, second), strict=True)
         }
         results = [(msgspec.json.encode(slug.decode()), (answers | refusals)[slug]) for slug in slugs]
         return FastAnswer(SERVED_HEAD, self._encoder.encode_page(results, now, second))
@@ -188,21 +188,21 @@ class ServeRoutes:
         self, asked: Sequence[tuple[PlacementState, Context]], second: int
     ) -> Sequence[Sequence[RenderedOffer]]:
         """Decide each placement for itself, and all together only where they would repeat each other."""
-        alone = [self._shelves.decide_offers(shelf, context, second) for shelf, context in asked]
+        alone = [self._states.decide_offers(state, context, second) for state, context in asked]
         if has_no_repeats([[offer.candidate for offer in offers] for offers in alone]):
             return alone
         # Every other slot of the page can take one candidate away; nobody needs more than all slots.
-        at_most = sum(shelf.placement.slots_max for shelf, _ in asked)
+        at_most = sum(state.placement.slots_max for state, _ in asked)
         choices = [
             PageChoice(
-                dedupe_banners(iter_eligible(shelf.placement, context, shelf.available), at_most=at_most),
-                shelf.placement.slots_max,
+                dedupe_banners(iter_eligible(state.placement, context, state.available), at_most=at_most),
+                state.placement.slots_max,
             )
-            for shelf, context in asked
+            for state, context in asked
         ]
         return [
-            shelf.build_offers(candidates)
-            for (shelf, _), candidates in zip(asked, fill_page(choices), strict=True)
+            state.build_offers(candidates)
+            for (state, _), candidates in zip(asked, fill_page(choices), strict=True)
         ]
 
     def _answer(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
@@ -220,8 +220,10 @@ class ServeRoutes:
         else:
             self.empty += 1
         request_id = self._new_id()
-        if self._teller is not None:
-            self._teller.publish(request, placement, offers, request_id=request_id, now=now, user_id=user_id)
+        if self._publisher is not None:
+            self._publisher.publish(
+                request, placement, offers, request_id=request_id, now=now, user_id=user_id
+            )
         return self._encoder.encode_answer(placement, offers, request_id, now, second, leases)
 
 

@@ -51,7 +51,7 @@ class CapTracker:
         self._caps: Mapping[int, Caps] = {}
         self._counts: Mapping[int, LifetimeCounts] = {}
         self._held: dict[int, deque[int]] = {}  # By campaign, the seconds in which its offers were made.
-        self.news: dict[int, str | None] = {}  # Who has reached which cap; None is who may be shown again.
+        self.changes: dict[int, str | None] = {}  # Who has reached which cap; None is who may be shown again.
 
     def update(self, caps: Mapping[int, Caps], counts: Mapping[int, LifetimeCounts], *, second: int) -> None:
         """Take the newest caps and counts; what was counted since is no longer out."""
@@ -78,7 +78,7 @@ class CapTracker:
         if left > 0:
             held.append(second)
         if left <= 1:
-            self.news[campaign_key] = IMPRESSION_CAP
+            self.changes[campaign_key] = IMPRESSION_CAP
         return left > 0
 
     def release(self, campaign_key: int) -> None:
@@ -86,16 +86,16 @@ class CapTracker:
         held = self._held.get(campaign_key)
         if held:
             held.pop()
-            self.news[campaign_key] = self._find_reached_cap(campaign_key)
+            self.changes[campaign_key] = self._find_reached_cap(campaign_key)
 
     def take_changes(self) -> dict[int, str | None]:
-        """Take the news since this, or `excluded`, was last asked."""
-        news, self.news = self.news, {}
-        return news
+        """Take the changes since this, or `excluded`, was last asked."""
+        changes, self.changes = self.changes, {}
+        return changes
 
     def find_reached(self) -> dict[str, frozenset[int]]:
         """Tell who has reached a cap, by its name."""
-        self.news = {}
+        self.changes = {}
         reached: dict[str, set[int]] = {IMPRESSION_CAP: set(), CLICK_CAP: set()}
         for campaign_key in self._caps:
             name = self._find_reached_cap(campaign_key)

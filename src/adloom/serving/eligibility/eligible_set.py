@@ -12,7 +12,7 @@ from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 
 
 class ChangeCounter:
-    """How often anybody came or went, in any of the stocks that share it."""
+    """How often anybody came or went, in any of the sets that share it."""
 
     __slots__ = ("count",)
 
@@ -24,46 +24,46 @@ class EligibleSet:
     """The candidates of one thing at the moment; `available` is replaced and never changed."""
 
     __slots__ = (
+        "_change_counter",
         "_excluded",
-        "_turnover",
-        "as_of",
         "available",
         "candidates",
-        "openings",
+        "change_count",
+        "excluded_version",
         "ranks",
+        "schedule_mask",
         "since",
-        "turns",
         "until",
     )
 
     def __init__(
         self,
         candidates: HasBlocks,
-        openings: ScheduleMask,
+        schedule_mask: ScheduleMask,
         ranks: Ranks,
         excluded: ExcludedCampaigns,
-        turnover: ChangeCounter,
+        change_counter: ChangeCounter,
     ) -> None:
-        self._turnover = turnover
-        self.turns = 0  # How often anybody came or went here.
+        self._change_counter = change_counter
+        self.change_count = 0  # How often anybody came or went here.
         self.candidates = candidates
         self.ranks = ranks
         self.available: list[int] = []
         self._excluded: list[int] = []
-        self.openings = openings
-        self.since = openings.since
-        self.until = openings.until
+        self.schedule_mask = schedule_mask
+        self.since = schedule_mask.since
+        self.until = schedule_mask.until
         self.set_excluded(excluded)
 
     def advance_to(self, now: datetime) -> None:
         """Put out whose time it is now; what was decided from the same stays."""
         if now < self.since:  # The machine's clock was set back.
-            self.openings = run_steps(build_schedule_mask(self.candidates, now=now))
+            self.schedule_mask = run_steps(build_schedule_mask(self.candidates, now=now))
         else:
-            self.openings = advance_schedule_mask(self.openings, self.candidates, now=now)
+            self.schedule_mask = advance_schedule_mask(self.schedule_mask, self.candidates, now=now)
         self._count_change()
-        self.since = self.openings.since
-        self.until = self.openings.until
+        self.since = self.schedule_mask.since
+        self.until = self.schedule_mask.until
         self._update_available()
 
     def set_excluded(self, excluded: ExcludedCampaigns) -> None:
@@ -71,7 +71,7 @@ class EligibleSet:
         # Whichever are fewer are looked up among the others.
         among = excluded if len(excluded) < len(self.ranks) else filter(excluded.__contains__, self.ranks)
         self._excluded = build_excluded_masks(self.candidates, self.ranks, among)
-        self.as_of = excluded.changes
+        self.excluded_version = excluded.changes
         self._update_available()
 
     def mark(self, campaign_key: int, *, is_out: bool) -> None:
@@ -79,7 +79,7 @@ class EligibleSet:
         ranks = self.ranks.get(campaign_key)
         if ranks is None:
             return
-        masks, excluded = self.openings.masks, self._excluded
+        masks, excluded = self.schedule_mask.masks, self._excluded
         # Whoever decides from the list may still want to tell from whom it chose.
         available = self.available.copy()
         is_changed = False
@@ -101,12 +101,12 @@ class EligibleSet:
             self._on_campaign_changed(campaign_key, ranks[0], is_out=is_out)
 
     def _count_change(self) -> None:
-        self.turns += 1
-        self._turnover.count += 1
+        self.change_count += 1
+        self._change_counter.count += 1
 
     def _update_available(self) -> None:
         available = [
-            mask & ~excluded for mask, excluded in zip(self.openings.masks, self._excluded, strict=True)
+            mask & ~excluded for mask, excluded in zip(self.schedule_mask.masks, self._excluded, strict=True)
         ]
         if available != self.available:
             self.available = available

@@ -1,6 +1,6 @@
 """What each placement has to offer at the moment, and the answers made from it: all that changes here.
 
-The index is immutable; what changes under it is who is in time and who is excluded. A shelf keeps both
+The index is immutable; what changes under it is who is in time and who is excluded. A state keeps both
 as bitmaps, and with them the answers by context. They go when the bitmaps change, at once, only those
 of this placement, and only where an answer may be another one.
 """
@@ -45,25 +45,25 @@ class RenderedOffer(msgspec.Struct, frozen=True, gc=False):
 class PlacementState(EligibleSet):
     """One placement's candidates at the moment, and the answers made from them."""
 
-    __slots__ = ("_chosen", "_last_rank", "_offers", "answers", "is_asked", "placement")
+    __slots__ = ("_chosen", "_last_rank", "_offers", "answers", "is_requested", "placement")
 
     def __init__(
         self,
         placement: IndexedPlacement,
-        openings: ScheduleMask,
+        schedule_mask: ScheduleMask,
         ranks: Ranks,
         excluded: ExcludedCampaigns,
-        turnover: ChangeCounter,
+        change_counter: ChangeCounter,
     ) -> None:
         self.placement = placement
-        self.is_asked = False  # Since somebody last wanted to know.
+        self.is_requested = False  # Since somebody last wanted to know.
         self._offers: dict[
             bytes, RenderedOffer
         ] = {}  # Made when a candidate is first chosen; answers share them.
         self.answers: dict[Context, tuple[int, tuple[RenderedOffer, ...]]] = {}
         self._chosen: set[int] = set()  # Campaigns that are in an answer.
         self._last_rank = _NOBODY_YET  # Who stands behind it changes no answer by being there.
-        super().__init__(placement, openings, ranks, excluded, turnover)
+        super().__init__(placement, schedule_mask, ranks, excluded, change_counter)
 
     def cache_answer(self, context: Context, until: int, offers: tuple[RenderedOffer, ...]) -> None:
         """Keep an answer, and what could change it: who is in it, and who stands before its last."""
@@ -104,17 +104,17 @@ class PlacementState(EligibleSet):
 
 
 class PlacementStates:
-    """The shelves of all placements of the index."""
+    """The states of all placements of the index."""
 
     def __init__(self, *, keep_seconds: int = ANSWERS_KEPT_SECONDS, answers_max: int = ANSWERS_MAX) -> None:
         self._keep_seconds = keep_seconds
         self._answers_max = answers_max
         self._by_key: dict[int, PlacementState] = {}
-        self._placements: dict[int, set[int]] = {}  # By campaign, the placements that have a shelf with it.
+        self._placements: dict[int, set[int]] = {}  # By campaign, the placements that have a state with it.
         self._kept: deque[tuple[dict[Context, tuple[int, tuple[RenderedOffer, ...]]], Context]] = deque()
         self._excluded = ExcludedCampaigns()
-        self.turnover = ChangeCounter()
-        self._asked: list[PlacementState] = []
+        self.change_counter = ChangeCounter()
+        self._requested: list[PlacementState] = []
         self.inquiries = 0  # How often somebody wanted to know which placements are asked for.
         self._watching: list[EligibleSet] = []
         self.hits = 0
@@ -138,82 +138,82 @@ class PlacementStates:
 
     def take_requested(self) -> list[int]:
         """Tell which placements were asked for since this was last asked."""
-        asked, self._asked = self._asked, []
+        asked, self._requested = self._requested, []
         self.inquiries += 1
-        for shelf in asked:
-            shelf.is_asked = False
-        return [shelf.placement.key for shelf in asked]
+        for state in asked:
+            state.is_requested = False
+        return [state.placement.key for state in asked]
 
     def prepare(self, placement: IndexedPlacement, *, now: datetime) -> Generator[None, None, PlacementState]:
-        """Make a shelf ahead of the first request for it, with pauses."""
-        openings = yield from build_schedule_mask(placement, now=now)
+        """Make a state ahead of the first request for it, with pauses."""
+        schedule_mask = yield from build_schedule_mask(placement, now=now)
         ranks = yield from rank_campaigns(placement)
         for number, campaign_key in enumerate(ranks):
             if number % CAMPAIGNS_A_STEP == 0:
                 yield
             self._placements.setdefault(campaign_key, set()).add(placement.key)
-        return PlacementState(placement, openings, ranks, self._excluded, self.turnover)
+        return PlacementState(placement, schedule_mask, ranks, self._excluded, self.change_counter)
 
     def prepare_eligible_set(
         self, candidates: HasBlocks, *, now: datetime
     ) -> Generator[None, None, EligibleSet]:
-        """Make the stock of candidates that are on shelves too, with pauses; once it is watched it is kept."""
-        openings = yield from build_schedule_mask(candidates, now=now)
+        """Make the eligible_set of candidates that are on states too, with pauses; once it is watched it is kept."""
+        schedule_mask = yield from build_schedule_mask(candidates, now=now)
         ranks = yield from rank_campaigns(candidates)
-        return EligibleSet(candidates, openings, ranks, self._excluded, self.turnover)
+        return EligibleSet(candidates, schedule_mask, ranks, self._excluded, self.change_counter)
 
-    def watch(self, stocks: Sequence[EligibleSet]) -> None:
-        """Keep these stocks up to date from now on, and no others."""
-        self._watching = list(stocks)
-        for stock in stocks:
-            if stock.as_of != self._excluded.changes:
-                stock.set_excluded(self._excluded)
+    def watch(self, sets: Sequence[EligibleSet]) -> None:
+        """Keep these sets up to date from now on, and no others."""
+        self._watching = list(sets)
+        for eligible_set in sets:
+            if eligible_set.excluded_version != self._excluded.changes:
+                eligible_set.set_excluded(self._excluded)
 
-    def install(self, index: Index, shelves: Iterable[PlacementState]) -> None:
-        """Take shelves that were prepared, in the moment in which their index becomes the current one."""
-        for shelf in shelves:
+    def install(self, index: Index, states: Iterable[PlacementState]) -> None:
+        """Take states that were prepared, in the moment in which their index becomes the current one."""
+        for state in states:
             if (
-                shelf.as_of != self._excluded.changes
+                state.excluded_version != self._excluded.changes
             ):  # Who was excluded since it was prepared is not out yet.
-                shelf.set_excluded(self._excluded)
-            before = self._by_key.get(shelf.placement.key)
-            self._by_key[shelf.placement.key] = shelf
+                state.set_excluded(self._excluded)
+            before = self._by_key.get(state.placement.key)
+            self._by_key[state.placement.key] = state
             if before is not None:
-                self._without(before, keeping=shelf.ranks)
+                self._without(before, keeping=state.ranks)
         for key in self._by_key.keys() - index.by_key.keys():
             self._without(self._by_key.pop(key), keeping={})
 
     def get(self, placement: IndexedPlacement, now: datetime) -> PlacementState:
-        """Give the shelf of a placement as it is now."""
-        shelf = self._by_key.get(placement.key)
-        if shelf is None or shelf.placement is not placement:
-            shelf = self._by_key[placement.key] = run_steps(self.prepare(placement, now=now))
-        elif not shelf.since <= now < shelf.until:
-            shelf.advance_to(now)
-        if not shelf.is_asked:
-            shelf.is_asked = True
-            self._asked.append(shelf)
-        return shelf
+        """Give the state of a placement as it is now."""
+        state = self._by_key.get(placement.key)
+        if state is None or state.placement is not placement:
+            state = self._by_key[placement.key] = run_steps(self.prepare(placement, now=now))
+        elif not state.since <= now < state.until:
+            state.advance_to(now)
+        if not state.is_requested:
+            state.is_requested = True
+            self._requested.append(state)
+        return state
 
     def decide_offers(
-        self, shelf: PlacementState, context: Context, second: int
+        self, state: PlacementState, context: Context, second: int
     ) -> tuple[RenderedOffer, ...]:
         """Decide, or remember what was decided for the same context a moment ago."""
-        answer = shelf.answers.get(context)
+        answer = state.answers.get(context)
         if answer is not None and second < answer[0]:
             self.hits += 1
             return answer[1]
         self.misses += 1
-        offers = shelf.build_offers(decide(shelf.placement, context, shelf.available))
+        offers = state.build_offers(decide(state.placement, context, state.available))
         if self._keep_seconds:
-            self._keep(shelf, context, second + self._keep_seconds, offers)
+            self._keep(state, context, second + self._keep_seconds, offers)
         return offers
 
     def _keep(
-        self, shelf: PlacementState, context: Context, until: int, offers: tuple[RenderedOffer, ...]
+        self, state: PlacementState, context: Context, until: int, offers: tuple[RenderedOffer, ...]
     ) -> None:
-        shelf.cache_answer(context, until, offers)
-        self._kept.append((shelf.answers, context))
+        state.cache_answer(context, until, offers)
+        self._kept.append((state.answers, context))
         if len(self._kept) > self._answers_max:
             oldest, its_context = self._kept.popleft()
             oldest.pop(its_context, None)
@@ -222,16 +222,16 @@ class PlacementStates:
         for campaign_key in campaign_keys:
             is_out = campaign_key in self._excluded
             for placement_key in self._placements.get(campaign_key, ()):
-                shelf = self._by_key.get(placement_key)
-                if shelf is not None:
-                    shelf.mark(campaign_key, is_out=is_out)
-            for stock in self._watching:
-                stock.mark(campaign_key, is_out=is_out)
+                state = self._by_key.get(placement_key)
+                if state is not None:
+                    state.mark(campaign_key, is_out=is_out)
+            for eligible_set in self._watching:
+                eligible_set.mark(campaign_key, is_out=is_out)
 
-    def _without(self, shelf: PlacementState, *, keeping: Ranks) -> None:
-        """Forget that campaigns have candidates on a shelf that was taken down."""
-        for campaign_key in shelf.ranks.keys() - keeping.keys():
+    def _without(self, state: PlacementState, *, keeping: Ranks) -> None:
+        """Forget that campaigns have candidates on a state that was taken down."""
+        for campaign_key in state.ranks.keys() - keeping.keys():
             placements = self._placements.get(campaign_key, set())
-            placements.discard(shelf.placement.key)
+            placements.discard(state.placement.key)
             if not placements:
                 self._placements.pop(campaign_key, None)

@@ -47,15 +47,17 @@ def build_schedule_mask(placement: HasBlocks, *, now: datetime) -> Generator[Non
                 changes.append((until, number, position))
         masks.append(mask)
     heapify(changes)
-    return _openings(masks, changes, now)
+    return _build_mask(masks, changes, now)
 
 
-def advance_schedule_mask(openings: ScheduleMask, placement: HasBlocks, *, now: datetime) -> ScheduleMask:
+def advance_schedule_mask(
+    schedule_mask: ScheduleMask, placement: HasBlocks, *, now: datetime
+) -> ScheduleMask:
     """Look only at those whose moment has come; time does not run back here."""
-    assert openings.since <= now, "earlier openings are made anew"
+    assert schedule_mask.since <= now, "earlier schedule_mask are made anew"
     known: dict[int, OpenState] = {}
-    masks = list(openings.masks)
-    changes = openings.changes.copy()
+    masks = list(schedule_mask.masks)
+    changes = schedule_mask.changes.copy()
     while changes and changes[0][0] <= now:
         _, number, position = heappop(changes)
         is_in_time, until = _state(placement.blocks[number].candidates[position].timing, known, now)
@@ -63,7 +65,7 @@ def advance_schedule_mask(openings: ScheduleMask, placement: HasBlocks, *, now: 
         masks[number] = masks[number] | bit if is_in_time else masks[number] & ~bit
         if until is not None:
             heappush(changes, (until, number, position))
-    return _openings(masks, changes, now)
+    return _build_mask(masks, changes, now)
 
 
 def find_open_state(timing: Timing, *, now: datetime) -> OpenState:
@@ -87,7 +89,7 @@ def _state(timing: Timing | None, known: dict[int, OpenState], now: datetime) ->
     return state
 
 
-def _openings(masks: list[int], changes: list[tuple[datetime, int, int]], now: datetime) -> ScheduleMask:
+def _build_mask(masks: list[int], changes: list[tuple[datetime, int, int]], now: datetime) -> ScheduleMask:
     return ScheduleMask(
         masks=tuple(masks), since=now, until=changes[0][0] if changes else NEVER, changes=changes
     )

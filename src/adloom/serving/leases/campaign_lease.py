@@ -46,9 +46,9 @@ class CampaignLease:
         "is_recalled",
         "is_touched",
         "is_urgent",
-        "lease",
         "left",
         "low",
+        "number",
         "offered_second",
         "offers",
         "pending",
@@ -78,7 +78,7 @@ class CampaignLease:
 
     def reset(self) -> None:
         """Forget the lease, and what was said of it: it is somebody else's matter now."""
-        self.lease: int = 0
+        self.number: int = 0
         self.left = 0
         self.low = 0  # With no more than that left it is time to ask.
         self.ends_second = 0
@@ -116,7 +116,7 @@ class CampaignLease:
         has_ended = second >= self.ends_second
         # The last of a lease is said of it; then another may be asked for.
         is_over = self.is_ending or (has_ended and self.needs_report)
-        lease = 0 if has_ended and not is_over else self.lease
+        lease = 0 if has_ended and not is_over else self.number
         want = NOTHING if is_over else Micros(self._offers_wanted() * cost)
         self.left = min(self.left, want)
         self.is_needed |= self.left < cost and bool(self.unreported)  # Who was shown just now would be again.
@@ -139,8 +139,8 @@ class CampaignLease:
     def apply_answer(self, answer: LeaseAnswer) -> None:
         """Take the answer to what was last said."""
         self.pending = None
-        assert answer.lease == self.lease or not self.unreported, "nothing is given out of what is not known"
-        self.lease = answer.lease
+        assert answer.lease == self.number or not self.unreported, "nothing is given out of what is not known"
+        self.number = answer.lease
         self.left = max(0, answer.granted - answer.given - sum(self.unreported.values()))
         self.ends_second = int(answer.ends_at.timestamp())
         self.verdict = answer.verdict

@@ -67,25 +67,25 @@ def random_session() -> int:
 
 
 class LeaseClient:
-    """Stands between the book, the shelves and the brains."""
+    """Stands between the book, the states and the brains."""
 
     def __init__(
         self,
         valkey: Valkey,
-        shelves: PlacementStates,
+        states: PlacementStates,
         clock: Clock,
         *,
         process: str,
         new_session: Callable[[], int] = random_session,
     ) -> None:
         self._valkey = valkey
-        self._shelves = shelves
+        self._states = states
         self._clock = clock
         self._process = process
         self._new_session = new_session
         self._has_work = asyncio.Event()
-        self.book = LocalLeases(new_session(), on_urgent=self._has_work.set)
-        self._demand = Demand(self.book.list_placements)
+        self.leases = LocalLeases(new_session(), on_urgent=self._has_work.set)
+        self._demand = Demand(self.leases.list_placements)
         self._is_heard = asyncio.Event()  # Whether answers would reach us.
         self._over: list[int] = []  # Sessions of which the brains are still to be told that they are over.
         self._beats_at = 0.0
@@ -103,7 +103,7 @@ class LeaseClient:
             for key, one in index.by_key.items()
             if one.terms and (one.is_served or one.is_auctioned)
         }
-        self.book.update(placed, at=_seconds())
+        self.leases.update(placed, at=_seconds())
         self._update_exclusions()
         self._has_work.set()
 
@@ -116,7 +116,7 @@ class LeaseClient:
             group.create_task(news.run(ends))
             session_ends = self._listen(group)
             while not stop.is_set():
-                if self.book.is_void:
+                if self.leases.is_void:
                     session_ends.set()
                     self._start_new_session()
                     session_ends = self._listen(group)
@@ -143,8 +143,8 @@ class LeaseClient:
         letters: Letters = []
         if at >= self._beats_at:
             letters += [(session_address(over), SessionEnds(session=over)) for over in self._over]
-            beat = Heartbeat(session=self.book.session, process=self._process)
-            letters.append((session_address(self.book.session), beat))
+            beat = Heartbeat(session=self.leases.session, process=self._process)
+            letters.append((session_address(self.leases.session), beat))
         if self._is_heard.is_set():
             self._check_demand(at)
             letters += self._collect_reports(at)
@@ -159,11 +159,11 @@ class LeaseClient:
         if at < self._looks_at:
             return
         self._looks_at = at + LOOK_SECONDS
-        for key in self._demand.record_requests(self._shelves.take_requested(), at=at):
-            self.book.on_demand(key, at=at)
+        for key in self._demand.record_requests(self._states.take_requested(), at=at):
+            self.leases.on_demand(key, at=at)
 
     def _collect_reports(self, at: float) -> Letters:
-        said = self.book.collect_reports(
+        said = self.leases.collect_reports(
             second=self._second(),
             at=at,
             most=self._batch_max * BATCHES_A_TURN_MAX,
@@ -174,7 +174,7 @@ class LeaseClient:
 
     @property
     def _batch_max(self) -> int:
-        return CLOSING_BATCH_MAX if self.book.is_closing else BATCH_MAX
+        return CLOSING_BATCH_MAX if self.leases.is_closing else BATCH_MAX
 
     async def _send(self, letters: Sequence[tuple[Address, Message]]) -> bool:
         try:
@@ -197,10 +197,12 @@ class LeaseClient:
         if self._demand.has_waiting:
             moments.append(self._looks_at)
         if self._is_heard.is_set():
-            if self.book.next_at is not None:
-                moments.append(max(self.book.next_at, at + TURN_SECONDS_MIN))
-            if self.book.next_end is not None:
-                moments.append(at + max(TURN_SECONDS_MIN, self.book.next_end - self._clock.now().timestamp()))
+            if self.leases.next_at is not None:
+                moments.append(max(self.leases.next_at, at + TURN_SECONDS_MIN))
+            if self.leases.next_end is not None:
+                moments.append(
+                    at + max(TURN_SECONDS_MIN, self.leases.next_end - self._clock.now().timestamp())
+                )
         self._sleeps_until = min(moments)
         try:
             async with asyncio.timeout_at(self._sleeps_until):
@@ -217,7 +219,7 @@ class LeaseClient:
         """Listen for what is said to this session, until what is given back is set."""
         self._is_heard.clear()
         ends = asyncio.Event()
-        answers = self._subscription(session_channel(self.book.session), began=self._on_subscribed)
+        answers = self._subscription(session_channel(self.leases.session), began=self._on_subscribed)
         group.create_task(answers.run(ends))
         return ends
 
@@ -235,10 +237,10 @@ class LeaseClient:
         for news in decode_news(data):
             self._apply(news, second, at)
         self._update_exclusions()
-        next_at = self.book.next_at
+        next_at = self.leases.next_at
         if (
-            self.book.is_void
-            or self.book.is_closing
+            self.leases.is_void
+            or self.leases.is_closing
             or (next_at is not None and next_at < self._sleeps_until)
         ):
             self._has_work.set()
@@ -246,28 +248,28 @@ class LeaseClient:
     def _apply(self, news: News, second: int, at: float) -> None:
         match news:
             case LeaseAnswer():
-                self.book.on_answer(news, second=second, at=at)
+                self.leases.on_answer(news, second=second, at=at)
             case Recall():
-                self.book.on_recall(news, second=second, at=at)
+                self.leases.on_recall(news, second=second, at=at)
             case SpendUpdate():
-                self.book.on_spend_update(news.campaign_id, at=at)
+                self.leases.on_spend_update(news.campaign_id, at=at)
             case CampaignRestored():
-                self.book.on_campaign_restored(news.campaign_id, at=at)
+                self.leases.on_campaign_restored(news.campaign_id, at=at)
             case CampaignExhausted():
-                self.book.on_campaign_exhausted(news.campaign_id, at=at)
+                self.leases.on_campaign_exhausted(news.campaign_id, at=at)
             case AdvertiserRestored():
-                self.book.on_advertiser_restored(news.advertiser_id, at=at)
+                self.leases.on_advertiser_restored(news.advertiser_id, at=at)
             case SessionVoid():
-                self.book.is_void |= news.session == self.book.session
+                self.leases.is_void |= news.session == self.leases.session
             case AdvertiserExhausted():
                 pass  # Its campaigns are told when they ask.
 
     # ------------------------------------------------------------ sessions
 
     def _start_new_session(self) -> None:
-        log.warning("lease_session_over", session=self.book.session)
-        self._over.append(self.book.session)
-        self.book.start_session(self._new_session(), at=_seconds())
+        log.warning("lease_session_over", session=self.leases.session)
+        self._over.append(self.leases.session)
+        self.leases.start_session(self._new_session(), at=_seconds())
         self.sessions += 1
         self._beats_at = 0.0
         self._update_exclusions()
@@ -277,19 +279,19 @@ class LeaseClient:
 
         The end of the session is said after it, and heard after it: what has arrived by then is returned, answered or not.
         """
-        self.book.close(at=_seconds())
+        self.leases.close(at=_seconds())
         self._update_exclusions()
         ends_at = _seconds() + CLOSE_SECONDS_MAX
-        while not self.book.is_settled and not self.book.is_void and _seconds() < ends_at:
+        while not self.leases.is_settled and not self.leases.is_void and _seconds() < ends_at:
             await self._try_send_due()
             if not self._listeners:
                 break
             await asyncio.sleep(TURN_SECONDS_MIN)
-        await self._send([(session_address(self.book.session), SessionEnds(session=self.book.session))])
+        await self._send([(session_address(self.leases.session), SessionEnds(session=self.leases.session))])
 
     def _update_exclusions(self) -> None:
-        if self.book.has_news:
-            self._shelves.mark_changed(self.book.take_changes(), source=BUDGETS)
+        if self.leases.has_changes:
+            self._states.mark_changed(self.leases.take_changes(), source=BUDGETS)
 
     def _second(self) -> int:
         return int(self._clock.now().timestamp())

@@ -21,10 +21,10 @@ class LeaseChanges(NamedTuple):
 
 
 class LeaseRegistry:
-    """The shares of all campaigns that need leases, and of those that have not returned theirs yet."""
+    """The leases of all campaigns that need leases, and of those that have not returned theirs yet."""
 
     def __init__(self) -> None:
-        self.shares: dict[int, CampaignLease] = {}
+        self.leases: dict[int, CampaignLease] = {}
         self._placed: PlacementTerms = {}
         self._keys: dict[CampaignId, int] = {}
         self._of_advertiser: dict[AdvertiserId | None, set[int]] = {}
@@ -33,63 +33,63 @@ class LeaseRegistry:
     def find(self, campaign_id: CampaignId) -> tuple[int, CampaignLease] | None:
         """Find a campaign by its id."""
         key = self._keys.get(campaign_id)
-        return None if key is None else (key, self.shares[key])
+        return None if key is None else (key, self.leases[key])
 
     def list_of_advertiser(self, advertiser_id: AdvertiserId) -> list[tuple[int, CampaignLease]]:
         """List the campaigns of an advertiser."""
-        return [(key, self.shares[key]) for key in self._of_advertiser.get(advertiser_id, ())]
+        return [(key, self.leases[key]) for key in self._of_advertiser.get(advertiser_id, ())]
 
     def update(self, placed: PlacementTerms) -> LeaseChanges:
         """Take what the index says; placements whose terms are the same object are not looked at."""
         before, self._placed = self._placed, dict(placed)
-        learned = LeaseChanges(set(), set(), set())
+        changes = LeaseChanges(set(), set(), set())
         for placement_key, terms in placed.items():
             known = before.get(placement_key, {})
             if known is terms:
                 continue
             for key, one in terms.items():
-                self._place(key, one, placement_key, learned)
+                self._place(key, one, placement_key, changes)
             for key in known.keys() - terms.keys():
-                self._displace(key, placement_key, learned)
+                self._displace(key, placement_key, changes)
         for placement_key in before.keys() - placed.keys():
             for key in before[placement_key]:
-                self._displace(key, placement_key, learned)
-        learned.gone.difference_update([key for key in learned.gone if self.shares[key].placements])
-        return learned
+                self._displace(key, placement_key, changes)
+        changes.gone.difference_update([key for key in changes.gone if self.leases[key].placements])
+        return changes
 
     def drop(self, key: int) -> None:
         """Forget a campaign."""
-        share = self.shares.pop(key)
-        self._reported = max(self._reported, share.report)
-        del self._keys[share.terms.campaign_id]
-        self._disown(key, share)
+        lease = self.leases.pop(key)
+        self._reported = max(self._reported, lease.report)
+        del self._keys[lease.terms.campaign_id]
+        self._disown(key, lease)
 
-    def _place(self, key: int, terms: LeaseTerms, placement_key: int, learned: LeaseChanges) -> None:
-        share = self.shares.get(key)
-        if share is None:
-            share = self.shares[key] = CampaignLease(terms)
+    def _place(self, key: int, terms: LeaseTerms, placement_key: int, changes: LeaseChanges) -> None:
+        lease = self.leases.get(key)
+        if lease is None:
+            lease = self.leases[key] = CampaignLease(terms)
             # It may have been here before in this session: then its brain takes no lower number for news.
-            share.report = self._reported
+            lease.report = self._reported
             self._keys[terms.campaign_id] = key
             self._of_advertiser.setdefault(terms.advertiser_id, set()).add(key)
-            learned.new.add(key)
-        elif share.terms != terms:
-            self._disown(key, share)
-            share.terms = terms
+            changes.new.add(key)
+        elif lease.terms != terms:
+            self._disown(key, lease)
+            lease.terms = terms
             self._of_advertiser.setdefault(terms.advertiser_id, set()).add(key)
-            learned.changed.add(key)
-        elif placement_key not in share.placements:
-            learned.changed.add(key)
-        share.placements.add(placement_key)
+            changes.changed.add(key)
+        elif placement_key not in lease.placements:
+            changes.changed.add(key)
+        lease.placements.add(placement_key)
 
-    def _displace(self, key: int, placement_key: int, learned: LeaseChanges) -> None:
-        share = self.shares[key]
-        share.placements.discard(placement_key)
-        if not share.placements:
-            learned.gone.add(key)
+    def _displace(self, key: int, placement_key: int, changes: LeaseChanges) -> None:
+        lease = self.leases[key]
+        lease.placements.discard(placement_key)
+        if not lease.placements:
+            changes.gone.add(key)
 
-    def _disown(self, key: int, share: CampaignLease) -> None:
-        keys = self._of_advertiser[share.terms.advertiser_id]
+    def _disown(self, key: int, lease: CampaignLease) -> None:
+        keys = self._of_advertiser[lease.terms.advertiser_id]
         keys.discard(key)
         if not keys:
-            del self._of_advertiser[share.terms.advertiser_id]
+            del self._of_advertiser[lease.terms.advertiser_id]

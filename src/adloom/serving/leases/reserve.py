@@ -60,7 +60,7 @@ class Reserver:
         return lease
 
     def _exclude_exhausted(self) -> None:
-        if self._leases.news:
+        if self._leases.changes:
             self._states.mark_changed(self._leases.take_changes(), source=BUDGETS)
-        if self._caps.news:
+        if self._caps.changes:
             self._states.mark_changed(self._caps.take_changes(), source=CAPS)

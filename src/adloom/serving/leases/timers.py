@@ -15,7 +15,7 @@ BACKGROUND_A_SECOND: Final = 5_000  # Who is not needed yet asks in a row.
 
 
 class LeaseTimers:
-    """A heap of who is due when, of which only what a share itself still knows of counts."""
+    """A heap of who is due when, of which only what a lease itself still knows of counts."""
 
     def __init__(self) -> None:
         self._due: list[tuple[float, int]] = []
@@ -33,19 +33,19 @@ class LeaseTimers:
         """The second in which the next lease may end."""
         return self._ends[0][0] if self._ends else None
 
-    def schedule(self, key: int, share: CampaignLease, at: float) -> None:
+    def schedule(self, key: int, lease: CampaignLease, at: float) -> None:
         """Let somebody speak at a moment, or earlier where that was planned."""
-        if share.due_at is None or at < share.due_at:
-            self.reschedule(key, share, at)
+        if lease.due_at is None or at < lease.due_at:
+            self.reschedule(key, lease, at)
 
-    def reschedule(self, key: int, share: CampaignLease, at: float) -> None:
+    def reschedule(self, key: int, lease: CampaignLease, at: float) -> None:
         """Let somebody speak at a moment, and not before."""
-        share.due_at = at
+        lease.due_at = at
         heappush(self._due, (at, key))
 
-    def schedule_repeat(self, key: int, share: CampaignLease, at: float) -> None:
+    def schedule_repeat(self, key: int, lease: CampaignLease, at: float) -> None:
         """Let somebody say it again at a moment, unless he is answered before."""
-        share.due_at = at
+        lease.due_at = at
         heappush(self._repeats, (at, key))
 
     def take_background_slot(self, at: float) -> float:

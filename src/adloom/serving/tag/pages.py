@@ -16,7 +16,7 @@ from adloom.runtime.http.fast.fast_routes import (
     encode_head,
     problem_answer,
 )
-from adloom.serving.direct.api import ChosenOffer
+from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.index.index import IndexedPlacement
 
 PREFIX: Final = b"/serve/"
@@ -39,10 +39,10 @@ FRAME_HEAD: Final = encode_head(
 NO_SUCH_FORM: Final = problem_answer(NotFoundError("A placement is served as .html, .img or .go."))
 
 
-class Chooses(Protocol):
-    """Chooses the ad of a placement for a request."""
+class EventRecorder(Protocol):
+    """Records what became of an offer."""
 
-    def choose_one(self, request: FastRequest, slug: bytes, *, is_shown: bool) -> ChosenOffer | FastAnswer:
+    def record_impression(self, request: FastRequest, slug: bytes, *, is_shown: bool) -> ChosenOffer | FastAnswer:
         """Choose, or refuse."""
         ...
 
@@ -52,13 +52,9 @@ class Counts(Protocol):
 
     def seen(
         self, token: bytes, request: FastRequest, answer: FastAnswer
-    ) -> FastAnswer | asyncio.Future[FastAnswer]:
-        """Count an impression."""
-        ...
+    ) -> FastAnswer | asyncio.Future[FastAnswer]: ...
 
-    def clicked(self, token: bytes, request: FastRequest) -> FastAnswer | asyncio.Future[FastAnswer]:
-        """Count a click, and lead on."""
-        ...
+    def record_click(self, token: bytes, request: FastRequest) -> FastAnswer | asyncio.Future[FastAnswer]: ...
 
 
 class _Head(msgspec.Struct, frozen=True, rename="camel"):
@@ -82,7 +78,7 @@ _decode_images: Final = msgspec.json.Decoder(_Images).decode
 class ScriptlessRoutes:
     """Serves a placement as a page, as an image and as the link around it."""
 
-    def __init__(self, offers: Chooses, events: Counts) -> None:
+    def __init__(self, offers: ServeRoutes, events: EventRecorder) -> None:
         self._offers = offers
         self._events = events
         self._forms: dict[bytes, Callable[[FastRequest, bytes], FastAnswer | asyncio.Future[FastAnswer]]] = {
@@ -122,7 +118,9 @@ class ScriptlessRoutes:
         images = _decode_images(b"{%b}" % chosen.offer.candidate.creative)
         is_small = chosen.device == MOBILE and images.mobile_image_url
         address = images.mobile_image_url if is_small else images.primary_image_url
-        return self._events.seen(chosen.token, request, build_redirect(address or images.primary_image_url))
+        return self._events.record_impression(
+            chosen.token, request, build_redirect(address or images.primary_image_url)
+        )
 
     def link(self, request: FastRequest, slug: bytes) -> FastAnswer | asyncio.Future[FastAnswer]:
         """Count a click on the ad that is chosen for the same reader, and lead on to where it leads.
@@ -135,7 +133,7 @@ class ScriptlessRoutes:
             return chosen
         if chosen.offer is None:
             return problem_answer(NotFoundError("There is no ad here just now."))
-        return self._events.clicked(chosen.token, request)
+        return self._events.record_click(chosen.token, request)
 
 
 def _head_of(placement: IndexedPlacement) -> _Head:

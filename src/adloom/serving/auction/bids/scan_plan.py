@@ -56,7 +56,7 @@ class ScanPlan:
         """Give a number to who is there: while it is the same, so are they. `turnover` is that of all stocks."""
         if turnover != self._turnover:
             self._turnover = turnover
-            self._turns = sum([stock.turns for stock in self._stocks])
+            self._turns = sum([stock.change_count for stock in self._stocks])
         return RETIRED if self.is_retired else self._turns
 
     def retire(self) -> None:

@@ -108,7 +108,7 @@ def compute_step_masks(
     targeted = unseen = block.targeting.find_eligible(context, available)
     if seen_enough:
         unseen ^= _of_banners(seen_enough, block, targeted)
-    return StepMasks(stock.openings.masks[number] & look.members, available, targeted, unseen)
+    return StepMasks(stock.schedule_mask.masks[number] & look.members, available, targeted, unseen)
 
 
 class _Highest:
