@@ -105,9 +105,7 @@ class ServeRoutes:
         self._contexts = contexts or ContextParser()
         self._context_of = self._contexts.parse
         self._states = states or PlacementStates()
-        self._reserve = Reserver(
-            self._states, caps or CapTracker(), leases or LocalLeases()
-        ).reserve_all
+        self._reserve = Reserver(self._states, caps or CapTracker(), leases or LocalLeases()).reserve_all
         self._publisher = publisher
         self.served = 0
         self.empty = 0

@@ -21,7 +21,7 @@ from adloom.serving.index.index import IndexedPlacement
 
 PREFIX: Final = b"/serve/"
 MOBILE: Final = "mobile"
-# What lies over a page of its own would hide nothing but itself in a frame.
+# In a frame an overlay would cover nothing but itself.
 OVERLAYS: Final = frozenset({"popup", "interstitial", "sticky_bar"})
 IN_A_FRAME: Final = "full_static"
 
@@ -42,15 +42,7 @@ NO_SUCH_FORM: Final = problem_answer(NotFoundError("A placement is served as .ht
 class EventRecorder(Protocol):
     """Records what became of an offer."""
 
-    def record_impression(self, request: FastRequest, slug: bytes, *, is_shown: bool) -> ChosenOffer | FastAnswer:
-        """Choose, or refuse."""
-        ...
-
-
-class Counts(Protocol):
-    """Counts what became of an offer."""
-
-    def seen(
+    def record_impression(
         self, token: bytes, request: FastRequest, answer: FastAnswer
     ) -> FastAnswer | asyncio.Future[FastAnswer]: ...
 
@@ -88,7 +80,6 @@ class ScriptlessRoutes:
         }
 
     def routes(self) -> list[FastRoute]:
-        """List what this answers."""
         return [FastRoute(b"GET", PREFIX, is_prefix=True, handler=self.answer)]
 
     def answer(self, request: FastRequest) -> FastAnswer | asyncio.Future[FastAnswer]:
@@ -98,35 +89,33 @@ class ScriptlessRoutes:
         return NO_SUCH_FORM if answers is None else answers(request, slug)
 
     def frame(self, request: FastRequest, slug: bytes) -> FastAnswer:
-        """Give a page that has the placement in it and nothing else; the tag fills it."""
+        """Return a page with nothing but the placement; the tag fills it."""
         chosen = self._offers.choose_one(request, slug, is_shown=False)
         if isinstance(chosen, FastAnswer):
             return chosen
-        layout = _head_of(chosen.placement).layout_type
+        layout = _decode_head(chosen.placement).layout_type
         return FastAnswer(
-            FRAME_HEAD, _frame_page(slug.decode(), IN_A_FRAME if layout in OVERLAYS else layout)
+            FRAME_HEAD, _build_frame(slug.decode(), IN_A_FRAME if layout in OVERLAYS else layout)
         )
 
     def image(self, request: FastRequest, slug: bytes) -> FastAnswer | asyncio.Future[FastAnswer]:
-        """Lead on to the image of the ad that is chosen; whoever fetches it has seen it, as with a pixel."""
+        """Redirect to the image of the chosen ad. As with a pixel, fetching it is an impression."""
         chosen = self._offers.choose_one(request, slug, is_shown=request.method != b"HEAD")
         if isinstance(chosen, FastAnswer):
             return chosen
         if chosen.offer is None:
-            instead = _head_of(chosen.placement).fallback_placeholder_url
+            instead = _decode_head(chosen.placement).fallback_placeholder_url
             return PIXEL if instead is None else build_redirect(instead)
         images = _decode_images(b"{%b}" % chosen.offer.candidate.creative)
         is_small = chosen.device == MOBILE and images.mobile_image_url
         address = images.mobile_image_url if is_small else images.primary_image_url
-        return self._events.record_impression(
-            chosen.token, request, build_redirect(address or images.primary_image_url)
-        )
+        answer = build_redirect(address or images.primary_image_url)
+        return self._events.record_impression(chosen.token, request, answer)
 
     def link(self, request: FastRequest, slug: bytes) -> FastAnswer | asyncio.Future[FastAnswer]:
-        """Count a click on the ad that is chosen for the same reader, and lead on to where it leads.
+        """Count a click on the ad chosen for the same visitor, and redirect to its destination.
 
-        Nothing ties a click to the image that was there, so it is an offer of its own, which costs nobody
-        anything.
+        Nothing ties a click to the image that was shown, so it is an offer of its own, free of charge.
         """
         chosen = self._offers.choose_one(request, slug, is_shown=False)
         if isinstance(chosen, FastAnswer):
@@ -136,12 +125,12 @@ class ScriptlessRoutes:
         return self._events.record_click(chosen.token, request)
 
 
-def _head_of(placement: IndexedPlacement) -> _Head:
+def _decode_head(placement: IndexedPlacement) -> _Head:
     return _decode_beginning(placement.head + b"]}").placement
 
 
-def _frame_page(slug: str, layout: str) -> bytes:
-    # Slugs have letters, digits and hyphens only, and layouts are a list: nothing here needs to be escaped.
+def _build_frame(slug: str, layout: str) -> bytes:
+    # Slugs have letters, digits and hyphens only, and layouts are an enum: nothing needs to be escaped.
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <meta name="robots" content="noindex"><title>Advertisement</title>
