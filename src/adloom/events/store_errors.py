@@ -25,7 +25,7 @@ def translate_database_errors(
     except poison as error:
         if isinstance(error, asyncpg.CheckViolationError) and error.constraint_name is None:
             # No rule is broken: the day's partition was dropped while we wrote into it.
-            raise UnavailableError(f"{message}: {error!r}") from error
+            raise UnavailableError(f"A day of the tables is not there: {error!r}") from error
         raise PoisonEntryError(repr(error)) from error
     except POSTGRES_AWAY as error:
         raise UnavailableError(f"{message}: {error!r}") from error
