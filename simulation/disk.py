@@ -43,7 +43,7 @@ class DiskConnection:
         self._disk = disk
         self._host = host
 
-    async def names(self) -> list[str]:
+    async def list_names(self) -> list[str]:
         """List what is there, in no order."""
         await self.work("list", lambda: None)
         return self._disk.faults.chance.sample(sorted(self._disk.files), len(self._disk.files))
@@ -111,7 +111,7 @@ class DiskFile:
         """Its name in the folder."""
         return self._name
 
-    async def size(self) -> int:
+    async def measure(self) -> int:
         """Tell how long it is."""
         await self._work("look")
         return len(self._disk.files[self._name])

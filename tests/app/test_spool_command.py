@@ -12,9 +12,9 @@ import pytest
 from adloom.core.clock import SystemClock
 from adloom.events.log.event import encode_event
 from adloom.events.log.spool.backlog import Backlog
-from adloom.events.log.spool.disk import LocalDisk, made_folder
-from adloom.events.log.spool.inspect import SpoolFileInfo
-from adloom.events.log.spool.setup import describe_spool, locate_spool, make_spool_folder, open_spool
+from adloom.events.log.spool.disk import LocalDisk, make_folder
+from adloom.events.log.spool.inspect import SpoolFileInfo, describe_spool
+from adloom.events.log.spool.setup import locate_spool, make_spool_folder, open_spool
 from adloom.ops.doctor.examine import examine
 from adloom.ops.doctor.finding import State
 from adloom.ops.doctor.spool import judge_spool
@@ -39,7 +39,7 @@ def settings_with(**variables: str) -> DeliverySettings:
 
 
 async def a_spooled_file(folder: Path, life: int, count: int) -> Backlog:
-    made_folder(folder)
+    make_folder(folder)
     backlog = Backlog(LocalDisk(folder), owner="delivery-1", life=UUID(int=life))
     await backlog.put([encode_event(an_impression(f"event-{number}")) for number in range(count)])
     return backlog

@@ -123,7 +123,7 @@ class FakeDisk:
         self.is_dead = True
         self.platter.let_go(self)
 
-    async def names(self) -> list[str]:
+    async def list_names(self) -> list[str]:
         await self.pause()
         self.step()
         return list(self.platter.files)
@@ -186,7 +186,7 @@ class FakeFile:
     def name(self) -> str:
         return self._name
 
-    async def size(self) -> int:
+    async def measure(self) -> int:
         await self._begun()
         return len(self._content.seen)
 

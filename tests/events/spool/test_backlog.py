@@ -6,7 +6,7 @@ import pytest
 
 from adloom.core.errors import UnavailableError
 from adloom.events.log.spool.backlog import READ_TRIES_MAX, Backlog
-from adloom.events.log.spool.records import HEADER_BYTES
+from adloom.events.log.spool.format import HEADER_BYTES
 from tests.support.fake_disk import FakeDisk, Fault, Platter
 
 MANY = 1000
@@ -35,9 +35,9 @@ def a_backlog(
 async def drained(backlog: Backlog, count_max: int = MANY) -> list[bytes]:
     """Drain everything, and give it."""
     entries: list[bytes] = []
-    while (batch := await backlog.next_batch(count_max)) is not None:
-        entries += batch.taken.entries
-        backlog.drained(batch)
+    while (batch := await backlog.read_batch(count_max)) is not None:
+        entries += batch.found.entries
+        backlog.advance(batch)
     return entries
 
 
@@ -49,13 +49,13 @@ async def test_what_was_put_is_given_in_batches_until_it_is_drained(platter: Pla
     backlog, _ = a_backlog(platter)
     await backlog.put(entries(3))
 
-    first = await backlog.next_batch(2)
-    again = await backlog.next_batch(2)
+    first = await backlog.read_batch(2)
+    again = await backlog.read_batch(2)
 
     assert first is not None
     assert again is not None
-    assert first.taken.entries == again.taken.entries == entries(3)[:2]
-    backlog.drained(first)
+    assert first.found.entries == again.found.entries == entries(3)[:2]
+    backlog.advance(first)
     assert await drained(backlog) == entries(3)[2:]
     assert backlog.waiting_bytes == 0
 
@@ -219,11 +219,11 @@ async def test_our_own_are_drained_before_adopted_ones(platter: Platter) -> None
 async def test_a_file_that_cannot_be_removed_is_kept_from_being_drained_again(platter: Platter) -> None:
     backlog, disk = a_backlog(platter)
     await backlog.put(entries(3))
-    batch = await backlog.next_batch(MANY)
+    batch = await backlog.read_batch(MANY)
     assert batch is not None
-    backlog.drained(batch)
+    backlog.advance(batch)
     disk.plan(Fault.FAILS, after_steps=0)
-    assert await backlog.next_batch(MANY) is None
+    assert await backlog.read_batch(MANY) is None
     assert len(platter.files) == 1
 
     other, _ = a_backlog(platter, life=2)
@@ -243,7 +243,7 @@ async def test_a_file_that_cannot_be_read_is_tried_again_and_at_last_left_to_the
     for _ in range(READ_TRIES_MAX - 1):
         disk.plan(Fault.FAILS, after_steps=0)
         with pytest.raises(OSError, match="No space"):
-            await backlog.next_batch(MANY)
+            await backlog.read_batch(MANY)
 
     disk.plan(Fault.FAILS, after_steps=0)
     assert await drained(backlog) == [b"second"]

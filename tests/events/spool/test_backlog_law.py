@@ -93,15 +93,15 @@ class SpoolMachine(RuleBasedStateMachine):
     def drain(self, owner: str, count_max: int, taken: int, *, is_answered: bool) -> None:
         process = self.process(owner)
         try:
-            batch = done(process.backlog.next_batch(count_max))
+            batch = done(process.backlog.read_batch(count_max))
         except (OSError, KilledError):
             return
         if batch is None:
             return
-        entries = batch.taken.entries
+        entries = batch.found.entries
         self.ledger += entries if is_answered else entries[:taken]
         if is_answered:
-            process.backlog.drained(batch)
+            process.backlog.advance(batch)
 
     @rule(owner=owners, fault=faults, after_steps=steps, share=shares)
     def plan(self, owner: str, fault: Fault, after_steps: int, share: float) -> None:
@@ -151,11 +151,11 @@ class SpoolMachine(RuleBasedStateMachine):
         self.all_that_was_acknowledged_came_out_in_order()
 
     def drained_once(self, process: Process) -> bool:
-        batch = done(process.backlog.next_batch(MANY))
+        batch = done(process.backlog.read_batch(MANY))
         if batch is None:
             return False
-        self.ledger += batch.taken.entries
-        process.backlog.drained(batch)
+        self.ledger += batch.found.entries
+        process.backlog.advance(batch)
         return True
 
     def all_that_was_acknowledged_came_out_in_order(self) -> None:

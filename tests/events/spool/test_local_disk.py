@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from adloom.events.log.spool.backlog import Backlog
-from adloom.events.log.spool.disk import LocalDisk, made_folder
+from adloom.events.log.spool.disk import LocalDisk, make_folder
 
 NAME = "delivery-1.00000000000000000000000000000001.000001.spool"
 
@@ -17,7 +17,7 @@ NAME = "delivery-1.00000000000000000000000000000001.000001.spool"
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "data" / "spool"
-    made_folder(folder)
+    make_folder(folder)
     return folder
 
 
@@ -47,14 +47,14 @@ async def test_a_file_is_written_read_cut_off_renamed_and_removed(disk: LocalDis
     file = await disk.create(NAME, b"head")
     await file.write(4, b"and more")
 
-    assert await file.size() == 12
+    assert await file.measure() == 12
     assert await file.read(4, 100) == b"and more"
     await file.truncate(4)
     assert (folder / NAME).read_bytes() == b"head"
     await file.rename("another")
-    assert (await disk.names(), file.name) == (["another"], "another")
+    assert (await disk.list_names(), file.name) == (["another"], "another")
     await file.remove()
-    assert await disk.names() == []
+    assert await disk.list_names() == []
 
 
 async def test_a_file_that_is_held_cannot_be_claimed_and_one_that_was_let_go_can(
@@ -81,7 +81,7 @@ async def test_a_name_that_is_taken_is_an_error(disk: LocalDisk) -> None:
     with pytest.raises(FileExistsError):
         await disk.create(NAME, b"head")
 
-    assert await file.size() == 4
+    assert await file.measure() == 4
     await file.release()
 
 
@@ -90,22 +90,22 @@ async def test_a_backlog_on_a_real_disk_is_drained_by_its_successor(disk: LocalD
     before = Backlog(disk, owner="delivery-1", life=UUID(int=1), segment_bytes_max=2000)
     for start in range(0, 1000, 100):
         await before.put(entries[start : start + 100])
-    assert len(await disk.names()) > 3
+    assert len(await disk.list_names()) > 3
     await before.release()
 
     after = Backlog(LocalDisk(folder), owner="delivery-1", life=UUID(int=2))
     await after.adopt(is_all=False)
     drained: list[bytes] = []
-    while (batch := await after.next_batch(70)) is not None:
-        drained += batch.taken.entries
-        after.drained(batch)
+    while (batch := await after.read_batch(70)) is not None:
+        drained += batch.found.entries
+        after.advance(batch)
 
     assert drained == entries
-    assert await disk.names() == []
+    assert await disk.list_names() == []
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(OSError, match="Not a directory"):
-        made_folder(tmp_path / "file" / "spool")
+        make_folder(tmp_path / "file" / "spool")

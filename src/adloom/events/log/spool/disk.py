@@ -1,7 +1,7 @@
 """The disk as the spool sees it: files of one folder, each held by one living process at most.
 
-Every operation may raise OSError. What one says is durable survives a loss of power; of what
-has failed or was interrupted any part may be there.
+Every operation may raise OSError. What has returned survives a loss of power; of what has failed or was interrupted
+any part may be there. The ports have a second implementation in memory, for tests and the simulation.
 """
 
 import asyncio
@@ -19,60 +19,44 @@ T = TypeVar("T")
 
 
 class SpoolFile(Protocol):
-    """A file that is ours: nobody else gets it while we live and have not let go of it."""
+    """A file that this process holds until it dies or releases it."""
 
     @property
-    def name(self) -> str:
-        """Its name in the folder."""
-        ...
+    def name(self) -> str: ...
 
-    async def size(self) -> int:
-        """Tell how long it is."""
-        ...
+    async def measure(self) -> int: ...
 
-    async def read(self, start: int, end: int) -> bytes:
-        """Read from one place to another, or to its end."""
-        ...
+    async def read(self, start: int, end: int) -> bytes: ...
 
-    async def write(self, start: int, data: bytes) -> None:
-        """Write at a place, and return when that is durable."""
-        ...
+    async def write(self, start: int, data: bytes) -> None: ...
 
-    async def truncate(self, size: int) -> None:
-        """Cut it off, durably."""
-        ...
+    async def truncate(self, size: int) -> None: ...
 
-    async def rename(self, name: str) -> None:
-        """Give it another name, durably."""
-        ...
+    async def rename(self, name: str) -> None: ...
 
     async def remove(self) -> None:
-        """Remove it durably and let go of it; if that fails it may be tried again."""
+        """Remove and release it; may be called again after a failure."""
         ...
 
-    async def release(self) -> None:
-        """Let go of it, so that others may claim it."""
-        ...
+    async def release(self) -> None: ...
 
 
 class SpoolDisk(Protocol):
     """A folder of such files."""
 
-    async def names(self) -> list[str]:
-        """List what is there, in no order."""
-        ...
+    async def list_names(self) -> list[str]: ...
 
     async def create(self, name: str, head: bytes) -> SpoolFile:
-        """Make a file that begins so, durably, and hold it."""
+        """Make a file that begins with these bytes, and hold it."""
         ...
 
     async def claim(self, name: str) -> SpoolFile | None:
-        """Hold a file that is there; None where somebody else does, or where it is gone."""
+        """Hold a file that is there; None where another process holds it, or where it is gone."""
         ...
 
 
 class LocalDisk:
-    """A folder of this machine; all its work is done by one thread, in turn."""
+    """A folder of this machine; one thread does all its work, in order."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -82,35 +66,30 @@ class LocalDisk:
         """Let the thread end when it has done what it was asked to."""
         self._thread.shutdown(wait=False)
 
-    async def names(self) -> list[str]:
-        """List what is there."""
-        return await self.done(lambda: os.listdir(self._folder))  # noqa: PTH208 - names, not paths
+    async def list_names(self) -> list[str]:
+        return await self.run(lambda: os.listdir(self._folder))  # noqa: PTH208 - names, not paths
 
     async def create(self, name: str, head: bytes) -> SpoolFile:
-        """Make a file and hold it."""
-        return await self.done(lambda: self._created(name, head))
+        return await self.run(lambda: self._create(name, head))
 
     async def claim(self, name: str) -> SpoolFile | None:
-        """Hold a file that nobody holds."""
-        return await self.done(lambda: self._claimed(name))
+        return await self.run(lambda: self._claim(name))
 
-    async def done(self, work: Callable[[], T]) -> T:
-        """Have something done by the thread."""
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run work in the thread."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def path(self, name: str) -> Path:
-        """Tell where a file is."""
         return self._folder / name
 
     def sync(self) -> None:
-        """Make what happened to names durable."""
         sync_folder(self._folder)
 
-    def _created(self, name: str, head: bytes) -> SpoolFile:
+    def _create(self, name: str, head: bytes) -> SpoolFile:
         path = self.path(name)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, FILE_MODE)
         try:
-            # Who looks for files that nobody holds may have been faster; it is an error like any other.
+            # A process that looks for files to adopt may have been faster; that is an error like any other.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             write_all(descriptor, head, 0)
             os.fsync(descriptor)
@@ -121,7 +100,7 @@ class LocalDisk:
             raise
         return LocalFile(self, name, descriptor)
 
-    def _claimed(self, name: str) -> SpoolFile | None:
+    def _claim(self, name: str) -> SpoolFile | None:
         path = self.path(name)
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
@@ -140,70 +119,53 @@ class LocalDisk:
 
 
 class LocalFile:
-    """A file of this machine; the kernel lets go of it when we die, however that comes."""
+    """A file of this machine; the kernel releases it when the process dies."""
 
     def __init__(self, disk: LocalDisk, name: str, descriptor: int) -> None:
         self._disk = disk
-        self._name = name
         self._descriptor = descriptor
+        self.name = name
 
-    @property
-    def name(self) -> str:
-        """Its name in the folder."""
-        return self._name
-
-    async def size(self) -> int:
-        """Tell how long it is."""
-        return await self._disk.done(lambda: os.fstat(self._descriptor).st_size)
+    async def measure(self) -> int:
+        return await self._disk.run(lambda: os.fstat(self._descriptor).st_size)
 
     async def read(self, start: int, end: int) -> bytes:
-        """Read from one place to another."""
-        return await self._disk.done(lambda: _read_all(self._descriptor, start, end))
+        return await self._disk.run(lambda: _read_all(self._descriptor, start, end))
 
     async def write(self, start: int, data: bytes) -> None:
-        """Write at a place, and return when that is durable."""
-
-        def work() -> None:
-            write_all(self._descriptor, data, start)
-            os.fsync(self._descriptor)
-
-        await self._disk.done(work)
+        await self._sync_after(lambda: write_all(self._descriptor, data, start))
 
     async def truncate(self, size: int) -> None:
-        """Cut it off."""
-
-        def work() -> None:
-            os.ftruncate(self._descriptor, size)
-            os.fsync(self._descriptor)
-
-        await self._disk.done(work)
+        await self._sync_after(lambda: os.ftruncate(self._descriptor, size))
 
     async def rename(self, name: str) -> None:
-        """Give it another name."""
-
         def work() -> None:
-            self._disk.path(self._name).rename(self._disk.path(name))
-            self._name = name
+            self._disk.path(self.name).rename(self._disk.path(name))
+            self.name = name
             self._disk.sync()
 
-        await self._disk.done(work)
+        await self._disk.run(work)
 
     async def remove(self) -> None:
-        """Remove it and let go of it."""
-
         def work() -> None:
-            self._disk.path(self._name).unlink(missing_ok=True)
+            self._disk.path(self.name).unlink(missing_ok=True)
             self._disk.sync()
             os.close(self._descriptor)
 
-        await self._disk.done(work)
+        await self._disk.run(work)
 
     async def release(self) -> None:
-        """Let go of it."""
-        await self._disk.done(lambda: os.close(self._descriptor))
+        await self._disk.run(lambda: os.close(self._descriptor))
+
+    async def _sync_after(self, change: Callable[[], None]) -> None:
+        def work() -> None:
+            change()
+            os.fsync(self._descriptor)
+
+        await self._disk.run(work)
 
 
-def made_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
     """Make the folder if it is not there, and see that files can be made in it; OSError if they cannot."""
     if not folder.is_dir():
         folder.mkdir(mode=FOLDER_MODE, parents=True)

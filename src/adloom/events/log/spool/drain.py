@@ -1,7 +1,7 @@
-"""The spool of one process: takes events while the ledger is away, and drains them when it is back.
+"""The spool of one process: stores events while the log is away, and drains them when it is back.
 
-While anything of our own waits in it, new events go behind it, so that their order is kept and
-nobody waits for a ledger that is known to be away. What dead processes left is drained beside.
+While entries of our own wait in it, new ones go behind them: their order is kept, and no request waits for a log that
+is known to be away. What dead processes left is drained beside.
 """
 
 import asyncio
@@ -17,20 +17,18 @@ from adloom.core.ids import IdSource
 from adloom.events.log.append import APPEND_SECONDS_MAX, BATCH_MAX, EventLog
 from adloom.events.log.spool.backlog import BYTES_MAX, SEGMENT_BYTES_MAX, Backlog
 from adloom.events.log.spool.disk import SpoolDisk
-from adloom.events.log.spool.names import owner_of
+from adloom.events.log.spool.format import escape_owner
 
 PROBE_SECONDS_MIN: Final = 0.05
 PROBE_SECONDS_MAX: Final = 1.0
-PROBE_COUNT: Final = (
-    1  # A ledger that is only slow takes what we give up to wait for, so it is asked with little.
-)
+PROBE_COUNT: Final = 1  # A log that is only slow may take what we no longer wait for: try with little.
 GROWTH: Final = 8
-# So little is drained while new events wait for it: else a steady stream of them would never see it empty.
+# New events wait while so little is drained: else a steady stream of them would never find the spool empty.
 HANDOVER_BYTES: Final = 64 * 2**10
 WAIT_SECONDS_MAX: Final = 0.5  # How long new events wait for what is being drained.
-DRAINED_PER_SPOOLED: Final = 2  # Else more events than the ledger takes would never let it catch up.
+DRAINED_PER_SPOOLED: Final = 2  # Else more events than the log takes would never let it catch up.
 UNABLE_SECONDS: Final = 5.0
-COURTESY_SHARE: Final = 0.5  # What nobody waits for may take this share of the room.
+COURTESY_SHARE: Final = 0.5  # Events that no request waits for may take this share of the bytes.
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -49,12 +47,12 @@ DEFAULT_LIMITS: Final = SpoolLimits()
 
 
 class DiskSpool:
-    """Use it as a context, around the appender's, which owns its one task."""
+    """Use it as a context, around the appender's; it owns one task."""
 
     def __init__(
         self,
         disk: SpoolDisk,
-        ledger: EventLog,
+        event_log: EventLog,
         *,
         process: str,
         ids: IdSource,
@@ -62,21 +60,21 @@ class DiskSpool:
     ) -> None:
         self._backlog = Backlog(
             disk,
-            owner=owner_of(process),
+            owner=escape_owner(process),
             life=ids.new(),
             bytes_max=limits.bytes_max,
             segment_bytes_max=limits.segment_bytes_max,
         )
-        self._ledger = ledger
+        self._event_log = event_log
         self._limits = limits
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._wake = asyncio.Event()
         self._progress = asyncio.Event()
         self._owed = 0  # Events to drain before new ones are taken.
         self._count_max = PROBE_COUNT
         self._unable_until = 0.0
         self._task: asyncio.Task[None] | None = None
-        # Plain counters: a collector reads them when it is asked.
+        # Plain counters, read by the metrics.
         self.spooled = 0
         self.drained = 0
         self.refused = 0
@@ -92,7 +90,7 @@ class DiskSpool:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let go of the files; what is in them is drained by the next start, or by another process."""
+        """Let go of the files: the next start, or another process, drains what is in them."""
         assert self._task is not None
         self._task.cancel()
         await asyncio.wait([self._task])
@@ -102,22 +100,21 @@ class DiskSpool:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing of our own waits, so that new events may go to the ledger directly."""
+        """Whether nothing of our own waits, so that new events may go to the log directly."""
         return not self._backlog.own_bytes
 
     @property
     def is_able(self) -> bool:
-        """Whether it would take events, as far as one knows without trying."""
+        """Whether it would take events, as far as is known without trying."""
         return self._backlog.has_room() and asyncio.get_running_loop().time() >= self._unable_until
 
     @property
     def has_room_to_spare(self) -> bool:
-        """Whether it should take events that nobody waits for."""
+        """Whether it should take events that no request waits for."""
         return self._backlog.has_room(share=COURTESY_SHARE)
 
     @property
     def waiting_bytes(self) -> int:
-        """How much waits in it."""
         return self._backlog.waiting_bytes
 
     @property
@@ -126,25 +123,25 @@ class DiskSpool:
         return self._backlog.damaged
 
     async def wait_for_drain(self) -> None:
-        """Wait for a moment while it is being drained: to be behind it, or to find it empty."""
-        if self.is_empty and not self._turn.locked():
+        """Wait a moment while it is being drained: to be behind it, or to find it empty."""
+        if self.is_empty and not self._lock.locked():
             return
         try:
             async with asyncio.timeout(WAIT_SECONDS_MAX):
                 while self._is_warm and not self.is_empty and self._owed > 0:
                     self._progress.clear()
                     await self._progress.wait()
-                async with self._turn:
+                async with self._lock:
                     pass
         except TimeoutError:
             return
 
     async def put(self, entries: Sequence[bytes]) -> None:
-        """Take events; they are on the disk then. UnavailableError if they are not."""
+        """Store events, and return when the disk has them; UnavailableError where it has not."""
         was_empty = self.is_empty
         if was_empty:
-            self._cool_down()  # The ledger has just failed.
-        async with self._turn:
+            self._cool_down()  # The log has just failed.
+        async with self._lock:
             try:
                 await self._backlog.put(entries)
             except UnavailableError:
@@ -174,15 +171,15 @@ class DiskSpool:
                 self._cool_down()
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, PROBE_SECONDS_MAX)
-            except Exception:  # the task's outermost loop: what is spooled must not be left lying
+            except Exception:  # the task's outermost loop: spooled events must be drained
                 log.exception("spool_failed")
                 await asyncio.sleep(PROBE_SECONDS_MAX)
             else:
                 pause = PROBE_SECONDS_MIN
                 if not has_more:
-                    await self._woken(look_at - time())
+                    await self._wait_until_woken(look_at - time())
 
-    async def _woken(self, seconds: float) -> None:
+    async def _wait_until_woken(self, seconds: float) -> None:
         try:
             async with asyncio.timeout(max(0.0, seconds)):
                 await self._wake.wait()
@@ -190,7 +187,7 @@ class DiskSpool:
             return
 
     async def _look(self) -> None:
-        """Look for what others left; where we have not even drained our own, somebody else may."""
+        """Adopt what dead processes left, unless we have not even drained our own: another process may."""
         try:
             await self._backlog.tidy()
             await self._backlog.adopt(is_all=not self._backlog.waiting_bytes)
@@ -200,22 +197,22 @@ class DiskSpool:
     async def _drain_some(self) -> bool:
         if not (self._is_warm and 0 < self._backlog.own_bytes <= HANDOVER_BYTES):
             return await self._drain_batch()
-        async with self._turn, asyncio.timeout(WAIT_SECONDS_MAX):
+        async with self._lock, asyncio.timeout(WAIT_SECONDS_MAX):
             while not self.is_empty and await self._drain_batch():
                 pass
         return True
 
     async def _drain_batch(self) -> bool:
-        batch = await self._backlog.next_batch(self._count_max)
+        batch = await self._backlog.read_batch(self._count_max)
         if batch is None:
             return False
-        entries = batch.taken.entries
+        entries = batch.found.entries
         if entries:
             async with asyncio.timeout(self._limits.append_seconds_max):
-                await self._ledger.append(entries)
+                await self._event_log.append(entries)
             self._count_max = min(GROWTH * self._count_max, self._limits.batch_max)
         was_empty = self.is_empty
-        self._backlog.drained(batch)
+        self._backlog.advance(batch)
         self.drained += len(entries)
         self._owed = max(0, self._owed - len(entries))
         self._progress.set()
@@ -225,7 +222,7 @@ class DiskSpool:
 
     @property
     def _is_warm(self) -> bool:
-        """Whether the ledger took what it was last given."""
+        """Whether the log took what it was last given."""
         return self._count_max > PROBE_COUNT
 
     def _cool_down(self) -> None:

@@ -1,25 +1,25 @@
-"""Looks at the files of a spool from outside: nothing is changed, and nothing need run."""
+"""`adloom ledger spool` and the doctor: look at the files of a spool from outside, and change nothing."""
 
 import fcntl
 import os
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
 from adloom.events.log.event import UnreadableEntryError, decode_event, get_event_time
-from adloom.events.log.spool.names import DAMAGED, FileName, parsed
-from adloom.events.log.spool.records import (
+from adloom.events.log.spool.format import (
+    DAMAGED,
     HEADER_BYTES,
     OtherVersionError,
-    header,
+    SpoolFileName,
+    build_header,
     is_whole_header,
-    seed_of,
-    taken,
+    parse_name,
+    read_records,
+    read_seed,
 )
-
-ALL: Final = 2**62
 
 
 class SpoolFileInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,33 +43,57 @@ def list_spool_files(folder: Path) -> list[SpoolFileInfo]:
     """List the files of a spool in their order; OSError where the folder cannot be read."""
     if not folder.exists():
         return []
-    names: list[tuple[FileName, str]] = []
+    names: list[tuple[SpoolFileName, str]] = []
     for name in os.listdir(folder):  # noqa: PTH208 - names, not paths
-        if (of := _file_name(name)) is not None:
-            names.append((of, name))  # noqa: PERF401 - a comprehension would not know that it is one
-    looked_at = [_looked_at(folder / name) for _, name in sorted(names)]
-    return [file for file in looked_at if file is not None]
+        if (parsed := _parse_name(name)) is not None:
+            names.append((parsed, name))  # noqa: PERF401 - a comprehension would not know that it is one
+    infos = [_look_at(folder / name) for _, name in sorted(names)]
+    return [info for info in infos if info is not None]
 
 
 def count_events(path: Path) -> SpoolContents:
-    """Count the events in a file, and tell when the first of them came."""
-    name = _file_name(path.name)
+    """Count the events in a file, and return when the first of them came."""
+    name = _parse_name(path.name)
     data = path.read_bytes()
     if name is None or len(data) <= HEADER_BYTES:
         return SpoolContents(0, None)
     try:
-        head = data if is_whole_header(data) else header(name.life, name.number)
+        head = data if is_whole_header(data) else build_header(name.life, name.number)
     except OtherVersionError:
         return SpoolContents(0, None)
-    entries = taken(data, HEADER_BYTES, seed_of(head), count_max=ALL).entries
-    return SpoolContents(len(entries), _received_at(entries[0]) if entries else None)
+    entries = read_records(data, HEADER_BYTES, read_seed(head), count_max=sys.maxsize).entries
+    return SpoolContents(len(entries), _parse_time(entries[0]) if entries else None)
 
 
-def _file_name(name: str) -> FileName | None:
-    return parsed(name.removesuffix(DAMAGED))
+def describe_spool(folder: Path) -> list[str]:
+    """Describe a spool: its sum, and a line for each file."""
+    files = list_spool_files(folder)
+    contents = [count_events(folder / file.name) for file in files]
+    waiting = [(file, has) for file, has in zip(files, contents, strict=True) if not file.is_damaged]
+    events = sum(has.events for _, has in waiting)
+    size = sum(file.size_bytes for file, _ in waiting)
+    return [
+        f"{folder}: {_count(events, 'event')} in {_count(len(waiting), 'file')}, {size:,} bytes.",
+        *(_describe_file(file, has) for file, has in zip(files, contents, strict=True)),
+    ]
 
 
-def _looked_at(path: Path) -> SpoolFileInfo | None:
+def _describe_file(file: SpoolFileInfo, has: SpoolContents) -> str:
+    oldest = "" if has.oldest_at is None else f", the oldest of {has.oldest_at:%Y-%m-%d %H:%M:%S} UTC"
+    held = "held by a living process" if file.is_held else "held by nobody"
+    state = "damaged; all that could be read was drained" if file.is_damaged else held
+    return f"{file.name}: {_count(has.events, 'event')}, {file.size_bytes:,} bytes{oldest}; {state}."
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _parse_name(name: str) -> SpoolFileName | None:
+    return parse_name(name.removesuffix(DAMAGED))
+
+
+def _look_at(path: Path) -> SpoolFileInfo | None:
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -88,7 +112,6 @@ def _looked_at(path: Path) -> SpoolFileInfo | None:
 
 
 def _is_held(descriptor: int) -> bool:
-    """Tell whether a living process holds a file; the kernel lets go of it when that process dies."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -96,9 +119,8 @@ def _is_held(descriptor: int) -> bool:
     return False
 
 
-def _received_at(entry: bytes) -> datetime | None:
+def _parse_time(entry: bytes) -> datetime | None:
     try:
-        event = decode_event(entry)
+        return get_event_time(decode_event(entry))
     except UnreadableEntryError:
         return None
-    return get_event_time(event)

@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.events.log.spool.records import (
+from adloom.events.log.spool.format import (
     ENTRY_BYTES_MAX,
     HEADER_BYTES,
     OtherVersionError,
-    header,
+    build_header,
+    encode_records,
     is_whole_header,
-    records,
-    seed_of,
-    taken,
+    read_records,
+    read_seed,
 )
 
 LIFE = UUID("01932b5c-0000-7000-8000-000000000001")
-SEED = seed_of(header(LIFE, 1))
+SEED = read_seed(build_header(LIFE, 1))
 ALL = 10_000
 
 # Entries that look like parts of the format, too.
@@ -31,12 +31,12 @@ entries = st.lists(
 
 @given(entries, st.integers(1, 7))
 def test_what_was_written_is_read_in_pieces_of_any_size(written: list[bytes], count_max: int) -> None:
-    data = records(written, SEED)
+    data = encode_records(written, SEED)
 
     read: list[bytes] = []
     place = 0
     while place < len(data):
-        part = taken(data, place, SEED, count_max=count_max)
+        part = read_records(data, place, SEED, count_max=count_max)
         assert (part.damaged, part.unreadable_bytes) == (0, 0)
         assert len(part.entries) <= count_max
         read += part.entries
@@ -47,37 +47,37 @@ def test_what_was_written_is_read_in_pieces_of_any_size(written: list[bytes], co
 
 @given(entries.filter(bool), st.data())
 def test_of_what_was_cut_off_all_that_is_whole_is_read(written: list[bytes], data: st.DataObject) -> None:
-    whole = records(written, SEED)
+    whole = encode_records(written, SEED)
     cut = data.draw(st.integers(0, len(whole) - 1))
     zeros = data.draw(st.integers(0, 20))
 
     left = whole[:cut] + bytes(zeros)  # Which may be just what was cut off.
-    part = taken(left, 0, SEED, count_max=ALL)
+    part = read_records(left, 0, SEED, count_max=ALL)
 
     kept = 0
-    while kept < len(written) and left.startswith(records(written[: kept + 1], SEED)):
+    while kept < len(written) and left.startswith(encode_records(written[: kept + 1], SEED)):
         kept += 1
     assert part.entries == written[:kept]
     assert part.damaged == 0
-    assert part.unreadable_bytes == len(left) - len(records(written[:kept], SEED))
+    assert part.unreadable_bytes == len(left) - len(encode_records(written[:kept], SEED))
 
 
 @given(entries.filter(bool), st.data())
 def test_damage_costs_the_records_that_it_hits_and_no_other(
     written: list[bytes], data: st.DataObject
 ) -> None:
-    before = records(written, SEED)
+    before = encode_records(written, SEED)
     start = data.draw(st.integers(0, len(before) - 1))
     end = data.draw(st.integers(start + 1, len(before)))
     noise = data.draw(st.binary(min_size=end - start, max_size=end - start))
     whole = before[:start] + noise + before[end:]
 
-    part = taken(whole, 0, SEED, count_max=ALL)
+    part = read_records(whole, 0, SEED, count_max=ALL)
 
     untouched: list[bytes] = []
     place = 0
     for entry in written:
-        after = place + len(records([entry], SEED))
+        after = place + len(encode_records([entry], SEED))
         if whole[place:after] == before[place:after]:
             untouched.append(entry)
         place = after
@@ -87,11 +87,11 @@ def test_damage_costs_the_records_that_it_hits_and_no_other(
 
 
 def test_a_record_within_an_event_is_not_taken_for_one_when_its_own_is_damaged() -> None:
-    of_another_file = records([b"forged"], seed_of(header(LIFE, 2)))
-    data = bytearray(records([b"x" + of_another_file, b"after"], SEED))
+    of_another_file = encode_records([b"forged"], read_seed(build_header(LIFE, 2)))
+    data = bytearray(encode_records([b"x" + of_another_file, b"after"], SEED))
     data[8] ^= 1
 
-    part = taken(bytes(data), 0, SEED, count_max=ALL)
+    part = read_records(bytes(data), 0, SEED, count_max=ALL)
 
     assert (part.entries, part.damaged) == ([b"after"], 1)
 
@@ -99,20 +99,20 @@ def test_a_record_within_an_event_is_not_taken_for_one_when_its_own_is_damaged()
 @pytest.mark.parametrize("entry", [b"", bytes(ENTRY_BYTES_MAX + 1)])
 def test_an_event_that_could_not_be_read_again_is_not_written(entry: bytes) -> None:
     with pytest.raises(AssertionError):
-        records([entry], SEED)
+        encode_records([entry], SEED)
 
 
 def test_the_largest_event_is_found_behind_damage() -> None:
-    data = b"?" + records([bytes(ENTRY_BYTES_MAX)], SEED)
+    data = b"?" + encode_records([bytes(ENTRY_BYTES_MAX)], SEED)
 
-    part = taken(data, 0, SEED, count_max=ALL)
+    part = read_records(data, 0, SEED, count_max=ALL)
 
     assert [len(entry) for entry in part.entries] == [ENTRY_BYTES_MAX]
     assert part.damaged == 1
 
 
 def test_a_header_is_whole_or_it_is_not() -> None:
-    head = header(LIFE, 7)
+    head = build_header(LIFE, 7)
 
     assert len(head) == HEADER_BYTES
     assert is_whole_header(head + b"records")
@@ -124,7 +124,7 @@ def test_a_header_is_whole_or_it_is_not() -> None:
 
 
 def test_a_header_of_another_version_is_known_as_such() -> None:
-    head = header(LIFE, 7)
+    head = build_header(LIFE, 7)
     newer = head[:8] + struct.pack("<I", 2) + head[12:-4]
 
     with pytest.raises(OtherVersionError):
