@@ -9,6 +9,7 @@ import msgspec
 from fastapi import FastAPI, Response
 
 import adloom.catalog.advertiser.api
+import adloom.catalog.api
 import adloom.catalog.assigned.api
 import adloom.catalog.assignment.api
 import adloom.catalog.banner.api
@@ -17,7 +18,6 @@ import adloom.catalog.frequency.api
 import adloom.catalog.placement.api
 import adloom.catalog.publisher.api
 import adloom.catalog.reference.api
-import adloom.catalog.site.api
 import adloom.catalog.targeting_rule.api
 import adloom.catalog.transfer.api
 import adloom.explain.auction.api
@@ -87,7 +87,7 @@ ROUTERS = (
     adloom.identity.account.api.router,
     adloom.catalog.advertiser.api.router,
     adloom.catalog.publisher.api.router,
-    adloom.catalog.site.api.router,
+    adloom.catalog.api.sites_router,
     adloom.catalog.reference.api.router,
     adloom.catalog.placement.api.router,
     adloom.catalog.banner.api.router,

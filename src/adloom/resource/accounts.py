@@ -28,9 +28,8 @@ INSERT = {
 }
 
 
-def unknown_account(role: Role) -> ValidationFailedError:
-    """Say that a body names an account that is not there."""
-    field = f"{role}Id"
+def unknown_account(role: Role, field: str) -> ValidationFailedError:
+    """Return the error for a field that names no account."""
     return ValidationFailedError(
         f"There is no {role} with this id.", errors=[FieldProblem(field, f"names no {role}")]
     )

@@ -1,19 +1,27 @@
-"""What the nouns' routes have in common: who asks, and the catalog that is asked."""
+"""The routes of a noun, and what all routes share: who asks, the catalog, ETags."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Protocol, TypeVar
+from uuid import UUID
 
 import msgspec
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response, status
 
 from adloom.core.actor import Role
-from adloom.resource.access import Scope, require_admin, require_read, require_write
+from adloom.core.ids import IdSource
+from adloom.resource.access import Scope, choose_owner, require_admin, require_read, require_write
 from adloom.resource.audit.entry import build_author
 from adloom.resource.changes import Catalog
 from adloom.resource.etag import UNCONDITIONAL, format_etag, parse_if_match
-from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute
+from adloom.resource.resource import Resource
+from adloom.resource.table import Owner
+from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute, Ids, Now
 from adloom.runtime.http.api.openapi import NEEDS_A_TOKEN, problems
+from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.shapes import Answer, Body, Patch
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 CHANGING_METHODS: Final = frozenset({"PATCH", "PUT", "DELETE", "POST"})
 IF_MATCH: Final = {
@@ -66,6 +74,53 @@ def _catalog(request: Request, actor: CurrentActor) -> Catalog:
     )
 
 
+class Writer(Protocol):
+    """A client that may write: in which scope, and whose a new thing becomes."""
+
+    def scope_for(self, named: UUID | None) -> Scope:
+        """Return the scope of a write whose body names an account, or none."""
+        ...
+
+    def owner_for(self, named: UUID | None) -> UUID | None:
+        """Return the owner of a new thing whose body names an account, or none."""
+        ...
+
+
+class RoleWriter(msgspec.Struct, frozen=True):
+    """An admin, or an account that writes its own rows; `field` is how a body calls the owner."""
+
+    scope: Scope
+    field: str = ""
+
+    def scope_for(self, named: UUID | None) -> Scope:  # noqa: ARG002 - a patch names no owner here
+        """Return what the role may write."""
+        return self.scope
+
+    def owner_for(self, named: UUID | None) -> UUID | None:
+        """Return the account itself, or what an admin names."""
+        return choose_owner(self.scope, named, field=self.field)
+
+
+class Access(msgspec.Struct, frozen=True):
+    """Dependencies that decide who reads (a `Scope`) and who writes (a `Writer`)."""
+
+    reads: Callable[..., Scope]
+    writes: Callable[..., Writer]
+
+
+def access_by_role(owner: Owner) -> Access:
+    """Let accounts of the owner's role in, for their own rows; what are accounts themselves, admins write."""
+
+    def reads(actor: CurrentActor) -> Scope:
+        return require_read(actor, owner.role)
+
+    def writes(actor: CurrentActor) -> Writer:
+        scope = require_admin(actor) if owner.is_itself else require_write(actor, owner.role)
+        return RoleWriter(scope, owner.alias)
+
+    return Access(reads, writes)
+
+
 def _writes_as_admin(actor: CurrentActor) -> Scope:
     return require_admin(actor)
 
@@ -95,10 +150,146 @@ PublisherWrites = Annotated[Scope, Depends(_writes_as_publisher)]
 
 
 def catalog_router(prefix: str, *, tag: str) -> APIRouter:
-    """Make the router of a noun: guarded, with the errors that any of its routes may answer."""
+    """Make a guarded router, with the errors that any of its routes may answer."""
     return APIRouter(
         prefix=prefix,
         tags=[tag],
         route_class=CatalogRoute,
         responses=problems(400, 401, 403, 404, 409, 413, 503),
     )
+
+
+def build_router(
+    resource: Resource[Any], *, access: Access | None = None, but: Collection[str] = ()
+) -> APIRouter:
+    """Make the routes of a noun; `but` names those that it writes itself, like "create"."""
+    assert resource.owner is not None, "who may read is known by whose it is"
+    router = catalog_router(resource.path, tag=resource.tag)
+    routes = _Routes(resource, access or access_by_role(resource.owner))
+    a_thing, one = f"{resource.article} {resource.words}", f"/{{{resource.name}_id}}"
+    also = ", also one that is deleted" if resource.is_soft_deleted else ""
+    many = resource.plural_name.replace("_", " ")
+    plans = (
+        ("create", "POST", "", f"Make {a_thing}.", resource.answer),
+        ("list", "GET", "", f"List {many}.", Page[resource.answer]),
+        ("read", "GET", one, f"Read {a_thing}{also}.", resource.answer),
+        ("change", "PATCH", one, f"Change {a_thing}, field by field.", resource.answer),
+        ("delete", "DELETE", one, f"Delete {a_thing}; it can be restored.", None),
+        ("restore", "POST", f"{one}/restore", f"Bring a deleted {resource.words} back.", resource.answer),
+    )
+    for action, method, path, sentence, answer in plans:
+        if action not in but and (action != "restore" or resource.is_soft_deleted):
+            router.add_api_route(
+                path,
+                getattr(routes, action)(),
+                methods=[method],
+                name=f"{action}_{resource.plural_name if action == 'list' else resource.name}",
+                description=resource.docs.get(action, sentence),
+                response_model=answer,
+                status_code={"create": status.HTTP_201_CREATED, "delete": status.HTTP_204_NO_CONTENT}.get(
+                    action
+                ),
+            )
+    return router
+
+
+class _Routes:
+    """Makes the handlers of a noun: FastAPI reads off their annotations what to decode."""
+
+    def __init__(self, resource: Resource[Any], access: Access) -> None:
+        self._resource = resource
+        self._types: dict[str, Any] = {
+            "thing_id": Annotated[UUID, Path(alias=f"{resource.name}_id")],
+            "scope": Annotated[Scope, Depends(access.reads)],
+            "writer": Annotated[Writer, Depends(access.writes)],
+        }
+
+    def create(self) -> Callable[..., Any]:
+        resource = self._resource
+
+        async def create(body: Body, writer: Writer, catalog: CurrentCatalog, ids: Ids, now: Now) -> Answer:
+            return resource.answer.model_validate(
+                await create_thing(resource, catalog, writer, body, ids, now)
+            )
+
+        return self._typed(create, body=resource.body)
+
+    def list(self) -> Callable[..., Any]:
+        resource = self._resource
+
+        async def list_page(query: ListQuery, scope: Scope, catalog: CurrentCatalog) -> Page[Answer]:
+            async with catalog.read() as connection:
+                filters = resource.build_filters(query)
+                listed = await resource.table.page(connection, scope, filters, query.page_request)
+            return page_of(resource.answer, listed, query)
+
+        return self._typed(list_page, query=Annotated[resource.query, Query()])
+
+    def read(self) -> Callable[..., Any]:
+        resource = self._resource
+
+        async def read(thing_id: UUID, scope: Scope, catalog: CurrentCatalog) -> Answer:
+            async with catalog.read() as connection:
+                return resource.answer.model_validate(await resource.table.find(connection, scope, thing_id))
+
+        return self._typed(read)
+
+    def change(self) -> Callable[..., Any]:
+        resource = self._resource
+
+        async def change(
+            thing_id: UUID, body: Patch, writer: Writer, catalog: CurrentCatalog, now: Now
+        ) -> Answer:
+            scope = writer.scope_for(_find_named_owner(resource, body))
+            async with catalog.write() as write:
+                after = await resource.change(
+                    write, scope, thing_id, lambda before: resource.apply(body, before, now)
+                )
+            return resource.answer.model_validate(after)
+
+        return self._typed(change, body=resource.patch)
+
+    def delete(self) -> Callable[..., Any]:
+        resource = self._resource
+
+        async def delete(thing_id: UUID, writer: Writer, catalog: CurrentCatalog, now: Now) -> None:
+            async with catalog.write() as write:
+                await resource.remove(write, writer.scope_for(None), thing_id, now=now)
+
+        return self._typed(delete)
+
+    def restore(self) -> Callable[..., Any]:
+        resource = self._resource
+
+        async def restore(thing_id: UUID, writer: Writer, catalog: CurrentCatalog, now: Now) -> Answer:
+            async with catalog.write() as write:
+                after = await resource.change(
+                    write, writer.scope_for(None), thing_id, lambda before: before.restored(now)
+                )
+            return resource.answer.model_validate(after)
+
+        return self._typed(restore)
+
+    def _typed(self, handler: Callable[..., Any], **types: object) -> Callable[..., Any]:
+        for name, annotation in {**self._types, **types}.items():
+            if name in handler.__annotations__:
+                handler.__annotations__[name] = annotation
+        return handler
+
+
+async def create_thing(  # noqa: PLR0913, PLR0917 - a body, and who sends it when
+    resource: Resource[T], catalog: Catalog, writer: Writer, body: Body, ids: IdSource, now: datetime
+) -> T:
+    """Add a thing for a client."""
+    named = _find_named_owner(resource, body)
+    owner = {}
+    if resource.table.has_own_owner and resource.owner is not None:
+        owner = {resource.owner.field: writer.owner_for(named)}
+    scope = writer.scope_for(named)
+    async with catalog.write() as write:
+        return await resource.create(write, scope, body, ids=ids, now=now, **owner)
+
+
+def _find_named_owner(resource: Resource[Any], body: Body) -> UUID | None:
+    field = resource.owner.field if resource.owner else ""
+    return getattr(body, field) if field in body.model_fields_set else None

@@ -9,11 +9,13 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import datetime
 from enum import StrEnum
+from uuid import UUID
 
 import msgspec
 import structlog
 
 from adloom.core.clock import Clock, SystemClock
+from adloom.core.ids import UserId
 from adloom.resource.audit import store as audit_store
 from adloom.resource.audit.difference import (
     describe_change,
@@ -35,6 +37,7 @@ INSERT_CHANGES = """
     INSERT INTO catalog_changes (version, noun, noun_key)
     SELECT $1, noun, noun_key FROM unnest($2::text[], $3::integer[]) AS changed (noun, noun_key)
 """
+USER = "SELECT public_id FROM users WHERE public_id = $1"
 # Indexes that are further behind than this read everything; the list is theirs alone.
 PRUNE_CHANGES = "DELETE FROM catalog_changes WHERE version < $1"
 CHANGES_KEPT = 10_000
@@ -70,6 +73,11 @@ class CatalogWrite:
     def touch(self, noun: IndexedNoun, key: int) -> None:
         """Say that the index must look at this thing again."""
         self.touched.add((noun, key))
+
+    async def touch_all(self, noun: IndexedNoun, statement: str, thing_id: UUID) -> None:
+        """Mark what a statement finds by a public id; it selects keys."""
+        for row in await self.connection.fetch(statement, thing_id):
+            self.touch(noun, row[0])
 
     def record_creation(self, about: AuditSubject, thing: msgspec.Struct) -> None:
         """Leave in the trail that a thing was made."""
@@ -142,6 +150,16 @@ class Catalog:
 async def read_version(connection: Connection) -> int:
     """Return the version of the last committed write."""
     return await connection.fetchval(CURRENT_VERSION)
+
+
+async def find_creator(write: CatalogWrite) -> UserId | None:
+    """Return the user behind a write; machines, the command line and parts of the system are none."""
+    try:
+        subject = UUID(write.author.subject)
+    except ValueError:
+        return None
+    found: UUID | None = await write.connection.fetchval(USER, subject)
+    return None if found is None else UserId(found)
 
 
 async def _record(write: CatalogWrite) -> int:

@@ -5,7 +5,7 @@ A thing's state is named by `updatedAt`, so every write must move it forward, be
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -18,16 +18,7 @@ MALFORMED: Final = 'must be * or the ETag of an answer, in its quotes: "2026-11-
 TAG: Final = re.compile(r'\s*(?P<weak>W/)?"(?P<opaque>[\x21\x23-\x7e\x80-\xff]*)"\s*')
 
 
-class Versioned(Protocol):
-    """A thing that remembers its last change."""
-
-    @property
-    def updated_at(self) -> datetime:
-        """When it was changed last."""
-        ...
-
-
-V = TypeVar("V", bound=Versioned)
+V = TypeVar("V", bound=msgspec.Struct)
 
 
 class Precondition(msgspec.Struct, frozen=True):
@@ -35,9 +26,9 @@ class Precondition(msgspec.Struct, frozen=True):
 
     moments: frozenset[datetime] | None = None
 
-    def check(self, thing: Versioned) -> None:
-        """Let a write pass that knows the thing as it is."""
-        if self.moments is not None and thing.updated_at not in self.moments:
+    def check(self, thing: msgspec.Struct) -> None:
+        """Raise unless the client knows the thing as it is; a thing without `updated_at` has no known state."""
+        if self.moments is not None and getattr(thing, "updated_at", None) not in self.moments:
             raise StaleWriteError
 
 
@@ -72,12 +63,12 @@ def format_etag(updated_at: datetime) -> str:
     return f'"{updated_at.astimezone(UTC).isoformat().replace("+00:00", "Z")}"'
 
 
-def moved_forward(before: Versioned, after: V) -> V:
-    """Give a changed thing a moment after the one that it had, also within the same microsecond."""
-    if after.updated_at > before.updated_at:
+def moved_forward(before: V, after: V) -> V:
+    """Return a changed thing with a later moment than it had, also within the same microsecond."""
+    moment: datetime | None = getattr(before, "updated_at", None)
+    if moment is None or getattr(after, "updated_at") > moment:  # noqa: B009 - both are of one struct
         return after
-    later = before.updated_at + MICROSECOND
-    return msgspec.structs.replace(after, updated_at=later)  # pyright: ignore[reportArgumentType, reportReturnType, reportUnknownVariableType] - every Versioned here is a struct
+    return msgspec.structs.replace(after, updated_at=moment + MICROSECOND)
 
 
 def _moment(text: str) -> datetime | None:

@@ -119,7 +119,7 @@ class OwnedTable(Generic[T]):
         if owner_id is not None and not await account_store.is_open(
             write.connection, self._owner_role, owner_id
         ):
-            raise unknown_account(self._owner_role)
+            raise unknown_account(self._owner_role, f"{self._owner_role}Id")
         values = [getattr(thing, name) for name in self._columns]
         key: int = await write.connection.fetchval(self._insert, thing.id, owner_id, *values)
         self._touch(write, key)

@@ -73,6 +73,7 @@ Price = Annotated[
     WithJsonSchema({"type": "number", "minimum": 0, "maximum": PRICE_MAX}),
 ]
 PriceShown = Annotated[Micros, PlainSerializer(_written_price, return_type=float)]
+AmountShown = Annotated[Decimal, PlainSerializer(float, return_type=float)]
 Paisa = Annotated[int, Field(strict=True, ge=0, le=PAISA_MAX)]
 TimeZone = Annotated[Text, Field(max_length=TIMEZONE_LENGTH_MAX), AfterValidator(_known_zone)]
 Domain = Annotated[Text, Field(max_length=DOMAIN_LENGTH_MAX), AfterValidator(_normal_domain)]

@@ -15,8 +15,7 @@ from adloom.catalog.source import Source
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.resource.access import Scope, choose_owner
 from adloom.resource.api import AdvertiserReads, AdvertiserWrites, CurrentCatalog, catalog_router
-from adloom.resource.changes import Catalog
-from adloom.resource.created_by import find_creator
+from adloom.resource.changes import Catalog, find_creator
 from adloom.resource.shapes import Paisa, Price, PriceShown, TimeZone
 from adloom.runtime.http.api.dependencies import Ids, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of

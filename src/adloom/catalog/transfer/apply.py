@@ -23,8 +23,7 @@ from adloom.core.ids import IdSource
 from adloom.resource.access import Scope
 from adloom.resource.audit.difference import describe_change, describe_creation, name_action
 from adloom.resource.audit.entry import AuditSubject, NewAuditEntry
-from adloom.resource.changes import Catalog, CatalogWrite
-from adloom.resource.created_by import find_creator
+from adloom.resource.changes import Catalog, CatalogWrite, find_creator
 from adloom.runtime.postgres import Connection
 
 PROBLEMS_MAX: Final = 1_000  # Nobody reads more at a time, and the next import finds the rest.

@@ -18,8 +18,8 @@ import adloom.catalog.campaign.api as campaign
 import adloom.catalog.frequency.api as frequency
 import adloom.catalog.placement.api as placement
 import adloom.catalog.publisher.api as publisher
-import adloom.catalog.site.api as site
 import adloom.catalog.targeting_rule.api as targeting_rule
+from adloom.catalog.site.resource import sites
 from adloom.catalog.transfer.table import Table
 from adloom.core.actor import Role
 from adloom.resource.changes import IndexedNoun
@@ -144,16 +144,16 @@ KINDS: Final = (
         name="sites",
         singular="site",
         noun="site",
-        body=site.SiteBody,
-        patch=site.SitePatch,
-        answer=site.SiteAnswer,
+        body=sites.body,
+        patch=sites.patch,
+        answer=sites.answer,
         owner=Role.PUBLISHER,
         references={"publisher_id": "publishers"},
         natural="domain",
         finished=_named_site,
         table=Table(
             name="sites",
-            struct=site.Site,
+            struct=sites.struct,
             foreign={"publisher_id": "publishers"},
             live="publisher_id_row.deleted_at IS NULL",
             owner="publisher_id_row.public_id",

@@ -1,7 +1,9 @@
 """What a write has changed, read off the structs before and after it.
 
-Fields have the names that clients know. Long values are cut: the trail says what happened, it is no backup.
+Fields have the names that clients know. Long values are cut: the audit trail says what happened, it is no backup.
 """
+
+# pure
 
 import re
 from collections.abc import Iterator, Mapping
@@ -31,6 +33,11 @@ STATUS_ACTIONS: Final = {
 Changes = dict[str, Any]
 
 
+def virtual_fields(struct: type[msgspec.Struct]) -> Mapping[str, str]:
+    """Return the fields that a struct reads but does not store, with their SQL; no change is about them."""
+    return getattr(struct, "virtual", {})
+
+
 def describe_creation(thing: msgspec.Struct) -> Changes:
     """Tell what a new thing has."""
     return {name: {"from": None, "to": value} for name, value in _told(thing)}
@@ -52,11 +59,7 @@ def describe_change(before: msgspec.Struct, after: msgspec.Struct) -> Changes:
 
 def find_changed_fields(before: msgspec.Struct, after: msgspec.Struct) -> list[str]:
     """Name the fields that differ, but for the moment of the change."""
-    return [
-        name
-        for name in before.__struct_fields__
-        if name not in UNTOLD and getattr(before, name) != getattr(after, name)
-    ]
+    return [name for name in _told_names(type(before)) if getattr(before, name) != getattr(after, name)]
 
 
 def name_action(before: msgspec.Struct, after: msgspec.Struct) -> str:
@@ -80,7 +83,11 @@ def _told(thing: msgspec.Struct) -> Iterator[tuple[str, Any]]:
 
 @cache
 def _told_names(struct: type[msgspec.Struct]) -> Mapping[str, str]:
-    return {name: _camel(name) for name in struct.__struct_fields__ if name not in UNTOLD}
+    return {
+        name: _camel(name)
+        for name in struct.__struct_fields__
+        if name not in {*UNTOLD, *virtual_fields(struct)}
+    }
 
 
 @cache

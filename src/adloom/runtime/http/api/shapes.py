@@ -1,7 +1,7 @@
 """The shapes that bodies, queries and answers of the control plane are made of."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -117,11 +117,13 @@ class Patch(Body):
             field.default_factory = _nothing
         cls.model_rebuild(force=True)
 
-    def apply_to(self, thing: S, **besides: datetime) -> S:
-        """Change the fields that were given; they have the names of the thing's own."""
+    def apply_to(self, thing: S, *, only: Collection[str] | None = None, **besides: datetime) -> S:
+        """Change the fields that were given; they have the names of the thing's own. `only` leaves out others."""
         given: dict[str, Any] = {name: getattr(self, name) for name in self.model_fields_set}
         if "updated_at" in given and given.pop("updated_at") != getattr(thing, "updated_at", None):
             raise StaleWriteError
+        if only is not None:
+            given = {name: value for name, value in given.items() if name in only}
         return msgspec.structs.replace(thing, **given, **besides)
 
 

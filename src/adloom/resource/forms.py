@@ -1,0 +1,224 @@
+"""Pydantic models made from a noun's struct: the body of a new thing, its patch, its answer, a list's query.
+
+The annotations of the struct's fields say what clients may send (`Name`, `Domain`, `Field(alias=…)`), its
+defaults what they may leave out. An answer shows the same fields without the rules for sending them.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, time
+from decimal import Decimal
+from enum import Enum
+from functools import reduce
+from operator import or_
+from types import UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
+from uuid import UUID
+
+import msgspec
+from pydantic import Field, create_model
+from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
+
+from adloom.core.money import Micros
+from adloom.resource.shapes import AmountShown, PriceShown, TimeOfDayShown
+from adloom.resource.table import Owner
+from adloom.runtime.http.api.pages import ListQuery
+from adloom.runtime.http.api.shapes import INT4_MAX, Answer, Body, Patch
+
+# What the server sets; a noun may add to it.
+SET_BY_SERVER: Final = frozenset({"id", "created_by", "created_at", "updated_at", "deleted_at"})
+_LAST: Final = ("created_at", "updated_at", "deleted_at")
+_SHOWN: Final[Mapping[Any, Any]] = {Micros: PriceShown, time: TimeOfDayShown, Decimal: AmountShown}
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """What a list may be narrowed to: `condition` is SQL with `{}` where the value goes."""
+
+    name: str
+    annotation: Any
+    condition: str
+
+
+def read_annotations(struct: type[msgspec.Struct]) -> dict[str, Any]:
+    """Return the annotation of each field, with all that it says to Pydantic."""
+    hints = get_type_hints(struct, include_extras=True)
+    return {name: hints[name] for name in struct.__struct_fields__}
+
+
+def find_alias(name: str, annotation: object) -> str:
+    """Return how clients call a field."""
+    metadata: Sequence[object] = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+    given = [item.alias for item in metadata if isinstance(item, FieldInfo) and item.alias]
+    return given[0] if given else to_camel(name)
+
+
+def strip_rules(annotation: Any) -> Any:  # noqa: ANN401 - a type
+    """Return a type without what it says about sending it; money and times as they are shown."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return strip_rules(arguments[0])
+    if origin in {Union, UnionType}:
+        return reduce(or_, [strip_rules(argument) for argument in arguments])
+    if origin is not None:
+        return origin[tuple(strip_rules(argument) for argument in arguments)]
+    return _SHOWN.get(annotation, annotation)
+
+
+def build_answer(
+    name: str, doc: str, struct: type[msgspec.Struct], aliases: Mapping[str, str]
+) -> type[Answer]:
+    """Make the model of an answer: the struct's fields in its order, its moments last."""
+    annotations = read_annotations(struct)
+    names = [field for field in annotations if field not in _LAST]
+    names += [field for field in _LAST if field in annotations]
+    fields: dict[str, Any] = {
+        field: (
+            strip_rules(annotations[field]),
+            Field(alias=aliases.get(field) or find_alias(field, annotations[field])),
+        )
+        for field in names
+    }
+    if "id" in fields and "deleted_at" not in fields:
+        # Such a thing is removed for good; the field is there because every resource has it.
+        fields["deleted_at"] = (None, None)
+    return create_model(name, __base__=Answer, __doc__=doc, **fields)
+
+
+def build_body(name: str, doc: str, fields: Mapping[str, Any]) -> type[Body]:
+    """Make the model of a body; a field is an annotation with its default."""
+    return create_model(name, __base__=Body, __doc__=doc, **dict(fields))
+
+
+def build_patch(name: str, doc: str, fields: Mapping[str, Any]) -> type[Patch]:
+    """Make the model of a patch: the same fields, each of which may be left out."""
+    return create_model(
+        name, __base__=Patch, __doc__=doc, **{key: (value[0], ...) for key, value in fields.items()}
+    )
+
+
+def list_fields(struct: type[msgspec.Struct], *, but: Collection[str]) -> dict[str, Any]:
+    """Return the fields that clients send, each an annotation with its default."""
+    annotations = read_annotations(struct)
+    return {
+        field.name: (annotations[field.name], _default(field))
+        for field in msgspec.structs.fields(struct)
+        if field.name not in but
+    }
+
+
+def owner_field(owner: Owner) -> tuple[Any, None]:
+    """Return the field by which a body names the owner; the server decides whether it may."""
+    return Annotated[UUID | None, Field(alias=owner.alias, description=owner.description)], None
+
+
+def build_query(  # noqa: PLR0913 - what a list may be asked
+    name: str,
+    doc: str,
+    base: type[ListQuery],
+    *,
+    struct: type[msgspec.Struct],
+    filters: Sequence[str | Filter],
+    sortable: Collection[str],
+    extra: Mapping[str, Any],
+) -> type[ListQuery]:
+    """Make the model of a list's query."""
+    annotations = read_annotations(struct)
+    fields: dict[str, Any] = {}
+    for item in filters:
+        if isinstance(item, Filter):
+            fields[item.name] = (item.annotation | None, None)
+        else:
+            fields[item] = (_filter_type(item, annotations[item]), None)
+    query = create_model(name, __base__=base, __doc__=doc, **fields, **extra)
+    query.SORTABLE = frozenset({"created_at", "updated_at", *sortable})
+    return query
+
+
+def _filter_type(name: str, annotation: object) -> Any:  # noqa: ANN401 - a type
+    alias = find_alias(name, annotation)
+    plain = strip_rules(annotation) | None
+    bounds = {"ge": 0, "le": INT4_MAX} if int in get_args(plain) else {}
+    return Annotated[plain, Field(alias=None if alias == to_camel(name) else alias, **bounds)]
+
+
+def _default(field: msgspec.structs.FieldInfo) -> Any:  # noqa: ANN401 - any value
+    if field.default_factory is not msgspec.NODEFAULT:
+        return Field(default_factory=field.default_factory)
+    return ... if field.default is msgspec.NODEFAULT else field.default
+
+
+class FieldKind(Enum):
+    """How people enter and read a field."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    MONEY = "money"
+    FLAG = "flag"
+    CHOICE = "choice"
+    MOMENT = "moment"
+    TIME = "time"
+    ID = "id"
+    LIST = "list"
+    MAPPING = "mapping"
+
+
+class FieldSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A field as a page shows it: `alias` is its name in the API, `default` what a new thing has unless told."""
+
+    name: str
+    alias: str
+    label: str
+    kind: FieldKind
+    is_required: bool
+    is_nullable: bool
+    is_in_create: bool
+    is_in_patch: bool
+    default: Any = None
+    choices: tuple[str, ...] = ()
+    length_max: int | None = None
+
+
+_KINDS: Final[Mapping[Any, FieldKind]] = {
+    str: FieldKind.TEXT,
+    bool: FieldKind.FLAG,
+    int: FieldKind.NUMBER,
+    Decimal: FieldKind.MONEY,
+    Micros: FieldKind.MONEY,
+    datetime: FieldKind.MOMENT,
+    time: FieldKind.TIME,
+    tuple: FieldKind.LIST,
+    list: FieldKind.LIST,
+    dict: FieldKind.MAPPING,
+}
+
+
+def describe_field(
+    name: str, annotation: object, label: str, *, create: type[Body], patch: type[Patch]
+) -> FieldSpec:
+    """Describe a field for a page."""
+    plain = _find_plain_type(annotation)
+    is_choice = isinstance(plain, type) and issubclass(plain, Enum)
+    form = create.model_fields.get(name) or patch.model_fields.get(name)
+    lengths = [item.max_length for item in (form.metadata if form else ()) if hasattr(item, "max_length")]
+    return FieldSpec(
+        name=name,
+        alias=find_alias(name, annotation),
+        label=label,
+        kind=FieldKind.CHOICE if is_choice else _KINDS.get(get_origin(plain) or plain, FieldKind.ID),
+        is_required=name in create.model_fields and create.model_fields[name].is_required(),
+        is_nullable=type(None) in get_args(strip_rules(annotation)),
+        is_in_create=name in create.model_fields,
+        is_in_patch=name in patch.model_fields and name != "updated_at",
+        default=None if form is None or form.is_required() else form.get_default(call_default_factory=True),
+        choices=tuple(str(choice.value) for choice in plain) if is_choice else (),
+        length_max=min(lengths, default=None),
+    )
+
+
+def _find_plain_type(annotation: Any) -> Any:  # noqa: ANN401 - a type
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _find_plain_type(arguments[0])
+    if origin in {Union, UnionType}:
+        return _find_plain_type(next(argument for argument in arguments if argument is not type(None)))
+    return annotation

@@ -1,0 +1,336 @@
+"""A noun, declared once.
+
+`Resource(...)` names the struct, the table and the few rules of a noun. From that come:
+
+- `table`: the SQL (`find`, `page`, `insert`, `update`, `delete`, and what imports and exports need),
+- `body`, `patch`, `answer`, `query`: the Pydantic models of the routes, made from the struct,
+- `create`, `change`, `patch_thing`, `remove`, `restore`: the writes, with every check, for routes of its own,
+- `resource.api.build_router`: POST, GET list, GET, PATCH, DELETE and restore,
+- `resource.transfer`: its list in a document that is exported and imported,
+- `fields`, `columns`, `search`, `filters`, `sort`: what a page needs to list, show and edit it.
+
+A new field is a column, a field of the struct, and a field of the console's form.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+import asyncpg
+import msgspec
+
+from adloom.core.errors import AdloomError, NotFoundError
+from adloom.core.ids import IdSource
+from adloom.resource.access import Scope
+from adloom.resource.changes import CatalogWrite, IndexedNoun, find_creator
+from adloom.resource.forms import (
+    SET_BY_SERVER,
+    FieldSpec,
+    Filter,
+    build_answer,
+    build_body,
+    build_patch,
+    build_query,
+    describe_field,
+    list_fields,
+    owner_field,
+    read_annotations,
+)
+from adloom.resource.soft_delete import SoftDeletable
+from adloom.resource.table import Owner, ResourceTable
+from adloom.runtime.http.api.pages import ListQuery
+from adloom.runtime.http.api.shapes import Answer, Body, Patch, Text255
+from adloom.runtime.listing import Filters
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+# The thing, the names of the fields that a client gave, and the time.
+Finish = Callable[[Any, Collection[str], datetime], Any]
+Check = Callable[[CatalogWrite, Scope, Any, Any], Awaitable[None]]
+AfterUpdate = Callable[[CatalogWrite, Any, Any], Awaitable[None]]
+BeforeDelete = Callable[[CatalogWrite, Any, datetime], Awaitable[None]]
+
+
+async def _pass(*_arguments: object) -> None:
+    pass
+
+
+class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True, eq=False):
+    """The declaration of a noun.
+
+    Names. `path` is the address of its list, `tag` its chapter in the API's documentation. `name` is the noun in code and addresses ("rule": `{rule_id}`, `create_rule`), `noun` the one of the
+    audit trail ("targeting_rule"), `words` the one of sentences ("targeting rule"). `docs` has sentences that
+    replace the usual ones of routes and models, by "create", "list", "read", "change", "delete", "restore",
+    "body", "answer".
+
+    Storage: see `ResourceTable`.
+
+    Forms. `set_by_server` are fields that clients do not send. `form` replaces or adds fields of the body and
+    the patch, `create_form` of the body only; each is an annotation with its default.
+
+    Lists. `filters` are fields, or conditions of their own; `search` the columns that a text is looked for in;
+    `sort` the columns to sort by, beside the moments. `columns` are what a page's table shows; `labels` what a
+    page calls a field where its own name will not do.
+
+    Rules. `finish` checks or completes a thing, new or changed, and returns it. `check` compares it with other
+    rows before it is written. `after_update` and `before_delete` do what else a write has to do. `taken` makes
+    the error of a unique constraint. `outlives_parent`: it can be deleted also where its parent is.
+
+    Documents. `list_name` is its list; `natural_key` a field that names one beside the id, in the form that
+    `normalize` gives it; `is_for_all`: everybody may name one. `siblings_max` bounds those of one parent,
+    `unique_in_parent` is a field that no two of them have alike.
+    """
+
+    struct: type[T]
+    name: str
+    table_name: str
+    not_found: type[NotFoundError]
+    path: str = ""
+    tag: str = ""
+    plural: str = ""
+    noun: str = ""
+    article: str = "a"
+    docs: Mapping[str, str] = {}
+
+    owner: Owner | None = None
+    identity: tuple[str, ...] = ("id",)
+    identity_column: str = "public_id"
+    identity_type: str = "uuid"
+    references: Mapping[str, "Resource[Any]"] = {}
+    parents: tuple[str, ...] = ()
+    touches: tuple[IndexedNoun, str] | None = None
+    hides_deleted: bool = False
+
+    set_by_server: frozenset[str] = frozenset()
+    form: Mapping[str, tuple[Any, Any]] = {}
+    create_form: Mapping[str, tuple[Any, Any]] = {}
+    query_base: type[ListQuery] = ListQuery
+
+    filters: tuple[str | Filter, ...] = ()
+    search: tuple[str, ...] = ()
+    sort: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    labels: Mapping[str, str] = {}
+
+    finish: Finish = lambda thing, _given, _now: thing
+    check: Check = _pass
+    after_update: AfterUpdate = _pass
+    before_delete: BeforeDelete = _pass
+    outlives_parent: bool = False
+    taken: Callable[[Any], AdloomError] | None = None
+
+    list_name: str = ""
+    natural_key: str | None = None
+    normalize: Callable[[str], str] = lambda text: text
+    is_for_all: bool = False
+    siblings_max: int | None = None
+    unique_in_parent: str | None = None
+
+    @cached_property
+    def table(self) -> ResourceTable[T]:
+        """The rows."""
+        return ResourceTable(
+            struct=self.struct,
+            name=self.table_name,
+            noun=self.noun or self.name,
+            not_found=self.not_found,
+            owner=self.owner,
+            identity=self.identity,
+            identity_column=self.identity_column,
+            identity_type=self.identity_type,
+            references={field: other.table for field, other in self.references.items()},
+            parents=self.parents,
+            touches=self.touches,
+            hides_deleted=self.hides_deleted,
+        )
+
+    @cached_property
+    def words(self) -> str:
+        """The noun in a sentence."""
+        return self.table.words
+
+    @cached_property
+    def plural_name(self) -> str:
+        """The noun in code, of many."""
+        return self.plural or f"{self.name}s"
+
+    @cached_property
+    def is_soft_deleted(self) -> bool:
+        """Whether a deleted one can be restored."""
+        return issubclass(self.struct, SoftDeletable)
+
+    @cached_property
+    def form_fields(self) -> Mapping[str, tuple[Any, Any]]:
+        """The fields of the patch, and of the body too."""
+        server = (
+            SET_BY_SERVER
+            | self.set_by_server
+            | {*self.identity}
+            | ({self.owner.field} if self.owner else set())
+        )
+        server |= set() if self.table.has_own_owner else {*self.parents}
+        return list_fields(self.struct, but=server) | dict(self.form)
+
+    @cached_property
+    def body(self) -> type[Body]:
+        """The model of a new one's body."""
+        fields = {**self.form_fields, **self.create_form}
+        annotations = read_annotations(self.struct)
+        if self.owner is not None and self.table.has_own_owner:
+            fields[self.owner.field] = owner_field(self.owner)
+        elif self.identity == ("id",):
+            fields |= {field: (annotations[field], ...) for field in self.parents}
+        doc = self.docs.get("body", f"A new {self.words}.")
+        return build_body(f"{self.struct.__name__}Body", doc, fields)
+
+    @cached_property
+    def patch(self) -> type[Patch]:
+        """The model of changes."""
+        fields = dict(self.form_fields)
+        if self.owner is not None and self.owner.is_in_patch:
+            fields[self.owner.field] = owner_field(self.owner)
+        return build_patch(f"{self.struct.__name__}Patch", f"Changes of {self.article} {self.words}.", fields)
+
+    @cached_property
+    def answer(self) -> type[Answer]:
+        """The model of an answer."""
+        aliases = {self.owner.field: self.owner.alias} if self.owner else {}
+        doc = self.docs.get("answer", f"{self.article.title()} {self.words}.")
+        return build_answer(f"{self.struct.__name__}Answer", doc, self.struct, aliases)
+
+    @cached_property
+    def query(self) -> type[ListQuery]:
+        """The model of a list's query."""
+        extra: dict[str, Any] = {"include_deleted": (bool, False)} if self.is_soft_deleted else {}
+        extra |= {"search": (Text255 | None, None)} if self.search else {}
+        return build_query(
+            f"{self.struct.__name__}Query",
+            f"How a list of {self.plural_name.replace('_', ' ')} is filtered, sorted and paged.",
+            self.query_base,
+            struct=self.struct,
+            filters=self.filters,
+            sortable=self.sort,
+            extra=extra,
+        )
+
+    @cached_property
+    def fields(self) -> Mapping[str, FieldSpec]:
+        """The fields as pages show them, by name."""
+        return {
+            name: describe_field(
+                name,
+                annotation,
+                self.labels.get(name, name.replace("_", " ").capitalize()),
+                create=self.body,
+                patch=self.patch,
+            )
+            for name, annotation in read_annotations(self.struct).items()
+        }
+
+    def build_filters(self, query: ListQuery) -> Filters:
+        """Turn a list's query into conditions."""
+        filters = Filters()
+        for item in self.filters:
+            if isinstance(item, Filter):
+                filters.add_given(item.condition, getattr(query, item.name))
+            else:
+                filters.add_given(f"{self.table.outside(item)} = {{}}", getattr(query, item))
+        if self.search:
+            text: str | None = getattr(query, "search")  # noqa: B009 - made by `query` above
+            filters.add_search([f"it.{column}" for column in self.search], text)
+        if self.is_soft_deleted and not getattr(query, "include_deleted"):  # noqa: B009 - likewise
+            filters.add("it.deleted_at IS NULL")
+        return filters
+
+    def build(self, body: Body, **set_by_server: object) -> T:
+        """Make a new thing of a body and of what the server sets."""
+        known = {*self.struct.__struct_fields__}
+        given = {name: value for name, value in body.fields().items() if name in known}
+        return self.struct(**given | {name: value for name, value in set_by_server.items() if name in known})
+
+    def apply(self, patch: Patch, before: T, now: datetime) -> T:
+        """Return a thing as a patch changes it."""
+        if isinstance(before, SoftDeletable):
+            before.present()
+        known = {*self.table.fields} - ({self.owner.field} if self.owner else set())
+        besides = {"updated_at": now} if "updated_at" in known else {}
+        after = patch.apply_to(before, only=known, **besides)
+        return self.finish(after, patch.model_fields_set, now)
+
+    async def create(
+        self,
+        write: CatalogWrite,
+        scope: Scope,
+        body: Body,
+        *,
+        ids: IdSource,
+        now: datetime,
+        **set_by_server: object,
+    ) -> T:
+        """Add a thing that a body describes."""
+        creator = await find_creator(write) if "created_by" in self.struct.__struct_fields__ else None
+        moments = {"created_at": now, "updated_at": now, "deleted_at": None}
+        thing = self.build(body, id=ids.new(), created_by=creator, **moments, **set_by_server)
+        thing = self.finish(thing, body.model_fields_set, now)
+        await self._lock_parents(write, scope, None, thing)
+        await self.check(write, scope, None, thing)
+        with self._unique(thing):
+            await self.table.insert(write, thing)
+        return thing
+
+    async def change(self, write: CatalogWrite, scope: Scope, thing_id: UUID, rule: Callable[[T], T]) -> T:
+        """Change a thing by a rule, if it is in the state that the client knows."""
+        before = await self.lock(write, scope, thing_id)
+        return await self.update(write, scope, before, rule(before))
+
+    async def update(self, write: CatalogWrite, scope: Scope, before: T, after: T) -> T:
+        """Write a changed thing that was locked before, and return it as it is now."""
+        await self._lock_parents(write, scope, before, after)
+        await self.check(write, scope, before, after)
+        with self._unique(after):
+            updated = await self.table.update(write, before, after)
+        await self.after_update(write, before, after)
+        return updated
+
+    async def remove(self, write: CatalogWrite, scope: Scope, thing_id: UUID, *, now: datetime) -> None:
+        """Delete a thing: out of sight where it has a moment for that, else for good."""
+        thing = await self.lock(write, scope, thing_id, is_parent_deleted_ok=self.outlives_parent)
+        await self.before_delete(write, thing, now)
+        if isinstance(thing, SoftDeletable):
+            await self.update(write, scope, thing, thing.deleted(now))
+        elif "deleted_at" in self.table.fields:
+            await self.table.update(
+                write, thing, msgspec.structs.replace(thing, deleted_at=now, updated_at=now)
+            )
+        else:
+            await self.table.delete(write, thing)
+
+    async def lock(
+        self, write: CatalogWrite, scope: Scope, thing_id: UUID, *, is_parent_deleted_ok: bool = False
+    ) -> T:
+        """Read a thing to change it. A parent that owns it is locked first, as every write does."""
+        if self.parents and not self.table.has_own_owner:
+            found = await self.table.find(write.connection, scope, thing_id)
+            await self._lock_parents(write, scope, None, found, is_deleted_ok=is_parent_deleted_ok)
+        return await self.table.find_locked(write, scope, thing_id)
+
+    async def _lock_parents(
+        self, write: CatalogWrite, scope: Scope, before: T | None, after: T, *, is_deleted_ok: bool = False
+    ) -> None:
+        for field in self.parents:
+            if before is None or getattr(before, field) != getattr(after, field):
+                parent = await self.references[field].table.lock(write, scope, getattr(after, field))
+                if not is_deleted_ok and isinstance(parent, SoftDeletable):
+                    parent.present()
+
+    @contextmanager
+    def _unique(self, thing: T) -> Generator[None]:
+        try:
+            yield
+        except asyncpg.UniqueViolationError as error:
+            if self.taken is None:
+                raise
+            raise self.taken(thing) from error
