@@ -21,7 +21,7 @@ from rich.table import Table
 
 from adloom.core.clock import SystemClock
 from adloom.runtime.embedded.valkey import EmbeddedValkey
-from adloom.runtime.jobs.worker import Job, JobWorker
+from adloom.runtime.jobs.worker import JobAttempt, JobWorker
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool
 from adloom.runtime.supervisor.program import send, start
@@ -63,7 +63,7 @@ HIERARCHY: Final = (
     """,
 )
 COPY_ROWS: Final = "CREATE TEMPORARY TABLE copied ON COMMIT DROP AS TABLE sync.ad_stats_raw"
-TICK: Final = Job(name=SCHEDULE_STATS, id="bench", data={}, attempt=1)
+TICK: Final = JobAttempt(name=SCHEDULE_STATS, id="bench", data={}, attempt=1)
 
 
 class Parts(msgspec.Struct, frozen=True):

@@ -30,7 +30,7 @@ from adloom.runtime import migrate
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool, open_pool
-from adloom.runtime.supervisor.program import tethered
+from adloom.runtime.supervisor.program import build_command
 
 NOW: Final = datetime(2026, 11, 15, 12, tzinfo=UTC)
 DAYS: Final = 9
@@ -245,7 +245,7 @@ async def run(folder: Path, *, rows_a_day: int, batches: int, seed: int) -> None
     server = EmbeddedPostgres(folder / "postgres", port=free_port(), password=secrets.token_hex())
     await server.prepare()
     program = server.program
-    process = await asyncio.create_subprocess_exec(*tethered(program), env=program.environment, cwd="/")
+    process = await asyncio.create_subprocess_exec(*build_command(program), env=program.environment, cwd="/")
     try:
         await server.wait_until_ready()
         await measure(server.url, rows_a_day=rows_a_day, batches=batches, seed=seed)

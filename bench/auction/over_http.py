@@ -16,7 +16,7 @@ from rich.console import Console
 from adloom.core.clock import SystemClock
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.ports import free_port
-from adloom.runtime.supervisor.program import tethered
+from adloom.runtime.supervisor.program import build_command
 from adloom.serving.auction.request import describe_context
 from bench.auction.catalog import some_requests
 from bench.auction.counter import NO_OP_PATH
@@ -54,7 +54,7 @@ def main() -> None:
         asyncio.run(valkey.prepare())
         with (folder / "valkey.log").open("wb") as log:
             server = subprocess.Popen(  # noqa: S603 - our own
-                tethered(valkey.program), env=valkey.program.environment, cwd="/", stdout=log, stderr=log
+                build_command(valkey.program), env=valkey.program.environment, cwd="/", stdout=log, stderr=log
             )
         pin_to_last_cpu(server.pid)
         try:

@@ -18,7 +18,7 @@ from adloom.budgets.transport.wire import (
 )
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
-from adloom.runtime.actors.entity import Address
+from adloom.runtime.actors.effects import Address
 from adloom.runtime.subscription import Subscription
 from adloom.runtime.valkey import Valkey
 from bench.load import LoadError

@@ -16,8 +16,8 @@ from adloom.budgets.campaign.seen import Offer
 from adloom.budgets.messages import DayTotal, MoneyRow
 from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import BEGINNING
-from adloom.runtime.actors.entity import Address
-from adloom.runtime.actors.ports import FencedOutError, RefusedError, Stored, Write
+from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.ports import FencedOutError, StateRejectedError, StateWrite, StoredState
 from simulation.budgets.catalog import MoneyCatalog
 from simulation.budgets.faults import MoneyFaults
 from simulation.budgets.laws import MoneyLaws
@@ -38,7 +38,7 @@ class MoneyDatabase:
         self.outages = Outages("database", faults)
         self.catalog = catalog
         self.tables = tables
-        self.states: dict[Address, Stored] = {}
+        self.states: dict[Address, StoredState] = {}
         self.rows: list[MoneyRow] = []
         self.offers: set[Offer] = set()  # The unique key of the rows.
         self.totals: dict[tuple[str, UUID, date], int] = {}
@@ -46,7 +46,7 @@ class MoneyDatabase:
         self.leases: set[tuple[int, str]] = set()
         self.charges_cursor = BEGINNING
 
-    def commit(self, writes: Sequence[Write], records: Sequence[msgspec.Struct]) -> None:
+    def commit(self, writes: Sequence[StateWrite], records: Sequence[msgspec.Struct]) -> None:
         """Do what the transaction does: all of it at once, or nothing."""
         self.fence(writes)
         rows = [row for row in records if isinstance(row, MoneyRow)]
@@ -57,7 +57,7 @@ class MoneyDatabase:
         ]
         self.refuse(offers)
         for write in writes:
-            stored = Stored(write.was_version + 1, write.format, write.state, write.wake_at)
+            stored = StoredState(write.was_version + 1, write.format, write.state, write.wake_at)
             self.states[write.address] = stored
             self.faults.trace.note(write.address.key, write.state)
         self.rows += rows
@@ -67,7 +67,7 @@ class MoneyDatabase:
                 self.totals[total.kind, total.id, total.day] = total.spent
         self.laws.committed(writes, rows)
 
-    def fence(self, writes: Sequence[Write]) -> None:
+    def fence(self, writes: Sequence[StateWrite]) -> None:
         """Raise where somebody has written one of these states since."""
         for write in writes:
             known = self.states.get(write.address)
@@ -79,7 +79,7 @@ class MoneyDatabase:
         """Raise where an offer is in the money ledger already."""
         if len(set(offers)) < len(offers) or not self.offers.isdisjoint(offers):
             self.faults.injected["repeated charge refused"] += 1
-            raise RefusedError("An offer is charged already.")
+            raise StateRejectedError("An offer is charged already.")
 
     def charged(self, offers: Sequence[Offer]) -> set[Offer]:
         """Tell which offers are in the money ledger."""
@@ -116,14 +116,14 @@ class DatabaseCalls:
         if faults.strikes(f"{what} unanswered", faults.rates.answer_lost):
             raise UnavailableError("The answer was lost.")
 
-    async def commit(self, writes: Sequence[Write], records: Sequence[msgspec.Struct]) -> None:
+    async def commit(self, writes: Sequence[StateWrite], records: Sequence[msgspec.Struct]) -> None:
         """Have a transaction done now, much later, or never; and hear of it, or not."""
         faults = self._faults
 
         def late() -> None:
             try:
                 self.server.commit(writes, records)
-            except (FencedOutError, RefusedError):
+            except (FencedOutError, StateRejectedError):
                 faults.injected["late commit fenced out"] += 1
 
         was_alive = self.host.is_alive

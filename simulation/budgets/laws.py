@@ -23,8 +23,8 @@ from adloom.budgets.campaign.step import as_of as campaign_as_of
 from adloom.budgets.messages import MoneyKind, MoneyRow
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
-from adloom.runtime.actors.entity import Address
-from adloom.runtime.actors.ports import Write
+from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.ports import StateWrite
 from adloom.schedule.budget_day import budget_day
 from adloom.serving.auction.decide import AuctionWin
 from simulation.budgets.catalog import WITHOUT_BOUND, MoneyCatalog, Selling
@@ -118,7 +118,7 @@ class MoneyLaws:
 
     # ------------------------------------------------------------ at every commit
 
-    def committed(self, writes: Sequence[Write], rows: Sequence[MoneyRow]) -> None:
+    def committed(self, writes: Sequence[StateWrite], rows: Sequence[MoneyRow]) -> None:
         """Look at what has become durable."""
         campaigns: list[tuple[CampaignState | None, CampaignState]] = []
         for write in writes:

@@ -16,7 +16,7 @@ from adloom.budgets.transport.broadcast import ValkeyAudience
 from adloom.budgets.transport.inbox import MailRoom
 from adloom.core.clock import Clock
 from adloom.events.projections.projection import Projection
-from adloom.runtime.actors.host import EntityHost
+from adloom.runtime.actors.host import ActorHost
 from adloom.runtime.actors.kind import AnyKind
 from simulation.budgets.database import MoneyDatabase
 from simulation.budgets.stores import (
@@ -60,7 +60,7 @@ class BrainProcess:
         database, valkey = servers.database, valkey_of(servers.valkey, self.host)
         catalog, audience = SimulatedCatalog(database, self.host), ValkeyAudience(valkey)
         introductions = Introductions(catalog, clock, hold_seconds=hold_seconds)
-        entities = EntityHost(
+        entities = ActorHost(
             kinds(),
             SimulatedStates(database, self.host),
             introduction=introductions,

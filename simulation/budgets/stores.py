@@ -13,8 +13,8 @@ from adloom.budgets.transport.session_store import KnownSessions, SessionStore
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.events.followers.counted import CountedEntry
 from adloom.events.ports import CursorMovedError, DecodedEntry
-from adloom.runtime.actors.entity import Address
-from adloom.runtime.actors.ports import Stored, Write
+from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.ports import StateWrite, StoredState
 from simulation.budgets.database import DatabaseCalls, MoneyDatabase
 from simulation.faults import Host
 
@@ -26,7 +26,7 @@ class SimulatedStates:
         self._server = server
         self._calls = DatabaseCalls(server, host)
 
-    async def load(self, addresses: Sequence[Address]) -> Mapping[Address, Stored]:
+    async def load(self, addresses: Sequence[Address]) -> Mapping[Address, StoredState]:
         """Read states."""
         await self._calls.begin("load")
         states = self._server.states
@@ -40,7 +40,7 @@ class SimulatedStates:
         timers = [(address, one.wake_at) for address, one in self._server.states.items() if one.wake_at]
         return [(address, at) for address, at in timers if until is None or at <= until]
 
-    async def commit(self, writes: Sequence[Write], records: Sequence[msgspec.Struct]) -> None:
+    async def commit(self, writes: Sequence[StateWrite], records: Sequence[msgspec.Struct]) -> None:
         """Keep states and records in one transaction."""
         await self._calls.commit(writes, records)
 

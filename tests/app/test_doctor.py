@@ -9,7 +9,7 @@ from adloom.core.clock import SystemClock
 from adloom.events.log.stream import EventLogSize, Lag
 from adloom.ops.doctor import database, ledger, machine, processes
 from adloom.ops.doctor.examine import examine
-from adloom.ops.doctor.finding import Finding, State
+from adloom.ops.doctor.finding import Finding, FindingState
 from adloom.ops.doctor.report import is_well
 from adloom.runtime.installation import DataDirectory, make_secrets
 from adloom.runtime.ports import free_port
@@ -21,65 +21,74 @@ PORTS = {"delivery": 8080, "control": 8090}
 @pytest.mark.parametrize(
     ("finding", "state"),
     [
-        (machine.python_version((3, 11)), State.OK),
-        (machine.python_version((3, 10)), State.FAIL),
-        (machine.judged_space(50_000_000_000), State.OK),
-        (machine.judged_space(2_000_000_000), State.WARN),
-        (machine.judged_space(100_000_000), State.FAIL),
-        (database.judged_version(180_006, "18.6"), State.OK),
-        (database.judged_version(140_010, "14.10"), State.FAIL),
-        (database.judged_clock(timedelta(milliseconds=-20)), State.OK),
-        (database.judged_clock(timedelta(seconds=-3)), State.WARN),
-        (database.judged_clock(timedelta(minutes=3)), State.FAIL),
-        (database.judged_schema("0003", "0003"), State.OK),
-        (database.judged_schema("0002", "0003"), State.FAIL),
-        (database.judged_schema(None, "0003"), State.FAIL),
-        (database.judged_schema("0004", "0003"), State.FAIL),
-        (ledger.judged_version({"valkey_version": "9.1.2", "redis_version": "7.2.4"}), State.OK),
-        (ledger.judged_version({"redis_version": "7.0.0"}), State.OK),
-        (ledger.judged_version({"redis_version": "6.2.1"}), State.FAIL),
-        (ledger.judged_durability({"aof_enabled": 1, "aof_last_write_status": "ok"}), State.OK),
-        (ledger.judged_durability({"aof_enabled": 0}), State.WARN),
-        (ledger.judged_durability({"aof_enabled": 1, "maxmemory_policy": "allkeys-lru"}), State.WARN),
-        (ledger.judged_durability({"aof_enabled": 1, "aof_last_write_status": "err"}), State.FAIL),
-        (ledger.judged_lag("events", Lag(entries=0, seconds=0)), State.OK),
-        (ledger.judged_lag("events", Lag(entries=9, seconds=1)), State.OK),
-        (ledger.judged_lag("events", Lag(entries=9, seconds=20)), State.WARN),
-        (ledger.judged_lag("events", Lag(entries=9, seconds=2_000)), State.FAIL),
-        (ledger.judged_owners({"events": "worker@host", "topics": "worker@host"}), State.OK),
-        (ledger.judged_owners({"events": "worker@host", "topics": None}), State.WARN),
-        (ledger.judged_dead(0), State.OK),
-        (ledger.judged_dead(3), State.WARN),
-        (ledger.judged_dead(10_000), State.FAIL),
-        (ledger.judged_memory(EventLogSize(9, 900), {"used_memory": 1_000, "maxmemory": 0}), State.OK),
-        (ledger.judged_memory(EventLogSize(9, 900), {"used_memory": 1_000, "maxmemory": 9_000}), State.OK),
-        (ledger.judged_memory(EventLogSize(9, 900), {"used_memory": 8_000, "maxmemory": 9_000}), State.WARN),
-        (ledger.judged_memory(EventLogSize(9, 900), {"used_memory": 8_900, "maxmemory": 9_000}), State.FAIL),
-        (processes.judged_index(IndexCheck("ok", 7, 0.2), catalog_version=7), State.OK),
-        (processes.judged_index(IndexCheck("ok", 7, 9.0), catalog_version=8), State.WARN),
-        (processes.judged_index(IndexCheck("ok", 7, 99.0), catalog_version=8), State.FAIL),
-        (processes.judged_index(None, catalog_version=8), State.FAIL),
+        (machine.python_version((3, 11)), FindingState.OK),
+        (machine.python_version((3, 10)), FindingState.FAIL),
+        (machine.judged_space(50_000_000_000), FindingState.OK),
+        (machine.judged_space(2_000_000_000), FindingState.WARN),
+        (machine.judged_space(100_000_000), FindingState.FAIL),
+        (database.judged_version(180_006, "18.6"), FindingState.OK),
+        (database.judged_version(140_010, "14.10"), FindingState.FAIL),
+        (database.judged_clock(timedelta(milliseconds=-20)), FindingState.OK),
+        (database.judged_clock(timedelta(seconds=-3)), FindingState.WARN),
+        (database.judged_clock(timedelta(minutes=3)), FindingState.FAIL),
+        (database.judged_schema("0003", "0003"), FindingState.OK),
+        (database.judged_schema("0002", "0003"), FindingState.FAIL),
+        (database.judged_schema(None, "0003"), FindingState.FAIL),
+        (database.judged_schema("0004", "0003"), FindingState.FAIL),
+        (ledger.judged_version({"valkey_version": "9.1.2", "redis_version": "7.2.4"}), FindingState.OK),
+        (ledger.judged_version({"redis_version": "7.0.0"}), FindingState.OK),
+        (ledger.judged_version({"redis_version": "6.2.1"}), FindingState.FAIL),
+        (ledger.judged_durability({"aof_enabled": 1, "aof_last_write_status": "ok"}), FindingState.OK),
+        (ledger.judged_durability({"aof_enabled": 0}), FindingState.WARN),
+        (ledger.judged_durability({"aof_enabled": 1, "maxmemory_policy": "allkeys-lru"}), FindingState.WARN),
+        (ledger.judged_durability({"aof_enabled": 1, "aof_last_write_status": "err"}), FindingState.FAIL),
+        (ledger.judged_lag("events", Lag(entries=0, seconds=0)), FindingState.OK),
+        (ledger.judged_lag("events", Lag(entries=9, seconds=1)), FindingState.OK),
+        (ledger.judged_lag("events", Lag(entries=9, seconds=20)), FindingState.WARN),
+        (ledger.judged_lag("events", Lag(entries=9, seconds=2_000)), FindingState.FAIL),
+        (ledger.judged_owners({"events": "worker@host", "topics": "worker@host"}), FindingState.OK),
+        (ledger.judged_owners({"events": "worker@host", "topics": None}), FindingState.WARN),
+        (ledger.judged_dead(0), FindingState.OK),
+        (ledger.judged_dead(3), FindingState.WARN),
+        (ledger.judged_dead(10_000), FindingState.FAIL),
+        (ledger.judged_memory(EventLogSize(9, 900), {"used_memory": 1_000, "maxmemory": 0}), FindingState.OK),
+        (
+            ledger.judged_memory(EventLogSize(9, 900), {"used_memory": 1_000, "maxmemory": 9_000}),
+            FindingState.OK,
+        ),
+        (
+            ledger.judged_memory(EventLogSize(9, 900), {"used_memory": 8_000, "maxmemory": 9_000}),
+            FindingState.WARN,
+        ),
+        (
+            ledger.judged_memory(EventLogSize(9, 900), {"used_memory": 8_900, "maxmemory": 9_000}),
+            FindingState.FAIL,
+        ),
+        (processes.judged_index(IndexCheck("ok", 7, 0.2), catalog_version=7), FindingState.OK),
+        (processes.judged_index(IndexCheck("ok", 7, 9.0), catalog_version=8), FindingState.WARN),
+        (processes.judged_index(IndexCheck("ok", 7, 99.0), catalog_version=8), FindingState.FAIL),
+        (processes.judged_index(None, catalog_version=8), FindingState.FAIL),
     ],
 )
-def test_each_is_judged_by_its_bounds(finding: Finding, state: State) -> None:
+def test_each_is_judged_by_its_bounds(finding: Finding, state: FindingState) -> None:
     assert finding.state is state
 
 
 def test_ports_are_free_for_a_start() -> None:
-    assert machine.free_ports(PORTS, is_running=False, is_taken=lambda _: False).state is State.OK
+    assert machine.free_ports(PORTS, is_running=False, is_taken=lambda _: False).state is FindingState.OK
 
 
 def test_a_port_that_another_program_has_is_named_with_the_flag_that_changes_it() -> None:
     finding = machine.free_ports(PORTS, is_running=False, is_taken=lambda port: port == 8090)
 
-    assert finding.state is State.FAIL
+    assert finding.state is FindingState.FAIL
     assert "control 8090" in finding.detail
     assert "--control-port" in finding.remedy
 
 
 def test_a_running_installation_has_its_ports_itself() -> None:
-    assert machine.free_ports(PORTS, is_running=True, is_taken=lambda _: True).state is State.OK
-    assert machine.free_ports(PORTS, is_running=True, is_taken=lambda _: False).state is State.FAIL
+    assert machine.free_ports(PORTS, is_running=True, is_taken=lambda _: True).state is FindingState.OK
+    assert machine.free_ports(PORTS, is_running=True, is_taken=lambda _: False).state is FindingState.FAIL
 
 
 def test_secrets_that_others_can_read_are_a_failure(tmp_path: Path) -> None:
@@ -89,7 +98,7 @@ def test_secrets_that_others_can_read_are_a_failure(tmp_path: Path) -> None:
 
     finding = machine.secrets_access(directory)
 
-    assert finding.state is State.FAIL
+    assert finding.state is FindingState.FAIL
     assert "chmod 600" in finding.remedy
 
 
@@ -101,13 +110,13 @@ async def test_servers_that_are_not_ours_are_examined_while_we_are_stopped(
     findings = await examine(variables, DataDirectory(tmp_path), SystemClock())
 
     by_name = {finding.name: finding for finding in findings}
-    assert by_name["PostgreSQL"].state is State.OK
-    assert by_name["Migrations"].state is State.OK
-    assert by_name["Clock"].state is State.OK
-    assert by_name["Valkey"].state is State.OK
-    assert by_name["Queue lag, event_tables"].state is State.OK
-    assert by_name["Dead letters"].state is State.OK
-    assert by_name["Ledger memory"].state is State.OK
+    assert by_name["PostgreSQL"].state is FindingState.OK
+    assert by_name["Migrations"].state is FindingState.OK
+    assert by_name["Clock"].state is FindingState.OK
+    assert by_name["Valkey"].state is FindingState.OK
+    assert by_name["Queue lag, event_tables"].state is FindingState.OK
+    assert by_name["Dead letters"].state is FindingState.OK
+    assert by_name["Ledger memory"].state is FindingState.OK
     assert by_name["Owners"].detail.startswith("nobody folds event_tables")
     assert by_name["Delivery"].detail == "not running"
 
@@ -120,7 +129,7 @@ async def test_servers_that_do_not_answer_are_failures_that_keep_their_password(
 
     findings = await examine(variables, DataDirectory(tmp_path), SystemClock())
 
-    failed = {finding.name for finding in findings if finding.state is State.FAIL}
+    failed = {finding.name for finding in findings if finding.state is FindingState.FAIL}
     assert {"PostgreSQL", "Valkey"} <= failed
     assert not is_well(findings)
     assert not any("a-password" in f"{finding.detail}{finding.remedy}" for finding in findings)

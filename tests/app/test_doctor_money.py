@@ -20,7 +20,7 @@ from adloom.core.clock import ManualClock
 from adloom.core.ids import AdvertiserId, CampaignId, RequestId
 from adloom.core.money import Micros
 from adloom.ops.doctor import money
-from adloom.ops.doctor.finding import Finding, State
+from adloom.ops.doctor.finding import Finding, FindingState
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 
@@ -163,30 +163,30 @@ async def test_the_ordinary_doctor_looks_at_the_days_that_are_today_for_somebody
     later = await looked_at(pool, NOON + timedelta(days=3))
 
     assert (well.state, well.detail) == (
-        State.OK,
+        FindingState.OK,
         "the books agree: 0.000001 on 2026-11-14, 3.500071 on 2026-11-15",
     )
     assert (wrong.state, "2026-11-14" in wrong.detail, "--money --day 2026-11-14" in wrong.remedy) == (
-        State.FAIL,
+        FindingState.FAIL,
         True,
         True,
     )
-    assert (later.state, later.detail) == (State.OK, "nothing was charged lately")
+    assert (later.state, later.detail) == (FindingState.OK, "nothing was charged lately")
 
 
 async def test_a_database_without_books_is_no_failure_of_the_books(pool: Pool) -> None:
     await pool.execute("DROP TABLE money_entries")
 
-    assert (await looked_at(pool)).state is State.WARN
+    assert (await looked_at(pool)).state is FindingState.WARN
 
 
 async def test_who_keeps_the_budgets_is_named(valkey: Valkey) -> None:
     nobody = await money.owner(valkey)
     await valkey.set(OWNER_KEY, "worker@host 0190")
 
-    assert nobody.state is State.WARN
+    assert nobody.state is FindingState.WARN
     assert ((await money.owner(valkey)).state, (await money.owner(valkey)).detail) == (
-        State.OK,
+        FindingState.OK,
         "worker@host",
     )
 

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from adloom.core.clock import ManualClock
-from adloom.ops.doctor.finding import State
+from adloom.ops.doctor.finding import FindingState
 from adloom.ops.doctor.sync import stats_sync
 from adloom.runtime.postgres import Pool
 from adloom.sync.words import Level
@@ -14,7 +14,7 @@ async def test_an_installation_without_ad_accounts_is_well(pool: Pool) -> None:
     async with pool.acquire() as connection:
         found = await stats_sync(connection, ManualClock(NOW))
 
-    assert [one.state for one in found] == [State.OK, State.OK]
+    assert [one.state for one in found] == [FindingState.OK, FindingState.OK]
 
 
 async def test_expired_credentials_are_told_with_their_account_and_what_to_do(pool: Pool) -> None:
@@ -25,7 +25,7 @@ async def test_expired_credentials_are_told_with_their_account_and_what_to_do(po
     async with pool.acquire() as connection:
         accounts, _ = await stats_sync(connection, ManualClock(NOW))
 
-    assert accounts.state is State.WARN
+    assert accounts.state is FindingState.WARN
     assert "Shoes (meta" in accounts.detail
     assert problem in accounts.detail
     assert str(seller.id) in accounts.detail
@@ -41,6 +41,6 @@ async def test_figures_older_than_an_hour_are_told_by_their_seller(pool: Pool) -
         *_, fresh = await stats_sync(connection, ManualClock(NOW + timedelta(minutes=59)))
         *_, stale = await stats_sync(connection, ManualClock(NOW + timedelta(minutes=61)))
 
-    assert fresh.state is State.OK
-    assert stale.state is State.WARN
+    assert fresh.state is FindingState.OK
+    assert stale.state is FindingState.WARN
     assert str(seller.id) in stale.detail

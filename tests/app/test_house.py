@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from adloom.app.listeners import LISTEN_FD
-from adloom.app.up.plan import House, UpOptions, opened_listeners, planned_house
+from adloom.app.up.plan import UpOptions, UpPlan, make_plan, open_listeners
 from adloom.core.clock import ManualClock
 from adloom.runtime.installation import DataDirectory, make_secrets
 from adloom.runtime.settings import SettingsError
-from adloom.runtime.supervisor.child import Child
+from adloom.runtime.supervisor.child import ChildSpec
 
 SECRETS = make_secrets()
 
@@ -30,7 +30,7 @@ def a_house(
     *,
     workers: int = 1,
     is_empty: bool = True,
-) -> House:
+) -> UpPlan:
     options = UpOptions(
         data_directory=folder,
         host="127.0.0.1",
@@ -40,12 +40,12 @@ def a_house(
         workers=workers,
         is_empty=is_empty,
     )
-    listeners = opened_listeners(options, closing)
+    listeners = open_listeners(options, closing)
     clock = ManualClock(datetime(2026, 11, 15, tzinfo=UTC))
-    return planned_house(options, variables or {}, listeners, SECRETS, clock)
+    return make_plan(options, variables or {}, listeners, SECRETS, clock)
 
 
-def named(house: House, name: str) -> Child:
+def named(house: UpPlan, name: str) -> ChildSpec:
     [child] = [child for child in house.children if child.program.name == name]
     return child
 

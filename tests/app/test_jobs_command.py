@@ -9,9 +9,9 @@ import pytest
 
 from adloom.cli import dead_jobs as command
 from adloom.cli.dead_jobs import JobsError
-from adloom.cli.user_errors import complaint_of
+from adloom.cli.user_errors import user_message
 from adloom.runtime.jobs.queue import JobQueue, open_queue
-from adloom.runtime.jobs.worker import Job, JobWorker
+from adloom.runtime.jobs.worker import JobAttempt, JobWorker
 from adloom.runtime.ports import free_port
 from tests.support.eventually import eventually
 from tests.support.product import adloom
@@ -19,7 +19,7 @@ from tests.support.product import adloom
 QUEUE = "banners"
 
 
-async def fail(_job: Job) -> None:
+async def fail(_job: JobAttempt) -> None:
     raise OSError("no space\nleft")
 
 
@@ -61,11 +61,11 @@ async def test_dead_jobs_are_listed_a_line_each_with_the_reason(redis_url: str) 
 async def test_dead_jobs_are_put_back_by_name_or_all(queue: JobQueue, redis_url: str) -> None:
     said: list[str] = []
 
-    await command.put_back(redis_url, QUEUE, ["one"], said.append)
-    await queue.look()
+    await command.retry_dead(redis_url, QUEUE, ["one"], said.append)
+    await queue.refresh_counts()
     assert (queue.counts.dead, queue.counts.waiting) == (1, 2)
-    await command.put_back(redis_url, QUEUE, None, said.append)
-    await queue.look()
+    await command.retry_dead(redis_url, QUEUE, None, said.append)
+    await queue.refresh_counts()
 
     assert (queue.counts.dead, queue.counts.waiting) == (0, 3)
     assert said == ["one is tried again.", "two is tried again."]
@@ -76,9 +76,9 @@ async def test_a_job_that_is_not_dead_is_named_and_the_others_are_put_back(redis
     said: list[str] = []
 
     with pytest.raises(JobsError) as raised:
-        await command.put_back(redis_url, QUEUE, ["waits", "one", "nobody"], said.append)
+        await command.retry_dead(redis_url, QUEUE, ["waits", "one", "nobody"], said.append)
 
-    assert complaint_of(raised.value) == "Not among the dead: waits, nobody."
+    assert user_message(raised.value) == "Not among the dead: waits, nobody."
     assert said == ["one is tried again."]
 
 

@@ -7,10 +7,10 @@ import pytest
 from adloom.app.listeners import (
     LISTEN_FD,
     ListenError,
-    bound_socket,
-    inherited_socket,
-    listening,
+    bind_socket,
+    listen,
     port_of,
+    take_socket,
 )
 from adloom.runtime.ports import free_port
 
@@ -21,22 +21,22 @@ def test_without_a_supervisor_the_port_is_bound_here(monkeypatch: pytest.MonkeyP
     monkeypatch.delenv(LISTEN_FD, raising=False)
     port = free_port()
 
-    with inherited_socket(LOOPBACK, port) as listener:
+    with take_socket(LOOPBACK, port) as listener:
         assert port_of(listener) == port
         socket.create_connection((LOOPBACK, port)).close()
 
 
 def test_a_supervisors_socket_is_taken_over_and_not_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    with bound_socket(LOOPBACK, 0) as bound:
+    with bind_socket(LOOPBACK, 0) as bound:
         monkeypatch.setenv(LISTEN_FD, str(socket.dup(bound.fileno())))
 
-        with inherited_socket("ignored", 1) as listener:
+        with take_socket("ignored", 1) as listener:
             assert port_of(listener) == port_of(bound)
             assert not listener.get_inheritable()
 
 
 def test_sockets_that_share_a_port_are_all_given_connections() -> None:
-    with listening(LOOPBACK, 0, count=2) as listeners:
+    with listen(LOOPBACK, 0, count=2) as listeners:
         address = (LOOPBACK, port_of(listeners[0]))
         for listener in listeners:
             listener.setblocking(False)  # noqa: FBT003 - the standard library's own
@@ -51,9 +51,9 @@ def test_sockets_that_share_a_port_are_all_given_connections() -> None:
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_busy_port_is_named_with_the_flag_that_changes_it(count: int) -> None:
     with (
-        listening(LOOPBACK, 0, count=count) as listeners,
+        listen(LOOPBACK, 0, count=count) as listeners,
         pytest.raises(ListenError, match=rf"Port {port_of(listeners[0])} .* --delivery-port"),
-        listening(LOOPBACK, port_of(listeners[0]), count=count, flag="--delivery-port"),
+        listen(LOOPBACK, port_of(listeners[0]), count=count, flag="--delivery-port"),
     ):
         pass
 
@@ -61,4 +61,4 @@ def test_a_busy_port_is_named_with_the_flag_that_changes_it(count: int) -> None:
 @pytest.mark.parametrize("port", [0, 8080])
 def test_an_address_that_is_not_ours_is_named(port: int) -> None:
     with pytest.raises(ListenError, match=r"Cannot listen on 192\.0\.2\.1"):
-        bound_socket("192.0.2.1", port)
+        bind_socket("192.0.2.1", port)

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from adloom.cli import rollup as command
-from adloom.cli.user_errors import complaint_of
+from adloom.cli.user_errors import user_message
 from adloom.core.clock import ManualClock
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool
@@ -75,7 +75,7 @@ async def test_a_range_that_makes_no_sense_is_refused_in_a_line(
     with pytest.raises(RollupRefusedError) as raised:
         await rolled_up(database_url, first, last)
 
-    assert complaint_of(raised.value) == says
+    assert user_message(raised.value) == says
 
 
 async def test_tomorrow_is_allowed_because_clocks_differ(database_url: str) -> None:
@@ -90,7 +90,7 @@ async def test_days_whose_rows_were_dropped_are_refused_before_anything_is_done(
     with pytest.raises(RollupRefusedError) as raised:
         await rolled_up(database_url, DAY - ONE_DAY, DAY + ONE_DAY)
 
-    assert complaint_of(raised.value) == (
+    assert user_message(raised.value) == (
         "The rows of 2026-11-14 were dropped (ADLOOM_EVENT_RETENTION_DAYS), so there is nothing to roll up from;"
         " what was rolled up before stays. Begin with --from 2026-11-15."
     )
@@ -101,7 +101,7 @@ async def test_a_database_that_is_away_is_named() -> None:
     with pytest.raises(DatabaseError, match="The database 'adloom' at") as raised:
         await rolled_up(f"postgresql://adloom@127.0.0.1:{free_port()}/adloom", DAY, DAY)
 
-    assert complaint_of(raised.value)
+    assert user_message(raised.value)
 
 
 async def test_the_command_rolls_up_what_dotenv_names(pool: Pool, database_url: str, tmp_path: Path) -> None:

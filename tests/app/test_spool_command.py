@@ -16,7 +16,7 @@ from adloom.events.log.spool.disk import LocalDisk, make_folder
 from adloom.events.log.spool.inspect import SpoolFileInfo, describe_spool
 from adloom.events.log.spool.setup import locate_spool, make_spool_folder, open_spool
 from adloom.ops.doctor.examine import examine
-from adloom.ops.doctor.finding import State
+from adloom.ops.doctor.finding import FindingState
 from adloom.ops.doctor.spool import judge_spool
 from adloom.runtime.installation import DataDirectory
 from adloom.runtime.settings import DeliverySettings, SettingsError, delivery_settings
@@ -128,16 +128,18 @@ def test_the_variable_wins_over_the_data_directory(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "has_ledger", "state"),
     [
-        ([], True, State.OK),
-        ([], False, State.OK),
-        ([a_file()], False, State.WARN),
-        ([a_file(age=timedelta(hours=1))], False, State.WARN),
-        ([a_file()], True, State.WARN),
-        ([a_file(age=timedelta(hours=1))], True, State.FAIL),
-        ([a_file(), a_file(is_damaged=True)], True, State.FAIL),
+        ([], True, FindingState.OK),
+        ([], False, FindingState.OK),
+        ([a_file()], False, FindingState.WARN),
+        ([a_file(age=timedelta(hours=1))], False, FindingState.WARN),
+        ([a_file()], True, FindingState.WARN),
+        ([a_file(age=timedelta(hours=1))], True, FindingState.FAIL),
+        ([a_file(), a_file(is_damaged=True)], True, FindingState.FAIL),
     ],
 )
-def test_the_doctor_judges_what_waits(files: list[SpoolFileInfo], state: State, *, has_ledger: bool) -> None:
+def test_the_doctor_judges_what_waits(
+    files: list[SpoolFileInfo], state: FindingState, *, has_ledger: bool
+) -> None:
     assert judge_spool(files, has_ledger=has_ledger, now=NOW).state is state
 
 
@@ -147,5 +149,5 @@ async def test_the_doctor_looks_at_the_spool(tmp_path: Path) -> None:
     findings = await examine({}, DataDirectory(tmp_path), SystemClock())
 
     [finding] = [finding for finding in findings if finding.name == "Spool"]
-    assert finding.state is State.WARN
+    assert finding.state is FindingState.WARN
     assert "wait for Valkey" in finding.detail

@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 
 from adloom.cli.sync import SyncCommandError, check_days, run
-from adloom.cli.user_errors import complaint_of
+from adloom.cli.user_errors import user_message
 from adloom.core.clock import ManualClock
-from adloom.runtime.jobs.worker import Handler, HopelessJobError, Job, JobWorker
+from adloom.runtime.jobs.worker import Handler, JobAttempt, JobWorker, PermanentJobError
 from adloom.runtime.postgres import Pool
 from adloom.runtime.settings import Secret, Services
 from adloom.sync.jobs import QUEUE, SYNC_STATS
@@ -69,8 +69,8 @@ async def test_one_seller_can_be_named_and_a_terminal_sees_a_bar(pool: Pool, whe
 async def test_what_has_failed_is_told_and_the_command_fails(pool: Pool, where: Services) -> None:
     await a_seller(pool)
 
-    async def refused(_job: Job) -> None:
-        raise HopelessJobError("Meta no longer takes the access token.")
+    async def refused(_job: JobAttempt) -> None:
+        raise PermanentJobError("Meta no longer takes the access token.")
 
     async with a_worker(where, refused):
         file = io.StringIO()
@@ -85,7 +85,7 @@ async def test_what_has_failed_is_told_and_the_command_fails(pool: Pool, where: 
             )
 
     assert "failed: Meta no longer takes the access token." in file.getvalue()
-    assert complaint_of(raised.value) is not None
+    assert user_message(raised.value) is not None
 
 
 async def test_nobody_to_sync_is_said(where: Services) -> None:

@@ -18,7 +18,7 @@ from adloom.budgets.advertiser.state import AdvertiserState, new_advertiser
 from adloom.budgets.campaign import step as campaign_step
 from adloom.budgets.campaign.state import CampaignState, new_campaign
 from adloom.budgets.messages import DayTotal, Look, MoneyRow
-from adloom.runtime.actors.entity import Address, Effect, Persist, Publish, Record, Reply, Tell, Wake
+from adloom.runtime.actors.effects import Address, Effect, Persist, Publish, RecordRow, Reply, Tell, Wake
 
 State = CampaignState | AdvertiserState
 Watch = Callable[[Address, State, msgspec.Struct, State, Sequence[Effect], datetime], None]
@@ -139,7 +139,7 @@ class BrainHouse:
             match effect:
                 case Persist():
                     batch.persisting.add(address)
-                case Record(row=row):
+                case RecordRow(row=row):
                     batch.persisting.add(address)
                     batch.records.append(row)
                 case Tell():

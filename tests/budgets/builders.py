@@ -27,7 +27,7 @@ from adloom.budgets.messages import (
 )
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import MICROS_PER_UNIT, Micros
-from adloom.runtime.actors.entity import Effect, Persist, Publish, Record, Reply, Tell, Wake
+from adloom.runtime.actors.effects import Effect, Persist, Publish, RecordRow, Reply, Tell, Wake
 from adloom.schedule.pacing import PacingStrategy
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -130,7 +130,7 @@ class Bench:
 
     @property
     def is_persisted(self) -> bool:
-        return any(isinstance(effect, Persist | Record) for effect in self.effects)
+        return any(isinstance(effect, Persist | RecordRow) for effect in self.effects)
 
     def published(self, kind: type[StructT]) -> list[StructT]:
         return [
@@ -150,7 +150,7 @@ class Bench:
         return [
             effect.row
             for effect in self.effects
-            if isinstance(effect, Record) and isinstance(effect.row, kind)
+            if isinstance(effect, RecordRow) and isinstance(effect.row, kind)
         ]
 
     def replied(self) -> msgspec.Struct:

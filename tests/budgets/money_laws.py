@@ -21,7 +21,7 @@ from adloom.budgets.messages import (
 )
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
-from adloom.runtime.actors.entity import Address, Effect, Publish
+from adloom.runtime.actors.effects import Address, Effect, Publish
 from adloom.schedule.budget_day import day_named
 from adloom.schedule.pacing import spendable_by
 from tests.budgets.brain_house import BrainHouse, State

@@ -17,7 +17,7 @@ from adloom.budgets.messages import (
     Verdict,
 )
 from adloom.core.money import Micros, impression_cost, micros_from_paisa
-from adloom.runtime.actors.entity import Persist, Record
+from adloom.runtime.actors.effects import Persist, RecordRow
 from adloom.schedule.pacing import PacingStrategy
 from tests.budgets.builders import NOON, UNIT, CampaignBench, a_campaign, a_confirm, a_usage
 
@@ -148,7 +148,7 @@ def test_what_is_said_of_spend_is_durable_first() -> None:
     kinds = [type(effect) for effect in bench.effects]
     assert bench.published(SpendUpdate)
     assert Persist in kinds
-    assert Record in kinds
+    assert RecordRow in kinds
 
 
 def test_a_flush_says_what_the_day_has_cost_so_far() -> None:

@@ -21,7 +21,7 @@ from adloom.core.clock import ManualClock, SystemClock
 from adloom.core.errors import UnavailableError
 from adloom.core.money import Micros
 from adloom.resource.changes import NOTICE_CHANNEL, Catalog, IndexedNoun
-from adloom.runtime.actors.entity import Address
+from adloom.runtime.actors.effects import Address
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from adloom.schedule.pacing import PacingStrategy
@@ -198,7 +198,7 @@ async def test_who_becomes_active_is_told_what_the_catalog_says(it: Follower) ->
     campaign, advertiser = address_of(CAMPAIGN, ADVERTISER), advertiser_address(ADVERTISER)
     stranger = address_of(an_id(7))
 
-    told = await it.introductions.introduce([campaign, advertiser, stranger])
+    told = await it.introductions.load_first_messages([campaign, advertiser, stranger])
 
     assert told == {
         campaign: [
@@ -228,7 +228,10 @@ async def test_who_becomes_active_is_told_what_the_catalog_says(it: Follower) ->
 
 
 async def test_a_campaign_is_not_introduced_under_an_address_that_is_not_its_own(it: Follower) -> None:
-    assert await it.introductions.introduce([address_of(CAMPAIGN), address_of(CAMPAIGN, an_id(2))]) == {}
+    assert (
+        await it.introductions.load_first_messages([address_of(CAMPAIGN), address_of(CAMPAIGN, an_id(2))])
+        == {}
+    )
 
 
 # --- what it is told later
@@ -259,7 +262,7 @@ async def test_who_has_no_state_hears_of_it_with_its_first_message(it: Follower)
 
 async def test_who_was_introduced_a_moment_ago_is_told_although_it_has_no_state_yet(it: Follower) -> None:
     await it.looked()
-    await it.introductions.introduce([address_of(CAMPAIGN, ADVERTISER)])
+    await it.introductions.load_first_messages([address_of(CAMPAIGN, ADVERTISER)])
 
     await it.change("campaign", "budget_daily_paisa = 200")
 

@@ -25,7 +25,7 @@ from adloom.budgets.worker import Brains, Worker, make_brains
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
-from adloom.runtime.actors.entity import Address
+from adloom.runtime.actors.effects import Address
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.support.eventually import eventually
@@ -123,7 +123,7 @@ class Stage:
         row = await self.pool.fetchrow(
             "SELECT state, format FROM brain_states WHERE kind = 'campaign' AND key = $1", key
         )
-        return None if row is None else campaigns().decoded(row["state"], format_number=row["format"])
+        return None if row is None else campaigns().decode(row["state"], format_number=row["format"])
 
 
 async def somebody_listens(valkey: Valkey, channel: str, *, seconds: float = 5) -> None:

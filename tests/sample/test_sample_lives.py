@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from adloom.app.sample_data import is_catalog_untouched, is_there
+from adloom.app.sample_data import is_catalog_untouched, is_loaded
 from adloom.runtime.installation import DataDirectory
 from adloom.sample.campaigns import CAMPAIGNS
 from adloom.sample.places import SLOTS
@@ -225,6 +225,6 @@ def test_removing_it_touches_nothing_else_and_it_can_be_brought_back(product: Pr
 
     assert loaded.code == 0, loaded.err
     assert sample(product, "load").out.startswith("The sample is there already.")
-    assert is_there(DataDirectory(product.data_dir))
+    assert is_loaded(DataDirectory(product.data_dir))
     wait_until(lambda: len(readers(product)) == 1, seconds=20, what="simulated readers")
     wait_until(lambda: status_of(f"{product.delivery_url}/sample") == 200, seconds=20, what="pages")

@@ -31,7 +31,7 @@ from adloom.budgets.messages import (
 )
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
-from adloom.runtime.actors.entity import Address, Publish, Record, Tell, Wake
+from adloom.runtime.actors.effects import Address, Publish, RecordRow, Tell, Wake
 from adloom.schedule.pacing import PacingStrategy
 from adloom.serving.index.offer_price import LeaseTerms
 from adloom.serving.leases.local_leases import LocalLeases
@@ -267,7 +267,7 @@ class LeaseWorld:
                     self._timers.pop(address, None)
                     if at is not None:
                         self._timers[address] = at
-                case Record(row=MoneyRow() as row):
+                case RecordRow(row=MoneyRow() as row):
                     self.rows.append(row)
                 case _:
                     pass

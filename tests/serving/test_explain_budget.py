@@ -155,7 +155,7 @@ async def test_the_explanation_reads_what_brains_have_kept(
     state = a_campaign(offers=4, now=control.clock.now())
     address = campaign_address(CampaignId(UUID(campaign["id"])), None)
     await pool.execute(
-        INSERT_STATE, *address, shard_of(address), campaigns().encoded(state), control.clock.now()
+        INSERT_STATE, *address, shard_of(address), campaigns().encode(state), control.clock.now()
     )
     after = await admin.get("/banners/explain/home")
 

@@ -15,9 +15,9 @@ from adloom.budgets.kinds import advertisers, all_kinds
 from adloom.budgets.messages import CampaignMessage, ConfigureCampaign, Look, Usage
 from adloom.core.money import Micros
 from adloom.core.random import Chance
-from adloom.runtime.actors.entity import Stepped
-from adloom.runtime.actors.kind import AnyKind, Kind
-from adloom.runtime.actors.ports import Write
+from adloom.runtime.actors.effects import StepResult
+from adloom.runtime.actors.kind import ActorKind, AnyKind
+from adloom.runtime.actors.ports import StateWrite
 from simulation.budgets.database import MoneyDatabase
 from simulation.budgets.faults import ROUGH_MONEY
 from simulation.budgets.plans import MIDNIGHTS
@@ -59,7 +59,7 @@ def harsh(seed: int) -> MoneyPlan:
 class DatabaseWithoutFence(MoneyDatabase):
     """Lets anybody write what is somebody else's by now."""
 
-    def fence(self, writes: Sequence[Write]) -> None:
+    def fence(self, writes: Sequence[StateWrite]) -> None:
         assert writes is not None
 
 
@@ -68,7 +68,7 @@ class DatabaseThatIsToldTooLate(MoneyDatabase):
 
     _commits = 0
 
-    def commit(self, writes: Sequence[Write], records: Sequence[msgspec.Struct]) -> None:
+    def commit(self, writes: Sequence[StateWrite], records: Sequence[msgspec.Struct]) -> None:
         self._commits += 1
         if self._commits % 10:
             super().commit(writes, records)
@@ -88,7 +88,7 @@ class DatabaseWithoutKey(MoneyDatabase):
 class DatabaseWithoutAlarms(MoneyDatabase):
     """Forgets when entities want to be woken."""
 
-    def commit(self, writes: Sequence[Write], records: Sequence[msgspec.Struct]) -> None:
+    def commit(self, writes: Sequence[StateWrite], records: Sequence[msgspec.Struct]) -> None:
         super().commit([_changed(write, wake_at=None) for write in writes], records)
 
 
@@ -127,7 +127,9 @@ class ProcessThatOverlooksTheHighest(SellingProcess):
 def kinds_that_count_no_leases() -> Sequence[AnyKind]:
     """Campaigns that grant as if nothing were out."""
 
-    def step(state: CampaignState, message: CampaignMessage, now: datetime, chance: Chance) -> Stepped[Any]:
+    def step(
+        state: CampaignState, message: CampaignMessage, now: datetime, chance: Chance
+    ) -> StepResult[Any]:
         config = state.config
         if config is None or not isinstance(message, Usage):
             return campaign_step.step(state, message, now, chance)
@@ -137,7 +139,7 @@ def kinds_that_count_no_leases() -> Sequence[AnyKind]:
             total_budget=config.total_budget and config.total_budget + state.outstanding,
         )
         after, effects = campaign_step.step(_changed(state, config=raised), message, now, chance)
-        return Stepped(_changed(after, config=config), effects)
+        return StepResult(_changed(after, config=config), effects)
 
     return [_campaigns(step), advertisers()]
 
@@ -145,7 +147,9 @@ def kinds_that_count_no_leases() -> Sequence[AnyKind]:
 def kinds_that_ask_nobody() -> Sequence[AnyKind]:
     """Campaigns that do not care for what their advertiser has allotted to them."""
 
-    def step(state: CampaignState, message: CampaignMessage, now: datetime, chance: Chance) -> Stepped[Any]:
+    def step(
+        state: CampaignState, message: CampaignMessage, now: datetime, chance: Chance
+    ) -> StepResult[Any]:
         if isinstance(message, ConfigureCampaign):
             message = _changed(message, is_allotted=False)
         return campaign_step.step(state, message, now, chance)
@@ -156,7 +160,9 @@ def kinds_that_ask_nobody() -> Sequence[AnyKind]:
 def kinds_that_live_in_the_past() -> Sequence[AnyKind]:
     """Campaigns that begin a day again when their clock is set back."""
 
-    def step(state: CampaignState, message: CampaignMessage, now: datetime, chance: Chance) -> Stepped[Any]:
+    def step(
+        state: CampaignState, message: CampaignMessage, now: datetime, chance: Chance
+    ) -> StepResult[Any]:
         if isinstance(message, Usage) and state.config is not None and state.day > now.date():
             state = _changed(state, day=now.date())
         return campaign_step.step(state, message, now, chance)
@@ -165,7 +171,7 @@ def kinds_that_live_in_the_past() -> Sequence[AnyKind]:
 
 
 def _campaigns(step: Any) -> AnyKind:
-    return Kind(
+    return ActorKind(
         CAMPAIGN,
         CampaignState,
         step,

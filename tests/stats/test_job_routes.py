@@ -9,7 +9,7 @@ import pytest
 from adloom.catalog.schedule_sync import QUEUE
 from adloom.core.actor import Role
 from adloom.runtime.jobs.queue import JobQueue, open_queue
-from adloom.runtime.jobs.worker import HopelessJobError, Job, JobWorker
+from adloom.runtime.jobs.worker import JobAttempt, JobWorker, PermanentJobError
 from tests.support.builders import Json
 from tests.support.control import Client, ControlPlane, problem
 from tests.support.eventually import eventually
@@ -17,8 +17,8 @@ from tests.support.eventually import eventually
 PATH = f"/admin/jobs/{QUEUE}"
 
 
-async def _fail(job: Job) -> None:
-    raise HopelessJobError(f"{job.id} is hopeless")
+async def _fail(job: JobAttempt) -> None:
+    raise PermanentJobError(f"{job.id} is hopeless")
 
 
 @pytest.fixture

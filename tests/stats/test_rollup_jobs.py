@@ -12,7 +12,7 @@ from redis.exceptions import ConnectionError as ValkeyConnectionError
 from adloom.core.clock import ManualClock
 from adloom.runtime.jobs.cron import Cron
 from adloom.runtime.jobs.queue import JobQueue, open_queue
-from adloom.runtime.jobs.worker import Job, JobWorker
+from adloom.runtime.jobs.worker import JobAttempt, JobWorker
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.settings import worker_settings
 from adloom.stats.rollup import (
@@ -78,8 +78,8 @@ def stale(pool: Pool, queue: Recorder, clock: ManualClock) -> StaleDays:
     return StaleDays(pool, queue, EVERY_NIGHT, clock)
 
 
-def a_job(job_id: str) -> Job:
-    return Job(name=ROLLUP_STATS, id=job_id, data={}, attempt=1)
+def a_job(job_id: str) -> JobAttempt:
+    return JobAttempt(name=ROLLUP_STATS, id=job_id, data={}, attempt=1)
 
 
 async def rolled_days(pool: Pool) -> list[date]:

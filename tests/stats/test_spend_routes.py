@@ -53,7 +53,7 @@ async def keep(pool: Pool, campaign: Json, state: CampaignState, *, format_numbe
         CampaignId(UUID(campaign["id"])), None if owner is None else AdvertiserId(UUID(owner))
     )
     await pool.execute(
-        INSERT_STATE, address.key, shard_of(address), format_number, campaigns().encoded(state), NOON
+        INSERT_STATE, address.key, shard_of(address), format_number, campaigns().encode(state), NOON
     )
 
 

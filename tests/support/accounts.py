@@ -5,18 +5,18 @@ from datetime import datetime, timedelta
 import msgspec
 
 from adloom.core.random import Chance
-from adloom.runtime.actors.entity import (
+from adloom.runtime.actors.effects import (
     Address,
     Effect,
     Persist,
     Publish,
-    Record,
+    RecordRow,
     Reply,
-    Stepped,
+    StepResult,
     Tell,
     Wake,
 )
-from adloom.runtime.actors.kind import Kind
+from adloom.runtime.actors.kind import ActorKind
 
 AGAIN_AFTER = timedelta(seconds=1)
 NOTED_AFTER = timedelta(seconds=0.5)
@@ -80,7 +80,7 @@ Message = Pay | Receive | Received | Note | Look
 _changed = msgspec.structs.replace
 
 
-def step(state: Account, message: Message, now: datetime, chance: Chance) -> Stepped[Account]:
+def step(state: Account, message: Message, now: datetime, chance: Chance) -> StepResult[Account]:
     effects: list[Effect] = []
     match message:
         case Pay():
@@ -108,7 +108,7 @@ def step(state: Account, message: Message, now: datetime, chance: Chance) -> Ste
     due = [AGAIN_AFTER + now] if state.owed else []
     due += [state.note_at] if state.note_at is not None else []
     effects.append(Wake(min(due, default=None)))
-    return Stepped(state, tuple(effects))
+    return StepResult(state, tuple(effects))
 
 
 def _paid(state: Account, pay: Pay, chance: Chance, effects: list[Effect]) -> Account:
@@ -128,7 +128,7 @@ def _paid(state: Account, pay: Pay, chance: Chance, effects: list[Effect]) -> Ac
 def _recorded(state: Account, effects: list[Effect]) -> Account:
     state = _changed(state, serial=state.serial + 1)
     said = Changed(state.key, state.serial)
-    effects += [Record(said), Publish("changes", said)]
+    effects += [RecordRow(said), Publish("changes", said)]
     return state
 
 
@@ -146,7 +146,7 @@ def _lossy(tell: Tell, chance: Chance) -> list[Effect]:
     return [] if drawn < LOST else [tell, tell] if drawn < LOST + REPEATED else [tell]
 
 
-ACCOUNT = Kind("account", Account, step, lambda key, _: Account(key), on_waking=Look())
+ACCOUNT = ActorKind("account", Account, step, lambda key, _: Account(key), on_waking=Look())
 
 
 def an_account(key: str) -> Address:

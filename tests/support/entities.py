@@ -11,20 +11,20 @@ import msgspec
 
 from adloom.core.errors import UnavailableError
 from adloom.core.random import Chance
-from adloom.runtime.actors.entity import (
+from adloom.runtime.actors.effects import (
     Address,
     Effect,
     Persist,
     Publish,
-    Record,
+    RecordRow,
     Reply,
-    Stepped,
+    StepResult,
     Tell,
     Wake,
 )
-from adloom.runtime.actors.host import EntityHost
-from adloom.runtime.actors.kind import AnyKind, Kind
-from adloom.runtime.actors.ports import FencedOutError, RefusedError, Stored, Write
+from adloom.runtime.actors.host import ActorHost
+from adloom.runtime.actors.kind import ActorKind, AnyKind
+from adloom.runtime.actors.ports import FencedOutError, StateRejectedError, StateWrite, StoredState
 from simulation import loop as virtual
 from simulation.chance import seeded
 from simulation.clocks import VirtualClock
@@ -83,19 +83,19 @@ class Count(msgspec.Struct, frozen=True):
     count: int
 
 
-def tally_step(state: Tally, message: Add | Nap | Woken, now: datetime, chance: Chance) -> Stepped[Tally]:
+def tally_step(state: Tally, message: Add | Nap | Woken, now: datetime, chance: Chance) -> StepResult[Tally]:
     del chance
     if isinstance(message, Nap):
-        return Stepped(state, (Wake(message.until),))
+        return StepResult(state, (Wake(message.until),))
     if isinstance(message, Woken):
         woken = msgspec.structs.replace(state, woken_at=(*state.woken_at, now))
-        return Stepped(woken, (Persist(),))
+        return StepResult(woken, (Persist(),))
     if message.fails:
         raise RuntimeError("as asked")
     after = msgspec.structs.replace(
         state, count=state.count + message.amount, heard=(*state.heard, message.amount)
     )
-    effects: list[Effect] = [Record(Row(state.key, number)) for number in message.records]
+    effects: list[Effect] = [RecordRow(Row(state.key, number)) for number in message.records]
     effects += [Tell(to, told) for to, told in message.tells]
     if message.is_kept:
         effects.append(Persist())
@@ -105,10 +105,10 @@ def tally_step(state: Tally, message: Add | Nap | Woken, now: datetime, chance: 
         effects.append(Wake(message.wakes_at))
     if message.replies:
         effects.append(Reply(Count(after.count)))
-    return Stepped(after, tuple(effects))
+    return StepResult(after, tuple(effects))
 
 
-TALLY = Kind("tally", Tally, tally_step, lambda key, _: Tally(key), on_waking=Woken())
+TALLY = ActorKind("tally", Tally, tally_step, lambda key, _: Tally(key), on_waking=Woken())
 
 
 def a_tally(key: str = "a") -> Address:
@@ -119,7 +119,7 @@ class MemoryStates:
     """States in memory, which are away or refuse something when a test says so."""
 
     def __init__(self) -> None:
-        self.states: dict[Address, Stored] = {}
+        self.states: dict[Address, StoredState] = {}
         self.records: list[msgspec.Struct] = []
         self.commits: list[list[Address]] = []
         self.loads: list[list[Address]] = []
@@ -127,7 +127,7 @@ class MemoryStates:
         self.is_away = False
         self.is_kept_unheard = False  # The commit is done, and the answer gets lost.
 
-    async def load(self, addresses: Sequence[Address]) -> Mapping[Address, Stored]:
+    async def load(self, addresses: Sequence[Address]) -> Mapping[Address, StoredState]:
         await self._answer()
         self.loads.append(list(addresses))
         return {address: self.states[address] for address in addresses if address in self.states}
@@ -137,24 +137,24 @@ class MemoryStates:
         timers = [(address, one.wake_at) for address, one in self.states.items() if one.wake_at is not None]
         return [(address, at) for address, at in timers if until is None or at <= until]
 
-    async def commit(self, writes: Sequence[Write], records: Sequence[msgspec.Struct]) -> None:
+    async def commit(self, writes: Sequence[StateWrite], records: Sequence[msgspec.Struct]) -> None:
         await self._answer()
         self.apply(writes, records)
         if self.is_kept_unheard:
             raise UnavailableError("It broke off.")
 
-    def apply(self, writes: Sequence[Write], records: Sequence[msgspec.Struct]) -> None:
+    def apply(self, writes: Sequence[StateWrite], records: Sequence[msgspec.Struct]) -> None:
         if self.refused.intersection(records):
-            raise RefusedError("No table takes this.")
+            raise StateRejectedError("No table takes this.")
         self.fence(writes)
         for write in writes:
-            self.states[write.address] = Stored(
+            self.states[write.address] = StoredState(
                 write.was_version + 1, write.format, write.state, write.wake_at
             )
         self.records += records
         self.commits.append([write.address for write in writes])
 
-    def fence(self, writes: Sequence[Write]) -> None:
+    def fence(self, writes: Sequence[StateWrite]) -> None:
         if any(self.version(write.address) != write.was_version for write in writes):
             raise FencedOutError("Somebody else's.")
 
@@ -163,13 +163,13 @@ class MemoryStates:
 
     def tally(self, key: str = "a") -> Tally | None:
         stored = self.states.get(a_tally(key))
-        return None if stored is None else TALLY.decoded(stored.state, format_number=stored.format)
+        return None if stored is None else TALLY.decode(stored.state, format_number=stored.format)
 
     def keep(self, tally: Tally, *, wake_at: datetime | None = None, format_number: int = 1) -> None:
         """Put a state there, as another owner would."""
         address = a_tally(tally.key)
         version = self.version(address) + 1
-        self.states[address] = Stored(version, format_number, TALLY.encoded(tally), wake_at)
+        self.states[address] = StoredState(version, format_number, TALLY.encode(tally), wake_at)
 
     async def _answer(self) -> None:
         await asyncio.sleep(0.001)
@@ -184,7 +184,9 @@ class Catalog:
         self.introductions: dict[Address, list[msgspec.Struct]] = {}
         self.is_away = False
 
-    async def introduce(self, addresses: Sequence[Address]) -> Mapping[Address, Sequence[msgspec.Struct]]:
+    async def load_first_messages(
+        self, addresses: Sequence[Address]
+    ) -> Mapping[Address, Sequence[msgspec.Struct]]:
         if self.is_away:
             raise UnavailableError("Away.")
         return {whose: self.introductions[whose] for whose in addresses if whose in self.introductions}
@@ -219,7 +221,7 @@ class Stage:
         self.catalog = Catalog()
         self.listeners = Listeners()
         self.clock = clock or VirtualClock(START)
-        self.host = EntityHost(
+        self.host = ActorHost(
             [kind],
             self.states,
             introduction=self.catalog,
@@ -230,7 +232,7 @@ class Stage:
         )
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[EntityHost]:
+    async def running(self) -> AsyncGenerator[ActorHost]:
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             group.create_task(self.host.run(stop))

@@ -17,7 +17,7 @@ from adloom.runtime import migrate
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.ports import free_port
-from adloom.runtime.supervisor.program import Program, tethered
+from adloom.runtime.supervisor.program import Program, build_command
 
 NO_SERVERS = "ADLOOM_TESTS_START_NO_SERVER"
 PASSWORD = "a-password-of-the-tests"
@@ -115,7 +115,9 @@ def running_valkey(*, appendfsync: str = "no") -> Generator[EmbeddedValkey]:
 @contextlib.contextmanager
 def running(program: Program) -> Generator[subprocess.Popen[bytes]]:
     assert not os.environ.get(NO_SERVERS), "This test starts a server: mark it `server`."
-    process = subprocess.Popen(tethered(program), env=program.environment, cwd="/", start_new_session=True)
+    process = subprocess.Popen(
+        build_command(program), env=program.environment, cwd="/", start_new_session=True
+    )
     try:
         yield process
     finally:

@@ -46,7 +46,7 @@ import adloom.sync.manual.api
 import adloom.sync.reports.api
 from adloom import VERSION
 from adloom.app import control_front, control_health
-from adloom.app.listeners import inherited_socket
+from adloom.app.listeners import take_socket
 from adloom.app.process import run_process
 from adloom.catalog.schedule_sync import QUEUE as BANNERS_QUEUE
 from adloom.core.clock import Clock, SystemClock
@@ -138,7 +138,7 @@ async def control(settings: ControlSettings, metrics: Metrics) -> None:
     metrics.counter(
         "adloom_spend_listeners_cut_off", "Those that did not keep up with it.", lambda: feed.cut_off
     )
-    listener = inherited_socket(settings.host, settings.port)
+    listener = take_socket(settings.host, settings.port)
     async with open_valkey(settings.services.redis_url) as valkey:
         vitals = HeartbeatPublisher(
             valkey,

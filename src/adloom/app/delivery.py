@@ -17,7 +17,7 @@ from adloom.app.delivery_auctions import (
     build_markets,
     register_auction_metrics,
 )
-from adloom.app.listeners import inherited_socket
+from adloom.app.listeners import take_socket
 from adloom.app.metrics.ctr_model import register_model
 from adloom.app.metrics.heartbeat import ServeFigures, delivery_teller
 from adloom.app.process import run_process
@@ -131,7 +131,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
             freeze_new_objects()  # The first index.
             await serve(
                 PlainApp({"/health": health.check_ready, "/health/ready": health.check_ready}),
-                inherited_socket(settings.host, settings.port),
+                take_socket(settings.host, settings.port),
                 protocol=make_protocol(FastRoutes(routes)),
                 drain_seconds_max=DRAIN_SECONDS_MAX,
             )

@@ -21,26 +21,26 @@ class ListenError(Exception):
     """A socket cannot be bound; the message names the port and what to do."""
 
 
-def inherited_socket(host: str, port: int) -> socket.socket:
+def take_socket(host: str, port: int) -> socket.socket:
     """Take the listening socket that the supervisor has bound for us, or bind one."""
     inherited = os.environ.get(LISTEN_FD)
     if inherited is None:
-        return bound_socket(host, port)
+        return bind_socket(host, port)
     listener = socket.socket(fileno=int(inherited))
     listener.set_inheritable(False)
     return listener
 
 
-def bound_socket(host: str, port: int, *, flag: str | None = None) -> socket.socket:
+def bind_socket(host: str, port: int, *, flag: str | None = None) -> socket.socket:
     """Listen on a port that must be free; port 0 takes any."""
-    [listener] = _bound_sockets(host, port, count=1, flag=flag)
+    [listener] = _bind_sockets(host, port, count=1, flag=flag)
     return listener
 
 
 @contextlib.contextmanager
-def listening(host: str, port: int, *, count: int, flag: str | None = None) -> Generator[list[socket.socket]]:
+def listen(host: str, port: int, *, count: int, flag: str | None = None) -> Generator[list[socket.socket]]:
     """Listen with several sockets that share a port, among which the kernel spreads connections."""
-    listeners = _bound_sockets(host, port, count=count, flag=flag)
+    listeners = _bind_sockets(host, port, count=count, flag=flag)
     try:
         yield listeners
     finally:
@@ -54,7 +54,7 @@ def port_of(listener: socket.socket) -> int:
     return port
 
 
-def _bound_sockets(host: str, port: int, *, count: int, flag: str | None) -> list[socket.socket]:
+def _bind_sockets(host: str, port: int, *, count: int, flag: str | None) -> list[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listeners: list[socket.socket] = []
     try:

@@ -14,7 +14,7 @@ TITLE_WIDTH = 26
 LABEL_WIDTH = 10
 
 
-class Progress:
+class StepProgress:
     """Reports steps on standard output, each with the time it took."""
 
     def __init__(self) -> None:
@@ -34,16 +34,16 @@ class Progress:
         seconds = time.perf_counter() - started_at
         self._console.print(f"[green]✓[/green] {title:<{TITLE_WIDTH}}[dim]{seconds:>6.2f} s[/dim]")
 
-    def say(self, text: str = "") -> None:
+    def print_line(self, text: str = "") -> None:
         """Print a line as it is."""
         self._console.print(text, markup=False)
 
-    def fact(self, label: str, value: str, note: str = "") -> None:
+    def print_fact(self, label: str, value: str, note: str = "") -> None:
         """Print a line that people look up: what, where, and what for."""
         line = Text(f"  {label:<{LABEL_WIDTH}}", style="dim").append(value, style="not dim")
         self._console.print(line.append(f"  {note}") if note else line)
 
-    def ready(self, line: str) -> None:
+    def print_ready(self, line: str) -> None:
         """Print the line that programs wait for, bare and at once."""
         try:
             print(line, flush=True)  # noqa: T201 - without any colour or folding

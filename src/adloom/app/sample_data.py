@@ -22,7 +22,7 @@ SUBJECT = "adloom-sample"
 TOKEN_LIFETIME = timedelta(minutes=5)
 
 
-class Site(msgspec.Struct, frozen=True, kw_only=True):
+class SampleTarget(msgspec.Struct, frozen=True, kw_only=True):
     """Where the sample goes, and with which right."""
 
     directory: DataDirectory
@@ -41,20 +41,20 @@ async def is_catalog_untouched(database_url: str) -> bool:
         await connection.close()
 
 
-def manifest_of(directory: DataDirectory) -> Manifest | None:
+def read_manifest(directory: DataDirectory) -> Manifest | None:
     """Read what the sample has made; None where there is none."""
     return directory.read(FILE_NAME, Manifest)
 
 
-def is_there(directory: DataDirectory) -> bool:
+def is_loaded(directory: DataDirectory) -> bool:
     """Tell whether the sample is there, whole."""
-    manifest = manifest_of(directory)
+    manifest = read_manifest(directory)
     return manifest is not None and manifest.state is State.THERE
 
 
-def fill(site: Site, *, ids: IdSource, now: datetime) -> Manifest:
+def fill(site: SampleTarget, *, ids: IdSource, now: datetime) -> Manifest:
     """Load the sample; what a load or a removal that broke off has left is taken away before."""
-    manifest = manifest_of(site.directory)
+    manifest = read_manifest(site.directory)
     if manifest is not None and manifest.state is State.THERE:
         return manifest
     if manifest is not None and manifest.state is not State.REMOVED:
@@ -70,18 +70,18 @@ def fill(site: Site, *, ids: IdSource, now: datetime) -> Manifest:
                 now=now,
             )
     except RefusedError:
-        begun = manifest_of(site.directory)
+        begun = read_manifest(site.directory)
         assert begun is not None, "it is kept before anything is made"
         clear(site, begun, now=now)
         raise
 
 
-async def filled(site: Site, *, ids: IdSource, now: datetime) -> Manifest:
+async def fill_in_thread(site: SampleTarget, *, ids: IdSource, now: datetime) -> Manifest:
     """Load the sample beside other work."""
     return await asyncio.to_thread(fill, site, ids=ids, now=now)
 
 
-def clear(site: Site, manifest: Manifest, *, now: datetime) -> Removed:
+def clear(site: SampleTarget, manifest: Manifest, *, now: datetime) -> Removed:
     """Take the sample away, and forget it where nothing had to stay."""
     with closing(_admin(site, now)) as admin:
         removed = remove_sample(admin, manifest, keep=lambda it: site.directory.write(FILE_NAME, it))
@@ -92,7 +92,7 @@ def clear(site: Site, manifest: Manifest, *, now: datetime) -> Removed:
     return removed
 
 
-def _admin(site: Site, now: datetime) -> AdminClient:
+def _admin(site: SampleTarget, now: datetime) -> AdminClient:
     actor = Actor(subject=SUBJECT, role=Role.ADMIN)
     token = issue_access_token(site.jwt_secret, actor, now=now, lifetime=TOKEN_LIFETIME)
     return AdminClient(site.control_url, token)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from adloom.app.listeners import inherited_socket
+from adloom.app.listeners import take_socket
 from adloom.app.metrics.budgets import register_brains
 from adloom.app.metrics.worker import (
     register_auction_days,
@@ -18,7 +18,7 @@ from adloom.app.metrics.worker import (
 )
 from adloom.app.process import run_process
 from adloom.app.worker_ctr import make_trainer, register_learning
-from adloom.app.worker_jobs import Run, Surroundings, job_runs
+from adloom.app.worker_jobs import JobDependencies, Run, job_runs
 from adloom.app.worker_sync import open_sync
 from adloom.budgets.worker import Worker, make_brains
 from adloom.catalog import schedule_sync
@@ -58,7 +58,7 @@ class Pools(NamedTuple):
     ledger: Pool
 
 
-class Health(msgspec.Struct, frozen=True):
+class WorkerHealth(msgspec.Struct, frozen=True):
     """What monitors of workers read."""
 
     status: str
@@ -87,7 +87,7 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
         stop = asyncio.Event()
         runs = [
             *_ledger_runs(settings, metrics, Pools(pool, ledger_pool), valkey, clock),
-            *job_runs(settings, metrics, Surroundings(pool, valkey, queue, clock, stats)),
+            *job_runs(settings, metrics, JobDependencies(pool, valkey, queue, clock, stats)),
             HeartbeatPublisher(
                 valkey, clock, telemetry=settings.telemetry, settings=mask_settings(settings)
             ).run,
@@ -163,13 +163,13 @@ async def _answer_health(settings: WorkerSettings) -> None:
 
     async def health() -> PlainAnswer:
         uptime = round(clock() - started_at, 3)
-        return PlainAnswer(HTTPStatus.OK, msgspec.json.encode(Health("ok", QUEUE, uptime)))
+        return PlainAnswer(HTTPStatus.OK, msgspec.json.encode(WorkerHealth("ok", QUEUE, uptime)))
 
     async def alive() -> PlainAnswer:
         return PlainAnswer(HTTPStatus.OK, b'{"status":"ok"}')
 
     app = PlainApp({"/health": health, "/health/live": alive})
-    listener = inherited_socket(settings.host, settings.port)
+    listener = take_socket(settings.host, settings.port)
     await serve(app, listener, drain_seconds_max=DRAIN_SECONDS_MAX)
 
 

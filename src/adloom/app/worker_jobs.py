@@ -21,7 +21,7 @@ from adloom.stats.rollup import ROLLUP_STATS, Rollup, StaleDays, rollup_job
 Run: TypeAlias = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
 
 
-class Surroundings(NamedTuple):
+class JobDependencies(NamedTuple):
     """What jobs work with."""
 
     pool: Pool
@@ -31,7 +31,7 @@ class Surroundings(NamedTuple):
     stats: SyncParts
 
 
-def job_runs(settings: WorkerSettings, metrics: Metrics, around: Surroundings) -> list[Run]:
+def job_runs(settings: WorkerSettings, metrics: Metrics, around: JobDependencies) -> list[Run]:
     """Make what runs until told to stop."""
     pool, valkey, queue, clock, stats = around
     sync = ScheduleSync(Catalog(pool, valkey, clock=clock), clock)

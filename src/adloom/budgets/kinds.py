@@ -6,12 +6,12 @@ from adloom.budgets.advertiser.state import AdvertiserState, new_advertiser
 from adloom.budgets.campaign import step as campaign_step
 from adloom.budgets.campaign.state import CampaignState, new_campaign
 from adloom.budgets.messages import AdvertiserMessage, CampaignMessage, Look
-from adloom.runtime.actors.kind import AnyKind, Kind
+from adloom.runtime.actors.kind import ActorKind, AnyKind
 
 
-def campaigns() -> "Kind[CampaignState, CampaignMessage]":
+def campaigns() -> "ActorKind[CampaignState, CampaignMessage]":
     """Make the kind of campaigns."""
-    return Kind(
+    return ActorKind(
         CAMPAIGN,
         CampaignState,
         campaign_step.step,
@@ -21,9 +21,9 @@ def campaigns() -> "Kind[CampaignState, CampaignMessage]":
     )
 
 
-def advertisers() -> "Kind[AdvertiserState, AdvertiserMessage]":
+def advertisers() -> "ActorKind[AdvertiserState, AdvertiserMessage]":
     """Make the kind of advertisers."""
-    return Kind(ADVERTISER, AdvertiserState, advertiser_step.step, new_advertiser, on_waking=Look())
+    return ActorKind(ADVERTISER, AdvertiserState, advertiser_step.step, new_advertiser, on_waking=Look())
 
 
 def all_kinds() -> list[AnyKind]:

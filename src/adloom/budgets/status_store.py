@@ -13,8 +13,8 @@ from adloom.budgets.kinds import all_kinds
 from adloom.budgets.status import AdvertiserSpend, CampaignStanding, advertiser_spend, campaign_standing
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import AdvertiserId, CampaignId
-from adloom.runtime.actors.entity import Address
-from adloom.runtime.actors.kind import UnreadableStateError
+from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.kind import UnreadableActorStateError
 from adloom.runtime.postgres import Connection, Record
 
 STATES: Final = """
@@ -89,8 +89,8 @@ def _decoded(rows: Iterable[Record]) -> dict[Address, Any]:
     states: dict[Address, Any] = {}
     for kind, key, number, state in rows:
         try:
-            states[Address(kind, key)] = _KINDS[kind].decoded(state, format_number=number)
-        except UnreadableStateError as error:
+            states[Address(kind, key)] = _KINDS[kind].decode(state, format_number=number)
+        except UnreadableActorStateError as error:
             log.warning("budget_state_unreadable", kind=kind, key=key, error=str(error))
             states[Address(kind, key)] = None
     return states

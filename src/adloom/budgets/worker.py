@@ -23,8 +23,8 @@ from adloom.budgets.transport.sessions import Sessions
 from adloom.core.clock import Clock
 from adloom.events.followers.recent_counted import RecentCounted
 from adloom.events.followers.store import CountedStore
-from adloom.runtime.actors.host import EntityHost
-from adloom.runtime.actors.state_store import PostgresStates
+from adloom.runtime.actors.host import ActorHost
+from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Pool
 from adloom.runtime.random import system_chance
 from adloom.runtime.valkey import Valkey
@@ -43,7 +43,7 @@ class Brains(msgspec.Struct, frozen=True, kw_only=True):
     `recent_counted` is what the event tables shall tell it of what they count in the same process.
     """
 
-    host: EntityHost
+    host: ActorHost
     room: MailRoom
     follower: CatalogFollower
     money: MoneyWriter
@@ -68,9 +68,9 @@ def make_brains(  # noqa: PLR0913 - the last is for tests
     """Put the brains of one worker together."""
     catalog, audience, money = BrainCatalog(pool), ValkeyAudience(valkey), MoneyWriter()
     introductions = Introductions(catalog, clock, hold_seconds=hold_seconds)
-    host = EntityHost(
+    host = ActorHost(
         all_kinds(),
-        PostgresStates(pool, money, clock),
+        PostgresStateStore(pool, money, clock),
         introduction=introductions,
         audience=audience,
         clock=clock,

@@ -16,7 +16,7 @@ from adloom.resource.audit.entry import AuditSubject, NewAuditEntry, system_auth
 from adloom.resource.changes import Catalog, CatalogWrite, IndexedNoun
 from adloom.runtime.jobs.cron import Cron
 from adloom.runtime.jobs.schedule import CronJob
-from adloom.runtime.jobs.worker import Job
+from adloom.runtime.jobs.worker import JobAttempt
 
 QUEUE: Final = "banners"
 SYNC_SCHEDULE_STATUS: Final = "banner.sync_schedule_status"
@@ -46,7 +46,7 @@ class ScheduleSync:
         # A plain counter, read by a collector.
         self.moved = 0
 
-    async def handle(self, _job: Job) -> None:
+    async def handle(self, _job: JobAttempt) -> None:
         """Do what the job says."""
         await self.run()
 

@@ -19,18 +19,18 @@ class JobsError(Exception):
 async def list_dead(redis_url: str, queue_name: str, say: Say) -> None:
     """Say which jobs ran out of attempts, the last first, and how many others there are."""
     async with _queue(redis_url, queue_name) as queue:
-        await queue.look()
-        for job in await queue.dead(count_max=JOBS_MAX):
+        await queue.refresh_counts()
+        for job in await queue.list_dead(count_max=JOBS_MAX):
             say(_line(job))
         counts = queue.counts
         say(f"{counts.dead} dead, {counts.waiting} waiting, {counts.active} active, {counts.delayed} delayed")
 
 
-async def put_back(redis_url: str, queue_name: str, job_ids: Sequence[str] | None, say: Say) -> None:
+async def retry_dead(redis_url: str, queue_name: str, job_ids: Sequence[str] | None, say: Say) -> None:
     """Put jobs back that are named, or all that are dead."""
     async with _queue(redis_url, queue_name) as queue:
         if job_ids is None:
-            job_ids = [job.id for job in await queue.dead(count_max=JOBS_MAX)]
+            job_ids = [job.id for job in await queue.list_dead(count_max=JOBS_MAX)]
         missing: list[str] = []
         for job_id in job_ids:
             if await queue.retry(job_id):

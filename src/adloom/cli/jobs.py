@@ -24,9 +24,9 @@ QueueName = Annotated[str, typer.Option("--queue", help="The queue.")]
 def list_jobs(*, queue: QueueName = "banners", data_dir: DataDir = None) -> None:
     """List the jobs that ran out of attempts, the last first, and count the others."""
     from adloom.cli import dead_jobs as command
-    from adloom.runtime.embedded.servers import redis_url_of
+    from adloom.runtime.embedded.servers import find_redis_url
 
-    redis_url = redis_url_of(os.environ, data_directory(data_dir))
+    redis_url = find_redis_url(os.environ, data_directory(data_dir))
     asyncio.run(command.list_dead(redis_url, queue, typer.echo))
 
 
@@ -40,9 +40,9 @@ def retry(
 ) -> None:
     """Put dead jobs back into their queue, with all their attempts."""
     from adloom.cli import dead_jobs as command
-    from adloom.runtime.embedded.servers import redis_url_of
+    from adloom.runtime.embedded.servers import find_redis_url
 
     if bool(job_ids) == every:
         raise command.JobsError("Name the jobs, or --all; `adloom jobs list` tells which are dead.")
-    redis_url = redis_url_of(os.environ, data_directory(data_dir))
-    asyncio.run(command.put_back(redis_url, queue, job_ids or None, typer.echo))
+    redis_url = find_redis_url(os.environ, data_directory(data_dir))
+    asyncio.run(command.retry_dead(redis_url, queue, job_ids or None, typer.echo))

@@ -30,10 +30,10 @@ LetterId = Annotated[str, typer.Argument(metavar="ID", help="As `adloom ledger d
 def status(*, data_dir: DataDir = None) -> None:
     """Show how much the ledger holds, and for each projection how far it is and who folds it."""
     from adloom.cli.ledger_report import show_status
-    from adloom.runtime.embedded.servers import database_url_of, redis_url_of
+    from adloom.runtime.embedded.servers import find_database_url, find_redis_url
 
     directory = data_directory(data_dir)
-    urls = database_url_of(os.environ, directory), redis_url_of(os.environ, directory)
+    urls = find_database_url(os.environ, directory), find_redis_url(os.environ, directory)
     asyncio.run(show_status(*urls, _console()))
 
 
@@ -107,15 +107,15 @@ def replay(
     from rich.console import Console
 
     from adloom.cli import replay as command
-    from adloom.runtime.embedded.servers import database_url_of, redis_url_of
+    from adloom.runtime.embedded.servers import find_database_url, find_redis_url
 
     directory = data_directory(data_dir)
     asyncio.run(
         command.run(
             projection,
             start,
-            database_url=database_url_of(os.environ, directory),
-            redis_url=redis_url_of(os.environ, directory),
+            database_url=find_database_url(os.environ, directory),
+            redis_url=find_redis_url(os.environ, directory),
             console=Console(soft_wrap=True),
         )
     )
@@ -131,23 +131,23 @@ def topics(
 ) -> None:
     """List the topics that programs of yours can follow."""
     from adloom.cli import topics as command
-    from adloom.runtime.embedded.servers import redis_url_of
+    from adloom.runtime.embedded.servers import find_redis_url
 
     if schema is not None:
         typer.echo(command.schema_named(schema), nl=False)
         return
 
     async def show() -> None:
-        async for line in command.topics_report(redis_url_of(os.environ, data_directory(data_dir))):
+        async for line in command.topics_report(find_redis_url(os.environ, data_directory(data_dir))):
             typer.echo(line)
 
     asyncio.run(show())
 
 
 def _redis_url(data_dir: DataDir) -> str:
-    from adloom.runtime.embedded.servers import redis_url_of
+    from adloom.runtime.embedded.servers import find_redis_url
 
-    return redis_url_of(os.environ, data_directory(data_dir))
+    return find_redis_url(os.environ, data_directory(data_dir))
 
 
 def _console() -> "Console":

@@ -52,9 +52,9 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
-        from adloom.cli.user_errors import complaint_of
+        from adloom.cli.user_errors import user_message
 
-        complaint = complaint_of(error)
+        complaint = user_message(error)
         if complaint is None:
             raise
         typer.echo(f"adloom: {complaint}", err=True)
@@ -136,10 +136,10 @@ def worker(
 @app.command()
 def migrate(*, data_dir: DataDir = None) -> None:
     """Bring the database to the newest schema: DATABASE_URL's, or that of an installation that runs."""
-    from adloom.runtime.embedded.servers import database_url_of
+    from adloom.runtime.embedded.servers import find_database_url
     from adloom.runtime.schema import upgrade_schema
 
-    database_url = database_url_of(os.environ, data_directory(data_dir))
+    database_url = find_database_url(os.environ, data_directory(data_dir))
     revision = asyncio.run(upgrade_schema(database_url))
     typer.echo(f"The schema is at revision {revision}.")
 
@@ -156,9 +156,9 @@ def rollup(
 
     from adloom.cli import rollup as command
     from adloom.core.clock import SystemClock
-    from adloom.runtime.embedded.servers import database_url_of
+    from adloom.runtime.embedded.servers import find_database_url
 
-    database_url = database_url_of(os.environ, data_directory(data_dir))
+    database_url = find_database_url(os.environ, data_directory(data_dir))
     asyncio.run(command.run(database_url, first.date(), last.date(), SystemClock(), Console(soft_wrap=True)))
 
 
@@ -177,13 +177,13 @@ def sync(
 
     from adloom.cli import sync as command
     from adloom.core.clock import SystemClock
-    from adloom.runtime.embedded.servers import database_url_of, redis_url_of
+    from adloom.runtime.embedded.servers import find_database_url, find_redis_url
     from adloom.runtime.settings import Secret, Services
 
     directory = data_directory(data_dir)
     services = Services(
-        database_url=Secret(database_url_of(os.environ, directory)),
-        redis_url=Secret(redis_url_of(os.environ, directory)),
+        database_url=Secret(find_database_url(os.environ, directory)),
+        redis_url=Secret(find_redis_url(os.environ, directory)),
     )
     console, clock = Console(soft_wrap=True), SystemClock()
     asyncio.run(
@@ -246,9 +246,9 @@ def doctor(
 
     if money:
         from adloom.ops.doctor.money import prove
-        from adloom.runtime.embedded.servers import database_url_of
+        from adloom.runtime.embedded.servers import find_database_url
 
-        database_url = database_url_of(os.environ, data_directory(data_dir))
+        database_url = find_database_url(os.environ, data_directory(data_dir))
         of_day = SystemClock().now().date() if day is None else day.date()
         raise typer.Exit(0 if asyncio.run(prove(database_url, of_day, Console())) else 1)
     if day is not None:

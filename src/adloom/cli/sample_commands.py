@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
-from adloom.app.sample_data import Site, clear, fill, manifest_of
+from adloom.app.sample_data import SampleTarget, clear, fill, read_manifest
 from adloom.cli.token import signing_secret
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
@@ -36,7 +36,7 @@ WORDS = {
 
 def tell_status(directory: DataDirectory, say: Say) -> None:
     """Tell whether the sample is there, and what of it."""
-    manifest = manifest_of(directory)
+    manifest = read_manifest(directory)
     match None if manifest is None else manifest.state:
         case State.THERE:
             assert manifest is not None
@@ -55,7 +55,7 @@ def tell_status(directory: DataDirectory, say: Say) -> None:
 
 def remove(variables: Mapping[str, str], directory: DataDirectory, say: Say) -> None:
     """Take the sample away."""
-    manifest = manifest_of(directory)
+    manifest = read_manifest(directory)
     if manifest is None:
         say("There is no sample to remove.")
         return
@@ -69,7 +69,7 @@ def remove(variables: Mapping[str, str], directory: DataDirectory, say: Say) -> 
 
 def load(variables: Mapping[str, str], directory: DataDirectory, say: Say) -> None:
     """Bring the sample."""
-    manifest = manifest_of(directory)
+    manifest = read_manifest(directory)
     if manifest is not None and manifest.state is State.THERE:
         say("The sample is there already. `adloom sample status` tells what it is.")
         return
@@ -79,14 +79,14 @@ def load(variables: Mapping[str, str], directory: DataDirectory, say: Say) -> No
     say(f"Open {site.delivery_url}/sample.")
 
 
-def _site(variables: Mapping[str, str], directory: DataDirectory) -> Site:
+def _site(variables: Mapping[str, str], directory: DataDirectory) -> SampleTarget:
     installation = directory.read_installation()
     if installation is None or directory.holder_pid() is None:
         raise InstallationError(
             f"No `adloom up` runs on {directory.path}. Start it, or name another --data-dir."
         )
     host = url_host(installation.host)
-    return Site(
+    return SampleTarget(
         directory=directory,
         control_url=f"http://{host}:{installation.control_port}",
         delivery_url=_public(variables) or f"http://{host}:{installation.delivery_port}",

@@ -15,7 +15,7 @@ from adloom.runtime.supervisor.program import ProgramFailedError
 from adloom.sample.admin import SampleError
 from adloom.stats.rollup import RollupRefusedError
 
-USERS_OWN = (
+USER_ERRORS = (
     DatabaseError,
     InstallationError,
     JobsError,
@@ -33,6 +33,6 @@ USERS_OWN = (
 )
 
 
-def complaint_of(error: Exception) -> str | None:
+def user_message(error: Exception) -> str | None:
     """Word an error that the user can mend; None for the others."""
-    return str(error) if isinstance(error, USERS_OWN) else None
+    return str(error) if isinstance(error, USER_ERRORS) else None

@@ -6,7 +6,7 @@ from datetime import datetime
 from adloom.budgets.addresses import advertiser_address, campaign_address
 from adloom.budgets.status_store import kept_states
 from adloom.explain.budget import lacking
-from adloom.runtime.actors.entity import Address
+from adloom.runtime.actors.effects import Address
 from adloom.runtime.postgres import Connection
 from adloom.serving.index.rows import AssignmentRow
 

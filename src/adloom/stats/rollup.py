@@ -16,7 +16,7 @@ import structlog
 from adloom.core.clock import Clock
 from adloom.runtime.jobs.cron import Cron
 from adloom.runtime.jobs.schedule import CronJob, Pause, pause
-from adloom.runtime.jobs.worker import Job
+from adloom.runtime.jobs.worker import JobAttempt
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool
 from adloom.runtime.valkey import VALKEY_AWAY
 from adloom.stats import rollup_store
@@ -132,7 +132,7 @@ class StaleDays:
 
     async def _put_stale(self) -> None:
         now = self._clock.now()
-        night = self._cron.last_until(now).date()
+        night = self._cron.latest_until(now).date()
         stale = await rollup_store.stale_days(self._pool, before=night, quiet_since=now - REST)
         self.count = len(stale)
         for one in stale:
@@ -161,7 +161,7 @@ class Rollup:
         self.days = 0
         self.seconds = 0.0
 
-    async def handle(self, job: Job) -> None:
+    async def handle(self, job: JobAttempt) -> None:
         """Roll up the day that the job names, then look for others that need it."""
         day, only_if_stale = day_of(job.id)
         try:

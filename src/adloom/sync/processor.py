@@ -15,7 +15,7 @@ import structlog
 
 from adloom.core.clock import Clock
 from adloom.runtime.encryption import DecryptionError, SecretCipher
-from adloom.runtime.jobs.worker import HopelessJobError, Job
+from adloom.runtime.jobs.worker import JobAttempt, PermanentJobError
 from adloom.runtime.postgres import Pool
 from adloom.runtime.settings import Secret
 from adloom.sync.jobs import Origin, SyncJob, backoff_after, days_of, job_from, stretches
@@ -70,12 +70,12 @@ class SyncProcessor:
         self._sealer = sealer
         self.tally = SyncTally(providers)
 
-    async def handle(self, job: Job) -> None:
+    async def handle(self, job: JobAttempt) -> None:
         """Do a job, and leave one line about it in the log."""
         sync = job_from(job.data)
         started_at = self._clock.now()
         try:
-            outcome = await self.sync(sync, tell=job.tell_progress)
+            outcome = await self.sync(sync, tell=job.report_progress)
         except Exception as error:
             told = _told(error)
             log.error(  # noqa: TRY400 - one line; the worker leaves the trace of what is buried
@@ -86,7 +86,7 @@ class SyncProcessor:
                 error=told,
             )
             if isinstance(error, ProviderError) and not error.is_worth_retrying:
-                raise HopelessJobError(told) from None
+                raise PermanentJobError(told) from None
             raise
         log.info(
             "stats-sync-complete",

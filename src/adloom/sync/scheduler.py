@@ -14,7 +14,7 @@ import structlog
 from adloom.core.clock import Clock
 from adloom.runtime.jobs.cron import Cron
 from adloom.runtime.jobs.schedule import CronJob
-from adloom.runtime.jobs.worker import Job
+from adloom.runtime.jobs.worker import JobAttempt
 from adloom.runtime.postgres import Pool
 from adloom.sync import scheduler_store
 from adloom.sync.jobs import Origin, SyncJob, jobs_of
@@ -59,7 +59,7 @@ class SyncScheduler:
         self.ages = Ages()
         self.put = 0
 
-    async def handle(self, _job: Job) -> None:
+    async def handle(self, _job: JobAttempt) -> None:
         """Put the jobs of this time, all of them before anybody waits for the first."""
         now = self._clock.now()
         await store.ensure_months(self._pool, [(now + ahead).date() for ahead in AHEAD])

@@ -133,7 +133,7 @@ class Market:
             row = await connection.fetchrow(STATE, campaign)
         finally:
             await connection.close()
-        return None if row is None else campaigns().decoded(row["state"], format_number=row["format"])
+        return None if row is None else campaigns().decode(row["state"], format_number=row["format"])
 
     async def leased(self, campaign: str, *, seconds: float) -> None:
         """Wait until somebody has a lease."""

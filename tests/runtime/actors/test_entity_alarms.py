@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from adloom.core.errors import UnavailableError
 from adloom.runtime.actors.alarms import REPLACED_MIN, Alarms
-from adloom.runtime.actors.entity import Address, Effect, Persist, Stepped
+from adloom.runtime.actors.effects import Address, Effect, Persist, StepResult
 from adloom.runtime.actors.host import LOOK_SECONDS
-from adloom.runtime.actors.kind import Kind
+from adloom.runtime.actors.kind import ActorKind
 from adloom.runtime.actors.mailboxes import Mailboxes
 from adloom.runtime.actors.runner import BROKEN_AFTER
 from simulation.clocks import VirtualClock
@@ -226,15 +226,15 @@ async def test_the_next_owner_finds_no_alarm_that_has_rung() -> None:
 async def test_an_alarm_whose_step_fails_rings_again_later_and_not_all_the_time() -> None:
     moments: list[datetime] = []
 
-    def step(state: Tally, message: Add, now: datetime, chance: object) -> Stepped[Tally]:
+    def step(state: Tally, message: Add, now: datetime, chance: object) -> StepResult[Tally]:
         del message, chance
         moments.append(now)
         if len(moments) < 3:
             raise RuntimeError("not yet")
         effects: tuple[Effect, ...] = (Persist(),)
-        return Stepped(msgspec.structs.replace(state, count=1), effects)
+        return StepResult(msgspec.structs.replace(state, count=1), effects)
 
-    stage = Stage(kind=Kind("tally", Tally, step, lambda key, _: Tally(key), on_waking=Add()))
+    stage = Stage(kind=ActorKind("tally", Tally, step, lambda key, _: Tally(key), on_waking=Add()))
     stage.states.keep(Tally("a"), wake_at=at(-1))
     async with stage.running():
         await asyncio.sleep(1000)
@@ -282,7 +282,7 @@ def test_alarms_are_those_of_the_last_word(said: list[tuple[str, int | None, boo
         assert alarms.next_at() == min(naive.at.values(), default=None)
         if is_looked_at:
             due = dict(naive.at)
-            assert [due[address] for address in alarms.ringing(at(moment), count_max=99)] == naive.ringing(
+            assert [due[address] for address in alarms.take_due(at(moment), count_max=99)] == naive.ringing(
                 at(moment)
             )
 
@@ -292,7 +292,7 @@ def test_no_more_ring_at_once_than_are_asked_for() -> None:
     for number in range(5):
         alarms.set(a_tally(str(number)), at(number))
 
-    assert alarms.ringing(at(9), count_max=2) == [a_tally("0"), a_tally("1")]
+    assert alarms.take_due(at(9), count_max=2) == [a_tally("0"), a_tally("1")]
     assert len(alarms) == 3
 
 
@@ -303,4 +303,4 @@ def test_alarms_that_were_replaced_do_not_pile_up() -> None:
         alarms.set(a_tally(), at(seconds))
 
     assert len(alarms._heap) <= REPLACED_MIN + 2  # pyright: ignore[reportPrivateUsage] # noqa: SLF001 - memory is not seen otherwise
-    assert alarms.ringing(at(1e6), count_max=9) == [a_tally()]
+    assert alarms.take_due(at(1e6), count_max=9) == [a_tally()]

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.errors import UnavailableError
-from adloom.runtime.actors.entity import Address
-from adloom.runtime.actors.host import LOOK_SECONDS, EntityHost
+from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.host import LOOK_SECONDS, ActorHost
 from adloom.runtime.actors.mailboxes import Mailboxes
-from adloom.runtime.actors.ports import FencedOutError, Stored, Write
+from adloom.runtime.actors.ports import FencedOutError, StateWrite, StoredState
 from simulation import loop as virtual
 from simulation.chance import seeded
 from simulation.clocks import VirtualClock
@@ -44,13 +44,13 @@ class FaultyStates(MemoryStates):
         stored = self.states.get(an_account(key))
         if stored is None:
             return Account(key)
-        return ACCOUNT.decoded(stored.state, format_number=stored.format)
+        return ACCOUNT.decode(stored.state, format_number=stored.format)
 
-    def apply(self, writes: Sequence[Write], records: Sequence[msgspec.Struct]) -> None:
+    def apply(self, writes: Sequence[StateWrite], records: Sequence[msgspec.Struct]) -> None:
         super().apply(writes, records)
         self.check()
 
-    def apply_late(self, writes: Sequence[Write], records: Sequence[msgspec.Struct]) -> None:
+    def apply_late(self, writes: Sequence[StateWrite], records: Sequence[msgspec.Struct]) -> None:
         """Finish what its client has given up long ago."""
         try:
             self.apply(writes, records)
@@ -88,7 +88,7 @@ class Process:
         self._states = states
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self.host = EntityHost(
+        self.host = ActorHost(
             [ACCOUNT],
             self,
             introduction=Catalog(),
@@ -118,7 +118,7 @@ class Process:
         assert self._task is not None
         self._task.cancel()
 
-    async def load(self, addresses: Sequence[Address]) -> Mapping[Address, Stored]:
+    async def load(self, addresses: Sequence[Address]) -> Mapping[Address, StoredState]:
         await self._may_die("before a load")
         await self._may_fail("load failed")
         return await self._states.load(addresses)
@@ -127,7 +127,7 @@ class Process:
         await self._may_fail("timers failed")
         return await self._states.timers(until=until)
 
-    async def commit(self, writes: Sequence[Write], records: Sequence[msgspec.Struct]) -> None:
+    async def commit(self, writes: Sequence[StateWrite], records: Sequence[msgspec.Struct]) -> None:
         states = self._states
         await self._may_die("before a commit")
         await self._may_fail("commit failed")
@@ -209,7 +209,7 @@ class World:
                 break
         await process.stop()
 
-    async def _host(self) -> EntityHost:
+    async def _host(self) -> ActorHost:
         while not self._processes:  # noqa: ASYNC110 - chance decides when one starts
             await asyncio.sleep(0.1)
         return self._chance.choice(self._processes).host
@@ -235,7 +235,7 @@ class World:
         await asyncio.sleep(self._chance.uniform(0, SECONDS))
         while True:
             try:
-                await (await self._host()).durable(an_account(key), Note(name))
+                await (await self._host()).send_durably(an_account(key), Note(name))
             except UnavailableError:
                 await asyncio.sleep(self._chance.expovariate(2))
             else:
@@ -282,7 +282,7 @@ def test_the_faults_do_happen() -> None:
 class Fenceless(FaultyStates):
     """Lets anybody write what is not theirs any more."""
 
-    def fence(self, writes: Sequence[Write]) -> None:
+    def fence(self, writes: Sequence[StateWrite]) -> None:
         pass
 
 

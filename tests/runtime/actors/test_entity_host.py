@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from adloom.core.errors import UnavailableError
-from adloom.runtime.actors.entity import Address
+from adloom.runtime.actors.effects import Address
 from adloom.runtime.actors.host import NotHostedError
 from adloom.runtime.actors.mailboxes import Mailboxes, MailboxFullError
 from adloom.runtime.actors.runner import TELLS_MAX
@@ -169,8 +169,8 @@ async def test_what_is_told_to_a_kind_that_nobody_knows_is_refused() -> None:
 async def test_a_step_that_fails_fails_alone() -> None:
     stage = Stage()
     async with stage.running() as host:
-        before, bad = host.durable(a_tally(), Add()), host.durable(a_tally(), Add(fails=True))
-        after, other = host.durable(a_tally(), Add()), host.durable(a_tally("b"), Add())
+        before, bad = host.send_durably(a_tally(), Add()), host.send_durably(a_tally(), Add(fails=True))
+        after, other = host.send_durably(a_tally(), Add()), host.send_durably(a_tally("b"), Add())
 
         await asyncio.wait([before, bad, after, other])
 
@@ -186,7 +186,7 @@ async def test_what_can_never_be_kept_is_found_and_fails_alone() -> None:
     stage.states.refused = {Row("k3", 1), Row("k7", 1)}
     keys = [f"k{number}" for number in range(20)]
     async with stage.running() as host:
-        futures = {key: host.durable(a_tally(key), Add(records=(1,))) for key in keys}
+        futures = {key: host.send_durably(a_tally(key), Add(records=(1,))) for key in keys}
 
         await asyncio.wait(futures.values())
 
@@ -200,7 +200,7 @@ async def test_a_state_that_cannot_be_read_fails_alone() -> None:
     stage = Stage()
     stage.states.keep(Tally("a"), format_number=9)
     async with stage.running() as host:
-        unreadable, other = host.durable(a_tally(), Add()), host.durable(a_tally("b"), Add())
+        unreadable, other = host.send_durably(a_tally(), Add()), host.send_durably(a_tally("b"), Add())
 
         await asyncio.wait([unreadable, other])
 
@@ -239,7 +239,7 @@ async def test_when_it_is_not_known_whether_a_state_is_kept_it_is_read_again() -
 async def test_who_waits_for_an_earlier_message_to_be_kept_is_told_when_the_state_is_forgotten() -> None:
     stage = Stage()
     async with stage.running() as host:
-        earlier = host.durable(a_tally(), Add(is_kept=False))
+        earlier = host.send_durably(a_tally(), Add(is_kept=False))
         await asyncio.sleep(1)
         assert not earlier.done()
         stage.states.is_away = True
@@ -302,7 +302,7 @@ async def test_an_introduction_that_fails_stops_only_its_own_entity() -> None:
     stage = Stage()
     stage.catalog.introductions = {a_tally(): [Add(fails=True)], a_tally("b"): [Add(amount=100)]}
     async with stage.running() as host:
-        futures = [host.durable(a_tally(key), Add()) for key in "abc"]
+        futures = [host.send_durably(a_tally(key), Add()) for key in "abc"]
 
         await asyncio.wait(futures)
 
@@ -322,7 +322,7 @@ async def test_a_message_to_a_full_mailbox_is_refused_to_its_sender() -> None:
         assert not host.tell(a_tally("a"), Add())
         assert host.tell(a_tally("b"), Add())
         with pytest.raises(MailboxFullError):
-            host.durable(a_tally("c"), Add())
+            host.send_durably(a_tally("c"), Add())
         with pytest.raises(MailboxFullError):
             await host.ask(a_tally("c"), Add(), seconds_max=1)
         assert host.counts.refused == 3
@@ -357,13 +357,13 @@ async def test_an_ask_that_gets_no_answer_fails_at_once() -> None:
 async def test_a_future_is_done_when_its_message_is_kept_and_not_before() -> None:
     stage = Stage()
     async with stage.running() as host:
-        first = host.durable(a_tally(), Add(is_kept=False))
-        second = host.durable(a_tally(), Add(is_kept=False))
+        first = host.send_durably(a_tally(), Add(is_kept=False))
+        second = host.send_durably(a_tally(), Add(is_kept=False))
         await asyncio.sleep(10)
         assert not first.done()
         assert not second.done()
 
-        await host.durable(a_tally(), Add())
+        await host.send_durably(a_tally(), Add())
 
         assert first.done()
         assert second.done()
@@ -373,7 +373,7 @@ async def test_a_future_is_done_when_its_message_is_kept_and_not_before() -> Non
 async def test_what_was_taken_is_kept_when_the_host_stops_and_nothing_more_is_taken() -> None:
     stage = Stage(batch_max=2)
     async with stage.running() as host:
-        future = host.durable(a_tally("z"), Add(is_kept=False))
+        future = host.send_durably(a_tally("z"), Add(is_kept=False))
         await asyncio.sleep(1)
         for key in "abcde":
             host.tell(a_tally(key), Add(is_kept=False))
@@ -383,7 +383,7 @@ async def test_what_was_taken_is_kept_when_the_host_stops_and_nothing_more_is_ta
     assert all(one is not None and one.count == 1 for one in kept)
     assert host.active == 0
     with pytest.raises(NotHostedError):
-        host.durable(a_tally(), Add())
+        host.send_durably(a_tally(), Add())
 
 
 @on_virtual_time
@@ -392,11 +392,11 @@ async def test_whoever_waits_for_a_host_that_is_cut_off_is_told() -> None:
     stop = asyncio.Event()
     running = asyncio.create_task(stage.host.run(stop))
     await stage.opened()
-    dirty = stage.host.durable(a_tally("a"), Add(is_kept=False))
+    dirty = stage.host.send_durably(a_tally("a"), Add(is_kept=False))
     await asyncio.sleep(1)
-    under_way = stage.host.durable(a_tally("b"), Add())
+    under_way = stage.host.send_durably(a_tally("b"), Add())
     await asyncio.sleep(0.0015)  # In the midst of its commit.
-    waiting = stage.host.durable(a_tally("c"), Add())
+    waiting = stage.host.send_durably(a_tally("c"), Add())
 
     running.cancel()
     await asyncio.wait([running])

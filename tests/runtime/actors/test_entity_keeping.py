@@ -6,9 +6,9 @@ from datetime import datetime
 import msgspec
 
 from adloom.core.random import Chance
-from adloom.runtime.actors.entity import Address, Persist, Publish, Record, Stepped, Wake
-from adloom.runtime.actors.host import EntityHost
-from adloom.runtime.actors.kind import Kind
+from adloom.runtime.actors.effects import Address, Persist, Publish, RecordRow, StepResult, Wake
+from adloom.runtime.actors.host import ActorHost
+from adloom.runtime.actors.kind import ActorKind
 from simulation.chance import seeded
 from simulation.clocks import VirtualClock
 from tests.support.entities import START, Catalog, Listeners, MemoryStates, Row, on_virtual_time
@@ -28,21 +28,23 @@ class Woken(msgspec.Struct, frozen=True):
     pass
 
 
-def step(purse: Purse, message: Put | Woken, now: datetime, chance: Chance) -> Stepped[Purse]:
+def step(purse: Purse, message: Put | Woken, now: datetime, chance: Chance) -> StepResult[Purse]:
     del now, chance
     if isinstance(message, Woken):
-        return Stepped(purse)
+        return StepResult(purse)
     after = Purse(purse.coins + message.coins, (*purse.unwritten, message.coins))
-    return Stepped(after, (Persist(),) if message.is_kept else ())
+    return StepResult(after, (Persist(),) if message.is_kept else ())
 
 
-def before_keeping(purse: Purse, now: datetime) -> Stepped[Purse]:
+def before_keeping(purse: Purse, now: datetime) -> StepResult[Purse]:
     del now
-    rows = [Record(Row("purse", coins)) for coins in purse.unwritten]
-    return Stepped(Purse(purse.coins), (*rows, Publish("coins", Put(purse.coins)), Wake(None)))
+    rows = [RecordRow(Row("purse", coins)) for coins in purse.unwritten]
+    return StepResult(Purse(purse.coins), (*rows, Publish("coins", Put(purse.coins)), Wake(None)))
 
 
-PURSES = Kind("purse", Purse, step, lambda _, __: Purse(), on_waking=Woken(), before_keeping=before_keeping)
+PURSES = ActorKind(
+    "purse", Purse, step, lambda _, __: Purse(), on_waking=Woken(), before_keeping=before_keeping
+)
 MINE = Address("purse", "mine")
 
 
@@ -52,7 +54,7 @@ class Till:
     def __init__(self) -> None:
         self.states = MemoryStates()
         self.listeners = Listeners()
-        self.host = EntityHost(
+        self.host = ActorHost(
             [PURSES],
             self.states,
             introduction=Catalog(),
@@ -68,7 +70,7 @@ class Till:
     @property
     def kept(self) -> Purse:
         stored = self.states.states[MINE]
-        return PURSES.decoded(stored.state, format_number=stored.format)
+        return PURSES.decode(stored.state, format_number=stored.format)
 
     @property
     def rows(self) -> list[msgspec.Struct]:
@@ -81,7 +83,7 @@ async def test_what_came_before_and_after_the_message_that_asks_for_it_is_kept_w
     async with asyncio.TaskGroup() as group:
         group.create_task(till.host.run(stop))
         await till.opened()
-        durable = [till.host.durable(MINE, Put(coins, is_kept=coins == 2)) for coins in (1, 2, 3)]
+        durable = [till.host.send_durably(MINE, Put(coins, is_kept=coins == 2)) for coins in (1, 2, 3)]
         await asyncio.wait(durable)
         await asyncio.sleep(1)
 
@@ -97,7 +99,7 @@ async def test_who_is_kept_at_the_end_has_written_everything_down() -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(till.host.run(stop))
         await till.opened()
-        durable = till.host.durable(MINE, Put(7))
+        durable = till.host.send_durably(MINE, Put(7))
         await asyncio.sleep(1)
         assert not durable.done()
         stop.set()

@@ -4,9 +4,9 @@ import asyncio
 from datetime import datetime, timedelta
 
 from adloom.core.random import Chance
-from adloom.runtime.actors.entity import Stepped, Tell
+from adloom.runtime.actors.effects import StepResult, Tell
 from adloom.runtime.actors.host import LOOK_SECONDS
-from adloom.runtime.actors.kind import Kind
+from adloom.runtime.actors.kind import ActorKind
 from simulation.clocks import VirtualClock
 from tests.support.entities import (
     START,
@@ -52,7 +52,7 @@ async def test_whoever_is_talked_to_stays() -> None:
 async def test_what_is_not_kept_of_an_entity_is_kept_before_it_leaves() -> None:
     stage = Stage()
     async with stage.running() as host:
-        future = host.durable(a_tally(), Add(is_kept=False))
+        future = host.send_durably(a_tally(), Add(is_kept=False))
         await asyncio.sleep(301)
 
         assert host.active == 0
@@ -80,12 +80,12 @@ async def test_an_entity_that_cannot_be_kept_does_not_keep_others_from_leaving()
 
 @on_virtual_time
 async def test_an_entity_whose_last_look_fails_is_kept_as_it_is() -> None:
-    def step(state: Tally, message: Add, now: datetime, chance: Chance) -> Stepped[Tally]:
+    def step(state: Tally, message: Add, now: datetime, chance: Chance) -> StepResult[Tally]:
         if message.fails:
             raise RuntimeError("as always")
         return tally_step(state, message, now, chance)
 
-    kind = Kind("tally", Tally, step, lambda key, _: Tally(key), on_waking=Add(fails=True))
+    kind = ActorKind("tally", Tally, step, lambda key, _: Tally(key), on_waking=Add(fails=True))
     stage = Stage(kind=kind)
     async with stage.running() as host:
         await stage.told(Add(is_kept=False))
@@ -98,12 +98,12 @@ async def test_an_entity_whose_last_look_fails_is_kept_as_it_is() -> None:
 
 @on_virtual_time
 async def test_somebody_who_is_talked_to_by_another_who_leaves_stays() -> None:
-    def step(state: Tally, message: Add | Woken, now: datetime, chance: Chance) -> Stepped[Tally]:
+    def step(state: Tally, message: Add | Woken, now: datetime, chance: Chance) -> StepResult[Tally]:
         if isinstance(message, Woken):
-            return Stepped(state, (Tell(a_tally("b"), Add(is_kept=False)),))
+            return StepResult(state, (Tell(a_tally("b"), Add(is_kept=False)),))
         return tally_step(state, message, now, chance)
 
-    stage = Stage(kind=Kind("tally", Tally, step, lambda key, _: Tally(key), on_waking=Woken()))
+    stage = Stage(kind=ActorKind("tally", Tally, step, lambda key, _: Tally(key), on_waking=Woken()))
     async with stage.running() as host:
         host.tell(a_tally("b"), Add())
         await stage.told(Add(is_kept=False), "a")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.runtime.actors.entity import Address
+from adloom.runtime.actors.effects import Address
 from adloom.runtime.actors.shards import SHARDS, shard_of
 
 

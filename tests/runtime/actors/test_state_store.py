@@ -9,10 +9,10 @@ import pytest
 
 from adloom.core.clock import ManualClock, SystemClock
 from adloom.core.errors import UnavailableError
-from adloom.runtime.actors.entity import Address
-from adloom.runtime.actors.host import EntityHost
-from adloom.runtime.actors.ports import FencedOutError, RefusedError, Stored, Write
-from adloom.runtime.actors.state_store import PostgresStates
+from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.host import ActorHost
+from adloom.runtime.actors.ports import FencedOutError, StateRejectedError, StateWrite, StoredState
+from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Connection, Pool
 from simulation.chance import seeded
 from tests.support.accounts import ACCOUNT, Note, an_account
@@ -40,25 +40,27 @@ async def rows(pool: Pool) -> Rows:
 
 
 @pytest.fixture
-def states(pool: Pool, rows: Rows) -> PostgresStates:
-    return PostgresStates(pool, rows, ManualClock(START))
+def states(pool: Pool, rows: Rows) -> PostgresStateStore:
+    return PostgresStateStore(pool, rows, ManualClock(START))
 
 
-def a_write(address: Address = A, *, was: int = 0, state: bytes = b"\x00state", wakes: bool = False) -> Write:
+def a_write(
+    address: Address = A, *, was: int = 0, state: bytes = b"\x00state", wakes: bool = False
+) -> StateWrite:
     wake_at = START + timedelta(microseconds=1) if wakes else None
-    return Write(address=address, was_version=was, format=3, state=state, wake_at=wake_at)
+    return StateWrite(address=address, was_version=was, format=3, state=state, wake_at=wake_at)
 
 
-async def test_a_state_comes_back_as_it_went_in(states: PostgresStates) -> None:
+async def test_a_state_comes_back_as_it_went_in(states: PostgresStateStore) -> None:
     await states.commit([a_write(A, wakes=True), a_write(B, state=b"")], [])
 
     assert await states.load([A, B, Address("campaign", "b"), Address("campaign", "é\n")]) == {
-        A: Stored(1, 3, b"\x00state", START + timedelta(microseconds=1)),
-        B: Stored(1, 3, b"", None),
+        A: StoredState(1, 3, b"\x00state", START + timedelta(microseconds=1)),
+        B: StoredState(1, 3, b"", None),
     }
 
 
-async def test_a_state_is_kept_with_its_shard_and_the_moment(states: PostgresStates, pool: Pool) -> None:
+async def test_a_state_is_kept_with_its_shard_and_the_moment(states: PostgresStateStore, pool: Pool) -> None:
     await states.commit([a_write(A)], [])
 
     row = await pool.fetchrow("SELECT shard, changed_at FROM brain_states")
@@ -66,14 +68,14 @@ async def test_a_state_is_kept_with_its_shard_and_the_moment(states: PostgresSta
     assert tuple(row) == (7, START)
 
 
-async def test_a_state_follows_the_version_that_it_was_made_from(states: PostgresStates) -> None:
+async def test_a_state_follows_the_version_that_it_was_made_from(states: PostgresStateStore) -> None:
     for version in range(3):
         await states.commit([a_write(A, was=version, state=b"%d" % version)], [])
 
-    assert await states.load([A]) == {A: Stored(3, 3, b"2", None)}
+    assert await states.load([A]) == {A: StoredState(3, 3, b"2", None)}
 
 
-async def test_who_wants_to_be_woken_can_be_told(states: PostgresStates) -> None:
+async def test_who_wants_to_be_woken_can_be_told(states: PostgresStateStore) -> None:
     await states.commit([a_write(A, wakes=True), a_write(B)], [])
 
     asked = [(A, START + timedelta(microseconds=1))]
@@ -83,7 +85,7 @@ async def test_who_wants_to_be_woken_can_be_told(states: PostgresStates) -> None
 
 @pytest.mark.parametrize("was", [0, 1, 3])
 async def test_who_has_read_another_version_is_fenced_out_with_all_that_it_writes(
-    states: PostgresStates, pool: Pool, was: int
+    states: PostgresStateStore, pool: Pool, was: int
 ) -> None:
     await states.commit([a_write(A)], [])
     await states.commit([a_write(A, was=1)], [])
@@ -91,11 +93,11 @@ async def test_who_has_read_another_version_is_fenced_out_with_all_that_it_write
     with pytest.raises(FencedOutError):
         await states.commit([a_write(B), a_write(A, was=was, state=b"mine")], [Row("a", 1)])
 
-    assert await states.load([A, B]) == {A: Stored(2, 3, b"\x00state", None)}
+    assert await states.load([A, B]) == {A: StoredState(2, 3, b"\x00state", None)}
     assert await pool.fetchval("SELECT count(*) FROM test_rows") == 0
 
 
-async def test_of_two_who_write_at_once_one_is_fenced_out(states: PostgresStates) -> None:
+async def test_of_two_who_write_at_once_one_is_fenced_out(states: PostgresStateStore) -> None:
     addresses = [Address("campaign", str(number)) for number in range(200)]
     await states.commit([a_write(address) for address in addresses], [])
 
@@ -116,23 +118,25 @@ async def test_of_two_who_write_at_once_one_is_fenced_out(states: PostgresStates
     assert {one.state for one in (await states.load(addresses)).values()} == {winner}
 
 
-async def test_a_record_that_no_table_takes_is_refused_and_nothing_is_kept(states: PostgresStates) -> None:
+async def test_a_record_that_no_table_takes_is_refused_and_nothing_is_kept(
+    states: PostgresStateStore,
+) -> None:
     await states.commit([a_write(A)], [Row("a", 1)])
 
-    with pytest.raises(RefusedError):
+    with pytest.raises(StateRejectedError):
         await states.commit([a_write(A, was=1), a_write(B)], [Row("a", 2), Row("a", 1)])
 
     assert (await states.load([A, B])).keys() == {A}
     assert (await states.load([A]))[A].version == 1
 
 
-async def test_a_key_that_is_too_long_is_refused(states: PostgresStates) -> None:
-    with pytest.raises(RefusedError):
+async def test_a_key_that_is_too_long_is_refused(states: PostgresStateStore) -> None:
+    with pytest.raises(StateRejectedError):
         await states.commit([a_write(Address("campaign", "k" * 201))], [])
 
 
 async def test_a_commit_that_breaks_off_may_be_done_all_the_same_and_the_fence_knows(
-    states: PostgresStates, rows: Rows, pool: Pool
+    states: PostgresStateStore, rows: Rows, pool: Pool
 ) -> None:
     await pool.execute("""
         CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS
@@ -151,10 +155,10 @@ async def test_a_commit_that_breaks_off_may_be_done_all_the_same_and_the_fence_k
     assert await states.load([A]) == {}  # Not yet, and whoever takes that for an answer is fenced out.
     with pytest.raises(FencedOutError):
         await states.commit([a_write(A, state=b"again")], [])
-    assert await states.load([A]) == {A: Stored(1, 3, b"\x00state", None)}
+    assert await states.load([A]) == {A: StoredState(1, 3, b"\x00state", None)}
 
 
-async def test_a_server_that_is_away_is_unavailable(states: PostgresStates, pool: Pool) -> None:
+async def test_a_server_that_is_away_is_unavailable(states: PostgresStateStore, pool: Pool) -> None:
     pool.terminate()
 
     with pytest.raises(UnavailableError):
@@ -165,7 +169,7 @@ async def test_a_server_that_is_away_is_unavailable(states: PostgresStates, pool
         await states.commit([a_write(A)], [])
 
 
-async def test_thousands_of_states_are_kept_in_one_transaction(states: PostgresStates) -> None:
+async def test_thousands_of_states_are_kept_in_one_transaction(states: PostgresStateStore) -> None:
     addresses = [Address("campaign", f"{number:036}") for number in range(2_000)]
     clock = asyncio.get_running_loop().time
 
@@ -180,11 +184,11 @@ async def test_thousands_of_states_are_kept_in_one_transaction(states: PostgresS
 
 
 async def test_two_hosts_over_one_store_lose_nothing_that_they_said_was_kept(
-    states: PostgresStates,
+    states: PostgresStateStore,
 ) -> None:
     stop = asyncio.Event()
     hosts = [
-        EntityHost(
+        ActorHost(
             [ACCOUNT],
             states,
             introduction=Catalog(),
@@ -195,10 +199,10 @@ async def test_two_hosts_over_one_store_lose_nothing_that_they_said_was_kept(
         for _ in range(2)
     ]
 
-    async def note(host: EntityHost, name: str) -> None:
+    async def note(host: ActorHost, name: str) -> None:
         for _ in range(100):
             try:
-                await host.durable(an_account("a"), Note(name))
+                await host.send_durably(an_account("a"), Note(name))
             except UnavailableError:
                 await asyncio.sleep(0.05)
             else:
@@ -215,6 +219,6 @@ async def test_two_hosts_over_one_store_lose_nothing_that_they_said_was_kept(
         stop.set()
 
     stored = (await states.load([an_account("a")]))[an_account("a")]
-    noted = ACCOUNT.decoded(stored.state, format_number=stored.format).noted
+    noted = ACCOUNT.decode(stored.state, format_number=stored.format).noted
     assert noted == {f"n{number}" for number in range(20)}
     assert sum(host.counts.fenced for host in hosts) > 0

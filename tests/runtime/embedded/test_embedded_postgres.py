@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from adloom.runtime.embedded.binaries import install_postgres
-from adloom.runtime.embedded.identity import can_reach, unprivileged_user
+from adloom.runtime.embedded.identity import can_reach, find_unprivileged_user
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.ports import free_port
 from adloom.runtime.supervisor.program import start
@@ -49,11 +49,11 @@ async def test_a_cluster_that_was_cut_off_half_made_is_made_anew() -> None:
         assert (folder / "postgres" / "PG_VERSION").exists()
 
 
-@pytest.mark.skipif(unprivileged_user() is None, reason="only root runs it as another user")
+@pytest.mark.skipif(find_unprivileged_user() is None, reason="only root runs it as another user")
 async def test_it_runs_in_a_folder_that_its_user_could_not_walk_to(tmp_path: Path) -> None:
     # Those of pytest are its user's alone.
     postgres = EmbeddedPostgres(tmp_path / "postgres", port=free_port(), password="p" * 20)
-    assert not can_reach(tmp_path, unprivileged_user())
+    assert not can_reach(tmp_path, find_unprivileged_user())
 
     await write_and_die(postgres)
 

@@ -33,7 +33,7 @@ def utc(text: str) -> datetime:
 def test_an_expression_names_moments_in_utc(expression: str, moment: str, last: str, following: str) -> None:
     cron = Cron(expression)
 
-    assert cron.last_until(utc(moment)) == utc(last)
+    assert cron.latest_until(utc(moment)) == utc(last)
     assert cron.next_after(utc(moment)) == utc(following)
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from adloom.runtime.jobs.queue import JobQueue, open_queue
-from adloom.runtime.jobs.worker import Job, JobWorker
+from adloom.runtime.jobs.worker import JobAttempt, JobWorker
 from tests.support.eventually import eventually
 
 QUEUE = "testing"
@@ -21,7 +21,7 @@ class Work:
         self.is_failing = True
         self.seen: list[tuple[str, int]] = []
 
-    async def __call__(self, job: Job) -> None:
+    async def __call__(self, job: JobAttempt) -> None:
         self.seen.append((job.id, job.attempt))
         if self.is_failing:
             raise OSError("the disk\nis full")
@@ -53,7 +53,7 @@ async def test_a_dead_job_says_why_and_can_be_tried_again_with_all_its_attempts(
     async with working(redis_url, work) as worker:
         await queue.put("work", job_id="one")
         await eventually(lambda: worker.dead == 1, seconds=10)
-        [dead] = await queue.dead(count_max=10)
+        [dead] = await queue.list_dead(count_max=10)
         assert (dead.id, dead.name, dead.attempts, dead.reason) == ("one", "work", 2, "the disk\nis full")
         assert abs(datetime.now(UTC) - dead.died_at) < timedelta(minutes=1)
 
@@ -63,11 +63,11 @@ async def test_a_dead_job_says_why_and_can_be_tried_again_with_all_its_attempts(
         work.is_failing = False
         assert await queue.retry("one")
         await eventually(lambda: worker.done == 1, seconds=10)
-        await queue.look()
+        await queue.refresh_counts()
 
     assert work.seen == [("one", 1), ("one", 2), ("one", 1), ("one", 2), ("one", 1)]
     assert queue.counts.dead == 0
-    assert await queue.dead(count_max=10) == []
+    assert await queue.list_dead(count_max=10) == []
 
 
 async def test_only_a_dead_job_is_put_back(queue: JobQueue) -> None:

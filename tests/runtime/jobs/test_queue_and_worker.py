@@ -18,7 +18,7 @@ from redis.asyncio import SSLConnection
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.jobs.connection import PREFIX, jobs_client
 from adloom.runtime.jobs.queue import JobQueue, open_queue
-from adloom.runtime.jobs.worker import Handler, Job, JobWorker
+from adloom.runtime.jobs.worker import Handler, JobAttempt, JobWorker
 from adloom.runtime.ports import free_port
 from adloom.runtime.valkey import Valkey
 from tests.support.eventually import eventually
@@ -31,12 +31,12 @@ class Work:
     """A handler that remembers what it was given, and fails or waits as it is told."""
 
     def __init__(self, *, failures: int = 0, waits_for: asyncio.Event | None = None) -> None:
-        self.seen: list[Job] = []
+        self.seen: list[JobAttempt] = []
         self.finished = 0
         self._failures = failures
         self._waits_for = waits_for
 
-    async def __call__(self, job: Job) -> None:
+    async def __call__(self, job: JobAttempt) -> None:
         self.seen.append(job)
         if len(self.seen) <= self._failures:
             raise OSError(f"failure {len(self.seen)}")
@@ -131,7 +131,7 @@ async def test_a_job_without_attempts_left_stays_among_the_dead(queue: JobQueue,
     async with working(redis_url, work) as worker:
         await queue.put("work", job_id="one")
         await eventually(lambda: worker.dead == 1, seconds=10)
-        await queue.look()
+        await queue.refresh_counts()
         await queue.put("work", job_id="one")
 
     assert len(work.seen) == worker.failed == 3
@@ -169,7 +169,7 @@ async def test_a_worker_that_stops_lets_the_job_finish(queue: JobQueue, redis_ur
         asyncio.get_running_loop().call_later(0.3, goes_on.set)
 
     assert (work.finished, worker.done) == (1, 1)
-    await queue.look()
+    await queue.refresh_counts()
     assert queue.counts.active == 0
 
 

@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from adloom.runtime.supervisor.child import Child
+from adloom.runtime.supervisor.child import ChildSpec
 from adloom.runtime.supervisor.program import Program
 from tests.support.eventually import eventually
 
@@ -26,11 +26,11 @@ def a_program(script: str, notes: Path, *, name: str = "child", user: str | None
     )
 
 
-def a_child(script: str, notes: Path, *, name: str = "child", stop_seconds_max: float = 5.0) -> Child:
+def a_child(script: str, notes: Path, *, name: str = "child", stop_seconds_max: float = 5.0) -> ChildSpec:
     async def wait_until_ready() -> None:
         await noted(notes, starts=len(pids(notes)) or 1)
 
-    return Child(
+    return ChildSpec(
         program=a_program(script, notes, name=name),
         wait_until_ready=wait_until_ready,
         stop_seconds_max=stop_seconds_max,

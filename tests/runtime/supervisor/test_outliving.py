@@ -4,8 +4,8 @@ from pathlib import Path
 
 import msgspec
 
-from adloom.runtime.supervisor.child import Child
-from adloom.runtime.supervisor.supervisor import Supervisor, supervised
+from adloom.runtime.supervisor.child import ChildSpec
+from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
 from tests.runtime.supervisor.programs import LONGER_THAN_A_TEST, OBEDIENT, a_child
 
 # Notes when it was told to stop, and ends after a while.
@@ -20,7 +20,7 @@ SLOW = (
 )
 
 
-def a_stage(folder: Path, *, seconds: float, outlives_seconds_max: float) -> list[Child]:
+def a_stage(folder: Path, *, seconds: float, outlives_seconds_max: float) -> list[ChildSpec]:
     """Make one that ends at once, and one that takes its time to tell it something."""
     return [
         msgspec.structs.replace(
@@ -30,7 +30,7 @@ def a_stage(folder: Path, *, seconds: float, outlives_seconds_max: float) -> lis
     ]
 
 
-def a_child_that_takes(seconds: float, name: str, folder: Path) -> Child:
+def a_child_that_takes(seconds: float, name: str, folder: Path) -> ChildSpec:
     script = SLOW.format(stopped=str(folder / "stopped"), name=name, seconds=seconds) + OBEDIENT
     return a_child(script, folder / name, name=name, stop_seconds_max=LONGER_THAN_A_TEST)
 
@@ -41,7 +41,7 @@ async def test_it_is_stopped_when_the_others_of_its_stage_have_ended(tmp_path: P
     async def work(supervisor: Supervisor) -> None:
         await supervisor.start(children)
 
-    await supervised(work)
+    await run_supervised(work)
 
     assert (tmp_path / "stopped").read_text() == "first -first last -last "
 
@@ -52,7 +52,7 @@ async def test_it_does_not_wait_for_longer_than_it_was_told(tmp_path: Path) -> N
     async def work(supervisor: Supervisor) -> None:
         await supervisor.start(children)
 
-    await supervised(work)
+    await run_supervised(work)
 
     assert (tmp_path / "stopped").read_text() == "first last -last -first "
 
@@ -65,7 +65,7 @@ async def test_in_a_hurry_it_waits_for_nobody(tmp_path: Path) -> None:
         await supervisor.start(children)
         supervisor.hurry()
 
-    await supervised(work)
+    await run_supervised(work)
 
     assert "-first" not in (tmp_path / "stopped").read_text()
 
@@ -77,6 +77,6 @@ async def test_it_does_not_wait_for_those_who_tell_it_nothing(tmp_path: Path) ->
     async def work(supervisor: Supervisor) -> None:
         await supervisor.start(children)
 
-    await supervised(work)
+    await run_supervised(work)
 
     assert (tmp_path / "stopped").read_text().split()[-2:] == ["-last", "-other"]

@@ -10,9 +10,9 @@ import msgspec
 import psutil
 import pytest
 
-from adloom.runtime.supervisor.child import Child, StartError
+from adloom.runtime.supervisor.child import ChildSpec, StartError
 from adloom.runtime.supervisor.program import Program, ProgramFailedError, run
-from adloom.runtime.supervisor.supervisor import Supervisor, supervised
+from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
 from tests.runtime.supervisor.programs import (
     FAILING,
     LONGER_THAN_A_TEST,
@@ -32,7 +32,7 @@ async def test_a_child_runs_while_the_work_goes_on_and_not_after_it(tmp_path: Pa
         await supervisor.start([a_child(OBEDIENT, tmp_path / "notes")])
         assert is_alive(pids(tmp_path / "notes")[-1])
 
-    await supervised(work)
+    await run_supervised(work)
 
     assert not is_alive(pids(tmp_path / "notes")[-1])
 
@@ -45,7 +45,7 @@ async def test_a_killed_child_is_started_again(tmp_path: Path) -> None:
         os.kill(pids(notes)[-1], signal.SIGKILL)
         await noted(notes, starts=2)
 
-    await supervised(work)
+    await run_supervised(work)
 
     assert len(pids(notes)) == 2
     assert not is_alive(pids(notes)[-1])
@@ -63,7 +63,7 @@ async def test_a_child_is_prepared_before_each_start(tmp_path: Path) -> None:
         os.kill(pids(notes)[-1], signal.SIGKILL)
         await noted(notes, starts=2)
 
-    await supervised(work)
+    await run_supervised(work)
 
     assert prepared == [0, 1]
 
@@ -71,7 +71,7 @@ async def test_a_child_is_prepared_before_each_start(tmp_path: Path) -> None:
 async def test_stages_stop_in_the_opposite_order_of_their_start(tmp_path: Path) -> None:
     stopped = tmp_path / "stopped"
 
-    def a_stage(name: str) -> Child:
+    def a_stage(name: str) -> ChildSpec:
         script = (
             "import os, signal, sys\n"
             f"def stop(*_): open({str(stopped)!r}, 'a').write({name + ' '!r}); sys.exit()\n"
@@ -83,7 +83,7 @@ async def test_stages_stop_in_the_opposite_order_of_their_start(tmp_path: Path) 
         await supervisor.start([a_stage("first")])
         await supervisor.start([a_stage("second")])
 
-    await supervised(work)
+    await run_supervised(work)
 
     assert stopped.read_text() == "second first "
 
@@ -94,7 +94,7 @@ async def test_a_child_that_does_not_obey_is_killed_when_its_time_is_over(tmp_pa
     async def work(supervisor: Supervisor) -> None:
         await supervisor.start([a_child(STUBBORN, notes, stop_seconds_max=0.2)])
 
-    await supervised(work)
+    await run_supervised(work)
 
     assert not is_alive(pids(notes)[-1])
 
@@ -106,7 +106,7 @@ async def test_a_stop_that_is_hurried_waits_for_nobody(tmp_path: Path) -> None:
         await supervisor.start([a_child(STUBBORN, notes, stop_seconds_max=LONGER_THAN_A_TEST)])
         supervisor.hurry()
 
-    await supervised(work)
+    await run_supervised(work)
 
     assert not is_alive(pids(notes)[-1])
 
@@ -116,17 +116,17 @@ async def test_a_child_that_cannot_start_is_the_starters_error(tmp_path: Path) -
     child = msgspec.structs.replace(a_child(FAILING, notes, name="worker"), wait_until_ready=never)
 
     with pytest.raises(StartError, match="worker ended with code 3"):
-        await supervised(lambda supervisor: supervisor.start([child]))
+        await run_supervised(lambda supervisor: supervisor.start([child]))
 
     assert len(pids(notes)) == 3
 
 
 async def test_a_child_whose_program_is_missing_is_the_starters_error(tmp_path: Path) -> None:
     program = Program(name="ghost", arguments=(str(tmp_path / "ghost"),), environment={})
-    child = Child(program=program, wait_until_ready=never, log_file=tmp_path / "logs" / "ghost.log")
+    child = ChildSpec(program=program, wait_until_ready=never, log_file=tmp_path / "logs" / "ghost.log")
 
     with pytest.raises(StartError, match=r"ghost ended with code 1.*No such file"):
-        await supervised(lambda supervisor: supervisor.start([child]))
+        await run_supervised(lambda supervisor: supervisor.start([child]))
 
 
 async def test_when_one_of_a_stage_cannot_start_the_others_are_stopped(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ async def test_when_one_of_a_stage_cannot_start_the_others_are_stopped(tmp_path:
     ill = msgspec.structs.replace(a_child(FAILING, tmp_path / "ill"), wait_until_ready=never)
 
     with pytest.raises(StartError):
-        await supervised(lambda supervisor: supervisor.start([well, ill]))
+        await run_supervised(lambda supervisor: supervisor.start([well, ill]))
 
     assert not is_alive(pids(tmp_path / "well")[-1])
 
@@ -147,14 +147,14 @@ async def test_a_signal_stops_the_work_and_the_children(tmp_path: Path) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         await never()
 
-    await supervised(work)
+    await run_supervised(work)
 
     assert not is_alive(pids(notes)[-1])
 
 
 async def test_a_stop_while_a_child_is_prepared_does_not_wait_for_it(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
-    child = Child(
+    child = ChildSpec(
         program=a_program(OBEDIENT, tmp_path / "unreached"),
         # What `initdb` is to PostgreSQL.
         prepare=lambda: run(a_program(OBEDIENT, notes), seconds_max=60),
@@ -166,7 +166,7 @@ async def test_a_stop_while_a_child_is_prepared_does_not_wait_for_it(tmp_path: P
             await noted(notes, starts=1)
             os.kill(os.getpid(), signal.SIGINT)
 
-    await supervised(work)
+    await run_supervised(work)
 
     assert not is_alive(pids(notes)[-1])
     assert pids(tmp_path / "unreached") == []
@@ -178,7 +178,7 @@ async def test_a_child_has_a_session_of_its_own_so_that_a_terminal_does_not_reac
         pid = pids(tmp_path / "notes")[-1]
         assert os.getsid(pid) == pid
 
-    await supervised(work)
+    await run_supervised(work)
 
 
 async def test_a_program_that_had_to_end_well_and_did_not_says_why(tmp_path: Path) -> None:
@@ -234,11 +234,11 @@ async def test_a_child_that_may_finish_is_not_started_again_when_it_has(tmp_path
     async def work(supervisor: Supervisor) -> None:
         finishing = msgspec.structs.replace(a_child(NOTES_ITS_START, notes), may_finish=True)
         await supervisor.start([finishing])
-        await supervisor.finished(finishing.program.name)
+        await supervisor.wait_finished(finishing.program.name)
         await supervisor.start([finishing])
-        await supervisor.finished(finishing.program.name)
+        await supervisor.wait_finished(finishing.program.name)
 
-    await supervised(work)
+    await run_supervised(work)
 
     assert len(pids(notes)) == 2
 
@@ -251,6 +251,6 @@ async def test_a_child_that_may_finish_is_started_again_when_it_dies(tmp_path: P
         os.kill(pids(notes)[-1], signal.SIGKILL)
         await noted(notes, starts=2)
 
-    await supervised(work)
+    await run_supervised(work)
 
     assert len(pids(notes)) == 2

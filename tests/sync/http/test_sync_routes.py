@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from adloom.core.actor import Role
-from adloom.runtime.jobs.worker import HopelessJobError, Job
+from adloom.runtime.jobs.worker import JobAttempt, PermanentJobError
 from adloom.runtime.postgres import Pool
 from adloom.sync.jobs import Origin, SyncJob
 from adloom.sync.providers.mock import mock_figures
@@ -208,8 +208,8 @@ async def test_a_job_that_is_not_there_cannot_be_tried_again(job_id: str, seller
 async def fail(seller: Seller, redis_url: str, reason: str) -> str:
     """Let the jobs of a sync fail for good, and give the id of one."""
 
-    async def handle(_job: Job) -> None:
-        raise HopelessJobError(reason)
+    async def handle(_job: JobAttempt) -> None:
+        raise PermanentJobError(reason)
 
     job_ids = (await seller.sync(date=DAY))["jobIds"]
     async with running_worker(redis_url, handle):

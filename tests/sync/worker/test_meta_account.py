@@ -7,7 +7,7 @@ import pytest
 import structlog
 
 from adloom.runtime.encryption import SecretCipher
-from adloom.runtime.jobs.worker import HopelessJobError, Job
+from adloom.runtime.jobs.worker import JobAttempt, PermanentJobError
 from adloom.runtime.postgres import Pool
 from adloom.sync.jobs import SYNC_STATS
 from adloom.sync.processor import SyncProcessor
@@ -46,7 +46,7 @@ async def test_an_account_is_fetched_marked_when_it_expires_and_fetched_again(
     meta, processor = house
     meta.has("campaign", "c1", DAY, spend="12.34", impressions="1000", account_currency="USD")
     job = a_job(seller)
-    attempt = Job(name=SYNC_STATS, id=job.id, data=job.payload, attempt=1)
+    attempt = JobAttempt(name=SYNC_STATS, id=job.id, data=job.payload, attempt=1)
     with structlog.testing.capture_logs() as said:
         await connect(pool, seller, TOKEN)
         await processor.handle(attempt)
@@ -55,7 +55,7 @@ async def test_an_account_is_fetched_marked_when_it_expires_and_fetched_again(
         assert (row["spend"], row["impressions"]) == (Decimal("12.34"), 1000)
 
         await connect(pool, seller, "a-token-that-was-revoked")
-        with pytest.raises(HopelessJobError):
+        with pytest.raises(PermanentJobError):
             await processor.handle(attempt)
         assert await pool.fetchval(EXPIRED_AT) is not None
         assert await daily(pool, seller.campaigns[0]) == row

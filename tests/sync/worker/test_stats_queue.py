@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from adloom.core.ids import SystemIds
-from adloom.runtime.jobs.worker import Handler, HopelessJobError, Job, JobWorker
+from adloom.runtime.jobs.worker import Handler, JobAttempt, JobWorker, PermanentJobError
 from adloom.sync.jobs import QUEUE, SYNC_STATS, Origin, SyncJob, job_from, jobs_of, stretches
 from adloom.sync.queue import JobState, StatsQueue, open_stats_queue
 from adloom.sync.words import Level
@@ -85,7 +85,7 @@ async def test_of_many_who_ask_at_once_one_puts_the_jobs(queue: StatsQueue) -> N
 async def test_a_job_that_runs_is_not_put_twice(queue: StatsQueue, redis_url: str) -> None:
     go_on = asyncio.Event()
 
-    async def handler(_job: Job) -> None:
+    async def handler(_job: JobAttempt) -> None:
         await go_on.wait()
 
     await queue.put(today())
@@ -100,7 +100,7 @@ async def test_a_job_that_runs_is_not_put_twice(queue: StatsQueue, redis_url: st
 async def test_a_job_that_is_done_makes_room_for_the_next(queue: StatsQueue, redis_url: str) -> None:
     runs: list[str] = []
 
-    async def handler(job: Job) -> None:
+    async def handler(job: JobAttempt) -> None:
         runs.append(job.id)
 
     async with working(redis_url, handler) as worker:
@@ -113,8 +113,8 @@ async def test_a_job_that_is_done_makes_room_for_the_next(queue: StatsQueue, red
 
 
 async def test_a_job_that_failed_makes_room_and_can_be_put_back(queue: StatsQueue, redis_url: str) -> None:
-    async def handler(_job: Job) -> None:
-        raise HopelessJobError("The token has expired.")
+    async def handler(_job: JobAttempt) -> None:
+        raise PermanentJobError("The token has expired.")
 
     await queue.put(today())
     async with working(redis_url, handler) as worker:
@@ -131,7 +131,7 @@ async def test_a_job_that_failed_makes_room_and_can_be_put_back(queue: StatsQueu
 async def test_a_job_has_three_attempts(queue: StatsQueue, redis_url: str) -> None:
     attempts: list[int] = []
 
-    async def handler(job: Job) -> None:
+    async def handler(job: JobAttempt) -> None:
         attempts.append(job.attempt)
         raise RuntimeError("again")
 
@@ -143,7 +143,7 @@ async def test_a_job_has_three_attempts(queue: StatsQueue, redis_url: str) -> No
 
 
 async def test_a_job_that_waits_for_its_next_attempt_waits(queue: StatsQueue, redis_url: str) -> None:
-    async def handler(_job: Job) -> None:
+    async def handler(_job: JobAttempt) -> None:
         raise RuntimeError("again")
 
     await queue.put(today()[:1])
@@ -171,7 +171,7 @@ async def test_who_waits_goes_before_the_clock_and_the_clock_before_a_backfill(
         await queue.put(jobs_of(SELLER, days[origin], days[origin], origin)[:1])
     done: list[Origin] = []
 
-    async def handler(job: Job) -> None:
+    async def handler(job: JobAttempt) -> None:
         done.append(job_from(job.data).origin)
 
     assert len(await ids(queue, JobState.WAITING)) == 3
@@ -190,9 +190,9 @@ async def test_a_seller_sees_its_own_jobs(queue: StatsQueue) -> None:
 
 
 async def test_progress_can_be_seen(queue: StatsQueue, redis_url: str) -> None:
-    async def handler(job: Job) -> None:
-        assert job.tell_progress is not None
-        await job.tell_progress(0.25)
+    async def handler(job: JobAttempt) -> None:
+        assert job.report_progress is not None
+        await job.report_progress(0.25)
 
     (job, *_) = today()
     await queue.put([job])

@@ -10,7 +10,7 @@ import structlog
 
 from adloom.core.clock import ManualClock
 from adloom.runtime.encryption import SecretCipher
-from adloom.runtime.jobs.worker import HopelessJobError, Job
+from adloom.runtime.jobs.worker import JobAttempt, PermanentJobError
 from adloom.runtime.postgres import Pool
 from adloom.sync.jobs import SYNC_STATS, Origin, SyncJob
 from adloom.sync.processor import backoff
@@ -71,8 +71,8 @@ async def with_meta_account(pool: Pool, seller: Seller, **fields: Any) -> Any:
     return account_id, campaign_id
 
 
-def as_attempt(job: SyncJob, attempt: int = 1, **given: Any) -> Job:
-    return Job(name=SYNC_STATS, id=job.id, data=job.payload, attempt=attempt, **given)
+def as_attempt(job: SyncJob, attempt: int = 1, **given: Any) -> JobAttempt:
+    return JobAttempt(name=SYNC_STATS, id=job.id, data=job.payload, attempt=attempt, **given)
 
 
 async def test_a_job_leaves_the_line_of_the_specification(pool: Pool) -> None:
@@ -147,7 +147,7 @@ async def test_expired_credentials_mark_the_account_and_are_not_retried(pool: Po
     failing = Failing(CredentialsExpiredError("Meta no longer takes the access token."))
     processor = a_processor(pool, providers={Platform.META: failing})
 
-    with pytest.raises(HopelessJobError):
+    with pytest.raises(PermanentJobError):
         await processor.handle(as_attempt(a_job(seller)))
 
     row = await pool.fetchrow("SELECT * FROM sync.ad_accounts")
@@ -202,7 +202,7 @@ async def test_credentials_are_unsealed_for_the_provider_and_shown_to_nobody(poo
     failing = Failing(ProviderRefusedError("no"))
     processor = a_processor(pool, providers={Platform.META: failing}, sealer=sealer)
 
-    with structlog.testing.capture_logs() as said, pytest.raises(HopelessJobError) as raised:
+    with structlog.testing.capture_logs() as said, pytest.raises(PermanentJobError) as raised:
         await processor.handle(as_attempt(a_job(seller)))
 
     assert failing.asked[0].account.credentials == TOKEN
@@ -217,7 +217,7 @@ async def test_credentials_that_cannot_be_read_are_no_reason_to_retry(
     seller = await a_seller(pool, account={"platform": "meta", "credentials": b"\x01" + bytes(80)})
     processor = a_processor(pool, providers={Platform.META: Failing(None)}, sealer=sealer)
 
-    with pytest.raises(HopelessJobError, match="ADLOOM_SECRET"):
+    with pytest.raises(PermanentJobError, match="ADLOOM_SECRET"):
         await processor.handle(as_attempt(a_job(seller)))
 
 
@@ -267,7 +267,7 @@ async def test_a_long_range_tells_how_far_it_is(pool: Pool) -> None:
         told.append(share)
 
     job = a_job(seller, date_from=DAY - timedelta(days=19))
-    await a_processor(pool).handle(as_attempt(job, tell_progress=tell))
+    await a_processor(pool).handle(as_attempt(job, report_progress=tell))
 
     assert told == [7 / 20, 14 / 20, 1.0]
 

@@ -8,14 +8,14 @@ import pytest
 
 from adloom.core.clock import ManualClock
 from adloom.runtime.jobs.cron import Cron
-from adloom.runtime.jobs.worker import Job
+from adloom.runtime.jobs.worker import JobAttempt
 from adloom.runtime.postgres import Pool
 from adloom.sync.jobs import Origin, SyncJob
 from adloom.sync.scheduler import SCHEDULE_STATS, SyncScheduler, days_to_sync, schedule_job
 from adloom.sync.words import Level
 from tests.sync.shop import DAY, NOW, a_job, a_processor, a_seller
 
-TICK = Job(name=SCHEDULE_STATS, id="tick", data={}, attempt=1)
+TICK = JobAttempt(name=SCHEDULE_STATS, id="tick", data={}, attempt=1)
 
 
 class Pile:

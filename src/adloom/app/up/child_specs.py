@@ -9,7 +9,7 @@ import msgspec
 
 from adloom.app.listeners import LISTEN_FD, port_of
 from adloom.runtime.http.probe import LOOPBACK_OF, wait_until_ok
-from adloom.runtime.supervisor.child import Child
+from adloom.runtime.supervisor.child import ChildSpec
 from adloom.runtime.supervisor.program import Program
 
 # A process that shares its port answers one in N connections; of 8 N it misses all once in 3,000 starts.
@@ -31,7 +31,7 @@ def delivery_children(
     host: str,
     environment: Mapping[str, str],
     metrics_ports: Sequence[int | None],
-) -> list[Child]:
+) -> list[ChildSpec]:
     """Describe the delivery processes, one for each socket."""
 
     async def wait_until_ready() -> None:
@@ -48,7 +48,7 @@ def delivery_children(
 
 def control_child(
     listener: socket.socket, *, host: str, environment: Mapping[str, str], metrics_port: int
-) -> Child:
+) -> ChildSpec:
     """Describe the control process."""
 
     async def wait_until_ready() -> None:
@@ -59,7 +59,7 @@ def control_child(
 
 def worker_child(
     listener: socket.socket, *, host: str, environment: Mapping[str, str], metrics_port: int
-) -> Child:
+) -> ChildSpec:
     """Describe the worker process."""
 
     async def wait_until_ready() -> None:
@@ -71,9 +71,9 @@ def worker_child(
     )
 
 
-def sample_child(data_directory: Path, *, host: str, port: int, environment: Mapping[str, str]) -> Child:
+def sample_child(data_directory: Path, *, host: str, port: int, environment: Mapping[str, str]) -> ChildSpec:
     """Describe the simulated readers of the sample: they know nothing but the public address, and no secret."""
-    return Child(
+    return ChildSpec(
         program=Program(
             name=SAMPLE,
             arguments=(
@@ -101,8 +101,8 @@ def _child(
     wait_until_ready: Callable[[], Awaitable[None]],
     environment: Mapping[str, str],
     metrics_port: int | None,
-) -> Child:
-    return Child(
+) -> ChildSpec:
+    return ChildSpec(
         program=Program(
             name=name,
             # -P: a module of the working directory must not take the place of one of ours.

@@ -9,15 +9,15 @@ from pathlib import Path
 import msgspec
 
 from adloom import VERSION
-from adloom.app.listeners import listening, port_of
+from adloom.app.listeners import listen, port_of
 from adloom.app.up.child_specs import control_child, delivery_children, sample_child, worker_child
 from adloom.core.clock import Clock
 from adloom.events.log.spool.setup import locate_spool, make_spool_folder
-from adloom.runtime.embedded.servers import Servers, first_port, servers_of
+from adloom.runtime.embedded.servers import Servers, describe_servers, first_port
 from adloom.runtime.installation import DataDirectory, Installation, Secrets
 from adloom.runtime.ports import choose_ports, is_taken
 from adloom.runtime.settings import Telemetry, control_settings, delivery_settings, worker_settings
-from adloom.runtime.supervisor.child import Child
+from adloom.runtime.supervisor.child import ChildSpec
 
 LOOPBACK = "127.0.0.1"
 
@@ -42,13 +42,13 @@ class Listeners(msgspec.Struct, frozen=True, kw_only=True):
     worker: socket.socket
 
 
-class House(msgspec.Struct, frozen=True, kw_only=True):
+class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that runs, as values."""
 
     servers: Servers
-    children: list[Child]
+    children: list[ChildSpec]
     # The simulated readers of the sample, where there may be one.
-    sample: Child | None
+    sample: ChildSpec | None
     installation: Installation
     delivery_url: str
     control_url: str
@@ -56,12 +56,12 @@ class House(msgspec.Struct, frozen=True, kw_only=True):
     telemetry: Telemetry
 
 
-def opened_listeners(options: UpOptions, closing: contextlib.ExitStack) -> Listeners:
+def open_listeners(options: UpOptions, closing: contextlib.ExitStack) -> Listeners:
     """Listen on every port of the product, or raise for the first that is not free."""
     host = options.host
-    delivery = listening(host, options.delivery_port, count=options.workers, flag="--delivery-port")
-    control = listening(host, options.control_port, count=1, flag="--control-port")
-    worker = listening(host, options.worker_port, count=1, flag="--worker-port")
+    delivery = listen(host, options.delivery_port, count=options.workers, flag="--delivery-port")
+    control = listen(host, options.control_port, count=1, flag="--control-port")
+    worker = listen(host, options.worker_port, count=1, flag="--worker-port")
     return Listeners(
         delivery=closing.enter_context(delivery),
         control=closing.enter_context(control)[0],
@@ -69,13 +69,13 @@ def opened_listeners(options: UpOptions, closing: contextlib.ExitStack) -> Liste
     )
 
 
-def planned_house(
+def make_plan(
     options: UpOptions,
     variables: Mapping[str, str],
     listeners: Listeners,
     secrets: Secrets,
     clock: Clock,
-) -> House:
+) -> UpPlan:
     """Decide what to run and with which settings, and raise if the settings are not usable."""
     directory = DataDirectory(options.data_directory)
     names = [f"delivery-{number}" for number in range(1, options.workers + 1)] + ["control", "worker"]
@@ -85,7 +85,7 @@ def planned_house(
         first=first_port(directory.path),
         is_taken=lambda port: is_taken(LOOPBACK, port),
     )
-    servers = servers_of(
+    servers = describe_servers(
         variables, directory.path, secrets, postgres_port=postgres_port, valkey_port=valkey_port
     )
     environment = {
@@ -96,7 +96,7 @@ def planned_house(
     delivery, control = delivery_settings(environment), control_settings(environment)
     make_spool_folder(delivery)
     worker_settings(environment)
-    return House(
+    return UpPlan(
         servers=servers,
         children=_children(listeners, options.host, environment, metrics_ports),
         sample=None
@@ -143,7 +143,7 @@ def _environment(
 
 def _children(
     listeners: Listeners, host: str, environment: Mapping[str, str], metrics_ports: list[int]
-) -> list[Child]:
+) -> list[ChildSpec]:
     *delivery_metrics, control_metrics, worker_metrics = metrics_ports
     return [
         *delivery_children(

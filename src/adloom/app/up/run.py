@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from adloom.app.progress import Progress
-from adloom.app.sample_data import is_there
-from adloom.app.up.plan import House, UpOptions, opened_listeners, planned_house
-from adloom.app.up.sample import keep_readers, load_at_start
+from adloom.app.progress import StepProgress
+from adloom.app.sample_data import is_loaded
+from adloom.app.up.plan import UpOptions, UpPlan, make_plan, open_listeners
+from adloom.app.up.sample import load_at_start, run_sample_visitors
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
 from adloom.identity.console_sessions import new_welcome
@@ -18,7 +18,7 @@ from adloom.identity.first_admin import ensure_first_admin
 from adloom.runtime.installation import DataDirectory, Secrets, make_secrets
 from adloom.runtime.postgres import open_pool
 from adloom.runtime.schema import upgrade_schema
-from adloom.runtime.supervisor.supervisor import Supervisor, supervised
+from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
 from adloom.runtime.telemetry.logs import configure_logs
 
 ADMIN_EMAIL = "admin@adloom.local"
@@ -33,14 +33,14 @@ def run(options: UpOptions, variables: Mapping[str, str]) -> None:
     if sys.stderr.isatty():
         # Who looks on is told what goes wrong; every request would bury what we say.
         variables = {"ADLOOM_LOG_LEVEL": "warning", **variables}
-    progress = Progress()
+    progress = StepProgress()
     clock = SystemClock()
     directory = DataDirectory(options.data_directory)
     directory.make()
     with directory.lock(), contextlib.ExitStack() as closing:
-        listeners = opened_listeners(options, closing)
-        secrets = _kept_secrets(directory)
-        house = planned_house(options, variables, listeners, secrets, clock)
+        listeners = open_listeners(options, closing)
+        secrets = _ensure_secrets(directory)
+        house = make_plan(options, variables, listeners, secrets, clock)
         configure_logs(house.telemetry)
         directory.write_installation(house.installation)
 
@@ -50,15 +50,15 @@ def run(options: UpOptions, variables: Mapping[str, str]) -> None:
                 welcome = await _start(house, supervisor, secrets, progress, clock)
                 if not options.is_empty:
                     await load_at_start(house, directory, progress, ids=SystemIds(), now=clock.now())
-                _tell(house, options, secrets, welcome, progress)
-                await keep_readers(house, directory, supervisor)
+                _print_summary(house, options, secrets, welcome, progress)
+                await run_sample_visitors(house, directory, supervisor)
 
-        asyncio.run(supervised(work))
-    progress.say("adloom stopped")
+        asyncio.run(run_supervised(work))
+    progress.print_line("adloom stopped")
 
 
 async def _start(
-    house: House, supervisor: Supervisor, secrets: Secrets, progress: Progress, clock: Clock
+    house: UpPlan, supervisor: Supervisor, secrets: Secrets, progress: StepProgress, clock: Clock
 ) -> str | None:
     """Start all, each part when what it needs is there; tells the link of a first log-in, where there was none yet."""
     servers = house.servers
@@ -80,7 +80,7 @@ async def _start(
     return None if token is None else f"{house.control_url}{WELCOME_PATH}?token={token}"
 
 
-def _kept_secrets(directory: DataDirectory) -> Secrets:
+def _ensure_secrets(directory: DataDirectory) -> Secrets:
     secrets = directory.read_secrets()
     if secrets is None:
         secrets = make_secrets()
@@ -91,33 +91,33 @@ def _kept_secrets(directory: DataDirectory) -> Secrets:
     return secrets
 
 
-def _tell(
-    house: House, options: UpOptions, secrets: Secrets, welcome: str | None, progress: Progress
+def _print_summary(
+    house: UpPlan, options: UpOptions, secrets: Secrets, welcome: str | None, progress: StepProgress
 ) -> None:
     """Say where everything is; who sees it for the first time is told where to begin."""
     directory = DataDirectory(options.data_directory)
     width = max(len(house.delivery_url), len(house.control_url)) + len(SHOP_PATH)
-    progress.say()
-    progress.fact("console", f"{house.control_url}{CONSOLE_PATH}".ljust(width), "where people work")
-    if not options.is_empty and is_there(directory):
-        progress.fact(
+    progress.print_line()
+    progress.print_fact("console", f"{house.control_url}{CONSOLE_PATH}".ljust(width), "where people work")
+    if not options.is_empty and is_loaded(directory):
+        progress.print_fact(
             "sample", f"{house.delivery_url}{SAMPLE_PATH}".ljust(width), "a magazine with ads in it"
         )
-        progress.fact("shop", f"{house.delivery_url}{SHOP_PATH}".ljust(width), "who advertises there")
-    progress.fact("delivery", house.delivery_url.ljust(width), "where pages ask for ads")
-    progress.fact("control", house.control_url.ljust(width), "the admin API")
-    progress.fact("guide", "docs/guide/README.md".ljust(width), "what else it can do")
-    progress.fact("data", str(directory.path))
-    progress.say()
-    progress.say(f"  email: {ADMIN_EMAIL}")
+        progress.print_fact("shop", f"{house.delivery_url}{SHOP_PATH}".ljust(width), "who advertises there")
+    progress.print_fact("delivery", house.delivery_url.ljust(width), "where pages ask for ads")
+    progress.print_fact("control", house.control_url.ljust(width), "the admin API")
+    progress.print_fact("guide", "docs/guide/README.md".ljust(width), "what else it can do")
+    progress.print_fact("data", str(directory.path))
+    progress.print_line()
+    progress.print_line(f"  email: {ADMIN_EMAIL}")
     if welcome is not None:
-        progress.say(f"  password: {secrets.admin_password}")
-        progress.say()
-        progress.say("  Open this link to be logged in without it; it works once, within 24 hours:")
-        progress.say(f"  {welcome}")
+        progress.print_line(f"  password: {secrets.admin_password}")
+        progress.print_line()
+        progress.print_line("  Open this link to be logged in without it; it works once, within 24 hours:")
+        progress.print_line(f"  {welcome}")
     else:
-        progress.say(f"  password: as on the first start; it is kept in {directory.secrets_path}")
-    progress.say()
-    progress.say("  Ctrl-C stops everything; the next start finds its data again.")
-    progress.say()
-    progress.ready(f"adloom ready: delivery {house.delivery_url}, control {house.control_url}")
+        progress.print_line(f"  password: as on the first start; it is kept in {directory.secrets_path}")
+    progress.print_line()
+    progress.print_line("  Ctrl-C stops everything; the next start finds its data again.")
+    progress.print_line()
+    progress.print_ready(f"adloom ready: delivery {house.delivery_url}, control {house.control_url}")

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 
 import msgspec
 
-from adloom.app.listeners import listening, port_of
-from adloom.app.progress import Progress
+from adloom.app.listeners import listen, port_of
+from adloom.app.progress import StepProgress
 from adloom.app.up.child_specs import delivery_children
 from adloom.events.log.spool.setup import make_spool_folder
 from adloom.runtime.settings import delivery_settings
-from adloom.runtime.supervisor.supervisor import Supervisor, supervised
+from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
 from adloom.runtime.telemetry.logs import configure_logs
 
 
@@ -21,7 +21,7 @@ def run(variables: Mapping[str, str], *, host: str, port: int, workers: int) -> 
     make_spool_folder(settings)
     environment["ADLOOM_SPOOL_DIR"] = str(settings.spool_directory)  # Whole: children run elsewhere.
     configure_logs(msgspec.structs.replace(settings.telemetry, process="serve"))
-    with listening(host, port, count=workers, flag="--port") as listeners:
+    with listen(host, port, count=workers, flag="--port") as listeners:
         environment["ADLOOM_DELIVERY_PORT"] = str(port_of(listeners[0]))
         first = settings.telemetry.metrics_port
         # Each process has metrics of its own, so they take the port that was given and those after it.
@@ -31,7 +31,7 @@ def run(variables: Mapping[str, str], *, host: str, port: int, workers: int) -> 
             await supervisor.start(
                 delivery_children(listeners, host=host, environment=environment, metrics_ports=metrics_ports)
             )
-            Progress().ready(f"adloom ready: delivery {delivery_settings(environment).public_url}")
+            StepProgress().print_ready(f"adloom ready: delivery {delivery_settings(environment).public_url}")
             await asyncio.Event().wait()
 
-        asyncio.run(supervised(work))
+        asyncio.run(run_supervised(work))

@@ -29,7 +29,7 @@ from adloom.budgets.messages import (
 )
 from adloom.core.money import Micros
 from adloom.core.random import Chance
-from adloom.runtime.actors.entity import Effect, Persist, Publish, Record, Reply, Stepped, Wake
+from adloom.runtime.actors.effects import Effect, Persist, Publish, RecordRow, Reply, StepResult, Wake
 from adloom.schedule.budget_day import budget_day, day_named
 
 DAYS_KEPT: Final = timedelta(days=3)  # Longer than anything of a day may still be charged.
@@ -39,7 +39,7 @@ _changed = msgspec.structs.replace
 
 def step(
     state: AdvertiserState, message: AdvertiserMessage, now: datetime, chance: Chance
-) -> Stepped[AdvertiserState]:
+) -> StepResult[AdvertiserState]:
     """Take a message."""
     del chance
     effects: list[Effect] = []
@@ -48,7 +48,7 @@ def step(
         state = _changed(state, config=message)
     config = state.config
     if config is None:
-        return Stepped(state)
+        return StepResult(state)
     state = _looked(state, now, effects)
     match message:
         case ConfigureAdvertiser():
@@ -64,7 +64,7 @@ def step(
     state = _judged(state, now, effects)
     ends_at = day_named(state.day, config.timezone).ends_at
     effects.append(Wake(ends_at if state.is_exhausted else None))
-    return Stepped(state, tuple(effects))
+    return StepResult(state, tuple(effects))
 
 
 def as_of(state: AdvertiserState, now: datetime) -> AdvertiserState:
@@ -129,7 +129,7 @@ def _reported(
         one = _slice(report, known, oldest=state.day - DAYS_KEPT)
         state = with_slice(state, report.campaign_id, one)
         effects += [
-            Record(DayTotal(kind=ADVERTISER, id=advertiser_id, day=day, spent=state.spent_on(day)))
+            RecordRow(DayTotal(kind=ADVERTISER, id=advertiser_id, day=day, spent=state.spent_on(day)))
             for day, amount in sorted(report.spent_by_day.items())
             if known is None or amount != known.spent_on(day)
         ]

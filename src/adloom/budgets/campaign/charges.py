@@ -14,7 +14,7 @@ from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.campaign.updates import said
 from adloom.budgets.messages import Confirm, DayTotal, MoneyKind, MoneyRow
 from adloom.core.money import Micros
-from adloom.runtime.actors.entity import Effect, Persist, Record
+from adloom.runtime.actors.effects import Effect, Persist, RecordRow
 
 FLUSH_EVENTS_MAX: Final = 20
 FLUSH_AFTER: Final = timedelta(milliseconds=500)
@@ -95,10 +95,10 @@ def flushed(state: CampaignState, effects: list[Effect]) -> CampaignState:
         return state
     assert state.config is not None
     campaign_id = state.config.campaign_id
-    effects += map(Record, state.buffer)
+    effects += map(RecordRow, state.buffer)
     days = {row.day for row in state.buffer if row.kind is _CHARGE}
     effects += [
-        Record(DayTotal(kind=CAMPAIGN, id=campaign_id, day=day, spent=Micros(state.spent_by_day[day])))
+        RecordRow(DayTotal(kind=CAMPAIGN, id=campaign_id, day=day, spent=Micros(state.spent_by_day[day])))
         for day in sorted(days)
     ]
     effects.append(Persist())

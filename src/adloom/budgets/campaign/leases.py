@@ -13,7 +13,7 @@ from adloom.budgets.campaign.state import NOTHING, CampaignState
 from adloom.budgets.campaign.updates import said
 from adloom.budgets.messages import LeaseAnswer, MoneyKind, MoneyRow, Recall, SessionOver, Usage, Verdict
 from adloom.core.money import Micros
-from adloom.runtime.actors.entity import Effect, Persist, Publish, Record
+from adloom.runtime.actors.effects import Effect, Persist, Publish, RecordRow
 from adloom.schedule.budget_day import day_named
 
 IDLE_SECONDS: Final = 2  # Of a lease out of which nothing was given: who has readers gives every second.
@@ -95,7 +95,7 @@ def released(state: CampaignState, now: datetime, effects: list[Effect]) -> Camp
     state = without_settled(state)
     if not rows:
         return state
-    effects += [*map(Record, rows), said(state, now)]
+    effects += [*map(RecordRow, rows), said(state, now)]
     # Who was asked back for it while it was out returns it as soon as it is here.
     return reported(state, now, effects) if state.is_giving_back and spare(state) else state
 

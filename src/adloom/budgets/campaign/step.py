@@ -45,14 +45,14 @@ from adloom.budgets.messages import (
     Verdict,
 )
 from adloom.core.random import Chance
-from adloom.runtime.actors.entity import Effect, Persist, Reply, Stepped, Wake
+from adloom.runtime.actors.effects import Effect, Persist, Reply, StepResult, Wake
 
 _changed = msgspec.structs.replace
 
 
 def step(
     state: CampaignState, message: CampaignMessage, now: datetime, chance: Chance
-) -> Stepped[CampaignState]:
+) -> StepResult[CampaignState]:
     """Take a message."""
     del chance
     effects: list[Effect] = []
@@ -60,7 +60,7 @@ def step(
     if isinstance(message, ConfigureCampaign):
         state = _configured(state, message)
     if state.config is None:
-        return Stepped(state)
+        return StepResult(state)
     state = _looked(state, now, effects)
     if isinstance(message, ConfigureCampaign):
         state = _reconfigured(state, before, now, effects)
@@ -68,20 +68,20 @@ def step(
         state = _taken(state, message, now, effects)
     state = judged(state, now, effects)
     effects.append(Wake(_due(state, now)))
-    return Stepped(state, tuple(effects))
+    return StepResult(state, tuple(effects))
 
 
-def before_keeping(state: CampaignState, now: datetime) -> Stepped[CampaignState]:
+def before_keeping(state: CampaignState, now: datetime) -> StepResult[CampaignState]:
     """Write charges down with the state that has them, whoever has asked for it to be kept.
 
     So an offer is in the money ledger, or nothing of its charge is kept: who confirms it again can tell.
     """
     if not state.buffer:
-        return Stepped(state)
+        return StepResult(state)
     effects: list[Effect] = []
     state = flushed_and_said(state, now, effects)
     effects.append(Wake(_due(state, now)))
-    return Stepped(state, tuple(effects))
+    return StepResult(state, tuple(effects))
 
 
 def as_of(state: CampaignState, now: datetime) -> CampaignState:

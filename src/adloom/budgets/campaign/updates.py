@@ -8,7 +8,7 @@ from adloom.budgets.addresses import SPEND_TOPIC
 from adloom.budgets.campaign.headroom import exhausted_by
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.messages import CampaignExhausted, CampaignRestored, SpendUpdate
-from adloom.runtime.actors.entity import Effect, Persist, Publish
+from adloom.runtime.actors.effects import Effect, Persist, Publish
 
 
 def spend_update(state: CampaignState, now: datetime) -> SpendUpdate:

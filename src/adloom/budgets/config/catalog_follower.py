@@ -18,7 +18,7 @@ from adloom.budgets.config.entity_config import Introductions
 from adloom.budgets.ports import Host
 from adloom.core.errors import UnavailableError
 from adloom.resource.changes import NOTICE_CHANNEL
-from adloom.runtime.actors.entity import Address
+from adloom.runtime.actors.effects import Address
 from adloom.runtime.subscription import Subscription
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 

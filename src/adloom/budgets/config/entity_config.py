@@ -17,7 +17,7 @@ from adloom.budgets.addresses import (
 from adloom.budgets.config.catalog_store import BrainCatalog
 from adloom.budgets.config.configuration import advertiser_configuration, campaign_configuration
 from adloom.core.clock import Clock
-from adloom.runtime.actors.entity import Address
+from adloom.runtime.actors.effects import Address
 
 # Of those who were introduced lately it may not be known yet that they have a state.
 LATELY_SECONDS: Final = 60.0
@@ -35,7 +35,9 @@ class Introductions:
         self._hold_seconds = hold_seconds
         self._lately: dict[Address, float] = {}  # Who was introduced last is last.
 
-    async def introduce(self, addresses: Sequence[Address]) -> Mapping[Address, Sequence[msgspec.Struct]]:
+    async def load_first_messages(
+        self, addresses: Sequence[Address]
+    ) -> Mapping[Address, Sequence[msgspec.Struct]]:
         """Give each its configuration; who is not in the catalog, or not under this address, gets none."""
         self._note(addresses)
         found = await self.configurations(addresses)

@@ -30,8 +30,8 @@ from adloom.budgets.transport.wire import (
 )
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
-from adloom.runtime.actors.entity import Address
-from adloom.runtime.actors.ports import Audience
+from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.ports import Broadcaster
 from adloom.runtime.subscription import Subscription
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
@@ -63,7 +63,7 @@ class MailRoom:
         valkey: Valkey,
         store: SessionStore,
         host: Host,
-        audience: Audience,
+        audience: Broadcaster,
         clock: Clock,
         *,
         sessions: Sessions | None = None,

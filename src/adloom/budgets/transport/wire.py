@@ -23,7 +23,7 @@ from adloom.budgets.messages import (
     Recall,
     SpendUpdate,
 )
-from adloom.runtime.actors.entity import Address
+from adloom.runtime.actors.effects import Address
 
 MAIL_CHANNEL: Final = "adloom:brain:mail"
 SPEND_CHANNEL: Final = "adloom:brain:spend"

@@ -12,8 +12,8 @@ from adloom.ops.attention import store
 from adloom.ops.attention.model import (
     EACH_MAX,
     Attention,
-    Kind,
-    Level,
+    AttentionKind,
+    AttentionLevel,
     of_budgets,
     of_credentials,
     of_ends,
@@ -32,8 +32,8 @@ from adloom.runtime.telemetry.heartbeat.read import HeartbeatReader
 class AttentionItem(Answer):
     """One thing to look at; where it is about something, `noun`, `id` and `name` say of what."""
 
-    kind: Kind
-    level: Level
+    kind: AttentionKind
+    level: AttentionLevel
     message: str
     noun: str | None
     id: UUID | None
@@ -45,7 +45,7 @@ class AttentionAnswer(Answer):
     """What needs attention, the worst first; of each kind only some, and `counts` has how many."""
 
     items: list[AttentionItem]
-    counts: dict[Kind, int]
+    counts: dict[AttentionKind, int]
 
 
 router = APIRouter(
@@ -65,12 +65,12 @@ async def read_attention(request: Request, actor: CurrentActor, pool: Database, 
             found += of_credentials(await store.locked_out(connection, scope))
             found += of_budgets(await store.running_budgets(connection, scope, now=now), now=now)
             found += of_ends(await store.ending(connection, scope, now=now))
-    counts = {kind: sum(one.kind is kind for one in found) for kind in Kind}
-    shown = [one for kind in Kind for one in [one for one in found if one.kind is kind][:EACH_MAX]]
+    counts = {kind: sum(one.kind is kind for one in found) for kind in AttentionKind}
+    shown = [one for kind in AttentionKind for one in [one for one in found if one.kind is kind][:EACH_MAX]]
     return AttentionAnswer(
         items=[
             AttentionItem.model_validate(one)
-            for one in sorted(shown, key=lambda one: list(Level).index(one.level))
+            for one in sorted(shown, key=lambda one: list(AttentionLevel).index(one.level))
         ],
         counts={kind: count for kind, count in counts.items() if count},
     )

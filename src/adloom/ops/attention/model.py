@@ -21,7 +21,7 @@ LAG_SECONDS_MAX: Final = 300.0
 EACH_MAX: Final = 10
 
 
-class Level(StrEnum):
+class AttentionLevel(StrEnum):
     """How bad it is."""
 
     BAD = "bad"
@@ -29,7 +29,7 @@ class Level(StrEnum):
     INFO = "info"
 
 
-class Kind(StrEnum):
+class AttentionKind(StrEnum):
     """What it is about."""
 
     PROCESSES = "processes"
@@ -44,8 +44,8 @@ class Kind(StrEnum):
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
     """One thing to look at: what it is, and of what; `at` is when it happens or has happened."""
 
-    kind: Kind
-    level: Level
+    kind: AttentionKind
+    level: AttentionLevel
     message: str
     noun: str | None = None
     id: UUID | None = None
@@ -66,7 +66,11 @@ def of_processes(processes: Sequence[Heartbeat], *, catalog_version: int) -> lis
     """Judge which processes run, and whether they serve what the catalog says."""
     kinds = {one.kind for one in processes}
     found = [
-        _house(Kind.PROCESSES, Level.BAD, f"No {kind} process runs. Start one, or see what it has logged.")
+        _house(
+            AttentionKind.PROCESSES,
+            AttentionLevel.BAD,
+            f"No {kind} process runs. Start one, or see what it has logged.",
+        )
         for kind in ("delivery", "worker")
         if kind not in kinds
     ]
@@ -74,10 +78,10 @@ def of_processes(processes: Sequence[Heartbeat], *, catalog_version: int) -> lis
         version = one.reading.index_version
         if version is not None and version < catalog_version:
             message = f"{one.process} serves version {version} of the catalog, which is at {catalog_version}."
-            found.append(_house(Kind.PROCESSES, Level.WARN, message))
+            found.append(_house(AttentionKind.PROCESSES, AttentionLevel.WARN, message))
         if one.reading.spool_bytes:
             message = f"{one.process} keeps {one.reading.spool_bytes:,} bytes of events on its disk: Valkey was away."
-            found.append(_house(Kind.LEDGER, Level.WARN, message))
+            found.append(_house(AttentionKind.LEDGER, AttentionLevel.WARN, message))
     return found
 
 
@@ -86,16 +90,24 @@ def of_ledger(lags: Mapping[str, float], *, dead: int, failed_jobs: int) -> list
     found: list[Attention] = []
     for name, seconds in lags.items():
         if seconds > LAG_SECONDS_GOOD:
-            level = Level.BAD if seconds > LAG_SECONDS_MAX else Level.WARN
+            level = AttentionLevel.BAD if seconds > LAG_SECONDS_MAX else AttentionLevel.WARN
             found.append(
-                _house(Kind.LEDGER, level, f"{name} is {seconds:,.0f} s behind the ledger: see the worker.")
+                _house(
+                    AttentionKind.LEDGER,
+                    level,
+                    f"{name} is {seconds:,.0f} s behind the ledger: see the worker.",
+                )
             )
     if dead:
         found.append(
-            _house(Kind.LEDGER, Level.WARN, f"{dead:,} events could not be counted and wait for you.")
+            _house(
+                AttentionKind.LEDGER,
+                AttentionLevel.WARN,
+                f"{dead:,} events could not be counted and wait for you.",
+            )
         )
     if failed_jobs:
-        found.append(_house(Kind.JOBS, Level.WARN, f"{failed_jobs:,} jobs have failed."))
+        found.append(_house(AttentionKind.JOBS, AttentionLevel.WARN, f"{failed_jobs:,} jobs have failed."))
     return found
 
 
@@ -106,33 +118,33 @@ def of_budgets(standings: Iterable[tuple[Thing, CampaignStanding]], *, now: date
         if standing.remaining_today == 0:
             is_over = standing.total_budget is not None and standing.spent_total >= standing.total_budget
             when = "its total budget" if is_over else "its budget of today"
-            found.append(_about(thing, Kind.EXHAUSTED, Level.WARN, f"has spent {when}."))
+            found.append(_about(thing, AttentionKind.EXHAUSTED, AttentionLevel.WARN, f"has spent {when}."))
         elif standing.pace is not None and standing.pace < PACE_GOOD and _is_settled(thing, now):
             message = f"has spent {standing.pace:.0%} of what it may have by now."
-            found.append(_about(thing, Kind.UNDER_DELIVERING, Level.WARN, message))
+            found.append(_about(thing, AttentionKind.UNDER_DELIVERING, AttentionLevel.WARN, message))
     return found
 
 
 def of_ends(things: Iterable[Thing]) -> list[Attention]:
     """Say what ends soon."""
-    return [_about(thing, Kind.EXPIRING, Level.INFO, "ends soon.") for thing in things]
+    return [_about(thing, AttentionKind.EXPIRING, AttentionLevel.INFO, "ends soon.") for thing in things]
 
 
 def of_credentials(things: Iterable[Thing]) -> list[Attention]:
     """Say which accounts elsewhere do not let us in any more."""
     message = "does not let us in any more: its credentials have to be renewed."
-    return [_about(thing, Kind.CREDENTIALS, Level.BAD, message) for thing in things]
+    return [_about(thing, AttentionKind.CREDENTIALS, AttentionLevel.BAD, message) for thing in things]
 
 
 def _is_settled(thing: Thing, now: datetime) -> bool:
     return thing.at is None or thing.at <= now - SETTLED_AFTER
 
 
-def _house(kind: Kind, level: Level, message: str) -> Attention:
+def _house(kind: AttentionKind, level: AttentionLevel, message: str) -> Attention:
     return Attention(kind=kind, level=level, message=message)
 
 
-def _about(thing: Thing, kind: Kind, level: Level, message: str) -> Attention:
+def _about(thing: Thing, kind: AttentionKind, level: AttentionLevel, message: str) -> Attention:
     return Attention(
         kind=kind,
         level=level,

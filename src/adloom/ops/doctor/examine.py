@@ -7,7 +7,7 @@ from adloom.core.clock import Clock
 from adloom.events.log.spool.setup import locate_spool
 from adloom.ops.doctor import database, ledger, machine, money, processes, spool, sync
 from adloom.ops.doctor.finding import Finding, fail, not_running
-from adloom.runtime.embedded.servers import database_url_of, redis_url_of
+from adloom.runtime.embedded.servers import find_database_url, find_redis_url
 from adloom.runtime.installation import DataDirectory, Installation, InstallationError
 from adloom.runtime.ports import is_taken
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection
@@ -41,7 +41,7 @@ async def examine(variables: Mapping[str, str], directory: DataDirectory, clock:
         folder = locate_spool(variables, directory)
         findings.append(spool.examine_spool(folder, has_ledger=has_ledger, now=clock.now()))
         if not isinstance(connection, Finding) and not isinstance(valkey, Finding):
-            findings += await ledger.projections(database_url_of(variables, directory), valkey)
+            findings += await ledger.projections(find_database_url(variables, directory), valkey)
         if not isinstance(valkey, Finding):
             findings.append(await money.owner(valkey))
         if not isinstance(connection, Finding):
@@ -71,7 +71,7 @@ async def _database(
     if not (is_running or variables.get("DATABASE_URL")):
         return not_running("PostgreSQL")
     try:
-        database_url = database_url_of(variables, directory)
+        database_url = find_database_url(variables, directory)
     except InstallationError as error:
         return fail("PostgreSQL", str(error), "run doctor with the variables of `adloom up`")
     try:
@@ -93,7 +93,7 @@ async def _valkey(
     if not (is_running or variables.get("REDIS_URL")):
         return not_running("Valkey")
     try:
-        redis_url = redis_url_of(variables, directory)
+        redis_url = find_redis_url(variables, directory)
     except InstallationError as error:
         return fail("Valkey", str(error), "run doctor with the variables of `adloom up`")
     valkey = await closing.enter_async_context(open_valkey(redis_url))

@@ -5,7 +5,7 @@ from enum import StrEnum
 import msgspec
 
 
-class State(StrEnum):
+class FindingState(StrEnum):
     """How bad it is."""
 
     OK = "ok"
@@ -17,12 +17,12 @@ class Finding(msgspec.Struct, frozen=True):
     """One thing that was looked at; whatever is not well says what to do."""
 
     name: str
-    state: State
+    state: FindingState
     detail: str
     remedy: str = ""
 
     def __post_init__(self) -> None:
-        assert self.state is State.OK or self.remedy, "a finding that is not well says what to do"
+        assert self.state is FindingState.OK or self.remedy, "a finding that is not well says what to do"
 
 
 NOT_RUNNING = "not running"
@@ -31,17 +31,17 @@ START_IT = "start it with `adloom up`"
 
 def ok(name: str, detail: str) -> Finding:
     """Find that something is well."""
-    return Finding(name, State.OK, detail)
+    return Finding(name, FindingState.OK, detail)
 
 
 def warn(name: str, detail: str, remedy: str) -> Finding:
     """Find something that needs attention, but not at once."""
-    return Finding(name, State.WARN, detail, remedy)
+    return Finding(name, FindingState.WARN, detail, remedy)
 
 
 def fail(name: str, detail: str, remedy: str) -> Finding:
     """Find something that does not work."""
-    return Finding(name, State.FAIL, detail, remedy)
+    return Finding(name, FindingState.FAIL, detail, remedy)
 
 
 def not_running(name: str) -> Finding:

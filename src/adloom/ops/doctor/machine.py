@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 
 from adloom.ops.doctor.finding import Finding, fail, ok, warn
-from adloom.runtime.embedded.identity import UnreachableError, door_to, unprivileged_user
+from adloom.runtime.embedded.identity import UnreachableError, find_unprivileged_user, find_unreachable_folder
 from adloom.runtime.installation import PRIVATE_MODE, DataDirectory
 
 PYTHON_MIN = (3, 11)
@@ -42,7 +42,7 @@ def folder_access(directory: DataDirectory) -> Finding:
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
         return fail("Data directory", f"{path} is not ours to write", f"run as its owner, or `chown` {path}")
     try:
-        door_to(path, unprivileged_user())
+        find_unreachable_folder(path, find_unprivileged_user())
     except UnreachableError as error:
         return fail("Data directory", str(error), f"open the folders above it: `chmod o+x` down to {path}")
     return ok("Data directory", str(path))

@@ -6,9 +6,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from adloom.ops.doctor.finding import Finding, State
+from adloom.ops.doctor.finding import Finding, FindingState
 
-STYLES = {State.OK: "green", State.WARN: "yellow", State.FAIL: "red"}
+STYLES = {FindingState.OK: "green", FindingState.WARN: "yellow", FindingState.FAIL: "red"}
 
 
 def show(findings: Sequence[Finding], console: Console) -> None:
@@ -29,4 +29,4 @@ def show(findings: Sequence[Finding], console: Console) -> None:
 
 def is_well(findings: Sequence[Finding]) -> bool:
     """Tell whether nothing has failed."""
-    return all(finding.state is not State.FAIL for finding in findings)
+    return all(finding.state is not FindingState.FAIL for finding in findings)

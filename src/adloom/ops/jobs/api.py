@@ -68,7 +68,7 @@ class RetriedAnswer(Answer):
     retried: int
 
 
-class JobsQuery(Body):
+class QueuedJobsQuery(Body):
     """Which jobs are listed, those that were put or ended last first."""
 
     page: Annotated[int, Field(ge=1, le=PAGE_MAX)] = 1
@@ -107,7 +107,7 @@ async def list_queues(queues: Queues) -> QueuesAnswer:
     """List the queues, and how much is in them."""
     items: list[QueueAnswer] = []
     for name, queue in queues.items():
-        await queue.look()
+        await queue.refresh_counts()
         counts = queue.counts
         items.append(
             QueueAnswer(
@@ -122,11 +122,13 @@ async def list_queues(queues: Queues) -> QueuesAnswer:
 
 
 @router.get("/{queue_name}", dependencies=[Depends(_reads)])
-async def list_jobs(queue_name: str, query: Annotated[JobsQuery, Query()], queues: Queues) -> Page[QueuedJob]:
+async def list_jobs(
+    queue_name: str, query: Annotated[QueuedJobsQuery, Query()], queues: Queues
+) -> Page[QueuedJob]:
     """List the jobs of a queue in one state."""
     queue = _named(queues, queue_name)
     first = (query.page - 1) * query.page_size
-    listed = await queue.listed(query.state, first=first, count_max=query.page_size)
+    listed = await queue.list_jobs(query.state, first=first, count_max=query.page_size)
     return Page[QueuedJob](
         items=[_answer(job) for job in listed.items],
         total_count=listed.total_count,
@@ -140,7 +142,7 @@ async def list_jobs(queue_name: str, query: Annotated[JobsQuery, Query()], queue
 async def retry_jobs(queue_name: str, queues: Queues) -> RetriedAnswer:
     """Try all jobs of a queue again that have failed, with all their attempts."""
     queue = _named(queues, queue_name)
-    dead = await queue.dead(count_max=RETRIED_MAX)
+    dead = await queue.list_dead(count_max=RETRIED_MAX)
     return RetriedAnswer(retried=sum([await queue.retry(job.id) for job in dead]))
 
 

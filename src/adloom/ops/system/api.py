@@ -10,7 +10,7 @@ from pydantic import Field
 from adloom.events.projections.dead_letters import DeadLetter, DeadLetters
 from adloom.events.projections.status import LogStatusReader
 from adloom.ops.system.access import check_admin, check_house
-from adloom.ops.system.model import DeadLetterNotFoundError, checked_letter_id, event_text
+from adloom.ops.system.model import DeadLetterNotFoundError, check_letter_id, event_text
 from adloom.resource.changes import read_version
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now
 from adloom.runtime.http.api.openapi import problems
@@ -230,7 +230,7 @@ async def list_dead_letters(
 @router.get("/dead-letters/{letter_id}", dependencies=[Depends(_admin)])
 async def read_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> DeadLetterDetailAnswer:
     """Show one, with what lies in it."""
-    letter = await DeadLetters(valkey).get(checked_letter_id(letter_id))
+    letter = await DeadLetters(valkey).get(check_letter_id(letter_id))
     if letter is None:
         raise _unknown(letter_id)
     return _detail(letter)
@@ -243,7 +243,7 @@ async def read_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> DeadLetter
 )
 async def retry_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> None:
     """Append one to the ledger again; what was counted meanwhile is not counted twice."""
-    if not await DeadLetters(valkey).retry(checked_letter_id(letter_id)):
+    if not await DeadLetters(valkey).retry(check_letter_id(letter_id)):
         raise _unknown(letter_id)
 
 
@@ -252,7 +252,7 @@ async def retry_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> None:
 )
 async def forget_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> None:
     """Drop one for good: its event is not counted."""
-    if not await DeadLetters(valkey).delete(checked_letter_id(letter_id)):
+    if not await DeadLetters(valkey).delete(check_letter_id(letter_id)):
         raise _unknown(letter_id)
 
 

@@ -18,7 +18,7 @@ class DeadLetterNotFoundError(NotFoundError):
     code = "DEAD_LETTER_NOT_FOUND"
 
 
-def checked_letter_id(letter_id: str) -> str:
+def check_letter_id(letter_id: str) -> str:
     """Let the id of a letter pass."""
     millis, dash, sequence = letter_id.partition("-")
     if not (dash and _is_number(millis) and _is_number(sequence)):

@@ -4,7 +4,7 @@ import heapq
 from datetime import datetime
 from typing import Final
 
-from adloom.runtime.actors.entity import Address
+from adloom.runtime.actors.effects import Address
 
 REPLACED_MIN: Final = 1_000  # Fewer than these are not worth a look.
 
@@ -39,7 +39,7 @@ class Alarms:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
-    def ringing(self, now: datetime, *, count_max: int) -> list[Address]:
+    def take_due(self, now: datetime, *, count_max: int) -> list[Address]:
         """Take those that ring by now, the earliest first."""
         taken: list[Address] = []
         while len(taken) < count_max and (at := self.next_at()) is not None and at <= now:

@@ -8,26 +8,26 @@ from typing import Any
 import msgspec
 
 from adloom.core.random import Chance
-from adloom.runtime.actors.active import Active
-from adloom.runtime.actors.entity import Address, Effect, Persist, Publish, Record, Reply, Tell, Wake
+from adloom.runtime.actors.active import ActiveActor
+from adloom.runtime.actors.effects import Address, Effect, Persist, Publish, RecordRow, Reply, Tell, Wake
 from adloom.runtime.actors.mailboxes import Envelope
-from adloom.runtime.actors.ports import Write
+from adloom.runtime.actors.ports import StateWrite
 
 
-class Batch:
+class StepBatch:
     """Steps that become durable together."""
 
     def __init__(self, chance: Chance) -> None:
         self._chance = chance
-        self._durable: list[tuple[Active, asyncio.Future[None]]] = []
-        self.touched: dict[Address, Active] = {}
-        self.persisting: dict[Address, Active] = {}
+        self._durable: list[tuple[ActiveActor, asyncio.Future[None]]] = []
+        self.touched: dict[Address, ActiveActor] = {}
+        self.persisting: dict[Address, ActiveActor] = {}
         self.records: list[msgspec.Struct] = []
         self.tells: deque[Tell] = deque()
         self.published: list[tuple[str, msgspec.Struct]] = []
         self.answers: list[tuple[asyncio.Future[Any], msgspec.Struct | None]] = []
 
-    def take(self, entity: Active, envelope: Envelope, now: datetime) -> None:
+    def run_step(self, entity: ActiveActor, envelope: Envelope, now: datetime) -> None:
         """Run one step and collect its effects; when it raises, nothing has happened."""
         state, effects = entity.kind.step(entity.state, envelope.message, now, self._chance)
         entity.state = state
@@ -41,19 +41,19 @@ class Batch:
         if envelope.durable is not None:
             self._durable.append((entity, envelope.durable))
         if envelope.is_kept_after:
-            self.keep(entity)
+            self.persist(entity)
 
-    def keep(self, entity: Active) -> None:
+    def persist(self, entity: ActiveActor) -> None:
         """Keep somebody who has not asked for it."""
-        if not entity.is_kept:
+        if not entity.is_durable:
             self.touched[entity.address] = self.persisting[entity.address] = entity
 
-    def _collect(self, entity: Active, effects: tuple[Effect, ...]) -> msgspec.Struct | None:
+    def _collect(self, entity: ActiveActor, effects: tuple[Effect, ...]) -> msgspec.Struct | None:
         answer: msgspec.Struct | None = None
         for effect in effects:
             match effect:
                 # Of these there may be many; of most other steps a waking is all.
-                case Record(row=row):
+                case RecordRow(row=row):
                     self.persisting[entity.address] = entity
                     self.records.append(row)
                 case Wake(at=at):
@@ -75,14 +75,14 @@ class Batch:
                 entity.state, effects = entity.kind.before_keeping(entity.state, now)
                 self._collect(entity, effects)
 
-    def writes(self) -> list[Write]:
+    def build_writes(self) -> list[StateWrite]:
         """Tell what is to be kept."""
-        return [entity.write() for entity in self.persisting.values()]
+        return [entity.build_write() for entity in self.persisting.values()]
 
-    def kept(self) -> list[asyncio.Future[None]]:
+    def mark_durable(self) -> list[asyncio.Future[None]]:
         """Note that it is, and tell who need not wait any longer."""
-        done = [waited for entity in self.persisting.values() for waited in entity.kept()]
+        done = [waited for entity in self.persisting.values() for waited in entity.mark_durable()]
         for entity, durable in self._durable:
             # What is not kept yet is when the entity asks for it, or leaves.
-            (done if entity.is_state_kept else entity.waiting).append(durable)
+            (done if entity.is_state_durable else entity.waiting).append(durable)
         return done

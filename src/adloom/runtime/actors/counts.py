@@ -1,7 +1,7 @@
 """What a host counts, as plain numbers that a collector reads."""
 
 
-class Counts:
+class ActorCounts:
     """Everything since the start of the process."""
 
     __slots__ = ("batches", "failed", "fenced", "refused", "steps", "unpublished")

@@ -18,11 +18,11 @@ import structlog
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.core.random import Chance
-from adloom.runtime.actors.counts import Counts
-from adloom.runtime.actors.entity import Address, Tell
+from adloom.runtime.actors.counts import ActorCounts
+from adloom.runtime.actors.effects import Address, Tell
 from adloom.runtime.actors.kind import AnyKind
 from adloom.runtime.actors.mailboxes import Envelope, Mailboxes
-from adloom.runtime.actors.ports import Audience, FencedOutError, Introduction, StateStore
+from adloom.runtime.actors.ports import Broadcaster, FencedOutError, FirstMessages, StateStore
 from adloom.runtime.actors.runner import RETRY_AFTER, BatchRunner
 
 BATCH_MAX: Final = 2_000  # Of messages, and as many alarms.
@@ -38,7 +38,7 @@ class NotHostedError(UnavailableError):
     """This host does not run now, or not entities of this kind."""
 
 
-class EntityHost:
+class ActorHost:
     """Owns entities of some kinds, all of them in this process."""
 
     def __init__(  # noqa: PLR0913 - what a host needs of the world
@@ -46,8 +46,8 @@ class EntityHost:
         kinds: Sequence[AnyKind],
         store: StateStore,
         *,
-        introduction: Introduction,
-        audience: Audience,
+        introduction: FirstMessages,
+        audience: Broadcaster,
         clock: Clock,
         chance: Chance,
         mailboxes: Mailboxes | None = None,
@@ -63,7 +63,7 @@ class EntityHost:
         self._look_at = 0.0
         self._is_open = False
         self._has_work = asyncio.Event()
-        self.counts = Counts()
+        self.counts = ActorCounts()
         self._runner = BatchRunner(
             self._kinds,
             store,
@@ -98,7 +98,7 @@ class EntityHost:
     def tell(self, address: Address, message: msgspec.Struct) -> bool:
         """Send a message that nobody waits for; tell whether there was room for it."""
         try:
-            self._put(Envelope(address, message))
+            self._enqueue(Envelope(address, message))
         except UnavailableError:
             return False
         return True
@@ -106,17 +106,17 @@ class EntityHost:
     async def ask(self, address: Address, message: msgspec.Struct, *, seconds_max: float) -> Any:  # noqa: ANN401 - each kind's own
         """Send a message and wait for the reply: TimeoutError, or UnavailableError when there will be none."""
         answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._put(Envelope(address, message, answered=answered))
+        self._enqueue(Envelope(address, message, answered=answered))
         async with asyncio.timeout(seconds_max):
             return await answered
 
-    def durable(self, address: Address, message: msgspec.Struct) -> asyncio.Future[None]:
+    def send_durably(self, address: Address, message: msgspec.Struct) -> asyncio.Future[None]:
         """Send a message, or raise UnavailableError.
 
         The future is done when what came of it is kept, and fails with UnavailableError when that is not known.
         """
         durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._put(Envelope(address, message, durable=durable))
+        self._enqueue(Envelope(address, message, durable=durable))
         return durable
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -125,22 +125,22 @@ class EntityHost:
         self._is_open = True
         try:
             async with asyncio.TaskGroup() as group:
-                waker = group.create_task(_woken_by(stop, self._has_work))
+                waker = group.create_task(_wake_on_stop(stop, self._has_work))
                 while not stop.is_set():
-                    await self._own(stop)
+                    await self._run_as_owner(stop)
                 waker.cancel()
         finally:
             self._leave()
 
-    async def _own(self, stop: asyncio.Event) -> None:
+    async def _run_as_owner(self, stop: asyncio.Event) -> None:
         """Own the entities until told to stop, or until somebody else is found to."""
         try:
             await self._set_alarms(stop)
             while not stop.is_set():
                 await self._wait()
-                await self._take_what_is_due()
+                await self._run_due()
                 await self._passivate()
-                await self._look_for_alarms()
+                await self._reload_due_alarms()
             await self._finish()
         except FencedOutError as error:
             # Of nobody do we know any more that they are as we have them.
@@ -162,7 +162,7 @@ class EntityHost:
                 self._look_at = asyncio.get_running_loop().time() + LOOK_SECONDS
                 return
 
-    async def _look_for_alarms(self) -> None:
+    async def _reload_due_alarms(self) -> None:
         """Set alarms that should have rung and of which nobody here knows."""
         loop = asyncio.get_running_loop()
         if loop.time() < self._look_at:
@@ -189,21 +189,21 @@ class EntityHost:
             return
 
     def _idle_at(self) -> datetime | None:
-        touched_at = self._runner.first_touched_at()
+        touched_at = self._runner.oldest_touch()
         return None if touched_at is None else touched_at + self._idle_max
 
-    async def _take_what_is_due(self) -> None:
-        ringing = self._runner.alarms.ringing(self._clock.now(), count_max=self._batch_max)
+    async def _run_due(self) -> None:
+        ringing = self._runner.alarms.take_due(self._clock.now(), count_max=self._batch_max)
         alarms = [Envelope(whose, self._kinds[whose.kind].on_waking, is_alarm=True) for whose in ringing]
-        await self._runner.take([*alarms, *self._mailboxes.take(self._batch_max)])
+        await self._runner.run([*alarms, *self._mailboxes.take(self._batch_max)])
 
     async def _passivate(self) -> None:
         """Let those leave whom nobody has talked to for long; what is not kept of them is kept first."""
         oldest = self._clock.now() - self._idle_max
         idle = self._runner.idle_since(oldest, count_max=self._batch_max)
-        await self._runner.keep(idle)
+        await self._runner.persist(idle)
         for entity in idle:
-            self._runner.let_go(entity)
+            self._runner.evict(entity)
 
     async def _finish(self) -> None:
         """Take what already waits, and keep everyone."""
@@ -211,8 +211,8 @@ class EntityHost:
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + STOP_SECONDS_MAX
         while self._mailboxes and loop.time() < ends_at:
-            await self._runner.take(self._mailboxes.take(self._batch_max))
-        await self._runner.keep_all()
+            await self._runner.run(self._mailboxes.take(self._batch_max))
+        await self._runner.persist_all()
 
     def _leave(self) -> None:
         self._is_open = False
@@ -225,7 +225,7 @@ class EntityHost:
     def _send(self, tell: Tell) -> None:
         self.tell(tell.to, tell.message)
 
-    def _put(self, envelope: Envelope) -> None:
+    def _enqueue(self, envelope: Envelope) -> None:
         try:
             if not self._is_open or envelope.address.kind not in self._kinds:
                 raise NotHostedError(f"No entities of the kind {envelope.address.kind} run here now.")
@@ -236,6 +236,6 @@ class EntityHost:
         self._has_work.set()
 
 
-async def _woken_by(stop: asyncio.Event, work: asyncio.Event) -> None:
+async def _wake_on_stop(stop: asyncio.Event, work: asyncio.Event) -> None:
     await stop.wait()
     work.set()

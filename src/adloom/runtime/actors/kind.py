@@ -6,14 +6,14 @@ from typing import Any, Generic
 
 import msgspec
 
-from adloom.runtime.actors.entity import MessageT, StateT, Step, Stepped
+from adloom.runtime.actors.effects import MessageT, StateT, Step, StepResult
 
 
-class UnreadableStateError(Exception):
+class UnreadableActorStateError(Exception):
     """A state in a format that this version does not know."""
 
 
-class Kind(Generic[StateT, MessageT]):
+class ActorKind(Generic[StateT, MessageT]):
     """What all entities of a kind have in common."""
 
     def __init__(  # noqa: PLR0913 - what kinds differ in
@@ -24,7 +24,7 @@ class Kind(Generic[StateT, MessageT]):
         new: Callable[[str, datetime], StateT],
         *,
         on_waking: MessageT,
-        before_keeping: Callable[[StateT, datetime], Stepped[StateT]] | None = None,
+        before_keeping: Callable[[StateT, datetime], StepResult[StateT]] | None = None,
         format_number: int = 1,
     ) -> None:
         self.name = name
@@ -37,19 +37,19 @@ class Kind(Generic[StateT, MessageT]):
         self._encoder = msgspec.msgpack.Encoder(uuid_format="bytes")
         self._decoder = msgspec.msgpack.Decoder(state)
 
-    def encoded(self, state: StateT) -> bytes:
+    def encode(self, state: StateT) -> bytes:
         """Write a state down."""
         return self._encoder.encode(state)
 
-    def decoded(self, written: bytes, *, format_number: int) -> StateT:
+    def decode(self, written: bytes, *, format_number: int) -> StateT:
         """Read a state; fields may have been added since, any other change has a new number."""
         if format_number != self.format:
-            raise UnreadableStateError(f"{self.name}: format {format_number} instead of {self.format}.")
+            raise UnreadableActorStateError(f"{self.name}: format {format_number} instead of {self.format}.")
         try:
             return self._decoder.decode(written)
         except msgspec.DecodeError as error:
-            raise UnreadableStateError(f"{self.name}: {error}") from error
+            raise UnreadableActorStateError(f"{self.name}: {error}") from error
 
 
 # A host runs kinds whose states and messages are of many types, each kind's its own.
-AnyKind = Kind[Any, Any]
+AnyKind = ActorKind[Any, Any]

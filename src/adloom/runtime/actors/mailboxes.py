@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from adloom.core.errors import UnavailableError
-from adloom.runtime.actors.entity import Address
+from adloom.runtime.actors.effects import Address
 
 # Beyond these a message is refused: its sender sends it again, or not at all.
 MAILBOX_MAX: Final = 1_000

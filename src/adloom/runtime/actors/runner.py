@@ -20,14 +20,14 @@ import structlog
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.core.random import Chance
-from adloom.runtime.actors.active import Active
+from adloom.runtime.actors.active import ActiveActor
 from adloom.runtime.actors.alarms import Alarms
-from adloom.runtime.actors.batch import Batch
-from adloom.runtime.actors.counts import Counts
-from adloom.runtime.actors.entity import Address, Tell
-from adloom.runtime.actors.kind import AnyKind, UnreadableStateError
+from adloom.runtime.actors.batch import StepBatch
+from adloom.runtime.actors.counts import ActorCounts
+from adloom.runtime.actors.effects import Address, Tell
+from adloom.runtime.actors.kind import AnyKind, UnreadableActorStateError
 from adloom.runtime.actors.mailboxes import Envelope
-from adloom.runtime.actors.ports import Audience, FencedOutError, Introduction, StateStore
+from adloom.runtime.actors.ports import Broadcaster, FencedOutError, FirstMessages, StateStore
 
 STEPS_AT_ONCE: Final = 200
 KEPT_AT_ONCE: Final = 2_000
@@ -47,12 +47,12 @@ class BatchRunner:
         kinds: Mapping[str, AnyKind],
         store: StateStore,
         *,
-        introduction: Introduction,
-        audience: Audience,
+        introduction: FirstMessages,
+        audience: Broadcaster,
         clock: Clock,
         chance: Chance,
         send: Callable[[Tell], None],
-        counts: Counts,
+        counts: ActorCounts,
     ) -> None:
         self._kinds = kinds
         self._store = store
@@ -62,34 +62,34 @@ class BatchRunner:
         self._chance = chance
         self._send = send
         self._counts = counts
-        self._entities: dict[Address, Active] = {}  # Who was touched last is last.
+        self._entities: dict[Address, ActiveActor] = {}  # Who was touched last is last.
         self.alarms = Alarms()
 
     def __len__(self) -> int:
         """Tell how many entities are in memory."""
         return len(self._entities)
 
-    async def take(self, envelopes: Sequence[Envelope]) -> None:
+    async def run(self, envelopes: Sequence[Envelope]) -> None:
         """Take messages; FencedOutError when an entity is somebody else's by now, so that all may be."""
         try:
-            await self._take(envelopes)
+            await self._run(envelopes)
         except (FencedOutError, asyncio.CancelledError) as error:
             self._fail(envelopes, error)
             raise
 
-    async def keep(self, entities: Iterable[Active]) -> None:
+    async def persist(self, entities: Iterable[ActiveActor]) -> None:
         """Let entities look at the clock once more, and keep them as they are then."""
         looks = [
             Envelope(entity.address, entity.kind.on_waking, is_kept_after=True)
             for entity in entities
-            if not entity.is_kept
+            if not entity.is_durable
         ]
         for first in range(0, len(looks), KEPT_AT_ONCE):
-            await self.take(looks[first : first + KEPT_AT_ONCE])
+            await self.run(looks[first : first + KEPT_AT_ONCE])
 
-    async def keep_all(self) -> None:
+    async def persist_all(self) -> None:
         """Keep everyone."""
-        await self.keep(list(self._entities.values()))
+        await self.persist(list(self._entities.values()))
 
     def set_alarms(self, timers: Iterable[tuple[Address, datetime]]) -> None:
         """Set alarms as they are kept; FencedOutError when somebody who is here has not kept theirs."""
@@ -101,19 +101,19 @@ class BatchRunner:
             if entity is None and address not in self.alarms and address.kind in self._kinds:
                 self.alarms.set(address, at)
 
-    def first_touched_at(self) -> datetime | None:
+    def oldest_touch(self) -> datetime | None:
         """Tell when somebody was last touched of whom that is longest ago."""
         first = next(iter(self._entities.values()), None)
         return None if first is None else first.touched_at
 
-    def idle_since(self, oldest: datetime, *, count_max: int) -> list[Active]:
+    def idle_since(self, oldest: datetime, *, count_max: int) -> list[ActiveActor]:
         """Tell who was not touched since."""
         idle = takewhile(lambda entity: entity.touched_at <= oldest, self._entities.values())
         return list(islice(idle, count_max))
 
-    def let_go(self, entity: Active) -> None:
+    def evict(self, entity: ActiveActor) -> None:
         """Let somebody leave of whom everything is kept."""
-        if entity.is_kept and self._entities.get(entity.address) is entity:
+        if entity.is_durable and self._entities.get(entity.address) is entity:
             del self._entities[entity.address]
 
     def forget_all(self, error: Exception) -> None:
@@ -123,10 +123,10 @@ class BatchRunner:
         self._entities.clear()
         self.alarms.clear()
 
-    async def _take(self, envelopes: Sequence[Envelope]) -> None:
+    async def _run(self, envelopes: Sequence[Envelope]) -> None:
         if not envelopes:
             return
-        batch = Batch(self._chance)
+        batch = StepBatch(self._chance)
         try:
             await self._make_durable(batch, envelopes)
         except FencedOutError:
@@ -141,8 +141,8 @@ class BatchRunner:
             if len(envelopes) > 1:
                 self._forget(batch, error, again_after=RETRY_AFTER)
                 half = len(envelopes) // 2
-                await self._take(envelopes[:half])
-                await self._take(envelopes[half:])
+                await self._run(envelopes[:half])
+                await self._run(envelopes[half:])
                 return
             address = envelopes[0].address
             log.exception("entity_not_kept", kind=address.kind, key=address.key)
@@ -151,32 +151,32 @@ class BatchRunner:
         else:
             await self._settle(batch)
 
-    async def _make_durable(self, batch: Batch, envelopes: Sequence[Envelope]) -> None:
+    async def _make_durable(self, batch: StepBatch, envelopes: Sequence[Envelope]) -> None:
         introductions = await self._activate(batch, {envelope.address for envelope in envelopes})
         now = self._clock.now()
         for introduction in introductions:
-            batch.take(self._entities[introduction.address], introduction, now)
+            batch.run_step(self._entities[introduction.address], introduction, now)
         for number, envelope in enumerate(envelopes, start=1):
             self._step(batch, envelope, now)
             if number % STEPS_AT_ONCE == 0:
                 await asyncio.sleep(0)  # Others live in this process too.
-        self._pass_on(batch, now)
+        self._deliver_locally(batch, now)
         batch.complete(now)
         if batch.persisting:
-            await self._store.commit(batch.writes(), batch.records)
+            await self._store.commit(batch.build_writes(), batch.records)
 
-    async def _activate(self, batch: Batch, addresses: set[Address]) -> list[Envelope]:
+    async def _activate(self, batch: StepBatch, addresses: set[Address]) -> list[Envelope]:
         """Read those who are not here, and give what they have to hear first."""
         absent = sorted(addresses.difference(self._entities))
         if not absent:
             return []
         stored = await self._store.load(absent)
-        introduced = await self._introduction.introduce(absent)
+        introduced = await self._introduction.load_first_messages(absent)
         now = self._clock.now()
         for address in absent:
             try:
-                entity = Active(address, self._kinds[address.kind], stored.get(address), now=now)
-            except UnreadableStateError:
+                entity = ActiveActor(address, self._kinds[address.kind], stored.get(address), now=now)
+            except UnreadableActorStateError:
                 log.exception("entity_unreadable", kind=address.kind, key=address.key)
                 continue
             self._entities[address] = batch.touched[address] = entity
@@ -187,27 +187,27 @@ class BatchRunner:
             for message in introduced.get(address, ())
         ]
 
-    def _step(self, batch: Batch, envelope: Envelope, now: datetime) -> None:
+    def _step(self, batch: StepBatch, envelope: Envelope, now: datetime) -> None:
         entity = self._entities.get(envelope.address)
         if entity is None:
-            error = UnreadableStateError("The state of the entity cannot be read.")
+            error = UnreadableActorStateError("The state of the entity cannot be read.")
             self._fail([envelope], error, again_after=BROKEN_AFTER)
             return
         try:
-            batch.take(entity, envelope, now)
+            batch.run_step(entity, envelope, now)
         except Exception as error:
             # One message must not stop all others; the state is as it was.
             log.exception("entity_step_failed", kind=envelope.address.kind, key=envelope.address.key)
             self._fail([envelope], error)
             if envelope.is_kept_after:
-                batch.keep(entity)
+                batch.persist(entity)
             if envelope.is_alarm:
                 entity.wake_at = now + BROKEN_AFTER
                 batch.touched[entity.address] = entity
         else:
             self._counts.steps += 1
 
-    def _pass_on(self, batch: Batch, now: datetime) -> None:
+    def _deliver_locally(self, batch: StepBatch, now: datetime) -> None:
         """Deliver what those who are here told each other, as far as it goes."""
         for_others: list[Tell] = []
         for _ in range(TELLS_MAX):
@@ -220,10 +220,10 @@ class BatchRunner:
                 for_others.append(tell)
         batch.tells.extendleft(reversed(for_others))
 
-    async def _settle(self, batch: Batch) -> None:
+    async def _settle(self, batch: StepBatch) -> None:
         """Let everybody know, now that all is kept that has to be."""
         self._counts.batches += 1
-        for durable in batch.kept():
+        for durable in batch.mark_durable():
             if not durable.done():
                 durable.set_result(None)
         for address, entity in batch.touched.items():
@@ -247,7 +247,7 @@ class BatchRunner:
             self._counts.unpublished += len(said)
             log.warning("entities_not_heard", messages=len(said), reason=repr(error))
 
-    def _forget(self, batch: Batch, error: Exception, *, again_after: timedelta) -> None:
+    def _forget(self, batch: StepBatch, error: Exception, *, again_after: timedelta) -> None:
         """Forget who is not known to be kept; they are read again with their next message, or soon."""
         again_at = self._clock.now() + again_after
         for address, entity in batch.touched.items():

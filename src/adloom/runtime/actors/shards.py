@@ -3,7 +3,7 @@
 import zlib
 from typing import Final
 
-from adloom.runtime.actors.entity import Address
+from adloom.runtime.actors.effects import Address
 
 SHARDS: Final = 100
 

@@ -9,8 +9,8 @@ import msgspec
 
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
-from adloom.runtime.actors.entity import Address
-from adloom.runtime.actors.ports import FencedOutError, RefusedError, Stored, Write
+from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.ports import FencedOutError, StateRejectedError, StateWrite, StoredState
 from adloom.runtime.actors.shards import shard_of
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 
@@ -51,7 +51,7 @@ class RecordWriter(Protocol):
         ...
 
 
-class PostgresStates:
+class PostgresStateStore:
     """Keeps states, and their records with them."""
 
     def __init__(self, pool: Pool, records: RecordWriter, clock: Clock) -> None:
@@ -59,7 +59,7 @@ class PostgresStates:
         self._records = records
         self._clock = clock
 
-    async def load(self, addresses: Sequence[Address]) -> Mapping[Address, Stored]:
+    async def load(self, addresses: Sequence[Address]) -> Mapping[Address, StoredState]:
         """Read states."""
         kinds, keys = [address.kind for address in addresses], [address.key for address in addresses]
         try:
@@ -67,7 +67,7 @@ class PostgresStates:
         except POSTGRES_AWAY as error:
             raise UnavailableError(f"The states cannot be read: {error!r}") from error
         return {
-            Address(row["kind"], row["key"]): Stored(
+            Address(row["kind"], row["key"]): StoredState(
                 row["version"], row["format"], row["state"], row["wake_at"]
             )
             for row in rows
@@ -81,7 +81,7 @@ class PostgresStates:
             raise UnavailableError(f"The timers cannot be read: {error!r}") from error
         return [(Address(row["kind"], row["key"]), row["wake_at"]) for row in rows]
 
-    async def commit(self, writes: Sequence[Write], records: Sequence[msgspec.Struct]) -> None:
+    async def commit(self, writes: Sequence[StateWrite], records: Sequence[msgspec.Struct]) -> None:
         """Keep states and records in one transaction."""
         try:
             async with self._pool.acquire() as connection, connection.transaction():
@@ -91,12 +91,12 @@ class PostgresStates:
                 if records:
                     await self._records.write(connection, records)
         except REFUSED as error:
-            raise RefusedError(repr(error)) from error
+            raise StateRejectedError(repr(error)) from error
         except POSTGRES_AWAY as error:
             raise UnavailableError(f"It is not known whether the states are kept: {error!r}") from error
 
 
-def _columns(writes: Sequence[Write]) -> tuple[list[object], ...]:
+def _columns(writes: Sequence[StateWrite]) -> tuple[list[object], ...]:
     # Always in the same order, so that two who write the same states do not wait for each other in a circle.
     ordered = sorted(writes, key=lambda write: write.address)
     return (

@@ -13,12 +13,12 @@ class UnreachableError(Exception):
     """The unprivileged user cannot get to a folder that it needs."""
 
 
-def unprivileged_user() -> str | None:
+def find_unprivileged_user() -> str | None:
     """Name the user that the servers run as, None where that is just who we are."""
     return UNPRIVILEGED_NAME if os.geteuid() == 0 else None
 
 
-def give(path: Path, user: str | None) -> None:
+def give_ownership(path: Path, user: str | None) -> None:
     """Make a folder and what is in it the user's own."""
     if user is None:
         return
@@ -42,7 +42,7 @@ def can_reach(path: Path, user: str | None) -> bool:
     return True
 
 
-def door_to(path: Path, user: str | None) -> Path | None:
+def find_unreachable_folder(path: Path, user: str | None) -> Path | None:
     """Tell whether a folder must be opened for a user who cannot walk to it, and which."""
     if can_reach(path, user):
         return None

@@ -10,7 +10,7 @@ STOP_SECONDS_MAX = 5.0
 POLL_SECONDS = 0.02
 
 
-async def end_left_over(pid_file: Path, *, mark: str, stop_signal: signal.Signals) -> None:
+async def stop_leftover(pid_file: Path, *, mark: str, stop_signal: signal.Signals) -> None:
     """End the server that a file names, if it still runs, and forget the file.
 
     The number may belong to a stranger by now, so only a process whose command line has

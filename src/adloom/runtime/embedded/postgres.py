@@ -12,8 +12,8 @@ from pathlib import Path
 import asyncpg
 
 from adloom.runtime.embedded.binaries import install_postgres, postgres_home
-from adloom.runtime.embedded.identity import door_to, give, unprivileged_user
-from adloom.runtime.embedded.left_over import end_left_over
+from adloom.runtime.embedded.identity import find_unprivileged_user, find_unreachable_folder, give_ownership
+from adloom.runtime.embedded.left_over import stop_leftover
 from adloom.runtime.supervisor.program import Program, run
 
 DATABASE = "adloom"
@@ -33,7 +33,7 @@ class EmbeddedPostgres:
         self._port = port
         self._password = password
         self._options = options or {}
-        self._user = unprivileged_user()
+        self._user = find_unprivileged_user()
         self._home = postgres_home(reachable_by=self._user)
         # A server that we find running is told by this: its folder may be known to it by another path.
         self._mark = f"cluster_name=adloom-{zlib.crc32(bytes(folder)):08x}"
@@ -68,7 +68,7 @@ class EmbeddedPostgres:
             arguments=(str(self._home / "bin" / "postgres"), "-D", str(self._folder), *settings),
             environment=_environment(),
             user=self._user,
-            door=door_to(self._folder, self._user),
+            opened_folder=find_unreachable_folder(self._folder, self._user),
             stop_signal=signal.SIGINT,
             death_signal=signal.SIGQUIT,
         )
@@ -78,7 +78,7 @@ class EmbeddedPostgres:
         self._folder.parent.mkdir(parents=True, exist_ok=True)
         await asyncio.to_thread(install_postgres, self._home)
         if (self._folder / "PG_VERSION").exists():
-            await end_left_over(self._folder / "postmaster.pid", mark=self._mark, stop_signal=signal.SIGINT)
+            await stop_leftover(self._folder / "postmaster.pid", mark=self._mark, stop_signal=signal.SIGINT)
         else:
             await self._make_cluster()
 
@@ -104,7 +104,7 @@ class EmbeddedPostgres:
         password_file = unfinished / "password"
         password_file.touch(mode=0o600)
         password_file.write_text(self._password, encoding="utf-8")
-        give(unfinished, self._user)
+        give_ownership(unfinished, self._user)
         try:
             await run(self._initdb(unfinished), seconds_max=INITDB_SECONDS_MAX)
             (unfinished / "cluster").rename(self._folder)
@@ -129,7 +129,7 @@ class EmbeddedPostgres:
             ),
             environment=_environment(),
             user=self._user,
-            door=door_to(unfinished, self._user),
+            opened_folder=find_unreachable_folder(unfinished, self._user),
             # It cleans up after itself, and its own child does not outlive it.
             death_signal=signal.SIGTERM,
         )

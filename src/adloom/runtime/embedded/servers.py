@@ -9,7 +9,7 @@ import msgspec
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.installation import DataDirectory, Installation, InstallationError, Secrets
-from adloom.runtime.supervisor.child import Child
+from adloom.runtime.supervisor.child import ChildSpec
 
 # Below what systems hand out to outgoing connections, so that a server that is started again finds its port free.
 PORT_FIRST = 21_000
@@ -24,8 +24,8 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
 
     database_url: str
     redis_url: str
-    postgres: Child | None
-    valkey: Child | None
+    postgres: ChildSpec | None
+    valkey: ChildSpec | None
 
 
 def first_port(data_directory: Path) -> int:
@@ -33,7 +33,7 @@ def first_port(data_directory: Path) -> int:
     return PORT_FIRST + zlib.crc32(bytes(data_directory)) % PORT_COUNT
 
 
-def servers_of(
+def describe_servers(
     variables: Mapping[str, str],
     data_directory: Path,
     secrets: Secrets,
@@ -56,11 +56,11 @@ def servers_of(
     )
 
 
-def database_url_of(variables: Mapping[str, str], directory: DataDirectory) -> str:
+def find_database_url(variables: Mapping[str, str], directory: DataDirectory) -> str:
     """Tell where the database of an installation is; what the environment says wins."""
     if given := variables.get("DATABASE_URL"):
         return given
-    last, secrets = _started_once(directory, "DATABASE_URL")
+    last, secrets = _require_started(directory, "DATABASE_URL")
     if last.postgres_port is None:
         raise _unknown(directory, "DATABASE_URL")
     return EmbeddedPostgres(
@@ -68,11 +68,11 @@ def database_url_of(variables: Mapping[str, str], directory: DataDirectory) -> s
     ).url
 
 
-def redis_url_of(variables: Mapping[str, str], directory: DataDirectory) -> str:
+def find_redis_url(variables: Mapping[str, str], directory: DataDirectory) -> str:
     """Tell where the Valkey of an installation is; what the environment says wins."""
     if given := variables.get("REDIS_URL"):
         return given
-    last, secrets = _started_once(directory, "REDIS_URL")
+    last, secrets = _require_started(directory, "REDIS_URL")
     if last.valkey_port is None:
         raise _unknown(directory, "REDIS_URL")
     return EmbeddedValkey(
@@ -80,7 +80,7 @@ def redis_url_of(variables: Mapping[str, str], directory: DataDirectory) -> str:
     ).url
 
 
-def _started_once(directory: DataDirectory, variable: str) -> tuple[Installation, Secrets]:
+def _require_started(directory: DataDirectory, variable: str) -> tuple[Installation, Secrets]:
     last, secrets = directory.read_installation(), directory.read_secrets()
     if last is None or secrets is None:
         raise InstallationError(
@@ -96,8 +96,8 @@ def _unknown(directory: DataDirectory, variable: str) -> InstallationError:
     )
 
 
-def _postgres_child(postgres: EmbeddedPostgres, data_directory: Path) -> Child:
-    return Child(
+def _postgres_child(postgres: EmbeddedPostgres, data_directory: Path) -> ChildSpec:
+    return ChildSpec(
         program=postgres.program,
         prepare=postgres.prepare,
         wait_until_ready=postgres.wait_until_ready,
@@ -106,8 +106,8 @@ def _postgres_child(postgres: EmbeddedPostgres, data_directory: Path) -> Child:
     )
 
 
-def _valkey_child(valkey: EmbeddedValkey, data_directory: Path) -> Child:
-    return Child(
+def _valkey_child(valkey: EmbeddedValkey, data_directory: Path) -> ChildSpec:
+    return ChildSpec(
         program=valkey.program,
         prepare=valkey.prepare,
         wait_until_ready=valkey.wait_until_ready,

@@ -7,7 +7,7 @@ import string
 from pathlib import Path
 
 from adloom.runtime.embedded.binaries import valkey_server
-from adloom.runtime.embedded.left_over import end_left_over
+from adloom.runtime.embedded.left_over import stop_leftover
 from adloom.runtime.supervisor.program import Program
 from adloom.runtime.valkey import VALKEY_AWAY, open_valkey
 
@@ -47,7 +47,7 @@ class EmbeddedValkey:
         """Write the configuration, and end a server that an earlier run left on the folder."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         config = self._folder / CONFIG_NAME
-        await end_left_over(self._folder / PID_NAME, mark=str(config), stop_signal=signal.SIGTERM)
+        await stop_leftover(self._folder / PID_NAME, mark=str(config), stop_signal=signal.SIGTERM)
         config.touch(mode=0o600)
         config.write_text(self._config(), encoding="ascii")
 

@@ -38,6 +38,6 @@ class Cron:
         """Tell the first moment after one."""
         return next(CronSim(self.expression, moment))
 
-    def last_until(self, moment: datetime) -> datetime:
+    def latest_until(self, moment: datetime) -> datetime:
         """Tell the last moment until one, which may be itself."""
         return next(CronSim(self.expression, moment.replace(microsecond=0) + ONE_SECOND, reverse=True))

@@ -97,9 +97,9 @@ class JobQueue:
                 "priority": priority,
             },
         )
-        await self.look()
+        await self.refresh_counts()
 
-    async def look(self) -> None:
+    async def refresh_counts(self) -> None:
         """Count the jobs anew."""
         states = ("waiting", "prioritized", "active", "delayed", "failed")
         found = cast("dict[str, int]", await self._queue.getJobCounts(*states))
@@ -110,7 +110,7 @@ class JobQueue:
             dead=found["failed"],
         )
 
-    async def dead(self, *, count_max: int) -> Sequence[DeadJob]:
+    async def list_dead(self, *, count_max: int) -> Sequence[DeadJob]:
         """Tell the jobs that ran out of attempts, the last first."""
         jobs = cast("list[bullmq.Job]", await self._queue.getFailed(0, count_max - 1))
         return [
@@ -124,7 +124,7 @@ class JobQueue:
             for job in jobs
         ]
 
-    async def listed(self, state: ListedState, *, first: int, count_max: int) -> Listed[ListedJob]:
+    async def list_jobs(self, state: ListedState, *, first: int, count_max: int) -> Listed[ListedJob]:
         """List a part of the jobs in a state, the last first."""
         kinds = list(WAITING) if state is ListedState.WAITING else [state.value]
         counts = cast("dict[str, int]", await self._queue.getJobCounts(*kinds))
@@ -146,7 +146,7 @@ class JobQueue:
         if died_before is not None and _moment(job.finishedOn) >= died_before:
             return False
         await job.retry("failed", {"resetAttemptsMade": True, "resetAttemptsStarted": True})
-        await self.look()
+        await self.refresh_counts()
         return True
 
 

@@ -27,7 +27,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 Pause = Callable[[timedelta, asyncio.Event], Awaitable[None]]
 
 
-class TakesJobs(Protocol):
+class JobSink(Protocol):
     """Where jobs are put."""
 
     async def put(self, name: str, *, job_id: str) -> None:
@@ -53,7 +53,7 @@ class CronJob(msgspec.Struct, frozen=True, kw_only=True):
 class CronSchedule:
     """Starts one job by the clock."""
 
-    def __init__(self, job: CronJob, queue: TakesJobs, *, clock: Clock, pause: Pause = pause) -> None:
+    def __init__(self, job: CronJob, queue: JobSink, *, clock: Clock, pause: Pause = pause) -> None:
         self._job = job
         self._queue = queue
         self._clock = clock
@@ -61,13 +61,13 @@ class CronSchedule:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Put the job that came due last, then each as it comes due, until told to stop."""
-        due = self._job.cron.last_until(self._clock.now())
+        due = self._job.cron.latest_until(self._clock.now())
         while not stop.is_set():
             if self._clock.now() < due:
                 await self._pause(min(due - self._clock.now(), SLEEP_MAX), stop)
                 continue
             # After a long sleep several are due: one of them does the work of all.
-            due = self._job.cron.last_until(self._clock.now())
+            due = self._job.cron.latest_until(self._clock.now())
             try:
                 await self._queue.put(self._job.name, job_id=self._job.job_id(due))
             except VALKEY_AWAY as error:

@@ -30,21 +30,21 @@ STOP_SECONDS_MAX: Final = 1.5
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-class HopelessJobError(UnrecoverableError):
+class PermanentJobError(UnrecoverableError):
     """No other attempt at the job would help."""
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
+class JobAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt at a job; who runs it may tell which share of it is done."""
 
     name: str
     id: str
     data: dict[str, str]
     attempt: int
-    tell_progress: Callable[[float], Awaitable[None]] | None = None
+    report_progress: Callable[[float], Awaitable[None]] | None = None
 
 
-Handler = Callable[[Job], Awaitable[None]]
+Handler = Callable[[JobAttempt], Awaitable[None]]
 Backoff = Callable[[int, Exception], timedelta]
 
 
@@ -76,14 +76,14 @@ class JobWorker:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run jobs until told to stop; a job that was begun has a while to finish."""
-        worker = self._worker()
+        worker = self._build_worker()
         running = asyncio.ensure_future(self._keep_running(worker, stop))
         try:
             await stop.wait()
         finally:
             await _close(worker, running)
 
-    def _worker(self) -> bullmq.Worker:
+    def _build_worker(self) -> bullmq.Worker:
         options: dict[str, object] = {
             "connection": jobs_client(self._redis_url),
             "prefix": PREFIX,
@@ -125,12 +125,12 @@ class JobWorker:
             await job.updateProgress(share)
 
         await handler(
-            Job(
+            JobAttempt(
                 name=job.name,
                 id=str(job.id),
                 data=data,
                 attempt=job.attemptsMade + 1,
-                tell_progress=tell,
+                report_progress=tell,
             )
         )
 

@@ -27,34 +27,34 @@ class StartError(Exception):
     """A child did not start; the message says which, and how it ended."""
 
 
-async def nothing() -> None:
+async def do_nothing() -> None:
     """Stand in where nothing has to be done, or waited for."""
 
 
-class Child(msgspec.Struct, frozen=True, kw_only=True):
+class ChildSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A program that is to be kept alive."""
 
     program: Program
     # Before each start, the first or not.
-    prepare: Callable[[], Awaitable[None]] = nothing
+    prepare: Callable[[], Awaitable[None]] = do_nothing
     # Returns when the child answers.
-    wait_until_ready: Callable[[], Awaitable[None]] = nothing
+    wait_until_ready: Callable[[], Awaitable[None]] = do_nothing
     inherited_fds: tuple[int, ...] = ()
     # None is our own standard error.
     log_file: Path | None = None
     stop_seconds_max: float = 5.0
     # The name of one of its stage who has to hear what it says as it ends,
-    tells: str | None = None
+    reports_to: str | None = None
     # and for how long one whom others tell something goes on until they have ended.
     outlives_seconds_max: float = 0.0
     # Its work may be done before we stop: then it ends with 0, and is not started again.
     may_finish: bool = False
 
 
-class KeptChild:
+class SupervisedChild:
     """A child that is being kept alive, and what is known about it now."""
 
-    def __init__(self, child: Child) -> None:
+    def __init__(self, child: ChildSpec) -> None:
         self.child = child
         # Done when the child is ready for the first time, with the reason when that will never be.
         self.first_start: asyncio.Future[StartError | None] = asyncio.get_running_loop().create_future()
@@ -80,23 +80,23 @@ class KeptChild:
         if self._process is not None and self.is_running:
             programs.send(self._process, number)
 
-    async def keep(self) -> None:
+    async def keep_alive(self) -> None:
         """Run the child again and again; its troubles are logged, or the starter's, but never raised."""
         loop = asyncio.get_running_loop()
         deaths = 0
         while True:
             started_at = loop.time()
-            end = await self._ran()
+            end = await self._run_once()
             lived_seconds = round(loop.time() - started_at, 3)
             if self.child.may_finish and end == FINISHED:
-                self._be_ready(None)
+                self._set_started(None)
                 self._is_wanted = False
             if not self._is_wanted:
                 log.info("child_stopped", child=self.name, end=end)
                 return
             deaths = deaths_in_a_row(deaths, lived_seconds=lived_seconds)
             if deaths >= START_DEATHS_MAX and not self.first_start.done():
-                self.first_start.set_result(StartError(f"{self.name} {end}.{_last_words(self.child)}"))
+                self.first_start.set_result(StartError(f"{self.name} {end}.{_last_log_line(self.child)}"))
                 return
             delay_seconds = restart_delay_seconds(deaths)
             log.warning(
@@ -104,11 +104,11 @@ class KeptChild:
             )
             await asyncio.sleep(delay_seconds)
 
-    async def _ran(self) -> str:
+    async def _run_once(self) -> str:
         """Run the child once and tell how that ended."""
         try:
             await self.child.prepare()
-            self._process = process = await self._started()
+            self._process = process = await self._start()
         except (OSError, ProgramFailedError) as error:
             return f"could not be started: {error}"
         log.info("child_started", child=self.name, pid=process.pid)
@@ -122,13 +122,13 @@ class KeptChild:
             self.send(self.child.program.death_signal)
         return f"ended with {_code_name(code)}"
 
-    async def _started(self) -> Process:
+    async def _start(self) -> Process:
         path = self.child.log_file
         with contextlib.ExitStack() as closing:
             return await programs.start(
                 self.child.program,
                 inherited_fds=self.child.inherited_fds,
-                output=programs.STDERR_FD if path is None else closing.enter_context(_opened_log(path)),
+                output=programs.STDERR_FD if path is None else closing.enter_context(_open_log(path)),
             )
 
     async def _announce(self) -> None:
@@ -144,21 +144,21 @@ class KeptChild:
             # Whoever starts it for the first time waits for it, and needs no telling.
             tell = log.info if self.first_start.done() else log.debug
             tell("child_ready", child=self.name, seconds=round(loop.time() - started_at, 3))
-        self._be_ready(outcome)
+        self._set_started(outcome)
 
-    def _be_ready(self, outcome: StartError | None) -> None:
+    def _set_started(self, outcome: StartError | None) -> None:
         if not self.first_start.done():
             self.first_start.set_result(outcome)
 
 
-def _opened_log(path: Path) -> BinaryIO:
+def _open_log(path: Path) -> BinaryIO:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if path.exists() and path.stat().st_size > LOG_BYTES_MAX:
         path.rename(path.with_suffix(".old.log"))
     return path.open("ab")
 
 
-def _last_words(child: Child) -> str:
+def _last_log_line(child: ChildSpec) -> str:
     if child.log_file is None or not child.log_file.exists():
         return " Its log above says why."
     lines = child.log_file.read_text(encoding="utf-8", errors="replace").splitlines()

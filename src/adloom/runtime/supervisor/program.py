@@ -27,7 +27,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     # None is the user that we are.
     user: str | None = None
     # A folder that is opened for the user, who could not walk to it.
-    door: Path | None = None
+    opened_folder: Path | None = None
     stop_signal: signal.Signals = signal.SIGTERM
     # What ends it at once: sent by the kernel when we die, and by us when it does not stop in time.
     death_signal: signal.Signals = signal.SIGKILL
@@ -42,7 +42,7 @@ async def start(
 ) -> Process:
     """Start a program that dies with us, in a session of its own: a terminal's Ctrl-C is for us alone."""
     return await asyncio.create_subprocess_exec(
-        *tethered(program),
+        *build_command(program),
         env=program.environment,
         cwd="/",
         stdin=subprocess.DEVNULL,
@@ -77,7 +77,7 @@ def send(process: Process, number: signal.Signals) -> None:
         process.send_signal(number)
 
 
-def tethered(program: Program) -> tuple[str, ...]:
+def build_command(program: Program) -> tuple[str, ...]:
     """Give the command that becomes the program, as its user, and ends with us."""
     interpreter = (sys.executable, "-I", "-S", str(Path(tether.__file__)))
     return (
@@ -85,6 +85,6 @@ def tethered(program: Program) -> tuple[str, ...]:
         str(program.death_signal.value),
         str(os.getpid()),
         program.user or "",
-        str(program.door or ""),
+        str(program.opened_folder or ""),
         *program.arguments,
     )

@@ -28,7 +28,7 @@ class StopRequests:
 
 
 @contextlib.contextmanager
-def received_by_signal(requests: StopRequests) -> Generator[None]:
+def handle_stop_signals(requests: StopRequests) -> Generator[None]:
     """Take the signals by which a terminal, a shell or a service manager asks a process to stop."""
     loop = asyncio.get_running_loop()
     for number in STOP_SIGNALS:

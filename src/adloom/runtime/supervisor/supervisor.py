@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
-from adloom.runtime.supervisor.child import Child, KeptChild, StartError
-from adloom.runtime.supervisor.stop_requests import StopRequests, received_by_signal
+from adloom.runtime.supervisor.child import ChildSpec, StartError, SupervisedChild
+from adloom.runtime.supervisor.stop_requests import StopRequests, handle_stop_signals
 
 START_SECONDS_MAX = 60.0
 DEATH_SIGNAL_SECONDS_MAX = 0.5
@@ -24,12 +24,12 @@ class Supervisor:
 
     def __init__(self, tasks: asyncio.TaskGroup) -> None:
         self._tasks = tasks
-        self._stages: list[dict[KeptChild, asyncio.Task[None]]] = []
+        self._stages: list[dict[SupervisedChild, asyncio.Task[None]]] = []
         self._hurried = asyncio.get_running_loop().create_future()
 
-    async def start(self, children: Sequence[Child]) -> None:
+    async def start(self, children: Sequence[ChildSpec]) -> None:
         """Start a stage, return when all of it is ready, and keep it alive from then on."""
-        stage = {kept: self._tasks.create_task(kept.keep()) for kept in map(KeptChild, children)}
+        stage = {kept: self._tasks.create_task(kept.keep_alive()) for kept in map(SupervisedChild, children)}
         self._stages.append(stage)
         starts = {kept.first_start for kept in stage}
         try:
@@ -41,7 +41,7 @@ class Supervisor:
             unready = ", ".join(kept.name for kept in stage if not kept.first_start.done())
             raise StartError(f"{unready} did not become ready within {START_SECONDS_MAX:.0f} s.") from None
 
-    async def finished(self, name: str) -> None:
+    async def wait_finished(self, name: str) -> None:
         """Wait until the last child of a name has finished its work, or was given up."""
         keepers = [keeper for stage in self._stages for kept, keeper in stage.items() if kept.name == name]
         await asyncio.wait(keepers[-1:])
@@ -51,7 +51,7 @@ class Supervisor:
         for stage in reversed(self._stages):
             async with asyncio.TaskGroup() as group:
                 for kept, keeper in stage.items():
-                    sooner = [other for one, other in stage.items() if one.child.tells == kept.name]
+                    sooner = [other for one, other in stage.items() if one.child.reports_to == kept.name]
                     group.create_task(self._stop(kept, keeper, sooner))
 
     def hurry(self) -> None:
@@ -60,7 +60,7 @@ class Supervisor:
             self._hurried.set_result(None)
 
     async def _stop(
-        self, kept: KeptChild, keeper: asyncio.Task[None], sooner: Sequence[asyncio.Task[None]]
+        self, kept: SupervisedChild, keeper: asyncio.Task[None], sooner: Sequence[asyncio.Task[None]]
     ) -> None:
         kept.give_up()
         if kept.is_running and sooner:
@@ -89,12 +89,12 @@ class Supervisor:
         ended.cancel()
 
 
-async def supervised(work: Callable[[Supervisor], Awaitable[None]]) -> None:
+async def run_supervised(work: Callable[[Supervisor], Awaitable[None]]) -> None:
     """Do work with a supervisor until it ends, fails or a signal asks to stop; then stop all children."""
     async with asyncio.TaskGroup() as tasks:
         supervisor = Supervisor(tasks)
         working = tasks.create_task(_failure_of(work(supervisor)))
-        with received_by_signal(StopRequests(ask=working.cancel, insist=supervisor.hurry)):
+        with handle_stop_signals(StopRequests(ask=working.cancel, insist=supervisor.hurry)):
             await asyncio.wait({working})
             await supervisor.stop()
     if not working.cancelled() and (failure := working.result()) is not None:

@@ -37,7 +37,7 @@ from adloom.budgets.transport.wire import (
     session_channel,
 )
 from adloom.core.clock import Clock
-from adloom.runtime.actors.entity import Address
+from adloom.runtime.actors.effects import Address
 from adloom.runtime.subscription import Subscription
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 from adloom.serving.eligibility.placement_state import BUDGETS, PlacementStates

@@ -44,7 +44,7 @@ class Publish(msgspec.Struct, frozen=True):
     message: msgspec.Struct
 
 
-class Record(msgspec.Struct, frozen=True):
+class RecordRow(msgspec.Struct, frozen=True):
     """Write a row in the transaction that makes the state durable; implies `Persist`."""
 
     row: msgspec.Struct
@@ -60,14 +60,14 @@ class Wake(msgspec.Struct, frozen=True):
     at: datetime | None
 
 
-Effect: TypeAlias = Reply | Tell | Publish | Record | Persist | Wake
+Effect: TypeAlias = Reply | Tell | Publish | RecordRow | Persist | Wake
 
 
-class Stepped(NamedTuple, Generic[StateT]):
+class StepResult(NamedTuple, Generic[StateT]):
     """What a step gives: the new state, and what is to be done."""
 
     state: StateT
     effects: tuple[Effect, ...] = ()
 
 
-Step: TypeAlias = Callable[[StateT, MessageT, datetime, Chance], Stepped[StateT]]
+Step: TypeAlias = Callable[[StateT, MessageT, datetime, Chance], StepResult[StateT]]
