@@ -218,7 +218,7 @@ async def list_dead_letters(
     """List entries that a projection gave up."""
     letters = DeadLetters(valkey)
     page = await letters.list_after(
-        checked_letter_id(query.after) if query.after else "-", count_max=LETTERS_MAX
+        check_letter_id(query.after) if query.after else "-", count_max=LETTERS_MAX
     )
     return DeadLettersAnswer(
         items=[DeadLetterAnswer.model_validate(one) for one in page],
