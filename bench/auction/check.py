@@ -182,7 +182,7 @@ def _plain(snapshot: Snapshot, asked: Asked, excluded: set[int], own_bids: OwnBi
 
 
 def _bids(snapshot: Snapshot, asked: Asked, excluded: set[int]) -> list[Bid]:
-    scorers = {name: policy.scorer(asked.signals) for name, policy in POLICIES.items()}
+    scorers = {name: policy.build_scorer(asked.signals) for name, policy in POLICIES.items()}
     bids: list[Bid] = []
     for placement in snapshot.placements:
         is_asked = placement.placement_type == asked.placement_type and (
@@ -223,7 +223,7 @@ def _bid(row: AssignmentRow, placement: PlacementRow, scorer: Scorer) -> Bid:
         advertiser_key=row.advertiser_key,
         bid_type=row.bid_type,
         bid=row.bid,
-        ctr=scorer.ctr(ad),
+        ctr=scorer.predict_ctr(ad),
         quality=rate_quality(ad_format),
         floor=placement.floor,
     )

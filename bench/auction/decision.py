@@ -15,7 +15,7 @@ from adloom.auction.learned import KINDS_MAX, LearnedScoring, VisitorKind
 from adloom.auction.model import Model
 from adloom.auction.score import HEURISTIC, Signals
 from adloom.core.clock import SystemClock
-from adloom.serving.auction.decide import AuctionWin
+from adloom.serving.auction.decide import WinningBid
 from adloom.serving.auction.market import Market, Markets
 from adloom.serving.auction.record.funnel import build_funnel
 from adloom.serving.background.model_loader import RANKED_MAX
@@ -138,14 +138,14 @@ class Bench:
         self.compile_seconds = time.thread_time() - started_at
         return index
 
-    def win(self, stand: Market, context: Context, signals: Signals) -> AuctionWin | None:
+    def win(self, stand: Market, context: Context, signals: Signals) -> WinningBid | None:
         """Hold an auction."""
         win, _ = self._stands.decide(stand, (context,), self._stands.build_scorers(stand, signals))
         return win
 
-    def learned_win(self, stand: Market, context: Context, signals: Signals) -> AuctionWin | None:
+    def learned_win(self, stand: Market, context: Context, signals: Signals) -> WinningBid | None:
         """Hold an auction in which the CTR of each ad is another."""
-        win, _ = self._stands.decide(stand, (context,), [self._learned.scorer(signals)])
+        win, _ = self._stands.decide(stand, (context,), [self._learned.build_scorer(signals)])
         return win
 
     def bid_count(self, stand: Market, context: Context, signals: Signals) -> int:

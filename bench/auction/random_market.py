@@ -70,7 +70,7 @@ class Wobbly:
     version: int = 1
     strengths: tuple[Strengths, ...] = ()
 
-    def scorer(self, signals: Signals) -> "WobblyScorer":
+    def build_scorer(self, signals: Signals) -> "WobblyScorer":
         """Look at a request."""
         return WobblyScorer(Ctr(40_000_000 if signals.segment else 400_000))
 
@@ -82,7 +82,7 @@ class WobblyScorer(NamedTuple):
     is_uniform: bool = False
     ranked: None = None
 
-    def ctr(self, ad: ScoredAd) -> Ctr:
+    def predict_ctr(self, ad: ScoredAd) -> Ctr:
         """Tell ads apart by all that is known of them."""
         parts = (ad.campaign_key * 7 + ad.banner_key * 5 + ad.placement_key * 3 + len(ad.format)) % 5
         return Ctr(self.ctr_max * parts // 4)
@@ -95,7 +95,7 @@ class Seldom:
     version: int = 1
     strengths: tuple[Strengths, ...] = ()
 
-    def scorer(self, signals: Signals) -> FlatScorer:
+    def build_scorer(self, signals: Signals) -> FlatScorer:
         """Look at nothing."""
         del signals
         return FlatScorer(Ctr(400_000))

@@ -68,14 +68,14 @@ def _costs(seen: Sequence[Seen]) -> Table:
     ads = [SeenAd(key % 12 + 1, key + 1, key // 2 + 1) for key in range(10_000)]
 
     def flat() -> None:
-        scorer = heuristic.scorer(signals)
+        scorer = heuristic.build_scorer(signals)
         for ad in ads:
-            scorer.ctr(ad)
+            scorer.predict_ctr(ad)
 
     def score() -> None:
-        scorer = policy.scorer(signals)
+        scorer = policy.build_scorer(signals)
         for ad in ads:
-            scorer.ctr(ad)
+            scorer.predict_ctr(ad)
 
     show("predict, heuristic", flat, times=len(ads))
     show("predict an ad for the first time", score, times=len(ads))

@@ -116,14 +116,14 @@ def in_order(judged: Sequence[Seen], *, are_clicks_first: bool) -> Iterator[tupl
 def by_heuristic() -> Predict:
     """Predict as the heuristic does."""
     heuristic = Heuristic()
-    return lambda seen: heuristic.scorer(seen.example.signals).ctr_max / CTR_ONE
+    return lambda seen: heuristic.build_scorer(seen.example.signals).ctr_max / CTR_ONE
 
 
 def predicted(policy: LearnedScoring, seen: Seen) -> float:
     """Predict as a delivery process does."""
     example = seen.example
     ad = SeenAd(example.placement_key, example.banner_key, example.campaign_key)
-    return policy.scorer(example.signals).ctr(ad) / CTR_ONE
+    return policy.build_scorer(example.signals).predict_ctr(ad) / CTR_ONE
 
 
 def quality(name: str, judged: Sequence[Seen], predict: Predict) -> Quality:

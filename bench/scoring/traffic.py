@@ -106,7 +106,7 @@ class Market:
 
 
 def _heuristic(placement_type: str) -> float:
-    return Heuristic().scorer(Signals(placement_type=placement_type)).ctr_max / CTR_ONE
+    return Heuristic().build_scorer(Signals(placement_type=placement_type)).ctr_max / CTR_ONE
 
 
 def _logit(probability: float) -> float:

@@ -26,7 +26,7 @@ from adloom.core.money import Micros
 from adloom.runtime.actors.effects import Address
 from adloom.runtime.actors.ports import StateWrite
 from adloom.schedule.budget_day import budget_day
-from adloom.serving.auction.decide import AuctionWin
+from adloom.serving.auction.decide import WinningBid
 from simulation.budgets.catalog import WITHOUT_BOUND, MoneyCatalog, Selling
 
 VIOLATIONS_MAX: Final = 20  # A house on fire need not be described brick by brick.
@@ -101,7 +101,7 @@ class MoneyLaws:
             f"and {self._granted.get(key, 0)} was granted",
         )
 
-    def auctioned(self, win: AuctionWin, cost: Micros, rivals: Sequence[Bid]) -> None:
+    def auctioned(self, win: WinningBid, cost: Micros, rivals: Sequence[Bid]) -> None:
         """Law: who wins is the highest of all who can pay, and pays at least the floor and never more than its bid."""
         bidder = win.bidder
         self.demand(

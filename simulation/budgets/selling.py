@@ -12,7 +12,7 @@ from adloom.core.clock import Clock
 from adloom.core.money import Micros
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.auction.auctioneer import Auctioneer
-from adloom.serving.auction.decide import AuctionWin
+from adloom.serving.auction.decide import WinningBid
 from adloom.serving.auction.market import Market, Markets
 from adloom.serving.auction.request import UNKNOWN_VISITOR
 from adloom.serving.eligibility.caps import CapTracker
@@ -51,7 +51,7 @@ class Sold(msgspec.Struct, frozen=True, kw_only=True):
     cost: Micros
     lease: int
     second: int
-    win: AuctionWin | None = None  # Where it was auctioned off,
+    win: WinningBid | None = None  # Where it was auctioned off,
     rivals: tuple[Bid, ...] = ()  # and all who could have won, where that is known for certain.
 
 
@@ -130,7 +130,7 @@ class SellingProcess:
                 lease=sale.lease,
                 second=second,
                 win=win,
-                rivals=() if sale.is_contended else rivals,
+                rivals=() if sale.was_contended else rivals,
             )
         ]
 
@@ -148,7 +148,7 @@ class SellingProcess:
                 advertiser_key=one.payer if one.payer >= 0 else None,
                 bid_type=one.bid_type,
                 bid=one.bid,
-                ctr=scorer.ctr(one),
+                ctr=scorer.predict_ctr(one),
                 quality=one.quality,
                 floor=one.floor,
             )

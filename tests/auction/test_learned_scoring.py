@@ -56,17 +56,17 @@ ads = st.builds(SomeAd, st.integers(1, 3), st.integers(1, 3), st.integers(1, 3))
 
 @given(signals, ads)
 def test_a_model_that_has_learned_nothing_is_the_heuristic(request: Signals, ad: SomeAd) -> None:
-    heuristic = Heuristic().scorer(request).ctr(ad)
+    heuristic = Heuristic().build_scorer(request).predict_ctr(ad)
 
-    assert LearnedScoring(a_model(highest=0.0)).scorer(request).ctr(ad) == heuristic
-    assert LearnedScoring().scorer(request).ctr(ad) == heuristic
+    assert LearnedScoring(a_model(highest=0.0)).build_scorer(request).predict_ctr(ad) == heuristic
+    assert LearnedScoring().build_scorer(request).predict_ctr(ad) == heuristic
 
 
 def test_without_a_model_every_ad_has_the_same_ctr_and_the_version_is_none() -> None:
     policy = LearnedScoring()
 
     assert policy.version == 0
-    assert policy.scorer(Signals(placement_type="feed")).is_uniform
+    assert policy.build_scorer(Signals(placement_type="feed")).is_uniform
 
 
 @pytest.mark.parametrize(
@@ -92,13 +92,15 @@ def test_every_feature_changes_the_odds(feature: str) -> None:
     policy = LearnedScoring(a_model(weights=weights(**{feature: 0.6931472})))
 
     # Twice the odds of 2 in 100.
-    assert policy.scorer(request).ctr(SomeAd()) == pytest.approx(CTR_ONE * 4 / 102, rel=1e-6)
+    assert policy.build_scorer(request).predict_ctr(SomeAd()) == pytest.approx(CTR_ONE * 4 / 102, rel=1e-6)
 
 
 def test_calibration_is_a_factor_of_every_ctr() -> None:
     request = Signals(placement_type="feed")
 
-    assert LearnedScoring(a_model(calibration=0.5)).scorer(request).ctr(SomeAd()) == CTR_ONE // 100
+    assert (
+        LearnedScoring(a_model(calibration=0.5)).build_scorer(request).predict_ctr(SomeAd()) == CTR_ONE // 100
+    )
 
 
 def test_no_ctr_is_nothing_and_none_is_more_than_certain() -> None:
@@ -106,16 +108,16 @@ def test_no_ctr_is_nothing_and_none_is_more_than_certain() -> None:
     hopeless = LearnedScoring(a_model(weights=weights(banner_2=-1_000.0)))
     certain = LearnedScoring(a_model(weights=weights(banner_2=1_000.0), highest=1_000.0, calibration=2.0))
 
-    assert hopeless.scorer(request).ctr(SomeAd()) == 1
-    assert certain.scorer(request).ctr(SomeAd()) == CTR_ONE
+    assert hopeless.build_scorer(request).predict_ctr(SomeAd()) == 1
+    assert certain.build_scorer(request).predict_ctr(SomeAd()) == CTR_ONE
 
 
 def test_a_prediction_beyond_what_ads_have_had_is_cut_at_the_bound() -> None:
-    scorer = LearnedScoring(a_model(weights=weights(banner_2=5.0), highest=0.5)).scorer(
+    scorer = LearnedScoring(a_model(weights=weights(banner_2=5.0), highest=0.5)).build_scorer(
         Signals(placement_type="feed")
     )
 
-    assert scorer.ctr(SomeAd()) == scorer.ctr_max < CTR_ONE // 10
+    assert scorer.predict_ctr(SomeAd()) == scorer.ctr_max < CTR_ONE // 10
 
 
 @settings(deadline=None)
@@ -138,9 +140,11 @@ def test_no_ad_exceeds_the_bound(
     )
     for slot, weight in zip(slots, filler, strict=True):
         made[slot] = weight
-    scorer = LearnedScoring(a_model(weights=made, highest=highest, calibration=calibration)).scorer(request)
+    scorer = LearnedScoring(a_model(weights=made, highest=highest, calibration=calibration)).build_scorer(
+        request
+    )
 
-    assert 1 <= scorer.ctr(ad) <= scorer.ctr_max <= CTR_ONE
+    assert 1 <= scorer.predict_ctr(ad) <= scorer.ctr_max <= CTR_ONE
 
 
 @given(st.integers(1, CTR_ONE))
@@ -154,20 +158,20 @@ def test_bounds_are_few_and_close(ctr: int) -> None:
 def test_what_is_forgotten_is_predicted_again() -> None:
     policy = LearnedScoring(a_model(weights=weights(banner_2=0.3)))
     request = Signals(placement_type="feed")
-    first = policy.scorer(request).ctr(SomeAd())
+    first = policy.build_scorer(request).predict_ctr(SomeAd())
     for number in range(learned.SCORERS_MAX + 1):
-        policy.scorer(Signals(placement_type="feed", segment=f"{number}")).ctr(SomeAd())
+        policy.build_scorer(Signals(placement_type="feed", segment=f"{number}")).predict_ctr(SomeAd())
 
-    assert policy.scorer(request).ctr(SomeAd()) == first
+    assert policy.build_scorer(request).predict_ctr(SomeAd()) == first
 
 
 def test_what_a_kept_scorer_remembers_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learned, "CACHED_MAX", 50)
     policy = LearnedScoring(a_model())
-    kept = [policy.scorer(Signals(placement_type="feed", segment=f"{number}")) for number in range(20)]
+    kept = [policy.build_scorer(Signals(placement_type="feed", segment=f"{number}")) for number in range(20)]
     for banner in range(200):
         for scorer in kept:
-            scorer.ctr(SomeAd(banner_key=banner))
+            scorer.predict_ctr(SomeAd(banner_key=banner))
 
     remembered = sum(len(scorer.crossings) for scorer in kept if isinstance(scorer, LearnedScorer))
 
@@ -180,19 +184,19 @@ def test_a_kind_of_reader_makes_no_more_difference_than_kinds_have_made() -> Non
     made[slot] = 3.0
     request = Signals(placement_type="feed", device="mobile")
     bold, careful = (
-        LearnedScoring(a_model(weights=made, highest=3.0, crossing=crossing)).scorer(request)
+        LearnedScoring(a_model(weights=made, highest=3.0, crossing=crossing)).build_scorer(request)
         for crossing in (3.0, 0.1)
     )
 
-    assert bold.ctr(SomeAd()) > 5 * careful.ctr(SomeAd())
-    assert careful.ctr(SomeAd()) > Heuristic().scorer(request).ctr(SomeAd())
+    assert bold.predict_ctr(SomeAd()) > 5 * careful.predict_ctr(SomeAd())
+    assert careful.predict_ctr(SomeAd()) > Heuristic().build_scorer(request).predict_ctr(SomeAd())
 
 
 def test_kinds_of_readers_who_come_often_are_told_once() -> None:
     policy = LearnedScoring(a_model())
     for times, segment in ((learned.FREQUENT, "often"), (learned.FREQUENT - 1, "seldom")):
         for _ in range(times):
-            policy.scorer(Signals(placement_type="feed", segment=segment))
+            policy.build_scorer(Signals(placement_type="feed", segment=segment))
 
     kind = VisitorKind(None, "often")
     assert policy.find_frequent_kind() == kind

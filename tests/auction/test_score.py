@@ -31,10 +31,10 @@ class AnAd:
     ],
 )
 def test_the_heuristic_predicts(placement_type: str, signals: dict[str, Any], ctr: int) -> None:
-    scorer = Heuristic().scorer(Signals(placement_type=placement_type, **signals))
+    scorer = Heuristic().build_scorer(Signals(placement_type=placement_type, **signals))
 
     assert scorer.is_uniform
-    assert scorer.ctr(AnAd()) == scorer.ctr_max == ctr
+    assert scorer.predict_ctr(AnAd()) == scorer.ctr_max == ctr
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ def taught(
 
 
 def ctr(learner: Learner, banner: int = 2, seen: Signals = FEED) -> float:
-    scorer = LearnedScoring(learner.build_model(version=1, at=0.0)).scorer(seen)
-    return scorer.ctr(SomeAd(banner_key=banner)) / CTR_ONE
+    scorer = LearnedScoring(learner.build_model(version=1, at=0.0)).build_scorer(seen)
+    return scorer.predict_ctr(SomeAd(banner_key=banner)) / CTR_ONE
 
 
 def test_a_learner_without_examples_predicts_as_the_heuristic_does() -> None:

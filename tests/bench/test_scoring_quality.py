@@ -33,8 +33,8 @@ def test_an_untrained_model_is_the_heuristic() -> None:
 
     for seen in traffic:
         ad = SeenAd(seen.example.placement_key, seen.example.banner_key, seen.example.campaign_key)
-        flat = heuristic.scorer(seen.example.signals).ctr(ad)
-        assert policy.scorer(seen.example.signals).ctr(ad) == flat
+        flat = heuristic.build_scorer(seen.example.signals).predict_ctr(ad)
+        assert policy.build_scorer(seen.example.signals).predict_ctr(ad) == flat
         assert predicted(policy, seen) == flat / CTR_ONE
 
 

@@ -9,7 +9,7 @@ import msgspec
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
 from adloom.events.ingest.token import TokenKeys, pack_charge, pack_terms
-from adloom.events.log.auction_bids import LOST, REMOVED, WON, pack_bid, pack_bid_terms
+from adloom.events.log.auction_bids import LOST, REMOVED, WON, pack_bid
 from adloom.events.log.event import Auctioned, AuctionWin, ChargedBy, Click, Impression, RemovedCandidates
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
@@ -65,8 +65,8 @@ def a_bid(  # noqa: PLR0913 - all that a bid says
     outcome: int = WON,
 ) -> bytes:
     """A bid of 9.00 per thousand impressions that won."""
-    terms = pack_bid_terms(banner, campaign, bid=Micros(bid), quality=quality, is_per_click=is_per_click)
-    return pack_bid(terms, ctr, ecpm, outcome)
+    pair = banner.bytes + campaign.bytes
+    return pack_bid(pair, Micros(bid), quality, is_per_click, ctr, ecpm, outcome)
 
 
 def a_win(**fields: Any) -> AuctionWin:

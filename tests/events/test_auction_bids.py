@@ -15,7 +15,6 @@ from adloom.events.log.auction_bids import (
     BIDS_MAX,
     RecordedBid,
     pack_bid,
-    pack_bid_terms,
     unpack_bids,
 )
 from adloom.events.log.event import (
@@ -46,10 +45,8 @@ bids = st.builds(
 
 
 def packed(bid: RecordedBid) -> bytes:
-    terms = pack_bid_terms(
-        bid.banner_id, bid.campaign_id, bid=bid.bid, quality=bid.quality, is_per_click=bid.is_per_click
-    )
-    return pack_bid(terms, bid.ctr, bid.ecpm, bid.outcome)
+    pair = bid.banner_id.bytes + bid.campaign_id.bytes
+    return pack_bid(pair, bid.bid, bid.quality, bid.is_per_click, bid.ctr, bid.ecpm, bid.outcome)
 
 
 @given(several=st.lists(bids, max_size=20))

@@ -9,10 +9,10 @@ from typing import Any
 from uuid import UUID
 
 from adloom.core.clock import ManualClock
-from adloom.core.ids import BannerId, CampaignId, RequestId
+from adloom.core.ids import CampaignId, RequestId
 from adloom.core.money import Micros, decimal_from_micros
 from adloom.events.auction_log.store import BATCH_MAX, AuctionTables
-from adloom.events.log.auction_bids import LOST, REMOVED, WON, pack_bid, pack_bid_terms, unpack_bids
+from adloom.events.log.auction_bids import LOST, REMOVED, WON, pack_bid, unpack_bids
 from adloom.events.log.event import Auctioned, RemovedCandidates, encode_event
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
@@ -64,10 +64,8 @@ def random_campaigns(chance: random.Random) -> Sequence[CampaignId]:
 
 
 def packed_of(ecpm: int, campaign_id: CampaignId, outcome: int) -> bytes:
-    terms = pack_bid_terms(
-        BannerId(UUID(int=7)), campaign_id, bid=Micros(ecpm), quality=10_000, is_per_click=False
-    )
-    return pack_bid(terms, 20_000_000, ecpm, outcome)
+    pair = UUID(int=7).bytes + campaign_id.bytes
+    return pack_bid(pair, Micros(ecpm), 10_000, False, 20_000_000, ecpm, outcome)  # noqa: FBT003
 
 
 def recounted(auctions: Iterable[Auctioned]) -> Json:

@@ -15,7 +15,7 @@ QUALITY_ONE: Final = 10_000
 
 
 class BidType(StrEnum):
-    """What a bid is for: a thousand impressions, or one click."""
+    """What a campaign pays for: a thousand impressions, or one click."""
 
     CPM = "cpm"
     CPC = "cpc"

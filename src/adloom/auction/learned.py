@@ -55,7 +55,7 @@ class LearnedScoring:
     def __init__(self, model: Model | None = None, *, kinds: Iterable[VisitorKind] = ()) -> None:
         self.name = LEARNED
         self.version = 0 if model is None else model.version
-        self.is_over = False
+        self.is_retired = False
         self._model = model
         self._heuristic = Heuristic()
         self._scorers: dict[tuple[object, ...], LearnedScorer] = {}
@@ -77,7 +77,7 @@ class LearnedScoring:
         """Those kinds of readers for whom it is known how strong ads are, the most frequent first."""
         return sorted(self._for_kinds, key=lambda kind: -self._asked[kind])
 
-    def strength(self, ad: ScoredAd) -> float:
+    def compute_strength(self, ad: ScoredAd) -> float:
         """Tell by how much an ad is clicked more than others, in every request."""
         assert self._model is not None, "without a model all ads are alike"
         return exp_sum(self._model.weights, ad_slots(ad.placement_key, ad.banner_key, ad.campaign_key))
@@ -88,7 +88,7 @@ class LearnedScoring:
         strength = self._strengths.get(key)
         if strength is None:
             self._make_room_for_one()
-            strength = self._strengths[key] = self.strength(ad)
+            strength = self._strengths[key] = self.compute_strength(ad)
         return strength
 
     def compute_cross_factor(self, kind: VisitorKind, banner_key: int) -> float:
@@ -97,9 +97,9 @@ class LearnedScoring:
         at_most = max_cross_logit(self._model)
         return exp_sum(self._model.weights, banner_slots(banner_key, *kind), at_most=at_most)
 
-    def scorer(self, signals: Signals) -> Scorer:
+    def build_scorer(self, signals: Signals) -> Scorer:
         """Look at a request once, for all its ads."""
-        flat = self._heuristic.scorer(signals)
+        flat = self._heuristic.build_scorer(signals)
         model = self._model
         if model is None:
             return flat
@@ -152,7 +152,7 @@ class LearnedScoring:
 
     def retire(self) -> None:
         """Hear that another model is used; what was decided with this one may be kept for some minutes."""
-        self.is_over = True
+        self.is_retired = True
         self.forget()
 
 
@@ -164,13 +164,15 @@ class KindStrengths:
         self._kind = kind
 
     @property
-    def is_over(self) -> bool:
+    def is_retired(self) -> bool:
         """Whether something else was learned."""
-        return self._policy.is_over
+        return self._policy.is_retired
 
-    def strength(self, ad: ScoredAd) -> float:
+    def compute_strength(self, ad: ScoredAd) -> float:
         """Tell by how much an ad is clicked more than others by such readers."""
-        return self._policy.strength(ad) * self._policy.compute_cross_factor(self._kind, ad.banner_key)
+        return self._policy.compute_strength(ad) * self._policy.compute_cross_factor(
+            self._kind, ad.banner_key
+        )
 
 
 class LearnedScorer:
@@ -204,13 +206,13 @@ class LearnedScorer:
             else _ForItsKind(self, for_kind)
         )
 
-    def ctr(self, ad: ScoredAd) -> Ctr:
+    def predict_ctr(self, ad: ScoredAd) -> Ctr:
         """Predict how likely a click on an ad is."""
-        return self.ctr_by(
+        return self.predict_from_factor(
             ad.placement_key, self._policy.get_strength(ad) * self.get_cross_factor(ad.banner_key)
         )
 
-    def ctr_by(self, placement: int, factor: float) -> Ctr:
+    def predict_from_factor(self, placement: int, factor: float) -> Ctr:
         """Predict for an ad on a placement of which it is known what it comes to for such readers."""
         odds_here = (
             self._odds * factor * (self._of_placements.get(placement) or self._of_placement(placement))
@@ -254,9 +256,11 @@ class _InAnyRequest:
         self._crossing_max = crossing_max
         self._spans: dict[tuple[int, ...], CtrSpan] = {}
 
-    def ctr_by(self, ad: ScoredAd, strength: float) -> Ctr:
+    def predict_from_strength(self, ad: ScoredAd, strength: float) -> Ctr:
         """Predict for an ad whose strength is known."""
-        return self._scorer.ctr_by(ad.placement_key, strength * self._scorer.get_cross_factor(ad.banner_key))
+        return self._scorer.predict_from_factor(
+            ad.placement_key, strength * self._scorer.get_cross_factor(ad.banner_key)
+        )
 
     def span(self, placement_keys: tuple[int, ...]) -> CtrSpan:
         """Tell of some placements between what the CTRs there are."""
@@ -272,6 +276,6 @@ class _ForItsKind(_InAnyRequest):
     def __init__(self, scorer: LearnedScorer, strengths: KindStrengths) -> None:
         super().__init__(scorer, strengths, 1.0)
 
-    def ctr_by(self, ad: ScoredAd, strength: float) -> Ctr:
+    def predict_from_strength(self, ad: ScoredAd, strength: float) -> Ctr:
         """Predict for an ad whose strength is known."""
-        return self._scorer.ctr_by(ad.placement_key, strength)
+        return self._scorer.predict_from_factor(ad.placement_key, strength)

@@ -62,11 +62,11 @@ class Strengths(Protocol):
     """What a policy knows of ads before a request: of any request, or of those of one kind."""
 
     @property
-    def is_over(self) -> bool:
+    def is_retired(self) -> bool:
         """Whether nobody asks any more, since something else was learned."""
         ...
 
-    def strength(self, ad: ScoredAd) -> float:
+    def compute_strength(self, ad: ScoredAd) -> float:
         """Tell by how much an ad is clicked more than others, whatever else the request is."""
         ...
 
@@ -86,7 +86,7 @@ class RankedScorer(Protocol):
         """Whose strengths those are."""
         ...
 
-    def ctr_by(self, ad: ScoredAd, strength: float) -> Ctr:
+    def predict_from_strength(self, ad: ScoredAd, strength: float) -> Ctr:
         """Predict as `Scorer.ctr` does, for an ad whose strength is known."""
         ...
 
@@ -116,7 +116,7 @@ class Scorer(Protocol):
         """The same where ads can be ranked before the request; otherwise each is asked for."""
         ...
 
-    def ctr(self, ad: ScoredAd) -> Ctr:
+    def predict_ctr(self, ad: ScoredAd) -> Ctr:
         """Predict how likely a click on an ad is, once it is seen."""
         ...
 
@@ -139,7 +139,7 @@ class Scoring(Protocol):
         """What it knows of ads before a request, if anything."""
         ...
 
-    def scorer(self, signals: Signals) -> Scorer:
+    def build_scorer(self, signals: Signals) -> Scorer:
         """Look at a request once, for all its ads."""
         ...
 
@@ -151,7 +151,7 @@ class FlatScorer(msgspec.Struct, frozen=True):
     is_uniform: bool = True
     ranked: None = None
 
-    def ctr(self, ad: ScoredAd) -> Ctr:
+    def predict_ctr(self, ad: ScoredAd) -> Ctr:
         """Give it."""
         del ad
         return self.ctr_max
@@ -173,7 +173,7 @@ class Heuristic:
             for is_recent in (False, True)
         }
 
-    def scorer(self, signals: Signals) -> FlatScorer:
+    def build_scorer(self, signals: Signals) -> FlatScorer:
         """Look at a request once, for all its ads."""
         days = signals.last_purchase_days
         is_recent = days is not None and 0 <= days <= RECENT_PURCHASE_DAYS_MAX

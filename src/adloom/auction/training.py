@@ -116,7 +116,7 @@ class Learner:
         weights, progress = self._weights, self.progress
         of_ad = sum([weights[slot] for slot in own])
         logits = of_ad + sum([weights[slot] for slot in shared])
-        heuristic = self._heuristic.scorer(signals).ctr_max
+        heuristic = self._heuristic.build_scorer(signals).ctr_max
         raw = ctr_to_odds(heuristic) * exp(max(-LOGIT_MAX, min(LOGIT_MAX, logits)))
         predicted = raw / (1.0 + raw)
         of_crossing = abs(sum([weights[slot] for slot in crossing]))

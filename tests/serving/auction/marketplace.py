@@ -8,7 +8,7 @@ from adloom.auction.bid import BidType, OwnBids
 from adloom.auction.score import Scorer, Signals
 from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.core.money import Micros
-from adloom.serving.auction.decide import AuctionWin
+from adloom.serving.auction.decide import WinningBid
 from adloom.serving.auction.market import Market, Markets
 from adloom.serving.auction.record.funnel import AuctionFunnel, build_funnel
 from adloom.serving.eligibility.placement_state import PlacementStates
@@ -85,7 +85,7 @@ class Marketplace:
         slug: str | None = None,
         now: datetime = NOON,
         **absent: frozenset[int],
-    ) -> AuctionWin | None:
+    ) -> WinningBid | None:
         stand = self.stand(slug=slug, now=now)
         contexts = [context or a_context()] * len(stand.zones)
         scorers = self.scorers(stand)

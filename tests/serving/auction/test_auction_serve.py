@@ -11,7 +11,7 @@ import pytest
 
 from adloom.auction.bid import BidType
 from adloom.core.errors import ValidationFailedError
-from adloom.events.log.auction_bids import LOST, REMOVED, WON, pack_bid, pack_bid_terms, unpack_bids
+from adloom.events.log.auction_bids import LOST, REMOVED, WON, pack_bid, unpack_bids
 from adloom.events.log.event import Auctioned, BidsUnderFloor, ChargedBy, RemovedCandidates, Served, Unsold
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from adloom.serving.index.rows import Caps, Delivery
@@ -368,7 +368,6 @@ def test_bids_are_packed_as_the_ledger_reads_them() -> None:
 
     [auction] = counter.entries()
     assert isinstance(auction, Auctioned)
-    terms = pack_bid_terms(
-        row.banner_id, row.campaign_id, bid=units("0.30"), quality=10_000, is_per_click=True
-    )
-    assert auction.bids == pack_bid(terms, 20_000_000, units("6.00"), WON)
+    pair = row.banner_id.bytes + row.campaign_id.bytes
+    packed = pack_bid(pair, units("0.30"), 10_000, True, 20_000_000, units("6.00"), WON)  # noqa: FBT003
+    assert auction.bids == packed

@@ -13,7 +13,7 @@ from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.schedule.schedule import Schedule, ScheduleStatus
 from adloom.serving.auction import result_cache
 from adloom.serving.auction.auctioneer import Auctioneer
-from adloom.serving.auction.decide import AuctionWin
+from adloom.serving.auction.decide import WinningBid
 from adloom.serving.auction.market import Market, Markets
 from adloom.serving.auction.record.bid_record import BidRecorder
 from adloom.serving.auction.request import VisitorInfo, parse_request
@@ -55,8 +55,8 @@ class Policy:
     def strengths(self) -> tuple[Strengths, ...]:
         return self.scoring.strengths
 
-    def scorer(self, signals: Signals) -> Scorer:
-        return self.scoring.scorer(signals)
+    def build_scorer(self, signals: Signals) -> Scorer:
+        return self.scoring.build_scorer(signals)
 
 
 class House:
@@ -80,7 +80,7 @@ class House:
     def auction(self, request: FastRequest, reader: VisitorInfo, slug: str | None = None) -> DecidedAuction:
         return self.auctioneer.decide(request, reader, self.index, self.stand(slug), self.now)
 
-    def anew(self, request: FastRequest, reader: VisitorInfo, slug: str | None = None) -> AuctionWin | None:
+    def anew(self, request: FastRequest, reader: VisitorInfo, slug: str | None = None) -> WinningBid | None:
         """Decide by somebody who remembers nothing of auctions."""
         fresh = Auctioneer(
             self.stands,
@@ -233,7 +233,7 @@ def test_the_oldest_are_forgotten() -> None:
 
 def sold(house: House) -> result_cache.BidRecord:
     auction = house.auction(a_request(), a_reader())
-    note = house.auctioneer.reserve_winner(auction, house.now, second_of(house.now), is_noted=True).note
+    note = house.auctioneer.reserve_winner(auction, house.now, second_of(house.now), is_noted=True).record
     assert note is not None
     return note
 

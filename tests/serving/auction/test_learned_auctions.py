@@ -35,7 +35,7 @@ def the_bid(one: Bidder, policy: LearnedScoring) -> Bid:
         advertiser_key=one.payer if one.payer >= 0 else None,
         bid_type=one.bid_type,
         bid=one.bid,
-        ctr=policy.scorer(FEED).ctr(one),
+        ctr=policy.build_scorer(FEED).predict_ctr(one),
         quality=one.quality,
         floor=one.floor,
     )

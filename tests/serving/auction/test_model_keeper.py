@@ -56,7 +56,7 @@ async def test_without_a_model_learned_is_the_heuristic(valkey: Valkey) -> None:
     await keeper.load()
 
     assert (keeper.version, keeper.age_seconds()) == (0, 0.0)
-    assert keeper.scorer(FEED).ctr(SomeAd()) == HEURISTIC
+    assert keeper.build_scorer(FEED).predict_ctr(SomeAd()) == HEURISTIC
 
 
 async def test_a_model_that_was_there_before_is_used(valkey: Valkey) -> None:
@@ -64,7 +64,7 @@ async def test_a_model_that_was_there_before_is_used(valkey: Valkey) -> None:
     async with kept(valkey) as keeper:
         await eventually(lambda: keeper.version == 3, seconds=5)
 
-    assert keeper.scorer(FEED).ctr(SomeAd()) > HEURISTIC
+    assert keeper.build_scorer(FEED).predict_ctr(SomeAd()) > HEURISTIC
     assert (keeper.examples, keeper.age_seconds(), keeper.loads) == (200, 60.0, 1)
 
 
@@ -89,7 +89,7 @@ async def test_ads_are_ranked_for_frequent_readers_and_before_each_model_is_used
     await keeper.load()
     assert set(block.rankings) == set(keeper.strengths)
     for _ in range(FREQUENT):
-        keeper.scorer(FEED)
+        keeper.build_scorer(FEED)
     await keeper.rank_frequent_kinds()
     assert set(block.rankings) == set(keeper.strengths)
     assert len(keeper.strengths) == 2
@@ -99,7 +99,7 @@ async def test_ads_are_ranked_for_frequent_readers_and_before_each_model_is_used
     await keeper.load()
     assert set(block.rankings) == {*first, *keeper.strengths}
     assert len(keeper.strengths) == 2
-    assert all(one.is_over for one in first)
+    assert all(one.is_retired for one in first)
 
 
 async def test_a_market_that_has_grown_leaves_no_rankings_that_nobody_uses(
@@ -116,7 +116,7 @@ async def test_a_market_that_has_grown_leaves_no_rankings_that_nobody_uses(
     await keeper.load()
     for segment in ("a", "b"):
         for _ in range(FREQUENT):
-            keeper.scorer(Signals(placement_type="feed", segment=segment))
+            keeper.build_scorer(Signals(placement_type="feed", segment=segment))
     await keeper.rank_frequent_kinds()
     first = keeper.strengths
     assert len(first) == 3
@@ -138,7 +138,7 @@ async def test_readers_are_looked_at_again_after_a_failure(
         await eventually(lambda: keeper.version == 1, seconds=5)
         keeper.set_ranker(failing)
         for _ in range(FREQUENT):
-            keeper.scorer(FEED)
+            keeper.build_scorer(FEED)
         await eventually(lambda: keeper.failures > 1, seconds=5)
         keeper.set_ranker(lambda _, known: pretended(known, bids=1))
         await eventually(lambda: len(keeper.strengths) == 2, seconds=5)
@@ -157,7 +157,7 @@ async def test_a_market_with_very_many_bids_is_ranked_for_few_kinds_of_readers(v
     await keeper.load()
     for segment in ("a", "b", "c"):
         for _ in range(FREQUENT):
-            keeper.scorer(Signals(placement_type="feed", segment=segment))
+            keeper.build_scorer(Signals(placement_type="feed", segment=segment))
 
     await keeper.rank_frequent_kinds()
 

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from adloom.auction.bid import BidType
 from adloom.core.money import IMPRESSIONS_PER_CPM, MICROS_PER_UNIT, Micros, impression_cost
-from adloom.serving.auction.decide import AuctionWin, offer_cost
+from adloom.serving.auction.decide import WinningBid, offer_cost
 from tests.auction.bids import units
 from tests.serving.auction.marketplace import Marketplace, a_row
 
 BIDS = st.integers(1, 1_000 * MICROS_PER_UNIT)
 
 
-def a_win(bid: int, charge: int, bid_type: BidType = BidType.CPM) -> AuctionWin:
+def a_win(bid: int, charge: int, bid_type: BidType = BidType.CPM) -> WinningBid:
     win = Marketplace(a_row(1, "1", bid_type=bid_type)).auction()
     assert win is not None
     bidder = msgspec.structs.replace(win.bidder, bid=Micros(bid))

@@ -127,13 +127,13 @@ def test_every_ctr_is_within_the_span_of_its_strength(seed: int) -> None:
     index = an_index(some_rows(chance, 300), *(a_slot(key, scoring=LEARNED) for key in SLOTS_KEYS))
     for number in range(10):
         signals = Signals(placement_type="story", segment=f"s{number}", device="mobile", hour=number)
-        ctr_max, scorer = policy.scorer(signals).ctr_max, policy.scorer(signals).ranked
+        ctr_max, scorer = policy.build_scorer(signals).ctr_max, policy.build_scorer(signals).ranked
         assert scorer is not None
         for block in blocks_of(index):
             span = scorer.span(block.placement_keys)
             for one in block.bidders:
-                strength = policy.strength(one)
-                ctr = scorer.ctr_by(one, strength)
+                strength = policy.compute_strength(one)
+                ctr = scorer.predict_from_strength(one, strength)
                 assert ctr <= strength * span.high + 1
                 assert ctr >= min(ctr_max, strength * span.low - 1)
 
@@ -149,14 +149,14 @@ def test_few_of_many_bids_are_asked_for_their_ctr(
     index = an_index(some_rows(chance, 3_000), *(a_slot(key, scoring=LEARNED) for key in SLOTS_KEYS))
     house = House(index, policy, OwnBids.IGNORE, is_ranked=True)
     asked: list[int] = []
-    predict = LearnedScorer.ctr_by
+    predict = LearnedScorer.predict_from_factor
 
     def counted(self: LearnedScorer, placement: int, factor: float) -> Ctr:
         asked.append(placement)
         return predict(self, placement, factor)
 
-    monkeypatch.setattr(LearnedScorer, "ctr_by", counted)
-    scorer = policy.scorer(Signals(placement_type="feed"))
+    monkeypatch.setattr(LearnedScorer, "predict_from_factor", counted)
+    scorer = policy.build_scorer(Signals(placement_type="feed"))
     win, _ = house.stands.decide(house.stand(None), [a_context()], [scorer])
 
     assert win is not None

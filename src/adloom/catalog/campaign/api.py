@@ -8,9 +8,10 @@ from uuid import UUID
 from fastapi import Query, status
 from pydantic import Field
 
+from adloom.auction.bid import BidType
 from adloom.catalog.campaign import store
 from adloom.catalog.campaign.lifecycle import CampaignStatus
-from adloom.catalog.campaign.model import BidType, Campaign
+from adloom.catalog.campaign.model import Campaign
 from adloom.catalog.source import Source
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.resource.access import Scope, choose_owner

@@ -1,10 +1,10 @@
 """A campaign, and what can be wrong with one."""
 
 from datetime import datetime
-from enum import StrEnum
 
 import msgspec
 
+from adloom.auction.bid import BidType
 from adloom.catalog.campaign.lifecycle import CampaignStatus, check_move
 from adloom.catalog.source import Source
 from adloom.core.errors import BadRequestError
@@ -30,13 +30,6 @@ class CampaignDateError(BadRequestError):
     """The dates are missing or in the wrong order."""
 
     code = "CAMPAIGN_DATE_INVALID"
-
-
-class BidType(StrEnum):
-    """What a campaign pays for."""
-
-    CPM = "cpm"
-    CPC = "cpc"
 
 
 class Campaign(SoftDeletable, frozen=True, kw_only=True):

@@ -1,8 +1,7 @@
 """The bids of an auction as the ledger keeps them: records of one size, end to end, as one piece of bytes.
 
 There may be hundreds of them in an entry that most projections have no use for: to them they are a
-copy of some bytes. What of a record is known before a request comes first, so that it can be packed
-when an index is built.
+copy of some bytes.
 """
 
 # pure
@@ -29,14 +28,10 @@ LOST: Final = 1
 REMOVED: Final = 2  # By the first of the entry's reasons, and so on.
 
 _CPC: Final = 1
-# Banner and campaign, the campaign's own bid, the ad's quality, what the bid is for.
-_TERMS: Final = struct.Struct(">16s16sQIB")
-# The predicted CTR, the eCPM, the outcome.
-_SCORE: Final = struct.Struct(">IQB")
-_WHOLE: Final = struct.Struct(">16s16sQIBIQB")
-BID_BYTES: Final = _WHOLE.size
-
-assert _TERMS.size + _SCORE.size == BID_BYTES
+# Banner, campaign, the campaign's own bid, the ad's quality, the type of the bid; predicted CTR, eCPM, outcome.
+_BID: Final = struct.Struct(">16s16sQIBIQB")
+_PACK: Final = struct.Struct(">32sQIBIQB").pack  # Banner and campaign in one.
+BID_BYTES: Final = _BID.size
 
 
 class RecordedBid(msgspec.Struct, frozen=True, gc=False):
@@ -52,23 +47,24 @@ class RecordedBid(msgspec.Struct, frozen=True, gc=False):
     outcome: int
 
 
-def pack_bid_terms(
-    banner_id: BannerId, campaign_id: CampaignId, *, bid: Micros, quality: int, is_per_click: bool
+def pack_bid(  # noqa: PLR0913, PLR0917 - called for hundreds of bids of an auction
+    pair: bytes,
+    bid: Micros,
+    quality: int,
+    is_per_click: bool,  # noqa: FBT001 - likewise
+    ctr: int,
+    ecpm: int,
+    outcome: int,
 ) -> bytes:
-    """Pack what of a bid is known before a request."""
-    return _TERMS.pack(banner_id.bytes, campaign_id.bytes, bid, quality, _CPC if is_per_click else 0)
-
-
-def pack_bid(terms: bytes, ctr: int, ecpm: int, outcome: int) -> bytes:
-    """Finish a bid that was packed as far as it was known."""
-    return terms + _SCORE.pack(ctr, ecpm, outcome)
+    """Pack one bid; `pair` is the banner's id and the campaign's id."""
+    return _PACK(pair, bid, quality, is_per_click, ctr, ecpm, outcome)
 
 
 def unpack_bids(bids: bytes) -> Generator[RecordedBid]:
     """Read the bids, in the order in which they were recorded; ValueError where one is cut."""
     if len(bids) % BID_BYTES:
         raise ValueError("The last bid of an auction is cut.")
-    for banner, campaign, bid, quality, kind, ctr, ecpm, outcome in _WHOLE.iter_unpack(bids):
+    for banner, campaign, bid, quality, kind, ctr, ecpm, outcome in _BID.iter_unpack(bids):
         yield RecordedBid(
             BannerId(_id_of(banner)),
             CampaignId(_id_of(campaign)),

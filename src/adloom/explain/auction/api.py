@@ -167,7 +167,7 @@ async def _scorers(
     policies: dict[str, Scoring] = {HEURISTIC: Heuristic()}
     if any(one.placement.scoring == LEARNED for one in market.placements):
         policies[LEARNED] = await _learned(valkey)
-    return {name: policy.scorer(signals) for name, policy in policies.items()}
+    return {name: policy.build_scorer(signals) for name, policy in policies.items()}
 
 
 async def _learned(valkey: Valkey) -> LearnedScoring:

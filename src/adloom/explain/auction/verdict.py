@@ -129,7 +129,7 @@ def _bid(row: AssignmentRow, placement: PlacementRow, facts: Facts) -> Bid:
         advertiser_key=row.advertiser_key,
         bid_type=row.bid_type,
         bid=row.bid or Micros(0),
-        ctr=facts.scorers[placement.scoring].ctr(ad),
+        ctr=facts.scorers[placement.scoring].predict_ctr(ad),
         quality=rate_quality(ad_format),
         floor=placement.floor,
     )

@@ -176,15 +176,15 @@ class AuctionRoutes:
         sale = self._auctioneer.reserve_winner(
             auction, now, second, is_noted=is_noted and recorder.has_headroom(), seen=seen
         )
-        if sale.is_open:
+        if sale.needs_lookup:
             turn = _Turn(self, request, query, index, sale.auction, now, second, is_noted)
             return self._answered_still(turn, seen.unseen or auction.watched)
         auction, auction_id = sale.auction, self._new_id()
         win = auction.win
         if win is None:
             self._count_unfilled(sale)
-            if sale.note is not None:
-                recorder.record(self._held(auction_id, query, sale, None, now), sale.note, None)
+            if sale.record is not None:
+                recorder.record(self._held(auction_id, query, sale, None, now), sale.record, None)
             return NO_AD
         goods = auction.goods
         if goods is None:
@@ -192,10 +192,10 @@ class AuctionRoutes:
             goods = auction.goods = self._encoder.render(win, auction.cost, placement)
         user_id = bytes.fromhex(query.user.replace("-", ""))
         served = goods.entry.encode(auction_id.bytes, now, second, user_id)
-        if sale.note is None:
+        if sale.record is None:
             recorder.served(served)
         else:
-            recorder.record(self._held(auction_id, query, sale, goods.placement, now), sale.note, served)
+            recorder.record(self._held(auction_id, query, sale, goods.placement, now), sale.record, served)
         self.won += 1
         self._price_sum += win.final
         return FastAnswer(
@@ -214,7 +214,7 @@ class AuctionRoutes:
         return FinishedAuction(
             auction_id=auction_id,
             query=query,
-            sale=sale,
+            outcome=sale,
             won_on=won_on,
             scoring_version=self._policies[scored_on.scoring].version,
             now=now,
@@ -222,7 +222,7 @@ class AuctionRoutes:
 
     def _count_unfilled(self, sale: AuctionOutcome) -> None:
         asked = sale.auction.asked
-        if sale.is_contended:
+        if sale.was_contended:
             self.unfilled["not_held"] += 1
         elif asked.seen_enough:
             # Nobody is asked what a reader has seen unless somebody would have won.

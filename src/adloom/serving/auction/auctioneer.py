@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from adloom.runtime.http.fast.fast_routes import FastRequest
-from adloom.serving.auction.decide import AuctionWin
+from adloom.serving.auction.decide import WinningBid
 from adloom.serving.auction.frequency_lookup import (
     NOTHING_KNOWN,
     CappedBannerCache,
@@ -31,11 +31,11 @@ class AuctionOutcome(msgspec.Struct, frozen=True, gc=False):
 
     auction: DecidedAuction
     lease: int
-    note: BidRecord | None
-    is_open: bool = False  # It hangs on banners with a cap that were not looked up; nobody is held yet.
+    record: BidRecord | None
+    needs_lookup: bool = False  # It hangs on banners with a cap that were not looked up; nobody is held yet.
 
     @property
-    def is_contended(self) -> bool:
+    def was_contended(self) -> bool:
         """Tell whether somebody would have won who could not be held."""
         return bool(self.auction.asked.without)
 
@@ -119,7 +119,7 @@ class Auctioneer:
                 return AuctionOutcome(tried, lease, note)
             tried = self._anew(tried, seen, without=win.bidder.campaign_key)
             if not seen.is_all and not set(tried.watched) <= set(seen.unseen or auction.watched):
-                return AuctionOutcome(tried, 0, None, is_open=True)
+                return AuctionOutcome(tried, 0, None, needs_lookup=True)
 
     def rerun_with(self, auction: DecidedAuction, seen: SeenBanners) -> DecidedAuction:
         """Auction off the same once more, now that it is known or decided of all banners whether they take part."""
@@ -140,7 +140,7 @@ class Auctioneer:
             stand.plan_scan(scorers), contexts, scorers, seen_enough=seen.enough, is_unknown=seen.is_unknown
         )
 
-    def _won(self, stand: Market, asked: AuctionInput) -> AuctionWin | None:
+    def _won(self, stand: Market, asked: AuctionInput) -> WinningBid | None:
         win, _ = self._stands.decide(
             stand, asked.contexts, asked.scorers, seen_enough=asked.seen_enough, without=asked.without
         )

@@ -36,7 +36,7 @@ OFFER_COST_MIN: Final = Micros(1)  # No bidder is shown for nothing.
 NO_KEYS: Final[frozenset[int]] = frozenset()
 
 
-class AuctionWin(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class WinningBid(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Who wins, and what it pays."""
 
     bidder: Bidder
@@ -61,7 +61,7 @@ def decide(  # noqa: PLR0913 - all that a request is
     own_bids: OwnBids = OwnBids.IGNORE,
     seen_enough: Collection[int] = NO_KEYS,
     without: Collection[int] = NO_KEYS,
-) -> tuple[AuctionWin | None, int]:
+) -> tuple[WinningBid | None, int]:
     """Find the winner, and tell after how many looks: who is not in those could not change anything.
 
     Banners that the reader has seen often enough and some campaigns take no part.
@@ -151,7 +151,7 @@ class _Lead:
                     if one.banner_key in seen_enough or one.campaign_key in without:
                         continue
                     if not is_uniform:
-                        ecpm = (worth * scorer.ctr(one) + HALF_PER_CLICK) // PER_CLICK
+                        ecpm = (worth * scorer.predict_ctr(one) + HALF_PER_CLICK) // PER_CLICK
                     if ecpm < one.floor or not ecpm:
                         continue
                 its_payer = payers[position]
@@ -199,7 +199,7 @@ class _Lead:
                 most = ranking.max_ecpm(ranking.caps[position], high)
                 if most > self.second or most >= self.ecpm:
                     one = block.bidders[position]
-                    ctr = scorer.ctr_by(one, ranking.strengths[position])
+                    ctr = scorer.predict_from_strength(one, ranking.strengths[position])
                     self._hear_one(one, (block.worths[position] * ctr + HALF_PER_CLICK) // PER_CLICK)
         return eligible ^ mine
 
@@ -218,11 +218,11 @@ class _Lead:
             self.second, self.runner_up = ecpm, one
 
 
-def _won(best: Bidder, best_ecpm: int, runner_up: Bidder | None, second: int) -> AuctionWin:
+def _won(best: Bidder, best_ecpm: int, runner_up: Bidder | None, second: int) -> WinningBid:
     ecpm = Micros(best_ecpm)
     to_exceed = None if runner_up is None else Micros(second)
     final = final_price(ecpm, second=to_exceed, floor=best.floor)
-    return AuctionWin(
+    return WinningBid(
         bidder=best,
         ecpm=ecpm,
         runner_up=runner_up,
@@ -232,7 +232,7 @@ def _won(best: Bidder, best_ecpm: int, runner_up: Bidder | None, second: int) ->
     )
 
 
-def offer_cost(win: AuctionWin) -> Micros:
+def offer_cost(win: WinningBid) -> Micros:
     """Return what the offer costs once it is seen or clicked, whichever it is charged by.
 
     An impression costs whole micros: never more than the bid for it, unless that is below one micro.

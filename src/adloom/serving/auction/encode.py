@@ -10,7 +10,7 @@ from adloom.core.ids import BannerId, CampaignId, OpaqueId
 from adloom.core.money import Micros
 from adloom.events.ingest.token import TokenSigner, pack_charge
 from adloom.events.log.served_encoder import ServedEventEncoder
-from adloom.serving.auction.decide import AuctionWin
+from adloom.serving.auction.decide import WinningBid
 from adloom.serving.auction.request import NO_USER
 from adloom.serving.direct.encode import MillisecondStamp
 from adloom.serving.index.bid_block import Bidder
@@ -43,7 +43,7 @@ class AdEncoder:
         self._stamp = MillisecondStamp()
         self._known: dict[tuple[bytes, int, Micros, Micros, Micros], tuple[Bidder, RenderedWin]] = {}
 
-    def render(self, win: AuctionWin, cost: Micros, placement: IndexedPlacement) -> RenderedWin:
+    def render(self, win: WinningBid, cost: Micros, placement: IndexedPlacement) -> RenderedWin:
         """Prepare what offers of a win, at the price that they have, share; readers of many kinds get the same."""
         bidder = win.bidder
         key = bidder.pair, bidder.placement_key, win.final, win.ecpm, cost
@@ -56,7 +56,7 @@ class AdEncoder:
         self._known[key] = bidder, goods
         return goods
 
-    def _prepared(self, win: AuctionWin, cost: Micros, placement: IndexedPlacement) -> RenderedWin:
+    def _prepared(self, win: WinningBid, cost: Micros, placement: IndexedPlacement) -> RenderedWin:
         bidder = win.bidder
         banner_id, campaign_id = UUID(bytes=bidder.pair[:16]), UUID(bytes=bidder.pair[16:])
         return RenderedWin(

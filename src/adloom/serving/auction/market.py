@@ -12,7 +12,7 @@ from adloom.auction.bid import OwnBids
 from adloom.auction.score import Heuristic, Scorer, Scoring, Signals, Strengths
 from adloom.serving.auction.bids.scan_plan import BlockRef, ScanPlan
 from adloom.serving.auction.bids.top_bids import TOP_BIDS_MAX, TopBids, build_top_bids
-from adloom.serving.auction.decide import NO_KEYS, AuctionWin, decide
+from adloom.serving.auction.decide import NO_KEYS, WinningBid, decide
 from adloom.serving.eligibility.eligible_set import EligibleSet
 from adloom.serving.eligibility.placement_state import PlacementState, PlacementStates
 from adloom.serving.index.bid_block import BidBlock, rank_blocks
@@ -213,7 +213,7 @@ class Markets:
 
     def build_scorers(self, stand: Market, signals: Signals) -> list[Scorer]:
         """Look at a request once, for all bids."""
-        return [policy.scorer(signals) for policy in self.list_policies(stand)]
+        return [policy.build_scorer(signals) for policy in self.list_policies(stand)]
 
     def decide(
         self,
@@ -223,13 +223,13 @@ class Markets:
         *,
         seen_enough: Collection[int] = NO_KEYS,
         without: Collection[int] = NO_KEYS,
-    ) -> tuple[AuctionWin | None, int]:
+    ) -> tuple[WinningBid | None, int]:
         """Auction off what a market has, for one request; tell also after how many looks of its order.
 
         The request has a context for each zone of the stand.
         """
         return decide(
-            stand.plan_scan(scorers).looks,
+            stand.plan_scan(scorers).steps,
             contexts,
             scorers,
             own_bids=self._own_bids,

@@ -41,7 +41,7 @@ class FinishedAuction(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     auction_id: OpaqueId
     query: AuctionQuery
-    sale: AuctionOutcome
+    outcome: AuctionOutcome
     won_on: IndexedPlacement | None
     scoring_version: int
     now: datetime
@@ -97,7 +97,7 @@ class AuctionRecorder:
 
 
 def _auctioned(held: FinishedAuction, note: BidRecord) -> Auctioned:
-    auction, query = held.sale.auction, held.query
+    auction, query = held.outcome.auction, held.query
     win, market = auction.win, auction.stand.market
     named = None if query.placement is None else market[0]
     return Auctioned(
@@ -118,7 +118,7 @@ def _auctioned(held: FinishedAuction, note: BidRecord) -> Auctioned:
     )
 
 
-def _winner(win: decide.AuctionWin, won_on: IndexedPlacement) -> AuctionWin:
+def _winner(win: decide.WinningBid, won_on: IndexedPlacement) -> AuctionWin:
     banner_id, campaign_id = _ids_of(win.bidder.pair)
     return AuctionWin(
         banner_id=banner_id,

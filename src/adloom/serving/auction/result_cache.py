@@ -11,7 +11,7 @@ from typing import Final
 
 from adloom.auction.score import Scoring
 from adloom.core.money import Micros
-from adloom.serving.auction.decide import AuctionWin, offer_cost
+from adloom.serving.auction.decide import WinningBid, offer_cost
 from adloom.serving.auction.encode import RenderedWin
 from adloom.serving.auction.frequency_lookup import BannerKeys
 from adloom.serving.auction.market import Market
@@ -48,7 +48,7 @@ class DecidedAuction:
 
     def __init__(
         self,
-        win: AuctionWin | None,
+        win: WinningBid | None,
         stand: Market,
         asked: AuctionInput,
         *,
@@ -65,7 +65,7 @@ class DecidedAuction:
         self.note: BidRecord | None = None
         self.note_edition = 0  # Everybody is in a note, not only who could change the outcome.
         # It was decided from these, as they were when they had turned so often; None is what is not used again.
-        self._stocks = tuple(dict.fromkeys(look.stock for look in asked.plan.looks[: looked or 0]))
+        self._stocks = tuple(dict.fromkeys(look.eligible_set for look in asked.plan.steps[: looked or 0]))
         self._turns = None if looked is None else sum([stock.change_count for stock in self._stocks])
         self._turnover: int | None = None
         self._scored_by = [(policy, policy.version) for policy in scored_by]

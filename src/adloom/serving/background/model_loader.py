@@ -59,9 +59,9 @@ class ModelLoader:
         """Hear how bids are ranked by what is known of them, before it is used."""
         self._ranking = ranking
 
-    def scorer(self, signals: Signals) -> Scorer:
+    def build_scorer(self, signals: Signals) -> Scorer:
         """Look at a request once, for all its ads."""
-        return self._scoring.scorer(signals)
+        return self._scoring.build_scorer(signals)
 
     def age(self, now: datetime) -> timedelta:
         """Tell how old what is used is; nothing has no age."""

@@ -145,7 +145,7 @@ def rank_blocks(blocks: Iterable[Block], strengths: Strengths) -> Generator[None
                     per_impression=ecpm_of(BidType.CPM, block.worths[0], Ctr(0)) if start else Micros(0),
                     strengths=strengths,
                 )
-                for over in [one for one in block.rankings if one.is_over]:
+                for over in [one for one in block.rankings if one.is_retired]:
                     del block.rankings[over]
                 block.rankings[strengths] = ranked
 

@@ -61,7 +61,7 @@ def build_ranking(
     for position in lane:
         if position % BIDS_A_STEP == 0:
             yield
-        strong[position] = strengths.strength(ads[position])
+        strong[position] = strengths.compute_strength(ads[position])
         caps[position] = worths[position] * strong[position]
     ranked = sorted(lane, key=caps.__getitem__, reverse=True)
     yield

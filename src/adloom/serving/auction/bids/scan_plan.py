@@ -19,23 +19,23 @@ class ScanStep(NamedTuple):
 
     bound: Micros  # No bid has a higher eCPM.
     oldest: int  # Among the bids that can have that much, the oldest campaign.
-    stock: EligibleSet
-    number: int  # Of the block, in the stock.
+    eligible_set: EligibleSet
+    block_number: int  # Of the block, in the stock.
     block: BidBlock
     members: int  # Who of the block is looked at here; the others are elsewhere.
-    scorer: int  # Which of the request's scorers is asked.
-    context: int  # Which of its contexts counts: the hour differs by zone.
+    scorer_index: int  # Which of the request's scorers is asked.
+    context_index: int  # Which of its contexts counts: the hour differs by zone.
 
 
 class BlockRef(NamedTuple):
     """A block of bids, and what of a request is looked at for it."""
 
-    stock: EligibleSet
-    number: int
+    eligible_set: EligibleSet
+    block_number: int
     block: BidBlock
     members: int
-    scorer: int
-    context: int
+    scorer_index: int
+    context_index: int
 
 
 RETIRED: Final = -1
@@ -45,9 +45,9 @@ class ScanPlan:
     """The blocks of a market, in the order in which they are looked at for requests with the same CTRs."""
 
     def __init__(self, lots: Iterable[BlockRef], scorers: Sequence[Scorer]) -> None:
-        self.looks = tuple(sorted((_look(lot, scorers) for lot in lots), key=_first_of_all))
+        self.steps = tuple(sorted((_look(lot, scorers) for lot in lots), key=_first_of_all))
         self._over_floor: dict[int, int] = {}
-        self._stocks = tuple(dict.fromkeys(look.stock for look in self.looks))
+        self._stocks = tuple(dict.fromkeys(look.eligible_set for look in self.steps))
         self._turnover = -1
         self._turns = 0
         self.is_retired = False
@@ -67,12 +67,12 @@ class ScanPlan:
         """Tell who of the block whose turn it is can reach the floor; it is found out once."""
         mask = self._over_floor.get(turn)
         if mask is None:
-            mask = self._over_floor[turn] = _over_floor(self.looks[turn].block, ctr_max)
+            mask = self._over_floor[turn] = _over_floor(self.steps[turn].block, ctr_max)
         return mask
 
 
 def _look(lot: BlockRef, scorers: Sequence[Scorer]) -> ScanStep:
-    bound, oldest = _top(lot, scorers[lot.scorer].ctr_max)
+    bound, oldest = _top(lot, scorers[lot.scorer_index].ctr_max)
     if bound < least_ecpm(lot.block.floor_min):
         bound = Micros(0)  # Nobody can win with it, and nobody has to look.
     return ScanStep(bound, oldest, *lot)

@@ -2,7 +2,6 @@
 
 # pure
 
-import struct
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
@@ -28,7 +27,6 @@ from adloom.serving.auction.record.funnel import (
 from adloom.serving.index.bid_block import Bidder
 from adloom.targeting.context import Context
 
-_TERMS: Final = struct.Struct(">QIB")
 _WON: Final = bytes((WON,))
 # An explanation has more than one name for each of them.
 _IN_PARTS: Final = frozenset({removal.SCHEDULE, removal.LIMITS, removal.TARGETING})
@@ -76,7 +74,7 @@ class BidRecorder:
             bids_max=BIDS_MAX,
         )
         listing = _Listing(
-            [pack_bid(_terms_of(one), ctr, -rank, LOST) for rank, one, ctr in field.bids],
+            [_pack(one, ctr, -rank, LOST) for rank, one, ctr in field.bids],
             _removed(field, asked),
         )
         looked_at = field.bid_count + sum(listing.unlisted.values())
@@ -94,17 +92,17 @@ class BidRecorder:
     ) -> None:
         """List all those too who took no part, since there is room for everybody."""
         took_part = {one.seniority for _, one, _ in field.bids}
-        for look in asked.plan.looks:
-            scorer, context = asked.scorers[look.scorer], asked.contexts[look.context]
+        for look in asked.plan.steps:
+            scorer, context = asked.scorers[look.scorer_index], asked.contexts[look.context_index]
             for position, one in enumerate(look.block.bidders):
                 if look.members >> position & 1 and one.seniority not in took_part:
-                    listing.add(one, scorer.ctr(one), self._reason(one, asked, context, now))
+                    listing.add(one, scorer.predict_ctr(one), self._reason(one, asked, context, now))
 
     def _fill(self, asked: AuctionInput, field: AuctionFunnel, listing: "_Listing", now: datetime) -> None:
         """List those who took no part in the order in which they are looked at, until there is no more room."""
         took_part = {one.seniority for _, one, _ in field.bids}
-        for turn, look in enumerate(asked.plan.looks):
-            scorer, context = asked.scorers[look.scorer], asked.contexts[look.context]
+        for turn, look in enumerate(asked.plan.steps):
+            scorer, context = asked.scorers[look.scorer_index], asked.contexts[look.context_index]
             left = compute_step_masks(look, context, seen_enough=asked.seen_enough, without=asked.without)
             # Who can reach the floor has done so where all have the same CTR; else it is looked at one by one.
             can_bid = left.unseen & asked.plan.mask_over_floor(turn, scorer.ctr_max)
@@ -115,7 +113,7 @@ class BidRecorder:
                 step = _step_of(position, left, asked)
                 listing.unlisted[step] -= 1
                 reason = self._reason(one, asked, context, now) if step in _IN_PARTS else step
-                listing.add(one, scorer.ctr(one), reason)
+                listing.add(one, scorer.predict_ctr(one), reason)
                 if len(listing.bids) == BIDS_MAX:
                     return
 
@@ -146,7 +144,7 @@ class _Listing:
         if reason == removal.FLOOR:
             self._under.setdefault(one.floor, bytearray()).append(len(self.bids))
         outcome = REMOVED + list(self._listed).index(reason)
-        self.bids.append(pack_bid(_terms_of(one), ctr, ecpm_of(one.bid_type, one.worth, ctr), outcome))
+        self.bids.append(_pack(one, ctr, ecpm_of(one.bid_type, one.worth, ctr), outcome))
 
     def removed(self) -> tuple[RemovedCandidates, ...]:
         """Count everybody; the reasons of those who are listed come first, as their outcomes name them by place."""
@@ -161,9 +159,8 @@ class _Listing:
         return tuple(BidsUnderFloor(floor, bytes(places)) for floor, places in self._under.items())
 
 
-def _terms_of(bidder: Bidder) -> bytes:
-    """Pack what of a bid is known before a request, as `events.log.auction_bids.pack_bid_terms` does."""
-    return bidder.pair + _TERMS.pack(bidder.bid, bidder.quality, bidder.bid_type is BidType.CPC)
+def _pack(one: Bidder, ctr: Ctr, ecpm: int, outcome: int) -> bytes:
+    return pack_bid(one.pair, one.bid, one.quality, one.bid_type is BidType.CPC, ctr, ecpm, outcome)
 
 
 def _removed(field: AuctionFunnel, asked: AuctionInput) -> dict[str, int]:

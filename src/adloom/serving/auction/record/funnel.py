@@ -73,8 +73,10 @@ def build_funnel(  # noqa: PLR0913 - all that a request is
     """
     highest = _Highest(bids_max)
     everybody = in_time = available = targeted = unseen = bid_count = 0
-    for turn, look in enumerate(order.looks):
-        left = compute_step_masks(look, contexts[look.context], seen_enough=seen_enough, without=without)
+    for turn, look in enumerate(order.steps):
+        left = compute_step_masks(
+            look, contexts[look.context_index], seen_enough=seen_enough, without=without
+        )
         everybody += look.members.bit_count()
         in_time += left.in_time.bit_count()
         available += left.available.bit_count()
@@ -83,7 +85,7 @@ def build_funnel(  # noqa: PLR0913 - all that a request is
         if not mask:
             continue
         unseen += mask.bit_count()
-        scorer = scorers[look.scorer]
+        scorer = scorers[look.scorer_index]
         over_floor = mask & order.mask_over_floor(turn, scorer.ctr_max)
         bid_count += over_floor.bit_count() - highest.enter(look.block, over_floor, scorer)
     return AuctionFunnel(
@@ -101,7 +103,7 @@ def compute_step_masks(
     look: ScanStep, context: Context, *, seen_enough: Collection[int], without: Collection[int]
 ) -> StepMasks:
     """Take out of a block whom each step removes before bids are compared."""
-    stock, number, block = look.stock, look.number, look.block
+    stock, number, block = look.eligible_set, look.block_number, look.block
     available = stock.available[number] & look.members
     if without:
         available &= ~_of_campaigns(without, stock, number)
@@ -133,7 +135,7 @@ class _Highest:
             ranking = None if ranked is None else block.rankings.get(ranked.strengths)
             if ranked is None or ranking is None:
                 refused += self._enter_each(
-                    block, among & lane.members, lambda position: scorer.ctr(block.bidders[position])
+                    block, among & lane.members, lambda position: scorer.predict_ctr(block.bidders[position])
                 )
             else:
                 refused += self._enter_ranked(block, among, scorer.ctr_max, ranked, ranking)
@@ -179,7 +181,9 @@ class _Highest:
             is_among_highest = -most <= self._lowest_rank
             if is_among_highest or ranking.min_ecpm(piece, span.low, ctr_max) < least_ecpm(block.floor_max):
                 refused += self._enter_each(
-                    block, mask, lambda position: scorer.ctr_by(bidders[position], strengths[position])
+                    block,
+                    mask,
+                    lambda position: scorer.predict_from_strength(bidders[position], strengths[position]),
                 )
                 if len(self._bids) > self._bids_max * MORE:
                     self._cut()
@@ -200,7 +204,7 @@ class _Highest:
             if rank > lowest_rank:
                 break  # The others of the lane have no more.
             one = bidders[position]
-            bids.append((rank, one, uniform_ctr or scorer.ctr(one)))
+            bids.append((rank, one, uniform_ctr or scorer.predict_ctr(one)))
             if entered == self._bids_max:
                 lowest_rank = rank
 
