@@ -3,13 +3,12 @@
 import random
 from datetime import timedelta
 
-import pytest
-
 from adloom.budgets.campaign.headroom import room
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
 from adloom.schedule.pacing import PacingStrategy
 from tests.budgets.money_world import MANY, NONE, MoneyWorld
+from tests.support.for_each import for_each
 
 SEEDS = 30
 SECONDS_TO_SPEND = 300
@@ -42,7 +41,7 @@ def live(world: MoneyWorld) -> None:
         world.run(seconds=20)
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@for_each("seed", range(SEEDS))
 def test_no_budget_is_overspent_and_nothing_leaks_whatever_goes_wrong(seed: int) -> None:
     world = a_world(seed)
 
@@ -60,7 +59,7 @@ def test_no_budget_is_overspent_and_nothing_leaks_whatever_goes_wrong(seed: int)
         assert left == unspent(world, campaign_id)
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@for_each("seed", range(SEEDS))
 def test_when_all_goes_well_again_every_budget_is_spent_to_the_last_whole_offer(seed: int) -> None:
     world = a_world(seed)
     live(world)

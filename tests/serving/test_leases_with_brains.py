@@ -6,10 +6,11 @@ import pytest
 
 from adloom.schedule.pacing import PacingStrategy
 from tests.serving.lease_world import BAD, COST, START, LeaseWorld
+from tests.support.for_each import for_each
 
 
 @pytest.mark.parametrize("offers", [1, 2, 3])
-@pytest.mark.parametrize("seed", range(5))
+@for_each("seed", range(5))
 def test_four_processes_make_as_many_offers_as_the_budget_has(seed: int, offers: int) -> None:
     world = LeaseWorld(seed=seed, processes=4, daily={7: offers})
     world.wait(1)
@@ -199,7 +200,7 @@ def test_smooth_pacing_gives_as_the_line_goes_on() -> None:
     assert 0.97 * line <= world.given_total[7] / COST <= line
 
 
-@pytest.mark.parametrize("seed", range(30))
+@for_each("seed", range(30))
 def test_no_budget_is_overspent_whatever_becomes_of_messages_and_processes(seed: int) -> None:
     a_world_in_trouble(seed)
 

@@ -9,7 +9,6 @@ from random import Random
 from typing import Any, TypeVar
 from uuid import UUID
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -17,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from adloom.core.errors import UnavailableError
 from adloom.events.log.spool.backlog import Backlog
 from tests.support.fake_disk import FakeDisk, Fault, KilledError, Platter
+from tests.support.for_each import for_each
 
 T = TypeVar("T")
 
@@ -166,7 +166,7 @@ class SpoolMachine(RuleBasedStateMachine):
             assert places == sorted(place for place in places if place is not None)
 
 
-@pytest.mark.parametrize("seed", range(300))
+@for_each("seed", range(300))
 def test_what_was_acknowledged_comes_out_in_order_after_many_steps(seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - not for cryptography
     machine = SpoolMachine()

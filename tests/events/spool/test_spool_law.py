@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from random import Random
 from uuid import UUID
 
-import pytest
-
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import OpaqueId
 from adloom.events.log.append import EventAppender
@@ -18,6 +16,7 @@ from adloom.events.log.spool.drain import DiskSpool, SpoolLimits
 from simulation.loop import run
 from tests.support.eventually import eventually
 from tests.support.fake_disk import FakeDisk, Fault, KilledError, Platter
+from tests.support.for_each import for_each
 
 LIVES = 6
 LIMITS = SpoolLimits(bytes_max=4_000, segment_bytes_max=300, batch_max=20, look_seconds=2.0)
@@ -144,7 +143,7 @@ class World:
                 self.refused += 1
 
 
-@pytest.mark.parametrize("seed", range(40))
+@for_each("seed", range(40))
 def test_what_was_answered_is_in_the_ledger_in_order(seed: int) -> None:
     world = World(seed)
 

@@ -8,6 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.support.echo_server import RunningServer
+from tests.support.for_each import for_each
 from tests.support.http_wire import Wire
 
 
@@ -278,7 +279,7 @@ def test_what_is_no_request_is_told_so_and_closed(server: RunningServer, request
         assert wire.rest() == b""
 
 
-@pytest.mark.parametrize("byte", range(256))
+@for_each("byte", range(256))
 def test_any_byte_in_a_target_reaches_a_route_or_is_refused(server: RunningServer, byte: int) -> None:
     for place in (b"/app/", b"/app/?"):
         with server.connect() as wire:

@@ -9,6 +9,7 @@ import pytest
 
 from adloom.runtime.http.fast.limits import Limits
 from tests.support.echo_server import BIG_BYTES, RunningServer
+from tests.support.for_each import for_each
 from tests.support.http_wire import ClosedError, Wire
 
 PAIR = (
@@ -18,7 +19,7 @@ PAIR = (
 )
 
 
-@pytest.mark.parametrize("position", range(1, len(PAIR)))
+@for_each("position", range(1, len(PAIR)))
 def test_a_pair_of_requests_may_be_split_anywhere(server: RunningServer, position: int) -> None:
     with server.connect() as wire:
         wire.send(PAIR[:position])

@@ -4,7 +4,6 @@ from datetime import datetime, time, timedelta
 from random import Random
 
 import msgspec
-import pytest
 
 from adloom.auction.bid import BidType
 from adloom.auction.learned import LEARNED, LearnedScoring
@@ -29,6 +28,7 @@ from adloom.serving.request.context import ContextParser
 from adloom.targeting.rules import parse_rule
 from tests.serving.auction.marketplace import NOON, a_row, a_slot, an_index
 from tests.serving.auction.test_learned_auctions import learned
+from tests.support.for_each import for_each
 from tests.support.rows import an_id
 
 AGENTS = {
@@ -131,7 +131,7 @@ def a_random_index(chance: Random) -> Index:
     return an_index([a_random_row(number, chance) for number in range(1, 13)], *slots)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@for_each("seed", range(40))
 def test_it_agrees_with_who_remembers_nothing(seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - not a secret
     house = House(a_random_index(chance))

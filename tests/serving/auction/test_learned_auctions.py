@@ -2,8 +2,6 @@
 
 from random import Random
 
-import pytest
-
 from adloom.auction.bid import Bid, BidType
 from adloom.auction.learned import LEARNED, LearnedScoring
 from adloom.auction.run import run_auction
@@ -12,6 +10,7 @@ from adloom.auction.training import Example, Learner
 from adloom.core.money import Micros
 from adloom.serving.index.bid_block import Bidder
 from tests.serving.auction.marketplace import Marketplace, a_row, a_slot
+from tests.support.for_each import for_each
 from tests.support.rows import HOME_KEY
 
 FEED = Signals(placement_type="feed")
@@ -41,7 +40,7 @@ def the_bid(one: Bidder, policy: LearnedScoring) -> Bid:
     )
 
 
-@pytest.mark.parametrize("seed", range(12))
+@for_each("seed", range(12))
 def test_it_agrees_with_the_plain_auction_over_learned_ctrs(seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - not a secret
     count = chance.choice([1, 5, 60, 900])

@@ -23,6 +23,7 @@ from tests.auction.bids import units
 from tests.serving.auction.marketplace import NOON, Marketplace, a_row, a_slot
 from tests.serving.auction.test_learned_auctions import learned
 from tests.support.contexts import a_context
+from tests.support.for_each import for_each
 
 ONE_A_DAY = (FrequencyLimit(Window.DAY, 1),)
 ELSEWHERE = (parse_rule("country", "in", ["AQ"]),)
@@ -121,7 +122,7 @@ def test_where_bids_leave_no_room_all_others_are_counted() -> None:
 
 
 @pytest.mark.parametrize("scoring", [HEURISTIC, LEARNED])
-@pytest.mark.parametrize("seed", range(4))
+@for_each("seed", range(4))
 def test_whoever_has_not_reached_its_floor_is_listed_with_that_and_nobody_twice(
     seed: int, scoring: str
 ) -> None:

@@ -21,6 +21,7 @@ from adloom.serving.index.rows import AssignmentRow
 from adloom.serving.index.steps import run_steps
 from tests.serving.auction.marketplace import NOON, a_row, a_slot, an_index
 from tests.support.contexts import a_context
+from tests.support.for_each import for_each
 
 SLOTS_KEYS = (1, 2, 3)
 Found = tuple[object, AuctionFunnel]
@@ -96,7 +97,7 @@ def blocks_of(index: Index) -> list[BidBlock]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(24))
+@for_each("seed", range(24))
 def test_ranked_bids_give_the_winner_the_price_and_the_field_that_all_bids_give(seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - not a secret
     policy, own_bids = a_model(chance), chance.choice(list(OwnBids))
@@ -120,7 +121,7 @@ def test_ranked_bids_give_the_winner_the_price_and_the_field_that_all_bids_give(
         assert ranked.found(Random(told), signals, slug) == plain.found(Random(told), signals, slug)  # noqa: S311 - not a secret
 
 
-@pytest.mark.parametrize("seed", range(12))
+@for_each("seed", range(12))
 def test_every_ctr_is_within_the_span_of_its_strength(seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - not a secret
     policy = a_model(chance)
