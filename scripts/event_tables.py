@@ -24,7 +24,7 @@ import msgspec
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.events.log.event import Impression
 from adloom.events.ports import DecodedEntry
-from adloom.events.tables.known_names import DedupFilter
+from adloom.events.tables.dedup import DedupFilter
 from adloom.events.tables.store import EventTables
 from adloom.runtime import migrate
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
@@ -141,12 +141,12 @@ class Bench:
             await self._insert(inserted if is_counted else Spent())
         return folded, inserted
 
-    async def read_names(self, tables: EventTables, names: DedupFilter) -> int:
-        """Fold batches until the names of all days are remembered; tell how many."""
+    async def read_ids(self, tables: EventTables, dedup: DedupFilter) -> int:
+        """Apply batches until the ids of all days are in the filter; return how many."""
         batches = 0
         days = [(NOW - timedelta(days=ago)).date() for ago in range(DAYS)]
         self._cursor = await tables.read_cursor()
-        while batches < WARM_UP or names.select_doubtful("banner_impressions", ["a stranger"], days):
+        while batches < WARM_UP or dedup.select_doubtful("banner_impressions", ["a stranger"], days):
             await self._fold(tables, Spent())
             batches += 1
         return batches
@@ -226,10 +226,10 @@ async def measure(database_url: str, *, rows_a_day: int, batches: int, seed: int
         await bench.fill(rows_a_day)
         print(f"{DAYS} days of {rows_a_day:,} rows, batches of {BATCH:,}")
         show("looked up", *await bench.compare(EventTables(pool), batches))
-        names = DedupFilter(chunk_names=100_000)
-        remembering = EventTables(pool, names=names)
-        read = await bench.read_names(remembering, names)
-        show(f"remembered, after {read} batches", *await bench.compare(remembering, batches))
+        dedup = DedupFilter(chunk_ids=100_000)
+        filtered = EventTables(pool, dedup=dedup)
+        read = await bench.read_ids(filtered, dedup)
+        show(f"with a dedup filter, after {read} batches", *await bench.compare(filtered, batches))
 
 
 def show(how: str, folded: Spent, inserted: Spent) -> None:

@@ -48,7 +48,7 @@ class TopicConnection:
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         """Tell what counted of a batch; the answer may be lost."""
         counted = await self._tables.find_counted(records)
-        happenings = [one.happening for one in counted]
+        happenings = [one.event for one in counted]
         keys = [key_of(one) for one in happenings if isinstance(one, Impression | Click)]
 
         def publish_unheard() -> None:

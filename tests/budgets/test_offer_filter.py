@@ -1,9 +1,9 @@
-"""A Bloom filter of offers: no old one is new, and few new ones are old."""
+"""The Bloom filter of offers (rbloom): no false negatives, few false positives."""
 
 from hypothesis import given
 from hypothesis import strategies as st
+from rbloom import Bloom
 
-from adloom.budgets.campaign.offer_filter import OfferFilter
 from adloom.budgets.campaign.seen import ERROR_RATE, OFFERS_MAX, Offer
 from adloom.core.ids import SystemIds
 
@@ -15,7 +15,7 @@ def some_offers(count: int) -> list[Offer]:
 
 def test_a_full_filter_knows_all_its_offers_and_takes_few_others_for_them() -> None:
     known, strangers = some_offers(OFFERS_MAX), some_offers(OFFERS_MAX)
-    offers = OfferFilter(OFFERS_MAX, ERROR_RATE)
+    offers = Bloom(OFFERS_MAX, ERROR_RATE)
 
     offers.update(known)
 
@@ -26,11 +26,11 @@ def test_a_full_filter_knows_all_its_offers_and_takes_few_others_for_them() -> N
 
 @given(st.sets(st.tuples(st.integers(0, 2**128 - 1), st.integers(0, 255)), max_size=50))
 def test_whatever_was_added_is_there(added: set[Offer]) -> None:
-    offers = OfferFilter(50, 0.01)
+    offers = Bloom(50, 0.01)
     offers.update(added)
 
     assert all(offer in offers for offer in added)
 
 
 def test_an_empty_filter_knows_nobody() -> None:
-    assert (1, 0) not in OfferFilter(1, 0.5)
+    assert (1, 0) not in Bloom(1, 0.5)

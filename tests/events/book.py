@@ -55,7 +55,7 @@ class Book:
 
 
 def name_of(record: DecodedEntry) -> str:
-    happening = record.happening
+    happening = record.event
     if isinstance(happening, Auctioned):
         return str(happening.auction_id)
     if isinstance(happening, Unsold):

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.core.ids import BannerId, RequestId
-from adloom.events.followers.store import CountedStore
+from adloom.events.followers.counted_store import CountedStore
 from adloom.events.log.event import LogEvent, Served, decode_event, encode_event
 from adloom.events.log.stream import ValkeyEventLog
 from adloom.events.ports import BatchResult, DecodedEntry, ProjectionStore

@@ -15,7 +15,7 @@ from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.events.log.entry import BEGINNING, parse_entry_id
 from adloom.events.log.event import Click, Event, Impression, Mark
 from adloom.events.projections.projection import BatchResult, CursorMovedError, DecodedEntry
-from adloom.events.tables.known_names import DedupFilter
+from adloom.events.tables.dedup import DedupFilter
 from adloom.events.tables.store import EventTables
 from adloom.runtime.postgres import Pool
 from tests.events.builders import BANNER, CAMPAIGN, NOBODY, NOW, PLACEMENT
@@ -175,9 +175,9 @@ class Tables:
         self.workers = [EventTables(pool)]
 
     async def empty(self) -> None:
-        """Begin anew, with two workers that remember names and one that does not."""
-        remembering = [DedupFilter(segment_names=8, batch_min=1, chunk_names=2) for _ in range(2)]
-        self.workers = [EventTables(self.pool, names=names) for names in (*remembering, None)]
+        """Start again, with two workers that have a dedup filter and one that has none."""
+        filters = [DedupFilter(segment_ids=8, batch_min=1, chunk_ids=2) for _ in range(2)]
+        self.workers = [EventTables(self.pool, dedup=dedup) for dedup in (*filters, None)]
         for table in ("banner_impressions", "banner_clicks", "event_counts", "event_days"):
             await self.pool.execute(f"DELETE FROM events.{table}")  # noqa: S608 - our own names
         await self.pool.execute("DELETE FROM projection_cursors")
@@ -233,7 +233,7 @@ async def test_the_tables_are_as_the_ledger_says_however_it_is_cut_and_repeated(
     records = [record for batch in batches for record in batch]
     if is_replayed:
         again = [
-            DecodedEntry(f"{parse_entry_id(cursor)[0] + 1}-{place}", one.happening)
+            DecodedEntry(f"{parse_entry_id(cursor)[0] + 1}-{place}", one.event)
             for place, one in enumerate(records)
         ]
         await tables.workers[0].commit(again, after=cursor, cursor=again[-1].entry_id)

@@ -89,8 +89,8 @@ async def test_the_ledger_has_what_was_served_and_no_bids(hall: Hall) -> None:
 
     records = await hall.followed.records()
 
-    assert [type(one.happening) for one in records] == [Served, Unsold]
-    assert max(len(encode_event(one.happening)) for one in records) < 300
+    assert [type(one.event) for one in records] == [Served, Unsold]
+    assert max(len(encode_event(one.event)) for one in records) < 300
 
 
 async def test_auctions_come_in_the_order_of_the_ledger(hall: Hall) -> None:

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from adloom.core.errors import UnavailableError
-from adloom.events.followers.store import CountedStore
+from adloom.events.followers.counted_store import CountedStore
 from adloom.events.ports import DecodedEntry
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.valkey import Valkey

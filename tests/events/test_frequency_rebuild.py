@@ -75,7 +75,7 @@ class Interrupted(LogScanner):
         self._meanwhile = meanwhile
         self._afterwards = afterwards
 
-    async def entries(self, start: str, last: str, *, count_max: int) -> Sequence[LogEntry]:
+    async def read(self, start: str, last: str, *, count_max: int) -> Sequence[LogEntry]:
         await self._meanwhile()
         entries = await super().read(start, last, count_max=count_max)
         await self._afterwards()

@@ -369,7 +369,7 @@ class Crashing(Book):
         self.crashed = asyncio.Event()
 
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
-        if len(records) == 1 and records[0].happening == an_impression("1"):
+        if len(records) == 1 and records[0].event == an_impression("1"):
             self.tries += 1
             if self.tries == 3:
                 self.crashed.set()

@@ -407,7 +407,7 @@ async def test_what_was_counted_of_things_that_are_gone_stays_counted(house: Hou
 class Faulty(EventTables):
     """Tables that fail over an event, for no fault of it."""
 
-    async def fold_batch(self, connection: Connection, records: Sequence[DecodedEntry]) -> BatchResult:
+    async def apply_for_rebuild(self, connection: Connection, records: Sequence[DecodedEntry]) -> BatchResult:
         for _, event in records:
             if isinstance(event, Impression) and event.correlation_id == "odd":
                 raise RuntimeError("a fault of ours")
@@ -458,7 +458,7 @@ class Forgetful(LogScanner):
         self._trims = list(trims)
         self._is_first = True
 
-    async def oldest(self) -> str | None:
+    async def find_oldest(self) -> str | None:
         if not self._is_first and self._trims:
             await self._house.valkey.xtrim(STREAM, minid=self._trims.pop(0), approximate=False)
         self._is_first = False
@@ -577,7 +577,7 @@ class AtLast(LogScanner):
         super().__init__(valkey)
         self.do: Callable[[], Awaitable[None]] | None = do
 
-    async def entries(self, start: str, last: str, *, count_max: int) -> Any:
+    async def read(self, start: str, last: str, *, count_max: int) -> Any:
         entries = await super().read(start, last, count_max=count_max)
         if len(entries) < count_max and self.do is not None:
             do, self.do = self.do, None

@@ -6,9 +6,8 @@ from uuid import UUID
 import pytest
 
 from adloom.core.errors import UnavailableError
-from adloom.events.followers.counted import CountedEntry
-from adloom.events.followers.recent_counted import RecentCounted
-from adloom.events.followers.store import CountedStore
+from adloom.events.followers.counted import CountedEntry, RecentCounted
+from adloom.events.followers.counted_store import CountedStore
 from adloom.events.log.event import Mark
 from adloom.events.ports import BatchResult
 from adloom.events.tables.store import EventTables

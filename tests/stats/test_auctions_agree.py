@@ -103,9 +103,7 @@ async def folded(followed: Followed, pool: Pool) -> list[Auctioned]:
     for start in range(0, len(records), BATCH_MAX):
         batch = records[start : start + BATCH_MAX]
         await tables.commit(batch, after=await tables.read_cursor(), cursor=batch[-1].entry_id)
-    found = {
-        one.happening.auction_id: one.happening for one in records if isinstance(one.happening, Auctioned)
-    }
+    found = {one.event.auction_id: one.event for one in records if isinstance(one.event, Auctioned)}
     return list(found.values())
 
 

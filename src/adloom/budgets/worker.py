@@ -21,8 +21,8 @@ from adloom.budgets.transport.inbox import MailRoom
 from adloom.budgets.transport.session_store import SessionStore
 from adloom.budgets.transport.sessions import Sessions
 from adloom.core.clock import Clock
-from adloom.events.followers.recent_counted import RecentCounted
-from adloom.events.followers.store import CountedStore
+from adloom.events.followers.counted import RecentCounted
+from adloom.events.followers.counted_store import CountedStore
 from adloom.runtime.actors.host import ActorHost
 from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Pool

@@ -13,7 +13,7 @@ class DecodedEntry(NamedTuple):
     """One entry of the ledger, read."""
 
     entry_id: str
-    happening: LogEvent
+    event: LogEvent
 
 
 class BatchResult(msgspec.Struct, frozen=True):

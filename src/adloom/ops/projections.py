@@ -13,14 +13,15 @@ from adloom.events.auction_log import store as auctions
 from adloom.events.auction_log.side_stream import AuctionSideStream
 from adloom.events.ctr import projection as learning
 from adloom.events.ctr.store import LEARNING, LearningStore
-from adloom.events.followers.recent_counted import RecentCounted
-from adloom.events.followers.store import CountedStore
+from adloom.events.cursor_store import read_all_cursors
+from adloom.events.followers.counted import RecentCounted
+from adloom.events.followers.counted_store import CountedStore
 from adloom.events.frequency import projection as frequency
 from adloom.events.projections.group import ConsumerGroup
 from adloom.events.projections.projection import BATCH_MAX, Projection, ProjectionStore
 from adloom.events.projections.recent_entries import RecentEntries
-from adloom.events.tables.known_names import DedupFilter
-from adloom.events.tables.store import EVENT_TABLES, EventTables, read_all_cursors
+from adloom.events.tables.dedup import DedupFilter
+from adloom.events.tables.store import EVENT_TABLES, EventTables
 from adloom.events.topics import publish
 from adloom.runtime.postgres import Pool
 from adloom.runtime.settings import AUCTION_RETENTION_DAYS, LEARNING_WAIT_SECONDS
@@ -53,7 +54,7 @@ def list_projections(  # noqa: PLR0913 - settings, each with its default
     recent_counted = RecentCounted() if brains is None else brains.recent_counted
     lookup = CountedStore(pool, recent_counted)
     return [
-        ProjectionSpec(EVENT_TABLES, EventTables(pool, names=DedupFilter(), recent_counted=recent_counted)),
+        ProjectionSpec(EVENT_TABLES, EventTables(pool, dedup=DedupFilter(), recent_counted=recent_counted)),
         ProjectionSpec(
             publish.TOPICS_PROJECTION,
             publish.TopicsProjection(valkey, lookup, entries_max=topic_entries_max),

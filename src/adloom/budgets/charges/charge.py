@@ -26,7 +26,7 @@ def may_cost(happening: LogEvent) -> bool:
 
 def confirm_of(counted: CountedEntry) -> Confirm | None:
     """Tell what an event confirms that counted: nothing where it is not valid, or the offer waits for the other kind."""
-    event = counted.happening
+    event = counted.event
     if not isinstance(event, EVENTS) or not counted.is_valid:
         return None
     kind = _IMPRESSION if isinstance(event, Impression) else _CLICK
@@ -35,7 +35,7 @@ def confirm_of(counted: CountedEntry) -> Confirm | None:
 
 def awaited_click(counted: CountedEntry) -> Confirm | None:
     """Tell what a click would confirm that came before this impression, and was not valid without it."""
-    event = counted.happening
+    event = counted.event
     if not isinstance(event, Impression) or event.charged_by != _CLICK:
         return None
     return _confirm(event, _CLICK)

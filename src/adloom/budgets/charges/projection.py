@@ -14,7 +14,8 @@ from contextlib import suppress
 from typing import Final, Protocol, TypeAlias
 from uuid import UUID
 
-from adloom.budgets.campaign.offer_filter import OfferFilter
+from rbloom import Bloom
+
 from adloom.budgets.campaign.seen import Offer, SeenOffers
 from adloom.budgets.charges.charge import EVENTS, awaited_click, confirm_of, may_cost, offer_of
 from adloom.budgets.charges.store import ChargeStore
@@ -91,7 +92,7 @@ class ChargesProjection:
 
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         """Confirm what is new, wait until that is kept, and move the cursor."""
-        costly = [record for record in records if may_cost(record.happening)]
+        costly = [record for record in records if may_cost(record.event)]
         folded = BatchResult()
         if costly:
             if await self._store.read_cursor() != after:
@@ -105,7 +106,7 @@ class ChargesProjection:
         found: ByOffer = {}
         awaited: ByOffer = {}
         for counted in await self._lookup.find_counted(records):
-            event = counted.happening
+            event = counted.event
             if not isinstance(event, EVENTS) or (campaign_id := event.campaign_id) is None:
                 continue
             if (confirm := confirm_of(counted)) is not None:
@@ -142,7 +143,7 @@ class ChargesProjection:
         """Give what we remember of this turn: in another one others have confirmed offers."""
         turn = self._turn()
         if self._memory is None or self._memory[0] != turn:
-            self._memory = turn, SeenOffers(OfferFilter, now=self._clock.now())
+            self._memory = turn, SeenOffers(Bloom, now=self._clock.now())
         return self._memory[1]
 
     async def _make_durable(self, confirms: Iterable[tuple[Address, Sequence[Confirm]]]) -> None:

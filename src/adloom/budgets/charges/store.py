@@ -7,27 +7,14 @@ from typing import Final
 from uuid import UUID
 
 from adloom.budgets.campaign.seen import Offer
-from adloom.events.log.entry import BEGINNING
+from adloom.events.cursor_store import BY_INDEX, move_cursor, read_cursor, translate_database_errors
 from adloom.events.log.event import OCCURRED_AGE_MAX
-from adloom.events.ports import CursorMovedError
-from adloom.events.store_errors import translate_database_errors
 from adloom.runtime.postgres import Pool
 
-CURSOR: Final = "SELECT entry_id FROM projection_cursors WHERE projection = $1"
-ENSURE_CURSOR: Final = """
-    INSERT INTO projection_cursors (projection, entry_id) VALUES ($1, $2) ON CONFLICT (projection) DO NOTHING
-"""
-MOVE: Final = """
-    UPDATE projection_cursors SET entry_id = $3, moved_at = now() WHERE projection = $1 AND entry_id = $2
-    RETURNING 1
-"""
 # The condition is that of the index, word for word.
 CHARGED: Final = """
     SELECT request_id, slot FROM money_entries WHERE request_id = ANY ($1::uuid[]) AND request_id IS NOT NULL
 """
-# Partitions that were empty a moment ago have no statistics: a plan that reads a day from end to end
-# for each batch must not be thinkable.
-BY_INDEX: Final = "SELECT set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)"
 CLICKED: Final = """
     SELECT request_id, slot FROM events.banner_clicks
      WHERE request_id = ANY ($1::uuid[]) AND occurred_at >= $2 AND is_valid
@@ -45,20 +32,14 @@ class ChargeStore:
         self._projection = projection
 
     async def read_cursor(self) -> str:
-        """Tell the last entry whose charges are durable; at first there is none."""
+        """Return the last entry whose charges are durable."""
         with _database_errors():
-            cursor: str | None = await self._pool.fetchval(CURSOR, self._projection)
-            if cursor is None:
-                await self._pool.execute(ENSURE_CURSOR, self._projection, BEGINNING)
-                cursor = await self._pool.fetchval(CURSOR, self._projection)
-        assert cursor is not None
-        return cursor
+            return await read_cursor(self._pool, self._projection)
 
     async def move(self, after: str, cursor: str) -> None:
         """Move the cursor, or raise CursorMovedError where it is not where it should be."""
         with _database_errors():
-            if await self._pool.fetchval(MOVE, self._projection, after, cursor) is None:
-                raise CursorMovedError
+            await move_cursor(self._pool, self._projection, after=after, cursor=cursor)
 
     async def charged(self, offers: Collection[Offer]) -> set[Offer]:
         """Tell which offers are in the money ledger already, charged or not."""

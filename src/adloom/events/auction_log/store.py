@@ -12,10 +12,15 @@ from adloom.core.errors import UnavailableError
 from adloom.events.auction_log.partition_store import ensure_auction_days
 from adloom.events.auction_log.row import AuctionRow, build_rows
 from adloom.events.auction_log.side_stream import AuctionSideStream
-from adloom.events.log.entry import BEGINNING
+from adloom.events.cursor_store import (
+    ROW_ERRORS,
+    lock_cursor,
+    move_cursor,
+    read_cursor,
+    translate_database_errors,
+)
 from adloom.events.log.event import Auctioned, Served, UnreadableEntryError, Unsold
-from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
-from adloom.events.store_errors import ROW_ERRORS, translate_database_errors
+from adloom.events.ports import BatchResult, DecodedEntry
 from adloom.runtime.postgres import Connection, Pool
 
 AUCTIONS: Final = "auctions"
@@ -24,17 +29,6 @@ BATCH_MAX: Final = 2_000
 ROWS_AT_ONCE: Final = 500
 BID_BYTES_AT_ONCE: Final = 2**18
 
-ENSURE_CURSOR: Final = """
-    INSERT INTO projection_cursors (projection, entry_id) VALUES ($1, $2) ON CONFLICT (projection) DO NOTHING
-"""
-CURSOR: Final = "SELECT entry_id FROM projection_cursors WHERE projection = $1"
-# The lock makes two workers take turns, and keeps an erasure from coming between a batch and its rows.
-LOCK_CURSOR: Final = "SELECT entry_id FROM projection_cursors WHERE projection = $1 FOR UPDATE"
-MOVE_CURSOR: Final = "UPDATE projection_cursors SET entry_id = $2, moved_at = now() WHERE projection = $1"
-MOVE: Final = """
-    UPDATE projection_cursors SET entry_id = $3, moved_at = now() WHERE projection = $1 AND entry_id = $2
-    RETURNING 1
-"""
 ERASED: Final = "SELECT user_id, erased_at FROM erased_users WHERE user_id = ANY ($1::uuid[])"
 INSERT: Final = """
     INSERT INTO auction.auctions (
@@ -77,14 +71,8 @@ class AuctionTables:
         self._kept = timedelta(days=kept_days)
 
     async def read_cursor(self) -> str:
-        """Tell the last entry that was folded; at first there is none."""
         with _database_errors():
-            cursor: str | None = await self._pool.fetchval(CURSOR, AUCTIONS)
-            if cursor is None:
-                await self._pool.execute(ENSURE_CURSOR, AUCTIONS, BEGINNING)
-                cursor = await self._pool.fetchval(CURSOR, AUCTIONS)
-        assert cursor is not None
-        return cursor
+            return await read_cursor(self._pool, AUCTIONS)
 
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         """Insert the auctions that are not there and move the cursor, in one transaction."""
@@ -92,16 +80,14 @@ class AuctionTables:
             async with aclosing(self._pieces(records, after=after, cursor=cursor)) as pieces:
                 first = await anext(pieces, None)
                 if first is None:
-                    if await self._pool.fetchval(MOVE, AUCTIONS, after, cursor) is None:
-                        raise CursorMovedError
+                    await move_cursor(self._pool, AUCTIONS, after=after, cursor=cursor)
                     return BatchResult()
                 async with self._pool.acquire() as connection, connection.transaction():
-                    if await connection.fetchval(LOCK_CURSOR, AUCTIONS) != after:
-                        raise CursorMovedError
+                    await lock_cursor(connection, AUCTIONS, after=after)
                     folded = await self._fold(connection, first)
                     async for piece in pieces:
                         folded += await self._fold(connection, piece)
-                    await connection.execute(MOVE_CURSOR, AUCTIONS, cursor)
+                    await move_cursor(connection, AUCTIONS, after=after, cursor=cursor)
         await self._forget(cursor)
         return folded
 
@@ -109,9 +95,9 @@ class AuctionTables:
         self, records: Sequence[DecodedEntry], *, after: str, cursor: str
     ) -> AsyncGenerator[Sequence[Auctioned]]:
         """Give the auctions of a batch, so many at a time as may be written in one go; none of them empty."""
-        for piece in split_pieces([one.happening for one in records if isinstance(one.happening, Auctioned)]):
+        for piece in split_pieces([one.event for one in records if isinstance(one.event, Auctioned)]):
             yield piece
-        told = {one.entry_id for one in records if isinstance(one.happening, Served | Unsold)}
+        told = {one.entry_id for one in records if isinstance(one.event, Served | Unsold)}
         if self._beside is None or not told:
             return
         async with aclosing(self._beside.read(told, after=after, last=cursor)) as pages:

@@ -13,26 +13,15 @@ from adloom.events.ctr.waiting import (
     encode_pending,
     parse_purchase_days,
 )
-from adloom.events.log.entry import BEGINNING, parse_entry_id
+from adloom.events.cursor_store import BY_INDEX, move_cursor, read_cursor, translate_database_errors
+from adloom.events.log.entry import parse_entry_id
 from adloom.events.log.event import OCCURRED_AGE_MAX, Impression
 from adloom.events.ports import CursorMovedError, DecodedEntry
-from adloom.events.store_errors import translate_database_errors
 from adloom.runtime.postgres import Pool
 from adloom.runtime.postgres import Record as Row
 
 LEARNING: Final = "learning"
 
-CURSOR: Final = "SELECT entry_id FROM projection_cursors WHERE projection = $1"
-ENSURE_CURSOR: Final = """
-    INSERT INTO projection_cursors (projection, entry_id) VALUES ($1, $2) ON CONFLICT (projection) DO NOTHING
-"""
-MOVE: Final = """
-    UPDATE projection_cursors SET entry_id = $3, moved_at = now() WHERE projection = $1 AND entry_id = $2
-    RETURNING 1
-"""
-# Partitions that were empty a moment ago have no statistics: a plan that reads a day from end to end
-# for each batch must not be thinkable.
-BY_INDEX: Final = "SELECT set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)"
 AUCTION_PLACEMENTS: Final = """
     SELECT public_id FROM placements WHERE public_id = ANY ($1::uuid[]) AND delivery = 'auction'
 """
@@ -100,14 +89,8 @@ class LearningStore:
         self._pool = pool
 
     async def read_cursor(self) -> str:
-        """Tell the last entry that was looked at; at first there is none."""
         with _database_errors():
-            cursor: str | None = await self._pool.fetchval(CURSOR, LEARNING)
-            if cursor is None:
-                await self._pool.execute(ENSURE_CURSOR, LEARNING, BEGINNING)
-                cursor = await self._pool.fetchval(CURSOR, LEARNING)
-        assert cursor is not None
-        return cursor
+            return await read_cursor(self._pool, LEARNING)
 
     async def find_impressions(self, records: Sequence[DecodedEntry]) -> list[PendingExample]:
         """Give the impressions of auctions that counted and are valid, in the order of the ledger."""
@@ -133,12 +116,10 @@ class LearningStore:
         """Have impressions wait, and move the cursor, both or neither."""
         with _database_errors():
             if not waiting:
-                if await self._pool.fetchval(MOVE, LEARNING, after, cursor) is None:
-                    raise CursorMovedError
+                await move_cursor(self._pool, LEARNING, after=after, cursor=cursor)
                 return
             async with self._pool.acquire() as connection, connection.transaction():
-                if await connection.fetchval(MOVE, LEARNING, after, cursor) is None:
-                    raise CursorMovedError
+                await move_cursor(connection, LEARNING, after=after, cursor=cursor)
                 await connection.execute(WAIT, due_at, encode_pending(waiting))
 
     async def read_due(self, now: datetime, *, pieces_max: int) -> list[DuePiece]:
@@ -188,7 +169,7 @@ class LearningStore:
 
 
 def _has_offer(record: DecodedEntry) -> bool:
-    event = record.happening
+    event = record.event
     return isinstance(event, Impression) and event.request_id is not None and event.offered_at > 0
 
 
@@ -202,12 +183,12 @@ async def _of_auctions(pool: Pool, seen: Sequence[DecodedEntry]) -> list[Decoded
     return [
         one
         for one in (seen if known else ())
-        if isinstance(one.happening, Impression) and one.happening.placement_id.int in known
+        if isinstance(one.event, Impression) and one.event.placement_id.int in known
     ]
 
 
 def _asked(seen: Sequence[DecodedEntry]) -> tuple[list[UUID], datetime, datetime, datetime, datetime]:
-    events = [record.happening for record in seen if isinstance(record.happening, Impression)]
+    events = [record.event for record in seen if isinstance(record.event, Impression)]
     moments = [event.occurred_at for event in events]
     seconds = [event.offered_at for event in events]
     return (

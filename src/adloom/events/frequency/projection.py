@@ -131,9 +131,9 @@ def split_batch(
 def sum_shown(counted: Sequence[CountedEntry]) -> list[ShownCount]:
     """Sum up who was shown what in which hour."""
     times = Counter(
-        (one.user_id, one.happening.banner_id, int(one.happening.occurred_at.timestamp()) // SECONDS_AN_HOUR)
+        (one.user_id, one.event.banner_id, int(one.event.occurred_at.timestamp()) // SECONDS_AN_HOUR)
         for one in counted
-        if isinstance(one.happening, Impression) and _counts(one)
+        if isinstance(one.event, Impression) and _counts(one)
     )
     return [ShownCount(str(user), str(banner), hour, count) for (user, banner, hour), count in times.items()]
 
@@ -152,7 +152,7 @@ def _buckets(hour: int) -> list[tuple[str, int]]:
 
 
 def _is_of_a_user(record: DecodedEntry) -> bool:
-    return isinstance(record.happening, Impression) and record.happening.user_id is not None
+    return isinstance(record.event, Impression) and record.event.user_id is not None
 
 
 def _counts(counted: CountedEntry) -> bool:

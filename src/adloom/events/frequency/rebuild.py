@@ -10,8 +10,8 @@ from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime, timedelta
 from typing import Final, cast
 
+from adloom.events.followers.counted_store import CountedStore
 from adloom.events.followers.fence import ERASURES, ExpectedValue, FencedScript, read_text
-from adloom.events.followers.store import CountedStore
 from adloom.events.frequency import rebuild_store
 from adloom.events.frequency.counts import (
     BUILDING,

@@ -224,7 +224,6 @@ class EventTablesRebuild:
             return
         try:
             async with connection.transaction():
-                await rebuild_store.prepare_apply(connection)
                 folded = await self._rebuilt.apply_for_rebuild(connection, records)
         except UnavailableError:
             raise

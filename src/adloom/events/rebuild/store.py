@@ -140,12 +140,6 @@ COUNT_DAYS: Final = """
       ) AS event
      GROUP BY day
 """
-# As the living projection does in its own transactions.
-PREPARE_FOLD: Final = """
-    SELECT set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true),
-           set_config('plan_cache_mode', 'force_generic_plan', true)
-"""
-
 # What comes from a spool may have occurred long before its entry.
 WRITTEN_SINCE: Final = "SELECT min(day) FROM events.event_days WHERE last_entry_ms >= $1"
 # Counts of days whose rows are gone are all that is left of them.
@@ -316,11 +310,6 @@ async def count_rows(connection: Connection) -> None:
     """Make the counts of the rows that were copied."""
     await connection.execute(COUNT_ROWS, sorted(COUNTED_DEVICES), timeout=STATEMENT_SECONDS_MAX)
     await connection.execute(COUNT_DAYS, timeout=STATEMENT_SECONDS_MAX)
-
-
-async def prepare_apply(connection: Connection) -> None:
-    """Let the planner think of indexes alone until the end of the transaction."""
-    await connection.execute(PREPARE_FOLD)
 
 
 async def lock_cursor(connection: Connection, projection: str) -> str:

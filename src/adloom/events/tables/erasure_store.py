@@ -11,16 +11,13 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.events.log.entry import BEGINNING
+from adloom.events.cursor_store import ensure_cursor
 from adloom.runtime.postgres import Connection
 
 NOTE_ERASURE: Final = """
     INSERT INTO erased_users (user_id, erased_at) VALUES ($1, $2)
     ON CONFLICT (user_id) DO UPDATE SET erased_at = greatest(erased_users.erased_at, EXCLUDED.erased_at)
     RETURNING erased_at
-"""
-ENSURE_CURSOR: Final = """
-    INSERT INTO projection_cursors (projection, entry_id) VALUES ($1, $2) ON CONFLICT (projection) DO NOTHING
 """
 # A batch that is being folded has read `erased_users` before us, and its rows would not be seen by us.
 WAIT_FOR_THE_BATCH: Final = "SELECT FROM projection_cursors WHERE projection = $1 FOR UPDATE"
@@ -83,7 +80,7 @@ async def erase_user(
     `projections` are those that write the rows, always in the same order.
     """
     for projection in projections:
-        await connection.execute(ENSURE_CURSOR, projection, BEGINNING)
+        await ensure_cursor(connection, projection)
         await connection.execute(WAIT_FOR_THE_BATCH, projection)
     found = [
         await connection.fetchrow(statement, user_id)

@@ -1,13 +1,22 @@
 """Rows of events, and the counts that are kept with them."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from datetime import date
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date, datetime
 from typing import Final
 
 from msgspec.structs import astuple
 
-from adloom.events.tables.apply_batch import CLICKS, IMPRESSIONS, Count, CountKey, DayCount, EventRow
+from adloom.events.log.event import HARMLESS_MARKS
+from adloom.events.tables.apply_batch import (
+    CLICKS,
+    COUNTED_DEVICES,
+    IMPRESSIONS,
+    Count,
+    CountKey,
+    DayCount,
+    EventRow,
+)
 from adloom.runtime.postgres import Connection
 
 _ADDRESSES: Final = {IMPRESSIONS: "referrer_url", CLICKS: "destination_url"}
@@ -53,6 +62,18 @@ _CORRECT_DAYS: Final = """
 """
 
 
+# Clicks that came before their impression.
+_UNMARK_CLICKS: Final = """
+    UPDATE {schema}.banner_clicks
+       SET marks = nullif(array_remove(marks, 'click_without_impression'), '{{}}'),
+           is_valid = array_remove(marks, 'click_without_impression') <@ $3::text[]
+     WHERE correlation_id = ANY ($1::text[]) AND occurred_at >= $2
+       AND marks @> '{{click_without_impression}}'
+    RETURNING date_trunc('hour', occurred_at, 'UTC'), banner_id, placement_id, campaign_id, country_code,
+              CASE WHEN device_type = ANY ($4::text[]) THEN device_type END, is_valid
+"""
+
+
 class EventRows:
     """Writes rows and counts into the tables of a schema; the caller owns the transaction."""
 
@@ -61,6 +82,7 @@ class EventRows:
         self._add_counts = _ADD_COUNTS.format(schema=schema)
         self._make_valid = _MAKE_VALID.format(schema=schema)
         self._correct_days = _CORRECT_DAYS.format(schema=schema)
+        self._unmark_clicks = _UNMARK_CLICKS.format(schema=schema)
         self._add_days = _ADD_DAYS.format(schema=schema)
 
     async def insert(self, connection: Connection, table: str, rows: Sequence[EventRow]) -> None:
@@ -73,7 +95,6 @@ class EventRows:
         )
 
     async def add_counts(self, connection: Connection, counts: Mapping[CountKey, Count]) -> None:
-        """Add to the counts of an hour."""
         if not counts:
             return
         added = counts.values()
@@ -86,18 +107,21 @@ class EventRows:
             [count.invalid_clicks for count in added],
         )
 
-    async def make_valid(self, connection: Connection, clicks: Mapping[CountKey, int]) -> None:
-        """Take clicks that have become valid off the count of those that are not, and note it of their days."""
+    async def unmark_clicks(self, connection: Connection, clicks: Collection[str], since: datetime) -> None:
+        """Unmark clicks whose impression has come, and correct the counts and days of those that become valid."""
         if not clicks:
             return
-        await connection.execute(self._make_valid, *zip(*clicks, strict=True), list(clicks.values()))
+        unmarked = await connection.fetch(self._unmark_clicks, clicks, since, HARMLESS_MARKS, COUNTED_DEVICES)
+        now_valid = Counter(CountKey(*key) for *key, is_valid in unmarked if is_valid)
+        if not now_valid:
+            return
+        await connection.execute(self._make_valid, *zip(*now_valid, strict=True), list(now_valid.values()))
         corrected = Counter[date]()
-        for key, count in clicks.items():
+        for key, count in now_valid.items():
             corrected[key.hour.date()] += count
         await connection.execute(self._correct_days, list(corrected), list(corrected.values()))
 
     async def add_days(self, connection: Connection, days: Mapping[date, DayCount]) -> None:
-        """Add to how many rows days have."""
         if not days:
             return
         await connection.execute(

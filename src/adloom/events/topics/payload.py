@@ -70,17 +70,17 @@ _encode: Final = msgspec.json.Encoder(decimal_format="number").encode
 
 def build_message(counted: CountedEntry) -> TopicMessage | None:
     """Write an entry that counted as an event of its topic; an auction that nobody won is of none."""
-    match counted.happening:
+    match counted.event:
         case Impression():
-            return TopicMessage(IMPRESSION_TRACKED, _encode(_tracked(counted, counted.happening)))
+            return TopicMessage(IMPRESSION_TRACKED, _encode(_tracked(counted, counted.event)))
         case Click():
-            return TopicMessage(CLICK_TRACKED, _encode(_tracked(counted, counted.happening)))
+            return TopicMessage(CLICK_TRACKED, _encode(_tracked(counted, counted.event)))
         case Served():
-            return TopicMessage(AD_SERVED, _encode(_served(counted, counted.happening)))
+            return TopicMessage(AD_SERVED, _encode(_served(counted, counted.event)))
         case Auctioned(winner=winner):
             if winner is None:
                 return None
-            return TopicMessage(AD_SERVED, _encode(_won(counted, counted.happening, winner)))
+            return TopicMessage(AD_SERVED, _encode(_won(counted, counted.event, winner)))
         case Unsold():
             return None
 

@@ -1,0 +1,224 @@
+"""SQL of what the event tables hold of a batch before it is applied: catalog keys, known ids, offers, erased users."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from operator import attrgetter
+from typing import Final
+from uuid import UUID
+
+import asyncpg
+
+from adloom.events.log.entry import parse_entry_id
+from adloom.events.log.event import Event
+from adloom.events.tables.apply_batch import (
+    CLICKS,
+    GOOD,
+    IMPRESSIONS,
+    KINDS,
+    Additions,
+    EventBatch,
+    Offer,
+    OfferSet,
+    StoredOffers,
+    StoredState,
+)
+from adloom.events.tables.dedup import DedupFilter
+from adloom.events.tables.partition_store import day_start
+from adloom.runtime.postgres import Connection, Record
+
+# An event is at most a day old when it is accepted, and named by its correlation id for a week.
+KNOWN_FOR: Final = timedelta(days=8)
+# Clocks may jump. So besides the days that clocks name, the days that were written last are looked into,
+# in the order of the log, which does not depend on clocks.
+WRITTEN_DAYS_MIN: Final = 10
+
+CATALOG: Final = """
+    SELECT 'banner' AS noun, public_id AS name, id FROM banners WHERE public_id = ANY ($1::uuid[])
+    UNION ALL
+    SELECT 'placement', public_id, id FROM placements_ever WHERE public_id = ANY ($2::uuid[])
+    UNION ALL
+    SELECT 'campaign', public_id, id FROM campaigns WHERE public_id = ANY ($3::uuid[])
+"""
+ANYBODY_ERASED: Final = "SELECT EXISTS (SELECT FROM erased_users)"
+ERASED: Final = "SELECT user_id, erased_at FROM erased_users WHERE user_id = ANY ($1::uuid[])"
+_WRITTEN_SINCE: Final = """
+    SELECT least(
+        (SELECT min(day) FROM {schema}.event_days WHERE last_entry_ms >= $1),
+        (SELECT min(day) FROM (
+            SELECT day FROM {schema}.event_days ORDER BY last_entry_ms DESC, day DESC LIMIT $2
+        ) AS written_last)
+    ) AS day
+"""
+_KNOWN_IDS: Final = """
+    SELECT correlation_id FROM {schema}.{kind}
+     WHERE correlation_id = ANY ($1::text[]) AND occurred_at >= $2
+"""
+_DAYS: Final = """
+    SELECT to_regclass($1::text)::oid, ARRAY (SELECT day FROM {schema}.event_days WHERE day >= $2)
+"""
+_IDS_OF_DAY: Final = """
+    SELECT correlation_id FROM {schema}.{kind}_{day:%Y%m%d} WHERE correlation_id > $1 ORDER BY correlation_id LIMIT $2
+"""
+# An offer has at most one good event of a kind, and a bad one before it, that are not second ones: however
+# often somebody repeats theirs, the answer is no longer than that. The conditions equal those of the indexes,
+# word for word. Whether an event is good depends on its own marks, not on the other events of its offer.
+_IMPRESSIONS_OF_OFFERS: Final = """
+    SELECT request_id, slot, coalesce(marks <@ $3::text[], true) AS is_good, NULL AS click_alone
+      FROM {schema}.banner_impressions
+     WHERE request_id = ANY ($1::uuid[]) AND occurred_at >= $2
+       AND (marks && '{{second_impression,second_click}}') IS NOT TRUE
+    UNION ALL
+    SELECT request_id, slot, NULL, correlation_id FROM {schema}.banner_clicks
+     WHERE request_id = ANY ($1::uuid[]) AND occurred_at >= $2
+       AND marks @> '{{click_without_impression}}'
+"""
+_CLICKS_OF_OFFERS: Final = """
+    SELECT request_id, slot, coalesce(marks <@ $3::text[], true) AS is_good FROM {schema}.banner_clicks
+     WHERE request_id = ANY ($1::uuid[]) AND occurred_at >= $2
+       AND (marks && '{{second_impression,second_click}}') IS NOT TRUE
+"""
+
+
+class StateLookup:
+    """Looks a batch up in the tables of a schema."""
+
+    def __init__(self, schema: str, dedup: DedupFilter | None = None) -> None:
+        self._schema = schema
+        self._dedup = dedup
+        self._written_since = _WRITTEN_SINCE.format(schema=schema)
+        self._known_ids = {kind: _KNOWN_IDS.format(schema=schema, kind=kind) for kind in KINDS}
+        self._days = _DAYS.format(schema=schema)
+        self._impressions_of_offers = _IMPRESSIONS_OF_OFFERS.format(schema=schema)
+        self._clicks_of_offers = _CLICKS_OF_OFFERS.format(schema=schema)
+
+    async def find_start(self, connection: Connection, batch: EventBatch) -> datetime:
+        """Return the time from which on the tables are searched for a batch."""
+        events = batch.events
+        first_entry_ms, _ = parse_entry_id(batch.first_entry_id)
+        appended_at = datetime.fromtimestamp(first_entry_ms / 1000, UTC)
+        oldest = min(
+            min(appended_at, *(event.received_at for event in events)) - KNOWN_FOR,
+            *(event.occurred_at for event in events),
+        )
+        written = await connection.fetchval(
+            self._written_since, first_entry_ms - KNOWN_FOR // timedelta(milliseconds=1), WRITTEN_DAYS_MIN
+        )
+        return oldest if written is None else min(oldest, day_start(written))
+
+    async def look_up(
+        self, connection: Connection, batch: EventBatch, since: datetime, *, cursor: str
+    ) -> StoredState:
+        """Return what the tables hold of a batch that follows a cursor."""
+        keys = await _find_keys(connection, batch.events)
+        days = await self._begin_dedup(connection, since, cursor)
+        return StoredState(
+            banners=keys["banner"],
+            placements=keys["placement"],
+            campaigns=keys["campaign"],
+            erased_at=await _find_erased(connection, batch.events),
+            impressions=await self._find_known(connection, IMPRESSIONS, batch.impressions, since, days),
+            clicks=await self._find_known(connection, CLICKS, batch.clicks, since, days),
+            offers=await self._find_offers(connection, batch, since),
+            days=days,
+        )
+
+    async def read_more_ids(self, connection: Connection, added: Additions, days: Collection[date]) -> None:
+        """Read some ids into the dedup filter, so that in the end none need be looked up."""
+        if self._dedup is None or (part := self._dedup.next_unread(added, days)) is None:
+            return
+        statement = _IDS_OF_DAY.format(schema=self._schema, kind=part.kind, day=part.day)
+        try:
+            ids = [row[0] for row in await connection.fetch(statement, part.after, part.count_max)]
+        except asyncpg.UndefinedTableError:
+            ids = []  # The day was dropped; the filter still knows what was counted of it.
+        self._dedup.add_read(part, ids)
+
+    async def _begin_dedup(self, connection: Connection, since: datetime, cursor: str) -> frozenset[date]:
+        """Return the days that have rows; none without a filter, which alone needs them."""
+        if self._dedup is None:
+            return frozenset()
+        row = await connection.fetchrow(self._days, f"{self._schema}.{IMPRESSIONS}", since.date())
+        assert row is not None
+        table, days = row
+        self._dedup.begin(cursor=cursor, table=table)
+        self._dedup.drop_before(since.date())
+        return frozenset(days)
+
+    async def _find_known(
+        self,
+        connection: Connection,
+        kind: str,
+        events: Sequence[tuple[str, Event]],
+        since: datetime,
+        days: Collection[date],
+    ) -> frozenset[str]:
+        ids: Sequence[str] = sorted({event.correlation_id for _, event in events})
+        if self._dedup is not None:
+            ids = self._dedup.select_doubtful(kind, ids, days)
+        if not ids:
+            return frozenset()
+        return frozenset([row[0] for row in await connection.fetch(self._known_ids[kind], ids, since)])
+
+    async def _find_offers(self, connection: Connection, batch: EventBatch, since: datetime) -> StoredOffers:
+        impressions: dict[Offer, bool] = {}
+        clicks_alone: dict[Offer, list[str]] = {}
+        rows = await _fetch_of_offers(connection, self._impressions_of_offers, batch.events, since)
+        for request_id, slot, is_good, click_alone in rows:
+            offer = (request_id.int, slot)
+            if click_alone is None:
+                impressions[offer] = is_good or impressions.get(offer, False)
+            else:
+                clicks_alone.setdefault(offer, []).append(click_alone)
+        clicks: dict[Offer, bool] = {}
+        events = [click for _, click in batch.clicks]
+        for request_id, slot, is_good in await _fetch_of_offers(
+            connection, self._clicks_of_offers, events, since
+        ):
+            offer = (request_id.int, slot)
+            clicks[offer] = is_good or clicks.get(offer, False)
+        return StoredOffers(
+            impressions=_build_set(impressions), clicks=_build_set(clicks), clicks_alone=clicks_alone
+        )
+
+
+async def _find_keys(connection: Connection, events: Sequence[Event]) -> dict[str, dict[int, int]]:
+    keys: dict[str, dict[int, int]] = {"banner": {}, "placement": {}, "campaign": {}}
+    rows = await connection.fetch(
+        CATALOG,
+        _distinct(event.banner_id for event in events),
+        _distinct(event.placement_id for event in events),
+        _distinct(one for event in events if (one := event.campaign_id) is not None),
+    )
+    for noun, name, key in rows:
+        keys[noun][name.int] = key
+    return keys
+
+
+async def _find_erased(connection: Connection, events: Sequence[Event]) -> dict[UUID, datetime]:
+    users = _distinct(one for event in events if (one := event.user_id) is not None)
+    if not users or not await connection.fetchval(ANYBODY_ERASED):
+        return {}
+    return {row["user_id"]: row["erased_at"] for row in await connection.fetch(ERASED, users)}
+
+
+async def _fetch_of_offers(
+    connection: Connection, statement: str, events: Sequence[Event], since: datetime
+) -> Sequence[Record]:
+    requests = _distinct(
+        event.request_id for event in events if event.request_id is not None and event.slot is not None
+    )
+    # Sorted keys are cheaper to look up.
+    return (
+        await connection.fetch(statement, sorted(requests, key=attrgetter("int")), since, GOOD)
+        if requests
+        else []
+    )
+
+
+def _distinct(ids: Iterable[UUID]) -> list[UUID]:
+    # By their numbers: UUIDs are much slower to compare.
+    return list({one.int: one for one in ids}.values())
+
+
+def _build_set(is_good: Mapping[Offer, bool]) -> OfferSet:
+    return OfferSet(all=is_good.keys(), valid={offer for offer, good in is_good.items() if good})
