@@ -85,7 +85,7 @@ BUDGETS = Swarm(
 
 def run(
     what: Annotated[
-        What, typer.Argument(help="The ledger with its readers, or budgets with their brains.")
+        What, typer.Argument(help="The ledger with its readers, or budgets with their budget actors.")
     ] = What.LEDGER,
     *,
     seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 1,

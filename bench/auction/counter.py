@@ -18,7 +18,7 @@ from uuid import UUID
 import uvloop
 
 from adloom.auction.score import HEURISTIC, Heuristic
-from adloom.budgets.messages import LeaseAnswer, Verdict
+from adloom.budgets.messages import BudgetVerdict, LeaseAnswer
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
 from adloom.core.money import Micros
@@ -184,7 +184,7 @@ def _grant(leases: LocalLeases, placements: Iterable[IndexedPlacement], clock: S
                 granted=LEASE_MICROS,
                 given=Micros(0),
                 ends_at=now + timedelta(hours=1),
-                verdict=Verdict.GRANTED,
+                verdict=BudgetVerdict.GRANTED,
             )
             leases.on_answer(answer, second=second, at=at)
         if not leases.list_excluded():

@@ -1,18 +1,18 @@
-"""A delivery process, as far as brains hear of it: it lives, takes leases, and says what it has given."""
+"""A delivery process, as far as budget actors hear of it: it lives, takes leases, and says what it has given."""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Final
 
-from adloom.budgets.messages import LeaseAnswer, Usage
+from adloom.budgets.messages import LeaseAnswer, LeaseUsage
 from adloom.budgets.transport.wire import (
     HEARTBEAT_SECONDS,
-    MAIL_CHANNEL,
-    Heartbeat,
-    Message,
-    decode_news,
-    encode_mail,
+    INBOX_CHANNEL,
+    BudgetMessage,
+    SessionHeartbeat,
+    decode_updates,
+    encode_envelopes,
     session_address,
     session_channel,
 )
@@ -92,10 +92,10 @@ class Leaseholder:
         """Send every campaign one report, and wait for the answers to it."""
         self._report += 1
         self._answers = {}
-        letters: dict[CampaignId, tuple[Address, Message]] = {
+        letters: dict[CampaignId, tuple[Address, BudgetMessage]] = {
             campaign: (
                 address,
-                Usage(
+                LeaseUsage(
                     session=self._session,
                     report=self._report,
                     lease=self._leases.get(campaign, 0),
@@ -113,7 +113,9 @@ class Leaseholder:
             await self._answered(letters, first + len(part) - UNANSWERED_MAX)
         await self._answered(letters, len(letters))
 
-    async def _answered(self, letters: Mapping[CampaignId, tuple[Address, Message]], count: int) -> None:
+    async def _answered(
+        self, letters: Mapping[CampaignId, tuple[Address, BudgetMessage]], count: int
+    ) -> None:
         """Wait until so many have answered; who does not is told again."""
         clock = asyncio.get_running_loop().time
         ends_at, repeat_at = clock() + ANSWER_SECONDS_MAX, clock() + REPEAT_SECONDS
@@ -131,16 +133,16 @@ class Leaseholder:
                 await self._send(late[:LETTERS_AT_ONCE])
 
     def _heard(self, data: bytes) -> None:
-        for news in decode_news(data):
+        for news in decode_updates(data):
             if isinstance(news, LeaseAnswer) and news.report == self._report and news.lease:
                 self._answers[news.campaign_id] = news
                 self._leases[news.campaign_id] = news.lease
 
     async def _beat(self) -> None:
-        beat = Heartbeat(session=self._session, process=f"bench-{self._session}")
+        beat = SessionHeartbeat(session=self._session, process=f"bench-{self._session}")
         while True:
             await self._send([(session_address(self._session), beat)])
             await asyncio.sleep(HEARTBEAT_SECONDS)
 
-    async def _send(self, letters: Sequence[tuple[Address, Message]]) -> None:
-        await self._valkey.publish(MAIL_CHANNEL, encode_mail(letters))
+    async def _send(self, letters: Sequence[tuple[Address, BudgetMessage]]) -> None:
+        await self._valkey.publish(INBOX_CHANNEL, encode_envelopes(letters))

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.budgets.transport.wire import MAIL_CHANNEL
+from adloom.budgets.transport.wire import INBOX_CHANNEL
 from adloom.runtime import migrate
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.embedded.valkey import EmbeddedValkey
@@ -65,7 +65,7 @@ async def throw_away_servers() -> AsyncGenerator[Servers]:
 
 @contextlib.asynccontextmanager
 async def running_worker(servers: Servers) -> AsyncGenerator[int]:
-    """Run a worker with all that it does in production, from the moment that its brains take mail; give its pid."""
+    """Run a worker with all that it does in production, from the moment that its budget actors take mail; give its pid."""
     program = Program(
         name="worker",
         arguments=(sys.executable, "-P", "-m", "adloom.app.worker"),
@@ -79,7 +79,7 @@ async def running_worker(servers: Servers) -> AsyncGenerator[int]:
     )
     async with _running(program, servers.log) as pid:
         ends_at = asyncio.get_running_loop().time() + START_SECONDS_MAX
-        while not (await servers.valkey.pubsub_numsub(MAIL_CHANNEL))[0][1]:
+        while not (await servers.valkey.pubsub_numsub(INBOX_CHANNEL))[0][1]:
             if asyncio.get_running_loop().time() > ends_at:
                 said = servers.log.read_text(encoding="utf-8", errors="replace")
                 raise LoadError(f"The worker did not start; it said:\n{said[-4000:].strip()}")

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.budgets.messages import LeaseAnswer, Verdict
+from adloom.budgets.messages import BudgetVerdict, LeaseAnswer
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
 from adloom.core.money import Micros
@@ -126,7 +126,7 @@ def _lease_all(book: LocalLeases, index: Index) -> None:
                 granted=Micros(terms.cost * OFFERS),
                 given=Micros(0),
                 ends_at=datetime.max.replace(tzinfo=UTC),
-                verdict=Verdict.GRANTED,
+                verdict=BudgetVerdict.GRANTED,
             )
             book.on_answer(answer, second=second, at=at)
 

@@ -1,1 +1,1 @@
-"""Budgets on virtual time: the real brains, their host and the real leases, over a lossy mail and with crashes."""
+"""Budgets on virtual time: the real budget actors, their host and the real leases, over a lossy mail and with crashes."""

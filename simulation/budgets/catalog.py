@@ -69,7 +69,7 @@ class Selling(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def address(self) -> Address:
-        """Where its brain lives."""
+        """Where its budget actor lives."""
         return campaign_address(self.id, self.payer_id)
 
 
@@ -186,7 +186,7 @@ class MoneyCatalog:
     # ------------------------------------------------------------ what the house reads
 
     def campaign_row(self, campaign_id: CampaignId) -> CampaignRow:
-        """Give a campaign as its brain reads it."""
+        """Give a campaign as its budget actor reads it."""
         one = self.campaigns[campaign_id]
         return CampaignRow(
             id=one.id,
@@ -202,7 +202,7 @@ class MoneyCatalog:
         )
 
     def payer_row(self, payer_id: AdvertiserId) -> AdvertiserRow:
-        """Give an advertiser as its brain reads it."""
+        """Give an advertiser as its budget actor reads it."""
         payer = self.payers[payer_id]
         return AdvertiserRow(
             id=payer.id, is_deleted=False, daily_budget_paisa=payer.daily_paisa, timezone=payer.timezone

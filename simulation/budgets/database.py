@@ -1,4 +1,4 @@
-"""The database of brains in memory: states with versions, the money ledger, sessions; with its faults.
+"""The database of budget actors in memory: states with versions, the money ledger, sessions; with its faults.
 
 It promises what a database promises: a transaction is whole or not at all, and what it says of a key is
 so. All else may go wrong at either end of any await, and whoever asked may be dead by then.

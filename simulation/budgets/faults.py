@@ -14,7 +14,7 @@ class MoneyFaultRates(FaultRates, frozen=True, kw_only=True):
     mail_lost: float = 0.0
     mail_repeated: float = 0.0
     mail_delayed: float = 0.0  # By seconds, so that others overtake it.
-    owned_twice: float = 0.0  # A worker takes the brains while another has them.
+    owned_twice: float = 0.0  # A worker takes the budget actors while another has them.
     unseen: float = 0.0  # An offer that nobody ever looks at.
     seen_late: float = 0.0  # One that is looked at when its hold may be over.
     change_seconds_between: float = float("inf")  # Of somebody changing a budget, or a campaign.

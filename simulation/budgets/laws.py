@@ -1,6 +1,6 @@
 """The laws of budgets, judged from outside: what was offered and seen, what people allowed, and what is kept.
 
-Nothing of how brains work is known here but what their states mean: what is spent, and what may still be.
+Nothing of how budget actors work is known here but what their states mean: what is spent, and what may still be.
 """
 
 from collections import Counter
@@ -15,17 +15,17 @@ from adloom.auction.bid import Bid
 from adloom.auction.run import run_auction
 from adloom.budgets.addresses import ADVERTISER, CAMPAIGN, advertiser_address
 from adloom.budgets.advertiser.state import AdvertiserState
-from adloom.budgets.advertiser.step import as_of as advertiser_as_of
+from adloom.budgets.advertiser.step import advance_to as advertiser_as_of
 from adloom.budgets.campaign.lease import Lease
 from adloom.budgets.campaign.seen import Offer
 from adloom.budgets.campaign.state import CampaignState
-from adloom.budgets.campaign.step import as_of as campaign_as_of
+from adloom.budgets.campaign.step import advance_to as campaign_as_of
 from adloom.budgets.messages import MoneyKind, MoneyRow
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
 from adloom.runtime.actors.effects import Address
 from adloom.runtime.actors.ports import StateWrite
-from adloom.schedule.budget_day import budget_day
+from adloom.schedule.budget_day import find_budget_day
 from adloom.serving.auction.decide import WinningBid
 from simulation.budgets.catalog import WITHOUT_BOUND, MoneyCatalog, Selling
 
@@ -224,7 +224,7 @@ class MoneyLaws:
         self._check_spent(row)
         if row.lease and self._are_clocks_right:
             zone = self._catalog.campaigns[row.campaign_id].timezone
-            day = budget_day(given.at, zone).day
+            day = find_budget_day(given.at, zone).day
             self.demand(row.day == day, f"what was offered on {day} is charged on {row.day}")
 
     def _is_held(self, given: Given, row: MoneyRow) -> bool:

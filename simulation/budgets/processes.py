@@ -1,4 +1,4 @@
-"""The workers of the house: the real brains with their host, and the charges, over simulated servers."""
+"""The workers of the house: the real budget actors with their host, and the charges, over simulated servers."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -9,11 +9,11 @@ import msgspec
 
 from adloom.budgets.charges.projection import CHARGES, ChargesProjection
 from adloom.budgets.config.catalog_follower import CatalogFollower
-from adloom.budgets.config.entity_config import Introductions
-from adloom.budgets.config.entity_lookup import CatalogWhereabouts
-from adloom.budgets.leader import Turn
-from adloom.budgets.transport.broadcast import ValkeyAudience
-from adloom.budgets.transport.inbox import MailRoom
+from adloom.budgets.config.entity_config import EntityConfigurer
+from adloom.budgets.config.entity_lookup import CatalogAddresses
+from adloom.budgets.leader import LeaderLoop
+from adloom.budgets.transport.broadcast import ValkeyBroadcaster
+from adloom.budgets.transport.inbox import Inbox
 from adloom.core.clock import Clock
 from adloom.events.projections.projection import Projection
 from adloom.runtime.actors.host import ActorHost
@@ -26,7 +26,7 @@ from simulation.budgets.stores import (
     SimulatedSessions,
     SimulatedStates,
 )
-from simulation.budgets.valkey import BrainsClaim, ValkeyServer, valkey_of
+from simulation.budgets.valkey import SimulatedLeaderLock, ValkeyServer, valkey_of
 from simulation.faults import Host
 from simulation.ledger import GroupConnection, LedgerServer
 
@@ -43,8 +43,8 @@ class MoneyServers(msgspec.Struct, frozen=True, kw_only=True):
     ledger: LedgerServer
 
 
-class BrainProcess:
-    """A worker: brains while it is its turn, and the charges that follow the ledger."""
+class BudgetWorkerProcess:
+    """A worker: budget actors while it is its turn, and the charges that follow the ledger."""
 
     def __init__(  # noqa: PLR0913 - all that it is composed of
         self,
@@ -58,8 +58,8 @@ class BrainProcess:
     ) -> None:
         self.host = Host()
         database, valkey = servers.database, valkey_of(servers.valkey, self.host)
-        catalog, audience = SimulatedCatalog(database, self.host), ValkeyAudience(valkey)
-        introductions = Introductions(catalog, clock, hold_seconds=hold_seconds)
+        catalog, audience = SimulatedCatalog(database, self.host), ValkeyBroadcaster(valkey)
+        introductions = EntityConfigurer(catalog, clock, hold_seconds=hold_seconds)
         entities = ActorHost(
             kinds(),
             SimulatedStates(database, self.host),
@@ -69,39 +69,39 @@ class BrainProcess:
             chance=chance,
             batch_max=chance.choice([1, 10, 2_000]),
         )
-        room = MailRoom(valkey, SimulatedSessions(database, self.host), entities, audience, clock)
+        room = Inbox(valkey, SimulatedSessions(database, self.host), entities, audience, clock)
         follower = CatalogFollower(valkey, catalog, introductions, entities)
-        self._turn = Turn(
-            BrainsClaim(servers.valkey, self.host, name=name), [entities.run, room.run, follower.run]
+        self._leader = LeaderLoop(
+            SimulatedLeaderLock(servers.valkey, self.host, name=name), [entities.run, room.run, follower.run]
         )
         charges = ChargesProjection(
             SimulatedCharges(database, self.host),
             SimulatedCounts(database, self.host),
-            CatalogWhereabouts(catalog),
+            CatalogAddresses(catalog),
             entities,
             clock,
-            turn=lambda: self._turn.turns,
+            term=lambda: self._leader.terms,
         )
-        group = _TurnGroup(servers.ledger, self.host, name, self._turn)
+        group = _LeaderGroup(servers.ledger, self.host, name, self._leader)
         self._charging = Projection(CHARGES, group, charges)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until told to stop."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._turn.run(stop))
+            group.create_task(self._leader.run(stop))
             group.create_task(self._charging.run(stop))
 
 
-class _TurnGroup(GroupConnection):
+class _LeaderGroup(GroupConnection):
     """A place in the group of charges that is given up while it is another worker's turn."""
 
-    def __init__(self, server: LedgerServer, host: Host, consumer: str, turn: Turn) -> None:
+    def __init__(self, server: LedgerServer, host: Host, consumer: str, leader: LeaderLoop) -> None:
         super().__init__(server, host, CHARGES, consumer=consumer, lease_seconds=LEASE_SECONDS)
-        self._turn = turn
+        self._leader = leader
 
     async def acquire(self) -> bool:
         """Take the lease, or keep it; tell whether it is ours."""
-        if self._turn.is_ours:
+        if self._leader.is_leader:
             return await super().acquire()
         await self.release()
         return False

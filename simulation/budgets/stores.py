@@ -1,4 +1,4 @@
-"""What brains have of the database, over connections that fail: in the place of the stores that speak SQL."""
+"""What budget actors have of the database, over connections that fail: in the place of the stores that speak SQL."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -8,8 +8,8 @@ import msgspec
 
 from adloom.budgets.campaign.seen import Offer
 from adloom.budgets.charges.store import ChargeStore
-from adloom.budgets.config.catalog_store import BrainCatalog, CatalogRows
-from adloom.budgets.transport.session_store import KnownSessions, SessionStore
+from adloom.budgets.config.catalog_store import BudgetCatalog, CatalogRows
+from adloom.budgets.transport.session_store import SessionStore, StoredSessions
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.events.followers.counted import CountedEntry
 from adloom.events.ports import CursorMovedError, DecodedEntry
@@ -52,20 +52,20 @@ class SimulatedSessions(SessionStore):
         self._server = server
         self._calls = DatabaseCalls(server, host)
 
-    async def read(self) -> KnownSessions:
+    async def load(self) -> StoredSessions:
         """Read all sessions that are remembered."""
         await self._calls.begin("sessions")
         sessions, leases = self._server.sessions, self._server.leases
         over = [session for session, ended_at in sessions.items() if ended_at is not None]
         with_leases = {session for session, _ in leases}
-        return KnownSessions(
+        return StoredSessions(
             open=[session for session, ended_at in sessions.items() if ended_at is None],
             over=over,
             unsettled=[session for session in over if session in with_leases],
             leases=len(leases),
         )
 
-    async def note(
+    async def record(
         self, sessions: Mapping[int, str], leases: Sequence[tuple[int, str]], *, now: datetime
     ) -> int:
         """Note which sessions are about to have leases."""
@@ -78,7 +78,7 @@ class SimulatedSessions(SessionStore):
         await self._calls.end("note")
         return len(new)
 
-    async def end(self, session: int, process: str, *, now: datetime) -> None:
+    async def record_end(self, session: int, process: str, *, now: datetime) -> None:
         """Note that a session is over."""
         del process
         await self._calls.begin("end")
@@ -86,27 +86,27 @@ class SimulatedSessions(SessionStore):
         self._server.laws.sessions_over.add(session)
         await self._calls.end("end")
 
-    async def leases(self, session: int, *, count_max: int) -> list[str]:
+    async def list_leases(self, session: int, *, count_max: int) -> list[str]:
         """Tell the keys of campaigns in which a session has leases."""
         await self._calls.begin("leases")
         return sorted(key for one, key in self._server.leases if one == session)[:count_max]
 
-    async def forget_leases(self, session: int, keys: Sequence[str]) -> None:
+    async def delete_leases(self, session: int, keys: Sequence[str]) -> None:
         """Forget leases that their campaigns have closed."""
         await self._calls.begin("forget leases")
         self._server.leases -= {(session, key) for key in keys}
         await self._calls.end("forget leases")
 
 
-class SimulatedCatalog(BrainCatalog):
-    """The catalog, as brains see it."""
+class SimulatedCatalog(BudgetCatalog):
+    """The catalog, as budget actors see it."""
 
     def __init__(self, server: MoneyDatabase, host: Host) -> None:  # pyright: ignore[reportMissingSuperCall] - there is no pool
         self._server = server
         self._catalog = server.catalog
         self._calls = DatabaseCalls(server, host)
 
-    async def rows(
+    async def load_rows(
         self, campaign_ids: Sequence[CampaignId], advertiser_ids: Sequence[AdvertiserId]
     ) -> CatalogRows:
         """Read campaigns and advertisers."""
@@ -119,17 +119,17 @@ class SimulatedCatalog(BrainCatalog):
         await self._calls.end("catalog")
         return found
 
-    async def payers(self, campaign_ids: Sequence[UUID]) -> dict[UUID, AdvertiserId | None]:
+    async def load_payers(self, campaign_ids: Sequence[UUID]) -> dict[UUID, AdvertiserId | None]:
         """Tell who pays for campaigns."""
         await self._calls.begin("payers")
         return {one: self._catalog.campaigns[CampaignId(one)].payer_id for one in campaign_ids}
 
-    async def version(self) -> int:
+    async def load_version(self) -> int:
         """Tell the catalog's version."""
         await self._calls.begin("version")
         return self._catalog.version
 
-    async def changed(self, since: int) -> tuple[int, list[Address] | None]:
+    async def load_changes(self, since: int) -> tuple[int, list[Address] | None]:
         """Tell who has changed since a version."""
         await self._calls.begin("changed")
         found = sorted({address for version, address in self._catalog.changes if version > since})
@@ -137,12 +137,12 @@ class SimulatedCatalog(BrainCatalog):
         await self._calls.end("changed")
         return version, None if version < since else found
 
-    async def kept(self, addresses: Sequence[Address]) -> list[Address]:
+    async def filter_existing(self, addresses: Sequence[Address]) -> list[Address]:
         """Tell which of these have a state."""
         await self._calls.begin("kept")
         return [address for address in addresses if address in self._server.states]
 
-    async def everyone(self, after: Address, *, count_max: int) -> list[Address]:
+    async def list_existing(self, after: Address, *, count_max: int) -> list[Address]:
         """List who has a state, from one on."""
         await self._calls.begin("everyone")
         return sorted(address for address in self._server.states if address > after)[:count_max]
@@ -168,14 +168,14 @@ class SimulatedCharges(ChargeStore):
         self._server.charges_cursor = cursor
         await self._calls.end("move")
 
-    async def charged(self, offers: Collection[Offer]) -> set[Offer]:
+    async def find_charged(self, offers: Collection[Offer]) -> set[Offer]:
         """Tell which offers are in the money ledger already."""
         await self._calls.begin("charged")
         found = self._server.charged(list(offers))
         await self._calls.end("charged")
         return found
 
-    async def clicked(self, offers: Collection[Offer], *, since: int) -> set[Offer]:
+    async def find_clicked(self, offers: Collection[Offer], *, since: int) -> set[Offer]:
         """Tell which offers have a valid click."""
         del since
         await self._calls.begin("clicked")

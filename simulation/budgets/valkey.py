@@ -1,4 +1,4 @@
-"""Valkey in memory, as far as brains and delivery processes use it: a mail that loses, repeats, holds up and reorders.
+"""Valkey in memory, as far as budget actors and delivery processes use it: a mail that loses, repeats, holds up and reorders.
 
 It stands in for the client itself, so that the real subscriptions, mail room and keepers run over it.
 """
@@ -20,7 +20,7 @@ OWNER_SECONDS: Final = 5.0
 
 
 class ValkeyServer:
-    """Channels, a few values, and who owns the brains."""
+    """Channels, a few values, and who owns the budget actors."""
 
     def __init__(self, faults: MoneyFaults) -> None:
         self.faults = faults
@@ -181,8 +181,8 @@ def valkey_of(server: ValkeyServer, host: Host) -> Valkey:
     return cast("Valkey", ValkeyClient(server, host))
 
 
-class BrainsClaim:
-    """One worker's claim to the brains; now and then two have it."""
+class SimulatedLeaderLock:
+    """One worker's claim to the budget actors; now and then two have it."""
 
     def __init__(self, server: ValkeyServer, host: Host, *, name: str) -> None:
         self._server = server
@@ -196,7 +196,7 @@ class BrainsClaim:
         owner = self._server.owner
         is_anothers = owner is not None and owner[0] != self._name and owner[1] > now
         if is_anothers:
-            return faults.strikes("brains owned twice", faults.money.owned_twice)
+            return faults.strikes("budget actors owned twice", faults.money.owned_twice)
         self._server.owner = self._name, now + OWNER_SECONDS
         return True
 
@@ -210,7 +210,7 @@ class BrainsClaim:
         try:
             await _arrived(self._server, self._host)
         except DisconnectedError as error:
-            raise UnavailableError("It is not known who owns the brains.") from error
+            raise UnavailableError("It is not known who owns the budget actors.") from error
 
 
 async def _arrived(server: ValkeyServer, host: Host) -> None:

@@ -7,18 +7,18 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from adloom.budgets.kinds import all_kinds
+from adloom.budgets.kinds import make_kinds
 from adloom.budgets.messages import OpenWindow
-from adloom.budgets.transport.wire import MAIL_CHANNEL, SESSION_SECONDS_MAX, encode_mail
+from adloom.budgets.transport.wire import INBOX_CHANNEL, SESSION_SECONDS_MAX, encode_envelopes
 from adloom.core.clock import Clock
 from adloom.resource.changes import NOTICE_CHANNEL
-from adloom.schedule.budget_day import budget_day
+from adloom.schedule.budget_day import find_budget_day
 from simulation import loop as virtual
 from simulation.budgets.catalog import MoneyCatalog
 from simulation.budgets.database import MoneyDatabase
 from simulation.budgets.faults import MoneyFaultRates, MoneyFaults
 from simulation.budgets.laws import MoneyLaws
-from simulation.budgets.processes import BrainProcess, Kinds, MoneyServers
+from simulation.budgets.processes import BudgetWorkerProcess, Kinds, MoneyServers
 from simulation.budgets.readers import Ledger, MoneyReaders
 from simulation.budgets.selling import SellingProcess
 from simulation.budgets.valkey import ValkeyServer
@@ -38,7 +38,7 @@ MIDNIGHT_AWAY: Final = timedelta(minutes=30)
 VIEWS_AT_THE_END: Final = 4.0
 WINDOW_OPENED: Final = 0.1  # How often somebody opens a new daily window after a change.
 
-ProcessT = TypeVar("ProcessT", SellingProcess, BrainProcess)
+ProcessT = TypeVar("ProcessT", SellingProcess, BudgetWorkerProcess)
 
 
 class MoneyPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ class MoneyPlan(msgspec.Struct, frozen=True, kw_only=True):
     workers: int = 2
     auctioned: float = 0.0  # The share of requests that are for auctions.
     database: type[MoneyDatabase] = MoneyDatabase
-    kinds: Kinds = all_kinds
+    kinds: Kinds = make_kinds
     selling: type[SellingProcess] = SellingProcess
 
 
@@ -157,7 +157,7 @@ class MoneyWorld:
         jump = timedelta(hours=self._plan.faults.clock_hours_max)
         await asyncio.sleep((jump + timedelta(seconds=self._plan.hold_seconds)).total_seconds())
         now = self._clock.now()
-        ends_at = budget_day(now, self._plan.zone).ends_at
+        ends_at = find_budget_day(now, self._plan.zone).ends_at
         if ends_at - now < MIDNIGHT_AWAY:
             await asyncio.sleep((ends_at - now + MIDNIGHT_AWAY).total_seconds())
         # Whoever takes over from the one that took leave of dead processes knows when their holds are over.
@@ -191,7 +191,7 @@ class MoneyWorld:
         """Do something while one worker runs."""
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as house:
-            house.create_task(self._brains("worker-at-last", self._clock).run(stop))
+            house.create_task(self._start_worker("worker-at-last", self._clock).run(stop))
             await work()
             stop.set()
 
@@ -221,8 +221,8 @@ class MoneyWorld:
     def _open_window(self) -> None:
         """Let an admin give a campaign its daily budget once more."""
         one = self._chance.choice(list(self._catalog.campaigns.values()))
-        letter = encode_mail([(one.address, OpenWindow(reason="once more"))])
-        self._servers.valkey.post(MAIL_CHANNEL, letter)
+        letter = encode_envelopes([(one.address, OpenWindow(reason="once more"))])
+        self._servers.valkey.post(INBOX_CHANNEL, letter)
 
     def _tell_all(self) -> None:
         """Send notice of a change, which may get lost, and let delivery processes have it in their index some time."""
@@ -241,14 +241,14 @@ class MoneyWorld:
 
     async def _keep_worker(self, number: int, house: asyncio.TaskGroup) -> None:
         clock = self._a_wall_clock(house)
-        await self._keep("worker", lambda: self._brains(f"worker-{number}", clock), house)
+        await self._keep("worker", lambda: self._start_worker(f"worker-{number}", clock), house)
 
     async def _keep_selling(self, number: int, house: asyncio.TaskGroup) -> None:
         clock = self._a_wall_clock(house)
         await self._keep("delivery", lambda: self._start_selling(number, clock), house)
 
-    def _brains(self, name: str, clock: Clock) -> BrainProcess:
-        return BrainProcess(
+    def _start_worker(self, name: str, clock: Clock) -> BudgetWorkerProcess:
+        return BudgetWorkerProcess(
             name,
             self._servers,
             clock=clock,

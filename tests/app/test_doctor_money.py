@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from adloom.budgets.leader_lock import OWNER_KEY
 from adloom.budgets.messages import DayTotal, MoneyKind, MoneyRow
-from adloom.budgets.money.reconcile import Books, Difference
+from adloom.budgets.money.reconcile import DayReconciliation, SpendDifference
 from adloom.budgets.money.store import MoneyWriter
 from adloom.cli import main as cli
 from adloom.core.clock import ManualClock
@@ -192,24 +192,24 @@ async def test_who_keeps_the_budgets_is_named(valkey: Valkey) -> None:
 
 
 def test_totals_that_are_equal_do_not_hide_a_difference() -> None:
-    difference = Difference(kind="campaign", id=ONE, charged=Micros(1), said=Micros(2))
-    books = Books(
+    difference = SpendDifference(kind="campaign", id=ONE, charged=Micros(1), reported=Micros(2))
+    books = DayReconciliation(
         day=TODAY,
         charges=1,
         bill=Micros(1),
         campaigns=1,
-        campaigns_said=Micros(1),
+        campaigns_reported=Micros(1),
         advertisers=0,
-        advertisers_said=Micros(0),
+        advertisers_reported=Micros(0),
         without_advertiser=Micros(1),
         unbilled=Micros(0),
         released=Micros(0),
         differences=(),
     )
 
-    assert books.do_agree
-    assert not msgspec.structs.replace(books, differences=(difference,)).do_agree
-    assert not msgspec.structs.replace(books, advertisers_said=Micros(1)).do_agree
+    assert books.is_balanced
+    assert not msgspec.structs.replace(books, differences=(difference,)).is_balanced
+    assert not msgspec.structs.replace(books, advertisers_said=Micros(1)).is_balanced
 
 
 def test_the_command_ends_with_one_where_the_books_do_not_agree(

@@ -1,4 +1,4 @@
-"""Messages of brains with defaults, and a bench on which one entity runs: a test names only what it is about."""
+"""Messages of budget actors with defaults, and a bench on which one entity runs: a test names only what it is about."""
 
 import random
 from datetime import UTC, datetime, timedelta
@@ -15,15 +15,15 @@ from adloom.budgets.messages import (
     AdvertiserMessage,
     CampaignMessage,
     ChargeKind,
+    CheckClock,
     ConfigureAdvertiser,
     ConfigureCampaign,
     Confirm,
     LeaseAnswer,
-    Look,
+    LeaseUsage,
     MoneyKind,
     MoneyRow,
-    Report,
-    Usage,
+    SpendReport,
 )
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import MICROS_PER_UNIT, Micros
@@ -72,9 +72,9 @@ def an_advertiser(**fields: Any) -> ConfigureAdvertiser:
     )
 
 
-def a_usage(**fields: Any) -> Usage:
+def a_usage(**fields: Any) -> LeaseUsage:
     """The first report of a process that wants one offer of one unit."""
-    return msgspec.structs.replace(Usage(session=1, report=1, lease=0, want=UNIT, cost=UNIT), **fields)
+    return msgspec.structs.replace(LeaseUsage(session=1, report=1, lease=0, want=UNIT, cost=UNIT), **fields)
 
 
 def a_confirm(number: int = 1, **fields: Any) -> Confirm:
@@ -95,10 +95,10 @@ def a_confirm(number: int = 1, **fields: Any) -> Confirm:
     )
 
 
-def a_report(**fields: Any) -> Report:
+def a_report(**fields: Any) -> SpendReport:
     """The first report of a campaign of which nothing is spent or wanted."""
     return msgspec.structs.replace(
-        Report(
+        SpendReport(
             campaign_id=CAMPAIGN_ID,
             incarnation=1,
             sequence=1,
@@ -178,7 +178,7 @@ class CampaignBench(Bench):
         until = self.now + timedelta(seconds=seconds)
         while (at := self.woken_at) is not None and at <= until:
             self.now = max(self.now, at)
-            self.take(Look())
+            self.take(CheckClock())
         self.now = until
 
     def answered(self, **usage: Any) -> LeaseAnswer:

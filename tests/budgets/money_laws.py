@@ -1,4 +1,4 @@
-"""The laws of budgets, checked from outside after every step of a brain. Nothing else is known here."""
+"""The laws of budgets, checked from outside after every step of a budget actor. Nothing else is known here."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -14,17 +14,17 @@ from adloom.budgets.messages import (
     CampaignExhausted,
     CampaignRestored,
     Confirm,
+    LeaseUsage,
     MoneyKind,
     MoneyRow,
     SpendUpdate,
-    Usage,
 )
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
 from adloom.runtime.actors.effects import Address, Effect, Publish
-from adloom.schedule.budget_day import day_named
-from adloom.schedule.pacing import spendable_by
-from tests.budgets.brain_house import BrainHouse, State
+from adloom.schedule.budget_day import build_budget_day
+from adloom.schedule.pacing import compute_allowance
+from tests.budgets.budget_actors import BrainHouse, State
 from tests.budgets.shop import Shop
 
 WITHOUT_BOUND = 1 << 62
@@ -137,7 +137,7 @@ class MoneyLaws:
         _check_news(before, after, effects)
         _check_commitments(before, message, after, now)
         oldest = min(
-            (at for lease in after.leases.values() if (at := lease.held_since()) is not None), default=None
+            (at for lease in after.leases.values() if (at := lease.oldest_hold()) is not None), default=None
         )
         assert oldest is None or (after.held_since is not None and after.held_since <= oldest), (
             "every hold has a timer"
@@ -233,7 +233,7 @@ def _check_commitments(
     assert config is not None
     was = before.spent_total + before.outstanding
     total = after.spent_total + after.outstanding
-    if total <= was or not isinstance(message, Usage | Confirm):
+    if total <= was or not isinstance(message, LeaseUsage | Confirm):
         assert total <= was, "only a report or a confirm commits anything"
         return
     window = after.spent_window + after.outstanding_of_window
@@ -242,11 +242,11 @@ def _check_commitments(
     if config.is_allotted:
         assert after.committed_today <= before.allotted or after.day > before.day
         assert after.committed_today <= max(after.allotted, before.allotted), "no more than was allotted"
-    if isinstance(message, Usage):
+    if isinstance(message, LeaseUsage):
         assert config.is_running, "a campaign that does not run commits nothing"
         if config.daily_budget is not None:
-            day = day_named(after.day, config.timezone)
-            line = spendable_by(now, strategy=config.pacing, daily_budget=config.daily_budget, day=day)
+            day = build_budget_day(after.day, config.timezone)
+            line = compute_allowance(now, strategy=config.pacing, daily_budget=config.daily_budget, day=day)
             assert window <= line, "no more is committed than the pace allows"
 
 

@@ -1,4 +1,4 @@
-"""Days of budgets in seconds: brains, delivery processes, readers and everything that can go wrong between them."""
+"""Days of budgets in seconds: budget actors, delivery processes, readers and everything that can go wrong between them."""
 
 import heapq
 import itertools
@@ -25,9 +25,9 @@ from adloom.budgets.messages import (
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
 from adloom.runtime.actors.effects import Address
-from adloom.schedule.budget_day import budget_day
+from adloom.schedule.budget_day import find_budget_day
 from adloom.schedule.pacing import PacingStrategy
-from tests.budgets.brain_house import BrainHouse
+from tests.budgets.budget_actors import BrainHouse
 from tests.budgets.money_laws import MoneyLaws
 from tests.budgets.shop import Offer, Shop
 
@@ -237,7 +237,7 @@ class MoneyWorld:
 
     def go_on(self) -> None:
         """Begin again with new processes, far from midnight, with everyone running and in a hurry."""
-        ends_at = budget_day(self.now, self.zone).ends_at
+        ends_at = find_budget_day(self.now, self.zone).ends_at
         if ends_at - self.now < timedelta(hours=1):
             self.pass_time(timedelta(hours=1))
         for campaign_id in self.costs:
@@ -318,7 +318,7 @@ class MoneyWorld:
             shop.skew = timedelta(seconds=jump)
 
     def _introduce(self) -> None:
-        """Tell brains that have started again what they may have missed."""
+        """Tell budget actors that have started again what they may have missed."""
         if self.house.crashes > self._crashes:
             self._crashes = self.house.crashes
             for config in self.configs.values():
@@ -387,7 +387,7 @@ class MoneyWorld:
         heapq.heappush(self._mail, (self.now + delay, next(self._numbers), to, message))
 
     def _deliver(self) -> None:
-        """Deliver a batch: what comes next to the brains, or one message to a process."""
+        """Deliver a batch: what comes next to the budget actors, or one message to a process."""
         batch: list[tuple[Address, msgspec.Struct]] = []
         size = self.chance.choice([1, 1, 3, 10])
         while self._mail and self._mail[0][0] <= self.now and len(batch) < size:

@@ -1,4 +1,4 @@
-"""A delivery process as brains know it: it takes leases, gives offers out of them, and says what it gave.
+"""A delivery process as budget actors know it: it takes leases, gives offers out of them, and says what it gave.
 
 The pure part of the protocol and nothing else: the real one is `serving/leases/local_leases.py`.
 """
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from adloom.budgets.messages import LeaseAnswer, Recall, Usage
+from adloom.budgets.messages import LeaseAnswer, LeaseUsage, Recall
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
 
@@ -30,7 +30,7 @@ class Book:
         self.left = 0
         self.ends_at: datetime | None = None
         self.report = 0
-        self.pending: Usage | None = None
+        self.pending: LeaseUsage | None = None
         self.unreported: dict[int, int] = {}
         self.is_needed = False
         self.is_recalled = False
@@ -46,7 +46,7 @@ class Book:
         self.unreported[second] = self.unreported.get(second, 0) + self.cost
         return self.lease, second
 
-    def usage(self, session: int, want: int, local: datetime) -> Usage:
+    def usage(self, session: int, want: int, local: datetime) -> LeaseUsage:
         """Say what there is to say: what was said last until that is answered."""
         if self.pending is None:
             has_ended = self.lease != 0 and self.ends_at is not None and local >= self.ends_at
@@ -54,7 +54,7 @@ class Book:
             self.left = min(self.left, want)
             self.report += 1
             self.is_ending = has_ended
-            self.pending = Usage(
+            self.pending = LeaseUsage(
                 session=session,
                 report=self.report,
                 lease=self.lease,
@@ -95,7 +95,7 @@ class Shop:
         given = book.give(self.local(now))
         return None if given is None else Offer(campaign_id, given[0], given[1], book.cost)
 
-    def said(self, campaign_id: CampaignId, want_offers: int, now: datetime) -> Usage:
+    def said(self, campaign_id: CampaignId, want_offers: int, now: datetime) -> LeaseUsage:
         """Say what is to be said about a campaign."""
         book = self.books[campaign_id]
         return book.usage(self.session, want_offers * book.cost, self.local(now))

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from adloom.budgets.addresses import (
     advertiser_address,
-    advertiser_at,
     campaign_address,
-    campaign_at,
+    parse_advertiser_key,
+    parse_campaign_key,
     persistence_id,
     session_topic,
 )
@@ -36,7 +36,7 @@ def test_an_advertiser_is_addressed_by_itself() -> None:
 
     assert address == ("advertiser", str(ADVERTISER_ID))
     assert persistence_id(address) == f"advertiser-{ADVERTISER_ID}"
-    assert advertiser_at(address.key) == ADVERTISER_ID
+    assert parse_advertiser_key(address.key) == ADVERTISER_ID
 
 
 def test_a_process_listens_to_its_own_topic() -> None:
@@ -48,4 +48,7 @@ def test_a_key_names_its_campaign(campaign: UUID, advertiser: UUID | None) -> No
     campaign_id = CampaignId(campaign)
     advertiser_id = None if advertiser is None else AdvertiserId(advertiser)
 
-    assert campaign_at(campaign_address(campaign_id, advertiser_id).key) == (campaign_id, advertiser_id)
+    assert parse_campaign_key(campaign_address(campaign_id, advertiser_id).key) == (
+        campaign_id,
+        advertiser_id,
+    )

@@ -6,17 +6,17 @@ from uuid import UUID
 
 import pytest
 
-from adloom.budgets.advertiser.state import AdvertiserStanding
-from adloom.budgets.advertiser.step import as_of
+from adloom.budgets.advertiser.state import AdvertiserStatus
+from adloom.budgets.advertiser.step import advance_to
 from adloom.budgets.messages import (
     AdvertiserExhausted,
     AdvertiserRestored,
     Allotment,
     AskBudget,
+    CheckClock,
     DayTotal,
     GiveBack,
-    Look,
-    Report,
+    SpendReport,
 )
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
@@ -29,7 +29,7 @@ A, B = CampaignId(UUID(int=100)), CampaignId(UUID(int=101))
 
 def wants(
     campaign_id: CampaignId, more: int, *, committed: int = 0, sequence: int = 1, **fields: Any
-) -> Report:
+) -> SpendReport:
     return a_report(
         campaign_id=campaign_id,
         sequence=sequence,
@@ -46,7 +46,7 @@ def test_an_advertiser_has_a_budget_a_day_spend_and_blocked_sites() -> None:
     bench.take(AskBudget())
 
     standing = bench.replied()
-    assert isinstance(standing, AdvertiserStanding)
+    assert isinstance(standing, AdvertiserStatus)
     assert (standing.day, standing.daily_budget, standing.spent) == (TODAY, 100 * UNIT, UNIT)
     assert bench.state.config is not None
     assert bench.state.config.blocked_sites == ("bad.example",)
@@ -186,7 +186,7 @@ def test_exhausted_and_restored_are_said_on_the_transition_only() -> None:
 
     for _ in range(2):
         bench.now = NOON.replace(hour=0) + timedelta(days=1)
-        bench.take(Look())
+        bench.take(CheckClock())
         restored += len(bench.published(AdvertiserRestored))
 
     assert restored == 1
@@ -232,7 +232,7 @@ def test_campaigns_that_were_not_heard_of_for_days_are_forgotten() -> None:
     bench = AdvertiserBench()
     bench.take(wants(A, 0))
 
-    bench.take(Look(), after=timedelta(days=5))
+    bench.take(CheckClock(), after=timedelta(days=5))
 
     assert bench.state.slices == {}
 
@@ -241,7 +241,7 @@ def test_an_advertiser_that_was_read_is_brought_up_to_the_clock() -> None:
     bench = AdvertiserBench()
     bench.take(wants(A, 0, committed=UNIT, spent_by_day={TODAY: UNIT}))
 
-    later = as_of(bench.state, NOON + timedelta(days=1))
+    later = advance_to(bench.state, NOON + timedelta(days=1))
 
     assert (later.day, later.spent) == (TOMORROW, 0)
 

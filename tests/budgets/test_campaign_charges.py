@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.budgets.messages import (
+    BudgetVerdict,
     CampaignExhausted,
+    CheckClock,
     Confirms,
     DayTotal,
-    Look,
     MoneyKind,
     SessionOver,
     SpendUpdate,
-    Verdict,
 )
 from adloom.core.money import Micros, impression_cost, micros_from_paisa
 from adloom.runtime.actors.effects import Persist, RecordRow
@@ -52,7 +52,7 @@ def test_a_budget_of_one_or_two_thousandths_of_the_price_gives_exactly_one_or_tw
 
     assert given == budget
     assert bench.charged == budget * UNIT
-    assert bench.answered(session=5, cost=cost).verdict is Verdict.DAILY_BUDGET
+    assert bench.answered(session=5, cost=cost).verdict is BudgetVerdict.DAILY_BUDGET
 
 
 def test_charges_are_flushed_when_there_are_20() -> None:
@@ -132,7 +132,7 @@ def test_charges_are_flushed_half_a_second_after_the_first() -> None:
     bench.take(bench.offered(lease), after=HALF_A_SECOND / 2)
     assert bench.woken_at == NOON + HALF_A_SECOND
 
-    bench.take(Look(), after=HALF_A_SECOND / 2)
+    bench.take(CheckClock(), after=HALF_A_SECOND / 2)
 
     assert len(bench.rows) == 2
     assert bench.published(SpendUpdate)[0].spent_total == 2 * UNIT
@@ -143,7 +143,7 @@ def test_what_is_said_of_spend_is_durable_first() -> None:
     bench, lease = a_bench(30)
     bench.take(bench.offered(lease))
 
-    bench.take(Look(), after=HALF_A_SECOND)
+    bench.take(CheckClock(), after=HALF_A_SECOND)
 
     kinds = [type(effect) for effect in bench.effects]
     assert bench.published(SpendUpdate)
@@ -157,7 +157,7 @@ def test_a_flush_says_what_the_day_has_cost_so_far() -> None:
     bench.wait(1)
     bench.take(bench.offered(lease))
 
-    bench.take(Look(), after=HALF_A_SECOND)
+    bench.take(CheckClock(), after=HALF_A_SECOND)
 
     assert [(one.day, one.spent) for one in bench.recorded(DayTotal)] == [(NOON.date(), 2 * UNIT)]
 
@@ -278,7 +278,7 @@ def test_what_was_held_when_a_budget_was_lowered_is_still_charged() -> None:
     bench.wait(1)
 
     assert bench.charged == 2 * UNIT
-    assert bench.answered(session=2).verdict is Verdict.DAILY_BUDGET
+    assert bench.answered(session=2).verdict is BudgetVerdict.DAILY_BUDGET
 
 
 def test_exhausted_is_said_once_and_only_when_it_is_spent() -> None:
@@ -288,10 +288,10 @@ def test_exhausted_is_said_once_and_only_when_it_is_spent() -> None:
         assert said == []
         bench.take(confirm)
         said += bench.published(CampaignExhausted)
-    bench.take(Look())
+    bench.take(CheckClock())
     said += bench.published(CampaignExhausted)
 
-    assert [one.verdict for one in said] == [Verdict.DAILY_BUDGET]
+    assert [one.verdict for one in said] == [BudgetVerdict.DAILY_BUDGET]
 
 
 def test_a_total_that_is_spent_is_said_to_be_that_and_lasts() -> None:
@@ -301,10 +301,10 @@ def test_a_total_that_is_spent_is_said_to_be_that_and_lasts() -> None:
     bench.take(bench.offered(lease))
     [news] = bench.published(CampaignExhausted)
     bench.wait(3 * 86_400)
-    bench.take(Look())
+    bench.take(CheckClock())
 
-    assert news.verdict is Verdict.TOTAL_BUDGET
-    assert bench.state.exhausted is Verdict.TOTAL_BUDGET
+    assert news.verdict is BudgetVerdict.TOTAL_BUDGET
+    assert bench.state.exhausted is BudgetVerdict.TOTAL_BUDGET
     assert bench.woken_at is None, "there is no day to wait for"
 
 

@@ -6,26 +6,26 @@ from typing import Any
 import pytest
 
 from adloom.budgets.campaign.state import CampaignState
-from adloom.budgets.campaign.step import as_of, step
-from adloom.budgets.campaign.updates import spend_update
+from adloom.budgets.campaign.step import advance_to, step
+from adloom.budgets.campaign.updates import build_spend_update
 from adloom.budgets.messages import (
     AskBudget,
     CampaignMessage,
+    CheckClock,
     Confirm,
     Confirms,
     GiveBack,
-    Look,
+    LeaseUsage,
     OpenWindow,
     SessionOver,
     SpendUpdate,
-    Usage,
 )
 from adloom.core.money import Micros
 from tests.budgets.builders import NOON, SECOND, UNIT, CampaignBench, a_campaign, a_confirm, a_usage
 
 MIDNIGHT = NOON.replace(hour=0) + timedelta(days=1)
 TOUCHES: tuple[CampaignMessage, ...] = (
-    Look(),
+    CheckClock(),
     AskBudget(),
     a_usage(),
     a_confirm(),
@@ -51,11 +51,11 @@ def test_the_day_rolls_on_every_touch_and_that_is_said(touch: CampaignMessage) -
 
 def test_a_day_rolls_once() -> None:
     bench = CampaignBench()
-    bench.take(Look(), after=timedelta(days=1))
+    bench.take(CheckClock(), after=timedelta(days=1))
     window = bench.state.window
 
-    bench.take(Look())
-    bench.take(Look(), after=SECOND)
+    bench.take(CheckClock())
+    bench.take(CheckClock(), after=SECOND)
 
     assert bench.state.window == window
     assert bench.published(SpendUpdate) == []
@@ -65,7 +65,7 @@ def test_a_clock_that_goes_back_rolls_nothing_back() -> None:
     bench = CampaignBench(now=MIDNIGHT + SECOND)
     bench.take(bench.offered())
 
-    bench.take(Look(), after=-2 * SECOND)
+    bench.take(CheckClock(), after=-2 * SECOND)
 
     assert bench.state.day == MIDNIGHT.date()
     assert bench.state.spent_window == UNIT
@@ -93,7 +93,7 @@ def test_the_day_is_that_of_the_account(zone: str, before: datetime, day: date) 
     bench = CampaignBench(a_campaign(timezone=zone), before)
     assert bench.state.day == day
 
-    bench.take(Look(), after=SECOND)
+    bench.take(CheckClock(), after=SECOND)
 
     assert bench.state.day == day + timedelta(days=1)
 
@@ -103,7 +103,7 @@ def test_a_roll_resets_what_is_of_the_day_and_nothing_else() -> None:
     lease = bench.answered(want=Micros(2 * UNIT)).lease
     bench.take(bench.offered(lease))
 
-    bench.take(Look(), after=timedelta(hours=12))
+    bench.take(CheckClock(), after=timedelta(hours=12))
 
     update = bench.published(SpendUpdate)[0]
     assert (update.spent_window, update.spent_today, update.spent_total) == (0, 0, UNIT)
@@ -115,7 +115,7 @@ def test_what_is_buffered_when_a_campaign_is_put_to_sleep_is_flushed_by_a_look()
     bench = CampaignBench()
     bench.take(bench.offered())
 
-    bench.take(Look(), after=timedelta(minutes=5))
+    bench.take(CheckClock(), after=timedelta(minutes=5))
 
     assert bench.charged == UNIT
     assert bench.woken_at is None
@@ -127,19 +127,21 @@ def test_a_state_that_was_read_is_brought_up_to_the_clock() -> None:
     bench.take(a_usage(report=2, lease=lease, given=((bench.second, UNIT),), want=Micros(0)))
     bench.take(bench.offered())
 
-    later = as_of(bench.state, NOON + timedelta(days=1))
+    later = advance_to(bench.state, NOON + timedelta(days=1))
 
-    update = spend_update(later, NOON + timedelta(days=1))
+    update = build_spend_update(later, NOON + timedelta(days=1))
     assert (update.day, update.spent_today, update.held) == (NOON.date() + timedelta(days=1), 0, 0)
     assert bench.state.day == NOON.date(), "and is as it was"
 
 
-@pytest.mark.parametrize("message", [Look(), a_usage(), a_confirm()], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize(
+    "message", [CheckClock(), a_usage(), a_confirm()], ids=lambda one: type(one).__name__
+)
 def test_a_campaign_that_knows_nothing_of_itself_does_nothing(message: Any) -> None:
-    assert isinstance(message, Look | Usage | Confirm)
+    assert isinstance(message, CheckClock | LeaseUsage | Confirm)
     bench = CampaignBench()
 
     state, effects = step(CampaignState(), message, NOON, bench.chance)
 
     assert (state, effects) == (CampaignState(), ())
-    assert as_of(state, NOON) is state
+    assert advance_to(state, NOON) is state

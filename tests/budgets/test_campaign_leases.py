@@ -4,9 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from adloom.budgets.campaign.headroom import room
+from adloom.budgets.campaign.headroom import compute_headroom
 from adloom.budgets.campaign.state import new_campaign
 from adloom.budgets.messages import (
+    BudgetVerdict,
     CampaignRestored,
     LeaseAnswer,
     MoneyKind,
@@ -14,7 +15,6 @@ from adloom.budgets.messages import (
     Recall,
     SessionOver,
     SpendUpdate,
-    Verdict,
 )
 from adloom.core.money import Micros
 from adloom.schedule.pacing import PacingStrategy
@@ -32,7 +32,7 @@ def test_a_process_gets_what_it_wants_where_there_is_plenty() -> None:
 
     answer = bench.answered(want=units(10))
 
-    assert (answer.granted, answer.given, answer.verdict) == (units(10), 0, Verdict.GRANTED)
+    assert (answer.granted, answer.given, answer.verdict) == (units(10), 0, BudgetVerdict.GRANTED)
     assert answer.ends_at == NOON.replace(hour=0) + timedelta(days=1)
     assert bench.is_persisted, "before the process hears of it"
 
@@ -50,7 +50,7 @@ def test_leases_never_add_up_to_more_than_there_is() -> None:
 
     for report in range(1, 60):
         for session in range(1, 5):
-            lease = bench.state.lease_of(session)
+            lease = bench.state.find_lease(session)
             want = units(7) + (0 if lease is None else lease.unassigned)
             bench.answered(
                 session=session, report=report, lease=0 if lease is None else lease.number, want=want
@@ -79,7 +79,7 @@ def test_a_report_that_was_not_answered_is_answered_again_and_changes_nothing() 
 
 
 @pytest.mark.parametrize("report", [1, 2])
-def test_nobody_is_told_that_it_may_give_by_a_brain_that_another_has_followed(report: int) -> None:
+def test_nobody_is_told_that_it_may_give_by_a_budget_actor_that_another_has_followed(report: int) -> None:
     """The other may have heard that it was given already; writing it down is what finds out."""
     bench = CampaignBench()
     lease = bench.answered(want=units(3)).lease
@@ -93,8 +93,8 @@ def test_nobody_is_told_that_it_may_give_by_a_brain_that_another_has_followed(re
 def test_who_was_turned_away_and_asks_again_hears_why_again() -> None:
     bench = CampaignBench(a_campaign(daily_budget=NOTHING))
 
-    assert bench.answered().verdict is Verdict.DAILY_BUDGET
-    assert bench.answered().verdict is Verdict.DAILY_BUDGET
+    assert bench.answered().verdict is BudgetVerdict.DAILY_BUDGET
+    assert bench.answered().verdict is BudgetVerdict.DAILY_BUDGET
 
 
 def test_a_report_that_was_overtaken_is_not_taken() -> None:
@@ -131,7 +131,7 @@ def test_a_process_that_needs_it_gets_what_another_holds_idle() -> None:
     idle = bench.answered(session=1).lease
     bench.now += 5 * SECOND
 
-    assert bench.answered(session=2, is_needed=True).verdict is Verdict.DAILY_BUDGET
+    assert bench.answered(session=2, is_needed=True).verdict is BudgetVerdict.DAILY_BUDGET
     assert [recall.session for recall in bench.published(Recall)] == [1]
     bench.take(a_usage(session=1, report=2, lease=idle, want=NOTHING))
 
@@ -181,7 +181,7 @@ def test_what_a_process_that_is_gone_did_not_give_comes_back() -> None:
     bench.wait(300)
 
     assert bench.state.outstanding == 0
-    assert room(bench.state, bench.now).amount == units(2)
+    assert compute_headroom(bench.state, bench.now).amount == units(2)
     assert [row.kind for row in bench.rows] == [MoneyKind.RELEASE]
 
 
@@ -230,14 +230,14 @@ def test_a_reset_opens_a_window_at_once_and_leaves_the_total_as_it_is() -> None:
     lease = bench.answered(want=units(1)).lease
     bench.take(bench.offered(lease))
     bench.take(bench.offered(bench.answered(report=2, lease=lease, given=((bench.second, UNIT),)).lease))
-    assert bench.state.exhausted is Verdict.DAILY_BUDGET
+    assert bench.state.exhausted is BudgetVerdict.DAILY_BUDGET
 
     bench.take(OpenWindow(reason="an admin wants to"))
 
     assert len(bench.published(CampaignRestored)) == 1
     assert len(bench.published(SpendUpdate)) == 1
-    left = room(bench.state, bench.now)
-    assert (left.amount, left.verdict) == (UNIT, Verdict.TOTAL_BUDGET)
+    left = compute_headroom(bench.state, bench.now)
+    assert (left.amount, left.verdict) == (UNIT, BudgetVerdict.TOTAL_BUDGET)
     assert bench.state.spent_today == units(2)
 
 
@@ -272,7 +272,7 @@ def test_a_budget_lowered_below_what_is_committed_is_asked_back_at_once() -> Non
     bench.take(a_campaign(version=2, daily_budget=units(2)))
 
     assert [recall.session for recall in bench.published(Recall)] == [1]
-    assert bench.answered(session=2).verdict is Verdict.DAILY_BUDGET
+    assert bench.answered(session=2).verdict is BudgetVerdict.DAILY_BUDGET
 
 
 def test_a_paused_campaign_grants_nothing_and_asks_for_everything_back() -> None:
@@ -283,7 +283,7 @@ def test_a_paused_campaign_grants_nothing_and_asks_for_everything_back() -> None
 
     assert [recall.session for recall in bench.published(Recall)] == [1]
     bench.take(a_usage(report=2, lease=lease, want=NOTHING))
-    assert bench.answered(report=3, lease=lease).verdict is Verdict.NOT_RUNNING
+    assert bench.answered(report=3, lease=lease).verdict is BudgetVerdict.NOT_RUNNING
     assert bench.state.exhausted is None, "paused is not exhausted"
 
 
@@ -310,12 +310,12 @@ def test_a_smooth_campaign_grants_no_more_than_its_line_allows() -> None:
     bench = CampaignBench(a_campaign(daily_budget=units(100), pacing=PacingStrategy.SMOOTH))
 
     for report in range(1, 200):
-        lease = bench.state.lease_of(1)
+        lease = bench.state.find_lease(1)
         bench.answered(report=report, lease=0 if lease is None else lease.number, want=units(100))
 
     assert bench.state.outstanding == units(60), "half the day, and a fifth"
     answer = bench.answered(session=2)
-    assert answer.verdict is Verdict.PACING
+    assert answer.verdict is BudgetVerdict.PACING
 
 
 def test_an_offer_confirmed_before_it_was_reported_is_charged_out_of_its_lease() -> None:

@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 
 from adloom.budgets.campaign.reports import retry_delay
-from adloom.budgets.messages import Allotment, GiveBack, Look, Recall, Report, SpendUpdate, Verdict
+from adloom.budgets.messages import (
+    Allotment,
+    BudgetVerdict,
+    CheckClock,
+    GiveBack,
+    Recall,
+    SpendReport,
+    SpendUpdate,
+)
 from adloom.core.money import Micros
 from tests.budgets.builders import ADVERTISER_ID, NOON, SECOND, UNIT, CampaignBench, a_campaign, a_usage
 
@@ -39,8 +47,8 @@ def test_a_report_is_repeated_five_times_and_then_every_two_minutes() -> None:
         bench.now = bench.woken_at
         said.append(round((bench.now - before).total_seconds(), 3))
         before = bench.now
-        bench.take(Look())
-        assert len(bench.told(Report)) == 1
+        bench.take(CheckClock())
+        assert len(bench.told(SpendReport)) == 1
 
     assert said == [0.1, 0.2, 0.4, 0.8, 1.6, 120, 120, 120]
 
@@ -50,9 +58,9 @@ def test_a_report_is_said_again_after_a_restart() -> None:
     assert bench.is_persisted
     assert bench.state.report is not None
 
-    bench.take(Look(), after=timedelta(hours=1))
+    bench.take(CheckClock(), after=timedelta(hours=1))
 
-    assert len(bench.told(Report)) == 1
+    assert len(bench.told(SpendReport)) == 1
 
 
 def test_an_answer_ends_the_repeating() -> None:
@@ -69,11 +77,11 @@ def test_every_report_has_a_higher_sequence_and_totals_instead_of_differences() 
     answer(bench, 10 * UNIT)
     lease = bench.answered(want=Micros(2 * UNIT)).lease
     answer(bench, 10 * UNIT)
-    said: list[Report] = []
+    said: list[SpendReport] = []
     for _ in range(2):
         bench.take(bench.offered(lease))
-        bench.take(Look(), after=SECOND)
-        said += bench.told(Report)
+        bench.take(CheckClock(), after=SECOND)
+        said += bench.told(SpendReport)
         answer(bench, 10 * UNIT)
 
     assert [report.spent_by_day for report in said] == [{TODAY: UNIT}, {TODAY: 2 * UNIT}]
@@ -86,16 +94,16 @@ def test_one_report_is_under_way_and_news_follow_its_answer() -> None:
     lease = bench.answered(want=Micros(2 * UNIT)).lease
     answer(bench, 10 * UNIT)
     bench.take(bench.offered(lease))
-    bench.take(Look(), after=SECOND)
+    bench.take(CheckClock(), after=SECOND)
     under_way = bench.state.sequence
 
     bench.take(bench.offered(lease))
-    bench.take(Look(), after=timedelta(milliseconds=50))
-    assert bench.told(Report) == []
+    bench.take(CheckClock(), after=timedelta(milliseconds=50))
+    assert bench.told(SpendReport) == []
     bench.state = with_everything_flushed(bench)
     bench.take(Allotment(sequence=under_way, day=TODAY, allotted=Micros(10 * UNIT)))
 
-    assert [report.spent_by_day for report in bench.told(Report)] == [{TODAY: 2 * UNIT}]
+    assert [report.spent_by_day for report in bench.told(SpendReport)] == [{TODAY: 2 * UNIT}]
 
 
 def with_everything_flushed(bench: CampaignBench) -> Any:
@@ -107,7 +115,7 @@ def with_everything_flushed(bench: CampaignBench) -> Any:
 def test_only_the_answer_to_the_last_report_counts() -> None:
     bench = an_owned()
     old = bench.state.sequence
-    bench.take(Look(), after=SECOND)  # It was not answered, so it is said again.
+    bench.take(CheckClock(), after=SECOND)  # It was not answered, so it is said again.
 
     bench.take(Allotment(sequence=old, day=TODAY, allotted=Micros(10 * UNIT)))
 
@@ -121,8 +129,8 @@ def test_without_an_allotment_nothing_is_granted_and_the_advertiser_is_asked() -
 
     granted = bench.answered(want=Micros(3 * UNIT), is_needed=True)
 
-    assert granted.verdict is Verdict.ADVERTISER_BUDGET
-    [report] = bench.told(Report)
+    assert granted.verdict is BudgetVerdict.ADVERTISER_BUDGET
+    [report] = bench.told(SpendReport)
     assert (report.target, report.committed, report.is_needed) == (3 * UNIT, 0, True)
 
 
@@ -143,7 +151,7 @@ def test_more_is_asked_for_ahead_of_need() -> None:
 
     granted = bench.answered(want=Micros(9 * UNIT))
 
-    [report] = bench.told(Report)
+    [report] = bench.told(SpendReport)
     assert granted.granted == 9 * UNIT
     assert (report.target, report.is_needed) == (18 * UNIT, False)
 
@@ -154,7 +162,7 @@ def test_no_more_is_asked_of_the_advertiser_than_our_own_budget_allows() -> None
 
     bench.answered(want=Micros(9 * UNIT))
 
-    assert [report.target for report in bench.told(Report)] == [2 * UNIT]
+    assert [report.target for report in bench.told(SpendReport)] == [2 * UNIT]
 
 
 def test_an_advertiser_that_has_nothing_is_asked_once_a_second() -> None:
@@ -164,7 +172,7 @@ def test_an_advertiser_that_has_nothing_is_asked_once_a_second() -> None:
     lease = 0
     for number in range(1, 41):
         lease = bench.answered(report=number, lease=lease, is_needed=True).lease
-        reports += len(bench.told(Report))
+        reports += len(bench.told(SpendReport))
         answer(bench, 0)
         bench.now += SECOND / 10
 
@@ -180,7 +188,7 @@ def test_what_the_advertiser_needs_back_it_gets_but_for_what_is_committed() -> N
     bench.take(GiveBack())
 
     assert [recall.session for recall in bench.published(Recall)] == [1]
-    assert [report.target for report in bench.told(Report)] == [2 * UNIT]
+    assert [report.target for report in bench.told(SpendReport)] == [2 * UNIT]
     assert bench.state.allotted == 2 * UNIT, "from now on, whether the advertiser hears it or not"
 
 
@@ -205,7 +213,7 @@ def test_what_processes_return_goes_back_to_an_advertiser_that_needs_it() -> Non
 
     bench.take(a_usage(report=2, lease=lease, want=Micros(0)))
 
-    assert [report.target for report in bench.told(Report)] == [0]
+    assert [report.target for report in bench.told(SpendReport)] == [0]
 
 
 def test_who_needs_it_itself_keeps_what_it_can_use_and_gives_dust_back() -> None:
@@ -216,17 +224,17 @@ def test_who_needs_it_itself_keeps_what_it_can_use_and_gives_dust_back() -> None
 
     bench.take(GiveBack())
 
-    assert [report.target for report in bench.told(Report)] == [0]
+    assert [report.target for report in bench.told(SpendReport)] == [0]
 
 
 def test_a_new_day_begins_without_an_allotment() -> None:
     bench = an_owned()
     answer(bench, 10 * UNIT)
 
-    bench.take(Look(), after=timedelta(days=1))
+    bench.take(CheckClock(), after=timedelta(days=1))
 
     assert bench.state.allotted == 0
-    assert [report.day for report in bench.told(Report)] == [TODAY + timedelta(days=1)]
+    assert [report.day for report in bench.told(SpendReport)] == [TODAY + timedelta(days=1)]
 
 
 def test_a_campaign_follows_its_advertiser_into_the_next_day() -> None:
@@ -243,7 +251,7 @@ def test_a_campaign_follows_its_advertiser_into_the_next_day() -> None:
 def test_an_allotment_of_yesterday_that_comes_after_midnight_rolls_nothing_back() -> None:
     bench = an_owned()
     late = Allotment(sequence=bench.state.sequence, day=TODAY, allotted=Micros(10 * UNIT))
-    bench.take(Look(), after=timedelta(days=1))
+    bench.take(CheckClock(), after=timedelta(days=1))
 
     bench.take(late)
 
@@ -255,7 +263,7 @@ def test_somebody_in_need_is_worth_another_try_when_nobody_has_answered_for_long
     bench = an_owned()
     for _ in range(6):
         assert bench.woken_at is not None
-        bench.take(Look(), after=bench.woken_at - bench.now)
+        bench.take(CheckClock(), after=bench.woken_at - bench.now)
     silent = bench.state.sequence
 
     bench.take(a_usage(is_needed=True), after=6 * SECOND)
@@ -267,6 +275,6 @@ def test_a_campaign_without_an_advertiser_reports_to_nobody() -> None:
     bench = CampaignBench()
 
     bench.take(bench.offered())
-    bench.take(Look(), after=SECOND)
+    bench.take(CheckClock(), after=SECOND)
 
-    assert bench.told(Report) == []
+    assert bench.told(SpendReport) == []

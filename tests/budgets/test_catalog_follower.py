@@ -8,14 +8,14 @@ import pytest
 
 from adloom.budgets.addresses import advertiser_address
 from adloom.budgets.config.catalog_follower import VERSION_KEY, CatalogFollower
-from adloom.budgets.config.catalog_store import BrainCatalog
+from adloom.budgets.config.catalog_store import BudgetCatalog
 from adloom.budgets.config.configuration import (
     AdvertiserRow,
     CampaignRow,
-    advertiser_configuration,
-    campaign_configuration,
+    build_advertiser_config,
+    build_campaign_config,
 )
-from adloom.budgets.config.entity_config import Introductions
+from adloom.budgets.config.entity_config import EntityConfigurer
 from adloom.budgets.messages import ConfigureAdvertiser, ConfigureCampaign
 from adloom.core.clock import ManualClock, SystemClock
 from adloom.core.errors import UnavailableError
@@ -70,8 +70,8 @@ class Follower:
         self.pool = pool
         self.valkey = valkey
         self.host = Told()
-        self.catalog = BrainCatalog(pool)
-        self.introductions = Introductions(self.catalog, ManualClock(NOON), hold_seconds=300)
+        self.catalog = BudgetCatalog(pool)
+        self.introductions = EntityConfigurer(self.catalog, ManualClock(NOON), hold_seconds=300)
         self.follower = self.next_life()
 
     def next_life(self) -> CatalogFollower:
@@ -140,7 +140,7 @@ def a_row(**fields: Any) -> CampaignRow:
 
 
 def configured(row: CampaignRow) -> ConfigureCampaign:
-    return campaign_configuration(row, version=1, hold_seconds=300, now=NOON)
+    return build_campaign_config(row, version=1, hold_seconds=300, now=NOON)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_budgets_are_told_in_micros_and_none_is_none() -> None:
     config = configured(a_row(budget_daily_paisa=100))
 
     assert (config.daily_budget, config.total_budget) == (UNIT, None)
-    assert advertiser_configuration(a_payer(daily_budget_paisa=0), version=1).daily_budget == Micros(0)
+    assert build_advertiser_config(a_payer(daily_budget_paisa=0), version=1).daily_budget == Micros(0)
 
 
 async def test_who_becomes_active_is_told_what_the_catalog_says(it: Follower) -> None:
@@ -349,7 +349,7 @@ async def test_raising_a_budget_reaches_a_campaign_within_a_second(
 async def test_a_follower_lives_on_where_the_catalog_is_away(pool: Pool, valkey: Valkey) -> None:
     await insert_campaign(pool, daily=100)
     stage = Stage(pool, valkey)
-    async with stage.running() as brains, Process(valkey).listening() as process:
+    async with stage.running() as budget_actors, Process(valkey).listening() as process:
         await process.leased()
         await pool.execute("ALTER TABLE catalog_version RENAME TO catalog_version_away")
         await asyncio.sleep(0.7)
@@ -357,4 +357,4 @@ async def test_a_follower_lives_on_where_the_catalog_is_away(pool: Pool, valkey:
         async with Catalog(pool, valkey).write() as write:
             write.touch(IndexedNoun.CAMPAIGN, await write.connection.fetchval("SELECT id FROM campaigns"))
 
-        await eventually(lambda: brains.follower.told == 1, seconds=2)
+        await eventually(lambda: budget_actors.follower.told == 1, seconds=2)

@@ -10,8 +10,8 @@ import pytest
 
 from adloom.budgets.charges.projection import CHARGES, ChargesProjection
 from adloom.budgets.charges.store import ChargeStore
-from adloom.budgets.config.catalog_store import BrainCatalog
-from adloom.budgets.config.entity_lookup import CatalogWhereabouts
+from adloom.budgets.config.catalog_store import BudgetCatalog
+from adloom.budgets.config.entity_lookup import CatalogAddresses
 from adloom.budgets.messages import Confirms
 from adloom.core.clock import Clock, ManualClock, SystemClock
 from adloom.core.errors import UnavailableError
@@ -57,12 +57,12 @@ def clicked(number: int, name: str = "", **fields: Any) -> Click:
 
 
 class House(Followed):
-    """The ledger, its tables, and the brains that charge."""
+    """The ledger, its tables, and the budget actors that charge."""
 
     def __init__(self, pool: Pool, valkey: Valkey) -> None:
         super().__init__(pool, valkey)
         self.stage = Stage(pool, valkey)
-        self.charges = self.stage.brains.charges
+        self.charges = self.stage.budget_actors.charges
 
     async def charge(self) -> BatchResult:
         return await self.fold(self.charges)
@@ -290,10 +290,10 @@ def charging(
     return ChargesProjection(
         ChargeStore(house.pool, projection=CHARGES),
         house.lookup,
-        CatalogWhereabouts(BrainCatalog(house.pool)),
+        CatalogAddresses(BudgetCatalog(house.pool)),
         host,
         clock or SystemClock(),
-        turn=turn,
+        term=turn,
     )
 
 
@@ -357,7 +357,7 @@ async def test_a_clock_that_is_set_back_does_not_hold_charges_up(pool: Pool, val
     await insert_campaign(pool, CAMPAIGN)
     house, clock = House(pool, valkey), SetBack()
     house.stage = Stage(pool, valkey, clock=clock)
-    house.charges = house.stage.brains.charges
+    house.charges = house.stage.budget_actors.charges
     async with house.stage.running(), asyncio.TaskGroup() as group:
         await house.happened(seen(1))
         await house.charge()

@@ -2,7 +2,15 @@
 
 from datetime import timedelta
 
-from adloom.budgets.messages import Allotment, GiveBack, Look, MoneyKind, Report, SpendUpdate, Verdict
+from adloom.budgets.messages import (
+    Allotment,
+    BudgetVerdict,
+    CheckClock,
+    GiveBack,
+    MoneyKind,
+    SpendReport,
+    SpendUpdate,
+)
 from adloom.core.money import Micros
 from tests.budgets.builders import ADVERTISER_ID, UNIT, CampaignBench, a_campaign, a_usage
 from tests.serving.lease_world import PLACEMENT, LeaseWorld
@@ -25,7 +33,7 @@ def a_bench_with_a_hold(**fields: object) -> CampaignBench:
 
 def test_a_hold_that_comes_back_is_said_to_whoever_was_turned_away() -> None:
     bench = a_bench_with_a_hold()
-    assert bench.answered(session=2).verdict is Verdict.DAILY_BUDGET
+    assert bench.answered(session=2).verdict is BudgetVerdict.DAILY_BUDGET
 
     bench.wait(HOLD_SECONDS)
 
@@ -37,10 +45,10 @@ def test_a_hold_that_comes_back_is_said_to_whoever_was_turned_away() -> None:
 def test_before_it_comes_back_and_after_it_nothing_is_said() -> None:
     bench = a_bench_with_a_hold()
 
-    bench.take(Look(), after=timedelta(seconds=HOLD_SECONDS - 1))
+    bench.take(CheckClock(), after=timedelta(seconds=HOLD_SECONDS - 1))
     before = bench.published(SpendUpdate)
     bench.wait(1)
-    bench.take(Look(), after=timedelta(hours=1))
+    bench.take(CheckClock(), after=timedelta(hours=1))
 
     assert (before, bench.published(SpendUpdate)) == ([], [])
     assert bench.woken_at is None, "an idle campaign sets no timer"
@@ -51,7 +59,7 @@ def test_a_hold_that_was_confirmed_does_not_come_back() -> None:
     bench.take(bench.offered(lease=next(iter(bench.state.leases))))
     bench.wait(1)
 
-    bench.take(Look(), after=timedelta(seconds=HOLD_SECONDS))
+    bench.take(CheckClock(), after=timedelta(seconds=HOLD_SECONDS))
 
     assert bench.published(SpendUpdate) == []
     assert bench.charged == UNIT
@@ -66,7 +74,7 @@ def test_an_advertiser_that_asked_for_it_while_it_was_out_gets_it_as_soon_as_it_
 
     bench.wait(HOLD_SECONDS)
 
-    assert [(report.committed, report.target) for report in bench.told(Report)] == [(0, 0)]
+    assert [(report.committed, report.target) for report in bench.told(SpendReport)] == [(0, 0)]
 
 
 def test_what_comes_back_is_offered_again_within_a_second() -> None:

@@ -5,18 +5,18 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.budgets.campaign.headroom import room
+from adloom.budgets.campaign.headroom import compute_headroom
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.messages import (
     Allotment,
     AskBudget,
+    BudgetVerdict,
     CampaignExhausted,
     CampaignRestored,
+    CheckClock,
     LeaseAnswer,
-    Look,
     MoneyKind,
     SpendUpdate,
-    Verdict,
 )
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
@@ -46,12 +46,12 @@ def test_incident_1_midnight_blackout() -> None:
     bench = CampaignBench()
     bench.now = MIDNIGHT
 
-    bench.take(Look())
+    bench.take(CheckClock())
 
     [update] = bench.published(SpendUpdate)
     assert (update.day, update.spent_window, update.spent_today) == (TOMORROW, 0, 0)
     assert bench.is_persisted
-    assert bench.answered(report=1).verdict is Verdict.GRANTED
+    assert bench.answered(report=1).verdict is BudgetVerdict.GRANTED
 
 
 def test_incident_2_the_latch() -> None:
@@ -60,7 +60,7 @@ def test_incident_2_the_latch() -> None:
     lease = bench.answered().lease
     bench.take(bench.offered(lease))
     bench.wait(1)
-    assert bench.state.exhausted is Verdict.DAILY_BUDGET
+    assert bench.state.exhausted is BudgetVerdict.DAILY_BUDGET
 
     bench.wait((MIDNIGHT - bench.now).total_seconds())  # Nobody says anything.
 
@@ -107,9 +107,10 @@ def test_incident_4_dust_budget() -> None:
     bench.take(bench.offered(lease))
 
     [news] = bench.published(CampaignExhausted)
-    assert news.verdict is Verdict.DAILY_BUDGET
+    assert news.verdict is BudgetVerdict.DAILY_BUDGET
     assert (
-        bench.answered(report=2, lease=lease, given=((bench.second, UNIT),)).verdict is Verdict.DAILY_BUDGET
+        bench.answered(report=2, lease=lease, given=((bench.second, UNIT),)).verdict
+        is BudgetVerdict.DAILY_BUDGET
     )
 
 
@@ -117,13 +118,13 @@ def test_incident_5_pending_spend_counted_twice() -> None:
     """Spend on its way to the advertiser counted as pending and as spent: pacing saw it double."""
     bench = CampaignBench(a_campaign(daily_budget=Micros(10 * UNIT)))
     lease = bench.answered(want=Micros(4 * UNIT)).lease
-    before = room(bench.state, bench.now).amount
+    before = compute_headroom(bench.state, bench.now).amount
 
     bench.take(bench.offered(lease))  # Charged, and not flushed yet.
-    buffered = room(bench.state, bench.now).amount
+    buffered = compute_headroom(bench.state, bench.now).amount
     bench.wait(1)
 
-    assert before == buffered == room(bench.state, bench.now).amount == 6 * UNIT
+    assert before == buffered == compute_headroom(bench.state, bench.now).amount == 6 * UNIT
     assert bench.state.spent_today + bench.state.outstanding == 4 * UNIT
 
 
@@ -141,7 +142,7 @@ def test_incident_6_spend_cache_presence_loop() -> None:
 
     assert isinstance(standing, SpendUpdate)
     assert (standing.spent_today, standing.leased) == (UNIT, 3 * UNIT)
-    assert bench.answered(session=2).verdict is Verdict.GRANTED, "a process that knows nothing is told"
+    assert bench.answered(session=2).verdict is BudgetVerdict.GRANTED, "a process that knows nothing is told"
 
 
 def test_incident_7_backward_day_roll() -> None:
@@ -169,7 +170,7 @@ def test_incident_7_a_late_confirm_is_charged_to_the_day_of_its_offer() -> None:
 
     assert [(row.kind, row.day) for row in bench.rows] == [(MoneyKind.CHARGE, TODAY)]
     assert (bench.state.day, bench.state.spent_window) == (TOMORROW, 0)
-    assert bench.answered(session=2).verdict is Verdict.GRANTED, "today's budget is whole"
+    assert bench.answered(session=2).verdict is BudgetVerdict.GRANTED, "today's budget is whole"
 
 
 def test_incident_8_flush_id_reuse() -> None:
@@ -196,7 +197,7 @@ def test_incident_9_phantom_reservations() -> None:
     bench = CampaignBench(a_campaign(daily_budget=UNIT, hold_seconds=300))
     lease = bench.answered().lease
     bench.take(a_usage(report=2, lease=lease, given=((bench.second, UNIT),), want=Micros(0)))
-    assert bench.answered(session=2).verdict is Verdict.DAILY_BUDGET
+    assert bench.answered(session=2).verdict is BudgetVerdict.DAILY_BUDGET
 
     bench.wait(300)
 
@@ -212,7 +213,7 @@ def test_incident_9_who_is_turned_away_has_reserved_nothing() -> None:
     for report in (1, 1, 2, 3):
         bench.take(a_usage(session=2, report=report, lease=0 if report == 1 else bench.state.leases_made))
         [answer] = bench.published(LeaseAnswer)
-        assert (answer.granted, answer.verdict) == (0, Verdict.DAILY_BUDGET)
+        assert (answer.granted, answer.verdict) == (0, BudgetVerdict.DAILY_BUDGET)
 
     assert bench.state.outstanding == UNIT
 
@@ -228,4 +229,4 @@ def test_a_smooth_campaign_sees_its_own_pace_only() -> None:
     bench = CampaignBench(config)
     bench.take(Allotment(sequence=bench.state.sequence, day=TODAY, allotted=Micros(24 * UNIT)))
 
-    assert room(bench.state, bench.now, is_paced=True).amount == 24 * UNIT * 12 // 20
+    assert compute_headroom(bench.state, bench.now, is_paced=True).amount == 24 * UNIT * 12 // 20

@@ -54,7 +54,7 @@ class LeaseMachine(RuleBasedStateMachine):
         second = data.draw(
             st.sampled_from(sorted(self.lease.held) or [self.now]) | st.integers(self.now - 30, self.now + 30)
         )
-        if not self.lease.is_over(second, released_until=self.released_until) and self.lease.covers(
+        if not self.lease.has_expired(second, released_until=self.released_until) and self.lease.covers(
             second, Micros(amount)
         ):
             self.lease = self.lease.charged_at(second, Micros(amount))
@@ -64,7 +64,7 @@ class LeaseMachine(RuleBasedStateMachine):
         self.released_until = max(self.released_until, self.now - 10)
         self.lease = self.lease.expired_until(self.released_until)
 
-        since = self.lease.held_since()
+        since = self.lease.oldest_hold()
         assert since is None or since > self.released_until
 
     @precondition(lambda self: self.lease.closed_second is None)
@@ -125,8 +125,10 @@ def test_an_offer_of_a_clock_that_is_ahead_is_held_for_no_longer_than_others() -
     back = lease.expired_until(100)
 
     assert back.expired == 10
-    assert back.is_over(3_700, released_until=100), "its confirm comes too late, though it is of the future"
-    assert not lease.is_over(3_700, released_until=99)
+    assert back.has_expired(3_700, released_until=100), (
+        "its confirm comes too late, though it is of the future"
+    )
+    assert not lease.has_expired(3_700, released_until=99)
 
 
 def test_an_offer_may_be_confirmed_before_it_is_reported() -> None:

@@ -3,7 +3,7 @@
 import random
 from datetime import timedelta
 
-from adloom.budgets.campaign.headroom import room
+from adloom.budgets.campaign.headroom import compute_headroom
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
 from adloom.schedule.pacing import PacingStrategy
@@ -55,7 +55,7 @@ def test_no_budget_is_overspent_and_nothing_leaks_whatever_goes_wrong(seed: int)
         assert state.outstanding == 0, "holds come back"
         assert all(not lease.held for lease in state.leases.values())
         assert state.report is None, "the advertiser has heard everything"
-        left = room(state, world.now, is_allotted=False).amount
+        left = compute_headroom(state, world.now, is_allotted=False).amount
         assert left == unspent(world, campaign_id)
 
 

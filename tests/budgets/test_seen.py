@@ -43,7 +43,7 @@ def an_offer(number: int) -> Offer:
 
 
 def judged(offers: SeenOffers, number: int, made_at: datetime, now: datetime) -> bool:
-    return an_offer(number) in offers.maybe_seen({an_offer(number): int(made_at.timestamp())}, now=now)
+    return an_offer(number) in offers.find_maybe_seen({an_offer(number): int(made_at.timestamp())}, now=now)
 
 
 def test_an_offer_is_new_once() -> None:
@@ -60,7 +60,7 @@ def test_another_slot_is_another_offer() -> None:
     offers = some_offers()
     offers.note([(1, 0)], now=NOON)
 
-    assert not offers.maybe_seen({(1, 1): int(NOON.timestamp())}, now=NOON)
+    assert not offers.find_maybe_seen({(1, 1): int(NOON.timestamp())}, now=NOON)
 
 
 def test_who_has_just_begun_knows_nothing_of_what_was_before() -> None:

@@ -8,12 +8,12 @@ import pytest
 
 from adloom.budgets.addresses import session_topic
 from adloom.budgets.campaign import step as campaign_step
-from adloom.budgets.campaign.headroom import line
+from adloom.budgets.campaign.headroom import pacing_allowance
 from adloom.budgets.campaign.state import CampaignState
-from adloom.budgets.messages import CampaignMessage, Confirm, LeaseAnswer, Look, Recall
+from adloom.budgets.messages import CampaignMessage, CheckClock, Confirm, LeaseAnswer, Recall
 from adloom.core.money import Micros
 from adloom.runtime.actors.effects import Publish, Wake
-from adloom.schedule.budget_day import day_named
+from adloom.schedule.budget_day import build_budget_day
 from adloom.schedule.pacing import PacingStrategy
 from tests.budgets.builders import CAMPAIGN_ID, UNIT, a_campaign, a_confirm
 from tests.budgets.shop import Shop
@@ -40,7 +40,7 @@ class SmoothDay:
     """One campaign, and processes that ask it every second."""
 
     def __init__(self, zone: str, day: date, *, demand: float) -> None:
-        self.day = day_named(day, zone)
+        self.day = build_budget_day(day, zone)
         self.seconds = self.day.length_micros // 1_000_000
         self.chance = random.Random(1)  # noqa: S311 - the same day every time
         self.offers_a_second = demand * BUDGET / COST / self.seconds
@@ -70,7 +70,7 @@ class SmoothDay:
             self.take(confirm)
         if self.wake_at is not None and self.wake_at < until:
             self.now = max(self.now, self.wake_at)
-            self.take(Look())
+            self.take(CheckClock())
         self.now = until
         share_of_day = (until - self.day.starts_at).total_seconds() / self.seconds
         rate = self.offers_a_second * readers_share(share_of_day) / SHOPS
@@ -101,7 +101,7 @@ def test_a_smooth_day_stays_under_its_line_and_close_to_it_and_is_spent() -> Non
 
     for second in range(1, world.seconds):
         world.pass_second()
-        spent, may_be = world.state.spent_window, line(world.state, world.now)
+        spent, may_be = world.state.spent_window, pacing_allowance(world.state, world.now)
         assert spent <= may_be, f"over the line at {world.now}"
         if second % 60 == 0:
             minutes_of_plenty = minutes_of_plenty + 1 if world.turned_away > turned_away else 0

@@ -1,4 +1,4 @@
-"""The brains of a worker over real servers, and delivery processes that talk to them as little as a test wants."""
+"""The budget actors of a worker over real servers, and delivery processes that talk to them as little as a test wants."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -9,19 +9,19 @@ from uuid import UUID
 
 from adloom.budgets.addresses import campaign_address
 from adloom.budgets.campaign.state import CampaignState
-from adloom.budgets.kinds import campaigns
-from adloom.budgets.messages import LeaseAnswer, Usage
-from adloom.budgets.transport.sessions import Sessions
+from adloom.budgets.kinds import make_campaign_kind
+from adloom.budgets.messages import LeaseAnswer, LeaseUsage
+from adloom.budgets.transport.sessions import DeliverySessions
 from adloom.budgets.transport.wire import (
-    MAIL_CHANNEL,
-    Heartbeat,
-    News,
-    decode_news,
-    encode_mail,
+    INBOX_CHANNEL,
+    BudgetUpdate,
+    SessionHeartbeat,
+    decode_updates,
+    encode_envelopes,
     session_address,
     session_channel,
 )
-from adloom.budgets.worker import Brains, Worker, make_brains
+from adloom.budgets.worker import BudgetActors, WorkerIdentity, make_budget_actors
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
@@ -74,7 +74,7 @@ async def insert_campaign(  # noqa: PLR0913 - what campaigns differ in
 
 
 class Stage:
-    """The brains of one worker."""
+    """The budget actors of one worker."""
 
     def __init__(  # noqa: PLR0913 - what workers differ in
         self,
@@ -89,31 +89,31 @@ class Stage:
         self.pool = pool
         self.valkey = valkey
         self.clock = clock or SystemClock()
-        self.brains: Brains = make_brains(
+        self.budget_actors: BudgetActors = make_budget_actors(
             pool,
             valkey,
             self.clock,
-            worker=Worker(name, life),
+            worker=WorkerIdentity(name, life),
             hold_seconds=300,
-            sessions=Sessions(silence_max=silence_max),
+            sessions=DeliverySessions(silence_max=silence_max),
         )
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[Brains]:
-        """Run the brains from the begin of their turn."""
+    async def running(self) -> AsyncGenerator[BudgetActors]:
+        """Run the budget actors from the begin of their turn."""
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self.brains.turn.run(stop))
-            await eventually(lambda: self.brains.host.is_open, seconds=5)
+            group.create_task(self.budget_actors.leader.run(stop))
+            await eventually(lambda: self.budget_actors.host.is_open, seconds=5)
             await self.is_heard()
             try:
-                yield self.brains
+                yield self.budget_actors
             finally:
                 stop.set()
 
     async def is_heard(self, *, seconds: float = 20) -> None:
         """Wait until somebody takes mail."""
-        await somebody_listens(self.valkey, MAIL_CHANNEL, seconds=seconds)
+        await somebody_listens(self.valkey, INBOX_CHANNEL, seconds=seconds)
 
     async def state(
         self, campaign_id: UUID = CAMPAIGN, advertiser: UUID | None = None
@@ -123,7 +123,9 @@ class Stage:
         row = await self.pool.fetchrow(
             "SELECT state, format FROM brain_states WHERE kind = 'campaign' AND key = $1", key
         )
-        return None if row is None else campaigns().decode(row["state"], format_number=row["format"])
+        return (
+            None if row is None else make_campaign_kind().decode(row["state"], format_number=row["format"])
+        )
 
 
 async def somebody_listens(valkey: Valkey, channel: str, *, seconds: float = 5) -> None:
@@ -137,13 +139,13 @@ def address_of(campaign_id: UUID = CAMPAIGN, advertiser: UUID | None = None) -> 
 
 
 class Process:
-    """A delivery process, as far as brains hear of it."""
+    """A delivery process, as far as budget actors hear of it."""
 
     def __init__(self, valkey: Valkey, session: int = 1) -> None:
         self.valkey = valkey
         self.session = session
         self.report = 0
-        self.heard: list[News] = []
+        self.heard: list[BudgetUpdate] = []
 
     @asynccontextmanager
     async def listening(self) -> AsyncGenerator["Process"]:
@@ -158,21 +160,23 @@ class Process:
         while True:
             message = cast("dict[str, Any] | None", await subscription.get_message(timeout=4))
             if message is not None and message["type"] == "message":
-                self.heard += decode_news(message["data"])
+                self.heard += decode_updates(message["data"])
 
     async def send(self, *letters: tuple[Address, Any]) -> None:
-        await self.valkey.publish(MAIL_CHANNEL, encode_mail(letters))
+        await self.valkey.publish(INBOX_CHANNEL, encode_envelopes(letters))
 
     async def beat(self) -> None:
         await self.send(
-            (session_address(self.session), Heartbeat(session=self.session, process="delivery-1"))
+            (session_address(self.session), SessionHeartbeat(session=self.session, process="delivery-1"))
         )
 
     async def use(self, address: Address | None = None, **fields: Any) -> int:
         """Report and ask for a lease; tell the number of the report."""
         self.report += 1
         usage: dict[str, Any] = {"lease": 0, "want": UNIT, "cost": UNIT, **fields}
-        await self.send((address or address_of(), Usage(session=self.session, report=self.report, **usage)))
+        await self.send(
+            (address or address_of(), LeaseUsage(session=self.session, report=self.report, **usage))
+        )
         return self.report
 
     async def leased(self, address: Address | None = None, **fields: Any) -> LeaseAnswer:

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from adloom.budgets.messages import Verdict
+from adloom.budgets.messages import BudgetVerdict
 from adloom.console.pages.why.steps import AUCTION, DIRECT, STEP_OF, recorded_reason, step_of, steps
 from adloom.console.words import why as words
 from adloom.explain.auction.verdict import NO_BID, SEEN_ENOUGH, UNDER_FLOOR
 from adloom.explain.sentences import REASONS
-from adloom.schedule.schedule_window import Closed
+from adloom.schedule.schedule_window import ClosedReason
 from adloom.serving.auction.record import removal
 from adloom.serving.eligibility import caps
 from adloom.serving.index.rows import AssignmentStatus
@@ -31,10 +31,10 @@ def constants(module: object) -> set[str]:
 RECORDED = {
     *constants(removal),
     *(f"{removal.TARGETING}:{one}" for one in RuleType),
-    *(f"{removal.SCHEDULE}:{one}" for one in Closed),
+    *(f"{removal.SCHEDULE}:{one}" for one in ClosedReason),
     caps.IMPRESSION_CAP,
     caps.CLICK_CAP,
-    *(campaign_lease.REASON_BY_VERDICT.get(one, campaign_lease.BUDGET_PENDING) for one in Verdict),
+    *(campaign_lease.REASON_BY_VERDICT.get(one, campaign_lease.BUDGET_PENDING) for one in BudgetVerdict),
 }
 EXPLAINED = {
     *(REASONS.keys() - NOT_REMOVED),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.schedule.budget_day import budget_day, day_named
+from adloom.schedule.budget_day import build_budget_day, find_budget_day
 from tests.schedule.builders import NOON
 
 # Ordinary ones, ones that change at midnight, after it, by half an hour, and one that left out a day.
@@ -44,14 +44,14 @@ zones = st.sampled_from(ZONES)
     ],
 )
 def test_a_day_is_as_long_as_clocks_make_it(zone: str, day: date, hours: float) -> None:
-    found = day_named(day, zone)
+    found = build_budget_day(day, zone)
 
     assert found.ends_at - found.starts_at == timedelta(hours=hours)
     assert found.length_micros == hours * 3_600_000_000
 
 
 def test_a_day_without_midnight_begins_when_the_clock_goes_on() -> None:
-    day = day_named(date(2018, 11, 4), "America/Sao_Paulo")
+    day = build_budget_day(date(2018, 11, 4), "America/Sao_Paulo")
 
     assert day.starts_at == datetime(2018, 11, 4, 3, tzinfo=UTC)
     assert day.starts_at.astimezone(ZoneInfo("America/Sao_Paulo")).hour == 1
@@ -62,12 +62,12 @@ def test_a_clock_put_back_over_midnight_does_not_bring_yesterday_back() -> None:
     put_back = first_midnight + timedelta(minutes=2)
     assert put_back.astimezone(ZoneInfo("America/St_Johns")).date() == date(2006, 10, 28)
 
-    assert budget_day(put_back, "America/St_Johns").day == date(2006, 10, 29)
+    assert find_budget_day(put_back, "America/St_Johns").day == date(2006, 10, 29)
 
 
 @given(moments, zones)
 def test_every_moment_belongs_to_one_day(now: datetime, zone: str) -> None:
-    day = budget_day(now, zone)
+    day = find_budget_day(now, zone)
 
     assert day.starts_at <= now < day.ends_at
     assert 0 <= day.elapsed_micros(now) < day.length_micros
@@ -75,19 +75,19 @@ def test_every_moment_belongs_to_one_day(now: datetime, zone: str) -> None:
 
 @given(moments, zones, st.timedeltas(timedelta(), timedelta(days=3)))
 def test_days_never_go_back(now: datetime, zone: str, later: timedelta) -> None:
-    assert budget_day(now + later, zone).day >= budget_day(now, zone).day
+    assert find_budget_day(now + later, zone).day >= find_budget_day(now, zone).day
 
 
 @given(moments, zones)
 def test_days_follow_each_other_without_gaps(now: datetime, zone: str) -> None:
-    day = budget_day(now, zone)
+    day = find_budget_day(now, zone)
 
-    assert day_named(day.day + timedelta(days=1), zone).starts_at == day.ends_at
-    assert budget_day(day.ends_at, zone).starts_at == day.ends_at
+    assert build_budget_day(day.day + timedelta(days=1), zone).starts_at == day.ends_at
+    assert find_budget_day(day.ends_at, zone).starts_at == day.ends_at
 
 
 def test_no_more_than_all_of_a_day_and_no_less_than_none_has_passed() -> None:
-    day = budget_day(NOON, "UTC")
+    day = find_budget_day(NOON, "UTC")
 
     assert day.elapsed_micros(day.starts_at - timedelta(hours=1)) == 0
     assert day.elapsed_micros(NOON) * 2 == day.length_micros
@@ -95,4 +95,4 @@ def test_no_more_than_all_of_a_day_and_no_less_than_none_has_passed() -> None:
 
 
 def test_a_zone_that_is_gone_is_utc() -> None:
-    assert budget_day(NOON, "Atlantis/Capital") == budget_day(NOON, "UTC")
+    assert find_budget_day(NOON, "Atlantis/Capital") == find_budget_day(NOON, "UTC")

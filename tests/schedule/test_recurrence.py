@@ -9,7 +9,7 @@ from dateutil.rrule import rrulestr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.schedule.recurrence import ALL_HOURS, RecurringDays, recurring_days
+from adloom.schedule.recurrence import ALL_HOURS, RecurringDays, build_recurring_days
 from adloom.schedule.recurrence_rule import WEEKDAYS
 
 FIRST: Final = datetime.fromisoformat("2025-01-01T00:00:00")
@@ -18,7 +18,7 @@ ANCHOR: Final = datetime(2026, 1, 31, 15, 30, tzinfo=UTC)  # A Saturday.
 
 
 def days_of(text: str, *, timezone: str = "UTC", anchor: datetime | None = ANCHOR) -> RecurringDays:
-    days = recurring_days(text, timezone, anchor)
+    days = build_recurring_days(text, timezone, anchor)
     assert days is not None
     return days
 
@@ -90,8 +90,8 @@ def test_without_any_date_the_rhythm_begins_on_a_monday() -> None:
 
 
 def test_an_unreadable_rule_or_zone_is_no_rule() -> None:
-    assert recurring_days("FREQ=SECONDLY", "UTC", None) is None
-    assert recurring_days("FREQ=DAILY", "Europe/Atlantis", None) is None
+    assert build_recurring_days("FREQ=SECONDLY", "UTC", None) is None
+    assert build_recurring_days("FREQ=DAILY", "Europe/Atlantis", None) is None
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_an_unreadable_rule_or_zone_is_no_rule() -> None:
     ],
 )
 def test_no_rule_takes_long(text: str) -> None:
-    recurring_days.cache_clear()
+    build_recurring_days.cache_clear()
     before = time.process_time()
 
     days_of(text).hours_on(date(2199, 12, 31))
@@ -163,7 +163,7 @@ def rules(draw: st.DrawFn) -> str:
 
 @given(rules())
 def test_day_by_day_it_agrees_with_a_walk_from_the_start(text: str) -> None:
-    days = recurring_days(text, "UTC", None)
+    days = build_recurring_days(text, "UTC", None)
     if days is None or is_read_otherwise_by_dateutil(text):
         return
     walked: dict[date, int] = {}

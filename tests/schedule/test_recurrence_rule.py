@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.errors import ValidationFailedError
-from adloom.schedule.recurrence_rule import Frequency, NthWeekday, Recurrence, recurrence_of
+from adloom.schedule.recurrence_rule import Frequency, NthWeekday, Recurrence, parse_recurrence
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ from adloom.schedule.recurrence_rule import Frequency, NthWeekday, Recurrence, r
     ],
 )
 def test_a_rule_is_read_into_numbers(text: str, expected: Recurrence) -> None:
-    assert recurrence_of(text) == expected
+    assert parse_recurrence(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_rule_is_read_into_numbers(text: str, expected: Recurrence) -> None:
 )
 def test_what_is_wrong_with_a_rule_is_said(text: str, says: str) -> None:
     with pytest.raises(ValidationFailedError) as raised:
-        recurrence_of(text)
+        parse_recurrence(text)
 
     [problem] = raised.value.errors
     assert problem.field == "recurrenceRule"
@@ -121,4 +121,4 @@ def test_what_is_wrong_with_a_rule_is_said(text: str, says: str) -> None:
 )
 def test_whatever_is_written_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(ValidationFailedError):
-        recurrence_of(text)
+        parse_recurrence(text)

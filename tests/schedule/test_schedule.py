@@ -5,7 +5,7 @@ from datetime import datetime, time, timedelta
 import pytest
 
 from adloom.core.errors import ValidationFailedError
-from adloom.schedule.schedule import status_from_dates, timezone_of, window_problem
+from adloom.schedule.schedule import check_window, derive_status, parse_timezone
 from tests.schedule.builders import NOON
 
 BEFORE = NOON - timedelta(hours=1)
@@ -29,21 +29,21 @@ AFTER = NOON + timedelta(hours=1)
 def test_the_status_follows_from_the_dates(
     publish_at: datetime | None, expires_at: datetime | None, status: str
 ) -> None:
-    assert status_from_dates(publish_at=publish_at, expires_at=expires_at, now=NOON) == status
+    assert derive_status(publish_at=publish_at, expires_at=expires_at, now=NOON) == status
 
 
 def test_a_window_has_both_ends_or_none() -> None:
-    assert window_problem(None, None) is None
-    assert window_problem(time(9), time(17)) is None
-    assert window_problem(time(22), time(6)) is None
-    assert "both or neither" in (window_problem(time(9), None) or "")
-    assert "both or neither" in (window_problem(None, time(9)) or "")
-    assert "the whole day" in (window_problem(time(9), time(9)) or "")
+    assert check_window(None, None) is None
+    assert check_window(time(9), time(17)) is None
+    assert check_window(time(22), time(6)) is None
+    assert "both or neither" in (check_window(time(9), None) or "")
+    assert "both or neither" in (check_window(None, time(9)) or "")
+    assert "the whole day" in (check_window(time(9), time(9)) or "")
 
 
 @pytest.mark.parametrize("name", ["UTC", "Europe/Berlin", "Asia/Kolkata", "America/St_Johns"])
 def test_a_zone_is_known_by_its_name(name: str) -> None:
-    assert str(timezone_of(name)) == name
+    assert str(parse_timezone(name)) == name
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,6 @@ def test_a_zone_is_known_by_its_name(name: str) -> None:
 )
 def test_another_name_is_no_zone(name: str) -> None:
     with pytest.raises(ValidationFailedError) as raised:
-        timezone_of(name)
+        parse_timezone(name)
 
     assert [problem.field for problem in raised.value.errors] == ["scheduleTimezone"]

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adloom.schedule.schedule import Schedule, ScheduleStatus
-from adloom.schedule.schedule_window import Closed, is_open, next_change, why_closed
+from adloom.schedule.schedule_window import ClosedReason, find_closed_reason, is_open, next_change
 from tests.schedule.builders import NOON, a_schedule, a_window, utc
 
 BEFORE = NOON - timedelta(hours=1)
@@ -21,31 +21,31 @@ SECOND = timedelta(seconds=1)
 @pytest.mark.parametrize(
     ("status", "publish_at", "expires_at", "closed"),
     [
-        ("draft", None, None, Closed.DRAFT),
-        ("draft", BEFORE, AFTER, Closed.DRAFT),
-        ("expired", None, None, Closed.EXPIRED),
-        ("expired", BEFORE, AFTER, Closed.EXPIRED),
+        ("draft", None, None, ClosedReason.DRAFT),
+        ("draft", BEFORE, AFTER, ClosedReason.DRAFT),
+        ("expired", None, None, ClosedReason.EXPIRED),
+        ("expired", BEFORE, AFTER, ClosedReason.EXPIRED),
         ("evergreen", None, None, None),
         ("evergreen", AFTER, BEFORE, None),
         ("scheduled", None, None, None),
         ("scheduled", BEFORE, None, None),
         ("scheduled", NOON, None, None),
-        ("scheduled", AFTER, None, Closed.NOT_YET_PUBLISHED),
+        ("scheduled", AFTER, None, ClosedReason.NOT_YET_PUBLISHED),
         ("scheduled", BEFORE, AFTER, None),
-        ("scheduled", BEFORE, NOON, Closed.EXPIRED),
+        ("scheduled", BEFORE, NOON, ClosedReason.EXPIRED),
         ("active", None, None, None),
         ("active", BEFORE, None, None),
-        ("active", AFTER, None, Closed.NOT_YET_PUBLISHED),
+        ("active", AFTER, None, ClosedReason.NOT_YET_PUBLISHED),
         ("active", BEFORE, AFTER, None),
-        ("active", None, NOON, Closed.EXPIRED),
+        ("active", None, NOON, ClosedReason.EXPIRED),
     ],
 )
 def test_status_and_dates_decide(
-    status: str, publish_at: datetime | None, expires_at: datetime | None, closed: Closed | None
+    status: str, publish_at: datetime | None, expires_at: datetime | None, closed: ClosedReason | None
 ) -> None:
     schedule = a_schedule(status=ScheduleStatus(status), publish_at=publish_at, expires_at=expires_at)
 
-    assert why_closed(schedule, now=NOON) == closed
+    assert find_closed_reason(schedule, now=NOON) == closed
     assert is_open(schedule, now=NOON) == (closed is None)
 
 
@@ -120,15 +120,15 @@ def test_a_day_is_open_from_midnight_to_midnight_of_its_zone() -> None:
     assert not is_open(schedule, now=utc("2026-11-14T18:29:59"))
     assert is_open(schedule, now=utc("2026-11-14T18:30:00"))
     assert is_open(schedule, now=utc("2026-11-15T18:29:59"))
-    assert why_closed(schedule, now=utc("2026-11-15T18:30:00")) == Closed.NOT_RECURRING_NOW
+    assert find_closed_reason(schedule, now=utc("2026-11-15T18:30:00")) == ClosedReason.NOT_RECURRING_NOW
 
 
 def test_a_day_with_a_window_is_open_during_its_window() -> None:
     schedule = a_window("09:00", "17:00", recurrence_rule="FREQ=WEEKLY;BYDAY=SU")
 
     assert is_open(schedule, now=NOON)
-    assert why_closed(schedule, now=utc("2026-11-15T18:00:00")) == Closed.OUTSIDE_WINDOW
-    assert why_closed(schedule, now=utc("2026-11-16T12:00:00")) == Closed.NOT_RECURRING_NOW
+    assert find_closed_reason(schedule, now=utc("2026-11-15T18:00:00")) == ClosedReason.OUTSIDE_WINDOW
+    assert find_closed_reason(schedule, now=utc("2026-11-16T12:00:00")) == ClosedReason.NOT_RECURRING_NOW
 
 
 def test_a_window_over_midnight_belongs_to_the_day_on_which_it_opens() -> None:
@@ -157,9 +157,9 @@ def test_a_rule_does_not_open_before_it_is_published_or_after_it_expired() -> No
         status=ScheduleStatus.ACTIVE, publish_at=BEFORE, expires_at=AFTER, recurrence_rule="FREQ=DAILY"
     )
 
-    assert why_closed(schedule, now=BEFORE - SECOND) == Closed.NOT_YET_PUBLISHED
+    assert find_closed_reason(schedule, now=BEFORE - SECOND) == ClosedReason.NOT_YET_PUBLISHED
     assert is_open(schedule, now=NOON)
-    assert why_closed(schedule, now=AFTER) == Closed.EXPIRED
+    assert find_closed_reason(schedule, now=AFTER) == ClosedReason.EXPIRED
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_a_rule_does_not_open_before_it_is_published_or_after_it_expired() -> No
 def test_what_cannot_be_read_is_closed(unreadable: dict[str, str]) -> None:
     schedule = a_schedule(**{"recurrence_rule": "FREQ=DAILY", **unreadable})
 
-    assert why_closed(schedule, now=NOON) == Closed.UNREADABLE
+    assert find_closed_reason(schedule, now=NOON) == ClosedReason.UNREADABLE
     assert next_change(schedule, now=NOON) is None
 
 

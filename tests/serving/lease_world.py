@@ -1,4 +1,4 @@
-"""Several lease books and the real brains, with a mail between them that loses, repeats and reorders: on virtual time."""
+"""Several lease books and the real budget actors, with a mail between them that loses, repeats and reorders: on virtual time."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.budgets.addresses import ADVERTISER, CAMPAIGN, advertiser_address, campaign_address
-from adloom.budgets.kinds import all_kinds
+from adloom.budgets.kinds import make_kinds
 from adloom.budgets.messages import (
     AdvertiserRestored,
     CampaignExhausted,
@@ -63,7 +63,7 @@ class Process:
 
 
 class LeaseWorld:
-    """Brains of one advertiser and its campaigns, and processes that give what they are granted."""
+    """Budget actors of one advertiser and its campaigns, and processes that give what they are granted."""
 
     def __init__(  # noqa: PLR0913 - what a world is made of
         self,
@@ -89,7 +89,7 @@ class LeaseWorld:
         self._order = count()
         self._sessions = count(1)
         self._version = 0
-        self._kinds: dict[str, Any] = {kind.name: kind for kind in all_kinds()}
+        self._kinds: dict[str, Any] = {kind.name: kind for kind in make_kinds()}
         self._states: dict[Address, Any] = {}
         self._timers: dict[Address, datetime] = {}
         self.keys = sorted(daily)
@@ -329,7 +329,7 @@ class LeaseWorld:
         assert _is_within(most, self._advertiser_daily), "more of a day was offered than there is"
 
     def leased(self) -> int:
-        """Tell what brains think that processes can still give."""
+        """Tell what budget actors think that processes can still give."""
         return sum(state.leased for address, state in self._states.items() if address.kind == CAMPAIGN)
 
     def advertiser_state(self) -> Any:

@@ -1,4 +1,4 @@
-"""Budgets with everything real but the processes: the catalog, brains, leases, and what is served."""
+"""Budgets with everything real but the processes: the catalog, budget actors, leases, and what is served."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from adloom.budgets.worker import Worker, make_brains
+from adloom.budgets.worker import WorkerIdentity, make_budget_actors
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
 from adloom.events.ingest.token import OfferToken, TokenKeys
@@ -156,12 +156,12 @@ class Desk:
 
 @asynccontextmanager
 async def thinking(pool: Pool, valkey: Valkey) -> AsyncGenerator[None]:
-    """Run the brains of a worker."""
-    worker = Worker("worker@test", f"life-{SystemIds().new()}")
-    brains = make_brains(pool, valkey, SystemClock(), worker=worker, hold_seconds=300)
+    """Run the budget actors of a worker."""
+    worker = WorkerIdentity("worker@test", f"life-{SystemIds().new()}")
+    budget_actors = make_budget_actors(pool, valkey, SystemClock(), worker=worker, hold_seconds=300)
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        group.create_task(brains.turn.run(stop))
+        group.create_task(budget_actors.leader.run(stop))
         yield
         stop.set()
 

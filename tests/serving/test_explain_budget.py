@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from adloom.budgets.addresses import campaign_address
-from adloom.budgets.kinds import advertisers, campaigns
-from adloom.budgets.messages import ConfigureAdvertiser, ConfigureCampaign, Report, Usage
+from adloom.budgets.kinds import make_advertiser_kind, make_campaign_kind
+from adloom.budgets.messages import ConfigureAdvertiser, ConfigureCampaign, LeaseUsage, SpendReport
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
 from adloom.explain.budget import lacking
@@ -48,16 +48,16 @@ def a_campaign(*, offers: int = 0, now: datetime = NOON, **fields: Any) -> Any:
         hold_seconds=300,
         is_allotted=False,
     )
-    kind = campaigns()
+    kind = make_campaign_kind()
     state = kind.new(campaign_address(CAMPAIGN, None).key, now)
     state, _ = kind.step(state, msgspec.structs.replace(config, **fields), now, CHANCE)
     second = int(now.timestamp())
     for report in range(1, offers + 1):
         lease = max(state.leases, default=0)
         given = ((second, COST),) if report > 1 else ()
-        usage = Usage(session=1, report=report, lease=lease, given=given, want=COST, cost=COST)
+        usage = LeaseUsage(session=1, report=report, lease=lease, given=given, want=COST, cost=COST)
         state, _ = kind.step(state, usage, now, CHANCE)
-    last = Usage(
+    last = LeaseUsage(
         session=1,
         report=offers + 1,
         lease=max(state.leases, default=0),
@@ -96,8 +96,8 @@ def test_it_is_there_again_on_the_next_day_and_when_holds_come_back() -> None:
 
 
 def test_what_a_process_can_still_give_is_not_lacking() -> None:
-    kind = campaigns()
-    usage = Usage(session=2, report=1, lease=0, want=Micros(9 * COST), cost=COST)
+    kind = make_campaign_kind()
+    usage = LeaseUsage(session=2, report=1, lease=0, want=Micros(9 * COST), cost=COST)
 
     state, _ = kind.step(a_campaign(offers=3), usage, NOON, CHANCE)
 
@@ -108,13 +108,13 @@ def test_what_a_process_can_still_give_is_not_lacking() -> None:
 def test_an_advertisers_budget_is_lacking_when_all_of_it_is_allotted(
     allotted: int, reason: str | None
 ) -> None:
-    kind = advertisers()
+    kind = make_advertiser_kind()
     payer = kind.new(str(ADVERTISER), NOON)
     config = ConfigureAdvertiser(
         version=1, advertiser_id=ADVERTISER, is_active=True, daily_budget=Micros(5 * COST), timezone="UTC"
     )
     payer, _ = kind.step(payer, config, NOON, CHANCE)
-    report = Report(
+    report = SpendReport(
         campaign_id=CampaignId(UUID(int=8)),
         incarnation=1,
         sequence=1,
@@ -155,7 +155,7 @@ async def test_the_explanation_reads_what_brains_have_kept(
     state = a_campaign(offers=4, now=control.clock.now())
     address = campaign_address(CampaignId(UUID(campaign["id"])), None)
     await pool.execute(
-        INSERT_STATE, *address, shard_of(address), campaigns().encode(state), control.clock.now()
+        INSERT_STATE, *address, shard_of(address), make_campaign_kind().encode(state), control.clock.now()
     )
     after = await admin.get("/banners/explain/home")
 

@@ -12,17 +12,17 @@ import msgspec
 import pytest
 
 from adloom.budgets.addresses import campaign_address
-from adloom.budgets.messages import CampaignRestored, LeaseAnswer, Recall, Usage, Verdict
+from adloom.budgets.messages import BudgetVerdict, CampaignRestored, LeaseAnswer, LeaseUsage, Recall
 from adloom.budgets.transport.wire import (
-    MAIL_CHANNEL,
+    INBOX_CHANNEL,
     SPEND_CHANNEL,
-    Heartbeat,
-    Letter,
-    News,
+    BudgetEnvelope,
+    BudgetUpdate,
     SessionEnds,
+    SessionHeartbeat,
     SessionVoid,
-    decode_mail,
-    encode_news,
+    decode_envelopes,
+    encode_updates,
     session_channel,
 )
 from adloom.core.clock import SystemClock
@@ -73,42 +73,44 @@ class Brain:
 
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
-        self.letters: list[Letter] = []
+        self.letters: list[BudgetEnvelope] = []
         self.messages: list[int] = []  # How many letters were in each.
         self.given: dict[CampaignId, int] = {}
-        self.verdict = Verdict.GRANTED
+        self.verdict = BudgetVerdict.GRANTED
         self.is_silent = False
 
     @property
-    def usages(self) -> list[Usage]:
-        return [one.message for one in self.letters if isinstance(one.message, Usage)]
+    def usages(self) -> list[LeaseUsage]:
+        return [one.message for one in self.letters if isinstance(one.message, LeaseUsage)]
 
     @property
-    def beats(self) -> list[Heartbeat]:
-        return [one.message for one in self.letters if isinstance(one.message, Heartbeat)]
+    def beats(self) -> list[SessionHeartbeat]:
+        return [one.message for one in self.letters if isinstance(one.message, SessionHeartbeat)]
 
     @asynccontextmanager
     async def listening(self) -> AsyncGenerator["Brain"]:
         async with self._valkey.pubsub() as subscription, asyncio.TaskGroup() as group:
-            await subscription.subscribe(MAIL_CHANNEL)
+            await subscription.subscribe(INBOX_CHANNEL)
             await subscription.get_message(timeout=1)
             task = group.create_task(self._listen(subscription))
             yield self
             task.cancel()
 
-    async def say(self, session: int, *news: News) -> None:
-        await self._valkey.publish(session_channel(session), encode_news(news))
+    async def say(self, session: int, *news: BudgetUpdate) -> None:
+        await self._valkey.publish(session_channel(session), encode_updates(news))
 
     async def _listen(self, subscription: Any) -> None:
         async for message in subscription.listen():
-            letters = decode_mail(message["data"])
+            letters = decode_envelopes(message["data"])
             self.letters += letters
             self.messages.append(len(letters))
-            answers = [self._answer(one, one.message) for one in letters if isinstance(one.message, Usage)]
+            answers = [
+                self._answer(one, one.message) for one in letters if isinstance(one.message, LeaseUsage)
+            ]
             if answers and not self.is_silent:
                 await self.say(answers[0].session, *answers)
 
-    def _answer(self, letter: Letter, usage: Usage) -> LeaseAnswer:
+    def _answer(self, letter: BudgetEnvelope, usage: LeaseUsage) -> LeaseAnswer:
         campaign = CampaignId(msgspec.convert(letter.to.key.partition("|")[2], CampaignId))
         given = self.given.get(campaign, 0) + sum(amount for _, amount in usage.given)
         self.given[campaign] = given
@@ -117,7 +119,7 @@ class Brain:
             session=usage.session,
             report=usage.report,
             lease=9,
-            granted=Micros(given + (usage.want if self.verdict is Verdict.GRANTED else 0)),
+            granted=Micros(given + (usage.want if self.verdict is BudgetVerdict.GRANTED else 0)),
             given=Micros(given),
             ends_at=END_OF_TIME,
             verdict=self.verdict,
@@ -194,7 +196,7 @@ async def test_the_process_says_that_it_is_there_before_it_says_anything_else(
 
     await eventually(lambda: bool(brain.usages), seconds=2)
 
-    assert brain.letters[0].message == Heartbeat(session=71, process="delivery-1")
+    assert brain.letters[0].message == SessionHeartbeat(session=71, process="delivery-1")
     await eventually(lambda: len(brain.beats) == 2, seconds=4)
 
 
@@ -220,14 +222,14 @@ async def test_many_ask_in_batches(desk: Desk, brain: Brain) -> None:
 
     assert max(brain.messages) <= BATCH_MAX
     # On a busy machine an answer may take so long that the same report is said once more.
-    said = {(one.to.key, one.message.report) for one in brain.letters if isinstance(one.message, Usage)}
+    said = {(one.to.key, one.message.report) for one in brain.letters if isinstance(one.message, LeaseUsage)}
     assert len(said) == 1_200
 
 
 async def test_one_that_was_turned_away_asks_again_while_its_placement_is_asked_for(
     desk: Desk, brain: Brain
 ) -> None:
-    brain.verdict = Verdict.DAILY_BUDGET
+    brain.verdict = BudgetVerdict.DAILY_BUDGET
     desk.learn(a_row(7))
     await eventually(lambda: len(brain.usages) == 1, seconds=2)
     await asyncio.sleep(1.2)
@@ -242,14 +244,14 @@ async def test_one_that_was_turned_away_asks_again_while_its_placement_is_asked_
 
 
 async def test_news_of_a_budget_are_followed_at_once(desk: Desk, brain: Brain, valkey: Valkey) -> None:
-    brain.verdict = Verdict.DAILY_BUDGET
+    brain.verdict = BudgetVerdict.DAILY_BUDGET
     desk.learn(a_row(7))
     await eventually(lambda: bool(brain.usages), seconds=2)
     await asyncio.sleep(0.1)
 
-    brain.verdict = Verdict.GRANTED
+    brain.verdict = BudgetVerdict.GRANTED
     restored = CampaignRestored(campaign_id=campaign_id(7), at=NEVER)
-    await valkey.publish(SPEND_CHANNEL, encode_news([restored]))
+    await valkey.publish(SPEND_CHANNEL, encode_updates([restored]))
 
     await eventually(lambda: desk.shown() == [7], seconds=0.5)
 
@@ -305,7 +307,7 @@ async def test_who_stops_says_everything_at_once_and_waits_for_no_answer_to_say_
     returned = {
         letter.to
         for letter in brain.letters
-        if isinstance(letter.message, Usage) and letter.message.want == 0
+        if isinstance(letter.message, LeaseUsage) and letter.message.want == 0
     }
     assert len(returned) == count
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.budgets.messages import LeaseAnswer, Recall, Usage, Verdict
+from adloom.budgets.messages import BudgetVerdict, LeaseAnswer, LeaseUsage, Recall
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
 from adloom.serving.index.offer_price import LeaseTerms
@@ -46,14 +46,14 @@ class Desk:
     def learn(self, *keys: int, cost: int = COST) -> None:
         self.leases.update({1: {key: terms(key, cost=cost) for key in keys}}, at=self.at)
 
-    def due(self, *, after: float = 0.1, most: int = 500) -> list[Usage]:
+    def due(self, *, after: float = 0.1, most: int = 500) -> list[LeaseUsage]:
         self.at += after
         said = self.leases.collect_reports(
             second=self.second, at=self.at, most=most, is_wanted=lambda _: self.is_wanted
         )
         return [usage for _, usage in said]
 
-    def answer(self, usage: Usage, *, key: int = KEY, **fields: object) -> None:
+    def answer(self, usage: LeaseUsage, *, key: int = KEY, **fields: object) -> None:
         given = sum(amount for _, amount in usage.given)
         answer = LeaseAnswer(
             campaign_id=terms(key).campaign_id,
@@ -63,11 +63,11 @@ class Desk:
             granted=Micros(given + usage.want),
             given=Micros(given),
             ends_at=MIDNIGHT,
-            verdict=Verdict.GRANTED,
+            verdict=BudgetVerdict.GRANTED,
         )
         self.leases.on_answer(msgspec.structs.replace(answer, **fields), second=self.second, at=self.at)
 
-    def lease(self, offers: int) -> Usage:
+    def lease(self, offers: int) -> LeaseUsage:
         """Ask, and be granted so many offers."""
         [usage] = self.due()
         self.answer(usage, granted=Micros(offers * COST))
@@ -226,14 +226,14 @@ def test_who_is_being_shown_keeps_what_it_needs_at_once_when_the_rest_is_recalle
 @pytest.mark.parametrize(
     ("verdict", "reason"),
     [
-        (Verdict.DAILY_BUDGET, "daily_budget"),
-        (Verdict.TOTAL_BUDGET, "total_budget"),
-        (Verdict.ADVERTISER_BUDGET, "advertiser_budget"),
-        (Verdict.PACING, "pacing"),
-        (Verdict.NOT_RUNNING, "budget_pending"),
+        (BudgetVerdict.DAILY_BUDGET, "daily_budget"),
+        (BudgetVerdict.TOTAL_BUDGET, "total_budget"),
+        (BudgetVerdict.ADVERTISER_BUDGET, "advertiser_budget"),
+        (BudgetVerdict.PACING, "pacing"),
+        (BudgetVerdict.NOT_RUNNING, "budget_pending"),
     ],
 )
-def test_why_a_campaign_is_not_shown_is_what_it_was_told(verdict: Verdict, reason: str) -> None:
+def test_why_a_campaign_is_not_shown_is_what_it_was_told(verdict: BudgetVerdict, reason: str) -> None:
     desk = Desk()
     [usage] = desk.due()
 
@@ -249,7 +249,7 @@ def test_a_paced_campaign_asks_again_every_second_while_it_is_asked_for() -> Non
     for _ in range(50):
         for usage in desk.due():
             reports.append(usage.report)
-            desk.answer(usage, granted=Micros(0), verdict=Verdict.PACING)
+            desk.answer(usage, granted=Micros(0), verdict=BudgetVerdict.PACING)
 
     assert 4 <= len(reports) <= 6
 
@@ -257,7 +257,7 @@ def test_a_paced_campaign_asks_again_every_second_while_it_is_asked_for() -> Non
 def test_one_that_is_not_asked_for_waits_until_it_is() -> None:
     desk = Desk()
     [usage] = desk.due()
-    desk.answer(usage, granted=Micros(0), verdict=Verdict.PACING)
+    desk.answer(usage, granted=Micros(0), verdict=BudgetVerdict.PACING)
     desk.is_wanted = False
     quiet = [desk.due() for _ in range(100)]
 
@@ -277,7 +277,7 @@ def test_one_whose_budget_is_spent_asks_less_and_less_often() -> None:
     for _ in range(600):
         for usage in desk.due(after=0.5):
             asked.append(desk.at)
-            desk.answer(usage, granted=Micros(0), verdict=Verdict.DAILY_BUDGET)
+            desk.answer(usage, granted=Micros(0), verdict=BudgetVerdict.DAILY_BUDGET)
 
     assert len(asked) < 15
     assert asked[-1] - asked[-2] >= 59
@@ -286,7 +286,7 @@ def test_one_whose_budget_is_spent_asks_less_and_less_often() -> None:
 def test_good_news_are_followed_at_once() -> None:
     desk = Desk(KEY, OTHER)
     for usage, key in zip(desk.due(), (KEY, OTHER), strict=True):
-        desk.answer(usage, key=key, granted=Micros(0), verdict=Verdict.DAILY_BUDGET)
+        desk.answer(usage, key=key, granted=Micros(0), verdict=BudgetVerdict.DAILY_BUDGET)
     desk.is_wanted = False
     desk.due(after=10)
 
@@ -301,7 +301,7 @@ def test_good_news_are_followed_at_once() -> None:
 def test_spend_of_others_is_followed_only_where_the_campaign_is_asked_for() -> None:
     desk = Desk()
     [usage] = desk.due()
-    desk.answer(usage, granted=Micros(0), verdict=Verdict.DAILY_BUDGET)
+    desk.answer(usage, granted=Micros(0), verdict=BudgetVerdict.DAILY_BUDGET)
     desk.leases.on_campaign_exhausted(CAMPAIGN, at=desk.at)
     quiet = desk.due(after=10)
 
@@ -338,7 +338,7 @@ def test_a_lease_that_is_used_up_needs_no_return_at_the_end_of_its_day() -> None
     desk.lease(1)
     desk.take()
     [usage] = desk.due()
-    desk.answer(usage, granted=Micros(COST), verdict=Verdict.DAILY_BUDGET)
+    desk.answer(usage, granted=Micros(COST), verdict=BudgetVerdict.DAILY_BUDGET)
     desk.second = int(MIDNIGHT.timestamp())
 
     [new] = desk.due()
@@ -505,7 +505,7 @@ class Authority:
         self.reported = 0
         self.lease = 0
 
-    def used(self, usage: Usage, generosity: int, *, is_new_day: bool) -> LeaseAnswer | None:
+    def used(self, usage: LeaseUsage, generosity: int, *, is_new_day: bool) -> LeaseAnswer | None:
         """Take a report as a campaign does."""
         if usage.report < self.reported:
             return None
@@ -528,7 +528,7 @@ class Authority:
             granted=Micros(self.granted[lease]),
             given=Micros(self.given[lease]),
             ends_at=MIDNIGHT,
-            verdict=Verdict.GRANTED,
+            verdict=BudgetVerdict.GRANTED,
         )
 
 
@@ -544,7 +544,7 @@ class Authority:
 def test_never_more_is_given_than_granted_whatever_becomes_of_messages(steps: list[tuple[str, int]]) -> None:
     """What is said may arrive late, often, or never, and so may what is answered."""
     desk, authority = Desk(), Authority()
-    letters: list[Usage] = []
+    letters: list[LeaseUsage] = []
     answers: list[LeaseAnswer] = []
     taken: dict[int, int] = {}
     is_new_day = False

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from adloom.budgets.messages import LeaseAnswer, Verdict
+from adloom.budgets.messages import BudgetVerdict, LeaseAnswer
 from adloom.core.ids import BannerId, CampaignId
 from adloom.core.money import Micros
 from adloom.serving.eligibility.caps import CapTracker
@@ -62,7 +62,7 @@ class Counter:
                 granted=Micros(offers * COST),
                 given=Micros(0),
                 ends_at=datetime(2100, 1, 1, tzinfo=UTC),
-                verdict=Verdict.GRANTED,
+                verdict=BudgetVerdict.GRANTED,
             )
             self.leases.on_answer(answer, second=SECOND, at=1.0)
         self.states.mark_changed(self.leases.take_changes())

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 import msgspec
 import pytest
 
-from adloom.schedule.budget_day import budget_day
+from adloom.schedule.budget_day import find_budget_day
 from simulation import command as simulate
 from simulation.budgets.faults import NO_MONEY_FAULTS, ROUGH_MONEY, MoneyFaultRates
 from simulation.budgets.plans import MIDNIGHTS, a_money_plan, simulated_money
@@ -57,7 +57,7 @@ def test_everything_that_can_go_wrong_with_budgets_does_in_rough_runs() -> None:
     happened = {fault for seed in range(4) for fault in checked(rough(seed, rates)).faults}
 
     assert happened >= {
-        "brains owned twice",
+        "budget actors owned twice",
         "clock jumped",
         "commit late",
         "commit unanswered",
@@ -136,5 +136,5 @@ def test_starts_are_in_the_zones_whose_clocks_change() -> None:
 
 
 def _day_hours(zone: str, midnight: datetime) -> float:
-    day = budget_day(midnight, zone)
+    day = find_budget_day(midnight, zone)
     return (day.ends_at - day.starts_at).total_seconds() / 3600

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from adloom.budgets.transport.wire import MAIL_CHANNEL
+from adloom.budgets.transport.wire import INBOX_CHANNEL
 from adloom.core.actor import Role
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
@@ -180,7 +180,7 @@ async def test_a_reset_that_is_not_there_in_two_seconds_says_so(
 ) -> None:
     campaign = await a_spent(admin, pool, charged=12)
     async with valkey.pubsub() as deaf:
-        await deaf.subscribe(MAIL_CHANNEL)
+        await deaf.subscribe(INBOX_CHANNEL)
         await deaf.get_message(timeout=1)
         began_at = time.monotonic()
 

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from adloom.core.actor import Role
 from adloom.core.money import Micros
 from adloom.runtime.postgres import Pool
-from adloom.schedule.budget_day import day_named
+from adloom.schedule.budget_day import build_budget_day
 from adloom.stats.spend_day.curve import Plan, curve
 from tests.stats.test_spend_routes import a_busy_state, keep
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane, problem
 
-DAY = day_named(NOON.date(), "UTC")
+DAY = build_budget_day(NOON.date(), "UTC")
 HOUR = timedelta(hours=1)
 SPEND = """
     INSERT INTO spend_hours (hour, banner_id, placement_id, campaign_id, charges, spent_micros)

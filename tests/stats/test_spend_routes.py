@@ -8,7 +8,7 @@ import pytest
 
 from adloom.budgets.addresses import campaign_address
 from adloom.budgets.campaign.state import CampaignState
-from adloom.budgets.kinds import campaigns
+from adloom.budgets.kinds import make_campaign_kind
 from adloom.core.actor import Role
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
@@ -53,7 +53,7 @@ async def keep(pool: Pool, campaign: Json, state: CampaignState, *, format_numbe
         CampaignId(UUID(campaign["id"])), None if owner is None else AdvertiserId(UUID(owner))
     )
     await pool.execute(
-        INSERT_STATE, address.key, shard_of(address), format_number, campaigns().encode(state), NOON
+        INSERT_STATE, address.key, shard_of(address), format_number, make_campaign_kind().encode(state), NOON
     )
 
 

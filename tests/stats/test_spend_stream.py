@@ -15,7 +15,7 @@ import pytest
 
 from adloom.app.control import build_control
 from adloom.budgets.messages import CampaignRestored, SpendUpdate
-from adloom.budgets.transport.wire import SPEND_CHANNEL, encode_news
+from adloom.budgets.transport.wire import SPEND_CHANNEL, encode_updates
 from adloom.core.actor import Actor, Role
 from adloom.core.clock import SystemClock
 from adloom.core.errors import UnavailableError
@@ -131,7 +131,7 @@ async def control(database_url: str, redis_url: str) -> AsyncGenerator[Control]:
 
 async def test_who_follows_hears_what_brains_say(control: Control, valkey: Valkey) -> None:
     async with control.following() as follower:
-        await valkey.publish(SPEND_CHANNEL, encode_news([an_update()]))
+        await valkey.publish(SPEND_CHANNEL, encode_updates([an_update()]))
 
         event = await follower.next()
 
@@ -158,12 +158,12 @@ async def test_an_advertiser_follows_its_own_and_nobody_elses(control: Control, 
         control.following(Role.ADVERTISER, PAYER) as payer,
         control.following(Role.VIEWER) as viewer,
     ):
-        await valkey.publish(SPEND_CHANNEL, encode_news(said))
+        await valkey.publish(SPEND_CHANNEL, encode_updates(said))
 
         assert (await payer.next())["data"]["campaignId"] == str(UUID(int=3))
         seen = [(await viewer.next())["data"]["campaignId"] for _ in said]
         assert seen == [str(UUID(int=number)) for number in (1, 2, 3)]
-        await valkey.publish(SPEND_CHANNEL, encode_news([an_update(1, STRANGER), an_update(4, PAYER)]))
+        await valkey.publish(SPEND_CHANNEL, encode_updates([an_update(1, STRANGER), an_update(4, PAYER)]))
         assert (await payer.next())["data"]["campaignId"] == str(UUID(int=4))
 
 
@@ -185,7 +185,7 @@ async def test_however_many_follow_there_is_one_subscription_and_none_when_nobod
 
     assert (before, during) == (0, 1)
     async with control.following() as follower:
-        await valkey.publish(SPEND_CHANNEL, encode_news([an_update()]))
+        await valkey.publish(SPEND_CHANNEL, encode_updates([an_update()]))
         assert (await follower.next())["event"] == "spend"
 
 
@@ -193,7 +193,7 @@ async def test_what_is_no_update_of_spend_is_not_handed_on(control: Control, val
     async with control.following() as follower:
         await valkey.publish(SPEND_CHANNEL, b"nobody has written this")
         restored = CampaignRestored(campaign_id=CampaignId(UUID(int=9)), at=NOON)
-        await valkey.publish(SPEND_CHANNEL, encode_news([restored, an_update()]))
+        await valkey.publish(SPEND_CHANNEL, encode_updates([restored, an_update()]))
 
         assert (await follower.next())["data"]["campaignId"] == str(UUID(int=100))
 
@@ -205,7 +205,7 @@ async def test_after_a_broken_connection_it_is_said_that_something_may_be_lost(
         await valkey.client_kill_filter(_type="pubsub")
 
         assert (await follower.next())["event"] == "listening"
-        await valkey.publish(SPEND_CHANNEL, encode_news([an_update()]))
+        await valkey.publish(SPEND_CHANNEL, encode_updates([an_update()]))
         assert (await follower.next())["event"] == "spend"
 
 
@@ -251,8 +251,8 @@ async def test_who_does_not_keep_up_is_cut_off_and_counted() -> None:
     await anext(said)
 
     with feed.heard_by(slow), feed.heard_by(quick):
-        feed.hear(encode_news([an_update(number) for number in range(3)]))
-        feed.hear(encode_news([an_update(0)]))
+        feed.hear(encode_updates([an_update(number) for number in range(3)]))
+        feed.hear(encode_updates([an_update(0)]))
 
         assert (slow.is_over, quick.is_over, feed.cut_off) == (True, False, 1)
         assert [part async for part in said] == []

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from adloom.app.listeners import take_socket
-from adloom.app.metrics.budgets import register_brains
+from adloom.app.metrics.budgets import register_budget_actors
 from adloom.app.metrics.worker import (
     register_auction_days,
     register_days,
@@ -20,7 +20,7 @@ from adloom.app.process import run_process
 from adloom.app.worker_ctr import make_trainer, register_learning
 from adloom.app.worker_jobs import JobDependencies, Run, job_runs
 from adloom.app.worker_sync import open_sync
-from adloom.budgets.worker import Worker, make_brains
+from adloom.budgets.worker import WorkerIdentity, make_budget_actors
 from adloom.catalog import schedule_sync
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
@@ -42,7 +42,7 @@ from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import Valkey, open_valkey
 from adloom.sync.jobs import QUEUE
 
-# One a projection, three for brains, one more.
+# One a projection, three for budget actors, one more.
 LEDGER_POOL_SIZE_MAX = 10
 # One each for learning and for looking after tables and ledger, five for syncs, the rest for jobs.
 POOL_SIZE_MAX = 12
@@ -52,7 +52,7 @@ STOP_SECONDS_MAX = 2.0
 
 
 class Pools(NamedTuple):
-    """Connections for anything, and those that are not reset, for who follows the ledger and for brains."""
+    """Connections for anything, and those that are not reset, for who follows the ledger and for budget actors."""
 
     any: Pool
     ledger: Pool
@@ -104,17 +104,19 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
 def _ledger_runs(
     settings: WorkerSettings, metrics: Metrics, pools: Pools, valkey: Valkey, clock: Clock
 ) -> list[Run]:
-    """Make what follows the ledger and looks after it, and the brains that charge for it."""
-    worker = Worker(_consumer(settings.telemetry), SystemIds().new().hex)
+    """Make what follows the ledger and looks after it, and the budget actors that charge for it."""
+    worker = WorkerIdentity(_consumer(settings.telemetry), SystemIds().new().hex)
     pool = pools.any
-    brains = make_brains(pools.ledger, valkey, clock, worker=worker, hold_seconds=settings.hold_seconds)
+    budget_actors = make_budget_actors(
+        pools.ledger, valkey, clock, worker=worker, hold_seconds=settings.hold_seconds
+    )
     listed = list_projections(
         pools.ledger,
         valkey,
         topic_entries_max=settings.topic_entries_max,
         auction_days=settings.auction_retention_days,
         learning_wait_seconds=settings.learning_wait_seconds,
-        brains=brains,
+        budget_actors=budget_actors,
     )
     folding = build_projections(listed, valkey, consumer=worker.consumer, incarnation=worker.incarnation)
     ledger = ValkeyEventLog(valkey)
@@ -138,7 +140,7 @@ def _ledger_runs(
     register_ledger(metrics, upkeep)
     register_days(metrics, days)
     register_auction_days(metrics, auction_days)
-    register_brains(metrics, brains)
+    register_budget_actors(metrics, budget_actors)
     trainer = make_trainer(pool, valkey, clock, folding=folding, wait_seconds=settings.learning_wait_seconds)
     register_learning(metrics, trainer)
     return [
@@ -146,7 +148,7 @@ def _ledger_runs(
         upkeep.run,
         days.run,
         auction_days.run,
-        brains.turn.run,
+        budget_actors.leader.run,
         trainer.run,
     ]
 

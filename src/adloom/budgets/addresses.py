@@ -22,7 +22,7 @@ def advertiser_address(advertiser_id: AdvertiserId) -> Address:
     return Address(ADVERTISER, str(advertiser_id))
 
 
-def campaign_at(key: str) -> tuple[CampaignId, AdvertiserId | None]:
+def parse_campaign_key(key: str) -> tuple[CampaignId, AdvertiserId | None]:
     """Tell which campaign has a key, and whose it is."""
     advertiser, _, campaign = key.partition("|")
     return (
@@ -31,7 +31,7 @@ def campaign_at(key: str) -> tuple[CampaignId, AdvertiserId | None]:
     )
 
 
-def advertiser_at(key: str) -> AdvertiserId:
+def parse_advertiser_key(key: str) -> AdvertiserId:
     """Tell which advertiser has a key."""
     return AdvertiserId(UUID(key))
 

@@ -1,4 +1,4 @@
-"""Runs the brains while it is this worker's turn: one worker at a time."""
+"""Runs the budget actors while it is this worker's turn: one worker at a time."""
 
 import asyncio
 import contextlib
@@ -17,8 +17,8 @@ Run: TypeAlias = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-class Claim(Protocol):
-    """Who may run the brains."""
+class LeaderLock(Protocol):
+    """Who may run the budget actors."""
 
     async def take(self) -> bool:
         """Take the lease, or keep it; tell whether it is ours."""
@@ -29,12 +29,12 @@ class Claim(Protocol):
         ...
 
 
-class Turn:
+class LeaderLoop:
     """Takes turns with other workers; `parts` run from the begin of a turn until they are told to stop."""
 
     def __init__(
         self,
-        claim: Claim,
+        claim: LeaderLock,
         parts: Sequence[Run],
         *,
         renew_seconds: float = RENEW_SECONDS,
@@ -44,16 +44,16 @@ class Turn:
         self._parts = parts
         self._renew_seconds = renew_seconds
         self._standby_seconds = standby_seconds
-        self.is_ours = False
+        self.is_leader = False
         # A plain counter, read by a collector.
-        self.turns = 0
+        self.terms = 0
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run the brains whenever it is our turn, until told to stop."""
+        """Run the budget actors whenever it is our turn, until told to stop."""
         while not stop.is_set():
             try:
                 if await self._claim.take():
-                    await self._own(stop)
+                    await self._lead(stop)
             except UnavailableError as error:
                 log.warning("brains_wait", reason=error.detail)
             except Exception:
@@ -62,32 +62,32 @@ class Turn:
             if not stop.is_set():
                 await _pause(self._standby_seconds, stop)
 
-    async def _own(self, stop: asyncio.Event) -> None:
+    async def _lead(self, stop: asyncio.Event) -> None:
         log.info("brains_begin")
-        self.turns += 1
-        self.is_ours = True
+        self.terms += 1
+        self.is_leader = True
         over = asyncio.Event()
         try:
             async with asyncio.TaskGroup() as group:
                 for part in self._parts:
                     group.create_task(part(over))
-                await self._keep_claim(stop)
-                self.is_ours = False
+                await self._renew_lock(stop)
+                self.is_leader = False
                 over.set()
         finally:
-            self.is_ours = False
+            self.is_leader = False
             with contextlib.suppress(UnavailableError):
                 await self._claim.give_back()
             log.info("brains_end")
 
-    async def _keep_claim(self, stop: asyncio.Event) -> None:
-        """Say that we live, until we are told to stop or another owns the brains."""
-        is_ours = True
-        while is_ours and not stop.is_set():
+    async def _renew_lock(self, stop: asyncio.Event) -> None:
+        """Say that we live, until we are told to stop or another owns the budget actors."""
+        is_leader = True
+        while is_leader and not stop.is_set():
             await _pause(self._renew_seconds, stop)
             # Who cannot be asked has given it to nobody: we go on, and the versions of states would tell.
             with contextlib.suppress(UnavailableError):
-                is_ours = await self._claim.take()
+                is_leader = await self._claim.take()
 
 
 async def _pause(seconds: float, stop: asyncio.Event) -> None:

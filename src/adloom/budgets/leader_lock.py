@@ -1,4 +1,4 @@
-"""The lease that gives brains one owner at a time.
+"""The lease that gives budget actors one owner at a time.
 
 It keeps two workers from doing the same work. It is not what keeps a budget whole: the versions of the
 states are, which fence out a worker that was thought dead.
@@ -30,7 +30,7 @@ GIVE_BACK: Final = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DE
 
 
 class Ownership:
-    """One worker's claim to the brains; UnavailableError when Valkey is away."""
+    """One worker's claim to the budget actors; UnavailableError when Valkey is away."""
 
     def __init__(self, valkey: Valkey, *, consumer: str, incarnation: str, lease: timedelta = LEASE) -> None:
         self._consumer = consumer

@@ -14,7 +14,7 @@ from adloom.core.money import Micros
 from adloom.schedule.pacing import PacingStrategy
 
 
-class Verdict(StrEnum):
+class BudgetVerdict(StrEnum):
     """Why a process has not got all that it wanted."""
 
     GRANTED = "granted"
@@ -51,7 +51,7 @@ class ConfigureCampaign(msgspec.Struct, frozen=True, kw_only=True, tag="configur
     is_allotted: bool
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True, tag="usage.v1"):
+class LeaseUsage(msgspec.Struct, frozen=True, kw_only=True, tag="usage.v1"):
     """A process reports what it has given out of a lease, and says what it wants to have to give.
 
     A process has one report under way a campaign and repeats it until it is answered. `lease` is 0
@@ -119,7 +119,7 @@ class OpenWindow(msgspec.Struct, frozen=True, kw_only=True, tag="open_window.v1"
     reason: str
 
 
-class Look(msgspec.Struct, frozen=True, tag="look.v1"):
+class CheckClock(msgspec.Struct, frozen=True, tag="look.v1"):
     """Look at the clock: the day, holds, reports. Timers send it, and so does whoever wants to know."""
 
 
@@ -129,14 +129,14 @@ class AskBudget(msgspec.Struct, frozen=True, tag="ask_budget.v1"):
 
 CampaignMessage = (
     ConfigureCampaign
-    | Usage
+    | LeaseUsage
     | Confirm
     | Confirms
     | SessionOver
     | Allotment
     | GiveBack
     | OpenWindow
-    | Look
+    | CheckClock
     | AskBudget
 )
 
@@ -158,7 +158,7 @@ class LeaseAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="lease.v1"):
     granted: Micros
     given: Micros
     ends_at: datetime
-    verdict: Verdict
+    verdict: BudgetVerdict
 
 
 class Recall(msgspec.Struct, frozen=True, kw_only=True, tag="recall.v1"):
@@ -189,7 +189,7 @@ class CampaignExhausted(msgspec.Struct, frozen=True, kw_only=True, tag="campaign
     """The campaign cannot commit any more for now; said on the transition only."""
 
     campaign_id: CampaignId
-    verdict: Verdict
+    verdict: BudgetVerdict
     at: datetime
 
 
@@ -200,7 +200,7 @@ class CampaignRestored(msgspec.Struct, frozen=True, kw_only=True, tag="campaign_
     at: datetime
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True, tag="report.v1"):
+class SpendReport(msgspec.Struct, frozen=True, kw_only=True, tag="report.v1"):
     """A campaign tells its advertiser what it has spent on a day, what it has committed, and what it wants.
 
     `incarnation` and `sequence` grow; the advertiser keeps the highest and ignores what is older.
@@ -245,7 +245,7 @@ class AdvertiserRestored(msgspec.Struct, frozen=True, kw_only=True, tag="adverti
     at: datetime
 
 
-AdvertiserMessage = ConfigureAdvertiser | Report | Look | AskBudget
+AdvertiserMessage = ConfigureAdvertiser | SpendReport | CheckClock | AskBudget
 
 
 # ---------------------------------------------------------------- rows of the money ledger

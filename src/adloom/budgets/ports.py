@@ -1,4 +1,4 @@
-"""What brains' surroundings need of whoever hosts them, and of each other."""
+"""What budget actors' surroundings need of whoever hosts them, and of each other."""
 
 import asyncio
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""Reading how budgets stand, as brains have kept them."""
+"""Reading how budgets stand, as budget actors have kept them."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -7,10 +7,15 @@ from typing import Any, Final
 import structlog
 
 from adloom.budgets.addresses import CAMPAIGN, advertiser_address, campaign_address
-from adloom.budgets.config.catalog_store import read_rows
-from adloom.budgets.config.configuration import advertiser_configuration, campaign_configuration
-from adloom.budgets.kinds import all_kinds
-from adloom.budgets.status import AdvertiserSpend, CampaignStanding, advertiser_spend, campaign_standing
+from adloom.budgets.config.catalog_store import load_rows
+from adloom.budgets.config.configuration import build_advertiser_config, build_campaign_config
+from adloom.budgets.kinds import make_kinds
+from adloom.budgets.status import (
+    AdvertiserBudgetStatus,
+    BudgetStatus,
+    build_advertiser_status,
+    build_campaign_status,
+)
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.runtime.actors.effects import Address
@@ -28,64 +33,66 @@ OF_AN_ADVERTISER: Final = """
 """
 HOLDS_NOTHING: Final = 0  # For how long holds last, where there are none.
 
-_KINDS: Final = {kind.name: kind for kind in all_kinds()}
+_KINDS: Final = {kind.name: kind for kind in make_kinds()}
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-async def kept_states(connection: Connection, addresses: Iterable[Address]) -> dict[Address, Any]:
+async def load_states(connection: Connection, addresses: Iterable[Address]) -> dict[Address, Any]:
     """Read states; who has none is left out, and None is one that this version cannot read."""
     asked = sorted(set(addresses))
     if not asked:
         return {}
     kinds, keys = [address.kind for address in asked], [address.key for address in asked]
-    return _decoded(await connection.fetch(STATES, kinds, keys))
+    return _decode_states(await connection.fetch(STATES, kinds, keys))
 
 
-async def read_campaign(
+async def load_campaign_status(
     connection: Connection, campaign_id: CampaignId, *, now: datetime
-) -> CampaignStanding:
+) -> BudgetStatus:
     """Read how the budgets of a campaign stand that is in the catalog."""
-    [row] = (await read_rows(connection, [campaign_id], [])).campaigns
-    config = campaign_configuration(row, version=0, hold_seconds=HOLDS_NOTHING, now=now)
+    [row] = (await load_rows(connection, [campaign_id], [])).campaigns
+    config = build_campaign_config(row, version=0, hold_seconds=HOLDS_NOTHING, now=now)
     address = campaign_address(campaign_id, config.advertiser_id)
-    states = _readable(await kept_states(connection, [address]))
-    return campaign_standing(states.get(address), config, now=now)
+    states = _require_readable(await load_states(connection, [address]))
+    return build_campaign_status(states.get(address), config, now=now)
 
 
-async def read_campaigns(
+async def load_campaign_statuses(
     connection: Connection, campaign_ids: Sequence[CampaignId], *, now: datetime
-) -> dict[CampaignId, CampaignStanding]:
+) -> dict[CampaignId, BudgetStatus]:
     """Read how the budgets of some campaigns stand; those that are not in the catalog are left out."""
-    rows = (await read_rows(connection, campaign_ids, [])).campaigns
-    configs = [campaign_configuration(row, version=0, hold_seconds=HOLDS_NOTHING, now=now) for row in rows]
+    rows = (await load_rows(connection, campaign_ids, [])).campaigns
+    configs = [build_campaign_config(row, version=0, hold_seconds=HOLDS_NOTHING, now=now) for row in rows]
     addresses = {one.campaign_id: campaign_address(one.campaign_id, one.advertiser_id) for one in configs}
-    states = _readable(await kept_states(connection, addresses.values()))
+    states = _require_readable(await load_states(connection, addresses.values()))
     return {
-        one.campaign_id: campaign_standing(states.get(addresses[one.campaign_id]), one, now=now)
+        one.campaign_id: build_campaign_status(states.get(addresses[one.campaign_id]), one, now=now)
         for one in configs
     }
 
 
-async def kept_window(connection: Connection, address: Address) -> int | None:
+async def load_window(connection: Connection, address: Address) -> int | None:
     """Tell which daily window a campaign was in when it was last kept; None of one that never was."""
-    state = _readable(await kept_states(connection, [address])).get(address)
+    state = _require_readable(await load_states(connection, [address])).get(address)
     return None if state is None else state.window
 
 
-async def read_advertiser(
+async def load_advertiser_status(
     connection: Connection, advertiser_id: AdvertiserId, *, now: datetime
-) -> AdvertiserSpend:
+) -> AdvertiserBudgetStatus:
     """Read how the day of an advertiser stands that is in the catalog."""
-    [row] = (await read_rows(connection, [], [advertiser_id])).advertisers
-    config = advertiser_configuration(row, version=0)
+    [row] = (await load_rows(connection, [], [advertiser_id])).advertisers
+    config = build_advertiser_config(row, version=0)
     address = advertiser_address(advertiser_id)
-    own = _readable(await kept_states(connection, [address]))
-    campaigns = _readable(_decoded(await connection.fetch(OF_AN_ADVERTISER, CAMPAIGN, str(advertiser_id))))
-    return advertiser_spend(own.get(address), campaigns.values(), config, now=now)
+    own = _require_readable(await load_states(connection, [address]))
+    campaigns = _require_readable(
+        _decode_states(await connection.fetch(OF_AN_ADVERTISER, CAMPAIGN, str(advertiser_id)))
+    )
+    return build_advertiser_status(own.get(address), campaigns.values(), config, now=now)
 
 
-def _decoded(rows: Iterable[Record]) -> dict[Address, Any]:
+def _decode_states(rows: Iterable[Record]) -> dict[Address, Any]:
     states: dict[Address, Any] = {}
     for kind, key, number, state in rows:
         try:
@@ -96,7 +103,7 @@ def _decoded(rows: Iterable[Record]) -> dict[Address, Any]:
     return states
 
 
-def _readable(states: dict[Address, Any]) -> dict[Address, Any]:
+def _require_readable(states: dict[Address, Any]) -> dict[Address, Any]:
     """Give the states, if all of them can be read: to leave one out would be to say that nothing was spent."""
     if any(state is None for state in states.values()):
         raise UnavailableError(

@@ -1,4 +1,4 @@
-"""The brains of a worker: the host of campaigns and advertisers, and all that stands around it."""
+"""The budget actors of a worker: the host of campaigns and advertisers, and all that stands around it."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -8,18 +8,18 @@ import msgspec
 from adloom.budgets.charges.projection import CHARGES, ChargesProjection
 from adloom.budgets.charges.store import ChargeStore
 from adloom.budgets.config.catalog_follower import CatalogFollower
-from adloom.budgets.config.catalog_store import BrainCatalog
-from adloom.budgets.config.entity_config import Introductions
-from adloom.budgets.config.entity_lookup import CatalogWhereabouts
-from adloom.budgets.kinds import all_kinds
-from adloom.budgets.leader import Turn
+from adloom.budgets.config.catalog_store import BudgetCatalog
+from adloom.budgets.config.entity_config import EntityConfigurer
+from adloom.budgets.config.entity_lookup import CatalogAddresses
+from adloom.budgets.kinds import make_kinds
+from adloom.budgets.leader import LeaderLoop
 from adloom.budgets.leader_lock import Ownership
 from adloom.budgets.money.store import MoneyWriter
 from adloom.budgets.ports import Host
-from adloom.budgets.transport.broadcast import ValkeyAudience
-from adloom.budgets.transport.inbox import MailRoom
+from adloom.budgets.transport.broadcast import ValkeyBroadcaster
+from adloom.budgets.transport.inbox import Inbox
 from adloom.budgets.transport.session_store import SessionStore
-from adloom.budgets.transport.sessions import Sessions
+from adloom.budgets.transport.sessions import DeliverySessions
 from adloom.core.clock import Clock
 from adloom.events.followers.counted import RecentCounted
 from adloom.events.followers.counted_store import CountedStore
@@ -30,82 +30,82 @@ from adloom.runtime.random import system_chance
 from adloom.runtime.valkey import Valkey
 
 
-class Worker(NamedTuple):
+class WorkerIdentity(NamedTuple):
     """Who a worker is: its name, and which of its lives."""
 
     consumer: str
     incarnation: str
 
 
-class Brains(msgspec.Struct, frozen=True, kw_only=True):
+class BudgetActors(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that runs while it is a worker's turn, and what follows the ledger for it.
 
     `recent_counted` is what the event tables shall tell it of what they count in the same process.
     """
 
     host: ActorHost
-    room: MailRoom
+    inbox: Inbox
     follower: CatalogFollower
     money: MoneyWriter
     charges: ChargesProjection
     recent_counted: RecentCounted
-    turn: Turn
+    leader: LeaderLoop
 
-    def is_ours(self) -> bool:
-        """Tell whether brains run here now."""
-        return self.turn.is_ours
+    def is_leader(self) -> bool:
+        """Tell whether budget actors run here now."""
+        return self.leader.is_leader
 
 
-def make_brains(  # noqa: PLR0913 - the last is for tests
+def make_budget_actors(  # noqa: PLR0913 - the last is for tests
     pool: Pool,
     valkey: Valkey,
     clock: Clock,
     *,
-    worker: Worker,
+    worker: WorkerIdentity,
     hold_seconds: int,
-    sessions: Sessions | None = None,
-) -> Brains:
-    """Put the brains of one worker together."""
-    catalog, audience, money = BrainCatalog(pool), ValkeyAudience(valkey), MoneyWriter()
-    introductions = Introductions(catalog, clock, hold_seconds=hold_seconds)
+    sessions: DeliverySessions | None = None,
+) -> BudgetActors:
+    """Put the budget actors of one worker together."""
+    catalog, audience, money = BudgetCatalog(pool), ValkeyBroadcaster(valkey), MoneyWriter()
+    introductions = EntityConfigurer(catalog, clock, hold_seconds=hold_seconds)
     host = ActorHost(
-        all_kinds(),
+        make_kinds(),
         PostgresStateStore(pool, money, clock),
         introduction=introductions,
         audience=audience,
         clock=clock,
         chance=system_chance(),
     )
-    room = MailRoom(valkey, SessionStore(pool), host, audience, clock, sessions=sessions)
+    room = Inbox(valkey, SessionStore(pool), host, audience, clock, sessions=sessions)
     follower = CatalogFollower(valkey, catalog, introductions, host)
     claim = Ownership(valkey, consumer=worker.consumer, incarnation=worker.incarnation)
-    turn = Turn(claim, [host.run, room.run, follower.run])
+    leader = LeaderLoop(claim, [host.run, room.run, follower.run])
     recent_counted = RecentCounted()
-    return Brains(
+    return BudgetActors(
         host=host,
-        room=room,
+        inbox=room,
         follower=follower,
         money=money,
-        charges=charging(pool, host, clock, recent_counted=recent_counted, turn=lambda: turn.turns),
+        charges=make_charges_projection(pool, host, clock, recent_counted=recent_counted, term=lambda: leader.terms),
         recent_counted=recent_counted,
-        turn=turn,
+        leader=leader,
     )
 
 
-def charging(
+def make_charges_projection(
     pool: Pool,
     host: Host,
     clock: Clock,
     *,
     recent_counted: RecentCounted,
-    turn: Callable[[], int] = lambda: 1,
+    term: Callable[[], int] = lambda: 1,
 ) -> ChargesProjection:
     """Make the projection that tells the campaigns of a host what is to be charged."""
     return ChargesProjection(
         ChargeStore(pool, projection=CHARGES),
         CountedStore(pool, recent_counted),
-        CatalogWhereabouts(BrainCatalog(pool)),
+        CatalogAddresses(BudgetCatalog(pool)),
         host,
         clock,
-        turn=turn,
+        term=term,
     )

@@ -9,12 +9,12 @@ what a process would be told that asked for one now.
 from datetime import datetime
 
 from adloom.budgets.advertiser import step as advertiser_step
-from adloom.budgets.advertiser.allot import left
+from adloom.budgets.advertiser.allot import compute_unallotted
 from adloom.budgets.advertiser.state import AdvertiserState
 from adloom.budgets.campaign import step as campaign_step
-from adloom.budgets.campaign.headroom import room
+from adloom.budgets.campaign.headroom import compute_headroom
 from adloom.budgets.campaign.state import CampaignState
-from adloom.budgets.messages import Verdict
+from adloom.budgets.messages import BudgetVerdict
 from adloom.core.money import Micros
 from adloom.serving.leases.campaign_lease import REASON_BY_VERDICT
 
@@ -23,13 +23,13 @@ def lacking(
     campaign: CampaignState, advertiser: AdvertiserState | None, *, cost: Micros, now: datetime
 ) -> str | None:
     """Name the budget that is lacking for an offer, or None."""
-    campaign = campaign_step.as_of(campaign, now)
+    campaign = campaign_step.advance_to(campaign, now)
     if campaign.config is None or _can_be_given(campaign, cost):
         return None
-    found = room(campaign, now, is_paced=True)
+    found = compute_headroom(campaign, now, is_paced=True)
     if found.fits(cost):
         return None
-    if found.verdict is Verdict.ADVERTISER_BUDGET and _has_some(advertiser, cost, now):
+    if found.verdict is BudgetVerdict.ADVERTISER_BUDGET and _has_some(advertiser, cost, now):
         return None  # It is allotted to whoever asks for it.
     return REASON_BY_VERDICT.get(found.verdict)
 
@@ -45,5 +45,5 @@ def _can_be_given(campaign: CampaignState, cost: Micros) -> bool:
 def _has_some(advertiser: AdvertiserState | None, cost: Micros, now: datetime) -> bool:
     if advertiser is None or advertiser.config is None:
         return True
-    unallotted = left(advertiser_step.as_of(advertiser, now))
+    unallotted = compute_unallotted(advertiser_step.advance_to(advertiser, now))
     return unallotted is None or unallotted >= cost

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from adloom.budgets.addresses import advertiser_address, campaign_address
-from adloom.budgets.status_store import kept_states
+from adloom.budgets.status_store import load_states
 from adloom.explain.budget import lacking
 from adloom.runtime.actors.effects import Address
 from adloom.runtime.postgres import Connection
@@ -16,7 +16,7 @@ async def lacking_budgets(
 ) -> dict[int, str]:
     """Tell which campaigns lack a budget for an offer, and which."""
     costly = {row.campaign_key: row for row in rows if row.is_limited and row.price.cost > 0}
-    states = await kept_states(connection, _addresses(costly.values()))
+    states = await load_states(connection, _addresses(costly.values()))
     found: dict[int, str] = {}
     for key, row in costly.items():
         campaign = states.get(campaign_address(row.campaign_id, row.advertiser_id))

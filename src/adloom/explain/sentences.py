@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from adloom.schedule.schedule import Schedule
-from adloom.schedule.schedule_window import Closed
+from adloom.schedule.schedule_window import ClosedReason
 from adloom.serving.eligibility.caps import IMPRESSION_CAP
 from adloom.serving.index.rows import AssignmentStatus, Caps
 from adloom.targeting.context import Context
@@ -183,28 +183,28 @@ def rule_reason(rule: Rule, context: Context) -> Reason:
     )
 
 
-def schedule_reason(closed: Closed, schedule: Schedule) -> Reason:
+def schedule_reason(closed: ClosedReason, schedule: Schedule) -> Reason:
     """Explain a banner whose time it is not."""
     zone = schedule.timezone
     sentence, change = {
-        Closed.DRAFT: ("The banner's schedule is a draft.", "Set scheduleStatus of the banner."),
-        Closed.EXPIRED: (
+        ClosedReason.DRAFT: ("The banner's schedule is a draft.", "Set scheduleStatus of the banner."),
+        ClosedReason.EXPIRED: (
             "The banner has expired.",
             "Give the banner a later expiresAt, and a scheduleStatus that is not expired.",
         ),
-        Closed.NOT_YET_PUBLISHED: (
+        ClosedReason.NOT_YET_PUBLISHED: (
             f"The banner is published at {_moment(schedule.publish_at)}.",
             "Wait for it, or move publishAt of the banner to an earlier time.",
         ),
-        Closed.UNREADABLE: (
+        ClosedReason.UNREADABLE: (
             "The banner's time zone or recurrence rule cannot be read.",
             "Write scheduleTimezone and recurrenceRule of the banner again.",
         ),
-        Closed.OUTSIDE_WINDOW: (
+        ClosedReason.OUTSIDE_WINDOW: (
             f"The banner is shown from {schedule.window_start} to {schedule.window_end} in {zone}.",
             "Wait for it, or change recurrenceWindowStart and recurrenceWindowEnd of the banner.",
         ),
-        Closed.NOT_RECURRING_NOW: (
+        ClosedReason.NOT_RECURRING_NOW: (
             f"The banner's recurrence rule does not name this day or hour in {zone}.",
             "Wait for it, or change recurrenceRule of the banner.",
         ),

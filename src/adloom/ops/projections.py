@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from adloom.budgets.charges import projection as charges
-from adloom.budgets.worker import Brains, charging
+from adloom.budgets.worker import BudgetActors, make_charges_projection
 from adloom.core.clock import SystemClock
 from adloom.events.auction_log import store as auctions
 from adloom.events.auction_log.side_stream import AuctionSideStream
@@ -48,10 +48,10 @@ def list_projections(  # noqa: PLR0913 - settings, each with its default
     topic_entries_max: int = publish.ENTRIES_MAX,
     auction_days: int = AUCTION_RETENTION_DAYS,
     learning_wait_seconds: int = LEARNING_WAIT_SECONDS,
-    brains: Brains | None = None,
+    budget_actors: BudgetActors | None = None,
 ) -> list[ProjectionSpec]:
-    """List the projections; whom one follows comes before it. Without brains charges stand still."""
-    recent_counted = RecentCounted() if brains is None else brains.recent_counted
+    """List the projections; whom one follows comes before it. Without budget actors charges stand still."""
+    recent_counted = RecentCounted() if budget_actors is None else budget_actors.recent_counted
     lookup = CountedStore(pool, recent_counted)
     return [
         ProjectionSpec(EVENT_TABLES, EventTables(pool, dedup=DedupFilter(), recent_counted=recent_counted)),
@@ -69,12 +69,12 @@ def list_projections(  # noqa: PLR0913 - settings, each with its default
         ),
         ProjectionSpec(
             charges.CHARGES,
-            charging(pool, charges.Nowhere(), SystemClock(), recent_counted=recent_counted)
-            if brains is None
-            else brains.charges,
+            make_charges_projection(pool, charges.NullHost(), SystemClock(), recent_counted=recent_counted)
+            if budget_actors is None
+            else budget_actors.charges,
             EVENT_TABLES,
             charges.BATCH_MAX,
-            None if brains is None else brains.is_ours,
+            None if budget_actors is None else budget_actors.is_leader,
         ),
         ProjectionSpec(
             auctions.AUCTIONS,

@@ -10,8 +10,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, Wi
 from adloom.core.errors import ValidationFailedError
 from adloom.core.money import Micros, decimal_from_micros, micros_from_decimal
 from adloom.runtime.http.api.shapes import Text
-from adloom.schedule.recurrence_rule import TEXT_CHARACTERS_MAX, recurrence_of
-from adloom.schedule.schedule import timezone_of
+from adloom.schedule.recurrence_rule import TEXT_CHARACTERS_MAX, parse_recurrence
+from adloom.schedule.schedule import parse_timezone
 from adloom.targeting.values import normalize_domain
 
 PRICE_MAX: Final = 1_000_000_000
@@ -41,14 +41,14 @@ def _written_price(price: Micros) -> float:
 
 def _known_zone(name: str) -> str:
     try:
-        return timezone_of(name).key
+        return parse_timezone(name).key
     except ValidationFailedError as error:
         raise ValueError(error.errors[0].message) from None
 
 
 def _readable_rule(text: str) -> str:
     try:
-        recurrence_of(text)
+        parse_recurrence(text)
     except ValidationFailedError as error:
         raise ValueError(error.errors[0].message) from None
     return text

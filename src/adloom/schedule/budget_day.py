@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.schedule.schedule import zone_named
+from adloom.schedule.schedule import find_zone
 
 ONE_DAY: Final = timedelta(days=1)
 ONE_MICROSECOND: Final = timedelta(microseconds=1)
@@ -36,17 +36,17 @@ class BudgetDay(msgspec.Struct, frozen=True):
         return (self.ends_at - self.starts_at) // ONE_MICROSECOND
 
 
-def budget_day(now: datetime, timezone: str) -> BudgetDay:
+def find_budget_day(now: datetime, timezone: str) -> BudgetDay:
     """Tell which day a moment belongs to."""
-    found = day_named(now.astimezone(_zone(timezone)).date(), timezone)
+    found = build_budget_day(now.astimezone(_zone(timezone)).date(), timezone)
     # The wall shows yesterday's date again where the clock was put back after midnight.
     while now >= found.ends_at:
-        found = day_named(found.day + ONE_DAY, timezone)
+        found = build_budget_day(found.day + ONE_DAY, timezone)
     return found
 
 
 @lru_cache(DAYS_REMEMBERED_MAX)
-def day_named(day: date, timezone: str) -> BudgetDay:
+def build_budget_day(day: date, timezone: str) -> BudgetDay:
     """Tell when a day begins and ends."""
     return BudgetDay(day, _midnight(day, timezone), _midnight(day + ONE_DAY, timezone))
 
@@ -57,4 +57,4 @@ def _midnight(day: date, timezone: str) -> datetime:
 
 def _zone(timezone: str) -> tzinfo:
     """Give the zone of that name; names are checked when they are written, and one that is gone since is UTC."""
-    return zone_named(timezone) or UTC
+    return find_zone(timezone) or UTC

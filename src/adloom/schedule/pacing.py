@@ -14,7 +14,9 @@ class PacingStrategy(StrEnum):
     ACCELERATED = "Accelerated"
 
 
-def spendable_by(now: datetime, *, strategy: PacingStrategy, daily_budget: Micros, day: BudgetDay) -> Micros:
+def compute_allowance(
+    now: datetime, *, strategy: PacingStrategy, daily_budget: Micros, day: BudgetDay
+) -> Micros:
     """Tell what may be spent by a moment: smoothly that is a fifth ahead of the clock, an hour's worth at least.
 
     `daily budget * min(1, max(1/24, 1.2 * elapsed share of the day))`, rounded down.

@@ -17,8 +17,8 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from adloom.core.errors import ValidationFailedError
-from adloom.schedule.recurrence_rule import Frequency, NthWeekday, Recurrence, recurrence_of
-from adloom.schedule.schedule import zone_named
+from adloom.schedule.recurrence_rule import Frequency, NthWeekday, Recurrence, parse_recurrence
+from adloom.schedule.schedule import find_zone
 
 ALL_HOURS: Final = (1 << 24) - 1
 ONE_DAY: Final = timedelta(days=1)
@@ -102,17 +102,17 @@ class RecurringDays:
 
 
 @lru_cache(maxsize=RULES_KEPT)
-def recurring_days(text: str, timezone: str, anchor: datetime | None) -> RecurringDays | None:
+def build_recurring_days(text: str, timezone: str, anchor: datetime | None) -> RecurringDays | None:
     """Put a rule in its place; None where the text or the zone cannot be read.
 
     Both were checked when they were written. Should one be unreadable nevertheless, one banner
     is closed for it, and no index fails.
     """
-    zone = zone_named(timezone)
+    zone = find_zone(timezone)
     if zone is None:
         return None
     try:
-        rule = recurrence_of(text)
+        rule = parse_recurrence(text)
     except ValidationFailedError:
         return None
     start = _local(anchor or FIRST_MONDAY, zone).replace(hour=0, minute=0, second=0, microsecond=0)

@@ -62,7 +62,7 @@ class Recurrence(msgspec.Struct, frozen=True, kw_only=True):
     positions: tuple[int, ...] | None = None
 
 
-def recurrence_of(text: str) -> Recurrence:
+def parse_recurrence(text: str) -> Recurrence:
     """Read a rule, or say what is wrong with it."""
     if len(text) > TEXT_CHARACTERS_MAX:
         _refuse(f"The rule is longer than {TEXT_CHARACTERS_MAX} characters.")

@@ -36,7 +36,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime | None = None
 
 
-def status_from_dates(
+def derive_status(
     *, publish_at: datetime | None, expires_at: datetime | None, now: datetime
 ) -> ScheduleStatus:
     """Tell the status of a banner of which only the dates are given."""
@@ -49,7 +49,7 @@ def status_from_dates(
     return ScheduleStatus.ACTIVE
 
 
-def window_problem(start: time | None, end: time | None) -> str | None:
+def check_window(start: time | None, end: time | None) -> str | None:
     """Say what is wrong with a daily window, if anything is."""
     if (start is None) != (end is None):
         return "recurrenceWindowStart and recurrenceWindowEnd belong together: give both or neither."
@@ -61,9 +61,9 @@ def window_problem(start: time | None, end: time | None) -> str | None:
     return None
 
 
-def timezone_of(text: str, *, field: str = "scheduleTimezone") -> ZoneInfo:
+def parse_timezone(text: str, *, field: str = "scheduleTimezone") -> ZoneInfo:
     """Give the zone of that name, or say that there is none."""
-    zone = zone_named(text)
+    zone = find_zone(text)
     if zone is None:
         raise ValidationFailedError(
             f"{field} is not the name of a time zone.",
@@ -73,7 +73,7 @@ def timezone_of(text: str, *, field: str = "scheduleTimezone") -> ZoneInfo:
 
 
 @lru_cache(maxsize=ZONES_KEPT)
-def zone_named(text: str) -> ZoneInfo | None:
+def find_zone(text: str) -> ZoneInfo | None:
     """Give the zone of that name, if there is one."""
     try:
         return ZoneInfo(text)

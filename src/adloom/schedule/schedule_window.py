@@ -9,8 +9,8 @@ from datetime import datetime, time, timedelta
 from enum import StrEnum
 from typing import Final
 
-from adloom.schedule.recurrence import ONE_DAY, RecurringDays, recurring_days
-from adloom.schedule.schedule import Schedule, ScheduleStatus, zone_named
+from adloom.schedule.recurrence import ONE_DAY, RecurringDays, build_recurring_days
+from adloom.schedule.schedule import Schedule, ScheduleStatus, find_zone
 
 DAY_SECONDS: Final = 86_400
 HOUR_SECONDS: Final = 3_600
@@ -21,7 +21,7 @@ _DRAFT: Final = ScheduleStatus.DRAFT
 _EXPIRED: Final = ScheduleStatus.EXPIRED
 
 
-class Closed(StrEnum):
+class ClosedReason(StrEnum):
     """Why a banner may not be shown; the first reason counts."""
 
     DRAFT = "draft"
@@ -34,19 +34,19 @@ class Closed(StrEnum):
 
 def is_open(schedule: Schedule, *, now: datetime) -> bool:
     """Tell whether the schedule lets the banner be shown."""
-    return why_closed(schedule, now=now) is None
+    return find_closed_reason(schedule, now=now) is None
 
 
-def why_closed(schedule: Schedule, *, now: datetime) -> Closed | None:
+def find_closed_reason(schedule: Schedule, *, now: datetime) -> ClosedReason | None:
     """Tell the reason not to show the banner, if there is one."""
     status = schedule.status
     if status is not _EVERGREEN:
         if status is _DRAFT:
-            return Closed.DRAFT
+            return ClosedReason.DRAFT
         if status is _EXPIRED or (schedule.expires_at is not None and schedule.expires_at <= now):
-            return Closed.EXPIRED
+            return ClosedReason.EXPIRED
         if schedule.publish_at is not None and now < schedule.publish_at:
-            return Closed.NOT_YET_PUBLISHED
+            return ClosedReason.NOT_YET_PUBLISHED
     if schedule.window_start is None and schedule.recurrence_rule is None:
         return None
     return _why_not_recurring(schedule, now)
@@ -72,24 +72,26 @@ def next_change(schedule: Schedule, *, now: datetime) -> datetime | None:
     return min(expires_at, recurs_at)
 
 
-def _why_not_recurring(schedule: Schedule, now: datetime) -> Closed | None:
-    zone = zone_named(schedule.timezone)
+def _why_not_recurring(schedule: Schedule, now: datetime) -> ClosedReason | None:
+    zone = find_zone(schedule.timezone)
     if zone is None:
-        return Closed.UNREADABLE
+        return ClosedReason.UNREADABLE
     local = now.astimezone(zone)
     is_after_midnight = False
     if schedule.window_start is not None and schedule.window_end is not None:
         second = _second_of_day(local)
         start, end = _second_of_day(schedule.window_start), _second_of_day(schedule.window_end)
         if not (start <= second <= end if start <= end else second >= start or second <= end):
-            return Closed.OUTSIDE_WINDOW
+            return ClosedReason.OUTSIDE_WINDOW
         is_after_midnight = start > end >= second
     if schedule.recurrence_rule is None:
         return None
     days = _recurring_days(schedule)
     if days is None:
-        return Closed.UNREADABLE
-    return None if _recurs(days, local, is_after_midnight=is_after_midnight) else Closed.NOT_RECURRING_NOW
+        return ClosedReason.UNREADABLE
+    return (
+        None if _recurs(days, local, is_after_midnight=is_after_midnight) else ClosedReason.NOT_RECURRING_NOW
+    )
 
 
 def _recurs(days: RecurringDays, local: datetime, *, is_after_midnight: bool) -> bool:
@@ -102,7 +104,7 @@ def _recurs(days: RecurringDays, local: datetime, *, is_after_midnight: bool) ->
 
 def _next_recurrence_change(schedule: Schedule, now: datetime) -> datetime | None:
     """Tell when the clock on the wall next reaches a boundary, or is itself moved."""
-    zone = zone_named(schedule.timezone)
+    zone = find_zone(schedule.timezone)
     boundaries = _boundaries(schedule)
     if zone is None or not boundaries:
         return None
@@ -139,7 +141,7 @@ def _boundaries(schedule: Schedule) -> list[int]:
 
 def _recurring_days(schedule: Schedule) -> RecurringDays | None:
     assert schedule.recurrence_rule is not None
-    return recurring_days(
+    return build_recurring_days(
         schedule.recurrence_rule, schedule.timezone, schedule.publish_at or schedule.created_at
     )
 

@@ -12,7 +12,7 @@ import asyncpg
 import httpx
 
 from adloom.budgets.campaign.state import CampaignState
-from adloom.budgets.kinds import campaigns
+from adloom.budgets.kinds import make_campaign_kind
 from adloom.budgets.messages import MoneyKind
 from adloom.runtime.postgres import POSTGRES_AWAY
 from tests.chaos.budgets.crowd import Offer, asked
@@ -127,13 +127,15 @@ class Market:
         )
 
     async def state(self, campaign: str) -> CampaignState | None:
-        """Read what the campaign's brain has kept."""
+        """Read what the campaign's budget actor has kept."""
         connection = await asyncpg.connect(self.product.database_url)
         try:
             row = await connection.fetchrow(STATE, campaign)
         finally:
             await connection.close()
-        return None if row is None else campaigns().decode(row["state"], format_number=row["format"])
+        return (
+            None if row is None else make_campaign_kind().decode(row["state"], format_number=row["format"])
+        )
 
     async def leased(self, campaign: str, *, seconds: float) -> None:
         """Wait until somebody has a lease."""

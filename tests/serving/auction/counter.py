@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from adloom.auction.score import HEURISTIC, Heuristic
-from adloom.budgets.messages import LeaseAnswer, Verdict
+from adloom.budgets.messages import BudgetVerdict, LeaseAnswer
 from adloom.core.clock import ManualClock
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import SystemIds
@@ -128,7 +128,7 @@ class Counter:
                 granted=Micros(amount),
                 given=Micros(0),
                 ends_at=NOON + timedelta(hours=1),
-                verdict=Verdict.GRANTED,
+                verdict=BudgetVerdict.GRANTED,
             )
             self.leases.on_answer(answer, second=SECOND, at=1.0)
         self.states.mark_changed(self.leases.take_changes())

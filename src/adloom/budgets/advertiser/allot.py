@@ -21,7 +21,7 @@ ASK_BACK_AFTER: Final = timedelta(milliseconds=500)  # Since the last time: givi
 _changed = msgspec.structs.replace
 
 
-def with_slice(state: AdvertiserState, campaign_id: CampaignId, one: Slice) -> AdvertiserState:
+def replace_slice(state: AdvertiserState, campaign_id: CampaignId, one: Slice) -> AdvertiserState:
     """Put a campaign's slice in the place of what it was."""
     known = state.slices.get(campaign_id)
     day = state.day
@@ -35,59 +35,59 @@ def with_slice(state: AdvertiserState, campaign_id: CampaignId, one: Slice) -> A
     )
 
 
-def served(
+def serve(
     state: AdvertiserState, campaign_id: CampaignId, effects: list[Effect], *, is_needed: bool
 ) -> AdvertiserState:
     """Answer a campaign's report: with what it wants, after those who have waited for longer."""
     state = _changed(state, waiting=tuple(one for one in state.waiting if one != campaign_id))
-    state = served_waiting(state, effects)
+    state = serve_waiting(state, effects)
     if is_needed or not state.waiting:
-        state = _allotted(state, campaign_id)
+        state = _allot(state, campaign_id)
     one = state.slices[campaign_id]
     if is_needed and one.day == state.day and not _has_an_offer(one):
         state = _changed(state, waiting=(*state.waiting, campaign_id))
-    effects.append(_told(state, campaign_id))
+    effects.append(_build_allotment(state, campaign_id))
     return state
 
 
-def served_waiting(state: AdvertiserState, effects: list[Effect]) -> AdvertiserState:
+def serve_waiting(state: AdvertiserState, effects: list[Effect]) -> AdvertiserState:
     """Let campaigns that were turned away have what is there by now."""
     for campaign_id in state.waiting:
-        if left(state) == NOTHING:
+        if compute_unallotted(state) == NOTHING:
             break
-        state = _allotted(state, campaign_id)
+        state = _allot(state, campaign_id)
         if _has_an_offer(state.slices[campaign_id]):
             state = _changed(state, waiting=tuple(one for one in state.waiting if one != campaign_id))
-            effects.append(_told(state, campaign_id))
+            effects.append(_build_allotment(state, campaign_id))
     return state
 
 
-def asked_back(
+def ask_back(
     state: AdvertiserState, now: datetime, effects: list[Effect], *, for_campaign: CampaignId
 ) -> AdvertiserState:
     """Ask the others for what they do not use, not more often than they can answer."""
     if state.asked_back_at is not None and now < state.asked_back_at + ASK_BACK_AFTER:
         return state
-    effects += [_give_back(state, one) for one in _unspent(state) if one != for_campaign]
+    effects += [_build_give_back(state, one) for one in _list_unspent(state) if one != for_campaign]
     return _changed(state, asked_back_at=now)
 
 
-def all_asked_back(state: AdvertiserState, effects: list[Effect]) -> None:
+def ask_all_back(state: AdvertiserState, effects: list[Effect]) -> None:
     """Ask everyone for all that is not spent: there is less than was allotted."""
-    effects += [_give_back(state, one, is_all=True) for one in _unspent(state)]
+    effects += [_build_give_back(state, one, is_all=True) for one in _list_unspent(state)]
 
 
-def _unspent(state: AdvertiserState) -> list[CampaignId]:
+def _list_unspent(state: AdvertiserState) -> list[CampaignId]:
     day = state.day
     return [key for key, one in state.slices.items() if one.allotted_on(day) > one.spent_on(day)]
 
 
-def _give_back(state: AdvertiserState, campaign_id: CampaignId, *, is_all: bool = False) -> Tell:
+def _build_give_back(state: AdvertiserState, campaign_id: CampaignId, *, is_all: bool = False) -> Tell:
     assert state.config is not None
     return Tell(campaign_address(campaign_id, state.config.advertiser_id), GiveBack(is_all=is_all))
 
 
-def left(state: AdvertiserState) -> Micros | None:
+def compute_unallotted(state: AdvertiserState) -> Micros | None:
     """Tell what is not allotted yet; None is without bound."""
     assert state.config is not None
     if not state.config.is_active:
@@ -97,19 +97,19 @@ def left(state: AdvertiserState) -> Micros | None:
     return Micros(max(0, state.config.daily_budget - state.allotted))
 
 
-def _allotted(state: AdvertiserState, campaign_id: CampaignId) -> AdvertiserState:
+def _allot(state: AdvertiserState, campaign_id: CampaignId) -> AdvertiserState:
     one = state.slices[campaign_id]
     if one.day != state.day or one.target <= one.allotted:
         return state
-    allotted = _sized(one, left(state))
+    allotted = _size_allotment(one, compute_unallotted(state))
     return (
         state
         if allotted <= one.allotted
-        else with_slice(state, campaign_id, _changed(one, allotted=allotted))
+        else replace_slice(state, campaign_id, _changed(one, allotted=allotted))
     )
 
 
-def _sized(one: Slice, unallotted: Micros | None) -> Micros:
+def _size_allotment(one: Slice, unallotted: Micros | None) -> Micros:
     """Allot a campaign at most half of what is left, but an offer's worth while there is one, and no dust."""
     if unallotted is None:
         return one.target
@@ -124,7 +124,7 @@ def _has_an_offer(one: Slice) -> bool:
     return one.allotted >= one.committed + max(1, one.cost)
 
 
-def _told(state: AdvertiserState, campaign_id: CampaignId) -> Tell:
+def _build_allotment(state: AdvertiserState, campaign_id: CampaignId) -> Tell:
     assert state.config is not None
     one = state.slices[campaign_id]
     allotment = Allotment(

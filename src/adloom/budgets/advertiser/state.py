@@ -33,7 +33,7 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
         return self.allotted if day == self.day else 0
 
 
-class AdvertiserStanding(msgspec.Struct, frozen=True, kw_only=True, tag="standing.v1"):
+class AdvertiserStatus(msgspec.Struct, frozen=True, kw_only=True, tag="standing.v1"):
     """How an advertiser stands."""
 
     advertiser_id: AdvertiserId
@@ -76,10 +76,10 @@ def new_advertiser(key: str, now: datetime) -> AdvertiserState:
     return AdvertiserState()
 
 
-def standing(state: AdvertiserState) -> AdvertiserStanding:
+def build_status(state: AdvertiserState) -> AdvertiserStatus:
     """Tell how the advertiser stands."""
     assert state.config is not None
-    return AdvertiserStanding(
+    return AdvertiserStatus(
         advertiser_id=state.config.advertiser_id,
         day=state.day,
         daily_budget=state.config.daily_budget,

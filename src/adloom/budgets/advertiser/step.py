@@ -9,28 +9,28 @@ import msgspec
 
 from adloom.budgets.addresses import ADVERTISER, SPEND_TOPIC
 from adloom.budgets.advertiser.allot import (
-    all_asked_back,
-    asked_back,
-    left,
-    served,
-    served_waiting,
-    with_slice,
+    ask_all_back,
+    ask_back,
+    compute_unallotted,
+    replace_slice,
+    serve,
+    serve_waiting,
 )
-from adloom.budgets.advertiser.state import NOTHING, AdvertiserState, Slice, standing
+from adloom.budgets.advertiser.state import NOTHING, AdvertiserState, Slice, build_status
 from adloom.budgets.messages import (
     AdvertiserExhausted,
     AdvertiserMessage,
     AdvertiserRestored,
     AskBudget,
+    CheckClock,
     ConfigureAdvertiser,
     DayTotal,
-    Look,
-    Report,
+    SpendReport,
 )
 from adloom.core.money import Micros
 from adloom.core.random import Chance
 from adloom.runtime.actors.effects import Effect, Persist, Publish, RecordRow, Reply, StepResult, Wake
-from adloom.schedule.budget_day import budget_day, day_named
+from adloom.schedule.budget_day import build_budget_day, find_budget_day
 
 DAYS_KEPT: Final = timedelta(days=3)  # Longer than anything of a day may still be charged.
 
@@ -49,37 +49,37 @@ def step(
     config = state.config
     if config is None:
         return StepResult(state)
-    state = _looked(state, now, effects)
+    state = _advance(state, now, effects)
     match message:
         case ConfigureAdvertiser():
-            state = _reconfigured(state, before, effects)
-        case Report():
-            state = _reported(state, message, now, effects)
-        case Look():
+            state = _apply_configuration(state, before, effects)
+        case SpendReport():
+            state = _apply_report(state, message, now, effects)
+        case CheckClock():
             pass
         case AskBudget():
-            effects.append(Reply(standing(state)))
+            effects.append(Reply(build_status(state)))
         case _:
             assert_never(message)
-    state = _judged(state, now, effects)
-    ends_at = day_named(state.day, config.timezone).ends_at
+    state = _publish_transition(state, now, effects)
+    ends_at = build_budget_day(state.day, config.timezone).ends_at
     effects.append(Wake(ends_at if state.is_exhausted else None))
     return StepResult(state, tuple(effects))
 
 
-def as_of(state: AdvertiserState, now: datetime) -> AdvertiserState:
+def advance_to(state: AdvertiserState, now: datetime) -> AdvertiserState:
     """Bring a state that was read up to the clock, for whoever only wants to know."""
-    return state if state.config is None else _looked(state, now, [])
+    return state if state.config is None else _advance(state, now, [])
 
 
-def _looked(state: AdvertiserState, now: datetime, effects: list[Effect]) -> AdvertiserState:
+def _advance(state: AdvertiserState, now: datetime, effects: list[Effect]) -> AdvertiserState:
     assert state.config is not None
-    if state.day > date.min and now < day_named(state.day, state.config.timezone).ends_at:
+    if state.day > date.min and now < build_budget_day(state.day, state.config.timezone).ends_at:
         return state
-    return _rolled(state, budget_day(now, state.config.timezone).day, effects)
+    return _roll_day(state, find_budget_day(now, state.config.timezone).day, effects)
 
 
-def _rolled(state: AdvertiserState, day: date, effects: list[Effect]) -> AdvertiserState:
+def _roll_day(state: AdvertiserState, day: date, effects: list[Effect]) -> AdvertiserState:
     """Begin a new day; days never go back. Campaigns report theirs by themselves."""
     if day <= state.day:
         return state
@@ -97,7 +97,7 @@ def _rolled(state: AdvertiserState, day: date, effects: list[Effect]) -> Adverti
     )
 
 
-def _reconfigured(
+def _apply_configuration(
     state: AdvertiserState, before: ConfigureAdvertiser | None, effects: list[Effect]
 ) -> AdvertiserState:
     """Serve who waits, or take back what may no longer be spent; nothing, where nothing has changed."""
@@ -108,13 +108,13 @@ def _reconfigured(
     effects.append(Persist())
     is_over = config.daily_budget is not None and state.allotted > config.daily_budget
     if is_over or not config.is_active:
-        all_asked_back(state, effects)
+        ask_all_back(state, effects)
         return state
-    return served_waiting(state, effects)
+    return serve_waiting(state, effects)
 
 
-def _reported(
-    state: AdvertiserState, report: Report, now: datetime, effects: list[Effect]
+def _apply_report(
+    state: AdvertiserState, report: SpendReport, now: datetime, effects: list[Effect]
 ) -> AdvertiserState:
     """Take a campaign's report, and allot what there is for it; the same again gets the same answer again."""
     assert state.config is not None
@@ -125,21 +125,21 @@ def _reported(
         return state
     effects.append(Persist())
     if known is None or number > (known.incarnation, known.sequence):
-        state = _rolled(state, report.day, effects)
-        one = _slice(report, known, oldest=state.day - DAYS_KEPT)
-        state = with_slice(state, report.campaign_id, one)
+        state = _roll_day(state, report.day, effects)
+        one = _build_slice(report, known, oldest=state.day - DAYS_KEPT)
+        state = replace_slice(state, report.campaign_id, one)
         effects += [
             RecordRow(DayTotal(kind=ADVERTISER, id=advertiser_id, day=day, spent=state.spent_on(day)))
             for day, amount in sorted(report.spent_by_day.items())
             if known is None or amount != known.spent_on(day)
         ]
-    state = served(state, report.campaign_id, effects, is_needed=report.is_needed)
-    if report.campaign_id in state.waiting and left(state) is not None:
-        state = asked_back(state, now, effects, for_campaign=report.campaign_id)
+    state = serve(state, report.campaign_id, effects, is_needed=report.is_needed)
+    if report.campaign_id in state.waiting and compute_unallotted(state) is not None:
+        state = ask_back(state, now, effects, for_campaign=report.campaign_id)
     return state
 
 
-def _slice(report: Report, known: Slice | None, *, oldest: date) -> Slice:
+def _build_slice(report: SpendReport, known: Slice | None, *, oldest: date) -> Slice:
     before = {} if known is None else known.spent_by_day
     spent = {day: amount for day, amount in {**before, **report.spent_by_day}.items() if day >= oldest}
     had = 0 if known is None else known.allotted_on(report.day)
@@ -156,7 +156,7 @@ def _slice(report: Report, known: Slice | None, *, oldest: date) -> Slice:
     )
 
 
-def _judged(state: AdvertiserState, now: datetime, effects: list[Effect]) -> AdvertiserState:
+def _publish_transition(state: AdvertiserState, now: datetime, effects: list[Effect]) -> AdvertiserState:
     """Say it when the budget has run out, or is there again: on the transition only."""
     assert state.config is not None
     is_exhausted = _is_exhausted(state)

@@ -7,11 +7,11 @@ from typing import Any, Final
 import msgspec
 
 from adloom.budgets.addresses import CAMPAIGN
-from adloom.budgets.campaign.headroom import line, room
+from adloom.budgets.campaign.headroom import compute_headroom, pacing_allowance
 from adloom.budgets.campaign.lease import Lease
-from adloom.budgets.campaign.reports import reported
+from adloom.budgets.campaign.reports import queue_report
 from adloom.budgets.campaign.state import CampaignState
-from adloom.budgets.campaign.updates import said
+from adloom.budgets.campaign.updates import publish_spend
 from adloom.budgets.messages import Confirm, DayTotal, MoneyKind, MoneyRow
 from adloom.core.money import Micros
 from adloom.runtime.actors.effects import Effect, Persist, RecordRow
@@ -25,19 +25,19 @@ _CHARGE: Final = MoneyKind.CHARGE
 _changed = msgspec.structs.replace
 
 
-def all_confirmed(
+def apply_confirms(
     state: CampaignState, confirms: Sequence[Confirm], now: datetime, effects: list[Effect]
 ) -> CampaignState:
     """Turn holds into charges: by their sums where all of them are held, which comes to the same as one by one."""
-    new = _unbuffered(state, confirms)
+    new = _drop_buffered(state, confirms)
     if not new:
         return state
-    leases = _charged_together(state, new)
+    leases = _charge_leases(state, new)
     if leases is None:
         for confirm in new:
-            state = confirmed(state, confirm, now, effects)
+            state = apply_confirm(state, confirm, now, effects)
         return state
-    rows = [_charge(state, _CHARGE, confirm, leases[confirm.lease], now) for confirm in new]
+    rows = [_build_row(state, _CHARGE, confirm, leases[confirm.lease], now) for confirm in new]
     amounts = {number: lease.charged - state.leases[number].charged for number, lease in leases.items()}
     by_day = dict(state.spent_by_day)
     for number, amount in amounts.items():
@@ -52,44 +52,46 @@ def all_confirmed(
         spent_by_day=by_day,
         spent_window=Micros(state.spent_window + of_window),
     )
-    return flushed_when_due(state, now, effects)
+    return flush_if_due(state, now, effects)
 
 
-def confirmed(state: CampaignState, confirm: Confirm, now: datetime, effects: list[Effect]) -> CampaignState:
+def apply_confirm(
+    state: CampaignState, confirm: Confirm, now: datetime, effects: list[Effect]
+) -> CampaignState:
     """Turn a hold into a charge; one that came too late is charged only where something is left."""
     if _is_buffered(state, confirm):
         return state
-    lease = _covering(state, confirm)
+    lease = _find_covering_lease(state, confirm)
     kind = _CHARGE
     if lease is None and not _is_affordable(state, confirm.amount, now):
         kind = MoneyKind.UNBILLED
-    row = _charge(state, kind, confirm, lease, now)
+    row = _build_row(state, kind, confirm, lease, now)
     state = _changed(
         state,
         buffer=(*state.buffer, row),
         flush_at=state.flush_at or now + FLUSH_AFTER,
-        **(_spent(state, row, lease) if kind is _CHARGE else {}),
+        **(_changes_by_charge(state, row, lease) if kind is _CHARGE else {}),
     )
-    return flushed_when_due(state, now, effects)
+    return flush_if_due(state, now, effects)
 
 
-def flushed_when_due(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
+def flush_if_due(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
     """Make charges durable once there are enough, or the first has waited for long enough."""
     # Further ahead than that it cannot be, unless the clock was set back: then nobody waits for it.
     is_due = state.flush_at is not None and not state.flush_at - FLUSH_AFTER <= now < state.flush_at
     if not is_due and len(state.buffer) < FLUSH_EVENTS_MAX:
         return state
-    return flushed_and_said(state, now, effects)
+    return flush_and_publish(state, now, effects)
 
 
-def flushed_and_said(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
+def flush_and_publish(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
     """Make charges durable, and let everybody know."""
-    state = flushed(state, effects)
-    effects.append(said(state, now))
-    return reported(state, now, effects)
+    state = flush(state, effects)
+    effects.append(publish_spend(state, now))
+    return queue_report(state, now, effects)
 
 
-def flushed(state: CampaignState, effects: list[Effect]) -> CampaignState:
+def flush(state: CampaignState, effects: list[Effect]) -> CampaignState:
     """Make charges durable."""
     if not state.buffer:
         return state
@@ -115,7 +117,7 @@ def _is_buffered(state: CampaignState, confirm: Confirm) -> bool:
     return False
 
 
-def _unbuffered(state: CampaignState, confirms: Sequence[Confirm]) -> Sequence[Confirm]:
+def _drop_buffered(state: CampaignState, confirms: Sequence[Confirm]) -> Sequence[Confirm]:
     """Leave out offers whose charges are buffered, and those that are said twice."""
     known = {(row.request_id.int, row.slot) for row in state.buffer if row.request_id is not None}
     new: dict[tuple[int, int], Confirm] = {}
@@ -124,7 +126,7 @@ def _unbuffered(state: CampaignState, confirms: Sequence[Confirm]) -> Sequence[C
     return [confirm for offer, confirm in new.items() if offer not in known]
 
 
-def _charged_together(state: CampaignState, confirms: Sequence[Confirm]) -> Mapping[int, Lease] | None:
+def _charge_leases(state: CampaignState, confirms: Sequence[Confirm]) -> Mapping[int, Lease] | None:
     """Charge what each second of each lease comes to, and give the leases; None where one does not cover all."""
     sums: dict[tuple[int, int], int] = {}
     for confirm in confirms:
@@ -139,7 +141,7 @@ def _charged_together(state: CampaignState, confirms: Sequence[Confirm]) -> Mapp
     return leases
 
 
-def _covering(state: CampaignState, confirm: Confirm) -> Lease | None:
+def _find_covering_lease(state: CampaignState, confirm: Confirm) -> Lease | None:
     """Find the lease in which the offer is still held."""
     lease = state.leases.get(confirm.lease)
     if lease is None or not _is_covered(state, lease, confirm.second, confirm.amount):
@@ -148,19 +150,19 @@ def _covering(state: CampaignState, confirm: Confirm) -> Lease | None:
 
 
 def _is_covered(state: CampaignState, lease: Lease, second: int, amount: Micros) -> bool:
-    is_over = lease.is_over(second, released_until=state.released_until)
+    is_over = lease.has_expired(second, released_until=state.released_until)
     return not is_over and lease.covers(second, amount)
 
 
 def _is_affordable(state: CampaignState, amount: Micros, now: datetime) -> bool:
     """Tell whether something is left for an offer whose hold has come back."""
     assert state.config is not None
-    if not room(state, now).fits(amount):
+    if not compute_headroom(state, now).fits(amount):
         return False
-    return state.config.daily_budget is None or state.spent_window + amount <= line(state, now)
+    return state.config.daily_budget is None or state.spent_window + amount <= pacing_allowance(state, now)
 
 
-def _spent(state: CampaignState, row: MoneyRow, lease: Lease | None) -> dict[str, Any]:
+def _changes_by_charge(state: CampaignState, row: MoneyRow, lease: Lease | None) -> dict[str, Any]:
     amount = row.amount
     changes: dict[str, Any] = {
         "spent_total": state.spent_total + amount,
@@ -173,7 +175,7 @@ def _spent(state: CampaignState, row: MoneyRow, lease: Lease | None) -> dict[str
     return changes
 
 
-def _charge(
+def _build_row(
     state: CampaignState, kind: MoneyKind, confirm: Confirm, lease: Lease | None, now: datetime
 ) -> MoneyRow:
     assert state.config is not None

@@ -65,14 +65,14 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
         """Whether its process can have given what it says; if not, one of us has lost its memory."""
         return self.unassigned >= self.ahead
 
-    def held_since(self) -> int | None:
+    def oldest_hold(self) -> int | None:
         """Tell of which second the oldest hold is; one that lay ahead when we heard of it is of that moment."""
         held, heard = self.held, self.heard
         if held and not heard and held[oldest := min(held)] > 0:
             return oldest
         return min((heard.get(at, at) for at, amount in held.items() if amount > 0), default=None)
 
-    def is_over(self, second: int, *, released_until: int) -> bool:
+    def has_expired(self, second: int, *, released_until: int) -> bool:
         """Tell whether an offer's hold has come back, when all until a second have."""
         return self.heard.get(second, second) <= released_until
 

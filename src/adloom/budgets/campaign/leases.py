@@ -6,15 +6,23 @@ from typing import Final
 import msgspec
 
 from adloom.budgets.addresses import session_topic
-from adloom.budgets.campaign.headroom import room
+from adloom.budgets.campaign.headroom import compute_headroom
 from adloom.budgets.campaign.lease import Lease
-from adloom.budgets.campaign.reports import asked_for_more, is_needed, reported, spare
+from adloom.budgets.campaign.reports import ask_for_more, compute_spare, has_unmet_demand, queue_report
 from adloom.budgets.campaign.state import NOTHING, CampaignState
-from adloom.budgets.campaign.updates import said
-from adloom.budgets.messages import LeaseAnswer, MoneyKind, MoneyRow, Recall, SessionOver, Usage, Verdict
+from adloom.budgets.campaign.updates import publish_spend
+from adloom.budgets.messages import (
+    BudgetVerdict,
+    LeaseAnswer,
+    LeaseUsage,
+    MoneyKind,
+    MoneyRow,
+    Recall,
+    SessionOver,
+)
 from adloom.core.money import Micros
 from adloom.runtime.actors.effects import Effect, Persist, Publish, RecordRow
-from adloom.schedule.budget_day import day_named
+from adloom.schedule.budget_day import build_budget_day
 
 IDLE_SECONDS: Final = 2  # Of a lease out of which nothing was given: who has readers gives every second.
 SESSIONS_OVER_SECONDS: Final = 600  # Longer than a message can be on its way.
@@ -22,40 +30,48 @@ SESSIONS_OVER_SECONDS: Final = 600  # Longer than a message can be on its way.
 _changed = msgspec.structs.replace
 
 
-def used(state: CampaignState, usage: Usage, now: datetime, effects: list[Effect]) -> CampaignState:
+def apply_usage(
+    state: CampaignState, usage: LeaseUsage, now: datetime, effects: list[Effect]
+) -> CampaignState:
     """Take a process's report, and grant or take back what it wants."""
-    known = _lease_for(state, usage)
+    known = _find_lease(state, usage)
     if known is None:
-        effects.append(_void(state, usage, now))
+        effects.append(_build_void(state, usage, now))
         return state
     if usage.report < known.reported:
         return state  # Overtaken by a later one.
     if usage.report == known.reported:
         # The answer was lost.
-        effects += [*_owned(known), _answer(state, usage, known, _verdict(state, known, usage, now))]
+        effects += [
+            *_confirm_ownership(known),
+            _build_answer(state, usage, known, _find_verdict(state, known, usage, now)),
+        ]
         return state
     second = int(now.timestamp())
     lease = known.reported_given(usage.given, report=usage.report, second=second)
     if not lease.is_sound:
-        effects += [Persist(), _void(state, usage, now)]
-        return _with_closed(state, known, second)
-    state = _reported(state, lease, usage)
+        effects += [Persist(), _build_void(state, usage, now)]
+        return _close_lease(state, known, second)
+    state = _record_usage(state, lease, usage)
     if usage.want <= lease.unassigned:
         lease = lease.granted_up_to(usage.want, second=second)
         state = state.with_lease(lease)
-        if state.is_giving_back and spare(state):
-            state = reported(state, now, effects)
+        if state.is_giving_back and compute_spare(state):
+            state = queue_report(state, now, effects)
     else:
-        lease = _granted(state, lease, usage, now)
-        state = _provided(state.with_lease(lease), lease, usage, now, effects)
+        lease = _grant(state, lease, usage, now)
+        state = _request_missing(state.with_lease(lease), lease, usage, now, effects)
     if usage.given or lease.granted != known.granted or usage.lease != lease.number:
         # Otherwise nothing has changed but the number of the report, which may be forgotten.
         effects.append(Persist())
-    effects += [*_owned(lease), _answer(state, usage, lease, _verdict(state, lease, usage, now))]
+    effects += [
+        *_confirm_ownership(lease),
+        _build_answer(state, usage, lease, _find_verdict(state, lease, usage, now)),
+    ]
     return state
 
 
-def recalled(state: CampaignState, effects: list[Effect], *, idle_until: int | None = None) -> None:
+def recall(state: CampaignState, effects: list[Effect], *, idle_until: int | None = None) -> None:
     """Ask processes to return what they have not given: all, or those that have not been giving for a while."""
     assert state.config is not None
     for lease in state.leases.values():
@@ -66,19 +82,19 @@ def recalled(state: CampaignState, effects: list[Effect], *, idle_until: int | N
             effects.append(Publish(session_topic(lease.session), recall))
 
 
-def session_closed(state: CampaignState, over: SessionOver, effects: list[Effect]) -> CampaignState:
+def close_session(state: CampaignState, over: SessionOver, effects: list[Effect]) -> CampaignState:
     """Take leave of a process: what it may have given out counts as given."""
     oldest = over.second - SESSIONS_OVER_SECONDS
     known = {session: second for session, second in state.sessions_over.items() if second > oldest}
     state = _changed(state, sessions_over={**known, over.session: over.second})
     for lease in state.leases.values():
         if lease.session == over.session and lease.closed_second is None:
-            state = _with_closed(state, lease, over.second)
+            state = _close_lease(state, lease, over.second)
     effects.append(Persist())
-    return without_settled(state)
+    return drop_settled(state)
 
 
-def released(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
+def release_expired(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
     """Let holds come back whose time is over, and say so: who was turned away may have them now."""
     assert state.config is not None
     until = int(now.timestamp()) - state.config.hold_seconds
@@ -86,21 +102,21 @@ def released(state: CampaignState, now: datetime, effects: list[Effect]) -> Camp
         return state
     leases = {number: lease.expired_until(until) for number, lease in state.leases.items()}
     rows = [
-        _release(state, lease, Micros(back), now)
+        _build_release(state, lease, Micros(back), now)
         for number, lease in leases.items()
         if (back := lease.expired - state.leases[number].expired)
     ]
-    since = _earlier(*(lease.held_since() for lease in leases.values()))
+    since = _min_second(*(lease.oldest_hold() for lease in leases.values()))
     state = _changed(state, leases=leases, held_since=since, released_until=max(state.released_until, until))
-    state = without_settled(state)
+    state = drop_settled(state)
     if not rows:
         return state
-    effects += [*map(RecordRow, rows), said(state, now)]
+    effects += [*map(RecordRow, rows), publish_spend(state, now)]
     # Who was asked back for it while it was out returns it as soon as it is here.
-    return reported(state, now, effects) if state.is_giving_back and spare(state) else state
+    return queue_report(state, now, effects) if state.is_giving_back and compute_spare(state) else state
 
 
-def without_settled(state: CampaignState) -> CampaignState:
+def drop_settled(state: CampaignState) -> CampaignState:
     """Forget leases of which nothing can come and nobody speaks any more, and days that only they kept."""
     newest = {lease.session: lease.number for lease in state.leases.values()}
     kept = {
@@ -118,7 +134,7 @@ def without_settled(state: CampaignState) -> CampaignState:
     return _changed(state, leases=kept, spent_by_day=spent)
 
 
-def _lease_for(state: CampaignState, usage: Usage) -> Lease | None:
+def _find_lease(state: CampaignState, usage: LeaseUsage) -> Lease | None:
     """Find the lease that a report is about; a process without one gets a new one."""
     if usage.session in state.sessions_over:
         return None
@@ -126,7 +142,7 @@ def _lease_for(state: CampaignState, usage: Usage) -> Lease | None:
         lease = state.leases.get(usage.lease)
         is_theirs = lease is not None and lease.session == usage.session and lease.closed_second is None
         return lease if is_theirs else None
-    return state.lease_of(usage.session) or Lease(
+    return state.find_lease(usage.session) or Lease(
         number=state.leases_made + 1,
         session=usage.session,
         window=state.window,
@@ -135,53 +151,59 @@ def _lease_for(state: CampaignState, usage: Usage) -> Lease | None:
     )
 
 
-def _reported(state: CampaignState, lease: Lease, usage: Usage) -> CampaignState:
+def _record_usage(state: CampaignState, lease: Lease, usage: LeaseUsage) -> CampaignState:
     oldest = min((lease.heard.get(at, at) for at, _ in usage.given), default=None)
     return _changed(
         state,
         leases={**state.leases, lease.number: lease},
         leases_made=max(state.leases_made, lease.number),
         cost=usage.cost,
-        held_since=_earlier(state.held_since, oldest),
+        held_since=_min_second(state.held_since, oldest),
     )
 
 
-def _granted(state: CampaignState, lease: Lease, usage: Usage, now: datetime) -> Lease:
+def _grant(state: CampaignState, lease: Lease, usage: LeaseUsage, now: datetime) -> Lease:
     """Grant what there is room for: all, or less the fewer there is left for all who want some."""
     assert state.config is not None
     if not state.config.is_running or lease.window != state.window:
         return lease
-    left = room(state, now, is_paced=True, is_allotted=False).amount
+    left = compute_headroom(state, now, is_paced=True, is_allotted=False).amount
     more = usage.want - lease.unassigned
-    is_modest = is_needed(state, now) and not usage.is_needed  # Somebody else has a reader waiting.
+    is_modest = has_unmet_demand(state, now) and not usage.is_needed  # Somebody else has a reader waiting.
     if left is not None:
-        more = _sized(more, left - usage.cost * is_modest, cost=usage.cost, sessions=_sessions(state))
+        more = _size_grant(
+            more, left - usage.cost * is_modest, cost=usage.cost, sessions=_count_sessions(state)
+        )
     if state.config.is_allotted:
-        more = max(0, min(more, spare(state) - usage.cost * is_modest))
+        more = max(0, min(more, compute_spare(state) - usage.cost * is_modest))
     whole = (lease.unassigned + more) // usage.cost * usage.cost
     return lease.granted_up_to(Micros(max(lease.unassigned, whole)), second=int(now.timestamp()))
 
 
-def _sized(want: int, left: int, *, cost: int, sessions: int) -> int:
+def _size_grant(want: int, left: int, *, cost: int, sessions: int) -> int:
     """Give a process at most half of its share of what is left, but an offer's worth while there is one."""
     return max(0, min(want, left, max(left // (2 * sessions), cost)))
 
 
-def _sessions(state: CampaignState) -> int:
+def _count_sessions(state: CampaignState) -> int:
     open_ones = {lease.session for lease in state.leases.values() if lease.closed_second is None}
     return max(1, len(open_ones))
 
 
-def _verdict(state: CampaignState, lease: Lease, usage: Usage, now: datetime) -> Verdict:
+def _find_verdict(state: CampaignState, lease: Lease, usage: LeaseUsage, now: datetime) -> BudgetVerdict:
     """Tell why a process cannot give an offer that it wants to give."""
     assert state.config is not None
     if lease.unassigned >= min(usage.want, usage.cost) or lease.window != state.window:
-        return Verdict.GRANTED
-    return room(state, now, is_paced=True).verdict if state.config.is_running else Verdict.NOT_RUNNING
+        return BudgetVerdict.GRANTED
+    return (
+        compute_headroom(state, now, is_paced=True).verdict
+        if state.config.is_running
+        else BudgetVerdict.NOT_RUNNING
+    )
 
 
-def _provided(
-    state: CampaignState, lease: Lease, usage: Usage, now: datetime, effects: list[Effect]
+def _request_missing(
+    state: CampaignState, lease: Lease, usage: LeaseUsage, now: datetime, effects: list[Effect]
 ) -> CampaignState:
     """Ask those for it who have what this process lacks: other processes, and the advertiser ahead of need."""
     config = state.config
@@ -190,31 +212,31 @@ def _provided(
         return state
     second = int(now.timestamp())
     is_turned_away = usage.is_needed and lease.unassigned < usage.cost
-    is_urgent = is_turned_away and not is_needed(state, now)
+    is_urgent = is_turned_away and not has_unmet_demand(state, now)
     if is_turned_away:
         state = _changed(state, needed_second=max(state.needed_second, second))
-        recalled(state, effects, idle_until=second - IDLE_SECONDS)
+        recall(state, effects, idle_until=second - IDLE_SECONDS)
     if not config.is_allotted:
         return state
-    return asked_for_more(state, usage.want, now, effects, is_urgent=is_urgent)
+    return ask_for_more(state, usage.want, now, effects, is_urgent=is_urgent)
 
 
-def _with_closed(state: CampaignState, lease: Lease, second: int) -> CampaignState:
+def _close_lease(state: CampaignState, lease: Lease, second: int) -> CampaignState:
     closed = lease.closed_at(second)
     return _changed(
         state,
         leases={**state.leases, lease.number: closed},
-        held_since=_earlier(state.held_since, closed.held_since()),
+        held_since=_min_second(state.held_since, closed.oldest_hold()),
     )
 
 
-def _earlier(*seconds: int | None) -> int | None:
+def _min_second(*seconds: int | None) -> int | None:
     return min((second for second in seconds if second is not None), default=None)
 
 
-def _answer(state: CampaignState, usage: Usage, lease: Lease, verdict: Verdict) -> Publish:
+def _build_answer(state: CampaignState, usage: LeaseUsage, lease: Lease, verdict: BudgetVerdict) -> Publish:
     assert state.config is not None
-    day = day_named(lease.day, state.config.timezone)
+    day = build_budget_day(lease.day, state.config.timezone)
     answer = LeaseAnswer(
         campaign_id=state.config.campaign_id,
         session=usage.session,
@@ -229,7 +251,7 @@ def _answer(state: CampaignState, usage: Usage, lease: Lease, verdict: Verdict) 
     return Publish(session_topic(usage.session), answer)
 
 
-def _owned(lease: Lease) -> list[Effect]:
+def _confirm_ownership(lease: Lease) -> list[Effect]:
     """Make sure that the campaign is still ours before a process hears that it may give something.
 
     Who owns it by now may have heard that the process has given, or returned, what we still believe it to have.
@@ -237,7 +259,7 @@ def _owned(lease: Lease) -> list[Effect]:
     return [Persist()] if lease.unassigned else []
 
 
-def _void(state: CampaignState, usage: Usage, now: datetime) -> Publish:
+def _build_void(state: CampaignState, usage: LeaseUsage, now: datetime) -> Publish:
     """Say that a lease is no longer the process's: nothing may be given out of it."""
     assert state.config is not None
     answer = LeaseAnswer(
@@ -248,12 +270,12 @@ def _void(state: CampaignState, usage: Usage, now: datetime) -> Publish:
         granted=NOTHING,
         given=NOTHING,
         ends_at=now,
-        verdict=Verdict.NOT_RUNNING,
+        verdict=BudgetVerdict.NOT_RUNNING,
     )
     return Publish(session_topic(usage.session), answer)
 
 
-def _release(state: CampaignState, lease: Lease, amount: Micros, now: datetime) -> MoneyRow:
+def _build_release(state: CampaignState, lease: Lease, amount: Micros, now: datetime) -> MoneyRow:
     assert state.config is not None
     return MoneyRow(
         kind=MoneyKind.RELEASE,

@@ -11,10 +11,10 @@ from typing import Final
 import msgspec
 
 from adloom.budgets.addresses import advertiser_address
-from adloom.budgets.campaign.headroom import room
+from adloom.budgets.campaign.headroom import compute_headroom
 from adloom.budgets.campaign.state import NOTHING, CampaignState, PendingReport
-from adloom.budgets.campaign.updates import said
-from adloom.budgets.messages import Allotment, Report
+from adloom.budgets.campaign.updates import publish_spend
+from adloom.budgets.messages import Allotment, SpendReport
 from adloom.core.money import Micros
 from adloom.runtime.actors.effects import Effect, Persist, Tell
 
@@ -32,43 +32,43 @@ def retry_delay(attempt: int) -> timedelta:
     return min(BACKOFF_MAX, BACKOFF_MIN * 2 ** (attempt - 1))
 
 
-def is_needed(state: CampaignState, now: datetime) -> bool:
+def has_unmet_demand(state: CampaignState, now: datetime) -> bool:
     """Tell whether somebody has lately been turned away with a reader waiting."""
     return int(now.timestamp()) <= state.needed_second + NEED_SECONDS
 
 
-def spare(state: CampaignState) -> Micros:
+def compute_spare(state: CampaignState) -> Micros:
     """Tell how much is allotted and not committed."""
     return Micros(max(0, state.allotted - state.committed_today))
 
 
-def reported(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
+def queue_report(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
     """Tell the advertiser how we stand, or do so as soon as it has answered what we said last."""
     assert state.config is not None
     if state.config.advertiser_id is None:
         return state
     if state.report is not None:
         return state if state.has_news else _changed(state, has_news=True)
-    return _said(state, now, effects, attempts=1)
+    return _send_report(state, now, effects, attempts=1)
 
 
-def reported_again(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
+def repeat_report_if_due(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
     """Repeat a report that was not answered in time."""
     pending = state.report
     if pending is None or now < pending.again_at:
         return state
-    return _said(state, now, effects, attempts=pending.attempts + 1)
+    return _send_report(state, now, effects, attempts=pending.attempts + 1)
 
 
-def asked_for_more(
+def ask_for_more(
     state: CampaignState, want: Micros, now: datetime, effects: list[Effect], *, is_urgent: bool = False
 ) -> CampaignState:
     """Have so much allotted ahead of need, if our own budgets leave us that.
 
     While there is none it is asked for once a second; at once, where it was not known before that a reader waits.
     """
-    want = _own_room(state, want, now)
-    if spare(state) >= want:
+    want = _limit_to_own_budgets(state, want, now)
+    if compute_spare(state) >= want:
         return _changed(state, wanted=NOTHING) if state.wanted else state
     second = int(now.timestamp())
     is_asked = state.wanted and second <= state.asked_second and not is_urgent
@@ -84,18 +84,18 @@ def asked_for_more(
     if pending is not None and pending.attempts > ATTEMPTS_MAX:
         # Nobody has answered for long, and now somebody waits: that is worth another try.
         is_worth_it = now >= pending.again_at - RECONCILE_AFTER + BACKOFF_MAX
-        return _said(state, now, effects, attempts=pending.attempts) if is_worth_it else state
-    return reported(state, now, effects)
+        return _send_report(state, now, effects, attempts=pending.attempts) if is_worth_it else state
+    return queue_report(state, now, effects)
 
 
-def given_back(state: CampaignState, now: datetime, effects: list[Effect], *, is_all: bool) -> CampaignState:
+def give_back(state: CampaignState, now: datetime, effects: list[Effect], *, is_all: bool) -> CampaignState:
     """Return to the advertiser what we have not committed, nor are about to."""
-    is_kept = is_needed(state, now) and not is_all
-    kept = _own_room(state, spare(state), now) if is_kept else NOTHING
-    return reported(_changed(state, wanted=kept, is_giving_back=True), now, effects)
+    is_kept = has_unmet_demand(state, now) and not is_all
+    kept = _limit_to_own_budgets(state, compute_spare(state), now) if is_kept else NOTHING
+    return queue_report(_changed(state, wanted=kept, is_giving_back=True), now, effects)
 
 
-def allotted(
+def apply_allotment(
     state: CampaignState, allotment: Allotment, now: datetime, effects: list[Effect]
 ) -> CampaignState:
     """Take what the advertiser allots, in answer to the last report and no other."""
@@ -106,25 +106,27 @@ def allotted(
     effects.append(Persist())
     if is_more and state.wanted:
         state = _changed(state, wanted=NOTHING)
-        effects.append(said(state, now))
-    return reported(state, now, effects) if state.has_news else state
+        effects.append(publish_spend(state, now))
+    return queue_report(state, now, effects) if state.has_news else state
 
 
-def _own_room(state: CampaignState, amount: Micros, now: datetime) -> Micros:
+def _limit_to_own_budgets(state: CampaignState, amount: Micros, now: datetime) -> Micros:
     """Tell how much of an amount our own budgets allow us to commit now: nothing, where that pays for no offer."""
-    left = room(state, now, is_paced=True, is_allotted=False).amount
+    left = compute_headroom(state, now, is_paced=True, is_allotted=False).amount
     amount = amount if left is None else min(amount, left)
     return amount if amount >= max(1, state.cost) else NOTHING
 
 
-def _said(state: CampaignState, now: datetime, effects: list[Effect], *, attempts: int) -> CampaignState:
+def _send_report(
+    state: CampaignState, now: datetime, effects: list[Effect], *, attempts: int
+) -> CampaignState:
     config = state.config
     assert config is not None
     assert config.advertiser_id is not None
     delay = retry_delay(attempts) if attempts <= ATTEMPTS_MAX else RECONCILE_AFTER
     committed = state.committed_today
     kept = committed if state.is_giving_back else max(committed, state.allotted)
-    report = Report(
+    report = SpendReport(
         campaign_id=config.campaign_id,
         incarnation=state.incarnation,
         sequence=state.sequence + 1,
@@ -133,7 +135,7 @@ def _said(state: CampaignState, now: datetime, effects: list[Effect], *, attempt
         committed=committed,
         target=Micros(max(kept, committed + state.wanted)),
         cost=state.cost,
-        is_needed=state.wanted > 0 and is_needed(state, now),
+        is_needed=state.wanted > 0 and has_unmet_demand(state, now),
     )
     effects += [Persist(), Tell(advertiser_address(config.advertiser_id), report)]
     return _changed(

@@ -47,7 +47,7 @@ class SeenOffers:
         self._new_filter = new_filter
         self._offers_max = offers_max
         # From which second on each memory knows all offers: those of a second before may be missing.
-        self._cache_since = _complete_after(now)
+        self._cache_since = _first_complete_second(now)
         self._filters: deque[tuple[int, Filter]] = deque(maxlen=FILTERS_MAX)  # The newest is first.
         self._in_filter = 0
         self._begin_filter(now)
@@ -57,9 +57,9 @@ class SeenOffers:
         """Tell how many offers the cache knows."""
         return len(self._cache)
 
-    def maybe_seen(self, offers: Mapping[Offer, int], *, now: datetime) -> set[Offer]:
+    def find_maybe_seen(self, offers: Mapping[Offer, int], *, now: datetime) -> set[Offer]:
         """Tell which offers, each of a second, can have been confirmed before; asking keeps them in the cache."""
-        self._forget(now)
+        self._evict(now)
         cache, since, found = self._cache, self._cache_since, set[Offer]()
         for offer, second in offers.items():
             if offer in cache:
@@ -82,10 +82,12 @@ class SeenOffers:
         for offer in offers:
             cache[offer] = now
             cache.move_to_end(offer)
-        self._forget(now)
+        self._evict(now)
 
     def _begin_filter(self, now: datetime) -> None:
-        self._filters.appendleft((_complete_after(now), self._new_filter(self._offers_max, ERROR_RATE)))
+        self._filters.appendleft(
+            (_first_complete_second(now), self._new_filter(self._offers_max, ERROR_RATE))
+        )
         self._in_filter = 0
 
     def _may_be_in_a_filter(self, offer: Offer, second: int) -> bool:
@@ -96,7 +98,7 @@ class SeenOffers:
                 return False  # Whatever was confirmed before, this was not made yet.
         return True
 
-    def _forget(self, now: datetime) -> None:
+    def _evict(self, now: datetime) -> None:
         """Drop from the cache what was not asked for lately, and what is too much."""
         cache = self._cache
         last: datetime | None = None
@@ -106,9 +108,9 @@ class SeenOffers:
             surplus -= 1
             if at is not last:  # Those that were noted together are of one moment.
                 last = at
-                self._cache_since = max(self._cache_since, _complete_after(at))
+                self._cache_since = max(self._cache_since, _first_complete_second(at))
 
 
-def _complete_after(moment: datetime) -> int:
+def _first_complete_second(moment: datetime) -> int:
     """Tell from which second on no offer can have been confirmed by a moment: it has to be made first."""
     return int(moment.timestamp()) + 1 + AHEAD_SECONDS_MAX

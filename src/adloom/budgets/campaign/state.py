@@ -6,9 +6,9 @@ from typing import Final
 import msgspec
 
 from adloom.budgets.campaign.lease import Lease
-from adloom.budgets.messages import ConfigureCampaign, MoneyRow, Verdict
+from adloom.budgets.messages import BudgetVerdict, ConfigureCampaign, MoneyRow
 from adloom.core.money import Micros
-from adloom.schedule.budget_day import BudgetDay, budget_day, day_named
+from adloom.schedule.budget_day import BudgetDay, build_budget_day, find_budget_day
 
 NOTHING: Final = Micros(0)
 FIRST_SECOND: Final = 1_767_225_600  # Of 2026: numbers of leases count from there, and fit into four bytes.
@@ -48,7 +48,7 @@ class CampaignState(msgspec.Struct, frozen=True, kw_only=True):
     has_news: bool = False  # For the advertiser, since that report.
     buffer: tuple[MoneyRow, ...] = ()
     flush_at: datetime | None = None
-    exhausted: Verdict | None = None
+    exhausted: BudgetVerdict | None = None
 
     @property
     def spent_today(self) -> Micros:
@@ -81,7 +81,7 @@ class CampaignState(msgspec.Struct, frozen=True, kw_only=True):
         """What processes can still give, as far as we have heard."""
         return Micros(sum(lease.unassigned - lease.ahead for lease in self.leases.values()))
 
-    def lease_of(self, session: int) -> Lease | None:
+    def find_lease(self, session: int) -> Lease | None:
         """Find the lease that a process gives out of in this window."""
         for lease in self.leases.values():
             if lease.session == session and lease.window == self.window and lease.closed_second is None:
@@ -106,15 +106,15 @@ def new_campaign(key: str, now: datetime) -> CampaignState:
     )
 
 
-def today_of(state: CampaignState) -> BudgetDay:
+def current_day(state: CampaignState) -> BudgetDay:
     """Tell when the campaign's present day begins and ends."""
     assert state.config is not None
-    return day_named(state.day, state.config.timezone)
+    return build_budget_day(state.day, state.config.timezone)
 
 
-def day_at(state: CampaignState, now: datetime) -> date:
+def find_day(state: CampaignState, now: datetime) -> date:
     """Tell which day it is for the campaign; days never go back, whatever clocks and zones do."""
     assert state.config is not None
-    if state.day > date.min and now < today_of(state).ends_at:
+    if state.day > date.min and now < current_day(state).ends_at:
         return state.day
-    return max(state.day, budget_day(now, state.config.timezone).day)
+    return max(state.day, find_budget_day(now, state.config.timezone).day)

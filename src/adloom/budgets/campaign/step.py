@@ -12,37 +12,37 @@ from typing import assert_never
 import msgspec
 
 from adloom.budgets.campaign.charges import (
-    all_confirmed,
-    confirmed,
-    flushed,
-    flushed_and_said,
-    flushed_when_due,
+    apply_confirm,
+    apply_confirms,
+    flush,
+    flush_and_publish,
+    flush_if_due,
 )
-from adloom.budgets.campaign.headroom import room
+from adloom.budgets.campaign.headroom import compute_headroom
 from adloom.budgets.campaign.leases import (
     IDLE_SECONDS,
-    recalled,
-    released,
-    session_closed,
-    used,
-    without_settled,
+    apply_usage,
+    close_session,
+    drop_settled,
+    recall,
+    release_expired,
 )
-from adloom.budgets.campaign.reports import allotted, given_back, reported, reported_again
-from adloom.budgets.campaign.state import NOTHING, CampaignState, day_at, today_of
-from adloom.budgets.campaign.updates import judged, said, spend_update
+from adloom.budgets.campaign.reports import apply_allotment, give_back, queue_report, repeat_report_if_due
+from adloom.budgets.campaign.state import NOTHING, CampaignState, current_day, find_day
+from adloom.budgets.campaign.updates import build_spend_update, publish_spend, publish_transition
 from adloom.budgets.messages import (
     Allotment,
     AskBudget,
+    BudgetVerdict,
     CampaignMessage,
+    CheckClock,
     ConfigureCampaign,
     Confirm,
     Confirms,
     GiveBack,
-    Look,
+    LeaseUsage,
     OpenWindow,
     SessionOver,
-    Usage,
-    Verdict,
 )
 from adloom.core.random import Chance
 from adloom.runtime.actors.effects import Effect, Persist, Reply, StepResult, Wake
@@ -58,20 +58,20 @@ def step(
     effects: list[Effect] = []
     before = state
     if isinstance(message, ConfigureCampaign):
-        state = _configured(state, message)
+        state = _configure(state, message)
     if state.config is None:
         return StepResult(state)
-    state = _looked(state, now, effects)
+    state = _advance(state, now, effects)
     if isinstance(message, ConfigureCampaign):
-        state = _reconfigured(state, before, now, effects)
+        state = _apply_configuration(state, before, now, effects)
     else:
-        state = _taken(state, message, now, effects)
-    state = judged(state, now, effects)
-    effects.append(Wake(_due(state, now)))
+        state = _apply(state, message, now, effects)
+    state = publish_transition(state, now, effects)
+    effects.append(Wake(_next_due(state, now)))
     return StepResult(state, tuple(effects))
 
 
-def before_keeping(state: CampaignState, now: datetime) -> StepResult[CampaignState]:
+def flush_before_persisting(state: CampaignState, now: datetime) -> StepResult[CampaignState]:
     """Write charges down with the state that has them, whoever has asked for it to be kept.
 
     So an offer is in the money ledger, or nothing of its charge is kept: who confirms it again can tell.
@@ -79,39 +79,39 @@ def before_keeping(state: CampaignState, now: datetime) -> StepResult[CampaignSt
     if not state.buffer:
         return StepResult(state)
     effects: list[Effect] = []
-    state = flushed_and_said(state, now, effects)
-    effects.append(Wake(_due(state, now)))
+    state = flush_and_publish(state, now, effects)
+    effects.append(Wake(_next_due(state, now)))
     return StepResult(state, tuple(effects))
 
 
-def as_of(state: CampaignState, now: datetime) -> CampaignState:
+def advance_to(state: CampaignState, now: datetime) -> CampaignState:
     """Bring a state that was read up to the clock, for whoever only wants to know."""
-    return state if state.config is None else _looked(state, now, [])
+    return state if state.config is None else _advance(state, now, [])
 
 
-def _taken(  # noqa: C901, PLR0911 - one a message
+def _apply(  # noqa: C901, PLR0911 - one a message
     state: CampaignState, message: CampaignMessage, now: datetime, effects: list[Effect]
 ) -> CampaignState:
     match message:
         case Confirm():
-            return confirmed(state, message, now, effects)
+            return apply_confirm(state, message, now, effects)
         case Confirms(confirms=confirms):
-            return all_confirmed(state, confirms, now, effects)
-        case Usage():
-            return used(state, message, now, effects)
+            return apply_confirms(state, confirms, now, effects)
+        case LeaseUsage():
+            return apply_usage(state, message, now, effects)
         case SessionOver():
-            return session_closed(state, message, effects)
+            return close_session(state, message, effects)
         case Allotment():
-            return allotted(_rolled(state, message.day, now, effects), message, now, effects)
+            return apply_allotment(_roll_day(state, message.day, now, effects), message, now, effects)
         case GiveBack(is_all=is_all):
-            recalled(state, effects, idle_until=None if is_all else int(now.timestamp()) - IDLE_SECONDS)
-            return given_back(state, now, effects, is_all=is_all)
+            recall(state, effects, idle_until=None if is_all else int(now.timestamp()) - IDLE_SECONDS)
+            return give_back(state, now, effects, is_all=is_all)
         case OpenWindow():
-            return _window_opened(state, now, effects)
-        case Look():
-            return reported_again(flushed_when_due(state, now, effects), now, effects)
+            return _open_window(state, now, effects)
+        case CheckClock():
+            return repeat_report_if_due(flush_if_due(state, now, effects), now, effects)
         case AskBudget():
-            effects.append(Reply(spend_update(state, now)))
+            effects.append(Reply(build_spend_update(state, now)))
             return state
         case ConfigureCampaign():
             return state  # Taken before all others, because without one there is nothing to look at.
@@ -119,16 +119,16 @@ def _taken(  # noqa: C901, PLR0911 - one a message
             assert_never(message)
 
 
-def _looked(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
+def _advance(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
     """Bring the state up to the clock."""
-    return released(_rolled(state, day_at(state, now), now, effects), now, effects)
+    return release_expired(_roll_day(state, find_day(state, now), now, effects), now, effects)
 
 
-def _rolled(state: CampaignState, day: date, now: datetime, effects: list[Effect]) -> CampaignState:
+def _roll_day(state: CampaignState, day: date, now: datetime, effects: list[Effect]) -> CampaignState:
     """Begin a new day, with a budget of its own; days never go back."""
     if day <= state.day:
         return state
-    state = flushed(without_settled(state), effects)
+    state = flush(drop_settled(state), effects)
     state = _changed(
         state,
         day=day,
@@ -139,17 +139,17 @@ def _rolled(state: CampaignState, day: date, now: datetime, effects: list[Effect
         is_giving_back=False,
     )
     # Always, also where nothing was spent: whoever keeps figures of yesterday waits for this.
-    effects += [Persist(), said(state, now)]
-    return reported(state, now, effects)
+    effects += [Persist(), publish_spend(state, now)]
+    return queue_report(state, now, effects)
 
 
-def _configured(state: CampaignState, config: ConfigureCampaign) -> CampaignState:
+def _configure(state: CampaignState, config: ConfigureCampaign) -> CampaignState:
     if state.config is not None and config.version < state.config.version:
         return state
     return _changed(state, config=config)
 
 
-def _reconfigured(
+def _apply_configuration(
     state: CampaignState, before: CampaignState, now: datetime, effects: list[Effect]
 ) -> CampaignState:
     """Take back what may no longer be given, and say how we stand; nothing, where nothing has changed."""
@@ -157,24 +157,24 @@ def _reconfigured(
     assert config is not None
     if before.config is not None and _changed(before.config, version=config.version) == config:
         return state
-    if not config.is_running or room(state, now).amount == NOTHING:
-        recalled(state, effects)
+    if not config.is_running or compute_headroom(state, now).amount == NOTHING:
+        recall(state, effects)
     effects.append(Persist())
     if state.day > before.day:
         return state  # The new day was said, and how we stand with it.
-    effects.append(said(state, now))
-    return reported(state, now, effects)
+    effects.append(publish_spend(state, now))
+    return queue_report(state, now, effects)
 
 
-def _window_opened(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
+def _open_window(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
     """Begin a new daily window; what was leased in the old one is still of the old one."""
-    recalled(state, effects)
-    state = _changed(flushed(state, effects), window=state.window + 1, spent_window=NOTHING)
-    effects += [Persist(), said(state, now)]
+    recall(state, effects)
+    state = _changed(flush(state, effects), window=state.window + 1, spent_window=NOTHING)
+    effects += [Persist(), publish_spend(state, now)]
     return state
 
 
-def _due(state: CampaignState, now: datetime) -> datetime | None:
+def _next_due(state: CampaignState, now: datetime) -> datetime | None:
     """Tell when something falls due next; an idle campaign sets no timer."""
     assert state.config is not None
     due: list[datetime] = []
@@ -185,6 +185,6 @@ def _due(state: CampaignState, now: datetime) -> datetime | None:
     if state.held_since is not None:
         expires_at = datetime.fromtimestamp(state.held_since + state.config.hold_seconds, now.tzinfo)
         due.append(max(now, expires_at))
-    if state.exhausted is Verdict.DAILY_BUDGET:
-        due.append(today_of(state).ends_at)
+    if state.exhausted is BudgetVerdict.DAILY_BUDGET:
+        due.append(current_day(state).ends_at)
     return min(due, default=None)

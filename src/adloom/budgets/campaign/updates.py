@@ -5,13 +5,13 @@ from datetime import datetime
 import msgspec
 
 from adloom.budgets.addresses import SPEND_TOPIC
-from adloom.budgets.campaign.headroom import exhausted_by
+from adloom.budgets.campaign.headroom import find_exhausted_budget
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.messages import CampaignExhausted, CampaignRestored, SpendUpdate
 from adloom.runtime.actors.effects import Effect, Persist, Publish
 
 
-def spend_update(state: CampaignState, now: datetime) -> SpendUpdate:
+def build_spend_update(state: CampaignState, now: datetime) -> SpendUpdate:
     """Tell how the campaign stands."""
     config = state.config
     assert config is not None
@@ -31,14 +31,14 @@ def spend_update(state: CampaignState, now: datetime) -> SpendUpdate:
     )
 
 
-def said(state: CampaignState, now: datetime) -> Publish:
+def publish_spend(state: CampaignState, now: datetime) -> Publish:
     """Say how the campaign stands."""
-    return Publish(SPEND_TOPIC, spend_update(state, now))
+    return Publish(SPEND_TOPIC, build_spend_update(state, now))
 
 
-def judged(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
+def publish_transition(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
     """Say it when the budget has run out, or is there again: on the transition only."""
-    verdict = exhausted_by(state)
+    verdict = find_exhausted_budget(state)
     if verdict is state.exhausted:
         return state
     assert state.config is not None

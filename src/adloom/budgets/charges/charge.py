@@ -24,24 +24,24 @@ def may_cost(happening: LogEvent) -> bool:
     )
 
 
-def confirm_of(counted: CountedEntry) -> Confirm | None:
+def build_confirm(counted: CountedEntry) -> Confirm | None:
     """Tell what an event confirms that counted: nothing where it is not valid, or the offer waits for the other kind."""
     event = counted.event
     if not isinstance(event, EVENTS) or not counted.is_valid:
         return None
     kind = _IMPRESSION if isinstance(event, Impression) else _CLICK
-    return _confirm(event, kind) if event.charged_by == kind else None
+    return _build_confirm(event, kind) if event.charged_by == kind else None
 
 
-def awaited_click(counted: CountedEntry) -> Confirm | None:
+def build_awaited_click(counted: CountedEntry) -> Confirm | None:
     """Tell what a click would confirm that came before this impression, and was not valid without it."""
     event = counted.event
     if not isinstance(event, Impression) or event.charged_by != _CLICK:
         return None
-    return _confirm(event, _CLICK)
+    return _build_confirm(event, _CLICK)
 
 
-def _confirm(event: Event, kind: ChargeKind) -> Confirm:
+def _build_confirm(event: Event, kind: ChargeKind) -> Confirm:
     assert event.request_id is not None
     assert event.slot is not None
     return Confirm(
@@ -57,6 +57,6 @@ def _confirm(event: Event, kind: ChargeKind) -> Confirm:
     )
 
 
-def offer_of(confirm: Confirm) -> Offer:
+def offer_key(confirm: Confirm) -> Offer:
     """Give the exact key of what is confirmed; ids are told apart much faster as numbers."""
     return confirm.request_id.int, confirm.slot

@@ -17,9 +17,9 @@ from uuid import UUID
 from rbloom import Bloom
 
 from adloom.budgets.campaign.seen import Offer, SeenOffers
-from adloom.budgets.charges.charge import EVENTS, awaited_click, confirm_of, may_cost, offer_of
+from adloom.budgets.charges.charge import EVENTS, build_awaited_click, build_confirm, may_cost, offer_key
 from adloom.budgets.charges.store import ChargeStore
-from adloom.budgets.messages import Confirm, Confirms, Look
+from adloom.budgets.messages import CheckClock, Confirm, Confirms
 from adloom.budgets.ports import Host
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
@@ -41,16 +41,16 @@ ByOffer: TypeAlias = dict[Offer, tuple[UUID, Confirm]]
 ByCampaign: TypeAlias = dict[int, tuple[UUID, list[Confirm]]]
 
 
-class Whereabouts(Protocol):
+class AddressLookup(Protocol):
     """Who knows where campaigns live."""
 
-    async def addresses(self, campaign_ids: Iterable[UUID]) -> Mapping[UUID, Address]:
+    async def find(self, campaign_ids: Iterable[UUID]) -> Mapping[UUID, Address]:
         """Tell the addresses of campaigns; those that are not in the catalog are left out."""
         ...
 
 
-class Nowhere:
-    """Stands in for the host where no brains run, so that how far charges are can be asked there too."""
+class NullHost:
+    """Stands in for the host where no budget actors run, so that how far charges are can be asked there too."""
 
     def tell(self, address: Address, message: object) -> bool:
         """Take no message."""
@@ -60,7 +60,7 @@ class Nowhere:
     def durable(self, address: Address, message: object) -> asyncio.Future[None]:
         """Take no message."""
         del message
-        raise UnavailableError(f"No brains run here, so nothing can be told to {address.key}.")
+        raise UnavailableError(f"No budget actors run here, so nothing can be told to {address.key}.")
 
 
 class ChargesProjection:
@@ -70,18 +70,18 @@ class ChargesProjection:
         self,
         store: ChargeStore,
         lookup: CountedLookup,
-        whereabouts: Whereabouts,
+        whereabouts: AddressLookup,
         host: Host,
         clock: Clock,
         *,
-        turn: Callable[[], int] = lambda: 1,
+        term: Callable[[], int] = lambda: 1,
     ) -> None:
         self._store = store
         self._lookup = lookup
         self._whereabouts = whereabouts
         self._host = host
         self._clock = clock
-        self._turn = turn
+        self._term = term
         self._memory: tuple[int, SeenOffers] | None = None
         # A plain counter, read by a collector: offers of which the money ledger was not asked.
         self.certainly_new = 0
@@ -97,11 +97,11 @@ class ChargesProjection:
         if costly:
             if await self._store.read_cursor() != after:
                 raise CursorMovedError
-            folded = await self._confirm(await self._confirms(costly))
+            folded = await self._confirm(await self._find_confirms(costly))
         await self._store.move(after, cursor)
         return folded
 
-    async def _confirms(self, records: Sequence[DecodedEntry]) -> ByOffer:
+    async def _find_confirms(self, records: Sequence[DecodedEntry]) -> ByOffer:
         """Tell which offers these entries confirm; each once."""
         found: ByOffer = {}
         awaited: ByOffer = {}
@@ -109,62 +109,66 @@ class ChargesProjection:
             event = counted.event
             if not isinstance(event, EVENTS) or (campaign_id := event.campaign_id) is None:
                 continue
-            if (confirm := confirm_of(counted)) is not None:
-                found.setdefault(offer_of(confirm), (campaign_id, confirm))
-            elif (confirm := awaited_click(counted)) is not None:
-                awaited.setdefault(offer_of(confirm), (campaign_id, confirm))
+            if (confirm := build_confirm(counted)) is not None:
+                found.setdefault(offer_key(confirm), (campaign_id, confirm))
+            elif (confirm := build_awaited_click(counted)) is not None:
+                awaited.setdefault(offer_key(confirm), (campaign_id, confirm))
         awaited = {offer: one for offer, one in awaited.items() if offer not in found}
         if awaited:
             since = min(confirm.second for _, confirm in awaited.values())
-            for offer in await self._store.clicked(awaited, since=since):
+            for offer in await self._store.find_clicked(awaited, since=since):
                 found[offer] = awaited[offer]
         return found
 
     async def _confirm(self, confirms: ByOffer) -> BatchResult:
-        charged = await self._store.charged(asked) if (asked := self._maybe_seen(confirms)) else set[Offer]()
+        charged = (
+            await self._store.find_charged(asked)
+            if (asked := self._find_maybe_seen(confirms))
+            else set[Offer]()
+        )
         new = {offer: one for offer, one in confirms.items() if offer not in charged} if charged else confirms
-        together = _by_campaign(new.values())
-        addresses = await self._whereabouts.addresses([campaign_id for campaign_id, _ in together.values()])
+        together = _group_by_campaign(new.values())
+        addresses = await self._whereabouts.find([campaign_id for campaign_id, _ in together.values()])
         known = [(addresses[one], its) for one, its in together.values() if one in addresses]
         # Before they are sent: who may have been told is asked about the next time.
-        self._seen().note(new, now=self._clock.now())
+        self._current_memory().note(new, now=self._clock.now())
         await self._make_durable(known)
         counted = sum(len(its) for _, its in known)
         return BatchResult(counted=counted, repeated=len(charged), dropped=len(new) - counted)
 
-    def _maybe_seen(self, confirms: ByOffer) -> set[Offer]:
+    def _find_maybe_seen(self, confirms: ByOffer) -> set[Offer]:
         """Tell which offers may be in the money ledger already."""
         seconds = {offer: one.second for offer, (_, one) in confirms.items()}
-        maybe = self._seen().maybe_seen(seconds, now=self._clock.now())
+        maybe = self._current_memory().find_maybe_seen(seconds, now=self._clock.now())
         self.certainly_new += len(confirms) - len(maybe)
         return maybe
 
-    def _seen(self) -> SeenOffers:
-        """Give what we remember of this turn: in another one others have confirmed offers."""
-        turn = self._turn()
-        if self._memory is None or self._memory[0] != turn:
-            self._memory = turn, SeenOffers(Bloom, now=self._clock.now())
+    def _current_memory(self) -> SeenOffers:
+        """Give what we remember of this term: in another one others have confirmed offers."""
+        term = self._term()
+        if self._memory is None or self._memory[0] != term:
+            self._memory = term, SeenOffers(Bloom, now=self._clock.now())
         return self._memory[1]
 
     async def _make_durable(self, confirms: Iterable[tuple[Address, Sequence[Confirm]]]) -> None:
         kept: list[tuple[asyncio.Future[None], Address]] = []
         try:
-            for address, together in _messages(confirms):
+            for address, together in _split_messages(confirms):
                 try:
                     future = self._host.durable(address, together)
                 except MailboxFullError:
-                    future = await self._sent(address, together)
+                    future = await self._send_when_possible(address, together)
                 kept.append((future, address))
         finally:
             # Those that were sent are waited for in any case: what comes of them is seen before they are sent again.
-            await self._all_done(kept)
+            await self._wait_for_all(kept)
         failures = [error for future, _ in kept if (error := future.exception()) is not None]
         if failures:
             raise UnavailableError(
                 f"{len(failures)} of {len(kept)} groups of charges are not known to be kept: {failures[0]}"
             )
 
-    async def _all_done(self, kept: Sequence[tuple[asyncio.Future[None], Address]]) -> None:
+    async def _wait_for_all(self, kept: Sequence[tuple[asyncio.Future[None], Address]]) -> None:
         """Wait until all campaigns have kept their charges; who takes too long is asked to look at the clock."""
         waiting = kept
         while waiting:
@@ -176,9 +180,9 @@ class ChargesProjection:
                             await asyncio.wait([future])
             waiting = [one for one in waiting if not one[0].done()]
             for address in sorted({address for _, address in waiting}):
-                self._host.tell(address, Look())
+                self._host.tell(address, CheckClock())
 
-    async def _sent(self, address: Address, together: Confirms) -> asyncio.Future[None]:
+    async def _send_when_possible(self, address: Address, together: Confirms) -> asyncio.Future[None]:
         """Send confirms, once there is room for them."""
         seconds = 0.0
         while True:
@@ -191,7 +195,7 @@ class ChargesProjection:
                     raise
 
 
-def _by_campaign(confirms: Iterable[tuple[UUID, Confirm]]) -> ByCampaign:
+def _group_by_campaign(confirms: Iterable[tuple[UUID, Confirm]]) -> ByCampaign:
     """Put together what one campaign writes at once: a touch for each took a fifth of the worker's time."""
     found: ByCampaign = {}
     for campaign_id, confirm in confirms:
@@ -202,7 +206,9 @@ def _by_campaign(confirms: Iterable[tuple[UUID, Confirm]]) -> ByCampaign:
     return found
 
 
-def _messages(confirms: Iterable[tuple[Address, Sequence[Confirm]]]) -> Iterator[tuple[Address, Confirms]]:
+def _split_messages(
+    confirms: Iterable[tuple[Address, Sequence[Confirm]]],
+) -> Iterator[tuple[Address, Confirms]]:
     for address, its in confirms:
         for start in range(0, len(its), CONFIRMS_MAX):
             yield address, Confirms(tuple(its[start : start + CONFIRMS_MAX]))

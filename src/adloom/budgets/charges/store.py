@@ -41,17 +41,17 @@ class ChargeStore:
         with _database_errors():
             await move_cursor(self._pool, self._projection, after=after, cursor=cursor)
 
-    async def charged(self, offers: Collection[Offer]) -> set[Offer]:
+    async def find_charged(self, offers: Collection[Offer]) -> set[Offer]:
         """Tell which offers are in the money ledger already, charged or not."""
-        return await self._of_requests(CHARGED, offers)
+        return await self._find_offers(CHARGED, offers)
 
-    async def clicked(self, offers: Collection[Offer], *, since: int) -> set[Offer]:
+    async def find_clicked(self, offers: Collection[Offer], *, since: int) -> set[Offer]:
         """Tell which offers have a valid click; `since` is the second of the first of them."""
         # A browser's clock may be wrong by as much as we believe it.
         first = datetime.fromtimestamp(since, UTC) - OCCURRED_AGE_MAX
-        return await self._of_requests(CLICKED, offers, first)
+        return await self._find_offers(CLICKED, offers, first)
 
-    async def _of_requests(self, statement: str, offers: Collection[Offer], *more: object) -> set[Offer]:
+    async def _find_offers(self, statement: str, offers: Collection[Offer], *more: object) -> set[Offer]:
         # In their order, which makes looking them up cheaper.
         requests = [UUID(int=number) for number in sorted({number for number, _ in offers})]
         with _database_errors():

@@ -13,8 +13,8 @@ from typing import Final, cast
 
 import structlog
 
-from adloom.budgets.config.catalog_store import BrainCatalog
-from adloom.budgets.config.entity_config import Introductions
+from adloom.budgets.config.catalog_store import BudgetCatalog
+from adloom.budgets.config.entity_config import EntityConfigurer
 from adloom.budgets.ports import Host
 from adloom.core.errors import UnavailableError
 from adloom.resource.changes import NOTICE_CHANNEL
@@ -34,7 +34,7 @@ class CatalogFollower:
     """Follows the catalog for the entities of one host."""
 
     def __init__(
-        self, valkey: Valkey, catalog: BrainCatalog, introductions: Introductions, host: Host
+        self, valkey: Valkey, catalog: BudgetCatalog, introductions: EntityConfigurer, host: Host
     ) -> None:
         self._valkey = valkey
         self._catalog = catalog
@@ -66,7 +66,7 @@ class CatalogFollower:
     async def look(self) -> None:
         """Tell whoever is concerned what has changed since the last look."""
         since = self._version if self._version is not None else await self._remembered()
-        version, changed = await self._catalog.changed(since)
+        version, changed = await self._catalog.load_changes(since)
         if changed is None:
             await self._tell_everyone()
         else:
@@ -96,24 +96,24 @@ class CatalogFollower:
     async def _remembered(self) -> int:
         """Tell how far whoever followed last has come; before the first there was nobody to be told."""
         known = cast("bytes | None", await self._valkey.get(VERSION_KEY))
-        return await self._catalog.version() if known is None else int(known)
+        return await self._catalog.load_version() if known is None else int(known)
 
     async def _tell_changed(self, changed: Sequence[Address]) -> None:
         for start in range(0, len(changed), PART_MAX):
             part = changed[start : start + PART_MAX]
-            concerned = {*await self._catalog.kept(part), *self._introductions.lately(part)}
+            concerned = {*await self._catalog.filter_existing(part), *self._introductions.filter_recent(part)}
             await self._tell(sorted(concerned))
 
     async def _tell_everyone(self) -> None:
         last = FIRST
-        while part := await self._catalog.everyone(last, count_max=PART_MAX):
+        while part := await self._catalog.list_existing(last, count_max=PART_MAX):
             await self._tell(part)
             last = part[-1]
 
     async def _tell(self, addresses: Sequence[Address]) -> None:
         if not addresses:
             return
-        for address, message in (await self._introductions.configurations(addresses)).items():
+        for address, message in (await self._introductions.load_configurations(addresses)).items():
             if not self._host.tell(address, message):
                 raise UnavailableError("There is no room for what has changed.")
             self.told += 1

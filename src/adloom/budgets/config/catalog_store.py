@@ -1,4 +1,4 @@
-"""Reading the catalog for brains."""
+"""Reading the catalog for budget actors."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -67,31 +67,31 @@ class CatalogRows(msgspec.Struct, frozen=True, kw_only=True):
     advertisers: list[AdvertiserRow]
 
 
-class BrainCatalog:
-    """The catalog, as brains see it; UnavailableError when it is away."""
+class BudgetCatalog:
+    """The catalog, as budget actors see it; UnavailableError when it is away."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def rows(
+    async def load_rows(
         self, campaign_ids: Sequence[CampaignId], advertiser_ids: Sequence[AdvertiserId]
     ) -> CatalogRows:
         """Read campaigns and advertisers; those that are not there are left out."""
         async with self._connection() as connection:
-            return await read_rows(connection, campaign_ids, advertiser_ids)
+            return await load_rows(connection, campaign_ids, advertiser_ids)
 
-    async def payers(self, campaign_ids: Sequence[UUID]) -> dict[UUID, AdvertiserId | None]:
+    async def load_payers(self, campaign_ids: Sequence[UUID]) -> dict[UUID, AdvertiserId | None]:
         """Tell who pays for campaigns, which never changes; those that are not there are left out."""
         async with self._connection() as connection:
             rows = await connection.fetch(PAYERS, campaign_ids)
         return {row["campaign_id"]: row["advertiser_id"] for row in rows}
 
-    async def version(self) -> int:
+    async def load_version(self) -> int:
         """Tell the catalog's version."""
         async with self._connection() as connection:
             return await read_version(connection)
 
-    async def changed(self, since: int) -> tuple[int, list[Address] | None]:
+    async def load_changes(self, since: int) -> tuple[int, list[Address] | None]:
         """Tell who has changed since a version, and the version by now; None where that is too long ago to know."""
         async with self._connection() as connection:
             version = await read_version(connection)
@@ -101,14 +101,14 @@ class BrainCatalog:
             rows = await connection.fetch(CHANGED, since) if version > since else []
         return version, [Address(row["kind"], row["key"]) for row in rows]
 
-    async def kept(self, addresses: Sequence[Address]) -> list[Address]:
+    async def filter_existing(self, addresses: Sequence[Address]) -> list[Address]:
         """Tell which of these have a state."""
         kinds, keys = [address.kind for address in addresses], [address.key for address in addresses]
         async with self._connection() as connection:
             rows = await connection.fetch(KEPT, kinds, keys)
         return [Address(row["kind"], row["key"]) for row in rows]
 
-    async def everyone(self, after: Address, *, count_max: int) -> list[Address]:
+    async def list_existing(self, after: Address, *, count_max: int) -> list[Address]:
         """List who has a state, from one on."""
         async with self._connection() as connection:
             rows = await connection.fetch(EVERYONE, after.kind, after.key, [ADVERTISER, CAMPAIGN], count_max)
@@ -127,7 +127,7 @@ class BrainCatalog:
             raise UnavailableError(f"The catalog cannot be read: {error!r}") from error
 
 
-async def read_rows(
+async def load_rows(
     connection: Connection, campaign_ids: Sequence[CampaignId], advertiser_ids: Sequence[AdvertiserId]
 ) -> CatalogRows:
     """Read campaigns and advertisers in the transaction of the connection; those that are not there are left out."""

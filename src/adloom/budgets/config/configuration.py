@@ -1,4 +1,4 @@
-"""What the catalog says of a campaign or an advertiser, as its brain has to know it: pure."""
+"""What the catalog says of a campaign or an advertiser, as its budget actor has to know it: pure."""
 
 from datetime import datetime
 from typing import Final
@@ -10,7 +10,7 @@ from adloom.budgets.messages import ConfigureAdvertiser, ConfigureCampaign
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros, micros_from_paisa
 from adloom.schedule.pacing import PacingStrategy
-from adloom.schedule.schedule import zone_named
+from adloom.schedule.schedule import find_zone
 
 ANY_ZONE: Final = "UTC"
 
@@ -40,7 +40,7 @@ class CampaignRow(msgspec.Struct, frozen=True, kw_only=True):
     timezone: str
 
 
-def campaign_configuration(
+def build_campaign_config(
     row: CampaignRow, *, version: int, hold_seconds: int, now: datetime
 ) -> ConfigureCampaign:
     """Tell a campaign what it is, as of a version of the catalog; its day is that of who pays."""
@@ -59,7 +59,7 @@ def campaign_configuration(
     )
 
 
-def advertiser_configuration(row: AdvertiserRow, *, version: int) -> ConfigureAdvertiser:
+def build_advertiser_config(row: AdvertiserRow, *, version: int) -> ConfigureAdvertiser:
     """Tell an advertiser what it is, as of a version of the catalog."""
     return ConfigureAdvertiser(
         version=version,
@@ -89,4 +89,4 @@ def _micros(paisa: int | None) -> Micros | None:
 
 def _zone(name: str) -> str:
     """Give a zone that there is: one that this machine does not know must not stop a budget."""
-    return name if zone_named(name) is not None else ANY_ZONE
+    return name if find_zone(name) is not None else ANY_ZONE

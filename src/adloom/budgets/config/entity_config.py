@@ -10,12 +10,12 @@ from adloom.budgets.addresses import (
     ADVERTISER,
     CAMPAIGN,
     advertiser_address,
-    advertiser_at,
     campaign_address,
-    campaign_at,
+    parse_advertiser_key,
+    parse_campaign_key,
 )
-from adloom.budgets.config.catalog_store import BrainCatalog
-from adloom.budgets.config.configuration import advertiser_configuration, campaign_configuration
+from adloom.budgets.config.catalog_store import BudgetCatalog
+from adloom.budgets.config.configuration import build_advertiser_config, build_campaign_config
 from adloom.core.clock import Clock
 from adloom.runtime.actors.effects import Address
 
@@ -26,10 +26,10 @@ LATELY_MAX: Final = 100_000
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-class Introductions:
+class EntityConfigurer:
     """Reads the catalog for whoever becomes active."""
 
-    def __init__(self, catalog: BrainCatalog, clock: Clock, *, hold_seconds: int) -> None:
+    def __init__(self, catalog: BudgetCatalog, clock: Clock, *, hold_seconds: int) -> None:
         self._catalog = catalog
         self._clock = clock
         self._hold_seconds = hold_seconds
@@ -40,31 +40,31 @@ class Introductions:
     ) -> Mapping[Address, Sequence[msgspec.Struct]]:
         """Give each its configuration; who is not in the catalog, or not under this address, gets none."""
         self._note(addresses)
-        found = await self.configurations(addresses)
+        found = await self.load_configurations(addresses)
         if len(found) < len(addresses):
             strangers = [address.key for address in addresses if address not in found]
             log.warning("brain_not_in_catalog", keys=strangers[:10], count=len(strangers))
         return {address: [message] for address, message in found.items()}
 
-    async def configurations(self, addresses: Sequence[Address]) -> dict[Address, msgspec.Struct]:
+    async def load_configurations(self, addresses: Sequence[Address]) -> dict[Address, msgspec.Struct]:
         """Read what the catalog says of some, as of one version."""
-        campaigns = [campaign_at(one.key)[0] for one in addresses if one.kind == CAMPAIGN]
-        advertisers = [advertiser_at(one.key) for one in addresses if one.kind == ADVERTISER]
-        rows = await self._catalog.rows(campaigns, advertisers)
+        campaigns = [parse_campaign_key(one.key)[0] for one in addresses if one.kind == CAMPAIGN]
+        advertisers = [parse_advertiser_key(one.key) for one in addresses if one.kind == ADVERTISER]
+        rows = await self._catalog.load_rows(campaigns, advertisers)
         now = self._clock.now()
         told: dict[Address, msgspec.Struct] = {}
         for row in rows.campaigns:
-            campaign = campaign_configuration(
+            campaign = build_campaign_config(
                 row, version=rows.version, hold_seconds=self._hold_seconds, now=now
             )
             told[campaign_address(campaign.campaign_id, campaign.advertiser_id)] = campaign
         for row in rows.advertisers:
-            advertiser = advertiser_configuration(row, version=rows.version)
+            advertiser = build_advertiser_config(row, version=rows.version)
             told[advertiser_address(advertiser.advertiser_id)] = advertiser
         # One campaign under two addresses would have its budget twice.
         return {address: told[address] for address in addresses if address in told}
 
-    def lately(self, addresses: Iterable[Address]) -> list[Address]:
+    def filter_recent(self, addresses: Iterable[Address]) -> list[Address]:
         """Tell which of these may have been told something older than what somebody knows by now."""
         oldest = self._seconds() - LATELY_SECONDS
         return [address for address in addresses if self._lately.get(address, oldest) > oldest]

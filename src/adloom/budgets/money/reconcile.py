@@ -14,34 +14,34 @@ import msgspec
 from adloom.core.money import Micros
 
 
-class Difference(msgspec.Struct, frozen=True, kw_only=True):
+class SpendDifference(msgspec.Struct, frozen=True, kw_only=True):
     """One of whom the money ledger says something else than they themselves."""
 
     kind: str
     id: UUID
     charged: Micros
-    said: Micros
+    reported: Micros
 
 
-class Books(msgspec.Struct, frozen=True, kw_only=True):
+class DayReconciliation(msgspec.Struct, frozen=True, kw_only=True):
     """A day in the books; a difference makes it one that nobody may be billed for before it is explained."""
 
     day: date
     charges: int
     bill: Micros
     campaigns: int
-    campaigns_said: Micros
+    campaigns_reported: Micros
     advertisers: int
-    advertisers_said: Micros
+    advertisers_reported: Micros
     without_advertiser: Micros
     unbilled: Micros
     released: Micros
-    differences: tuple[Difference, ...]
+    differences: tuple[SpendDifference, ...]
 
     @property
-    def do_agree(self) -> bool:
+    def is_balanced(self) -> bool:
         """Whether everybody says the same, in all and one by one."""
         return (
             not self.differences
-            and self.bill == self.campaigns_said == self.advertisers_said + self.without_advertiser
+            and self.bill == self.campaigns_reported == self.advertisers_reported + self.without_advertiser
         )

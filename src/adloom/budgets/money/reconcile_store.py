@@ -3,7 +3,7 @@
 from datetime import date
 from typing import Final
 
-from adloom.budgets.money.reconcile import Books, Difference
+from adloom.budgets.money.reconcile import DayReconciliation, SpendDifference
 from adloom.core.money import Micros
 from adloom.runtime.postgres import Connection
 
@@ -21,7 +21,7 @@ ENTRIES: Final = """
            coalesce(sum(amount_micros) FILTER (WHERE kind = 'release'), 0)::bigint AS released
       FROM money_entries WHERE day = $1
 """
-SAID: Final = """
+REPORTED: Final = """
     SELECT coalesce(sum(spent_micros) FILTER (WHERE kind = 'campaign'), 0)::bigint AS campaigns,
            coalesce(sum(spent_micros) FILTER (WHERE kind = 'advertiser'), 0)::bigint AS advertisers
       FROM spend_days WHERE day = $1
@@ -42,28 +42,28 @@ DIFFERENCES: Final = (
 )
 
 
-async def read_books(connection: Connection, day: date) -> Books:
+async def reconcile_day(connection: Connection, day: date) -> DayReconciliation:
     """Read what everybody says of a day; the first differences are enough to look into."""
     async with connection.transaction(isolation="repeatable_read", readonly=True):
         entries = await connection.fetchrow(ENTRIES, day, timeout=STATEMENT_SECONDS_MAX)
-        said = await connection.fetchrow(SAID, day, timeout=STATEMENT_SECONDS_MAX)
+        said = await connection.fetchrow(REPORTED, day, timeout=STATEMENT_SECONDS_MAX)
         differences = await connection.fetch(DIFFERENCES, day, DIFFERENCES_MAX, timeout=STATEMENT_SECONDS_MAX)
     assert entries is not None
     assert said is not None
-    return Books(
+    return DayReconciliation(
         day=day,
         charges=entries["charges"],
         bill=Micros(entries["bill"]),
         campaigns=entries["campaigns"],
-        campaigns_said=Micros(said["campaigns"]),
+        campaigns_reported=Micros(said["campaigns"]),
         advertisers=entries["advertisers"],
-        advertisers_said=Micros(said["advertisers"]),
+        advertisers_reported=Micros(said["advertisers"]),
         without_advertiser=Micros(entries["without_advertiser"]),
         unbilled=Micros(entries["unbilled"]),
         released=Micros(entries["released"]),
         differences=tuple(
-            Difference(
-                kind=row["kind"], id=row["id"], charged=Micros(row["charged"]), said=Micros(row["said"])
+            SpendDifference(
+                kind=row["kind"], id=row["id"], charged=Micros(row["charged"]), reported=Micros(row["said"])
             )
             for row in differences
         ),

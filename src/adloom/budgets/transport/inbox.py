@@ -15,18 +15,18 @@ from typing import Final
 import msgspec
 import structlog
 
-from adloom.budgets.addresses import CAMPAIGN, campaign_address, campaign_at, session_topic
-from adloom.budgets.messages import OpenWindow, SessionOver, Usage
+from adloom.budgets.addresses import CAMPAIGN, campaign_address, parse_campaign_key, session_topic
+from adloom.budgets.messages import LeaseUsage, OpenWindow, SessionOver
 from adloom.budgets.ports import Host
 from adloom.budgets.transport.session_store import SessionStore
-from adloom.budgets.transport.sessions import Sessions
+from adloom.budgets.transport.sessions import DeliverySessions
 from adloom.budgets.transport.wire import (
-    MAIL_CHANNEL,
-    Heartbeat,
-    Letter,
+    INBOX_CHANNEL,
+    BudgetEnvelope,
     SessionEnds,
+    SessionHeartbeat,
     SessionVoid,
-    decode_mail,
+    decode_envelopes,
 )
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
@@ -55,7 +55,7 @@ class _Ending(msgspec.Struct):
     again_at: float = 0.0
 
 
-class MailRoom:
+class Inbox:
     """Takes the mail to the entities of one host."""
 
     def __init__(  # noqa: PLR0913 - what it stands between
@@ -66,22 +66,22 @@ class MailRoom:
         audience: Broadcaster,
         clock: Clock,
         *,
-        sessions: Sessions | None = None,
+        sessions: DeliverySessions | None = None,
     ) -> None:
         self._store = store
         self._host = host
         self._audience = audience
         self._clock = clock
-        self._sessions = Sessions() if sessions is None else sessions
-        self._subscription = Subscription(valkey, MAIL_CHANNEL, heard=self.take, began=self._listening_began)
+        self._sessions = DeliverySessions() if sessions is None else sessions
+        self._subscription = Subscription(valkey, INBOX_CHANNEL, heard=self.receive, began=self._on_listening)
         self._has_work = asyncio.Event()
         self._is_listening = False
         self._processes: dict[int, str] = {}
-        self._waiting: list[Letter] = []
+        self._waiting: list[BudgetEnvelope] = []
         self._ending: dict[int, _Ending] = {}
         self._void: set[int] = set()
         # Plain counters, read by a collector.
-        self.letters: Counter[str] = Counter(dict.fromkeys(("taken", "refused", "void", "unknown"), 0))
+        self.envelopes: Counter[str] = Counter(dict.fromkeys(("taken", "refused", "void", "unknown"), 0))
         self.sessions_ended = 0
         self.leases = 0
 
@@ -95,65 +95,65 @@ class MailRoom:
         self._forget()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._listen(stop))
-            keeping = group.create_task(self._keep())
+            keeping = group.create_task(self._maintain())
             await stop.wait()
             keeping.cancel()
 
-    def take(self, data: bytes) -> None:
+    def receive(self, data: bytes) -> None:
         """Sort what somebody has sent; what cannot be read is left out."""
-        letters = decode_mail(data)
-        if not letters:
-            self.letters["unknown"] += 1
-        for letter in letters:
-            outcome = self._taken(letter)
-            self.letters[outcome] += 1
+        envelopes = decode_envelopes(data)
+        if not envelopes:
+            self.envelopes["unknown"] += 1
+        for envelope in envelopes:
+            outcome = self._dispatch(envelope)
+            self.envelopes[outcome] += 1
         if self._waiting or self._ending or self._void:
             self._has_work.set()
 
-    def _taken(self, letter: Letter) -> str:
-        address, message = letter
+    def _dispatch(self, envelope: BudgetEnvelope) -> str:
+        address, message = envelope
         match message:
-            case Heartbeat():
-                return self._beaten(message)
+            case SessionHeartbeat():
+                return self._on_heartbeat(message)
             case SessionEnds(session=session):
-                return self._ended(session)
-            case Usage() if _is_campaign(address) and _is_session(message.session):
-                return self._used(letter, message)
+                return self._on_session_end(session)
+            case LeaseUsage() if _is_campaign(address) and _is_session(message.session):
+                return self._on_usage(envelope, message)
             case OpenWindow() if _is_campaign(address):
                 return "taken" if self._host.tell(address, message) else "refused"
             case _:
                 # What nobody can take, or only campaigns, advertisers, the catalog and the ledger may say.
                 return "unknown"
 
-    def _beaten(self, beat: Heartbeat) -> str:
-        if not _is_session(beat.session) or not self._is_heard(beat.session):
+    def _on_heartbeat(self, beat: SessionHeartbeat) -> str:
+        if not _is_session(beat.session) or not self._record_heard(beat.session):
             return "void"
         self._processes[beat.session] = beat.process.replace("\0", "")[:PROCESS_LENGTH_MAX]
         return "taken"
 
-    def _ended(self, session: int) -> str:
+    def _on_session_end(self, session: int) -> str:
         if not _is_session(session) or self._sessions.is_over(session):
             return "void"
-        self._end(session)
+        self._end_session(session)
         return "taken"
 
-    def _used(self, letter: Letter, usage: Usage) -> str:
-        if not self._is_heard(usage.session):
+    def _on_usage(self, envelope: BudgetEnvelope, usage: LeaseUsage) -> str:
+        if not self._record_heard(usage.session):
             return "void"
         if usage.lease:
-            return "taken" if self._host.tell(*letter) else "refused"
+            return "taken" if self._host.tell(*envelope) else "refused"
         if len(self._waiting) >= WAITING_MAX:
             return "refused"
-        self._waiting.append(letter)
+        self._waiting.append(envelope)
         return "taken"
 
-    def _is_heard(self, session: int) -> bool:
-        is_open = self._sessions.heard(session, at=_seconds())
+    def _record_heard(self, session: int) -> bool:
+        is_open = self._sessions.record_heard(session, at=_loop_seconds())
         if not is_open:
             self._void.add(session)
         return is_open
 
-    def _end(self, session: int) -> None:
+    def _end_session(self, session: int) -> None:
         self._sessions.end(session)
         self._ending[session] = _Ending()
         self.sessions_ended += 1
@@ -171,41 +171,41 @@ class MailRoom:
         """Learn who was there, and listen from then on."""
         while not stop.is_set():
             try:
-                known = await self._store.read()
+                known = await self._store.load()
             except UnavailableError as error:
                 log.warning("mail_room_waits", reason=error.detail)
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
-            self._sessions.restore(known.open, known.over, at=_seconds())
+            self._sessions.restore(known.open, known.over, at=_loop_seconds())
             self.leases = known.leases
             self._ending = {session: _Ending(is_noted=True) for session in known.unsettled}
             self._has_work.set()
             await self._subscription.run(stop)
 
-    def _listening_began(self) -> None:
+    def _on_listening(self) -> None:
         self._is_listening = True
-        self._sessions.spare_all(at=_seconds())
+        self._sessions.reset_silence(at=_loop_seconds())
 
-    async def _keep(self) -> None:
+    async def _maintain(self) -> None:
         """Note leases, end sessions, and say so, one after the other: so their order is that of the mail."""
-        looked_at = _seconds()
+        looked_at = _loop_seconds()
         while True:
             await self._wait()
-            if _seconds() - looked_at > STALLED_SECONDS:
-                self._sessions.spare_all(at=_seconds())
-            looked_at = _seconds()
+            if _loop_seconds() - looked_at > STALLED_SECONDS:
+                self._sessions.reset_silence(at=_loop_seconds())
+            looked_at = _loop_seconds()
             self._has_work.clear()
             try:
-                self._judge_silence()
-                await self._note_waiting()
+                self._end_silent()
+                await self._record_waiting()
                 for session in self._due_endings():
-                    await self._close_some(session, self._ending[session])
-                await self._tell_void()
+                    await self._close_next_leases(session, self._ending[session])
+                await self._publish_void()
             except UnavailableError as error:
                 log.warning("mail_room_waits", reason=error.detail)
                 await asyncio.sleep(RETRY_SECONDS)
             except Exception:
-                # The outermost loop: whatever one letter does, the next ones are taken.
+                # The outermost loop: whatever one envelope does, the next ones are taken.
                 log.exception("mail_room_failed")
                 await asyncio.sleep(RETRY_SECONDS)
             if self._waiting or self._due_endings():
@@ -213,9 +213,11 @@ class MailRoom:
 
     async def _wait(self) -> None:
         # Nobody's silence is judged before we listen, so it is not waited for either.
-        next_at = self._sessions.next_at() if self._is_listening else None
+        next_at = self._sessions.next_silence_at() if self._is_listening else None
         seconds = (
-            LOOK_SECONDS_MAX if next_at is None else min(LOOK_SECONDS_MAX, max(0.0, next_at - _seconds()))
+            LOOK_SECONDS_MAX
+            if next_at is None
+            else min(LOOK_SECONDS_MAX, max(0.0, next_at - _loop_seconds()))
         )
         try:
             async with asyncio.timeout(seconds):
@@ -223,47 +225,47 @@ class MailRoom:
         except TimeoutError:
             return
 
-    def _judge_silence(self) -> None:
+    def _end_silent(self) -> None:
         if not self._is_listening:
             return
-        for session in self._sessions.silent(at=_seconds()):
+        for session in self._sessions.find_silent(at=_loop_seconds()):
             log.warning("delivery_process_gone", session=session, process=self._processes.get(session, ""))
-            self._end(session)
+            self._end_session(session)
 
-    async def _note_waiting(self) -> None:
-        """Note who is about to have leases, and hand the letters on; they are dropped where that fails."""
+    async def _record_waiting(self) -> None:
+        """Note who is about to have leases, and hand the envelopes on; they are dropped where that fails."""
         while self._waiting:
-            letters, self._waiting = self._waiting[:NOTED_MAX], self._waiting[NOTED_MAX:]
-            usages = [(one.to, one.message) for one in letters if isinstance(one.message, Usage)]
+            envelopes, self._waiting = self._waiting[:NOTED_MAX], self._waiting[NOTED_MAX:]
+            usages = [(one.to, one.message) for one in envelopes if isinstance(one.message, LeaseUsage)]
             sessions = {usage.session: self._processes.get(usage.session, "") for _, usage in usages}
             leases = [(usage.session, address.key) for address, usage in usages]
-            self.leases += await self._store.note(sessions, leases, now=self._clock.now())
+            self.leases += await self._store.record(sessions, leases, now=self._clock.now())
             for address, usage in usages:
                 if self._sessions.is_over(usage.session):
                     self._void.add(usage.session)
                 elif not self._host.tell(address, usage):
-                    self.letters["refused"] += 1
+                    self.envelopes["refused"] += 1
 
     def _due_endings(self) -> list[int]:
-        return [session for session, ending in self._ending.items() if ending.again_at <= _seconds()]
+        return [session for session, ending in self._ending.items() if ending.again_at <= _loop_seconds()]
 
-    async def _close_some(self, session: int, ending: "_Ending") -> None:
+    async def _close_next_leases(self, session: int, ending: "_Ending") -> None:
         """Close some of the leases of a session that is over; where one fails, the rest has its turn later."""
         if not ending.is_noted:
-            await self._store.end(session, self._processes.pop(session, ""), now=self._clock.now())
+            await self._store.record_end(session, self._processes.pop(session, ""), now=self._clock.now())
             ending.is_noted = True
-        keys = await self._store.leases(session, count_max=CLOSED_MAX)
-        closed = await self._closed(session, keys)
+        keys = await self._store.list_leases(session, count_max=CLOSED_MAX)
+        closed = await self._close_leases(session, keys)
         if closed:
-            await self._store.forget_leases(session, closed)
+            await self._store.delete_leases(session, closed)
             self.leases -= len(closed)
         if len(closed) < len(keys):
             log.warning("leases_not_closed", session=session, leases=len(keys) - len(closed))
-            ending.again_at = _seconds() + CLOSE_AGAIN_SECONDS
+            ending.again_at = _loop_seconds() + CLOSE_AGAIN_SECONDS
         elif len(keys) < CLOSED_MAX:
             del self._ending[session]
 
-    async def _closed(self, session: int, keys: Sequence[str]) -> list[str]:
+    async def _close_leases(self, session: int, keys: Sequence[str]) -> list[str]:
         """Tell campaigns that a session is over; give those that have kept it."""
         over = SessionOver(session=session, second=int(self._clock.now().timestamp()))
         closing: dict[str, asyncio.Future[None]] = {}
@@ -276,7 +278,7 @@ class MailRoom:
             await asyncio.wait(closing.values())
         return [key for key, done in closing.items() if done.exception() is None]
 
-    async def _tell_void(self) -> None:
+    async def _publish_void(self) -> None:
         """Tell those who speak in sessions that are over."""
         void, self._void = self._void, set()
         if void:
@@ -294,10 +296,10 @@ def _is_session(session: int) -> bool:
 
 def _is_campaign(address: Address) -> bool:
     try:
-        return address.kind == CAMPAIGN and campaign_address(*campaign_at(address.key)) == address
+        return address.kind == CAMPAIGN and campaign_address(*parse_campaign_key(address.key)) == address
     except ValueError:
         return False
 
 
-def _seconds() -> float:
+def _loop_seconds() -> float:
     return asyncio.get_running_loop().time()

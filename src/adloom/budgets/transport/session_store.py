@@ -40,7 +40,7 @@ FORGET_OVER: Final = """
 COUNT_LEASES: Final = "SELECT count(*) FROM brain_leases"
 
 
-class KnownSessions(msgspec.Struct, frozen=True, kw_only=True):
+class StoredSessions(msgspec.Struct, frozen=True, kw_only=True):
     """The sessions that are open, those that are over, those of the latter with leases, and how many there are of these."""
 
     open: list[int]
@@ -55,20 +55,20 @@ class SessionStore:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def read(self) -> KnownSessions:
+    async def load(self) -> StoredSessions:
         """Read all sessions that are remembered."""
         with unavailable_when_away("The sessions are not known"):
             open_ones = await self._pool.fetch(OPEN)
             over = await self._pool.fetch(OVER)
             leases = await self._pool.fetchval(COUNT_LEASES)
-        return KnownSessions(
+        return StoredSessions(
             open=[row["session"] for row in open_ones],
             over=[row["session"] for row in over],
             unsettled=[row["session"] for row in over if row["has_leases"]],
             leases=leases,
         )
 
-    async def note(
+    async def record(
         self, sessions: Mapping[int, str], leases: Sequence[tuple[int, str]], *, now: datetime
     ) -> int:
         """Note which sessions are about to have leases, and of which campaigns; tell how many are new."""
@@ -79,25 +79,25 @@ class SessionStore:
                 status = await connection.execute(
                     NOTE_LEASES, [session for session, _ in ordered], [key for _, key in ordered]
                 )
-        return rows_of(status)
+        return parse_row_count(status)
 
-    async def end(self, session: int, process: str, *, now: datetime) -> None:
+    async def record_end(self, session: int, process: str, *, now: datetime) -> None:
         """Note that a session is over, and forget those of long ago."""
         with unavailable_when_away("The sessions are not known"):
             await self._pool.execute(END, session, process, now)
             await self._pool.execute(FORGET_OVER, now - KEPT_AFTER_END)
 
-    async def leases(self, session: int, *, count_max: int) -> list[str]:
+    async def list_leases(self, session: int, *, count_max: int) -> list[str]:
         """Tell the keys of campaigns in which a session has leases."""
         with unavailable_when_away("The sessions are not known"):
             return [row["key"] for row in await self._pool.fetch(LEASES, session, count_max)]
 
-    async def forget_leases(self, session: int, keys: Sequence[str]) -> None:
+    async def delete_leases(self, session: int, keys: Sequence[str]) -> None:
         """Forget the leases of a session that their campaigns have closed."""
         with unavailable_when_away("The sessions are not known"):
             await self._pool.execute(FORGET_LEASES, session, keys)
 
 
-def rows_of(status: str) -> int:
+def parse_row_count(status: str) -> int:
     """Read how many rows a statement has written out of what the server says of it."""
     return int(status.rpartition(" ")[2])

@@ -14,7 +14,7 @@ REMEMBERED_MAX: Final = (
 )
 
 
-class Sessions:
+class DeliverySessions:
     """The sessions that are open, and those that are over."""
 
     def __init__(self, *, silence_max: float = SESSION_SECONDS_MAX) -> None:
@@ -30,7 +30,7 @@ class Sessions:
         """Tell whether nobody may speak for a session any more."""
         return session in self._over
 
-    def heard(self, session: int, *, at: float) -> bool:
+    def record_heard(self, session: int, *, at: float) -> bool:
         """Note a sign of life, the first of which opens a session; tell whether it is open."""
         if session in self._over:
             return False
@@ -43,7 +43,7 @@ class Sessions:
         self._heard_at.clear()
         self._over = dict.fromkeys(over)
         for session in sessions:
-            self.heard(session, at=at)
+            self.record_heard(session, at=at)
 
     def end(self, session: int) -> None:
         """Let a session be over, for good."""
@@ -53,12 +53,12 @@ class Sessions:
         if len(self._over) > REMEMBERED_MAX:
             del self._over[next(iter(self._over))]
 
-    def spare_all(self, *, at: float) -> None:
+    def reset_silence(self, *, at: float) -> None:
         """Let everybody's silence begin now: before, nobody could be heard."""
         for session in self._heard_at:
             self._heard_at[session] = at
 
-    def silent(self, *, at: float) -> list[int]:
+    def find_silent(self, *, at: float) -> list[int]:
         """Tell who was not heard of for too long."""
         silent: list[int] = []
         for session, heard_at in self._heard_at.items():
@@ -68,7 +68,7 @@ class Sessions:
             silent.append(session)
         return silent
 
-    def next_at(self) -> float | None:
+    def next_silence_at(self) -> float | None:
         """Tell when somebody will have been silent for too long, if nobody is heard until then."""
         first = next(iter(self._heard_at.values()), None)
         return None if first is None else first + self._silence_max

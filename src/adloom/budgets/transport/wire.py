@@ -1,8 +1,8 @@
-"""How messages travel between delivery processes and brains: channels of Valkey's pub/sub, and what goes over them.
+"""How messages travel between delivery processes and budget actors: channels of Valkey's pub/sub, and what goes over them.
 
 Nothing here is kept: a message that nobody hears is lost. Whoever needs an answer asks again.
 
-    adloom:brain:mail            to the brains: letters
+    adloom:brain:mail            to the budget actors: letters
     adloom:brain:session:<n>     to the one delivery process whose session that is: news
     adloom:brain:spend           to whoever listens: news
 """
@@ -25,7 +25,7 @@ from adloom.budgets.messages import (
 )
 from adloom.runtime.actors.effects import Address
 
-MAIL_CHANNEL: Final = "adloom:brain:mail"
+INBOX_CHANNEL: Final = "adloom:brain:mail"
 SPEND_CHANNEL: Final = "adloom:brain:spend"
 SESSION_KIND: Final = "session"
 
@@ -47,7 +47,7 @@ def session_channel(session: int) -> str:
 # ---------------------------------------------------------------- about sessions
 
 
-class Heartbeat(msgspec.Struct, frozen=True, kw_only=True, tag="heartbeat.v1"):
+class SessionHeartbeat(msgspec.Struct, frozen=True, kw_only=True, tag="heartbeat.v1"):
     """A delivery process is there; the first of a session opens it."""
 
     session: int
@@ -66,9 +66,9 @@ class SessionVoid(msgspec.Struct, frozen=True, kw_only=True, tag="session_void.v
     session: int
 
 
-SessionMessage: TypeAlias = Heartbeat | SessionEnds
-Message: TypeAlias = CampaignMessage | AdvertiserMessage | SessionMessage
-News: TypeAlias = (
+SessionMessage: TypeAlias = SessionHeartbeat | SessionEnds
+BudgetMessage: TypeAlias = CampaignMessage | AdvertiserMessage | SessionMessage
+BudgetUpdate: TypeAlias = (
     LeaseAnswer
     | Recall
     | SessionVoid
@@ -80,11 +80,11 @@ News: TypeAlias = (
 )
 
 
-class Letter(NamedTuple):
+class BudgetEnvelope(NamedTuple):
     """A message, and whom it is for; a session's are for whoever keeps the sessions."""
 
     to: Address
-    message: Message
+    message: BudgetMessage
 
 
 def session_address(session: int) -> Address:
@@ -96,31 +96,31 @@ def session_address(session: int) -> Address:
 
 _encode = msgspec.msgpack.Encoder(uuid_format="bytes").encode
 _parts: Final = msgspec.msgpack.Decoder[list[msgspec.Raw]](list[msgspec.Raw])
-_letters: Final = msgspec.msgpack.Decoder[list[Letter]](list[Letter])
-_letter: Final = msgspec.msgpack.Decoder[Letter](Letter)
-_all_news: Final = msgspec.msgpack.Decoder[list[News]](list[News])
-_one_news: Final = msgspec.msgpack.Decoder[News](News)
+_letters: Final = msgspec.msgpack.Decoder[list[BudgetEnvelope]](list[BudgetEnvelope])
+_letter: Final = msgspec.msgpack.Decoder[BudgetEnvelope](BudgetEnvelope)
+_all_news: Final = msgspec.msgpack.Decoder[list[BudgetUpdate]](list[BudgetUpdate])
+_one_news: Final = msgspec.msgpack.Decoder[BudgetUpdate](BudgetUpdate)
 
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-def encode_mail(letters: Iterable[tuple[Address, Message]]) -> bytes:
-    """Encode letters to brains."""
+def encode_envelopes(letters: Iterable[tuple[Address, BudgetMessage]]) -> bytes:
+    """Encode letters to budget actors."""
     return _encode(list(letters))
 
 
-def decode_mail(data: bytes) -> list[Letter]:
+def decode_envelopes(data: bytes) -> list[BudgetEnvelope]:
     """Read letters; one that a newer version has written, or nobody, is left out."""
     return _read(data, _letters, _letter)
 
 
-def encode_news(news: Sequence[News]) -> bytes:
-    """Encode what brains say to processes."""
+def encode_updates(news: Sequence[BudgetUpdate]) -> bytes:
+    """Encode what budget actors say to processes."""
     return _encode(news)
 
 
-def decode_news(data: bytes) -> list[News]:
-    """Read what brains say; what a newer version has written, or nobody, is left out."""
+def decode_updates(data: bytes) -> list[BudgetUpdate]:
+    """Read what budget actors say; what a newer version has written, or nobody, is left out."""
     return _read(data, _all_news, _one_news)
 
 

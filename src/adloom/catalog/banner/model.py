@@ -10,7 +10,7 @@ from adloom.catalog.source import Source
 from adloom.core.errors import BadRequestError, FieldProblem, ValidationFailedError
 from adloom.core.ids import AdvertiserId, BannerId, UserId
 from adloom.resource.soft_delete import SoftDeletable
-from adloom.schedule.schedule import ScheduleStatus, status_from_dates, window_problem
+from adloom.schedule.schedule import ScheduleStatus, check_window, derive_status
 
 COLOR_PATTERN: Final = r"^#[0-9a-fA-F]{6}$"
 TAGS_MAX: Final = 50
@@ -85,7 +85,7 @@ class Banner(SoftDeletable, frozen=True, kw_only=True):
         """Give the banner itself, if its dates and its daily window make sense together."""
         if self.publish_at is not None and self.expires_at is not None and self.publish_at >= self.expires_at:
             raise BannerScheduleError("expiresAt must be after publishAt.")
-        message = window_problem(self.recurrence_window_start, self.recurrence_window_end)
+        message = check_window(self.recurrence_window_start, self.recurrence_window_end)
         if message is not None:
             field = "recurrenceWindowStart" if self.recurrence_window_start is None else "recurrenceWindowEnd"
             raise ValidationFailedError(message, errors=[FieldProblem(field, message)])
@@ -93,7 +93,7 @@ class Banner(SoftDeletable, frozen=True, kw_only=True):
 
     def with_status_of_dates(self, now: datetime) -> "Banner":
         """Give the banner in the status that follows from its dates."""
-        status = status_from_dates(publish_at=self.publish_at, expires_at=self.expires_at, now=now)
+        status = derive_status(publish_at=self.publish_at, expires_at=self.expires_at, now=now)
         return msgspec.structs.replace(self, schedule_status=status)
 
     def switched(self, *, is_active: bool, now: datetime) -> "Banner":

@@ -13,7 +13,7 @@ from adloom.console.components import checks
 from adloom.console.components.form import Encode, Form
 from adloom.console.components.format import moment as read_moment
 from adloom.console.words import catalog as words
-from adloom.schedule.schedule import zone_named
+from adloom.schedule.schedule import find_zone
 
 STALE: Final = "STALE_WRITE"
 MINUTES: Final = "%Y-%m-%dT%H:%M"
@@ -151,13 +151,13 @@ class CatalogForm(Form):
 
 def _local(given: str | None, zone: str | None) -> str:
     at = read_moment(given)
-    return "" if at is None else at.astimezone(zone_named(zone or "UTC") or UTC).strftime(MINUTES)
+    return "" if at is None else at.astimezone(find_zone(zone or "UTC") or UTC).strftime(MINUTES)
 
 
 def _utc(value: str, zone: str | None) -> str | None:
     if not value:
         return None
-    at = datetime.fromisoformat(value).replace(tzinfo=zone_named(zone or "UTC") or UTC)
+    at = datetime.fromisoformat(value).replace(tzinfo=find_zone(zone or "UTC") or UTC)
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 

@@ -10,7 +10,7 @@ from adloom.catalog.banner.model import COLOR_PATTERN
 from adloom.catalog.placement.model import SLUG_PATTERN
 from adloom.console.words import catalog as words
 from adloom.core.errors import ValidationFailedError
-from adloom.schedule.recurrence_rule import recurrence_of
+from adloom.schedule.recurrence_rule import parse_recurrence
 from adloom.targeting.values import normalize_domain
 
 INTEGER_MAX: Final = 2**31 - 1
@@ -92,7 +92,7 @@ def time_of_day(value: str) -> str | None:
 def recurrence(value: str) -> str | None:
     """Ask for a rule that schedules can read."""
     try:
-        recurrence_of(value)
+        parse_recurrence(value)
     except ValidationFailedError as error:
         return error.errors[0].message
     return None

@@ -11,7 +11,7 @@ from nicegui import ui
 
 from adloom.console.components.format import moment, percent
 from adloom.console.words import schedule as words
-from adloom.schedule.schedule import Schedule, ScheduleStatus, zone_named
+from adloom.schedule.schedule import Schedule, ScheduleStatus, find_zone
 from adloom.schedule.schedule_window import is_open
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import matches_all
@@ -71,7 +71,7 @@ class Day(msgspec.Struct, frozen=True):
 
 def days_of(is_on: IsOn, *, zone: str, now: datetime) -> list[Day]:
     """Tell when something is on, from the Monday of this week on until four weeks are over."""
-    where = zone_named(zone) or ZoneInfo("UTC")
+    where = find_zone(zone) or ZoneInfo("UTC")
     today = now.astimezone(where).date()
     monday = today - timedelta(days=today.weekday())
     # In the last row whole weeks again.
@@ -97,7 +97,7 @@ def banner_is_on(banner: Mapping[str, Any]) -> IsOn:
 def campaign_is_on(campaign: Mapping[str, Any], rules: Sequence[Mapping[str, Any]]) -> IsOn:
     """Tell by its dates, and by rules about hours and days, when a campaign is on."""
     starts_at, ends_at = moment(campaign["startsAt"]), moment(campaign["endsAt"])
-    zone = zone_named(campaign["timezone"]) or ZoneInfo("UTC")
+    zone = find_zone(campaign["timezone"]) or ZoneInfo("UTC")
     timed = [
         parse_rule(rule["ruleType"], rule["operator"], rule["value"])
         for rule in rules
@@ -116,7 +116,7 @@ def campaign_is_on(campaign: Mapping[str, Any], rules: Sequence[Mapping[str, Any
 
 def calendar(days: Sequence[Day], *, now: datetime, zone: str) -> None:
     """Show days as weeks; those that are over are pale."""
-    today = now.astimezone(zone_named(zone) or ZoneInfo("UTC")).date()
+    today = now.astimezone(find_zone(zone) or ZoneInfo("UTC")).date()
     head = Markup("").join(Markup("<div class='weekday'>{}</div>").format(name) for name in words.WEEKDAYS)
     cells = Markup("").join(_cell(day, today) for day in days)
     ahead = [step for day in days if day.day >= today for step in day.steps]

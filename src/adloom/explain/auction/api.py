@@ -32,7 +32,7 @@ from adloom.runtime.http.api.shapes import Answer, Body, Text
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.runtime.settings import AuctionSettings
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
-from adloom.schedule.schedule import zone_named
+from adloom.schedule.schedule import find_zone
 from adloom.serving.auction.frequency_lookup import CappedAds
 from adloom.serving.auction.request import CONTEXT_KEYS_MAX, DEFAULT_TYPE, VisitorInfo, parse_visitor
 from adloom.serving.request.context import ContextParser
@@ -154,7 +154,7 @@ async def explain_auction(  # noqa: PLR0913, PLR0917 - what the framework hands 
 
 
 def _context_of(request: FastRequest, reader: VisitorInfo, zone: str, now: datetime) -> Context:
-    context = _contexts.parse(request, zone_named(zone) or UTC_ZONE, now)
+    context = _contexts.parse(request, find_zone(zone) or UTC_ZONE, now)
     return reader.overrides.apply_to(context)
 
 

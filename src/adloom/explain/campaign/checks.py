@@ -16,7 +16,7 @@ from adloom.explain.campaign import sentences
 from adloom.explain.campaign.targeted import wanted_impressions
 from adloom.explain.campaign.traffic import Traffic
 from adloom.explain.sentences import REASONS, Reason, campaign_dates_reason, cap_reason, schedule_reason
-from adloom.schedule.schedule_window import why_closed
+from adloom.schedule.schedule_window import find_closed_reason
 from adloom.serving.auction.record.removal import (
     FLOOR,
     FREQUENCY_CAP,
@@ -152,7 +152,9 @@ def _unusable(row: AssignmentRow, placement: PlacementRow) -> Reason | None:
 
 def _schedule(assigned: Sequence[Assigned], now: datetime) -> Check:
     schedules = {row.banner_key: row.schedule for row, _ in assigned}
-    closed = [(why, one) for one in schedules.values() if (why := why_closed(one, now=now)) is not None]
+    closed = [
+        (why, one) for one in schedules.values() if (why := find_closed_reason(one, now=now)) is not None
+    ]
     reason = schedule_reason(*closed[0]) if closed else None
     total = len(schedules)
     return _counted(

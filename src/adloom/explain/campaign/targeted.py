@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from adloom.explain.campaign.traffic import Seen
-from adloom.schedule.schedule import zone_named
+from adloom.schedule.schedule import find_zone
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import matches_all
 from adloom.targeting.rules import Rule, RuleType
@@ -44,4 +44,4 @@ def _context(seen: Seen, zone: str) -> Context:
 
 
 def _local(hour: datetime, zone: str) -> datetime:
-    return hour.astimezone(zone_named(zone) or UTC)
+    return hour.astimezone(find_zone(zone) or UTC)

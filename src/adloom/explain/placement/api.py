@@ -16,7 +16,7 @@ from adloom.runtime.http.api.dependencies import CurrentActor, Database, Guarded
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.shapes import Answer, Moment, Text
 from adloom.runtime.http.fast.fast_routes import FastRequest
-from adloom.schedule.schedule import zone_named
+from adloom.schedule.schedule import find_zone
 from adloom.serving.request.context import ContextParser
 from adloom.targeting.context import Context, context_hash
 
@@ -105,7 +105,7 @@ async def explain(  # noqa: PLR0913, PLR0917 - what the framework hands in
         )
     if found is None:
         raise PlacementNotFoundError("There is no placement with this slug.")
-    zone = zone_named(found.rows.placement.timezone) or UTC_ZONE
+    zone = find_zone(found.rows.placement.timezone) or UTC_ZONE
     moment = at or now
     context = _contexts.parse(as_reader(request), zone, moment)
     verdicts = explained(found.rows, context, counts=found.counts, budgets=found.budgets, now=moment)

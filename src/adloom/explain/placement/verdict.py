@@ -21,7 +21,7 @@ from adloom.explain.sentences import (
     rule_reason,
     schedule_reason,
 )
-from adloom.schedule.schedule_window import why_closed
+from adloom.schedule.schedule_window import find_closed_reason
 from adloom.serving.eligibility.caps import NO_COUNTS, LifetimeCounts, find_reached_cap
 from adloom.serving.eligibility.decide import decide
 from adloom.serving.eligibility.exclusions import Exclusions, remove_excluded
@@ -132,7 +132,7 @@ def removal_of(row: AssignmentRow, facts: Facts) -> Reason | None:
     rule = find_failing(row.rules, facts.context)
     if rule is not None:
         return rule_reason(rule, facts.context)
-    closed = why_closed(row.schedule, now=now)
+    closed = find_closed_reason(row.schedule, now=now)
     if closed is not None:
         return schedule_reason(closed, row.schedule)
     if row.caps is not None:

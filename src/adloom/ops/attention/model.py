@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.budgets.status import CampaignStanding
+from adloom.budgets.status import BudgetStatus
 from adloom.runtime.telemetry.heartbeat.model import Heartbeat
 
 SOON: Final = timedelta(days=3)
@@ -111,7 +111,7 @@ def of_ledger(lags: Mapping[str, float], *, dead: int, failed_jobs: int) -> list
     return found
 
 
-def of_budgets(standings: Iterable[tuple[Thing, CampaignStanding]], *, now: datetime) -> list[Attention]:
+def of_budgets(standings: Iterable[tuple[Thing, BudgetStatus]], *, now: datetime) -> list[Attention]:
     """Judge which running campaigns have nothing left to spend, and which spend too little."""
     found: list[Attention] = []
     for thing, standing in standings:

@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Final
 
-from adloom.budgets.status import CampaignStanding
-from adloom.budgets.status_store import read_campaigns
+from adloom.budgets.status import BudgetStatus
+from adloom.budgets.status_store import load_campaign_statuses
 from adloom.core.ids import CampaignId
 from adloom.ops.attention.model import SOON, Thing
 from adloom.resource.access import Scope
@@ -48,13 +48,13 @@ LOCKED_OUT: Final = """
 
 async def running_budgets(
     connection: Connection, scope: Scope, *, now: datetime
-) -> list[tuple[Thing, CampaignStanding]]:
+) -> list[tuple[Thing, BudgetStatus]]:
     """Read how the budgets of running campaigns stand."""
     filters = _owned(scope)
     rows = await connection.fetch(
         RUNNING.format(filters=filters.sql, most=filters.bind(BUDGETS_MAX)), *filters.values
     )
-    standings = await read_campaigns(connection, [CampaignId(row["id"]) for row in rows], now=now)
+    standings = await load_campaign_statuses(connection, [CampaignId(row["id"]) for row in rows], now=now)
     return [
         (
             Thing(noun="campaign", id=row["id"], name=row["name"], at=row["at"]),

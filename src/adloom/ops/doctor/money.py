@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from adloom.budgets.leader_lock import OWNER_KEY
-from adloom.budgets.money.reconcile import Books
-from adloom.budgets.money.reconcile_store import read_books
+from adloom.budgets.money.reconcile import DayReconciliation
+from adloom.budgets.money.reconcile_store import reconcile_day
 from adloom.core.clock import Clock
 from adloom.core.money import MICROS_PER_UNIT
 from adloom.ops.doctor import database
@@ -41,9 +41,9 @@ async def books(
     return judged_books(found)
 
 
-def judged_books(found: list[Books]) -> Finding:
+def judged_books(found: list[DayReconciliation]) -> Finding:
     """Judge whether everybody says the same of each day."""
-    wrong = [str(one.day) for one in found if not one.do_agree]
+    wrong = [str(one.day) for one in found if not one.is_balanced]
     if wrong:
         return fail(
             "Money",
@@ -81,19 +81,19 @@ async def prove(
             f"{describe_database(database_url)} cannot be used: {error or type(error).__name__}."
         ) from error
     show(found, console)
-    return found.do_agree
+    return found.is_balanced
 
 
-def show(found: Books, console: Console) -> None:
+def show(found: DayReconciliation, console: Console) -> None:
     """Print the books of a day, and whom they do not agree with."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, justify="right")
     table.add_column(no_wrap=True)
     table.add_row("bill", _units(found.bill), f"{found.charges:,} charges")
-    table.add_row("campaigns", _units(found.campaigns_said), f"{found.campaigns:,} of them were charged")
+    table.add_row("campaigns", _units(found.campaigns_reported), f"{found.campaigns:,} of them were charged")
     table.add_row(
-        "advertisers", _units(found.advertisers_said), f"{found.advertisers:,} of them were charged"
+        "advertisers", _units(found.advertisers_reported), f"{found.advertisers:,} of them were charged"
     )
     table.add_row("no advertiser", _units(found.without_advertiser), "campaigns of the house's own")
     table.add_row("not billed", _units(found.unbilled), "confirmed when nothing was left")
@@ -102,22 +102,22 @@ def show(found: Books, console: Console) -> None:
     console.print(table, highlight=False)
     for one in found.differences:
         console.print(
-            f"{one.kind} {one.id}: charged {_units(one.charged)}, says {_units(one.said)}, "
-            f"{_units(one.said - one.charged)} apart",
+            f"{one.kind} {one.id}: charged {_units(one.charged)}, says {_units(one.reported)}, "
+            f"{_units(one.reported - one.charged)} apart",
             highlight=False,
             soft_wrap=True,
         )
-    console.print("The books agree." if found.do_agree else "The books do not agree.", highlight=False)
+    console.print("The books agree." if found.is_balanced else "The books do not agree.", highlight=False)
 
 
-async def _settled(connection: Connection, day: date, look_again_seconds: float) -> Books:
+async def _settled(connection: Connection, day: date, look_again_seconds: float) -> DayReconciliation:
     """Read the books; where they do not agree, once more when what is on its way has come."""
-    found = await read_books(connection, day)
+    found = await reconcile_day(connection, day)
     for _ in range(LOOKS - 1):
-        if found.do_agree:
+        if found.is_balanced:
             break
         await asyncio.sleep(look_again_seconds)
-        found = await read_books(connection, day)
+        found = await reconcile_day(connection, day)
     return found
 
 

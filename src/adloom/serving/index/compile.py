@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from adloom.events.ingest.token import SLOT_MAX
-from adloom.schedule.schedule import ScheduleStatus, zone_named
+from adloom.schedule.schedule import ScheduleStatus, find_zone
 from adloom.serving.index.bid_block import Bidder, build_bid_blocks, build_bidder, has_bid
 from adloom.serving.index.index import (
     EMPTY,
@@ -176,7 +176,7 @@ def _build_placement(
         is_auctioned=row.is_active and row.delivery is Delivery.AUCTION,
         delivery=row.delivery,
         type=row.placement_type,
-        zone=zone_named(row.timezone) or UTC_ZONE,
+        zone=find_zone(row.timezone) or UTC_ZONE,
         # A token has room for so many slots; a placement may ask for more, and gets no more.
         slots_max=min(row.max_banners, SLOT_MAX + 1),
         head=encode_placement_head(row),

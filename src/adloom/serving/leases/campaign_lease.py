@@ -5,7 +5,7 @@
 import math
 from typing import Final
 
-from adloom.budgets.messages import LeaseAnswer, Usage, Verdict
+from adloom.budgets.messages import BudgetVerdict, LeaseAnswer, LeaseUsage
 from adloom.core.money import Micros
 from adloom.serving.index.offer_price import LeaseTerms
 
@@ -26,10 +26,10 @@ BUDGET_PENDING: Final = "budget_pending"
 NOTHING: Final = Micros(0)
 
 REASON_BY_VERDICT: Final = {
-    Verdict.DAILY_BUDGET: "daily_budget",
-    Verdict.TOTAL_BUDGET: "total_budget",
-    Verdict.ADVERTISER_BUDGET: "advertiser_budget",
-    Verdict.PACING: "pacing",
+    BudgetVerdict.DAILY_BUDGET: "daily_budget",
+    BudgetVerdict.TOTAL_BUDGET: "total_budget",
+    BudgetVerdict.ADVERTISER_BUDGET: "advertiser_budget",
+    BudgetVerdict.PACING: "pacing",
 }
 
 
@@ -84,10 +84,10 @@ class CampaignLease:
         self.ends_second = 0
         self.offered_second = 0
         self.unreported: dict[int, int] = {}
-        self.pending: Usage | None = None
+        self.pending: LeaseUsage | None = None
         self.sent_at = 0.0
         self.repeat_seconds = 0.0
-        self.verdict: Verdict | None = None
+        self.verdict: BudgetVerdict | None = None
         self.offers = 0  # Since the rate was last looked at.
         self.due_at: float | None = None
         self.is_gated = False  # It asks again only if somebody asks for the campaign.
@@ -108,7 +108,7 @@ class CampaignLease:
         """Whether whoever granted the lease does not know all of it, or has something to get back."""
         return self.left > 0 or bool(self.unreported) or self.pending is not None
 
-    def build_report(self, session: int, *, second: int, at: float) -> Usage:
+    def build_report(self, session: int, *, second: int, at: float) -> LeaseUsage:
         """Say what was given since the last report, and what is wanted; what is returned is set aside here."""
         assert self.pending is None, "one report at a time"
         self._update_rate(at)
@@ -121,7 +121,7 @@ class CampaignLease:
         self.left = min(self.left, want)
         self.is_needed |= self.left < cost and bool(self.unreported)  # Who was shown just now would be again.
         self.report += 1
-        self.pending = Usage(
+        self.pending = LeaseUsage(
             session=session,
             report=self.report,
             lease=lease,
@@ -163,14 +163,14 @@ class CampaignLease:
         self.was_turned_away = False
         self.wait_seconds = WAIT_SECONDS_MIN
 
-    def back_off(self, pending: Usage) -> float:
+    def back_off(self, pending: LeaseUsage) -> float:
         """Tell after how long to ask again, if somebody asks for the campaign."""
         wait_seconds = self.wait_seconds
         # At first it may only have come too early: the advertiser allots a campaign something because it is asked for.
-        is_too_early = self.verdict is Verdict.ADVERTISER_BUDGET and wait_seconds <= EARLY_SECONDS_MAX
+        is_too_early = self.verdict is BudgetVerdict.ADVERTISER_BUDGET and wait_seconds <= EARLY_SECONDS_MAX
         self.is_gated = not is_too_early
         self.was_turned_away = True
-        if pending.want == 0 or self.verdict is Verdict.PACING:
+        if pending.want == 0 or self.verdict is BudgetVerdict.PACING:
             return PACED_SECONDS
         self.wait_seconds = min(2 * wait_seconds, WAIT_SECONDS_MAX)
         return wait_seconds

@@ -24,15 +24,15 @@ from adloom.budgets.messages import (
 )
 from adloom.budgets.transport.wire import (
     HEARTBEAT_SECONDS,
-    MAIL_CHANNEL,
+    INBOX_CHANNEL,
     SPEND_CHANNEL,
-    Heartbeat,
-    Message,
-    News,
+    BudgetMessage,
+    BudgetUpdate,
     SessionEnds,
+    SessionHeartbeat,
     SessionVoid,
-    decode_news,
-    encode_mail,
+    decode_updates,
+    encode_envelopes,
     session_address,
     session_channel,
 )
@@ -58,7 +58,7 @@ QUIET_SECONDS: Final = 2.0  # A connection that died without a word is found wit
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
-Letters = list[tuple[Address, Message]]
+Letters = list[tuple[Address, BudgetMessage]]
 
 
 def random_session() -> int:
@@ -143,7 +143,7 @@ class LeaseClient:
         letters: Letters = []
         if at >= self._beats_at:
             letters += [(session_address(over), SessionEnds(session=over)) for over in self._over]
-            beat = Heartbeat(session=self.leases.session, process=self._process)
+            beat = SessionHeartbeat(session=self.leases.session, process=self._process)
             letters.append((session_address(self.leases.session), beat))
         if self._is_heard.is_set():
             self._check_demand(at)
@@ -176,9 +176,9 @@ class LeaseClient:
     def _batch_max(self) -> int:
         return CLOSING_BATCH_MAX if self.leases.is_closing else BATCH_MAX
 
-    async def _send(self, letters: Sequence[tuple[Address, Message]]) -> bool:
+    async def _send(self, letters: Sequence[tuple[Address, BudgetMessage]]) -> bool:
         try:
-            self._listeners = await self._valkey.publish(MAIL_CHANNEL, encode_mail(letters))
+            self._listeners = await self._valkey.publish(INBOX_CHANNEL, encode_envelopes(letters))
         except VALKEY_AWAY as error:
             if not self._is_cut_off:
                 log.warning("leases_cut_off_from_brains", error=repr(error))
@@ -234,7 +234,7 @@ class LeaseClient:
 
     def _on_data(self, data: bytes) -> None:
         at, second = _seconds(), self._second()
-        for news in decode_news(data):
+        for news in decode_updates(data):
             self._apply(news, second, at)
         self._update_exclusions()
         next_at = self.leases.next_at
@@ -245,7 +245,7 @@ class LeaseClient:
         ):
             self._has_work.set()
 
-    def _apply(self, news: News, second: int, at: float) -> None:
+    def _apply(self, news: BudgetUpdate, second: int, at: float) -> None:
         match news:
             case LeaseAnswer():
                 self.leases.on_answer(news, second=second, at=at)

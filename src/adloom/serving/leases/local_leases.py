@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from adloom.budgets.messages import LeaseAnswer, Recall, Usage, Verdict
+from adloom.budgets.messages import BudgetVerdict, LeaseAnswer, LeaseUsage, Recall
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.serving.index.offer_price import LeaseTerms
 from adloom.serving.leases.campaign_lease import (
@@ -36,7 +36,7 @@ UNDER_WAY_MAX: Final = 2_000  # Beyond this nobody else asks until somebody is a
 ENDS_A_LOOK_MAX: Final = 2_000
 
 IsWanted = Callable[[int], bool]  # Whether somebody asks for a campaign.
-Said = tuple[LeaseTerms, Usage]
+Said = tuple[LeaseTerms, LeaseUsage]
 
 
 def _ignore() -> None:
@@ -63,7 +63,7 @@ class LocalLeases:
         self.asked = 0
         self.repeated = 0
         self.granted = 0
-        self.refused: Counter[Verdict] = Counter()
+        self.refused: Counter[BudgetVerdict] = Counter()
         self.voided = 0
         self.late = 0
 
@@ -304,7 +304,7 @@ class LocalLeases:
 
     def _build_report(
         self, key: int, lease: CampaignLease, second: int, at: float, is_wanted: IsWanted
-    ) -> Usage | None:
+    ) -> LeaseUsage | None:
         """Say what is to be said of one campaign; nothing, where it waits until somebody asks for it."""
         lease.due_at = None
         if lease.is_gated and not lease.needs_report:
@@ -320,7 +320,7 @@ class LocalLeases:
         self._timers.schedule_repeat(key, lease, at + REPEAT_SECONDS)
         return usage
 
-    def _repeat_report(self, key: int, lease: CampaignLease, pending: Usage, at: float) -> Usage:
+    def _repeat_report(self, key: int, lease: CampaignLease, pending: LeaseUsage, at: float) -> LeaseUsage:
         lease.repeat_seconds = min(2 * lease.repeat_seconds, REPEAT_SECONDS_MAX)
         self.repeated += 1
         lease.sent_at = at
@@ -331,13 +331,13 @@ class LocalLeases:
         left, ends_second = lease.left, lease.ends_second
         lease.apply_answer(answer)
         self.granted += lease.left > left
-        if answer.verdict is not Verdict.GRANTED:
+        if answer.verdict is not BudgetVerdict.GRANTED:
             self.refused[answer.verdict] += 1
         if lease.ends_second != ends_second:
             self._timers.schedule_end(key, lease.ends_second)
 
     def _plan_next_report(
-        self, key: int, lease: CampaignLease, pending: Usage, second: int, at: float
+        self, key: int, lease: CampaignLease, pending: LeaseUsage, second: int, at: float
     ) -> None:
         """Tell who may be shown after an answer, and when there is something to be said again."""
         self._update_reason(key, lease, second)
@@ -393,5 +393,5 @@ class LocalLeases:
             self.changes[key] = reason
 
 
-def _report_key(message: LeaseAnswer | Usage) -> tuple[int, int]:
+def _report_key(message: LeaseAnswer | LeaseUsage) -> tuple[int, int]:
     return message.session, message.report

@@ -5,8 +5,8 @@ import contextlib
 from typing import Final
 
 from adloom.budgets.messages import OpenWindow
-from adloom.budgets.status_store import kept_window
-from adloom.budgets.transport.wire import MAIL_CHANNEL, encode_mail
+from adloom.budgets.status_store import load_window
+from adloom.budgets.transport.wire import INBOX_CHANNEL, encode_envelopes
 from adloom.core.errors import UnavailableError
 from adloom.runtime.actors.effects import Address
 from adloom.runtime.postgres import Pool
@@ -24,7 +24,7 @@ async def open_window(pool: Pool, valkey: Valkey, address: Address, *, reason: s
     It is asked for once: asked again, what was spent between the two would be forgotten as well.
     """
     async with pool.acquire() as connection:
-        before = await kept_window(connection, address)
+        before = await load_window(connection, address)
     await _send(valkey, address, reason=reason)
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(VISIBLE_SECONDS_MAX):
@@ -34,10 +34,10 @@ async def open_window(pool: Pool, valkey: Valkey, address: Address, *, reason: s
 
 
 async def _send(valkey: Valkey, address: Address, *, reason: str) -> None:
-    letter = encode_mail([(address, OpenWindow(reason=reason))])
+    letter = encode_envelopes([(address, OpenWindow(reason=reason))])
     try:
         async with asyncio.timeout(VISIBLE_SECONDS_MAX):
-            heard_by: int = await valkey.publish(MAIL_CHANNEL, letter)
+            heard_by: int = await valkey.publish(INBOX_CHANNEL, letter)
     except (*VALKEY_AWAY, TimeoutError) as error:
         raise UnavailableError(f"The brains cannot be reached: {error!r}") from error
     if not heard_by:
@@ -49,7 +49,7 @@ async def _send(valkey: Valkey, address: Address, *, reason: str) -> None:
 async def _wait(pool: Pool, address: Address, *, beyond: int) -> None:
     while True:
         async with pool.acquire() as connection:
-            window = await kept_window(connection, address)
+            window = await load_window(connection, address)
         if window is not None and window > beyond:
             return
         await asyncio.sleep(LOOK_SECONDS)

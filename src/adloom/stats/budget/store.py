@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.budgets.status_store import read_campaigns
+from adloom.budgets.status_store import load_campaign_statuses
 from adloom.core.ids import CampaignId
 from adloom.core.money import micros_from_paisa
 from adloom.resource.access import Scope
@@ -82,7 +82,7 @@ async def totals(connection: Connection, scope: Scope, *, now: datetime) -> Budg
 
 async def _pacers(connection: Connection, rows: Sequence[Record], *, now: datetime) -> list[Pacer]:
     ids = [CampaignId(row["campaign_id"]) for row in rows]
-    standings = await read_campaigns(connection, ids, now=now)
+    standings = await load_campaign_statuses(connection, ids, now=now)
     return [Pacer(paced=_paced(row), spent=standings[row["campaign_id"]].spent_window) for row in rows]
 
 

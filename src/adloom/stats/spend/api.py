@@ -13,7 +13,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 from starlette.types import Receive, Scope, Send
 
-from adloom.budgets.status_store import read_advertiser, read_campaign
+from adloom.budgets.status_store import load_advertiser_status, load_campaign_status
 from adloom.catalog.advertiser.store import advertisers
 from adloom.catalog.campaign.store import campaigns
 from adloom.core.money import Micros, paisa_from_micros
@@ -123,7 +123,7 @@ async def advertiser_spend(
     """Tell what an advertiser has spent today."""
     async with _one_moment(pool) as connection:
         advertiser = await advertisers.find(connection, scope, advertiser_id)
-        found = await read_advertiser(connection, advertiser.id, now=now)
+        found = await load_advertiser_status(connection, advertiser.id, now=now)
     return AdvertiserSpendAnswer(
         day=found.day,
         daily_budget_paisa=_paisa(found.daily_budget),
@@ -140,7 +140,7 @@ async def campaign_budget(
     """Tell how the budgets of a campaign stand."""
     async with _one_moment(pool) as connection:
         campaign = await campaigns.find(connection, scope, campaign_id)
-        found = await read_campaign(connection, campaign.id, now=now)
+        found = await load_campaign_status(connection, campaign.id, now=now)
     return CampaignBudgetAnswer(
         day=found.day,
         daily_budget_paisa=_paisa(found.daily_budget),

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Generator
 from typing import Final
 
 from adloom.budgets.messages import SpendUpdate
-from adloom.budgets.transport.wire import SPEND_CHANNEL, decode_news
+from adloom.budgets.transport.wire import SPEND_CHANNEL, decode_updates
 from adloom.core.errors import UnavailableError
 from adloom.runtime.subscription import Subscription
 from adloom.runtime.valkey import Valkey
@@ -76,7 +76,7 @@ class SpendFeed:
 
     def hear(self, data: bytes) -> None:
         """Hand on what brains have said."""
-        for news in decode_news(data):
+        for news in decode_updates(data):
             if isinstance(news, SpendUpdate):
                 self._tell(news)
 

@@ -8,8 +8,8 @@ from uuid import UUID
 from fastapi import APIRouter
 from pydantic import Field
 
-from adloom.budgets.status import projected
-from adloom.budgets.status_store import read_advertiser, read_campaign
+from adloom.budgets.status import project_spend
+from adloom.budgets.status_store import load_advertiser_status, load_campaign_status
 from adloom.catalog.advertiser.store import advertisers
 from adloom.catalog.campaign.store import campaigns
 from adloom.core.money import Micros, paisa_from_micros
@@ -17,7 +17,7 @@ from adloom.resource.api import AdvertiserReads
 from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.shapes import Answer
-from adloom.schedule.budget_day import BudgetDay, day_named
+from adloom.schedule.budget_day import BudgetDay, build_budget_day
 from adloom.schedule.pacing import PacingStrategy
 from adloom.stats.spend_day.curve import Plan, Point, curve
 from adloom.stats.spend_day.store import plan_of_advertiser, spent_by_hour
@@ -59,11 +59,11 @@ async def campaign_day(campaign_id: UUID, scope: AdvertiserReads, pool: Database
         connection.transaction(isolation="repeatable_read", readonly=True),
     ):
         campaign = await campaigns.find(connection, scope, campaign_id)
-        found = await read_campaign(connection, campaign.id, now=now)
+        found = await load_campaign_status(connection, campaign.id, now=now)
         zone = campaign.timezone
         if campaign.advertiser_id is not None:
             zone = (await advertisers.find(connection, scope, campaign.advertiser_id)).timezone
-        day = day_named(found.day, zone)
+        day = build_budget_day(found.day, zone)
         by_hour = await spent_by_hour(connection, day, campaign_id=campaign.id)
     budget = found.daily_budget or Micros(0)
     is_smooth = campaign.pacing_strategy is PacingStrategy.SMOOTH
@@ -86,8 +86,8 @@ async def advertiser_day(advertiser_id: UUID, scope: AdvertiserReads, pool: Data
         connection.transaction(isolation="repeatable_read", readonly=True),
     ):
         advertiser = await advertisers.find(connection, scope, advertiser_id)
-        found = await read_advertiser(connection, advertiser.id, now=now)
-        day = day_named(found.day, advertiser.timezone)
+        found = await load_advertiser_status(connection, advertiser.id, now=now)
+        day = build_budget_day(found.day, advertiser.timezone)
         by_hour = await spent_by_hour(connection, day, advertiser_id=advertiser.id)
         plan = await plan_of_advertiser(connection, advertiser.id, most=found.daily_budget, now=now)
     left = None if found.daily_budget is None else Micros(max(0, found.daily_budget - found.spent))
@@ -97,7 +97,7 @@ async def advertiser_day(advertiser_id: UUID, scope: AdvertiserReads, pool: Data
         curve(day, by_hour, plan, spent=found.spent, now=now),
         budget=found.daily_budget,
         spent=found.spent,
-        ahead=projected(found.spent, day, now=now, left=left),
+        ahead=project_spend(found.spent, day, now=now, left=left),
     )
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from adloom.core.money import Micros
 from adloom.schedule.budget_day import BudgetDay
-from adloom.schedule.pacing import PacingStrategy, spendable_by
+from adloom.schedule.pacing import PacingStrategy, compute_allowance
 
 ONE_HOUR: Final = timedelta(hours=1)
 # The line of a smooth budget bends between hours: a quarter is fine enough for the eye.
@@ -33,7 +33,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         """Tell what may be spent by a moment; None without a plan."""
         if self.is_empty:
             return self.most
-        smooth = spendable_by(moment, strategy=PacingStrategy.SMOOTH, daily_budget=self.smooth, day=day)
+        smooth = compute_allowance(moment, strategy=PacingStrategy.SMOOTH, daily_budget=self.smooth, day=day)
         planned = Micros(smooth + self.accelerated)
         return planned if self.most is None else min(planned, self.most)
 

@@ -17,7 +17,7 @@ from adloom.console.words import campaigns as campaign_words
 from adloom.console.words import catalog as shared
 from adloom.console.words import schedule as schedule_words
 from adloom.console.words import shell as shell_words
-from adloom.schedule.schedule import status_from_dates
+from adloom.schedule.schedule import derive_status
 
 OWN = "own"
 DRAFT = "draft"
@@ -104,7 +104,7 @@ def _as_saved(banner: Json, form: CatalogForm, visit: Visit, *, is_draft: bool) 
     if is_draft:
         values["scheduleStatus"] = DRAFT
     elif has_other_dates or banner["scheduleStatus"] == DRAFT:
-        status = status_from_dates(
+        status = derive_status(
             publish_at=moment(values["publishAt"]), expires_at=moment(values["expiresAt"]), now=visit.now
         )
         values["scheduleStatus"] = status.value

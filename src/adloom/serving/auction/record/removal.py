@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import Final
 
-from adloom.schedule.schedule_window import why_closed
+from adloom.schedule.schedule_window import find_closed_reason
 from adloom.serving.index.bid_block import Bidder
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import find_failing
@@ -43,7 +43,7 @@ def find_removal(  # noqa: PLR0913 - all that can keep somebody out
     rule = find_failing(bidder.rules, context)
     if rule is not None:
         return f"{TARGETING}:{rule.rule_type}"
-    closed = None if timing is None else why_closed(timing.schedule, now=now)
+    closed = None if timing is None else find_closed_reason(timing.schedule, now=now)
     if closed is not None:
         return f"{SCHEDULE}:{closed}"
     excluded = reason_of(bidder.campaign_key)

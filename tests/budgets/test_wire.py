@@ -12,26 +12,26 @@ from adloom.budgets.addresses import campaign_address, session_topic
 from adloom.budgets.messages import (
     AdvertiserExhausted,
     AdvertiserRestored,
+    BudgetVerdict,
     CampaignExhausted,
     CampaignRestored,
     LeaseAnswer,
+    LeaseUsage,
     OpenWindow,
     Recall,
     SpendUpdate,
-    Usage,
-    Verdict,
 )
 from adloom.budgets.transport.wire import (
-    Heartbeat,
-    Letter,
-    Message,
-    News,
+    BudgetEnvelope,
+    BudgetMessage,
+    BudgetUpdate,
     SessionEnds,
+    SessionHeartbeat,
     SessionVoid,
-    decode_mail,
-    decode_news,
-    encode_mail,
-    encode_news,
+    decode_envelopes,
+    decode_updates,
+    encode_envelopes,
+    encode_updates,
     session_address,
     session_channel,
     topic_channel,
@@ -41,7 +41,7 @@ from adloom.core.money import Micros
 
 CAMPAIGN, ADVERTISER = CampaignId(UUID(int=7)), AdvertiserId(UUID(int=1))
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
-USAGE = Usage(session=2**47, report=3, lease=9, given=((1, 2), (3, 4)), want=Micros(5), cost=Micros(1))
+USAGE = LeaseUsage(session=2**47, report=3, lease=9, given=((1, 2), (3, 4)), want=Micros(5), cost=Micros(1))
 ANSWER = LeaseAnswer(
     campaign_id=CAMPAIGN,
     session=2**47,
@@ -50,7 +50,7 @@ ANSWER = LeaseAnswer(
     granted=Micros(7),
     given=Micros(2),
     ends_at=NOON,
-    verdict=Verdict.PACING,
+    verdict=BudgetVerdict.PACING,
 )
 SPEND = SpendUpdate(
     campaign_id=CAMPAIGN,
@@ -70,12 +70,17 @@ SPEND = SpendUpdate(
 
 @pytest.mark.parametrize(
     "message",
-    [USAGE, OpenWindow(reason="a test"), Heartbeat(session=1, process="delivery-1"), SessionEnds(session=1)],
+    [
+        USAGE,
+        OpenWindow(reason="a test"),
+        SessionHeartbeat(session=1, process="delivery-1"),
+        SessionEnds(session=1),
+    ],
 )
-def test_a_letter_comes_out_as_it_went_in(message: Message) -> None:
-    letter = Letter(campaign_address(CAMPAIGN, ADVERTISER), message)
+def test_a_letter_comes_out_as_it_went_in(message: BudgetMessage) -> None:
+    letter = BudgetEnvelope(campaign_address(CAMPAIGN, ADVERTISER), message)
 
-    assert decode_mail(encode_mail([letter, letter])) == [letter, letter]
+    assert decode_envelopes(encode_envelopes([letter, letter])) == [letter, letter]
 
 
 @pytest.mark.parametrize(
@@ -85,30 +90,30 @@ def test_a_letter_comes_out_as_it_went_in(message: Message) -> None:
         SPEND,
         Recall(campaign_id=CAMPAIGN, session=1),
         SessionVoid(session=1),
-        CampaignExhausted(campaign_id=CAMPAIGN, verdict=Verdict.DAILY_BUDGET, at=NOON),
+        CampaignExhausted(campaign_id=CAMPAIGN, verdict=BudgetVerdict.DAILY_BUDGET, at=NOON),
         CampaignRestored(campaign_id=CAMPAIGN, at=NOON),
         AdvertiserExhausted(advertiser_id=ADVERTISER, at=NOON),
         AdvertiserRestored(advertiser_id=ADVERTISER, at=NOON),
     ],
 )
-def test_news_come_out_as_they_went_in(news: News) -> None:
-    assert decode_news(encode_news([news, ANSWER])) == [news, ANSWER]
+def test_news_come_out_as_they_went_in(news: BudgetUpdate) -> None:
+    assert decode_updates(encode_updates([news, ANSWER])) == [news, ANSWER]
 
 
 def test_what_a_newer_version_says_is_left_out_and_the_rest_is_read() -> None:
     to = session_address(1)
-    beat = Heartbeat(session=1, process="delivery-1")
+    beat = SessionHeartbeat(session=1, process="delivery-1")
     mail = msgspec.msgpack.encode([[to, {"type": "sing.v9"}], [to, beat]])
     news = msgspec.msgpack.encode([{"type": "sing.v9"}, SessionVoid(session=1)])
 
-    assert decode_mail(mail) == [Letter(to, beat)]
-    assert decode_news(news) == [SessionVoid(session=1)]
+    assert decode_envelopes(mail) == [BudgetEnvelope(to, beat)]
+    assert decode_updates(news) == [SessionVoid(session=1)]
 
 
 @given(st.binary(max_size=100))
 def test_what_nobody_has_written_says_nothing(data: bytes) -> None:
-    assert decode_mail(data) == []
-    assert decode_news(data) == []
+    assert decode_envelopes(data) == []
+    assert decode_updates(data) == []
 
 
 def test_topics_of_entities_are_channels() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from adloom.budgets.messages import ConfigureCampaign, OpenWindow
-from adloom.budgets.status import advertiser_spend, campaign_standing, pace, projected
+from adloom.budgets.status import build_advertiser_status, build_campaign_status, compute_pace, project_spend
 from adloom.core.money import Micros
-from adloom.schedule.budget_day import day_named
+from adloom.schedule.budget_day import build_budget_day
 from adloom.schedule.pacing import PacingStrategy
 from tests.budgets.builders import (
     ADVERTISER_ID,
@@ -44,7 +44,7 @@ def a_busy_campaign(
 
 
 def test_what_was_never_offered_has_spent_nothing_and_has_all_of_its_budget() -> None:
-    standing = campaign_standing(None, a_campaign(total_budget=units(500)), now=NOON)
+    standing = build_campaign_status(None, a_campaign(total_budget=units(500)), now=NOON)
 
     assert standing.day == TODAY
     assert (standing.daily_budget, standing.total_budget) == (units(100), units(500))
@@ -55,7 +55,7 @@ def test_what_was_never_offered_has_spent_nothing_and_has_all_of_its_budget() ->
 def test_what_is_spent_held_and_remaining_is_the_budget() -> None:
     bench = a_busy_campaign(a_campaign())
 
-    standing = campaign_standing(bench.state, a_campaign(), now=bench.now)
+    standing = build_campaign_status(bench.state, a_campaign(), now=bench.now)
 
     assert (standing.spent_today, standing.spent_total) == (units(2), units(2))
     assert (standing.held, standing.leased, standing.remaining_today) == (units(3), units(4), units(95))
@@ -66,7 +66,7 @@ def test_a_charge_ahead_of_its_report_was_leased_and_is_not_held() -> None:
     answer = bench.answered(want=units(5))
     bench.take(bench.offered(answer.lease))
 
-    standing = campaign_standing(bench.state, a_campaign(), now=bench.now)
+    standing = build_campaign_status(bench.state, a_campaign(), now=bench.now)
 
     assert (standing.spent_today, standing.held, standing.leased) == (units(1), 0, units(4))
     assert standing.remaining_today == units(99)
@@ -88,7 +88,7 @@ def test_the_budget_that_leaves_less_is_the_one_that_counts_as_the_catalog_has_i
 ) -> None:
     bench = a_busy_campaign(a_campaign())
 
-    standing = campaign_standing(bench.state, a_campaign(version=2, **budgets), now=bench.now)
+    standing = build_campaign_status(bench.state, a_campaign(version=2, **budgets), now=bench.now)
 
     assert standing.remaining_today == remaining
 
@@ -96,7 +96,7 @@ def test_the_budget_that_leaves_less_is_the_one_that_counts_as_the_catalog_has_i
 def test_after_midnight_it_is_another_day_though_no_message_has_come() -> None:
     bench = a_busy_campaign(a_campaign(), now=MIDNIGHT - timedelta(seconds=10))
 
-    standing = campaign_standing(bench.state, a_campaign(), now=MIDNIGHT)
+    standing = build_campaign_status(bench.state, a_campaign(), now=MIDNIGHT)
 
     assert (standing.day, standing.spent_today, standing.spent_total) == (TOMORROW, 0, units(2))
     # What was promised before midnight is yesterday's, and may still be charged to it.
@@ -107,7 +107,7 @@ def test_holds_that_were_not_confirmed_come_back_though_no_message_has_come() ->
     bench = a_busy_campaign(a_campaign(hold_seconds=300))
 
     before, after = (
-        campaign_standing(bench.state, a_campaign(hold_seconds=0), now=NOON + timedelta(seconds=seconds))
+        build_campaign_status(bench.state, a_campaign(hold_seconds=0), now=NOON + timedelta(seconds=seconds))
         for seconds in (299, 301)
     )
 
@@ -119,7 +119,7 @@ def test_a_new_window_leaves_a_whole_daily_budget_and_the_day_as_spent_as_it_was
     bench = a_busy_campaign(a_campaign(), held=0, leased=0)
     bench.take(OpenWindow(reason="a test"))
 
-    standing = campaign_standing(bench.state, a_campaign(), now=bench.now)
+    standing = build_campaign_status(bench.state, a_campaign(), now=bench.now)
 
     assert (standing.spent_today, standing.remaining_today) == (units(2), units(100))
 
@@ -141,14 +141,14 @@ def test_the_pace_is_what_was_spent_of_what_may_be_by_now(
 ) -> None:
     bench = a_busy_campaign(a_campaign(), charged=30, held=0, leased=0)
 
-    standing = campaign_standing(bench.state, a_campaign(version=2, **fields), now=NOON)
+    standing = build_campaign_status(bench.state, a_campaign(version=2, **fields), now=NOON)
 
     assert standing.pace == (None if expected is None else pytest.approx(expected))
 
 
 @pytest.mark.parametrize(("spent", "line", "expected"), [(0, 5, 0.0), (5, 5, 1.0), (6, 5, 1.2), (5, 0, None)])
 def test_pace(spent: int, line: int, expected: float | None) -> None:
-    assert pace(Micros(spent), line) == expected
+    assert compute_pace(Micros(spent), line) == expected
 
 
 @pytest.mark.parametrize(
@@ -169,23 +169,23 @@ def test_pace(spent: int, line: int, expected: float | None) -> None:
 def test_the_end_of_the_day_is_expected_to_be_like_the_day_so_far(
     spent: int, hours: float, left: int | None, expected: int
 ) -> None:
-    day = day_named(TODAY, "UTC")
+    day = build_budget_day(TODAY, "UTC")
     now = day.starts_at + timedelta(hours=hours)
 
-    assert projected(Micros(spent), day, now=now, left=None if left is None else Micros(left)) == expected
+    assert project_spend(Micros(spent), day, now=now, left=None if left is None else Micros(left)) == expected
 
 
 def test_a_day_of_25_hours_is_projected_to_its_end() -> None:
-    day = day_named(date(2026, 10, 25), "Europe/Berlin")
+    day = build_budget_day(date(2026, 10, 25), "Europe/Berlin")
 
-    assert projected(Micros(100), day, now=day.starts_at + timedelta(hours=5), left=None) == 500
+    assert project_spend(Micros(100), day, now=day.starts_at + timedelta(hours=5), left=None) == 500
 
 
 @pytest.mark.parametrize(("is_running", "expected"), [(True, units(4)), (False, units(2))])
 def test_a_campaign_that_does_not_run_will_spend_no_more(is_running: bool, expected: int) -> None:  # noqa: FBT001 - a column of the table
     bench = a_busy_campaign(a_campaign(), held=0, leased=0)
 
-    standing = campaign_standing(bench.state, a_campaign(version=2, is_running=is_running), now=NOON)
+    standing = build_campaign_status(bench.state, a_campaign(version=2, is_running=is_running), now=NOON)
 
     assert standing.projected == expected
 
@@ -194,14 +194,14 @@ def test_an_advertiser_has_spent_and_holds_what_its_campaigns_do() -> None:
     config = a_campaign(advertiser_id=ADVERTISER_ID)
     one, other = a_busy_campaign(config), a_busy_campaign(config, charged=5, held=1)
 
-    spend = advertiser_spend(None, [one.state, other.state], an_advertiser(), now=NOON)
+    spend = build_advertiser_status(None, [one.state, other.state], an_advertiser(), now=NOON)
 
     assert (spend.day, spend.daily_budget) == (TODAY, units(100))
     assert (spend.spent, spend.held, spend.remaining) == (units(7), units(4), units(89))
 
 
 def test_an_advertiser_without_campaigns_or_budget_has_nothing_to_tell() -> None:
-    spend = advertiser_spend(None, [], an_advertiser(daily_budget=None), now=NOON)
+    spend = build_advertiser_status(None, [], an_advertiser(daily_budget=None), now=NOON)
 
     assert (spend.day, spend.spent, spend.held, spend.remaining) == (TODAY, 0, 0, None)
 
@@ -210,16 +210,18 @@ def test_an_advertisers_day_is_that_of_its_zone_and_never_goes_back() -> None:
     late = datetime(2026, 11, 15, 23, tzinfo=UTC)
     bench = AdvertiserBench(an_advertiser(timezone="Europe/Berlin"), now=late)
 
-    ahead = advertiser_spend(bench.state, [], an_advertiser(timezone="Europe/Berlin"), now=late)
-    moved = advertiser_spend(bench.state, [], an_advertiser(timezone="America/New_York"), now=late)
+    ahead = build_advertiser_status(bench.state, [], an_advertiser(timezone="Europe/Berlin"), now=late)
+    moved = build_advertiser_status(bench.state, [], an_advertiser(timezone="America/New_York"), now=late)
 
     assert (ahead.day, moved.day) == (TOMORROW, TOMORROW)
-    assert advertiser_spend(None, [], an_advertiser(timezone="America/New_York"), now=late).day == TODAY
+    assert (
+        build_advertiser_status(None, [], an_advertiser(timezone="America/New_York"), now=late).day == TODAY
+    )
 
 
 def test_what_is_held_of_yesterday_takes_nothing_of_an_advertisers_today() -> None:
     bench = a_busy_campaign(a_campaign(advertiser_id=ADVERTISER_ID), now=MIDNIGHT - timedelta(seconds=10))
 
-    spend = advertiser_spend(None, [bench.state], an_advertiser(), now=MIDNIGHT)
+    spend = build_advertiser_status(None, [bench.state], an_advertiser(), now=MIDNIGHT)
 
     assert (spend.day, spend.spent, spend.held, spend.remaining) == (TOMORROW, 0, units(3), units(100))

@@ -6,11 +6,11 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.budgets.charges.projection import Nowhere
-from adloom.budgets.transport.broadcast import ValkeyAudience
-from adloom.budgets.transport.inbox import MailRoom
-from adloom.budgets.transport.session_store import KnownSessions, SessionStore
-from adloom.budgets.transport.sessions import Sessions
+from adloom.budgets.charges.projection import NullHost
+from adloom.budgets.transport.broadcast import ValkeyBroadcaster
+from adloom.budgets.transport.inbox import Inbox
+from adloom.budgets.transport.session_store import SessionStore, StoredSessions
+from adloom.budgets.transport.sessions import DeliverySessions
 from simulation import loop as virtual
 from simulation.budgets.faults import NO_MONEY_FAULTS, MoneyFaults
 from simulation.budgets.valkey import ValkeyServer, valkey_of
@@ -24,8 +24,8 @@ from tests.support.entities import START
 class OneSession(SessionStore):
     """Knows of one delivery process, as whoever kept the sessions before has left it."""
 
-    async def read(self) -> KnownSessions:
-        return KnownSessions(open=[7], over=[], unsettled=[], leases=0)
+    async def load(self) -> StoredSessions:
+        return StoredSessions(open=[7], over=[], unsettled=[], leases=0)
 
 
 def test_a_mail_room_waits_where_it_cannot_hear_whose_silence_it_would_judge() -> None:
@@ -33,8 +33,8 @@ def test_a_mail_room_waits_where_it_cannot_hear_whose_silence_it_would_judge() -
         server = ValkeyServer(MoneyFaults(NO_MONEY_FAULTS, seeded(1, "faults"), Trace()))
         server.is_up = False
         valkey = valkey_of(server, Host())
-        room = MailRoom(
-            valkey, OneSession(cast("Any", None)), Nowhere(), ValkeyAudience(valkey), VirtualClock(START)
+        room = Inbox(
+            valkey, OneSession(cast("Any", None)), NullHost(), ValkeyBroadcaster(valkey), VirtualClock(START)
         )
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
@@ -49,10 +49,10 @@ def test_a_mail_room_waits_where_it_cannot_hear_whose_silence_it_would_judge() -
 
 @given(st.floats(0, 1e9), st.floats(0.1, 1e3))
 def test_who_was_waited_for_is_silent_then_however_seconds_are_rounded(at: float, silence_max: float) -> None:
-    sessions = Sessions(silence_max=silence_max)
-    sessions.heard(7, at=at)
+    sessions = DeliverySessions(silence_max=silence_max)
+    sessions.record_heard(7, at=at)
 
-    next_at = sessions.next_at()
+    next_at = sessions.next_silence_at()
 
     assert next_at is not None
-    assert sessions.silent(at=next_at) == [7]
+    assert sessions.find_silent(at=next_at) == [7]

@@ -8,22 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.money import Micros
-from adloom.schedule.budget_day import BudgetDay, budget_day, day_named
-from adloom.schedule.pacing import PacingStrategy, spendable_by
+from adloom.schedule.budget_day import BudgetDay, build_budget_day, find_budget_day
+from adloom.schedule.pacing import PacingStrategy, compute_allowance
 from tests.schedule.builders import NOON
 
-TODAY = budget_day(NOON, "UTC")
+TODAY = find_budget_day(NOON, "UTC")
 budgets = st.integers(0, 10**15).map(Micros)
 DAYS = (
     TODAY,
-    day_named(date(2026, 3, 29), "Europe/Berlin"),
-    day_named(date(2026, 10, 25), "Europe/Berlin"),
-    day_named(date(2018, 11, 4), "America/Sao_Paulo"),
+    build_budget_day(date(2026, 3, 29), "Europe/Berlin"),
+    build_budget_day(date(2026, 10, 25), "Europe/Berlin"),
+    build_budget_day(date(2018, 11, 4), "America/Sao_Paulo"),
 )
 
 
 def smooth(now: datetime, daily_budget: int, day: BudgetDay = TODAY) -> int:
-    return spendable_by(now, strategy=PacingStrategy.SMOOTH, daily_budget=Micros(daily_budget), day=day)
+    return compute_allowance(now, strategy=PacingStrategy.SMOOTH, daily_budget=Micros(daily_budget), day=day)
 
 
 def at(hours: float, day: BudgetDay = TODAY) -> datetime:
@@ -77,7 +77,9 @@ def test_the_line_never_falls(budget: Micros, earlier: int, later: int) -> None:
 @given(budgets)
 def test_an_accelerated_budget_may_be_spent_at_once(budget: Micros) -> None:
     assert (
-        spendable_by(TODAY.starts_at, strategy=PacingStrategy.ACCELERATED, daily_budget=budget, day=TODAY)
+        compute_allowance(
+            TODAY.starts_at, strategy=PacingStrategy.ACCELERATED, daily_budget=budget, day=TODAY
+        )
         == budget
     )
 
@@ -88,7 +90,7 @@ def test_a_clock_before_the_day_and_one_after_it_are_at_its_ends() -> None:
 
 
 def test_a_day_that_was_left_out_is_over() -> None:
-    day = day_named(date(2011, 12, 30), "Pacific/Apia")
+    day = build_budget_day(date(2011, 12, 30), "Pacific/Apia")
 
     assert smooth(datetime(2011, 12, 30, 10, tzinfo=UTC), 24_000, day) == 24_000
     assert smooth(datetime(2011, 12, 30, 9, tzinfo=UTC), 24_000, day) == 1_000

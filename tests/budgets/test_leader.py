@@ -1,13 +1,13 @@
-"""One worker's brains at a time: who owns them, takes over, and gives them back."""
+"""One worker's budget actors at a time: who owns them, takes over, and gives them back."""
 
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-from adloom.budgets.leader import Turn
+from adloom.budgets.leader import LeaderLoop
 from adloom.budgets.leader_lock import OWNER_KEY, Ownership
-from adloom.budgets.messages import Verdict
+from adloom.budgets.messages import BudgetVerdict
 from adloom.core.errors import UnavailableError
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
@@ -45,65 +45,65 @@ class Part:
 
 
 @asynccontextmanager
-async def taking_turns(claim: Claim, *parts: Part) -> AsyncGenerator[Turn]:
-    turn = Turn(claim, [part.run for part in parts], renew_seconds=0.01, standby_seconds=0.01)
+async def taking_turns(claim: Claim, *parts: Part) -> AsyncGenerator[LeaderLoop]:
+    leader = LeaderLoop(claim, [part.run for part in parts], renew_seconds=0.01, standby_seconds=0.01)
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        group.create_task(turn.run(stop))
-        yield turn
+        group.create_task(leader.run(stop))
+        yield leader
         stop.set()
-    assert not turn.is_ours
+    assert not leader.is_leader
 
 
-async def test_brains_run_while_the_lease_is_ours_and_it_is_given_back_at_the_end() -> None:
+async def test_budget_actors_run_while_the_lease_is_ours_and_it_is_given_back_at_the_end() -> None:
     claim, one, other = Claim(), Part(), Part()
 
-    async with taking_turns(claim, one, other) as turn:
-        await eventually(lambda: turn.is_ours, seconds=1)
+    async with taking_turns(claim, one, other) as leader:
+        await eventually(lambda: leader.is_leader, seconds=1)
         await asyncio.sleep(0.05)
 
     assert [(part.begun, part.ended) for part in (one, other)] == [(1, 1), (1, 1)]
     assert claim.given_back == 1
 
 
-async def test_brains_end_when_another_owns_them_and_begin_again_when_nobody_does() -> None:
+async def test_budget_actors_end_when_another_owns_them_and_begin_again_when_nobody_does() -> None:
     claim, part = Claim(), Part()
 
-    async with taking_turns(claim, part) as turn:
-        await eventually(lambda: turn.is_ours, seconds=1)
+    async with taking_turns(claim, part) as leader:
+        await eventually(lambda: leader.is_leader, seconds=1)
         claim.is_free = False
-        await eventually(lambda: part.ended == 1 and not turn.is_ours, seconds=1)
+        await eventually(lambda: part.ended == 1 and not leader.is_leader, seconds=1)
         claim.is_free = True
-        await eventually(lambda: part.begun == 2 and turn.is_ours, seconds=1)
+        await eventually(lambda: part.begun == 2 and leader.is_leader, seconds=1)
 
-    assert turn.turns == 2
+    assert leader.terms == 2
 
 
 async def test_who_cannot_ask_goes_on() -> None:
     claim, part = Claim(), Part()
 
-    async with taking_turns(claim, part) as turn:
-        await eventually(lambda: turn.is_ours, seconds=1)
+    async with taking_turns(claim, part) as leader:
+        await eventually(lambda: leader.is_leader, seconds=1)
         claim.is_away = True
         await asyncio.sleep(0.05)
 
-        assert turn.is_ours
+        assert leader.is_leader
 
 
 async def test_a_part_that_dies_takes_the_others_with_it_and_all_begin_anew() -> None:
     claim, dying, other = Claim(), Part(), Part()
     dying.fails = True
 
-    async with taking_turns(claim, dying, other) as turn:
+    async with taking_turns(claim, dying, other) as leader:
         await eventually(lambda: dying.begun >= 3, seconds=1)
         dying.fails = False
-        await eventually(lambda: turn.is_ours and dying.begun > 3, seconds=1)
+        await eventually(lambda: leader.is_leader and dying.begun > 3, seconds=1)
 
     assert other.begun == dying.begun
     assert other.ended == 1
 
 
-async def test_one_at_a_time_owns_the_brains(valkey: Valkey) -> None:
+async def test_one_at_a_time_owns_the_budget_actors(valkey: Valkey) -> None:
     one = Ownership(valkey, consumer="a@host", incarnation="1")
     other = Ownership(valkey, consumer="b@host", incarnation="1")
 
@@ -117,7 +117,7 @@ async def test_one_at_a_time_owns_the_brains(valkey: Valkey) -> None:
     assert not await one.take()
 
 
-async def test_a_worker_that_starts_anew_takes_its_brains_back_once(valkey: Valkey) -> None:
+async def test_a_worker_that_starts_anew_takes_its_budget_actors_back_once(valkey: Valkey) -> None:
     before = Ownership(valkey, consumer="a@host", incarnation="1")
     after = Ownership(valkey, consumer="a@host", incarnation="2")
     namesake = Ownership(valkey, consumer="a@hos", incarnation="1")
@@ -128,7 +128,7 @@ async def test_a_worker_that_starts_anew_takes_its_brains_back_once(valkey: Valk
     assert not await before.take()
 
 
-async def test_brains_of_a_worker_that_is_gone_are_free_after_a_while(valkey: Valkey) -> None:
+async def test_budget_actors_of_a_worker_that_is_gone_are_free_after_a_while(valkey: Valkey) -> None:
     gone = Ownership(valkey, consumer="a", incarnation="1", lease=timedelta(milliseconds=50))
     other = Ownership(valkey, consumer="b", incarnation="1")
 
@@ -145,25 +145,25 @@ async def test_a_second_worker_goes_on_where_the_first_has_stopped(pool: Pool, v
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group, Process(valkey).listening() as process:
         async with first.running():
-            group.create_task(second.brains.turn.run(stop))
+            group.create_task(second.budget_actors.leader.run(stop))
             granted = await process.leased()
-            assert not second.brains.host.is_open
-        await eventually(lambda: second.brains.host.is_open, seconds=3)
+            assert not second.budget_actors.host.is_open
+        await eventually(lambda: second.budget_actors.host.is_open, seconds=3)
         await second.is_heard()
         again = await process.leased(lease=granted.lease, given=((granted.lease, UNIT),), want=UNIT)
         stop.set()
 
-    assert (again.lease, again.granted, again.verdict) == (granted.lease, 2 * UNIT, Verdict.GRANTED)
+    assert (again.lease, again.granted, again.verdict) == (granted.lease, 2 * UNIT, BudgetVerdict.GRANTED)
     assert await valkey.get(OWNER_KEY) is None
 
 
 async def test_a_worker_that_was_thought_dead_grants_nothing_behind_the_others_back(
     pool: Pool, valkey: Valkey
 ) -> None:
-    """The lease of the brains is lost, but the first does not know it yet: versions of states tell."""
+    """The lease of the budget actors is lost, but the first does not know it yet: versions of states tell."""
     await insert_campaign(pool, daily=100)
     first, second = Stage(pool, valkey, name="a"), Stage(pool, valkey, name="b")
-    async with first.running() as brains, Process(valkey).listening() as process:
+    async with first.running() as budget_actors, Process(valkey).listening() as process:
         await process.leased(want=UNIT)
         await valkey.delete(OWNER_KEY)
         async with second.running(), Process(valkey, 2).listening() as other:
@@ -171,7 +171,7 @@ async def test_a_worker_that_was_thought_dead_grants_nothing_behind_the_others_b
             for _ in range(20):
                 await other.use()
                 await asyncio.sleep(0.02)
-            await eventually(lambda: not brains.turn.is_ours, seconds=5)
+            await eventually(lambda: not budget_actors.leader.is_leader, seconds=5)
             state = await second.state()
 
     assert state is not None

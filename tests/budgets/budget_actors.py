@@ -1,4 +1,4 @@
-"""A host of brains on virtual time that crashes between any two effects.
+"""A host of budget actors on virtual time that crashes between any two effects.
 
 As the real one: messages in batches, one transaction a batch, then replies and news; what was not
 kept is forgotten. Money entries have a unique key, and a batch that would break it is not kept.
@@ -17,7 +17,7 @@ from adloom.budgets.advertiser import step as advertiser_step
 from adloom.budgets.advertiser.state import AdvertiserState, new_advertiser
 from adloom.budgets.campaign import step as campaign_step
 from adloom.budgets.campaign.state import CampaignState, new_campaign
-from adloom.budgets.messages import DayTotal, Look, MoneyRow
+from adloom.budgets.messages import CheckClock, DayTotal, MoneyRow
 from adloom.runtime.actors.effects import Address, Effect, Persist, Publish, RecordRow, Reply, Tell, Wake
 
 State = CampaignState | AdvertiserState
@@ -97,7 +97,7 @@ class BrainHouse:
     def wake(self, address: Address, now: datetime) -> None:
         """Wake somebody."""
         self._alarms.pop(address, None)
-        self.run([(address, Look())], now)
+        self.run([(address, CheckClock())], now)
 
     def run(self, batch: Sequence[tuple[Address, msgspec.Struct]], now: datetime) -> None:
         """Take a batch of messages; or crash on the way."""

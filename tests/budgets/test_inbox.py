@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from adloom.budgets.messages import OpenWindow, SessionOver, Verdict
+from adloom.budgets.messages import BudgetVerdict, OpenWindow, SessionOver
 from adloom.budgets.transport.wire import (
-    MAIL_CHANNEL,
-    Heartbeat,
+    INBOX_CHANNEL,
     SessionEnds,
+    SessionHeartbeat,
     SessionVoid,
-    encode_mail,
+    encode_envelopes,
     session_address,
 )
 from adloom.runtime.actors.effects import Address
@@ -51,7 +51,7 @@ async def test_a_process_gets_a_lease_and_is_noted_with_it(stage: Stage) -> None
         await process.beat()
         answer = await process.leased()
 
-    assert (answer.granted, answer.verdict) == (UNIT, Verdict.GRANTED)
+    assert (answer.granted, answer.verdict) == (UNIT, BudgetVerdict.GRANTED)
     assert await lease_rows(stage.pool) == [(1, address_of().key)]
     row = await stage.pool.fetchrow("SELECT session, process, ended_at FROM brain_sessions")
     assert row is not None
@@ -69,7 +69,7 @@ async def test_a_lease_is_answered_within_a_fifth_of_a_second(stage: Stage) -> N
 
 
 async def test_a_process_that_ends_returns_everything_and_is_never_heard_again(stage: Stage) -> None:
-    async with stage.running() as brains, Process(stage.valkey).listening() as process:
+    async with stage.running() as budget_actors, Process(stage.valkey).listening() as process:
         await process.leased()
         await process.send((session_address(1), SessionEnds(session=1)))
         await no_lease_of(stage.pool, 1)
@@ -79,7 +79,7 @@ async def test_a_process_that_ends_returns_everything_and_is_never_heard_again(s
 
         assert await is_closed(stage) == {1: True}
         assert await stage.pool.fetchval("SELECT ended_at IS NOT NULL FROM brain_sessions")
-        assert brains.room.sessions == 0
+        assert budget_actors.inbox.sessions == 0
         assert len(process.answers) == 1
 
 
@@ -88,7 +88,7 @@ async def test_a_process_that_falls_silent_loses_its_leases_and_the_others_keep_
 ) -> None:
     await insert_campaign(pool)
     stage = Stage(pool, valkey, silence_max=0.6)
-    async with stage.running() as brains, Process(valkey, 2).listening() as living:
+    async with stage.running() as budget_actors, Process(valkey, 2).listening() as living:
         await Process(valkey, 1).use()
         await living.leased()
         for _ in range(12):
@@ -96,7 +96,7 @@ async def test_a_process_that_falls_silent_loses_its_leases_and_the_others_keep_
             await living.beat()
         await no_lease_of(pool, 1)
 
-        assert brains.room.sessions == 1
+        assert budget_actors.inbox.sessions == 1
         assert await lease_rows(pool) == [(2, address_of().key)]
         assert await is_closed(stage) == {1: True, 2: False}
 
@@ -111,9 +111,9 @@ async def test_after_a_restart_of_the_worker_everyone_has_time_to_be_heard_of(
         await gone.leased()
     after = Stage(pool, valkey, life="2", silence_max=0.8)
 
-    async with after.running() as brains:
+    async with after.running() as budget_actors:
         await asyncio.sleep(0.4)
-        assert brains.room.sessions == 2
+        assert budget_actors.inbox.sessions == 2
         for _ in range(10):
             await living.beat()
             await asyncio.sleep(0.1)
@@ -143,15 +143,15 @@ async def test_leases_of_a_session_that_ended_when_the_worker_died_are_closed_by
 async def test_a_break_of_the_connection_is_nobodys_silence(pool: Pool, valkey: Valkey) -> None:
     await insert_campaign(pool)
     stage = Stage(pool, valkey, silence_max=1.0)
-    async with stage.running() as brains:
+    async with stage.running() as budget_actors:
         process = Process(valkey)
         await process.use()
-        await eventually(lambda: brains.room.sessions == 1, seconds=2)
+        await eventually(lambda: budget_actors.inbox.sessions == 1, seconds=2)
         for _ in range(4):
             await asyncio.sleep(0.5)
             await valkey.client_kill_filter(_type="pubsub")
 
-        assert brains.room.sessions == 1
+        assert budget_actors.inbox.sessions == 1
 
 
 async def test_mail_that_nobody_can_read_or_may_send_stops_nothing(stage: Stage) -> None:
@@ -168,7 +168,7 @@ async def test_mail_that_nobody_can_read_or_may_send_stops_nothing(stage: Stage)
         (address_of(), a_usage(session=2**63)),
         (address_of(), a_usage(session=0)),
     ]
-    async with stage.running() as brains, Process(stage.valkey).listening() as process:
+    async with stage.running() as budget_actors, Process(stage.valkey).listening() as process:
         for junk in (
             b"",
             b"\xc1",
@@ -176,24 +176,24 @@ async def test_mail_that_nobody_can_read_or_may_send_stops_nothing(stage: Stage)
             msgspec.msgpack.encode([[1, 2], {"a": 1}, None]),
             b"\x91" * 5_000,
         ):
-            await stage.valkey.publish(MAIL_CHANNEL, junk)
-        await stage.valkey.publish(MAIL_CHANNEL, encode_mail(strangers))
-        odd = Heartbeat(session=7, process="\0" * 500 + "x" * 500)
+            await stage.valkey.publish(INBOX_CHANNEL, junk)
+        await stage.valkey.publish(INBOX_CHANNEL, encode_envelopes(strangers))
+        odd = SessionHeartbeat(session=7, process="\0" * 500 + "x" * 500)
         await process.send((session_address(7), odd), (address_of(), a_usage(session=7)))
         answer = await process.leased()
 
-        assert answer.verdict is Verdict.GRANTED
-        assert brains.room.letters["unknown"] >= len(strangers)
+        assert answer.verdict is BudgetVerdict.GRANTED
+        assert budget_actors.inbox.envelopes["unknown"] >= len(strangers)
         assert await stage.pool.fetchval("SELECT count(*) FROM money_entries") == 0
         assert {session for session, _ in await lease_rows(stage.pool)} == {1, 7}
 
 
 async def test_a_campaign_that_is_not_under_this_address_grants_nothing(stage: Stage) -> None:
     """Under a second address it would have its budget twice."""
-    async with stage.running() as brains, Process(stage.valkey).listening() as process:
+    async with stage.running() as budget_actors, Process(stage.valkey).listening() as process:
         await process.use(address_of(CAMPAIGN, ADVERTISER))
         await process.leased()
-        await eventually(lambda: brains.host.counts.steps >= 2, seconds=2)
+        await eventually(lambda: budget_actors.host.counts.steps >= 2, seconds=2)
 
         assert len(process.answers) == 1
         assert await stage.pool.fetchval("SELECT count(*) FROM brain_states") == 1
@@ -208,7 +208,7 @@ async def test_without_a_database_mail_is_dropped_and_taken_again_when_it_is_bac
         await stage.pool.execute("ALTER TABLE brain_leases_away RENAME TO brain_leases")
         await asyncio.sleep(0.6)
 
-        assert (await process.leased()).verdict is Verdict.GRANTED
+        assert (await process.leased()).verdict is BudgetVerdict.GRANTED
 
 
 async def test_a_lease_that_cannot_be_closed_is_closed_later_and_holds_up_nobody(
@@ -216,7 +216,7 @@ async def test_a_lease_that_cannot_be_closed_is_closed_later_and_holds_up_nobody
 ) -> None:
     await insert_campaign(pool)
     stage = Stage(pool, valkey)
-    async with stage.running() as brains, Process(valkey, 1).listening() as gone:
+    async with stage.running() as budget_actors, Process(valkey, 1).listening() as gone:
         await gone.leased()
         await pool.execute("INSERT INTO brain_leases VALUES (1, 'no key')")
         await gone.send((session_address(1), SessionEnds(session=1)))
@@ -226,4 +226,4 @@ async def test_a_lease_that_cannot_be_closed_is_closed_later_and_holds_up_nobody
             await other.leased()
 
         assert set(await lease_rows(pool)) == {(1, "no key"), (2, address_of().key)}
-        assert brains.room.sessions == 1
+        assert budget_actors.inbox.sessions == 1

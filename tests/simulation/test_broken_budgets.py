@@ -11,8 +11,8 @@ from adloom.budgets.addresses import CAMPAIGN
 from adloom.budgets.campaign import step as campaign_step
 from adloom.budgets.campaign.seen import Offer
 from adloom.budgets.campaign.state import CampaignState, new_campaign
-from adloom.budgets.kinds import advertisers, all_kinds
-from adloom.budgets.messages import CampaignMessage, ConfigureCampaign, Look, Usage
+from adloom.budgets.kinds import make_advertiser_kind, make_kinds
+from adloom.budgets.messages import CampaignMessage, CheckClock, ConfigureCampaign, LeaseUsage
 from adloom.core.money import Micros
 from adloom.core.random import Chance
 from adloom.runtime.actors.effects import StepResult
@@ -131,7 +131,7 @@ def kinds_that_count_no_leases() -> Sequence[AnyKind]:
         state: CampaignState, message: CampaignMessage, now: datetime, chance: Chance
     ) -> StepResult[Any]:
         config = state.config
-        if config is None or not isinstance(message, Usage):
+        if config is None or not isinstance(message, LeaseUsage):
             return campaign_step.step(state, message, now, chance)
         raised = _changed(
             config,
@@ -141,7 +141,7 @@ def kinds_that_count_no_leases() -> Sequence[AnyKind]:
         after, effects = campaign_step.step(_changed(state, config=raised), message, now, chance)
         return StepResult(_changed(after, config=config), effects)
 
-    return [_campaigns(step), advertisers()]
+    return [_campaigns(step), make_advertiser_kind()]
 
 
 def kinds_that_ask_nobody() -> Sequence[AnyKind]:
@@ -154,7 +154,7 @@ def kinds_that_ask_nobody() -> Sequence[AnyKind]:
             message = _changed(message, is_allotted=False)
         return campaign_step.step(state, message, now, chance)
 
-    return [_campaigns(step), advertisers()]
+    return [_campaigns(step), make_advertiser_kind()]
 
 
 def kinds_that_live_in_the_past() -> Sequence[AnyKind]:
@@ -163,11 +163,11 @@ def kinds_that_live_in_the_past() -> Sequence[AnyKind]:
     def step(
         state: CampaignState, message: CampaignMessage, now: datetime, chance: Chance
     ) -> StepResult[Any]:
-        if isinstance(message, Usage) and state.config is not None and state.day > now.date():
+        if isinstance(message, LeaseUsage) and state.config is not None and state.day > now.date():
             state = _changed(state, day=now.date())
         return campaign_step.step(state, message, now, chance)
 
-    return [_campaigns(step), advertisers()]
+    return [_campaigns(step), make_advertiser_kind()]
 
 
 def _campaigns(step: Any) -> AnyKind:
@@ -176,8 +176,8 @@ def _campaigns(step: Any) -> AnyKind:
         CampaignState,
         step,
         new_campaign,
-        on_waking=Look(),
-        before_keeping=campaign_step.before_keeping,
+        on_waking=CheckClock(),
+        before_keeping=campaign_step.flush_before_persisting,
     )
 
 
@@ -222,4 +222,4 @@ def test_a_house_that_breaks_a_law_of_budgets_is_found_out_within_a_few_runs(
 
 @pytest.mark.parametrize("seed", SEEDS[:3])
 def test_a_sound_house_of_budgets_comes_through_the_same_runs(seed: int) -> None:
-    assert simulated(_changed(harsh(seed), kinds=all_kinds)).violations == ()
+    assert simulated(_changed(harsh(seed), kinds=make_kinds)).violations == ()
