@@ -86,7 +86,9 @@ def make_budget_actors(  # noqa: PLR0913 - the last is for tests
         inbox=room,
         follower=follower,
         money=money,
-        charges=make_charges_projection(pool, host, clock, recent_counted=recent_counted, term=lambda: leader.terms),
+        charges=make_charges_projection(
+            pool, host, clock, recent_counted=recent_counted, term=lambda: leader.terms
+        ),
         recent_counted=recent_counted,
         leader=leader,
     )

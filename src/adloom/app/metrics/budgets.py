@@ -27,14 +27,18 @@ def register_budget_actors(metrics: Metrics, budget_actors: BudgetActors) -> Non
 def _register_host(metrics: Metrics, budget_actors: BudgetActors) -> None:
     host = budget_actors.host
     metrics.gauge(
-        "adloom_brain_is_owner", "Whether budget actors run in this process.", lambda: budget_actors.leader.is_leader
+        "adloom_brain_is_owner",
+        "Whether budget actors run in this process.",
+        lambda: budget_actors.leader.is_leader,
     )
     metrics.gauge("adloom_brain_entities", "Campaigns and advertisers in memory.", lambda: host.active)
     metrics.gauge("adloom_brain_waiting", "Messages that wait for them.", lambda: host.waiting)
     metrics.gauge("adloom_brain_alarms", "Those who want to be woken some time.", lambda: host.alarms)
     metrics.counter("adloom_brain_batches", "Batches of messages.", lambda: host.counts.batches)
     metrics.counter(
-        "adloom_brain_fenced", "Times that budget actors were found to be another's.", lambda: host.counts.fenced
+        "adloom_brain_fenced",
+        "Times that budget actors were found to be another's.",
+        lambda: host.counts.fenced,
     )
 
     def messages() -> Mapping[str, int]:
@@ -51,7 +55,9 @@ def _register_host(metrics: Metrics, budget_actors: BudgetActors) -> None:
         "adloom_brain_news_lost", "News that nobody could be told.", lambda: host.counts.unpublished
     )
     metrics.counter(
-        "adloom_brain_configurations", "Changes of the catalog that were told.", lambda: budget_actors.follower.told
+        "adloom_brain_configurations",
+        "Changes of the catalog that were told.",
+        lambda: budget_actors.follower.told,
     )
 
 
