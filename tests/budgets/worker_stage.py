@@ -123,9 +123,7 @@ class Stage:
         row = await self.pool.fetchrow(
             "SELECT state, format FROM brain_states WHERE kind = 'campaign' AND key = $1", key
         )
-        return (
-            None if row is None else make_campaign_kind().decode(row["state"], format_number=row["format"])
-        )
+        return None if row is None else make_campaign_kind().decode(row["state"], format_number=row["format"])
 
 
 async def somebody_listens(valkey: Valkey, channel: str, *, seconds: float = 5) -> None:

@@ -23,7 +23,9 @@ def make_campaign_kind() -> "ActorKind[CampaignState, CampaignMessage]":
 
 def make_advertiser_kind() -> "ActorKind[AdvertiserState, AdvertiserMessage]":
     """Make the kind of advertisers."""
-    return ActorKind(ADVERTISER, AdvertiserState, advertiser_step.step, new_advertiser, on_waking=CheckClock())
+    return ActorKind(
+        ADVERTISER, AdvertiserState, advertiser_step.step, new_advertiser, on_waking=CheckClock()
+    )
 
 
 def make_kinds() -> list[AnyKind]:

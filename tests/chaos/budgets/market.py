@@ -133,9 +133,7 @@ class Market:
             row = await connection.fetchrow(STATE, campaign)
         finally:
             await connection.close()
-        return (
-            None if row is None else make_campaign_kind().decode(row["state"], format_number=row["format"])
-        )
+        return None if row is None else make_campaign_kind().decode(row["state"], format_number=row["format"])
 
     async def leased(self, campaign: str, *, seconds: float) -> None:
         """Wait until somebody has a lease."""
