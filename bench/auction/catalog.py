@@ -9,8 +9,15 @@ from adloom.auction.bid import BidType
 from adloom.auction.score import Signals
 from adloom.core.money import Micros
 from adloom.events.frequency.windows import Window
-from adloom.serving.index.offer_price import compute_price
-from adloom.serving.index.rows import AssignmentRow, Caps, Delivery, FrequencyLimit, PlacementRow, Snapshot
+from adloom.serving.index.rows import (
+    AssignmentRow,
+    Caps,
+    Delivery,
+    FrequencyLimit,
+    PlacementRow,
+    Snapshot,
+    compute_price,
+)
 from adloom.targeting.context import Context
 from bench.scale.catalog import SEED, Size, a_catalog, some_contexts
 

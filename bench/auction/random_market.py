@@ -16,7 +16,6 @@ from adloom.auction.score import HEURISTIC, FlatScorer, ScoredAd, Signals, Stren
 from adloom.core.ids import PlacementId
 from adloom.core.money import Micros
 from adloom.events.frequency.windows import Window
-from adloom.serving.index.offer_price import compute_price
 from adloom.serving.index.rows import (
     AssignmentRow,
     AssignmentStatus,
@@ -24,6 +23,7 @@ from adloom.serving.index.rows import (
     FrequencyLimit,
     PlacementRow,
     Snapshot,
+    compute_price,
 )
 from adloom.targeting.context import Context
 from adloom.targeting.rules import Rule, parse_rule

@@ -9,8 +9,7 @@ import msgspec
 
 from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.core.money import Micros
-from adloom.serving.index.offer_price import Price
-from adloom.serving.index.rows import AssignmentRow, PlacementRow, Snapshot
+from adloom.serving.index.rows import AssignmentRow, OfferPrice, PlacementRow, Snapshot
 from adloom.targeting.context import Context
 from adloom.targeting.rules import Rule, parse_rule
 
@@ -57,7 +56,7 @@ def a_catalog(size: Size) -> Snapshot:
 def with_budgets(snapshot: Snapshot) -> Snapshot:
     """Let every offer of a catalog cost something that somebody limits."""
     priced = [
-        msgspec.structs.replace(row, price=Price(COST), is_limited=True) for row in snapshot.assignments
+        msgspec.structs.replace(row, price=OfferPrice(COST), is_limited=True) for row in snapshot.assignments
     ]
     return msgspec.structs.replace(snapshot, assignments=priced)
 

@@ -16,8 +16,14 @@ from adloom.runtime.actors.effects import Address
 from adloom.schedule.pacing import PacingStrategy
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Index
-from adloom.serving.index.offer_price import Price
-from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Delivery, PlacementRow, Snapshot
+from adloom.serving.index.rows import (
+    AssignmentRow,
+    AssignmentStatus,
+    Delivery,
+    OfferPrice,
+    PlacementRow,
+    Snapshot,
+)
 from simulation.tables import CatalogKeys
 
 PLACEMENT_KEY: Final = 1
@@ -48,7 +54,7 @@ class Selling(msgspec.Struct, frozen=True, kw_only=True):
     id: CampaignId
     banner_id: BannerId
     payer_id: AdvertiserId | None
-    price: Price
+    price: OfferPrice
     timezone: str
     is_active: bool = True
     daily_paisa: int | None = None
@@ -99,7 +105,7 @@ class MoneyCatalog:
                     id=CampaignId(ids.new()),
                     banner_id=BannerId(ids.new()),
                     payer_id=payer_id,
-                    price=Price(chance.choice(COSTS), chance.choice([*ChargedBy, ChargedBy.IMPRESSION])),
+                    price=OfferPrice(chance.choice(COSTS), chance.choice([*ChargedBy, ChargedBy.IMPRESSION])),
                     timezone=zone,
                     daily_paisa=self._budget(),
                     total_paisa=None if chance.random() < 0.5 else self._budget(5),  # noqa: PLR2004 - as often as not

@@ -115,7 +115,8 @@ def a_token(  # noqa: PLR0913 - all that a token says
     charged_by: ChargedBy = ChargedBy.IMPRESSION,
 ) -> bytes:
     signer = (keys or TokenKeys(SECRET)).signer
-    terms = pack_terms(banner, PLACEMENT, CAMPAIGN, charge=pack_charge(Micros(charge), charged_by))
+    charged = pack_charge(Micros(charge), charged_by)
+    terms = pack_terms(banner.bytes + CAMPAIGN.bytes, PLACEMENT.bytes, charged)
     return signer.sign(
         terms, request_id=REQUEST.bytes, issued_at=int(issued_at.timestamp()), slot=slot, lease=lease
     )

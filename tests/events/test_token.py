@@ -47,7 +47,8 @@ def test_a_token_says_what_was_signed(  # noqa: PLR0913, PLR0917 - all that a to
     lease: int,
     charge: tuple[Micros, ChargedBy],
 ) -> None:
-    terms = pack_terms(*ids, charge=pack_charge(*charge))
+    banner, placement, campaign = ids
+    terms = pack_terms(banner.bytes + campaign.bytes, placement.bytes, pack_charge(*charge))
     token = KEYS.signer.sign(terms, request_id=request_id.bytes, issued_at=seconds, slot=slot, lease=lease)
 
     offer = KEYS.verify(token, now=NOW)

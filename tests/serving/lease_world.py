@@ -33,7 +33,7 @@ from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId, Req
 from adloom.core.money import Micros
 from adloom.runtime.actors.effects import Address, Publish, RecordRow, Tell, Wake
 from adloom.schedule.pacing import PacingStrategy
-from adloom.serving.index.offer_price import LeaseTerms
+from adloom.serving.index.rows import LeaseTerms
 from adloom.serving.leases.local_leases import LocalLeases
 
 ADVERTISER_ID = AdvertiserId(UUID(int=1))

@@ -33,8 +33,7 @@ from adloom.runtime.valkey import Valkey, open_valkey
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Index
-from adloom.serving.index.offer_price import Price
-from adloom.serving.index.rows import AssignmentRow
+from adloom.serving.index.rows import AssignmentRow, OfferPrice
 from adloom.serving.leases.campaign_lease import OFFERS_MIN
 from adloom.serving.leases.client import BATCH_MAX, LeaseClient
 from adloom.serving.leases.local_leases import UNDER_WAY_MAX
@@ -57,7 +56,7 @@ def a_row(key: int, **fields: Any) -> AssignmentRow:
             banner_key=key,
             banner_id=BannerId(an_id(10_000 + key)),
             advertiser_id=ADVERTISER,
-            price=Price(COST),
+            price=OfferPrice(COST),
             is_limited=True,
         ),
         **fields,

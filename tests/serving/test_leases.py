@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from adloom.budgets.messages import BudgetVerdict, LeaseAnswer, LeaseUsage, Recall
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
-from adloom.serving.index.offer_price import LeaseTerms
+from adloom.serving.index.rows import LeaseTerms
 from adloom.serving.leases.campaign_lease import OFFERS_MIN
 from adloom.serving.leases.local_leases import REPORT_SECONDS, UNDER_WAY_MAX, LocalLeases
 

@@ -11,8 +11,7 @@ from adloom.core.money import Micros
 from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.compile import compile_index
-from adloom.serving.index.offer_price import Price
-from adloom.serving.index.rows import AssignmentRow, Caps
+from adloom.serving.index.rows import AssignmentRow, Caps, OfferPrice
 from adloom.serving.leases.local_leases import LocalLeases
 from adloom.serving.leases.reserve import Reserver
 from tests.support.contexts import a_context
@@ -36,7 +35,7 @@ def a_row(number: int, campaign: int, **fields: Any) -> AssignmentRow:
 
 
 def costly(number: int, campaign: int, **fields: Any) -> AssignmentRow:
-    return a_row(number, campaign, price=Price(COST), is_limited=True, **fields)
+    return a_row(number, campaign, price=OfferPrice(COST), is_limited=True, **fields)
 
 
 class Counter:
@@ -77,7 +76,7 @@ class Counter:
 
 
 def test_each_offer_has_the_lease_that_it_was_given_out_of() -> None:
-    counter = Counter(costly(1, 7), a_row(2, 8), a_row(3, 9, price=Price(COST)))
+    counter = Counter(costly(1, 7), a_row(2, 8), a_row(3, 9, price=OfferPrice(COST)))
 
     counter.grant(5)
 

@@ -5,22 +5,22 @@ import pytest
 from adloom.core.money import Micros
 from adloom.events.log.event import ChargedBy
 from adloom.serving.index.compile import compile_index
-from adloom.serving.index.offer_price import FREE, LeaseTerms, Price, compute_price
+from adloom.serving.index.rows import FREE, LeaseTerms, OfferPrice, compute_price
 from tests.support.rows import a_snapshot, an_assignment_row
 
 
 @pytest.mark.parametrize(
     ("bid_type", "bid", "price"),
     [
-        ("cpm", 2_000_000, Price(Micros(2_000))),
-        ("cpm", 1, Price(Micros(1))),
-        ("cpm", 1_001, Price(Micros(2))),
-        ("cpc", 250_000, Price(Micros(250_000), ChargedBy.CLICK)),
+        ("cpm", 2_000_000, OfferPrice(Micros(2_000))),
+        ("cpm", 1, OfferPrice(Micros(1))),
+        ("cpm", 1_001, OfferPrice(Micros(2))),
+        ("cpc", 250_000, OfferPrice(Micros(250_000), ChargedBy.CLICK)),
         ("cpm", None, FREE),
         ("cpc", 0, FREE),
     ],
 )
-def test_an_offer_costs_the_flat_bid(bid_type: str, bid: int | None, price: Price) -> None:
+def test_an_offer_costs_the_flat_bid(bid_type: str, bid: int | None, price: OfferPrice) -> None:
     assert compute_price(bid_type, None if bid is None else Micros(bid)) == price
 
 
@@ -28,7 +28,7 @@ def test_an_offer_costs_the_flat_bid(bid_type: str, bid: int | None, price: Pric
     ("cost", "is_limited", "is_leased"), [(5, True, True), (5, False, False), (0, True, False)]
 )
 def test_only_what_costs_and_is_limited_needs_a_lease(cost: int, is_limited: bool, is_leased: bool) -> None:  # noqa: FBT001 - cases
-    row = an_assignment_row(campaign_key=7, price=Price(Micros(cost)), is_limited=is_limited)
+    row = an_assignment_row(campaign_key=7, price=OfferPrice(Micros(cost)), is_limited=is_limited)
 
     placement = compile_index(a_snapshot(row)).by_slug[b"home"]
 

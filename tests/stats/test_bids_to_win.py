@@ -10,8 +10,7 @@ from adloom.auction.bid import BidType
 from adloom.core.money import Micros
 from adloom.events.auction_log.row import build_rows
 from adloom.events.log.event import Auctioned
-from adloom.serving.index.offer_price import compute_price
-from adloom.serving.index.rows import AssignmentRow
+from adloom.serving.index.rows import AssignmentRow, compute_price
 from adloom.stats.auctions.model import Bid, WholeAuction, with_bids_to_win
 from tests.serving.auction.counter import Counter
 from tests.serving.auction.marketplace import NOON, a_row, a_slot

@@ -14,8 +14,7 @@ from adloom.serving.auction.record.funnel import AuctionFunnel, build_funnel
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Index
-from adloom.serving.index.offer_price import compute_price
-from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, Snapshot
+from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, Snapshot, compute_price
 from adloom.targeting.context import Context
 from tests.auction.bids import units
 from tests.support.contexts import a_context

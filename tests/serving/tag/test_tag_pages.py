@@ -16,8 +16,7 @@ from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.index.compile import compile_index
-from adloom.serving.index.offer_price import Price
-from adloom.serving.index.rows import Caps, Delivery, Snapshot
+from adloom.serving.index.rows import Caps, Delivery, OfferPrice, Snapshot
 from adloom.serving.tag.pages import ScriptlessRoutes
 from tests.support.rows import a_snapshot, an_assignment_row
 
@@ -114,7 +113,7 @@ def test_without_an_ad_there_is_the_placeholder_or_an_image_that_nobody_sees() -
 
 def test_the_link_counts_a_click_that_costs_nobody_anything() -> None:
     counter = Counter()
-    row = an_assignment_row(price=Price(Micros(5_000)))
+    row = an_assignment_row(price=OfferPrice(Micros(5_000)))
     snapshot = a_snapshot(row)
 
     assert asked(snapshot, "/serve/home.go", counter) is LED_ON
@@ -126,7 +125,7 @@ def test_the_link_counts_a_click_that_costs_nobody_anything() -> None:
 
 def test_who_only_looks_at_the_head_holds_nothing() -> None:
     counter = Counter()
-    row = an_assignment_row(price=Price(Micros(5_000)))
+    row = an_assignment_row(price=OfferPrice(Micros(5_000)))
 
     asked(a_snapshot(row), "/serve/home.img", counter, b"HEAD")
 

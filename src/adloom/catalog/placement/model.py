@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from adloom.core.delivery import Delivery
 from adloom.core.errors import ConflictError
 from adloom.core.ids import PlacementId, PublisherId, SiteId
 from adloom.core.money import Micros
@@ -40,14 +41,6 @@ class Layout(StrEnum):
     POPUP = "popup"
     INLINE_CARD = "inline_card"
     STICKY_BAR = "sticky_bar"
-
-
-class Delivery(StrEnum):
-    """What fills a placement."""
-
-    DIRECT = "direct"
-    AUCTION = "auction"
-    CONTEXTUAL = "contextual"
 
 
 class AuctionScoring(StrEnum):

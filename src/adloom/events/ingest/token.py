@@ -37,6 +37,7 @@ TOKEN_CHARACTERS: Final = 132
 SLOT_MAX: Final = 255
 
 _TAG_BYTES: Final = 16
+_ID_BYTES: Final = 16
 _KEY_BYTES: Final = 32
 _FIELDS: Final = struct.Struct(">BBI16sBI56s")
 _TERMS: Final = struct.Struct(">Q16s16s16s")
@@ -90,11 +91,9 @@ def pack_charge(amount: Micros, charged_by: ChargedBy) -> bytes:
     return _CHARGE.pack(amount | _BY_CLICK if charged_by is ChargedBy.CLICK else amount)
 
 
-def pack_terms(
-    banner_id: BannerId, placement_id: PlacementId, campaign_id: CampaignId, *, charge: bytes = _FREE
-) -> bytes:
-    """Pack what a candidate's tokens have in common, once for all its offers."""
-    return charge + banner_id.bytes + placement_id.bytes + campaign_id.bytes
+def pack_terms(pair: bytes, placement_id: bytes, charge: bytes = _FREE) -> bytes:
+    """Pack what all tokens of a candidate share; `pair` is its banner's id followed by its campaign's."""
+    return b"%b%b%b%b" % (charge, pair[:_ID_BYTES], placement_id, pair[_ID_BYTES:])
 
 
 def drop_charge(terms: bytes) -> bytes:

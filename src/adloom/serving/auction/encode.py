@@ -8,14 +8,13 @@ import msgspec
 
 from adloom.core.ids import BannerId, CampaignId, OpaqueId
 from adloom.core.money import Micros
-from adloom.events.ingest.token import TokenSigner, pack_charge
+from adloom.events.ingest.token import TokenSigner, pack_charge, pack_terms
 from adloom.events.log.served_encoder import ServedEventEncoder
 from adloom.serving.auction.decide import WinningBid
 from adloom.serving.auction.request import NO_USER
 from adloom.serving.direct.encode import MillisecondStamp
 from adloom.serving.index.bid_block import Bidder
 from adloom.serving.index.index import IndexedPlacement
-from adloom.serving.index.rendered_banner import token_terms_of
 
 RENDERED_MAX: Final = 4_096
 
@@ -61,7 +60,7 @@ class AdEncoder:
         banner_id, campaign_id = UUID(bytes=bidder.pair[:16]), UUID(bytes=bidder.pair[16:])
         return RenderedWin(
             placement,
-            token_terms_of(bidder.pair, placement.id.bytes, pack_charge(cost, bidder.price.charged_by)),
+            pack_terms(bidder.pair, placement.id.bytes, pack_charge(cost, bidder.price.charged_by)),
             b'{"adId":"%b","campaignId":"%b",%b,"finalPrice":%b,"servedAt":"'
             % (
                 str(banner_id).encode(),

@@ -18,7 +18,7 @@ from adloom.serving.auction.market import Market
 from adloom.serving.auction.record.bid_record import AuctionInput, BidRecord
 from adloom.serving.auction.request import VisitorInfo
 from adloom.serving.eligibility.eligible_set import ChangeCounter
-from adloom.serving.request.local_time import LocalTime
+from adloom.serving.request.context import LocalTime
 from adloom.targeting.context import Context
 
 AUCTIONS_MAX: Final = 2_048  # Remembered; beyond, the oldest go.

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Generator
 from datetime import UTC, datetime, timedelta
+from time import monotonic
 from typing import Final, cast
 
 import structlog
@@ -15,7 +16,7 @@ from adloom.events.ctr.publish import MODEL, MODEL_NOTICES
 from adloom.runtime.subscription import Subscription
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 from adloom.serving.auction.market import StrengthSource
-from adloom.serving.background.slices import Slicer
+from adloom.serving.index.steps import Slicer
 
 RETRY_SECONDS: Final = 1.0
 CANCEL_AGAIN_SECONDS: Final = 0.1
@@ -92,7 +93,7 @@ class ModelLoader:
         blob = cast("bytes | None", await self._valkey.get(MODEL))
         if blob is None:
             return
-        model = await Slicer().run(decode_in_steps(blob))
+        model = await Slicer(monotonic).run(decode_in_steps(blob))
         if model.version != self.version:
             scoring = LearnedScoring(model)
             bids = await self._rank(lambda: scoring.strengths)
@@ -133,7 +134,7 @@ class ModelLoader:
                 log.exception("model_not_loaded")
 
     async def _rank(self, known: StrengthSource) -> int:
-        return 0 if self._ranking is None else await Slicer().run(self._ranking(LEARNED, known))
+        return 0 if self._ranking is None else await Slicer(monotonic).run(self._ranking(LEARNED, known))
 
     async def _look_on(self) -> None:
         while True:

@@ -45,7 +45,7 @@ SERVED_HEAD: Final = encode_head(
     (b"x-content-type-options", b"nosniff"),
 )
 
-# Made once: whoever guesses slugs gets these answers as fast as a right one.
+# Made once: a guessed slug is answered as fast as a right one.
 NO_SUCH_PLACEMENT: Final = problem_answer(PlacementNotFoundError("No active placement has this slug."))
 FILLED_ELSEWHERE: Final = {
     Delivery.AUCTION: problem_answer(
@@ -57,8 +57,11 @@ FILLED_ELSEWHERE: Final = {
 }
 
 
+Found = tuple[PlacementState, Context]
+
+
 class ChosenOffer(msgspec.Struct, frozen=True):
-    """What fills the first slot of a placement for a request: an offer with its token, or nothing."""
+    """The offer in the first slot of a placement, with its token, if there is one."""
 
     placement: IndexedPlacement
     device: str | None
@@ -67,7 +70,7 @@ class ChosenOffer(msgspec.Struct, frozen=True):
 
 
 class ServePageRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """The placements of a page, and what is known about its reader."""
+    """The placements of a page, and what is known about its visitor."""
 
     placements: Annotated[
         list[Annotated[str, msgspec.Meta(max_length=100)]],
@@ -102,8 +105,7 @@ class ServeRoutes:
         self._new_id = ids.new_opaque
         self._sign = signer.sign
         self._encoder = AnswerEncoder(signer, ids, public_url=public_url)
-        self._contexts = contexts or ContextParser()
-        self._context_of = self._contexts.parse
+        self._parse_context = (contexts or ContextParser()).parse
         self._states = states or PlacementStates()
         self._reserve = Reserver(self._states, caps or CapTracker(), leases or LocalLeases()).reserve_all
         self._publisher = publisher
@@ -111,7 +113,6 @@ class ServeRoutes:
         self.empty = 0
 
     def routes(self) -> list[FastRoute]:
-        """List the routes, for the table of the hot path."""
         return [
             FastRoute(b"GET", SERVE_PREFIX, is_prefix=True, handler=self.serve),
             FastRoute(b"POST", PAGE_PATH, is_prefix=False, handler=self.serve_page),
@@ -119,13 +120,12 @@ class ServeRoutes:
 
     def serve(self, request: FastRequest) -> FastAnswer:
         """Answer `GET /banners/serve/{slug}`."""
-        placement = self._index().by_slug.get(request.path[len(SERVE_PREFIX) :])
-        if placement is None or not placement.is_served:
-            return _refusal_of(placement)
         now = self._now()
-        second = int(now.timestamp())
-        context = self._context_of(request, placement.zone, now)
-        state = self._states.get(placement, now)
+        found = self._find(request, request.path[len(SERVE_PREFIX) :], now)
+        if isinstance(found, FastAnswer):
+            return found
+        state, context = found
+        placement, second = state.placement, int(now.timestamp())
         offers = self._states.decide_offers(state, context, second)
         reserved = offers, NO_LEASES
         if (placement.terms or placement.caps) and request.method != b"HEAD":
@@ -133,15 +133,14 @@ class ServeRoutes:
         return FastAnswer(SERVED_HEAD, self._answer(request, placement, reserved, now, second))
 
     def choose_one(self, request: FastRequest, slug: bytes, *, is_shown: bool) -> ChosenOffer | FastAnswer:
-        """Choose for those who can show one banner only; what is not shown is held by nobody, and free."""
-        placement = self._index().by_slug.get(slug)
-        if placement is None or not placement.is_served:
-            return _refusal_of(placement)
+        """Choose one banner, for pages without script. An offer that is not shown is free, and not reserved."""
         now = self._now()
-        second = int(now.timestamp())
-        context = self._context_of(request, placement.zone, now)
-        offers = self._states.decide_offers(self._states.get(placement, now), context, second)[:1]
-        leases = NO_LEASES
+        found = self._find(request, slug, now)
+        if isinstance(found, FastAnswer):
+            return found
+        state, context = found
+        placement, second = state.placement, int(now.timestamp())
+        offers, leases = self._states.decide_offers(state, context, second)[:1], NO_LEASES
         if is_shown:
             offers, leases = self._reserve(offers, second)
             self.served += len(offers)
@@ -156,40 +155,43 @@ class ServeRoutes:
         return ChosenOffer(placement, context.device, offers[0], token)
 
     def serve_page(self, request: FastRequest) -> FastAnswer:
-        """Answer `POST /banners/serve`; a slug that is there twice is answered once."""
+        """Answer `POST /banners/serve`; a repeated slug is answered once."""
         page = _pages.decode(request.body)
         overrides = parse_overrides(page.context, within="context.")
         user_id = page.user_id or overrides.user_id
         now = self._now()
         second = int(now.timestamp())
-        index = self._index()
         slugs = list(dict.fromkeys(slug.encode() for slug in page.placements))
-        asked: list[tuple[PlacementState, Context]] = []
-        refusals: dict[bytes, bytes] = {}
+        asked: list[Found] = []
+        answers: dict[bytes, bytes] = {}
         for slug in slugs:
-            placement = index.by_slug.get(slug)
-            if placement is None or not placement.is_served:
-                refusals[slug] = _refusal_of(placement).body
-                continue
-            context = overrides.apply_to(self._context_of(request, placement.zone, now))
-            asked.append((self._states.get(placement, now), context))
-        answers = {
-            state.placement.slug: self._answer(
-                request, state.placement, self._reserve(offers, second), now, second, user_id
-            )
-            for (state, _), offers in zip(asked, self._page_offers(asked, second), strict=True)
-        }
-        results = [(msgspec.json.encode(slug.decode()), (answers | refusals)[slug]) for slug in slugs]
+            found = self._find(request, slug, now)
+            if isinstance(found, FastAnswer):
+                answers[slug] = found.body
+            else:
+                asked.append((found[0], overrides.apply_to(found[1])))
+        for (state, _), offers in zip(asked, self._decide_page(asked, second), strict=True):
+            placement, reserved = state.placement, self._reserve(offers, second)
+            answers[placement.slug] = self._answer(request, placement, reserved, now, second, user_id)
+        results = [(msgspec.json.encode(slug.decode()), answers[slug]) for slug in slugs]
         return FastAnswer(SERVED_HEAD, self._encoder.encode_page(results, now, second))
 
-    def _page_offers(
-        self, asked: Sequence[tuple[PlacementState, Context]], second: int
-    ) -> Sequence[Sequence[RenderedOffer]]:
-        """Decide each placement for itself, and all together only where they would repeat each other."""
+    def _find(self, request: FastRequest, slug: bytes, now: datetime) -> Found | FastAnswer:
+        """Return the state of a placement and the context of a request for it, or why it is not served here."""
+        placement = self._index().by_slug.get(slug)
+        if placement is None or not placement.is_served:
+            return FILLED_ELSEWHERE.get(
+                placement.delivery if placement else Delivery.DIRECT, NO_SUCH_PLACEMENT
+            )
+        context = self._parse_context(request, placement.zone, now)
+        return self._states.get(placement, now), context
+
+    def _decide_page(self, asked: Sequence[Found], second: int) -> Sequence[Sequence[RenderedOffer]]:
+        """Decide each placement alone, and all together only if a banner would appear twice."""
         alone = [self._states.decide_offers(state, context, second) for state, context in asked]
         if has_no_repeats([[offer.candidate for offer in offers] for offers in alone]):
             return alone
-        # Every other slot of the page can take one candidate away; nobody needs more than all slots.
+        # Every other slot of the page can take one candidate away, so a placement needs at most as many as all slots.
         at_most = sum(state.placement.slots_max for state, _ in asked)
         choices = [
             PageChoice(
@@ -223,8 +225,3 @@ class ServeRoutes:
                 request, placement, offers, request_id=request_id, now=now, user_id=user_id
             )
         return self._encoder.encode_answer(placement, offers, request_id, now, second, leases)
-
-
-def _refusal_of(placement: IndexedPlacement | None) -> FastAnswer:
-    delivery = Delivery.DIRECT if placement is None else placement.delivery
-    return FILLED_ELSEWHERE.get(delivery, NO_SUCH_PLACEMENT)

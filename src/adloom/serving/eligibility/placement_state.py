@@ -14,13 +14,13 @@ from typing import Final
 
 import msgspec
 
-from adloom.events.ingest.token import pack_charge
+from adloom.events.ingest.token import pack_charge, pack_terms
 from adloom.serving.eligibility.decide import decide
 from adloom.serving.eligibility.eligible_set import ChangeCounter, EligibleSet
 from adloom.serving.eligibility.exclusions import ExcludedCampaigns, Exclusions, Ranks, rank_campaigns
 from adloom.serving.eligibility.schedule_mask import ScheduleMask, build_schedule_mask
 from adloom.serving.index.index import Candidate, HasBlocks, Index, IndexedPlacement
-from adloom.serving.index.rendered_banner import encode_ids, token_terms_of
+from adloom.serving.index.rendered_banner import encode_ids
 from adloom.serving.index.steps import run_steps
 from adloom.targeting.context import Context
 
@@ -84,7 +84,7 @@ class PlacementState(EligibleSet):
             offer = made.get(one.pair)
             if offer is None:
                 charge = pack_charge(one.price.cost, one.price.charged_by)
-                terms = token_terms_of(one.pair, self.placement.id.bytes, charge)
+                terms = pack_terms(one.pair, self.placement.id.bytes, charge)
                 offer = made[one.pair] = RenderedOffer(one, terms, encode_ids(one.pair))
             offers.append(offer)
         return tuple(offers)

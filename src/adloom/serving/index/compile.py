@@ -22,7 +22,6 @@ from adloom.serving.index.index import (
     Timing,
     replace_placements,
 )
-from adloom.serving.index.offer_price import LeaseTerms
 from adloom.serving.index.rendered_ad import render_ad
 from adloom.serving.index.rendered_banner import (
     encode_creative,
@@ -36,6 +35,7 @@ from adloom.serving.index.rows import (
     AssignmentStatus,
     Caps,
     Delivery,
+    LeaseTerms,
     PlacementRow,
     PlacementRows,
     Snapshot,

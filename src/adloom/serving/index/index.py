@@ -18,9 +18,8 @@ import msgspec
 from adloom.auction.score import HEURISTIC
 from adloom.core.ids import PlacementId
 from adloom.schedule.schedule import Schedule
-from adloom.serving.index.offer_price import FREE, LeaseTerms, Price
 from adloom.serving.index.rendered_banner import pack_ids, read_destination
-from adloom.serving.index.rows import Caps, Delivery
+from adloom.serving.index.rows import FREE, Caps, Delivery, LeaseTerms, OfferPrice
 from adloom.targeting.bitmaps import TargetingBlock
 from adloom.targeting.rules import Rule
 
@@ -50,7 +49,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     timing: Timing | None  # None is always.
     rules: tuple[Rule, ...]
     is_capped: bool
-    price: Price = FREE
+    price: OfferPrice = FREE
     is_leased: bool = False  # Offers of it are made only out of a lease of its campaign's budget.
 
 

@@ -6,14 +6,14 @@ what differs is short. An answer puts them together: `{"id", "campaignId", <crea
 
 # pure
 
+from collections.abc import Mapping
+from urllib.parse import quote, urlsplit, urlunsplit
 from uuid import UUID
 
 import msgspec
 
-from adloom.serving.index.destination import add_parameters
 from adloom.serving.index.rows import AssignmentRow, PlacementRow
 
-_ID_BYTES = 16
 _IDS = '{{"id":"{}-{}-{}-{}-{}","campaignId":"{}-{}-{}-{}-{}",'
 _GROUPS = tuple(
     (start + begin, start + end)
@@ -88,11 +88,6 @@ def encode_ids(pair: bytes) -> bytes:
     return _IDS.format(*[digits[start:end] for start, end in _GROUPS]).encode()
 
 
-def token_terms_of(pair: bytes, placement_id: bytes, charge: bytes) -> bytes:
-    """Pack the price and the ids that a tracking token signs, as `events.ingest.token.pack_terms` does."""
-    return b"%b%b%b%b" % (charge, pair[:_ID_BYTES], placement_id, pair[_ID_BYTES:])
-
-
 def read_destination(creative: bytes) -> str | None:
     """Read where a click leads; clicks are rare enough not to keep it a second time."""
     destination = _decode_destination(b"{%b}" % creative)
@@ -117,3 +112,13 @@ def build_destination(row: AssignmentRow) -> str | None:
             "utm_content": row.utm_content,
         },
     )
+
+
+def add_parameters(address: str, parameters: Mapping[str, str | None]) -> str:
+    """Append parameters to an address; its own query and fragment stay as they were written."""
+    added = "&".join(f"{name}={quote(value, safe='')}" for name, value in parameters.items() if value)
+    if not added:
+        return address
+    parts = urlsplit(address)
+    query = f"{parts.query}&{added}" if parts.query else added
+    return urlunsplit(parts._replace(query=query))

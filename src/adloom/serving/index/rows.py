@@ -1,5 +1,7 @@
 """The catalog as the index reads it: flat rows, before they are compiled."""
 
+# pure
+
 from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
@@ -8,26 +10,37 @@ import msgspec
 
 from adloom.auction.bid import BidType
 from adloom.auction.score import HEURISTIC
+from adloom.core.delivery import Delivery
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId
-from adloom.core.money import Micros
+from adloom.core.money import Micros, impression_cost
 from adloom.events.frequency.windows import Window
+from adloom.events.log.event import ChargedBy
 from adloom.schedule.schedule import Schedule, ScheduleStatus
-from adloom.serving.index.offer_price import FREE, Price
 from adloom.targeting.rules import Rule
 
 EVERGREEN = Schedule(status=ScheduleStatus.EVERGREEN)
 
 
-class Delivery(StrEnum):
-    """Which of the three ways fills a placement."""
+class OfferPrice(msgspec.Struct, frozen=True):
+    """What an offer costs, and what it is charged by."""
 
-    DIRECT = "direct"
-    AUCTION = "auction"
-    CONTEXTUAL = "contextual"
+    cost: Micros = Micros(0)
+    charged_by: ChargedBy = ChargedBy.IMPRESSION
+
+
+FREE = OfferPrice()
+
+
+class LeaseTerms(msgspec.Struct, frozen=True):
+    """A campaign with a budget: its offers need a lease."""
+
+    campaign_id: CampaignId
+    advertiser_id: AdvertiserId | None
+    cost: Micros
 
 
 class AssignmentStatus(StrEnum):
-    """Whether an assignment may serve at all, or the first thing that keeps it from it, whatever the time."""
+    """Live, or the first reason that keeps an assignment from serving at any time."""
 
     LIVE = "live"
     ADVERTISER_DELETED = "advertiser_deleted"
@@ -46,14 +59,14 @@ class AssignmentStatus(StrEnum):
 
 
 class Caps(msgspec.Struct, frozen=True):
-    """How many impressions and clicks a campaign may have in its life; None is any number."""
+    """How many impressions and clicks a campaign may have in its life; None is no limit."""
 
     impressions: int | None
     clicks: int | None
 
 
 class FrequencyLimit(msgspec.Struct, frozen=True):
-    """How often one reader may see a banner in a window of the calendar."""
+    """How often one visitor may see a banner in a calendar window."""
 
     window: Window
     impressions_max: int
@@ -74,12 +87,12 @@ class PlacementRow(msgspec.Struct, frozen=True, kw_only=True):
     delivery: Delivery = Delivery.DIRECT
     placement_type: str = "banner"
     timezone: str = "UTC"
-    floor: Micros = Micros(0)  # Under which eCPM nobody takes part in its auctions.
+    floor: Micros = Micros(0)  # The lowest eCPM that takes part in its auctions.
     scoring: str = HEURISTIC
 
 
 class AssignmentRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A banner in a campaign on a placement, with what of each of them the answer needs."""
+    """A banner of a campaign on a placement, with all that an answer needs of the three."""
 
     placement_key: int
     campaign_id: CampaignId
@@ -95,10 +108,10 @@ class AssignmentRow(msgspec.Struct, frozen=True, kw_only=True):
     advertiser_id: AdvertiserId | None = None
     advertiser_key: int | None = None
     bid_type: BidType = BidType.CPM
-    bid: Micros | None = None  # None takes part in no auction.
+    bid: Micros | None = None  # None: takes part in no auction.
     frequency: tuple[FrequencyLimit, ...] = ()
-    price: Price = FREE
-    is_limited: bool = False  # By a budget of the campaign, or of who pays for it.
+    price: OfferPrice = FREE
+    is_limited: bool = False  # By a budget of the campaign or of its advertiser.
     display_order: int
     weight: int
     campaign_priority: int
@@ -127,7 +140,7 @@ class AssignmentRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlacementRows(msgspec.Struct, frozen=True):
-    """A placement with everything that is assigned to it."""
+    """A placement and its assignments."""
 
     placement: PlacementRow
     assignments: list[AssignmentRow]
@@ -141,3 +154,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     assignments: list[AssignmentRow]
     banner_ids: list[UUID]
     campaign_ids: list[UUID]
+
+
+def compute_price(bid_type: str, bid: Micros | None) -> OfferPrice:
+    """Return the price of an offer of direct delivery: the campaign's flat bid, or nothing."""
+    if not bid:
+        return FREE
+    if bid_type == BidType.CPC:
+        return OfferPrice(bid, ChargedBy.CLICK)
+    return OfferPrice(impression_cost(bid), ChargedBy.IMPRESSION)

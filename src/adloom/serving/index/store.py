@@ -16,7 +16,6 @@ from adloom.events.frequency.windows import Window
 from adloom.resource.changes import read_version
 from adloom.runtime.postgres import Connection, Record
 from adloom.schedule.schedule import Schedule, ScheduleStatus
-from adloom.serving.index.offer_price import compute_price
 from adloom.serving.index.rows import (
     AssignmentRow,
     AssignmentStatus,
@@ -24,6 +23,7 @@ from adloom.serving.index.rows import (
     FrequencyLimit,
     PlacementRow,
     PlacementRows,
+    compute_price,
 )
 from adloom.targeting.rules import Rule, parse_rule
 

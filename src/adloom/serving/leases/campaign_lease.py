@@ -7,7 +7,7 @@ from typing import Final
 
 from adloom.budgets.messages import BudgetVerdict, LeaseAnswer, LeaseUsage
 from adloom.core.money import Micros
-from adloom.serving.index.offer_price import LeaseTerms
+from adloom.serving.index.rows import LeaseTerms
 
 LEASE_SECONDS: Final = 2.0  # A lease is for about so long,
 # or for so many offers: readers come in bursts, and to ask for each offer would cost more than the offer.

@@ -16,7 +16,7 @@ from typing import Final
 
 from adloom.budgets.messages import BudgetVerdict, LeaseAnswer, LeaseUsage, Recall
 from adloom.core.ids import AdvertiserId, CampaignId
-from adloom.serving.index.offer_price import LeaseTerms
+from adloom.serving.index.rows import LeaseTerms
 from adloom.serving.leases.campaign_lease import (
     BUDGET_PENDING,
     REASON_BY_VERDICT,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from adloom.core.ids import AdvertiserId, CampaignId
-from adloom.serving.index.offer_price import LeaseTerms
+from adloom.serving.index.rows import LeaseTerms
 from adloom.serving.leases.campaign_lease import CampaignLease
 
 PlacementTerms = Mapping[int, Mapping[int, LeaseTerms]]  # By placement, the terms of its campaigns.

@@ -4,7 +4,7 @@ Parts are remembered by the raw value they come from, never by who sent it, and 
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -17,7 +17,6 @@ from adloom.runtime.http.client_address import find_client_address
 from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers
 from adloom.runtime.settings import Network
 from adloom.serving.request.device import DeviceParser
-from adloom.serving.request.local_time import LocalTime, LocalTimes
 from adloom.serving.request.overrides import Overrides, parse_query
 from adloom.targeting.context import Context
 from adloom.targeting.values import extract_host, normalize_country, normalize_language
@@ -28,6 +27,10 @@ USER_ID: Final = b"userId"
 PARTS_OF_ADDRESS: Final = 3  # A scheme, nothing, a host; the rest of an address is not looked at.
 SAID_BYTES_MAX: Final = 1_024  # Of what is remembered of a request's headers.
 
+ZONES_MAX: Final = 1_024  # More than exist; at the bound the cache is cleared.
+MINUTE: Final = timedelta(minutes=1)
+
+LocalTime = tuple[int, int]
 # What headers say: agent, two countries, languages, logged in, new, referring origin; and hour and day.
 _Said = tuple[bytes, bytes | None, bytes | None, bytes, bool, bool, bytes | None, LocalTime]
 
@@ -120,6 +123,29 @@ class ContextParser:
 
     def _client_of(self, peer: str | None, forwarded: tuple[bytes, ...]) -> str:
         return find_client_address(peer, [line.decode("latin-1") for line in forwarded], self._trusted)
+
+
+class LocalTimes:
+    """Works out the local time of a zone once a minute, however many requests ask."""
+
+    def __init__(self) -> None:
+        self._minutes: dict[ZoneInfo, tuple[datetime, datetime, LocalTime]] = {}
+
+    def get(self, zone: ZoneInfo, now: datetime) -> LocalTime:
+        """Give the hour, 0 to 23, and the day of the week, 0 for Sunday."""
+        minute = self._minutes.get(zone)
+        if minute is not None and minute[0] <= now < minute[1]:
+            return minute[2]
+        return self._compute(zone, now)
+
+    def _compute(self, zone: ZoneInfo, now: datetime) -> LocalTime:
+        if len(self._minutes) >= ZONES_MAX:
+            self._minutes.clear()
+        begin = now.replace(second=0, microsecond=0)
+        local = now.astimezone(zone)
+        found = (local.hour, local.isoweekday() % 7)
+        self._minutes[zone] = (begin, begin + MINUTE, found)
+        return found
 
 
 def _is_logged_in(authorization: bytes) -> bool:
