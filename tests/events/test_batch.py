@@ -10,11 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.errors import UnavailableError, ValidationFailedError
-from adloom.events.ingest.batch import COMMAS_MAX, EVENTS_MAX, EventBatch, Report, decode_report, split_batch
+from adloom.events.ingest.batch import (
+    COMMAS_MAX,
+    EVENTS_MAX,
+    SLICE_EVENTS,
+    BatchSlicer,
+    EventBatch,
+    Report,
+    decode_report,
+    split_batch,
+)
 from adloom.events.ingest.ivt.detector import TrafficDetector
-from adloom.events.ingest.ivt.request_info import RequestInfo
-from adloom.events.ingest.request import ClickRequest
-from adloom.events.ingest.slicer import SLICE_EVENTS, BatchSlicer
+from adloom.events.ingest.request import ClickRequest, RequestInfo
 from adloom.events.log.append import EventAppender
 from adloom.events.log.event import Click, Impression, Mark
 from adloom.runtime.http.body import BodyDecoder

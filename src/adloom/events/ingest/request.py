@@ -1,7 +1,7 @@
-"""The bodies that browsers send: decoded once, valid by type from there on."""
+"""The reports that browsers send, decoded once and valid by type, and what their requests add."""
 
 from datetime import datetime
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -9,11 +9,11 @@ from msgspec import Meta
 
 from adloom.core.ids import BannerId, CampaignId, PlacementId
 
-# The bounds are those of the columns; an address of a page has none there, so it gets one here.
+# The bounds are those of the columns; the address of a page has none there, so it gets one here.
 CorrelationId: TypeAlias = Annotated[str, Meta(min_length=1, max_length=128)]
 SessionId: TypeAlias = Annotated[str, Meta(max_length=128)]
 DeviceType: TypeAlias = Annotated[str, Meta(max_length=20)]
-# Letters of ISO 3166, and the likes of `T1` that proxies send.
+# Letters of ISO 3166, and codes such as `T1` that proxies send.
 CountryCode: TypeAlias = Annotated[str, Meta(pattern="^[A-Za-z0-9]{2}$", max_length=2)]
 Address: TypeAlias = Annotated[str, Meta(max_length=8192)]
 Moment: TypeAlias = Annotated[datetime, Meta(tz=True)]
@@ -36,12 +36,25 @@ class TrackedRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ImpressionRequest(TrackedRequest, frozen=True, kw_only=True, rename="camel"):
-    """A browser says that a banner was seen."""
+    """A browser reports that a banner was seen."""
 
     referrer_url: Address | None = None
 
 
 class ClickRequest(TrackedRequest, frozen=True, kw_only=True, rename="camel"):
-    """A browser says that a banner was clicked."""
+    """A browser reports that a banner was clicked."""
 
     destination_url: Address | None = None
+
+
+Report: TypeAlias = ImpressionRequest | ClickRequest
+
+
+class RequestInfo(msgspec.Struct, frozen=True, gc=False):
+    """The device and country of a request, where they are known; they stand in for what a report leaves out."""
+
+    device_type: str | None = None
+    country_code: str | None = None
+
+
+UNKNOWN_REQUEST: Final = RequestInfo()
