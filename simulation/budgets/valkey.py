@@ -189,8 +189,7 @@ class SimulatedLeaderLock:
         self._host = host
         self._name = name
 
-    async def take(self) -> bool:
-        """Take the lease, or keep it; tell whether it is ours."""
+    async def acquire(self) -> bool:
         await self._arrived()
         faults, now = self._server.faults, asyncio.get_running_loop().time()
         owner = self._server.owner
@@ -200,8 +199,7 @@ class SimulatedLeaderLock:
         self._server.owner = self._name, now + OWNER_SECONDS
         return True
 
-    async def give_back(self) -> None:
-        """Give the lease back if it is ours."""
+    async def release(self) -> None:
         await self._arrived()
         if self._server.owner is not None and self._server.owner[0] == self._name:
             self._server.owner = None

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from adloom.budgets.leader_lock import OWNER_KEY
+from adloom.budgets.leader import OWNER_KEY
 from adloom.budgets.messages import DayTotal, MoneyKind, MoneyRow
 from adloom.budgets.money.reconcile import DayReconciliation, SpendDifference
 from adloom.budgets.money.store import MoneyWriter

@@ -5,12 +5,12 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-from adloom.budgets.leader import LeaderLoop
-from adloom.budgets.leader_lock import OWNER_KEY, Ownership
+from adloom.budgets.leader import OWNER_KEY, LeaderLoop
 from adloom.budgets.messages import BudgetVerdict
 from adloom.core.errors import UnavailableError
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
+from adloom.runtime.valkey_lock import ValkeyLock
 from tests.budgets.worker_stage import UNIT, Process, Stage, insert_campaign
 from tests.support.eventually import eventually
 
@@ -19,15 +19,15 @@ class Claim:
     def __init__(self) -> None:
         self.is_free = True
         self.is_away = False
-        self.given_back = 0
+        self.releases = 0
 
-    async def take(self) -> bool:
+    async def acquire(self) -> bool:
         if self.is_away:
             raise UnavailableError("Away.")
         return self.is_free
 
-    async def give_back(self) -> None:
-        self.given_back += 1
+    async def release(self) -> None:
+        self.releases += 1
 
 
 class Part:
@@ -63,7 +63,7 @@ async def test_budget_actors_run_while_the_lease_is_ours_and_it_is_given_back_at
         await asyncio.sleep(0.05)
 
     assert [(part.begun, part.ended) for part in (one, other)] == [(1, 1), (1, 1)]
-    assert claim.given_back == 1
+    assert claim.releases == 1
 
 
 async def test_budget_actors_end_when_another_owns_them_and_begin_again_when_nobody_does() -> None:
@@ -104,39 +104,39 @@ async def test_a_part_that_dies_takes_the_others_with_it_and_all_begin_anew() ->
 
 
 async def test_one_at_a_time_owns_the_budget_actors(valkey: Valkey) -> None:
-    one = Ownership(valkey, consumer="a@host", incarnation="1")
-    other = Ownership(valkey, consumer="b@host", incarnation="1")
+    one = ValkeyLock(valkey, OWNER_KEY, consumer="a@host", incarnation="1")
+    other = ValkeyLock(valkey, OWNER_KEY, consumer="b@host", incarnation="1")
 
-    assert await one.take()
-    assert await one.take()
-    assert not await other.take()
-    await other.give_back()
-    assert not await other.take()
-    await one.give_back()
-    assert await other.take()
-    assert not await one.take()
+    assert await one.acquire()
+    assert await one.acquire()
+    assert not await other.acquire()
+    await other.release()
+    assert not await other.acquire()
+    await one.release()
+    assert await other.acquire()
+    assert not await one.acquire()
 
 
 async def test_a_worker_that_starts_anew_takes_its_budget_actors_back_once(valkey: Valkey) -> None:
-    before = Ownership(valkey, consumer="a@host", incarnation="1")
-    after = Ownership(valkey, consumer="a@host", incarnation="2")
-    namesake = Ownership(valkey, consumer="a@hos", incarnation="1")
+    before = ValkeyLock(valkey, OWNER_KEY, consumer="a@host", incarnation="1")
+    after = ValkeyLock(valkey, OWNER_KEY, consumer="a@host", incarnation="2")
+    namesake = ValkeyLock(valkey, OWNER_KEY, consumer="a@hos", incarnation="1")
 
-    assert await before.take()
-    assert not await namesake.take()
-    assert await after.take()
-    assert not await before.take()
+    assert await before.acquire()
+    assert not await namesake.acquire()
+    assert await after.acquire()
+    assert not await before.acquire()
 
 
 async def test_budget_actors_of_a_worker_that_is_gone_are_free_after_a_while(valkey: Valkey) -> None:
-    gone = Ownership(valkey, consumer="a", incarnation="1", lease=timedelta(milliseconds=50))
-    other = Ownership(valkey, consumer="b", incarnation="1")
+    gone = ValkeyLock(valkey, OWNER_KEY, consumer="a", incarnation="1", lease=timedelta(milliseconds=50))
+    other = ValkeyLock(valkey, OWNER_KEY, consumer="b", incarnation="1")
 
-    assert await gone.take()
-    assert not await other.take()
+    assert await gone.acquire()
+    assert not await other.acquire()
     await asyncio.sleep(0.08)
 
-    assert await other.take()
+    assert await other.acquire()
 
 
 async def test_a_second_worker_goes_on_where_the_first_has_stopped(pool: Pool, valkey: Valkey) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import BEGINNING, LogEntry, parse_entry_id
 from adloom.events.log.stream import STREAM, ValkeyEventLog
-from adloom.events.projections.group import CONSUMER_KEPT, ConsumerGroup, count_readable, lease_key
+from adloom.events.projections.group import CONSUMER_KEPT, ConsumerGroup, count_readable, lock_key
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.ports import free_port
 from adloom.runtime.valkey import Valkey, open_valkey
@@ -41,7 +41,7 @@ def a_group(  # noqa: PLR0913 - a test names what it is about
 
 async def an_owner(valkey: Valkey, consumer: str = "one@host", *, incarnation: str = "1") -> ConsumerGroup:
     """Give the owner, whoever was it before."""
-    await valkey.delete(lease_key("test"))
+    await valkey.delete(lock_key("test"))
     group = a_group(valkey, consumer, incarnation=incarnation)
     assert await group.acquire()
     return group
@@ -123,7 +123,7 @@ async def test_names_of_workers_long_gone_are_forgotten_once_they_have_left_noth
     await append(valkey, 1)
     [entry] = await taken(await an_owner(valkey, "gone@host"))
     await (await an_owner(valkey, "busy@host")).count_try(entry.id)
-    await valkey.delete(lease_key("test"))
+    await valkey.delete(lock_key("test"))
     await asyncio.sleep(0.01)
 
     await a_group(valkey, "next@host", consumer_kept=timedelta()).acquire()
@@ -318,7 +318,7 @@ def test_whatever_happens_the_owner_is_given_what_follows_the_cursor(
 ) -> None:
     async def live() -> None:
         async with open_valkey(shared_valkey.url) as valkey:
-            await valkey.delete(STREAM, lease_key("test"))
+            await valkey.delete(STREAM, lock_key("test"))
             life = Life(valkey, data, owner=await an_owner(valkey))
             mishap = [
                 *(life.append, life.fold, life.fold, life.lose_an_answer, life.crash),

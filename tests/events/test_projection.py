@@ -11,7 +11,7 @@ from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import Event, encode_event
 from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.projections.dead_letters import DeadLetters
-from adloom.events.projections.group import ConsumerGroup, lease_key
+from adloom.events.projections.group import ConsumerGroup, lock_key
 from adloom.events.projections.projection import (
     BatchResult,
     CursorMovedError,
@@ -164,7 +164,7 @@ async def test_an_idle_projection_stops_at_once(house: House) -> None:
         stop.set()
 
     assert loop.time() - began_at < 0.5
-    assert not await house.valkey.exists(lease_key("test")), "another need not wait for its lease"
+    assert not await house.valkey.exists(lock_key("test")), "another need not wait for its lease"
 
 
 class Held(Book):
@@ -252,7 +252,7 @@ async def test_what_a_zombie_commits_late_is_refused(house: House) -> None:
         group.create_task(zombie.run(stop))
         await book.begun.wait()
         # It has not been heard of for longer than its lease, and another has taken over.
-        await house.valkey.set(lease_key("test"), "another@host")
+        await house.valkey.set(lock_key("test"), "another@host")
         twin = Book()
         another = house.worker(twin, projection="another")
         await run_until(house.is_caught_up(twin), another)

@@ -8,7 +8,7 @@ from adloom.events.log.entry import BEGINNING, LogEntry
 from adloom.events.log.event import Impression, UnreadableEntryError, encode_event
 from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.ports import DecodedEntry
-from adloom.events.projections.group import ConsumerGroup, lease_key
+from adloom.events.projections.group import ConsumerGroup, lock_key
 from adloom.events.projections.recent_entries import RecentEntries
 from adloom.runtime.valkey import Valkey
 from tests.events.builders import an_impression
@@ -207,7 +207,7 @@ async def test_the_group_of_a_follower_is_moved_when_it_has_nothing_to_do(valkey
 async def test_a_follower_learns_that_another_is_the_owner_by_now(valkey: Valkey) -> None:
     house = await House(valkey).begin(3)
     await house.first.read(BEGINNING, until=None, count_max=10)
-    await valkey.set(lease_key("second"), "somebody else")
+    await valkey.set(lock_key("second"), "somebody else")
 
     assert await house.second.read(BEGINNING, until=None, count_max=10) is None
 

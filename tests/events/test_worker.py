@@ -14,7 +14,7 @@ import pytest
 
 from adloom.events.log.event import encode_event
 from adloom.events.log.stream import STREAM, ValkeyEventLog
-from adloom.events.projections.group import lease_key
+from adloom.events.projections.group import lock_key
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
@@ -154,7 +154,7 @@ async def until_owned(valkey: Valkey) -> str:
     async with asyncio.timeout(20):
         while True:
             # The stubs know every decoding; ours answers bytes.
-            holder = cast("bytes | None", await valkey.get(lease_key("event_tables")))
+            holder = cast("bytes | None", await valkey.get(lock_key("event_tables")))
             if holder is not None:
                 return holder.decode()
             await asyncio.sleep(0.02)

@@ -9,6 +9,7 @@ import structlog
 
 from adloom.core.errors import UnavailableError
 
+OWNER_KEY: Final = "adloom:brain:owner"
 RENEW_SECONDS: Final = 1.5  # Thrice while a lease lasts.
 STANDBY_SECONDS: Final = 1.0
 
@@ -18,14 +19,18 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class LeaderLock(Protocol):
-    """Who may run the budget actors."""
+    """The lock of the worker that may run the budget actors; see runtime/valkey_lock.
 
-    async def take(self) -> bool:
-        """Take the lease, or keep it; tell whether it is ours."""
+    It only keeps two workers from doing the same work. The versions of the actors' states protect budgets: they
+    fence out a worker that was thought dead.
+    """
+
+    async def acquire(self) -> bool:
+        """Take the lock or renew its lease; return whether it is ours."""
         ...
 
-    async def give_back(self) -> None:
-        """Give the lease back if it is ours."""
+    async def release(self) -> None:
+        """Give the lock back if it is ours."""
         ...
 
 
@@ -34,13 +39,13 @@ class LeaderLoop:
 
     def __init__(
         self,
-        claim: LeaderLock,
+        lock: LeaderLock,
         parts: Sequence[Run],
         *,
         renew_seconds: float = RENEW_SECONDS,
         standby_seconds: float = STANDBY_SECONDS,
     ) -> None:
-        self._claim = claim
+        self._lock = lock
         self._parts = parts
         self._renew_seconds = renew_seconds
         self._standby_seconds = standby_seconds
@@ -52,7 +57,7 @@ class LeaderLoop:
         """Run the budget actors whenever it is our turn, until told to stop."""
         while not stop.is_set():
             try:
-                if await self._claim.take():
+                if await self._lock.acquire():
                     await self._lead(stop)
             except UnavailableError as error:
                 log.warning("brains_wait", reason=error.detail)
@@ -77,7 +82,7 @@ class LeaderLoop:
         finally:
             self.is_leader = False
             with contextlib.suppress(UnavailableError):
-                await self._claim.give_back()
+                await self._lock.release()
             log.info("brains_end")
 
     async def _renew_lock(self, stop: asyncio.Event) -> None:
@@ -87,7 +92,7 @@ class LeaderLoop:
             await _pause(self._renew_seconds, stop)
             # Who cannot be asked has given it to nobody: we go on, and the versions of states would tell.
             with contextlib.suppress(UnavailableError):
-                is_leader = await self._claim.take()
+                is_leader = await self._lock.acquire()
 
 
 async def _pause(seconds: float, stop: asyncio.Event) -> None:

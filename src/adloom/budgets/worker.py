@@ -12,8 +12,7 @@ from adloom.budgets.config.catalog_store import BudgetCatalog
 from adloom.budgets.config.entity_config import EntityConfigurer
 from adloom.budgets.config.entity_lookup import CatalogAddresses
 from adloom.budgets.kinds import make_kinds
-from adloom.budgets.leader import LeaderLoop
-from adloom.budgets.leader_lock import Ownership
+from adloom.budgets.leader import OWNER_KEY, LeaderLoop
 from adloom.budgets.money.store import MoneyWriter
 from adloom.budgets.ports import Host
 from adloom.budgets.transport.broadcast import ValkeyBroadcaster
@@ -28,6 +27,7 @@ from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Pool
 from adloom.runtime.random import system_chance
 from adloom.runtime.valkey import Valkey
+from adloom.runtime.valkey_lock import ValkeyLock
 
 
 class WorkerIdentity(NamedTuple):
@@ -78,8 +78,8 @@ def make_budget_actors(  # noqa: PLR0913 - the last is for tests
     )
     room = Inbox(valkey, SessionStore(pool), host, audience, clock, sessions=sessions)
     follower = CatalogFollower(valkey, catalog, introductions, host)
-    claim = Ownership(valkey, consumer=worker.consumer, incarnation=worker.incarnation)
-    leader = LeaderLoop(claim, [host.run, room.run, follower.run])
+    lock = ValkeyLock(valkey, OWNER_KEY, consumer=worker.consumer, incarnation=worker.incarnation)
+    leader = LeaderLoop(lock, [host.run, room.run, follower.run])
     recent_counted = RecentCounted()
     return BudgetActors(
         host=host,

@@ -24,26 +24,15 @@ from adloom.events.log.stream import STREAM
 from adloom.events.projections.dead_letters import DeadLetters
 from adloom.events.projections.recent_entries import RecentEntries
 from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
+from adloom.runtime.valkey_lock import LEASE, ValkeyLock
 
-LEASE: Final = timedelta(seconds=5)
-# Names of workers that are long gone: in containers each start has another.
 CONSUMER_KEPT: Final = timedelta(hours=1)
 MOVE_SECONDS: Final = 1.0  # How often the group of a follower is moved to where that is.
 SET_BACK_MAX: Final = 3  # More often in a row somebody else must be reading, without a lease.
 
-# Whoever starts anew under the same name takes back what its last life had, once: two that live under
-# one name would otherwise take it from each other for ever.
-OWN_SCRIPT: Final = """
-local stream, lease = KEYS[1], KEYS[2]
-local group, consumer, holder, millis, may_take_back, kept_millis = unpack(ARGV)
-local has = redis.call('GET', lease)
-if has == holder then
-    redis.call('PEXPIRE', lease, millis)
-    return 1
-end
-local is_own = may_take_back == '1' and has and string.sub(has, 1, #consumer + 1) == consumer .. ' '
-if has and not is_own then return 0 end
-redis.call('SET', lease, holder, 'PX', millis)
+# Workers that are long gone: in containers each start has another name.
+DROP_IDLE_SCRIPT: Final = """
+local stream, group, consumer, kept_millis = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local consumers = redis.pcall('XINFO', 'CONSUMERS', stream, group)
 if consumers.err then return 1 end
 for _, facts in ipairs(consumers) do
@@ -55,7 +44,6 @@ for _, facts in ipairs(consumers) do
 end
 return 1
 """
-DISOWN_SCRIPT: Final = "if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end return 1"
 
 _IS_BEYOND: Final = """
 -- A half of an id has fewer than 53 bits, so numbers are exact.
@@ -126,12 +114,12 @@ class ConsumerGroup:
         self._valkey = valkey
         self._projection = projection
         self._consumer = consumer
-        self._holder = f"{consumer} {incarnation}"
-        self._lease_millis = int(lease.total_seconds() * 1000)
+        self._lock = ValkeyLock(
+            valkey, lock_key(projection), consumer=consumer, incarnation=incarnation, lease=lease
+        )
         self._kept_millis = int(consumer_kept.total_seconds() * 1000)
-        self._keys = [STREAM, lease_key(projection)]
+        self._keys = [STREAM, self._lock.key]
         self._letters = DeadLetters(valkey)
-        self._may_take_back = True
         self._recent = recent or RecentEntries(kept_max=0)
         self._leads = leads
         self._moved_at = 0.0  # When the group was last where it should be,
@@ -139,8 +127,7 @@ class ConsumerGroup:
         # Taken already, but beyond what was asked for; they follow the last that was given.
         self._ahead: list[LogEntry] = []
         self._given = ""
-        self._own = valkey.register_script(OWN_SCRIPT)
-        self._disown = valkey.register_script(DISOWN_SCRIPT)
+        self._drop_idle = valkey.register_script(DROP_IDLE_SCRIPT)
         self._set = valkey.register_script(SET_SCRIPT)
         self._claim = valkey.register_script(CLAIM_SCRIPT)
         self._tried = valkey.register_script(TRIED_SCRIPT)
@@ -148,20 +135,14 @@ class ConsumerGroup:
         valkey.set_response_callback("XREADGROUP", _untouched)  # pyright: ignore[reportArgumentType] - its stubs have it give nothing
 
     async def acquire(self) -> bool:
-        """Take the lease, or keep it; tell whether it is ours."""
-        arguments = [
-            *(self._projection, self._consumer, self._holder, self._lease_millis),
-            *(int(self._may_take_back), self._kept_millis),
-        ]
-        with unavailable_when_away():
-            is_ours = await retry_if_disconnected(lambda: self._own(self._keys, arguments))
-        self._may_take_back = False
-        return bool(is_ours)
+        is_ours = await self._lock.acquire()
+        if self._lock.was_just_taken:
+            with unavailable_when_away():
+                await self._drop_idle(self._keys, [self._projection, self._consumer, self._kept_millis])
+        return is_ours
 
     async def release(self) -> None:
-        """Give the lease back if it is ours."""
-        with unavailable_when_away():
-            await self._disown(self._keys, [self._holder])
+        await self._lock.release()
 
     async def read(self, after: str, *, until: str | None, count_max: int) -> Sequence[LogEntry] | None:
         """Take what follows `after`, to which everything is folded; None when the lease is another's."""
@@ -221,20 +202,20 @@ class ConsumerGroup:
         """Put the group where we are, which the lease has to be ours for."""
         self._moved_at = asyncio.get_running_loop().time()
         self._is_left_behind = False
-        return bool(await self._set(self._keys, [self._projection, self._holder, after]))
+        return bool(await self._set(self._keys, [self._projection, self._lock.holder, after]))
 
     async def _taken(self, after: str, count_max: int) -> list[LogEntry] | None:
         for _ in range(SET_BACK_MAX):
             # Safe to ask again: what was taken and did not arrive is taken once more, from the cursor.
             holder, groups, entries = await retry_if_disconnected(lambda: self._take(count_max))
-            if holder != self._holder.encode():
+            if holder != self._lock.holder.encode():
                 return None
             last, pending = _place(groups, self._projection)
             if pending:
                 await self._claim(self._keys, [self._projection, self._consumer, after])
             if last == after:
                 return entries
-            if not await self._set(self._keys, [self._projection, self._holder, after]):
+            if not await self._set(self._keys, [self._projection, self._lock.holder, after]):
                 return None
         raise UnavailableError(f"Somebody else reads in the group {self._projection}.")
 
@@ -256,8 +237,8 @@ def count_readable(entries: Sequence[LogEntry], until: str | None, count_max: in
     return bisect_right(entries, parse_entry_id(until), hi=count, key=lambda entry: parse_entry_id(entry.id))
 
 
-def lease_key(projection: str) -> str:
-    """Name the key that tells who owns a projection."""
+def lock_key(projection: str) -> str:
+    """Return the key of the lock that names a projection's owner."""
     return f"{STREAM}:owner:{projection}"
 
 

@@ -9,7 +9,7 @@ import msgspec
 from adloom.events.log.entry import parse_entry_id
 from adloom.events.log.stream import STREAM, EventLogSize, Lag, ValkeyEventLog
 from adloom.events.projections.dead_letters import DeadLetters
-from adloom.events.projections.group import lease_key
+from adloom.events.projections.group import lock_key
 from adloom.runtime.valkey import Valkey, unavailable_when_away
 
 FAILING_SHOWN_MAX: Final = 1_000
@@ -76,7 +76,7 @@ class LogStatusReader:
             taken = max(0, lag.entries - (group["lag"] if group["lag"] is not None else lag.entries))
             failing = group["pending"]
             tries = await self._tries(name) if failing else 0
-        holder = cast("bytes | None", await self._valkey.get(lease_key(name)))
+        holder = cast("bytes | None", await self._valkey.get(lock_key(name)))
         return ProjectionStatus(
             name=name,
             cursor=cursor,

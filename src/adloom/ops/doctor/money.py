@@ -8,7 +8,7 @@ import asyncpg
 from rich.console import Console
 from rich.table import Table
 
-from adloom.budgets.leader_lock import OWNER_KEY
+from adloom.budgets.leader import OWNER_KEY
 from adloom.budgets.money.reconcile import DayReconciliation
 from adloom.budgets.money.reconcile_store import reconcile_day
 from adloom.core.clock import Clock
