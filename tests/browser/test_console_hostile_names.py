@@ -10,7 +10,6 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from adloom.console.words import first_campaign as words
 from adloom.core.clock import ManualClock
 from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.events.auction_log.store import AuctionTables
@@ -198,8 +197,8 @@ def test_a_name_runs_nowhere(world: World, page: Page) -> None:
 def test_a_name_runs_nowhere_in_the_first_campaign(world: World, page: Page) -> None:
     world.console.log_in(page, goal="/console/first-campaign")
 
-    page.get_by_text(words.WHERE_NEW).click()
-    page.get_by_role("button", name=words.NEXT).click()
+    page.get_by_text("On a new placement").click()
+    page.get_by_role("button", name="Next").click()
 
     page.locator(".al-pictures button").first.wait_for()
     assert page.evaluate(PWNED) == [None, 0]

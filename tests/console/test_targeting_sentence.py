@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from adloom.console.components.rule_dialog import CHOICES
+from adloom.console import strings
+from adloom.console.components.rule_dialog import CHOICES, OPERATOR_LABELS
 from adloom.console.components.targeting_sentence import ORDER, part_of, sentence_of
-from adloom.console.words import targeting as words
+from adloom.console.pages.campaigns.targeting import RULE_ICONS
 from adloom.targeting.rules import OPERATORS, RuleType, parse_rule
 
 
@@ -61,8 +62,8 @@ def test_each_kind_of_rule_has_words(rule: dict[str, Any], part: str) -> None:
 
 
 def test_every_rule_type_and_operator_can_be_said_and_chosen() -> None:
-    assert set(ORDER) == set(RuleType) == set(words.RULE_TYPES) == set(words.RULE_ICONS)
-    assert {operator for operators in OPERATORS.values() for operator in operators} == set(words.OPERATORS)
+    assert set(ORDER) == set(RuleType) == set(strings.RULE_TYPES) == set(RULE_ICONS)
+    assert {operator for operators in OPERATORS.values() for operator in operators} == set(OPERATOR_LABELS)
 
 
 @pytest.mark.parametrize("rule_type", CHOICES)

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from adloom.console.words import why as words
+from adloom.console import strings
 from adloom.core.actor import Role
 from adloom.core.ids import BannerId, CampaignId
 from adloom.events.log.auction_bids import LOST
@@ -73,7 +73,11 @@ async def test_the_funnel_counts_those_too_who_are_not_sent(ann: Visitor, api: C
     page = html.unescape((await ann.get("/console/why?placement=hero")).text)
 
     left = dict(re.findall(r'class=\\"name\\">([^<]*)</span>.*?class=\\"num\\">([^<]*)<', page))
-    assert [left[words.STEP_ALL], left[words.STEPS["status"]], left[words.STEPS["won"]]] == [
+    assert [
+        left["All candidates"],
+        left[strings.FUNNEL_STEPS["status"]],
+        left[strings.FUNNEL_STEPS["won"]],
+    ] == [
         "1,050",
         "2",
         "1",

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from adloom.budgets.messages import BudgetVerdict
+from adloom.console import strings
 from adloom.console.pages.why.steps import AUCTION, DIRECT, STEP_OF, recorded_reason, step_of, steps
-from adloom.console.words import why as words
 from adloom.explain.auction.verdict import NO_BID, SEEN_ENOUGH, UNDER_FLOOR
 from adloom.explain.sentences import REASONS
 from adloom.schedule.schedule_window import ClosedReason
@@ -52,7 +52,11 @@ def test_every_reason_has_a_step_of_the_funnel() -> None:
 
 
 def test_every_reason_on_record_has_a_sentence() -> None:
-    untold = [name for name in sorted(RECORDED) if recorded_reason(name, "removed") == words.UNTOLD]
+    untold = [
+        name
+        for name in sorted(RECORDED)
+        if recorded_reason(name, "removed") == "The record does not say more."
+    ]
 
     assert untold == []
 
@@ -61,7 +65,7 @@ def test_a_budget_that_is_not_granted_yet_is_a_matter_of_budget() -> None:
     found = steps({"budget_pending": 3}, lost=0, won=1, is_auction=True)
 
     left = {step.label: step.left for step in found}
-    assert (left[words.STEPS["status"]], left[words.STEPS["budget"]]) == (4, 1)
+    assert (left[strings.FUNNEL_STEPS["status"]], left[strings.FUNNEL_STEPS["budget"]]) == (4, 1)
 
 
 @pytest.mark.parametrize("name", ["targeting:country", "targeting"])

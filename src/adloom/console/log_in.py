@@ -9,10 +9,11 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from adloom.console.session import COOKIE, HOME, LOG_IN, Doorkeeper, local_address
 from adloom.console.theme import asset_address, head
-from adloom.console.words import shell as words
 from adloom.core.errors import AdloomError, BadRequestError, ForbiddenError, RateLimitedError
 from adloom.identity.api import limit_attempts
 from adloom.runtime.http.api.dependencies import Now
+
+FOREIGN_FORM: Final = "This form was sent from another site. Open the log-in page here and try again."
 
 FIELDS_MAX: Final = 10
 EMAIL_LENGTH_MAX: Final = 255
@@ -28,14 +29,14 @@ HEADERS: Final = {
 }
 PAGE: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>{head}</head>
+<title>Adloom: log in</title>{head}</head>
 <body><main class="al-gate"><form method="post" action="{action}">
-<h1><img src="{mark}" alt="">{product}</h1>{notice}
-<label>{email_label}<input type="email" name="email" value="{email}" autocomplete="username" required maxlength="255"{email_focus}></label>
-<label>{password_label}<input type="password" name="password" autocomplete="current-password" required maxlength="1024"{password_focus}></label>
+<h1><img src="{mark}" alt="">Adloom</h1>{notice}
+<label>E-mail address<input type="email" name="email" value="{email}" autocomplete="username" required maxlength="255"{email_focus}></label>
+<label>Password<input type="password" name="password" autocomplete="current-password" required maxlength="1024"{password_focus}></label>
 <input type="hidden" name="next" value="{next}">
-<button type="submit">{button}</button>
-<p class="quiet small">{note}</p>
+<button type="submit">Log in</button>
+<p class="quiet small">The first start of <code>adloom up</code> has printed a link and a password.</p>
 </form></main></body></html>
 """
 
@@ -56,7 +57,7 @@ async def show_log_in(request: Request, door: Door) -> Response:
     if await door.session_of(request) is not None:
         return RedirectResponse(goal, 303)
     is_out = "out" in request.query_params
-    return _form(goal, notice=_notice(words.LOGGED_OUT, kind="good") if is_out else "")
+    return _form(goal, notice=_notice("You are logged out.", kind="good") if is_out else "")
 
 
 @router.post(LOG_IN)
@@ -67,7 +68,7 @@ async def log_in(request: Request, door: Door, now: Now) -> Response:
         fields = await _fields(request)
         email, goal = fields.get("email", ""), local_address(fields.get("next"))
         if not door.is_from_here(request):
-            raise ForbiddenError(words.FOREIGN_FORM)
+            raise ForbiddenError(FOREIGN_FORM)
         limit_attempts(request, now)
         token = await door.sessions.log_in(
             email[:EMAIL_LENGTH_MAX].strip(), fields.get("password", "")[:PASSWORD_LENGTH_MAX], now=now
@@ -96,7 +97,7 @@ async def welcome(request: Request, door: Door, now: Now) -> Response:
 async def log_out(request: Request, door: Door) -> Response:
     """End the log-in of this browser."""
     if not door.is_from_here(request):
-        return _refused(HOME, ForbiddenError(words.FOREIGN_FORM))
+        return _refused(HOME, ForbiddenError(FOREIGN_FORM))
     if token := request.cookies.get(COOKIE):
         await door.sessions.log_out(token)
     response = RedirectResponse(f"{LOG_IN}?out", 303, HEADERS)
@@ -110,7 +111,7 @@ async def _fields(request: Request) -> dict[str, str]:
     try:
         pairs = parse_qs(text.replace("%00", ""), keep_blank_values=True, max_num_fields=FIELDS_MAX)
     except ValueError as error:
-        raise BadRequestError(words.STRANGE_FORM) from error
+        raise BadRequestError("This form cannot be read.") from error
     return {name: values[-1].replace("\0", "") for name, values in pairs.items()}
 
 
@@ -127,19 +128,13 @@ def _notice(text: str, *, kind: str) -> str:
 
 def _form(goal: str, *, notice: str = "", email: str = "", status: int = 200) -> Response:
     page = PAGE.format(
-        title=words.LOG_IN_TITLE,
         head=head(),
         action=LOG_IN,
         mark=asset_address("mark.svg"),
-        product=words.PRODUCT,
         notice=notice,
-        email_label=words.EMAIL,
         email=escape(email),
         email_focus="" if email else " autofocus",
-        password_label=words.PASSWORD,
         password_focus=" autofocus" if email else "",
         next=escape(goal),
-        button=words.LOG_IN,
-        note=words.LOG_IN_NOTE,
     )
     return HTMLResponse(page, status, HEADERS)

@@ -25,7 +25,6 @@ from adloom.console import log_in, pages, preview, theme
 from adloom.console.client import ProblemError, SessionEndedError
 from adloom.console.not_found import register_not_found
 from adloom.console.session import Doorkeeper
-from adloom.console.words import shell as words
 from adloom.core.clock import Clock
 
 ADDRESSES: Final = ("/console", "/_nicegui/", "/_nicegui_ws/")
@@ -113,7 +112,7 @@ def _set_up() -> None:
     """Make NiceGUI ours, once a process: nothing is loaded from elsewhere, nothing is kept on the disk."""
     nicegui.app.config.add_run_config(
         reload=False,
-        title=words.PRODUCT,
+        title="Adloom",
         viewport="width=device-width, initial-scale=1",
         favicon=theme.asset("mark.svg").decode(),
         dark=None,

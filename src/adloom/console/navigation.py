@@ -5,7 +5,6 @@ from typing import Final
 
 import msgspec
 
-from adloom.console.words import shell as words
 from adloom.core.actor import Role
 
 EVERYBODY: Final = frozenset(Role)
@@ -26,21 +25,21 @@ class Section(msgspec.Struct, frozen=True):
 
 
 SECTIONS: Final = (
-    Section("/console", words.OVERVIEW, "insights", EVERYBODY),
-    Section("/console/campaigns", words.CAMPAIGNS, "campaign", BUYERS, words.GROUP_CATALOG),
-    Section("/console/banners", words.BANNERS, "image", BUYERS, words.GROUP_CATALOG),
-    Section("/console/placements", words.PLACEMENTS, "view_quilt", SELLERS, words.GROUP_CATALOG),
-    Section("/console/sites", words.SITES, "language", SELLERS, words.GROUP_CATALOG),
-    Section("/console/advertisers", words.ADVERTISERS, "storefront", BUYERS, words.GROUP_CATALOG),
-    Section("/console/publishers", words.PUBLISHERS, "groups", SELLERS, words.GROUP_CATALOG),
-    Section("/console/first-campaign", words.FIRST_CAMPAIGN, "auto_awesome", ADMINS, words.GROUP_CATALOG),
-    Section("/console/why", words.WHY, "help_outline", EVERYBODY, words.GROUP_INSIGHT),
-    Section("/console/auctions", words.AUCTIONS, "gavel", BUYERS, words.GROUP_INSIGHT),
-    Section("/console/budgets", words.BUDGETS, "account_balance_wallet", BUYERS, words.GROUP_INSIGHT),
-    Section("/console/reports", words.REPORTS, "bar_chart", EVERYBODY, words.GROUP_INSIGHT),
-    Section("/console/reports/ads", words.STATS_SYNC, "sync", BUYERS, words.GROUP_INSIGHT),
-    Section("/console/jobs", words.JOBS, "work_history", BUYERS, words.GROUP_OPERATION),
-    Section("/console/system", words.SYSTEM, "dns", ADMINS, words.GROUP_OPERATION),
+    Section("/console", "Overview", "insights", EVERYBODY),
+    Section("/console/campaigns", "Campaigns", "campaign", BUYERS, "Catalog"),
+    Section("/console/banners", "Banners", "image", BUYERS, "Catalog"),
+    Section("/console/placements", "Placements", "view_quilt", SELLERS, "Catalog"),
+    Section("/console/sites", "Sites", "language", SELLERS, "Catalog"),
+    Section("/console/advertisers", "Advertisers", "storefront", BUYERS, "Catalog"),
+    Section("/console/publishers", "Publishers", "groups", SELLERS, "Catalog"),
+    Section("/console/first-campaign", "My first campaign", "auto_awesome", ADMINS, "Catalog"),
+    Section("/console/why", "Why?", "help_outline", EVERYBODY, "Insight"),
+    Section("/console/auctions", "Auctions", "gavel", BUYERS, "Insight"),
+    Section("/console/budgets", "Budgets", "account_balance_wallet", BUYERS, "Insight"),
+    Section("/console/reports", "Reports", "bar_chart", EVERYBODY, "Insight"),
+    Section("/console/reports/ads", "Stats sync", "sync", BUYERS, "Insight"),
+    Section("/console/jobs", "Jobs", "work_history", BUYERS, "Operation"),
+    Section("/console/system", "System", "dns", ADMINS, "Operation"),
 )
 
 

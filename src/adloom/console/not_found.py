@@ -1,10 +1,14 @@
 """What is shown at an address of the console where there is no page."""
 
+from typing import Final
+
 from nicegui import ui
 
 from adloom.console.components.notice import empty_state
 from adloom.console.page import Visit, page
-from adloom.console.words import shell as words
+
+NOTHING_HERE: Final = "There is nothing at this address"
+
 
 NOT_FOUND = 404
 
@@ -12,15 +16,15 @@ NOT_FOUND = 404
 def register_not_found() -> None:
     """Take what no page takes; so it comes after all of them."""
 
-    @page("/console/{rest:path}", title=words.NOTHING_HERE)
+    @page("/console/{rest:path}", title=NOTHING_HERE)
     async def not_found(visit: Visit) -> None:
         del visit
         ui.context.client.status_code = NOT_FOUND
         empty_state(
             "explore_off",
-            words.NOTHING_HERE,
-            words.NOTHING_HERE_NOTE,
-            action=words.TO_OVERVIEW,
+            NOTHING_HERE,
+            "It may have been renamed or removed.",
+            action="To the overview",
             href="/console",
         )
 

@@ -21,7 +21,6 @@ from adloom.console.components.toast import say_bad
 from adloom.console.navigation import EVERYBODY
 from adloom.console.session import LOG_IN, Doorkeeper, log_in_address
 from adloom.console.shell import shell
-from adloom.console.words import shell as words
 from adloom.core.actor import Role
 from adloom.core.clock import Clock
 
@@ -71,7 +70,7 @@ def page(path: str, *, title: str, roles: AbstractSet[Role] = EVERYBODY) -> Call
         async def build(request: Request) -> Response | None:
             return await _built(request, builder, roles)
 
-        ui.page(path, title=f"{title} · {words.PRODUCT}", response_timeout=BUILD_SECONDS_MAX)(build)
+        ui.page(path, title=f"{title} · Adloom", response_timeout=BUILD_SECONDS_MAX)(build)
         REGISTERED.add(path)
         return builder
 
@@ -91,7 +90,11 @@ async def _built(request: Request, builder: Builder, roles: AbstractSet[Role]) -
     with shell(path=visit.path, role=role, email=visit.email, registered=REGISTERED, api=visit.api):
         if role not in roles:
             ui.context.client.status_code = FORBIDDEN
-            empty_state("lock", words.NOT_FOR_YOUR_ROLE, words.NOT_FOR_YOUR_ROLE_NOTE.format(role=role.value))
+            empty_state(
+                "lock",
+                "This page is not for your role",
+                f"You are logged in as {role.value}. Ask an admin if you need it.",
+            )
             return None
         try:
             await builder(visit)
@@ -112,4 +115,4 @@ def _tell_failure(error: Exception) -> None:
             say_bad(error.message)
         case _:
             log.error("console_failed", exc_info=error)
-            say_bad(words.SOMETHING_WENT_WRONG)
+            say_bad("Something went wrong on our side. The log has it.")

@@ -13,7 +13,6 @@ from adloom.console.components.toast import say_good
 from adloom.console.navigation import sections_for
 from adloom.console.session import LOG_IN
 from adloom.console.theme import asset_address
-from adloom.console.words import shell as words
 from adloom.core.actor import Role
 
 
@@ -26,13 +25,15 @@ def shell(
     with drawer:
         _navigation(path, role, registered)
     with ui.header().classes("al-header"):
-        ui.html(f'<a class="skip" href="#content">{words.SKIP_TO_CONTENT}</a>', sanitize=False)
-        _button("menu", words.OPEN_NAVIGATION).classes("al-menu").on_click(drawer.toggle)
+        ui.html('<a class="skip" href="#content">Skip to the content</a>', sanitize=False)
+        _button("menu", "Open the navigation").classes("al-menu").on_click(drawer.toggle)
         with ui.element("a").props('href="/console"').classes("al-brand"):
             attributed(ui.element("img"), src=asset_address("mark.svg"), alt="")
-            ui.label(words.PRODUCT)
+            ui.label("Adloom")
         ui.element("div").classes("grow")
-        _button("contrast", words.SWITCH_THEME).on("click", js_handler="() => adloom.switchTheme()")
+        _button("contrast", "Switch between light and dark").on(
+            "click", js_handler="() => adloom.switchTheme()"
+        )
         _account_menu(email, role, api)
     with ui.element("main").classes("al-main").props('id="content" tabindex="-1"'):
         yield
@@ -44,7 +45,7 @@ def _button(icon: str, label: str) -> ui.button:
 
 def _navigation(path: str, role: Role, registered: AbstractSet[str]) -> None:
     group = ""
-    with ui.element("nav").classes("al-nav").props(f'aria-label="{words.NAVIGATION}"'):
+    with ui.element("nav").classes("al-nav").props('aria-label="Pages"'):
         sections = sections_for(role, registered=registered)
         # Of two that the page is under, the one that says more.
         current = max((one.path for one in sections if _is_under(path, one.path)), key=len, default="")
@@ -65,11 +66,11 @@ def _is_under(path: str, section: str) -> bool:
 
 
 def _account_menu(email: str, role: Role, api: ApiClient) -> None:
-    with _button("account_circle", words.YOUR_ACCOUNT), ui.menu(), ui.element("div").classes("stack tight"):
+    with _button("account_circle", "Your account"), ui.menu(), ui.element("div").classes("stack tight"):
         with ui.element("div").style("padding: .75rem .75rem .25rem"):
             ui.label(email).classes("strong")
             ui.label(role.value).classes("quiet small")
-        ui.menu_item(words.CHANGE_PASSWORD, on_click=lambda: _change_password(api))
+        ui.menu_item("Change password", on_click=lambda: _change_password(api))
         ui.html(_LOG_OUT_FORM, sanitize=False)
 
 
@@ -77,16 +78,16 @@ def _account_menu(email: str, role: Role, api: ApiClient) -> None:
 _LOG_OUT_FORM = (
     '<form method="post" action="/console/logout"><button type="submit" class="q-item full" '
     'style="all: unset; cursor: pointer; display: block; padding: .5rem .75rem .75rem; box-sizing: border-box">'
-    f"{words.LOG_OUT}</button></form>"
+    "Log out</button></form>"
 )
 
 
 def _change_password(api: ApiClient) -> None:
     with ui.dialog(value=True) as dialog, ui.card():
-        ui.html(f"<h2>{words.CHANGE_PASSWORD}</h2>", sanitize=False)
+        ui.html("<h2>Change password</h2>", sanitize=False)
         form = Form()
-        form.password("currentPassword", words.CURRENT_PASSWORD, autocomplete="current-password")
-        form.password("newPassword", words.NEW_PASSWORD, autocomplete="new-password")
+        form.password("currentPassword", "Current password", autocomplete="current-password")
+        form.password("newPassword", "New password", autocomplete="new-password")
 
         async def save() -> None:
             try:
@@ -95,7 +96,7 @@ def _change_password(api: ApiClient) -> None:
                 form.show(error)
                 return
             # Every log-in has ended, this one too.
-            say_good(words.PASSWORD_CHANGED)
+            say_good("Your password is changed. Log in with it.")
             ui.navigate.to(LOG_IN)
 
-        form.actions(words.SAVE, save, on_cancel=dialog.close)
+        form.actions("Save", save, on_cancel=dialog.close)

@@ -8,7 +8,9 @@ import msgspec
 from nicegui import ui
 
 from adloom.console.preview import PREVIEW
-from adloom.console.words import banners as words
+
+PREVIEW_ON: Final = {"desktop": "Preview on a computer", "phone": "Preview on a phone"}
+
 
 Device = Literal["desktop", "phone"]
 Banner = Mapping[str, Any]
@@ -32,7 +34,7 @@ SHOWN: Final = (
     "bgColor",
     "transitionDurationMs",
 )
-NEIGHBOUR: Final = {"headline": words.ANOTHER_AD, "subheadline": "", "bgColor": "#eeeeee"}
+NEIGHBOUR: Final = {"headline": "Another ad", "subheadline": "", "bgColor": "#eeeeee"}
 
 
 class BannerPreview:
@@ -41,7 +43,7 @@ class BannerPreview:
     def __init__(self, device: Device) -> None:
         with ui.element("div").classes(f"al-preview {device}"):
             self._frame = ui.element("iframe").props(
-                f'sandbox="allow-scripts" inert title="{words.PREVIEW_ON[device]}"'
+                f'sandbox="allow-scripts" inert title="{PREVIEW_ON[device]}"'
             )
 
     def show(
@@ -53,7 +55,10 @@ class BannerPreview:
             "ratio": ratio,
             "instead": instead,
             "banners": [{name: banner.get(name) for name in SHOWN} for banner in banners],
-            "words": {"bad": words.IMAGE_FAILS, "nothing": words.NOTHING_TO_SHOW},
+            "words": {
+                "bad": "This picture could not be loaded:",
+                "nothing": "Give it a picture to see it here.",
+            },
         }
         self._frame.props["src"] = f"{PREVIEW}#{quote(msgspec.json.encode(scene))}"
 

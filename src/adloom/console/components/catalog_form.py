@@ -5,14 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from markupsafe import escape
 from nicegui import ui
 
 from adloom.console.client import Json, ProblemError
 from adloom.console.components import checks
 from adloom.console.components.form import Encode, Form
 from adloom.console.components.format import moment as read_moment
-from adloom.console.words import catalog as words
 from adloom.schedule.schedule import find_zone
 
 STALE: Final = "STALE_WRITE"
@@ -86,7 +84,7 @@ class CatalogForm(Form):
         self._add(name, field, hint=hint, check=checks.money)
         return field
 
-    def zone(self, name: str, label: str = words.TIME_ZONE, *, hint: str = "") -> ui.select:
+    def zone(self, name: str, label: str = "Time zone", *, hint: str = "") -> ui.select:
         """Add a choice among all time zones."""
         zones = sorted({self._given.get(name) or "UTC", *zoneinfo.available_timezones()})
         self._given.setdefault(name, "UTC")
@@ -163,8 +161,8 @@ def _utc(value: str, zone: str | None) -> str | None:
 
 def _say_stale(error: ProblemError) -> None:
     with ui.dialog(value=True) as dialog, ui.card():
-        ui.html(f"<h2>{escape(words.STALE)}</h2>", sanitize=False)
+        ui.html("<h2>Somebody else was faster</h2>", sanitize=False)
         ui.label(error.message)
         with ui.element("div").classes("al-actions"):
-            ui.button(words.KEEP, on_click=dialog.close).props("flat")
-            ui.button(words.RELOAD, on_click=ui.navigate.reload).props("unelevated")
+            ui.button("Stay here", on_click=dialog.close).props("flat")
+            ui.button("Load it again", on_click=ui.navigate.reload).props("unelevated")

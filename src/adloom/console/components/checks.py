@@ -8,10 +8,11 @@ from urllib.parse import urlsplit
 
 from adloom.catalog.banner.model import COLOR_PATTERN
 from adloom.catalog.placement.model import SLUG_PATTERN
-from adloom.console.words import catalog as words
 from adloom.core.errors import ValidationFailedError
 from adloom.schedule.recurrence_rule import parse_recurrence
 from adloom.targeting.values import normalize_domain
+
+MUST_BE_DOMAIN: Final = "must be a domain like example.com, without https://, port or path"
 
 INTEGER_MAX: Final = 2**31 - 1
 PRICE_PLACES_MAX: Final = 4
@@ -27,48 +28,60 @@ def web_address(value: str) -> str | None:
         is_web = parts.scheme in {"http", "https"} and bool(parts.hostname)
     except ValueError:
         is_web = False
-    return None if is_web and " " not in value.strip() else words.MUST_BE_WEB
+    return (
+        None
+        if is_web and " " not in value.strip()
+        else "must be an address that begins with http:// or https:// and names a host"
+    )
 
 
 def slug(value: str) -> str | None:
     """Ask for a slug."""
-    return None if re.fullmatch(SLUG_PATTERN, value) else words.MUST_BE_SLUG
+    return (
+        None
+        if re.fullmatch(SLUG_PATTERN, value)
+        else "must be small letters and digits, in words joined by single hyphens: home-hero"
+    )
 
 
 def colour(value: str) -> str | None:
     """Ask for a colour."""
-    return None if re.fullmatch(COLOR_PATTERN, value) else words.MUST_BE_COLOUR
+    return None if re.fullmatch(COLOR_PATTERN, value) else "must be a colour like #ff8800"
 
 
 def domain(value: str) -> str | None:
     """Ask for a domain."""
     name = normalize_domain(value)
-    return None if name is not None and "." in name else words.MUST_BE_DOMAIN
+    return None if name is not None and "." in name else MUST_BE_DOMAIN
 
 
 def domains(values: list[str]) -> str | None:
     """Ask for domains."""
-    return next((f"{value}: {words.MUST_BE_DOMAIN}" for value in values if domain(value)), None)
+    return next((f"{value}: {MUST_BE_DOMAIN}" for value in values if domain(value)), None)
 
 
 def natural(value: float) -> str | None:
     """Ask for a whole number that is not negative."""
-    return None if value == int(value) and 0 <= value <= INTEGER_MAX else words.MUST_BE_WHOLE
+    return None if value == int(value) and 0 <= value <= INTEGER_MAX else "must be a whole number, 0 or more"
 
 
 def positive(value: float) -> str | None:
     """Ask for a whole number of at least one."""
-    return None if value == int(value) and 1 <= value <= INTEGER_MAX else words.MUST_BE_POSITIVE
+    return None if value == int(value) and 1 <= value <= INTEGER_MAX else "must be a whole number, 1 or more"
 
 
 def price(value: float) -> str | None:
     """Ask for a price."""
-    return None if value >= 0 and value == round(value, PRICE_PLACES_MAX) else words.MUST_BE_PRICE
+    return (
+        None
+        if value >= 0 and value == round(value, PRICE_PLACES_MAX)
+        else "must be a number, 0 or more, with at most 4 decimal places"
+    )
 
 
 def money(value: float) -> str | None:
     """Ask for a sum."""
-    return None if value >= 0 else words.MUST_BE_MONEY
+    return None if value >= 0 else "must be 0 or more"
 
 
 def moment(value: str) -> str | None:
@@ -76,7 +89,7 @@ def moment(value: str) -> str | None:
     try:
         datetime.fromisoformat(value)
     except ValueError:
-        return words.MUST_BE_MOMENT
+        return "must be a day and a time"
     return None
 
 
@@ -85,7 +98,7 @@ def time_of_day(value: str) -> str | None:
     try:
         time.fromisoformat(value)
     except ValueError:
-        return words.MUST_BE_TIME
+        return "must be a time of day like 09:30"
     return None
 
 
@@ -100,9 +113,9 @@ def recurrence(value: str) -> str | None:
 
 def name(value: str) -> str | None:
     """Ask for a name."""
-    return words.MUST_NOT_BE_BLANK if not value.strip() else at_most(NAME_LENGTH_MAX)(value)
+    return "must not be blank" if not value.strip() else at_most(NAME_LENGTH_MAX)(value)
 
 
 def at_most(length: int) -> Check:
     """Ask for a text that is not too long."""
-    return lambda value: None if len(value) <= length else words.TOO_LONG.format(length=length)
+    return lambda value: None if len(value) <= length else f"must have at most {length} characters"

@@ -7,7 +7,6 @@ from nicegui import ui
 
 from adloom.console.client import ProblemError
 from adloom.console.components.toast import say_bad
-from adloom.console.words import shell as words
 
 
 def confirm(
@@ -34,7 +33,7 @@ def confirm(
             dialog.close()
 
         with ui.element("div").classes("al-actions"):
-            ui.button(words.CANCEL, on_click=dialog.close).props("flat")
+            ui.button("Cancel", on_click=dialog.close).props("flat")
             button = ui.button(action, on_click=go).props("unelevated")
             if is_dangerous:
                 button.props('color="negative"')

@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.format import moment
-from adloom.console.words import budgets as words
 
 MINUTE = 60
 HOUR = 3_600
@@ -21,7 +21,7 @@ class DayChart:
 
     def __init__(self, day: Json, *, now: datetime) -> None:
         self._element = ui.echart(_options(day, now)).classes("al-chart tall")
-        self._element.props(f'role="img" aria-label="{words.AGAINST_PLAN}"')
+        self._element.props(f'role="img" aria-label="{strings.AGAINST_PLAN}"')
         ui.on("adloom_theme", self._element.update)
 
     def update(self, day: Json, *, now: datetime) -> None:
@@ -69,21 +69,21 @@ def _series(day: Json, starts: datetime, length: float, present: float) -> list[
     spent = _points(day["points"], starts, "spentPaisa")
     ahead = [[present, day["spentPaisa"]], [length, day["projectedPaisa"]]]
     lines = [
-        _line(words.LINE_SPENT, spent, "c1", has_area=True)
+        _line("Spent", spent, "c1", has_area=True)
         | {
             "markLine": {
-                "silent": True, "symbol": "none", "label": {"formatter": words.NOW, ":color": "adloom.ink('quiet')"},
+                "silent": True, "symbol": "none", "label": {"formatter": "now", ":color": "adloom.ink('quiet')"},
                 "lineStyle": {":color": "adloom.ink('line')", "type": "solid"}, "data": [{"xAxis": present}],
             }
         },
-        _line(words.LINE_AHEAD, ahead, "c1", is_dashed=True),
+        _line("If it goes on like this", ahead, "c1", is_dashed=True),
     ]  # fmt: skip
     plan = _points(day["points"], starts, "linePaisa")
     if plan:
-        lines.append(_line(words.LINE_PLAN, plan, "c2"))
+        lines.append(_line("May be spent by then", plan, "c2"))
     if day["dailyBudgetPaisa"] is not None:
         budget = day["dailyBudgetPaisa"]
-        lines.append(_line(words.LINE_BUDGET, [[0, budget], [length, budget]], "c6", is_dashed=True))
+        lines.append(_line("Daily budget", [[0, budget], [length, budget]], "c6", is_dashed=True))
     return lines
 
 

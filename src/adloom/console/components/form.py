@@ -17,7 +17,6 @@ from nicegui.elements.mixins.validation_element import ValidationElement
 from adloom.console.client import ProblemError
 from adloom.console.components.attributes import attributed
 from adloom.console.components.toast import say_bad
-from adloom.console.words import shell as words
 
 Check = Callable[[Any], str | None]
 # What a field shows, as the API wants it.
@@ -173,7 +172,7 @@ class Form:
 
         with ui.element("div").classes("al-actions row-of"):
             if on_cancel is not None:
-                ui.button(words.CANCEL, on_click=on_cancel).props("flat")
+                ui.button("Cancel", on_click=on_cancel).props("flat")
             button = ui.button(label, on_click=save).props("unelevated")
         return button
 
@@ -195,7 +194,7 @@ class Form:
             if name in self._refused:
                 return self._refused[name]
             if is_required and value in (None, "", []):
-                return words.REQUIRED
+                return "is required"
             return check(value) if check is not None and value not in (None, "") else None
 
         field.validation = judged

@@ -5,7 +5,7 @@ from typing import Final
 
 from markupsafe import Markup, escape
 
-from adloom.console.words import shell as words
+from adloom.console import strings
 
 MINUTE: Final = 60
 HOUR: Final = 60 * MINUTE
@@ -19,13 +19,13 @@ BILLION: Final = 1_000_000_000
 
 def money(paisa: int | None) -> str:
     """Show hundredths as a sum: 123456 is 1,234.56."""
-    return words.NONE if paisa is None else f"{paisa / 100:,.2f}"
+    return strings.NONE if paisa is None else f"{paisa / 100:,.2f}"
 
 
 def count(number: float | None) -> str:
     """Show a number with thousands parted, long ones in short."""
     if number is None:
-        return words.NONE
+        return strings.NONE
     if abs(number) >= BILLION:
         return f"{number / BILLION:,.2f} G"
     if abs(number) >= 10 * MILLION:
@@ -36,19 +36,19 @@ def count(number: float | None) -> str:
 def rate(per_second: float | None) -> str:
     """Show how often something happens in a second."""
     if per_second is None:
-        return words.NONE
+        return strings.NONE
     return f"{per_second:,.0f}" if per_second >= 100 else f"{per_second:,.1f}"  # noqa: PLR2004 - three digits are enough
 
 
 def percent(share: float | None, *, places: int = 2) -> str:
     """Show a fraction in hundredths."""
-    return words.NONE if share is None else f"{share * 100:,.{places}f}%"
+    return strings.NONE if share is None else f"{share * 100:,.{places}f}%"
 
 
 def duration(seconds: float | None) -> str:
     """Show a span of time by its largest unit: 95 is 1 min."""
     if seconds is None:
-        return words.NONE
+        return strings.NONE
     if seconds < 1:
         return f"{seconds * 1000:,.0f} ms" if seconds >= 0.01 else f"{seconds * 1000:.2f} ms"  # noqa: PLR2004 - two digits that say something
     for size, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min")):
@@ -68,23 +68,23 @@ def ago(text: str | datetime | None, *, now: datetime) -> Markup:
     """Show a moment by how far away it is, and in full to who points at it."""
     at = moment(text)
     if at is None:
-        return escape(words.NONE)
+        return escape(strings.NONE)
     away = (at - now).total_seconds()
     span = _span(abs(away))
-    shown = words.NOW if not span else (words.AHEAD if away > 0 else words.AGO).format(span=span)
+    shown = "just now" if not span else ("in {span}" if away > 0 else "{span} ago").format(span=span)
     return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), full_moment(at), shown)
 
 
 def full_moment(text: str | datetime | None) -> str:
     """Show a moment in full, in UTC."""
     at = moment(text)
-    return words.NONE if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    return strings.NONE if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def day(text: str | datetime | None) -> str:
     """Show the day of a moment."""
     at = moment(text)
-    return words.NONE if at is None else f"{at.astimezone(UTC):%Y-%m-%d}"
+    return strings.NONE if at is None else f"{at.astimezone(UTC):%Y-%m-%d}"
 
 
 def is_within(text: str | datetime | None, span: timedelta, *, now: datetime) -> bool:

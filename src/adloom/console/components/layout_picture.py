@@ -4,7 +4,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from adloom.console.words import placements as words
+from adloom.console import strings
 
 # Boxes on a page of 44 by 30: left, top, width, height.
 BOXES: Final = {
@@ -36,4 +36,4 @@ def layout_picture(layout: str) -> Markup:
     return Markup(
         '<span class="al-layout"><svg viewBox="0 0 44 30" aria-hidden="true"><rect width="44" height="30" rx="3" '
         'class="page"/>{}{}{}</svg>{}</span>'
-    ).format(lines, boxes, more, words.LAYOUTS[layout])
+    ).format(lines, boxes, more, strings.LAYOUTS[layout])

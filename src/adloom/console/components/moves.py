@@ -8,13 +8,61 @@ from markupsafe import escape
 from nicegui import ui
 
 from adloom.catalog.campaign.lifecycle import ALLOWED_MOVES, CampaignStatus
+from adloom.console import strings
 from adloom.console.client import ApiClient, Json
 from adloom.console.components.catalog_form import CatalogForm
 from adloom.console.components.confirm import confirm
 from adloom.console.components.toast import say_good
 from adloom.console.components.undo import say_undoable
-from adloom.console.words import campaigns as words
-from adloom.console.words import catalog as shared
+
+MOVES: Final = {
+    "activate": "Activate",
+    "resume": "Resume",
+    "schedule": "Schedule",
+    "unschedule": "Back to draft",
+    "pause": "Pause",
+    "end": "End",
+    "cancel": "Cancel it",
+}
+CONSEQUENCES: Final = {
+    "activate": (
+        "Its banners can be shown within two seconds, between its dates and within its budgets. "
+        "From then on impressions or clicks cost its bid."
+    ),
+    "resume": (
+        "Its banners can be shown again within two seconds. It goes on with what is left of today's budget; "
+        "what was held and not seen meanwhile has come back."
+    ),
+    "schedule": (
+        "It becomes active by itself at its start. Until then nothing is shown and nothing is spent, and it can "
+        "become a draft again."
+    ),
+    "unschedule": "It will not start by itself any more. Its dates stay, and nothing is lost.",
+    "pause": (
+        "No new offers within two seconds, everywhere. Offers that are already on readers' pages still count and are "
+        "charged when they are seen or clicked; what nobody sees is held for a few minutes and then comes back. "
+        "The budget that is left stays, and you can resume at any time."
+    ),
+    "end": (
+        "No new offers within two seconds. Offers that are already out still count and are charged; what is held and "
+        "not seen comes back within minutes. An ended campaign never runs again, but stays in reports. "
+        "To stop for a while, pause it instead."
+    ),
+    "cancel": (
+        "It never runs again. Where it ran already, offers that are out still count and are charged, what is held and "
+        "not seen comes back, and reports keep it."
+    ),
+}
+MOVE_TITLES: Final = {
+    "activate": "Activate «{name}»?",
+    "resume": "Resume «{name}»?",
+    "schedule": "Schedule «{name}»?",
+    "unschedule": "Make «{name}» a draft again?",
+    "pause": "Pause «{name}»?",
+    "end": "End «{name}» for good?",
+    "cancel": "Cancel «{name}» for good?",
+}
+
 
 # What leads to a status; the first of a campaign's moves is the one that most people look for.
 TARGETS: Final = {
@@ -40,16 +88,16 @@ def move_buttons(api: ApiClient, campaign: Json, on_done: Done) -> None:
     """Show the moves of a campaign: the first as a button, the others in a menu with the deletion."""
     first, *others = [*moves_of(campaign["status"]), "delete"]
     if first == "delete":
-        ui.button(shared.DELETE, on_click=lambda: ask_deletion(api, campaign, on_done)).props("outline")
+        ui.button("Delete", on_click=lambda: ask_deletion(api, campaign, on_done)).props("outline")
         return
     ui.button(_label(first, campaign), on_click=lambda: ask_move(api, campaign, first, on_done)).props(
         "unelevated"
     )
-    with ui.button(icon="more_horiz").props(f'outline aria-label="{shared.MORE}"'), ui.menu():
+    with ui.button(icon="more_horiz").props('outline aria-label="More"'), ui.menu():
         for move in others:
             if move == "delete":
                 ui.separator()
-                ui.menu_item(shared.DELETE, on_click=lambda: ask_deletion(api, campaign, on_done))
+                ui.menu_item("Delete", on_click=lambda: ask_deletion(api, campaign, on_done))
             else:
                 ui.menu_item(
                     _label(move, campaign), on_click=functools.partial(ask_move, api, campaign, move, on_done)
@@ -67,9 +115,9 @@ def ask_move(api: ApiClient, campaign: Json, move: str, on_done: Done) -> None:
         await _move(api, campaign, move, None, on_done)
 
     confirm(
-        words.MOVE_TITLES[word].format(name=campaign["name"]),
-        words.CONSEQUENCES[word],
-        action=words.MOVES[word],
+        MOVE_TITLES[word].format(name=campaign["name"]),
+        CONSEQUENCES[word],
+        action=MOVES[word],
         on_confirm=go,
         is_dangerous=move in FINAL,
     )
@@ -81,18 +129,20 @@ def ask_deletion(api: ApiClient, campaign: Json, on_done: Done) -> None:
 
     async def undo() -> None:
         await api.post(f"{address}/restore")
-        say_good(shared.RESTORED.format(name=campaign["name"]))
+        say_good(strings.RESTORED.format(name=campaign["name"]))
         await on_done()
 
     async def go() -> None:
         await api.delete(address)
-        say_undoable(shared.WAS_DELETED.format(name=campaign["name"]), undo)
+        say_undoable(strings.WAS_DELETED.format(name=campaign["name"]), undo)
         await on_done()
 
     confirm(
-        words.DELETE_TITLE.format(name=campaign["name"]),
-        words.DELETE_CONSEQUENCE,
-        action=shared.DELETE,
+        strings.DELETE_TITLE.format(name=campaign["name"]),
+        (
+            "No new offers within two seconds, and it leaves the lists. Offers that are already out still count and are charged, and what is held and not seen comes back. Reports keep it. You can undo this: restored, it has the status that it has now, so an active campaign runs again at once."
+        ),
+        action="Delete",
         on_confirm=go,
         is_dangerous=True,
     )
@@ -100,24 +150,24 @@ def ask_deletion(api: ApiClient, campaign: Json, on_done: Done) -> None:
 
 def _ask_start(api: ApiClient, campaign: Json, on_done: Done) -> None:
     with ui.dialog(value=True) as dialog, ui.card():
-        title = words.MOVE_TITLES["schedule"].format(name=campaign["name"])
+        title = MOVE_TITLES["schedule"].format(name=campaign["name"])
         ui.html(f"<h2>{escape(title)}</h2>", sanitize=False)
-        ui.label(words.CONSEQUENCES["schedule"])
-        ui.label(words.START_MISSING)
+        ui.label(CONSEQUENCES["schedule"])
+        ui.label("It has no start. Say when it shall begin:")
         form = CatalogForm(campaign)
-        form.moment("startsAt", words.STARTS_AT, zone=lambda: campaign["timezone"], hint=campaign["timezone"])
+        form.moment("startsAt", "Starts", zone=lambda: campaign["timezone"], hint=campaign["timezone"])
 
         async def save() -> None:
             await _move(api, campaign, "schedule", form.values(), on_done)
             dialog.close()
 
-        form.actions(words.MOVES["schedule"], save, on_cancel=dialog.close)
+        form.actions(MOVES["schedule"], save, on_cancel=dialog.close)
 
 
 async def _move(api: ApiClient, campaign: Json, move: str, body: Json | None, on_done: Done) -> None:
     moved = await api.patch(f"/admin/campaigns/{campaign['id']}/{move}", body)
-    status = words.STATUSES[moved["status"]].lower()
-    say_good(words.MOVED.format(name=campaign["name"], status=status))
+    status = strings.CAMPAIGN_STATUSES[moved["status"]].lower()
+    say_good(f"«{campaign['name']}» is {status}.")
     await on_done()
 
 
@@ -126,4 +176,4 @@ def _word(move: str, campaign: Json) -> str:
 
 
 def _label(move: str, campaign: Json) -> str:
-    return words.MOVES[_word(move, campaign)]
+    return MOVES[_word(move, campaign)]

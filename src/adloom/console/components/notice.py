@@ -6,9 +6,9 @@ from typing import Literal
 from markupsafe import escape
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import ProblemError
 from adloom.console.components.attributes import attributed
-from adloom.console.words import shell as words
 
 Kind = Literal["good", "warn", "bad", "info"]
 ICONS: dict[Kind, str] = {
@@ -49,7 +49,7 @@ def notice(text: str, *, kind: Kind = "info", title: str = "") -> None:
 def problem_notice(error: ProblemError) -> None:
     """Say why something is not here, in the words of the API."""
     with ui.element("div").classes("stack"):
-        notice(error.message, kind="bad", title=words.COULD_NOT_LOAD)
+        notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
         with ui.element("div").classes("row-of"):
-            ui.button(words.TRY_AGAIN, on_click=ui.navigate.reload).props("outline")
-            ui.link(words.TO_OVERVIEW, "/console")
+            ui.button("Try again", on_click=ui.navigate.reload).props("outline")
+            ui.link("To the overview", "/console")

@@ -6,21 +6,33 @@ from typing import Any, Final
 from markupsafe import escape
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json, ProblemError
 from adloom.console.components.targeting_sentence import part_of
-from adloom.console.words import shell as shell_words
-from adloom.console.words import targeting as words
-from adloom.console.words.countries import COUNTRIES, LANGUAGES
+from adloom.console.countries import COUNTRIES, LANGUAGES
 from adloom.core.errors import AdloomError
 from adloom.targeting.rules import OPERATORS, RuleType, parse_rule
 
-HOURS: Final = {hour: words.HOUR.format(hour=hour) for hour in range(24)}
+TRUE_LABELS: Final = {"login_state": "Logged in", "new_visitor": "New"}
+FALSE_LABELS: Final = {"login_state": "Not logged in", "new_visitor": "Returning"}
+VALUES: Final = {
+    "country": "Countries",
+    "device": "Devices",
+    "language": "Languages",
+    "user_segment": "Names of segments; press Enter after each",
+    "referrer_domain": "Domains such as example.com; press Enter after each",
+    "hour_of_day": "Hours",
+    "day_of_week": "Days",
+}
+OPERATOR_LABELS: Final = {"in": "is one of", "not_in": "is none of", "is": "is", "between": "is between"}
+
+HOURS: Final = {hour: f"{hour:02}:00" for hour in range(24)}
 # Weeks begin on Monday here, as in calendars; the API's 0 is Sunday.
-DAYS: Final = {day % 7: words.DAYS[day % 7] for day in range(1, 8)}
+DAYS: Final = {day % 7: strings.DAYS[day % 7] for day in range(1, 8)}
 CHOICES: Final[Mapping[str, Mapping[Any, str]]] = {
     "country": {code: f"{name} ({code})" for code, name in COUNTRIES.items()},
     "language": {code: f"{name} ({code})" for code, name in LANGUAGES.items()},
-    "device": {device: name.capitalize() for device, name in words.DEVICES.items()},
+    "device": {device: name.capitalize() for device, name in strings.DEVICES.items()},
     "hour_of_day": HOURS,
     "day_of_week": DAYS,
 }
@@ -41,15 +53,17 @@ class RuleDialog:
     def open(self) -> None:
         """Show the dialog."""
         with ui.dialog(value=True) as self._dialog, ui.card():
-            title = words.ADD if self._rule is None else words.CHANGE
+            title = "Add a condition" if self._rule is None else "Change the condition"
             ui.html(f"<h2>{escape(title)}</h2>", sanitize=False)
-            kinds = ui.select(words.RULE_TYPES, label=words.ABOUT, value=self._kind, on_change=self._of_kind)
+            kinds = ui.select(
+                strings.RULE_TYPES, label="What is it about?", value=self._kind, on_change=self._of_kind
+            )
             kinds.props("outlined dense").classes("full")
             self._parts = ui.element("div").classes("stack")
             self._meaning = ui.html("", sanitize=False).props('role="status"')
             with ui.element("div").classes("al-actions"):
-                ui.button(shell_words.CANCEL, on_click=self._dialog.close).props("flat")
-                self._button = ui.button(shell_words.SAVE, on_click=self._save).props("unelevated")
+                ui.button("Cancel", on_click=self._dialog.close).props("flat")
+                self._button = ui.button("Save", on_click=self._save).props("unelevated")
         self._build()
 
     def _of_kind(self, event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
@@ -76,10 +90,10 @@ class RuleDialog:
         with self._parts:
             if len(operators) > 1:
                 ui.toggle(
-                    {one.value: words.OPERATORS[one] for one in operators},
+                    {one.value: OPERATOR_LABELS[one] for one in operators},
                     value=self._operator,
                     on_change=self._of_operator,
-                ).props(f'aria-label="{words.OPERATOR}"')
+                ).props('aria-label="Comparison"')
             match self._operator:
                 case "is":
                     self._flag()
@@ -90,7 +104,7 @@ class RuleDialog:
         self._tell()
 
     def _flag(self) -> None:
-        labels = {True: words.TRUE_LABELS[self._kind], False: words.FALSE_LABELS[self._kind]}
+        labels = {True: TRUE_LABELS[self._kind], False: FALSE_LABELS[self._kind]}
         ui.radio(labels, value=bool(self._value), on_change=lambda event: self._set(event.value)).props(
             "inline"
         )
@@ -102,7 +116,7 @@ class RuleDialog:
             self._set(pair)
 
         with ui.element("div").classes("grid-of two"):
-            for place, label in enumerate((words.FIRST_HOUR, words.LAST_HOUR)):
+            for place, label in enumerate(("From the hour", "To the hour (it is included)")):
                 ui.select(
                     HOURS,
                     label=label,
@@ -117,7 +131,7 @@ class RuleDialog:
             options = {**choices, **{one: str(one) for one in self._value if one not in choices}}
         field = ui.select(
             options,
-            label=words.VALUES[self._kind],
+            label=VALUES[self._kind],
             value=list(self._value),
             multiple=True,
             with_input=True,
@@ -147,8 +161,12 @@ class RuleDialog:
             self._button.disable()
             return
         normal = {**self._body, "value": rule.json_value}
-        sentence = words.SHOWN.format(parts=part_of(normal))
-        unknown = words.UNKNOWN_PASSES if self._operator == "not_in" else words.UNKNOWN_FAILS
+        sentence = strings.SHOWN_TO.format(parts=part_of(normal))
+        unknown = (
+            "A reader of whom this is not known sees the campaign."
+            if self._operator == "not_in"
+            else "A reader of whom this is not known does not see the campaign."
+        )
         may_be_unknown = self._kind in {"country", "device", "language", "user_segment", "referrer_domain"}
         self._meaning.content = (
             f'<p class="al-sentence small">{escape(sentence)}</p>'

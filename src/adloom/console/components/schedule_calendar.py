@@ -10,12 +10,13 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console.components.format import moment, percent
-from adloom.console.words import schedule as words
 from adloom.schedule.schedule import Schedule, ScheduleStatus, find_zone
 from adloom.schedule.schedule_window import is_open
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import matches_all
 from adloom.targeting.rules import parse_rule
+
+WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 WEEKS: Final = 4
 DAYS_A_WEEK: Final = 7
@@ -60,13 +61,11 @@ class Day(msgspec.Struct, frozen=True):
         """The hours in words."""
         spans = self.spans
         if not spans:
-            return words.OFF
+            return "off"
         if spans == [(0, STEPS_A_DAY)]:
-            return words.ALL_DAY
-        shown = ", ".join(
-            words.SPAN.format(first=_clock(first), last=_clock(last)) for first, last in spans[:SPANS_MAX]
-        )
-        return words.MORE_SPANS.format(spans=shown) if len(spans) > SPANS_MAX else shown
+            return "all day"
+        shown = ", ".join(f"{_clock(first)}–{_clock(last)}" for first, last in spans[:SPANS_MAX])
+        return f"{shown} …" if len(spans) > SPANS_MAX else shown
 
 
 def days_of(is_on: IsOn, *, zone: str, now: datetime) -> list[Day]:
@@ -117,17 +116,17 @@ def campaign_is_on(campaign: Mapping[str, Any], rules: Sequence[Mapping[str, Any
 def calendar(days: Sequence[Day], *, now: datetime, zone: str) -> None:
     """Show days as weeks; those that are over are pale."""
     today = now.astimezone(find_zone(zone) or ZoneInfo("UTC")).date()
-    head = Markup("").join(Markup("<div class='weekday'>{}</div>").format(name) for name in words.WEEKDAYS)
+    head = Markup("").join(Markup("<div class='weekday'>{}</div>").format(name) for name in WEEKDAYS)
     cells = Markup("").join(_cell(day, today) for day in days)
     ahead = [step for day in days if day.day >= today for step in day.steps]
     share = sum(ahead) / max(1, len(ahead))
-    summary = words.HOURS_ON.format(share=percent(share, places=0))
+    summary = f"On for {percent(share, places=0)} of the time in the next four weeks."
     if share in {0, 1}:
-        summary = words.ALWAYS_ON if share else words.NEVER_ON
+        summary = "On all the time." if share else "Never on in the next four weeks."
     ui.html(
         Markup(
             '<div class="al-calendar" role="group" aria-label="{}">{}{}</div><p class="quiet small">{} {}</p>'
-        ).format(words.CALENDAR, head, cells, summary, words.IN_ZONE.format(zone=zone)),
+        ).format("Calendar of the next four weeks", head, cells, summary, f"Hours of {zone}"),
         sanitize=False,
     )
 
@@ -146,7 +145,7 @@ def _cell(day: Day, today: date) -> Markup:
     ).format(
         state,
         "on" if day.spans else "off",
-        words.DAY_LABEL.format(day=f"{day.day:%a %d %b %Y}", hours=day.hours),
+        "{day}: {hours}".format(day=f"{day.day:%a %d %b %Y}", hours=day.hours),
         number,
         bars,
         day.hours,

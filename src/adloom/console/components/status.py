@@ -5,11 +5,12 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from adloom.console import strings
 from adloom.console.components.format import day
 from adloom.console.components.heading import badge
-from adloom.console.words import banners as banner_words
-from adloom.console.words import campaigns as campaign_words
-from adloom.console.words import catalog as words
+
+BID_SHOWN: Final = {"cpm": "{amount} CPM", "cpc": "{amount} CPC"}
+
 
 CAMPAIGN_KINDS: Final = {
     "draft": "",
@@ -33,38 +34,38 @@ Thing = Mapping[str, Any]
 def campaign_badge(campaign: Thing) -> Markup:
     """Show where a campaign is on its way."""
     if campaign.get("deletedAt"):
-        return badge(words.DELETED, "bad")
+        return badge("Deleted", "bad")
     status: str = campaign["status"]
-    return badge(campaign_words.STATUSES[status], CAMPAIGN_KINDS[status])
+    return badge(strings.CAMPAIGN_STATUSES[status], CAMPAIGN_KINDS[status])
 
 
 def banner_badge(banner: Thing) -> Markup:
     """Show whether a banner can be shown, as far as it says itself."""
     if banner.get("deletedAt"):
-        return badge(words.DELETED, "bad")
+        return badge("Deleted", "bad")
     if not banner["isActive"]:
-        return badge(words.INACTIVE, "warn")
+        return badge("Off", "warn")
     status: str = banner["scheduleStatus"]
-    return badge(banner_words.SCHEDULE_STATUSES[status], SCHEDULE_KINDS[status])
+    return badge(strings.SCHEDULE_STATUSES[status], SCHEDULE_KINDS[status])
 
 
 def switch_badge(*, is_on: bool) -> Markup:
     """Show whether something is switched on."""
-    return badge(words.ACTIVE, "good") if is_on else badge(words.INACTIVE, "warn")
+    return badge("On", "good") if is_on else badge("Off", "warn")
 
 
 def account_badge(account: Thing) -> Markup:
     """Show whether an account is there."""
-    return badge(words.DELETED, "bad") if account.get("deletedAt") else Markup("")
+    return badge("Deleted", "bad") if account.get("deletedAt") else Markup("")
 
 
 def dates_of(campaign: Thing) -> str:
     """Show from when to when a campaign runs."""
     if not campaign["startsAt"] and not campaign["endsAt"]:
-        return campaign_words.OPEN_END
-    return campaign_words.DATES_SHOWN.format(
+        return "no end"
+    return "{first} → {last}".format(
         first=day(campaign["startsAt"]) if campaign["startsAt"] else "…",
-        last=day(campaign["endsAt"]) if campaign["endsAt"] else campaign_words.OPEN_END,
+        last=day(campaign["endsAt"]) if campaign["endsAt"] else "no end",
     )
 
 
@@ -72,8 +73,8 @@ def bid_of(campaign: Thing) -> str:
     """Show what a campaign bids."""
     amount = campaign["bidAmount"]
     if amount is None:
-        return campaign_words.NO_BID
-    return campaign_words.BID_SHOWN[campaign["bidType"]].format(amount=f"{amount:,.2f}")
+        return "none"
+    return BID_SHOWN[campaign["bidType"]].format(amount=f"{amount:,.2f}")
 
 
 def thumb(address: str | None, alt: str = "") -> Markup:

@@ -19,7 +19,9 @@ from nicegui import ui
 
 from adloom.console.client import Json
 from adloom.console.components.notice import empty_state
-from adloom.console.words import shell as words
+
+NOTHING_FOUND_NOTE: Final = "Change the search or the filters."
+
 
 PAGE_SIZE: Final = 25
 SEARCH_WAIT_MILLISECONDS: Final = 250
@@ -60,7 +62,7 @@ class Table:
         href: Callable[[Row], str] | None = None,
         on_action: Mapping[str, Callable[[str], Awaitable[None]]] | None = None,
         sort: str = "",
-        empty: tuple[str, str, str] = ("inbox", words.NOTHING_FOUND, words.NOTHING_FOUND_NOTE),
+        empty: tuple[str, str, str] = ("inbox", "Nothing matches", NOTHING_FOUND_NOTE),
         empty_action: tuple[str, str] | None = None,
         caption: str = "",
     ) -> None:
@@ -80,7 +82,7 @@ class Table:
             self._body = ui.html("", sanitize=False).on("click", self._hear, js_handler=HEAR)
             self._nothing = ui.element("div")
 
-    def search(self, label: str = words.SEARCH) -> None:
+    def search(self, label: str = "Search") -> None:
         """Add a search; it looks as one types."""
         with self._bar:
             field = ui.input(label, value=self._address.get("search", ""))
@@ -157,8 +159,8 @@ class Table:
     def _say_empty(self, *, is_filtered: bool) -> None:
         if is_filtered:
             empty_state(
-                "search_off", words.NOTHING_FOUND, words.NOTHING_FOUND_NOTE,
-                action=words.CLEAR_FILTERS, on_action=self._clear,
+                "search_off", "Nothing matches", NOTHING_FOUND_NOTE,
+                action="Clear search and filters", on_action=self._clear,
             )  # fmt: skip
             return
         icon, title, note = self._empty
@@ -198,7 +200,7 @@ class Table:
             'aria-pressed="{}" title="{}">{}{}</button></th>'
         ).format(
             classes, order, following, column.sort, str(is_current).lower(),
-            words.SORT_BY.format(column=column.label), column.label, arrow,
+            f"Sort by {column.label}", column.label, arrow,
         )  # fmt: skip
 
     def _row(self, row: Row) -> Markup:
@@ -241,19 +243,19 @@ def _classes(column: Column) -> str:
 def _pager(answer: Json) -> Markup:
     total, size, number = answer["totalCount"], answer["pageSize"], answer["page"]
     if answer["totalPages"] <= 1:
-        shown = words.TABLE_ONE_PAGE.format(total=f"{total:,}")
+        shown = "{total} in all".format(total=f"{total:,}")
         return Markup('<div class="al-pager"><span>{}</span></div>').format(shown)
     first = (number - 1) * size + 1
-    shown = words.TABLE_SHOWN.format(
+    shown = "{first}–{last} of {total}".format(
         first=f"{first:,}", last=f"{min(total, first + size - 1):,}", total=f"{total:,}"
     )
     return Markup(
         '<div class="al-pager"><span>{}</span><div role="navigation" aria-label="{}">{}{}</div></div>'
     ).format(
         shown,
-        words.TABLE_PAGES,
-        _turn("\u2039", words.PREVIOUS_PAGE, number - 1, is_there=number > 1),
-        _turn("\u203a", words.NEXT_PAGE, number + 1, is_there=number < answer["totalPages"]),
+        "Pages of the table",
+        _turn("\u2039", "Previous page", number - 1, is_there=number > 1),
+        _turn("\u203a", "Next page", number + 1, is_there=number < answer["totalPages"]),
     )
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from adloom.console.words import targeting as words
-from adloom.console.words.countries import COUNTRIES, LANGUAGES
+from adloom.console import strings
+from adloom.console.countries import COUNTRIES, LANGUAGES
 
 # In the order in which people say it: where, on what, to whom, when.
 ORDER: Final = (
@@ -21,17 +21,17 @@ ORDER: Final = (
 DAYS_A_WEEK: Final = 7
 SPAN_MIN: Final = 3
 _LISTS: Final = {
-    "country": (words.IN_COUNTRIES, words.OUTSIDE_COUNTRIES),
-    "device": (words.ON_DEVICES, words.NOT_ON_DEVICES),
-    "language": (words.IN_LANGUAGES, words.NOT_IN_LANGUAGES),
-    "user_segment": (words.TO_SEGMENTS, words.NOT_TO_SEGMENTS),
-    "referrer_domain": (words.FROM_DOMAINS, words.NOT_FROM_DOMAINS),
-    "day_of_week": (words.ON_DAYS, words.NOT_ON_DAYS),
-    "hour_of_day": (words.IN_HOURS, words.NOT_IN_HOURS),
+    "country": ("in {names}", "outside {names}"),
+    "device": ("on {names}", "not on {names}"),
+    "language": ("to readers of {names}", "not to readers of {names}"),
+    "user_segment": ("to the segment {names}", "not to the segment {names}"),
+    "referrer_domain": ("to those who come from {names}", "not to those who come from {names}"),
+    "day_of_week": ("on {names}", "not on {names}"),
+    "hour_of_day": ("in the hours {names}", "not in the hours {names}"),
 }
 _FLAGS: Final = {
-    "login_state": (words.NOT_LOGGED_IN, words.LOGGED_IN),
-    "new_visitor": (words.RETURNING_VISITORS, words.NEW_VISITORS),
+    "login_state": ("not to logged-in readers", "to logged-in readers"),
+    "new_visitor": ("to returning visitors", "to new visitors"),
 }
 
 Rule = Mapping[str, Any]
@@ -41,13 +41,14 @@ def sentence_of(rules: Sequence[Rule]) -> str:
     """Say to whom a campaign with these rules is shown; rules that are switched off do not count."""
     active = [rule for rule in rules if rule.get("isActive", True)]
     active.sort(key=lambda rule: ORDER.index(rule["ruleType"]))
-    sentence = words.TO_EVERYBODY
+    sentence = "Shown to everybody, everywhere, at any time."
     if active:
-        sentence = words.SHOWN.format(parts=", ".join(part_of(rule) for rule in active))
+        sentence = strings.SHOWN_TO.format(parts=", ".join(part_of(rule) for rule in active))
     off = len(rules) - len(active)
     if not off:
         return sentence
-    return f"{sentence} {words.OFF_ONE if off == 1 else words.OFF_MANY.format(count=off)}"
+    note = "One condition is switched off." if off == 1 else f"{off} conditions are switched off."
+    return f"{sentence} {note}"
 
 
 def part_of(rule: Rule) -> str:
@@ -56,7 +57,7 @@ def part_of(rule: Rule) -> str:
     if operator == "is":
         return _FLAGS[kind][bool(value)]
     if operator == "between":
-        return words.BETWEEN_HOURS.format(first=value[0], last=value[1])
+        return f"from {value[0]}:00 to {value[1]}:59"
     if kind == "day_of_week" and operator == "in":
         span = _span(value)
         if span:
@@ -64,7 +65,7 @@ def part_of(rule: Rule) -> str:
     names = [_name(kind, one) for one in value]
     is_in = operator == "in"
     # «Outside Germany and Austria», but «not on phones or tablets».
-    joins = words.AND if kind == "country" and not is_in else words.OR
+    joins = "{before} and {last}" if kind == "country" and not is_in else "{before} or {last}"
     return _LISTS[kind][0 if is_in else 1].format(names=_joined(names, joins))
 
 
@@ -77,7 +78,7 @@ def _span(days: Sequence[int]) -> str:
     if len(firsts) != 1:
         return ""
     last = (firsts[0] + len(there) - 1) % DAYS_A_WEEK
-    return words.FROM_DAY_TO_DAY.format(first=words.DAYS[firsts[0]], last=words.DAYS[last])
+    return f"from {strings.DAYS[firsts[0]]} to {strings.DAYS[last]}"
 
 
 def _name(kind: str, value: Any) -> str:  # noqa: ANN401 - a text or a number
@@ -87,9 +88,9 @@ def _name(kind: str, value: Any) -> str:  # noqa: ANN401 - a text or a number
         case "language":
             return LANGUAGES.get(str(value), str(value))
         case "device":
-            return words.DEVICES[value]
+            return strings.DEVICES[value]
         case "day_of_week":
-            return words.DAYS[int(value)]
+            return strings.DAYS[int(value)]
         case "user_segment":
             return f"«{value}»"
         case _:

@@ -6,8 +6,6 @@ from typing import Final
 import msgspec
 from nicegui import ui
 
-from adloom.console.words import catalog as words
-
 UNDO_MILLISECONDS: Final = 10_000
 EVENT: Final = "adloom_undo"
 
@@ -23,7 +21,7 @@ def say_undoable(message: str, on_undo: Callable[[], Awaitable[None]]) -> None:
     }
     name = f"{EVENT}_{ui.context.client.id}_{id(on_undo)}"
     ui.on(name, on_undo)
-    action = f"{{label: {_quoted(words.UNDO)}, color: 'white', handler: () => emitEvent({_quoted(name)})}}"
+    action = f"{{label: {_quoted('Undo')}, color: 'white', handler: () => emitEvent({_quoted(name)})}}"
     ui.run_javascript(
         f"Quasar.Notify.create({{...{msgspec.json.encode(options).decode()}, actions: [{action}]}})"
     )

@@ -9,7 +9,9 @@ from adloom.console.client import Json
 from adloom.console.components.format import ago
 from adloom.console.components.notice import empty_state
 from adloom.console.page import Visit
-from adloom.console.words import overview as words
+
+LOOK_AT: Final = {"ledger": "System", "processes": "System", "jobs": "Jobs"}
+
 
 WAYS: Final = {
     "campaign": "/console/campaigns/{id}",
@@ -27,7 +29,7 @@ class Attention:
         self._list = ui.html("", sanitize=False).classes("al-list")
         self._nothing = ui.element("div")
         with self._nothing:
-            empty_state("task_alt", words.ATTENTION_NONE, "")
+            empty_state("task_alt", "Nothing needs your attention.", "")
 
     async def refresh(self) -> None:
         """Look again."""
@@ -37,7 +39,7 @@ class Attention:
         for kind, total in answer["counts"].items():
             hidden = total - sum(item["kind"] == kind for item in items)
             if hidden > 0:
-                more = words.ATTENTION_MORE.format(count=hidden)
+                more = f"and {hidden} more of this kind"
                 shown.append(Markup('<div class="quiet small">{}</div>').format(more))
         content = Markup("").join(shown)
         if self._list.content != content:
@@ -51,9 +53,9 @@ class Attention:
             href = WAYS.get(item["noun"], "").format(id=item["id"])
             about = Markup('<a href="{}">{}</a> ').format(href, item["name"])
             if item["kind"] == "expiring":
-                rest = Markup("{} {}").format(words.ENDS, ago(item["at"], now=self._visit.now))
+                rest = Markup("{} {}").format("ends", ago(item["at"], now=self._visit.now))
         elif item["kind"] in HOUSE_WAYS:
-            way = Markup(' <a href="{}">{}</a>').format(HOUSE_WAYS[item["kind"]], words.LOOK_AT[item["kind"]])
+            way = Markup(' <a href="{}">{}</a>').format(HOUSE_WAYS[item["kind"]], LOOK_AT[item["kind"]])
             rest = Markup("{}{}").format(rest, way)
         return Markup('<div class="al-look is-{}"><i></i><span>{}{}</span></div>').format(
             item["level"], about, rest

@@ -6,6 +6,7 @@ from typing import Final
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components import format as shown
 from adloom.console.components.confirm import confirm
@@ -17,9 +18,18 @@ from adloom.console.components.toast import say_good
 from adloom.console.components.views import view_links
 from adloom.console.navigation import BUYERS
 from adloom.console.page import Visit, page
-from adloom.console.words import jobs as words
-from adloom.console.words import shell
 from adloom.core.actor import Role
+
+STATES: Final = {"failed": "Failed", "waiting": "Waiting", "active": "Running", "completed": "Done"}
+QUEUES: Final = {"banners": "Schedules and rollups", "stats-sync": "Stats sync"}
+NAMES: Final = {
+    "banner.sync_schedule_status": "Move what is due",
+    "banner.rollup_stats": "Roll up a day",
+    "stats.schedule": "Plan the stats sync",
+    "stats.sync": "Sync statistics",
+}
+NOTE: Final = "Work that is done in the background: schedules, daily rollups, statistics of ad accounts."
+LEVELS: Final = {"CAMPAIGN": "Campaigns", "ADSET": "Ad sets", "AD": "Ads"}
 
 ADDRESS: Final = "/console/jobs"
 REFRESH_SECONDS: Final = 2.0
@@ -27,11 +37,11 @@ OWN: Final = "/api/ads-manager/jobs"
 KINDS: Final = {"failed": "bad", "waiting": "", "active": "info", "completed": "good"}
 
 
-@page(ADDRESS, title=words.TITLE, roles=BUYERS)
+@page(ADDRESS, title="Jobs", roles=BUYERS)
 async def jobs(visit: Visit) -> None:
     """Show the queues; an advertiser sees the jobs of its own statistics."""
     if visit.role is Role.ADVERTISER:
-        with heading(words.TITLE, note=words.NOTE):
+        with heading("Jobs", note=NOTE):
             pass
         await _own_jobs(visit)
     else:
@@ -40,27 +50,27 @@ async def jobs(visit: Visit) -> None:
 
 async def _queues(visit: Visit) -> None:
     asked = visit.query.get("queue", "")
-    queue = asked if asked in words.QUEUES else next(iter(words.QUEUES))
+    queue = asked if asked in QUEUES else next(iter(QUEUES))
     retry_all: ui.button | None = None
-    with heading(words.TITLE, note=words.NOTE):
+    with heading("Jobs", note=NOTE):
         if visit.is_admin:
-            retry_all = ui.button(words.RETRY_ALL, icon="replay", on_click=lambda: _retry_all(visit, queue))
+            retry_all = ui.button("Try all again", icon="replay", on_click=lambda: _retry_all(visit, queue))
             retry_all.props("outline")
     with ui.element("div").classes("grid-of two"):
-        tiles = {name: Tile(label) for name, label in words.QUEUES.items()}
+        tiles = {name: Tile(label) for name, label in QUEUES.items()}
 
     async def tell() -> None:
         for one in (await visit.api.get("/admin/jobs"))["items"]:
             if one["name"] in tiles:
-                figure = words.FAILED.format(count=one["failed"]) if one["failed"] else words.NOTHING_FAILED
-                note = words.QUEUE_NOTE.format(**one)
+                figure = f"{one['failed']} failed" if one["failed"] else "nothing has failed"
+                note = "{waiting} waiting, {active} running, {delayed} for another attempt".format(**one)
                 tiles[one["name"]].update(figure, note=note, kind="bad" if one["failed"] else "good")
             if retry_all is not None and one["name"] == queue:
                 retry_all.set_visibility(bool(one["failed"]))
 
     await tell()
-    views = [(label, f"{ADDRESS}?queue={name}") for name, label in words.QUEUES.items()]
-    view_links(views, current=f"{ADDRESS}?queue={queue}", label=words.QUEUES_LABEL)
+    views = [(label, f"{ADDRESS}?queue={name}") for name, label in QUEUES.items()]
+    view_links(views, current=f"{ADDRESS}?queue={queue}", label="Queues")
 
     async def read(query: Mapping[str, str]) -> Json:
         known = {name: value for name, value in query.items() if name in {"page", "pageSize", "state"}}
@@ -68,7 +78,7 @@ async def _queues(visit: Visit) -> None:
 
     async def retry(job_id: str) -> None:
         await visit.api.post(f"/admin/jobs/{queue}/{job_id}/retry")
-        say_good(words.RETRIED)
+        say_good("It is tried again.")
         await table.refresh()
 
     address = (
@@ -79,7 +89,7 @@ async def _queues(visit: Visit) -> None:
     table = Table(
         address,
         [
-            Column(label=words.JOB, cell=_name),
+            Column(label="Job", cell=_name),
             *_common(visit),
         ],
         read,
@@ -94,25 +104,29 @@ async def _own_jobs(visit: Visit) -> None:
 
     async def retry(job_id: str) -> None:
         await visit.api.post(f"{OWN}/{job_id}/retry")
-        say_good(words.RETRIED)
+        say_good("It is tried again.")
         await table.refresh()
 
     table = Table(
         visit.query,
         [
-            Column(label=words.JOB, cell=_own_name),
+            Column(label="Job", cell=_own_name),
             *_common(visit),
         ],
         read,
         on_action={"retry": retry},
         sort="-createdAt",
-        empty=("work_history", words.EMPTY, words.EMPTY_NOTE),
+        empty=(
+            "work_history",
+            "No jobs in this state",
+            "Jobs that fail five times stay here until somebody tries them again.",
+        ),
     )
     await _shown(table)
 
 
 async def _shown(table: Table, tell: Callable[[], Awaitable[None]] | None = None) -> None:
-    table.filter("state", words.STATE, words.STATES)
+    table.filter("state", "State", STATES)
     await table.show()
 
     async def refresh() -> None:
@@ -132,30 +146,30 @@ async def _first_state(visit: Visit, queue: str) -> str:
 def _common(visit: Visit) -> list[Column]:
     def last(row: Json) -> str | Markup:
         is_offered = row["state"] == "failed" and (visit.is_admin or visit.role is Role.ADVERTISER)
-        return action("retry", row["id"], words.RETRY) if is_offered else ""
+        return action("retry", row["id"], "Try again") if is_offered else ""
 
     return [
-        Column(label=words.STATE, cell=lambda row: badge(words.STATES[row["state"]].lower(), KINDS[row["state"]])),
-        Column(label=words.PROGRESS, cell=_progress, is_wide_only=True),
-        Column(label=words.ATTEMPTS, cell=lambda row: str(row["attempts"]), is_number=True, is_wide_only=True),
-        Column(label=words.ERROR, cell=_error, is_wide_only=True),
-        Column(label=words.CREATED, cell=lambda row: shown.ago(row["createdAt"], now=visit.now), is_wide_only=True),
-        Column(label=words.ENDED, cell=lambda row: shown.ago(row["endedAt"], now=visit.now)),
+        Column(label="State", cell=lambda row: badge(STATES[row["state"]].lower(), KINDS[row["state"]])),
+        Column(label="Progress", cell=_progress, is_wide_only=True),
+        Column(label="Attempts", cell=lambda row: str(row["attempts"]), is_number=True, is_wide_only=True),
+        Column(label="What it said", cell=_error, is_wide_only=True),
+        Column(label="Put", cell=lambda row: shown.ago(row["createdAt"], now=visit.now), is_wide_only=True),
+        Column(label="Ended", cell=lambda row: shown.ago(row["endedAt"], now=visit.now)),
         Column(label="", cell=last),
     ]  # fmt: skip
 
 
 def _name(row: Json) -> Markup:
-    label = words.NAMES.get(row["name"], row["name"])
+    label = NAMES.get(row["name"], row["name"])
     return Markup('<span class="strong">{}</span><div class="quiet small mono">{}</div>').format(
         label, row["id"]
     )
 
 
 def _own_name(row: Json) -> Markup:
-    days = words.DAYS.format(first=row["dateFrom"], last=row["dateTo"])
+    days = f"{row['dateFrom']} to {row['dateTo']}"
     return Markup('<span class="strong">{}</span><div class="quiet small">{}</div>').format(
-        words.LEVELS.get(row["level"], row["level"]), days
+        LEVELS.get(row["level"], row["level"]), days
     )
 
 
@@ -167,13 +181,18 @@ def _progress(row: Json) -> Markup:
 def _error(row: Json) -> Markup:
     text = " ".join((row["error"] or "").split())
     if not text:
-        return Markup('<span class="quiet">{}</span>').format(shell.NONE)
+        return Markup('<span class="quiet">{}</span>').format(strings.NONE)
     return Markup('<div class="al-reason small bad" title="{}">{}</div>').format(text, text)
 
 
 async def _retry_all(visit: Visit, queue: str) -> None:
     async def retry() -> None:
         answer = await visit.api.post(f"/admin/jobs/{queue}/retry")
-        say_good(words.RETRIED_ALL.format(count=answer["retried"]))
+        say_good(f"{answer['retried']} jobs are tried again.")
 
-    confirm(words.RETRY_ALL_TITLE, words.RETRY_ALL_NOTE, action=words.RETRY_ALL, on_confirm=retry)
+    confirm(
+        "Try all failed jobs again?",
+        "Each gets all its attempts again. What has caused them to fail should be mended first.",
+        action="Try all again",
+        on_confirm=retry,
+    )

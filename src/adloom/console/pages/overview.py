@@ -15,8 +15,9 @@ from adloom.console.components.tile import Tile
 from adloom.console.navigation import HOUSE
 from adloom.console.page import Visit, page
 from adloom.console.pages.attention_list import Attention
-from adloom.console.words import overview as words
 from adloom.core.actor import Role
+
+SPANS: Final = {"today": "Today", "24h": "24 hours", "7d": "7 days"}
 
 REFRESH_SECONDS: Final = 2.0
 # Sums over days need not be added up anew every two seconds.
@@ -26,14 +27,14 @@ REMEMBERED: Final = 60
 LAG_SECONDS_GOOD: Final = 10.0
 
 
-@page("/console", title=words.TITLE)
+@page("/console", title="Overview")
 async def overview(visit: Visit) -> None:
     """Show how it goes; an account sees what is its own."""
     span = visit.query.get("span", "today")
-    span = span if span in words.SPANS else "today"
-    with heading(words.TITLE):
-        ui.label(words.LIVE).classes("al-live")
-        choice = ui.toggle(words.SPANS, value=span).props(f'no-caps aria-label="{words.SPAN_LABEL}"')
+    span = span if span in SPANS else "today"
+    with heading("Overview"):
+        ui.label("live").classes("al-live")
+        choice = ui.toggle(SPANS, value=span).props('no-caps aria-label="How far back"')
     choice.on_value_change(lambda event: ui.navigate.to(f"/console?span={event.value}"))
     if visit.is_admin:
         await _invite(visit)
@@ -42,7 +43,7 @@ async def overview(visit: Visit) -> None:
         figures.build_tiles()
     with ui.element("div").classes("grid-of side"):
         main = ui.element("div").classes("stack")
-        with card(words.ATTENTION):
+        with card("What needs attention"):
             attention = Attention(visit)
     below = ui.element("div").classes("grid-of two")
     await figures.build_charts(main, below)
@@ -68,9 +69,9 @@ async def _invite(visit: Visit) -> None:
         with card():
             empty_state(
                 "auto_awesome",
-                words.FIRST_TITLE,
-                words.FIRST_NOTE,
-                action=words.FIRST_ACTION,
+                "Nothing is shown yet",
+                "A placement, a banner and a campaign make an ad. The guided path makes all three with you.",
+                action="Make my first campaign",
                 href="/console/first-campaign",
             )
 
@@ -90,15 +91,26 @@ class Figures:
     def build_tiles(self) -> None:
         """Lay out what this role can know."""
         house = [
-            ("requests", words.REQUESTS, words.REQUESTS_HINT),
-            ("fill", words.FILL, words.FILL_HINT),
+            (
+                "requests",
+                "Requests",
+                "Requests for ads a second, of all delivery processes; the line is the last hour by minute.",
+            ),
+            ("fill", "Fill", "The share of requests that got an ad."),
         ]
-        counts = [("impressions", words.IMPRESSIONS, ""), ("ctr", words.CTR, "")]
+        counts = [("impressions", "Impressions", ""), ("ctr", "CTR", "")]
         money_tiles = [
-            ("spend", words.SPEND, words.SPEND_HINT),
-            ("revenue", words.REVENUE, words.REVENUE_HINT),
+            ("spend", "Spend", "All charges, by the moment of each."),
+            ("revenue", "Revenue", "Charges to advertisers; the house's own campaigns are not among them."),
         ]
-        system = [("latency", words.LATENCY, words.LATENCY_HINT), ("lag", words.LAG, words.LAG_HINT)]
+        system = [
+            (
+                "latency",
+                "Serve latency",
+                "From a whole request to its answer: the median of the slowest delivery process.",
+            ),
+            ("lag", "Ledger lag", "How old the oldest event is that is not counted yet."),
+        ]
         match self._visit.role:
             case Role.ADVERTISER:
                 shown = [*counts, money_tiles[0]]
@@ -111,7 +123,7 @@ class Figures:
     async def build_charts(self, main: ui.element, below: ui.element) -> None:
         """Read the span, and draw it: the first chart in the middle, the others below."""
         answer = await self._read_span()
-        note = words.BY_DAY if answer["stepSeconds"] == DAY_SECONDS else words.BY_HOUR
+        note = "by day, UTC" if answer["stepSeconds"] == DAY_SECONDS else "by hour, UTC"
         for index, (name, title, series) in enumerate(self._drawn(answer)):
             with below if index else main, card(title, note=note):
                 self._charts[name] = Chart(_labels(answer), series, description=title)
@@ -132,17 +144,17 @@ class Figures:
         minutes = traffic["minutes"]
         self._tiles["requests"].update(
             rate(traffic["requestsPerSecond"]),
-            note=words.REQUESTS_NOTE,
+            note="a second, now",
             values=[one["requests"] for one in minutes],
         )
         self._tiles["fill"].update(
             percent(traffic["fill"], places=1),
-            note=words.FILL_NOTE,
+            note="of the last hour",
             values=[one["filled"] / one["requests"] if one["requests"] else None for one in minutes],
         )
         self._tiles["latency"].update(
             duration(traffic["p50Seconds"]),
-            note=words.LATENCY_NOTE.format(p99=duration(traffic["p99Seconds"])),
+            note=f"99 % under {duration(traffic['p99Seconds'])}",
             values=_noted(self._latencies, traffic["p50Seconds"]),
         )
         await self._refresh_lag()
@@ -152,8 +164,8 @@ class Figures:
         seconds = max((one["behindSeconds"] for one in ledger["projections"]), default=0.0)
         entries = max((one["behindEntries"] for one in ledger["projections"]), default=0)
         self._tiles["lag"].update(
-            duration(seconds) if seconds else words.LAG_NONE,
-            note=words.LAG_NOTE.format(entries=count(entries)),
+            duration(seconds) if seconds else "none",
+            note=f"{count(entries)} events to count",
             values=_noted(self._lags, seconds),
             kind="warn" if seconds > LAG_SECONDS_GOOD else "",
         )
@@ -163,13 +175,13 @@ class Figures:
 
     def _show_span(self, answer: Json) -> None:
         totals, points = answer["totals"], answer["points"]
-        span = words.SPANS[self._span].lower()
+        span = SPANS[self._span].lower()
         self._tiles["impressions"].update(
             count(totals["impressions"]), note=span, values=[one["impressions"] for one in points]
         )
         self._tiles["ctr"].update(
             percent(totals["ctr"]),
-            note=words.CTR_NOTE.format(clicks=count(totals["clicks"])),
+            note=f"{count(totals['clicks'])} clicks",
             values=[one["ctr"] for one in points],
         )
         for name, field in (("spend", "spendPaisa"), ("revenue", "revenuePaisa")):
@@ -185,24 +197,22 @@ class Figures:
         def values(field: str) -> list[float | None]:
             return [one[field] for one in points]
 
-        impressions = Series(name=words.IMPRESSIONS, values=values("impressions"), has_area=True, colour=1)
-        ctr = Series(name=words.CTR, values=values("ctr"), unit="percent", colour=3)
-        spend = Series(name=words.SPEND, values=values("spendPaisa"), kind="bar", unit="money", colour=1)
-        revenue = Series(
-            name=words.REVENUE, values=values("revenuePaisa"), kind="bar", unit="money", colour=2
-        )
-        clicks = Series(name=words.CLICKS, values=values("clicks"), axis=1, colour=4)
+        impressions = Series(name="Impressions", values=values("impressions"), has_area=True, colour=1)
+        ctr = Series(name="CTR", values=values("ctr"), unit="percent", colour=3)
+        spend = Series(name="Spend", values=values("spendPaisa"), kind="bar", unit="money", colour=1)
+        revenue = Series(name="Revenue", values=values("revenuePaisa"), kind="bar", unit="money", colour=2)
+        clicks = Series(name="Clicks", values=values("clicks"), axis=1, colour=4)
         if self._is_house:
-            requests = Series(name=words.REQUESTS, values=values("requests"), colour=2)
-            fill = Series(name=words.FILL, values=values("fill"), unit="percent", axis=1, colour=2)
+            requests = Series(name="Requests", values=values("requests"), colour=2)
+            fill = Series(name="Fill", values=values("fill"), unit="percent", axis=1, colour=2)
             return [
-                ("traffic", words.CHART_TRAFFIC, [impressions, requests]),
-                ("money", words.CHART_MONEY, [spend, revenue]),
-                ("rates", words.CHART_RATES, [ctr, fill]),
+                ("traffic", "Requests and impressions", [impressions, requests]),
+                ("money", "Money", [spend, revenue]),
+                ("rates", "Rates", [ctr, fill]),
             ]
         return [
-            ("counts", words.CHART_COUNTS, [impressions, clicks]),
-            ("money", words.CHART_MONEY, [revenue if self._visit.role is Role.PUBLISHER else spend]),
+            ("counts", "Impressions and clicks", [impressions, clicks]),
+            ("money", "Money", [revenue if self._visit.role is Role.PUBLISHER else spend]),
         ]
 
 

@@ -4,13 +4,12 @@ from collections.abc import Awaitable, Callable
 
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.confirm import confirm
 from adloom.console.components.toast import say_good
 from adloom.console.components.undo import say_undoable
 from adloom.console.page import Visit
-from adloom.console.words import accounts as words
-from adloom.console.words import catalog as shared
 
 
 def delete_button(
@@ -21,21 +20,21 @@ def delete_button(
 
     async def undo() -> None:
         await visit.api.post(f"{address}/restore")
-        say_good(shared.RESTORED.format(name=name))
+        say_good(strings.RESTORED.format(name=name))
         await on_done()
 
     async def delete() -> None:
         await visit.api.delete(address)
-        say_undoable(shared.WAS_DELETED.format(name=name), undo)
+        say_undoable(strings.WAS_DELETED.format(name=name), undo)
         await on_done()
 
     def ask() -> None:
         confirm(
-            words.DELETE_TITLE.format(name=name),
+            strings.DELETE_TITLE.format(name=name),
             consequence,
-            action=shared.DELETE,
+            action="Delete",
             on_confirm=delete,
             is_dangerous=True,
         )
 
-    ui.button(shared.DELETE, on_click=ask).props("outline")
+    ui.button("Delete", on_click=ask).props("outline")

@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.format import ago
 from adloom.console.components.toast import say_good
 from adloom.console.page import Visit
-from adloom.console.words import catalog as words
 
 
 def deleted_notice(  # noqa: PLR0913 - a thing, and what becomes of it
@@ -25,19 +25,17 @@ def deleted_notice(  # noqa: PLR0913 - a thing, and what becomes of it
 
     async def restore() -> None:
         await visit.api.post(f"{address}/restore")
-        say_good(words.RESTORED.format(name=thing[name]))
+        say_good(strings.RESTORED.format(name=thing[name]))
         await on_done()
 
     with ui.element("div").classes("al-notice warn").props('role="status"'):
         ui.icon("delete_outline").props('aria-hidden="true"')
-        note = Markup(words.IS_DELETED_NOTE).format(  # noqa: S704 - our own words
+        note = Markup("Nobody sees it, and it is out of the lists. It was deleted {ago}.").format(
             ago=ago(thing["deletedAt"], now=visit.now)
         )
         ui.html(
-            Markup('<div class="strong">{}</div><div>{}</div>').format(
-                words.IS_DELETED.format(noun=noun), note
-            ),
+            Markup('<div class="strong">{}</div><div>{}</div>').format(f"This {noun} is deleted", note),
             sanitize=False,
         ).classes("grow")
         if visit.may_write:
-            ui.button(words.RESTORE, on_click=restore).props("outline")
+            ui.button("Restore", on_click=restore).props("outline")

@@ -14,7 +14,27 @@ from adloom.console.components.format import ago, full_moment, money
 from adloom.console.components.heading import card
 from adloom.console.components.notice import empty_state
 from adloom.console.page import Visit
-from adloom.console.words import catalog as words
+
+PARTS: Final = {
+    "link": "the use of a placement",
+    "assignment": "the place of a banner",
+    "targeting_rule": "a condition",
+}
+ACTIONS: Final = {
+    "create": "added {it}",
+    "update": "changed {it}",
+    "delete": "deleted {it}",
+    "restore": "brought {it} back",
+    "activate": "switched {it} on",
+    "deactivate": "switched {it} off",
+    "schedule": "scheduled {it}",
+    "unschedule": "took {it} off the schedule",
+    "pause": "paused {it}",
+    "end": "ended {it}",
+    "cancel": "cancelled {it}",
+    "reset": "began the budget of {it} anew",
+}
+
 
 PAGE_SIZE: Final = 20
 PEOPLE_MAX: Final = 100
@@ -42,11 +62,15 @@ async def history(visit: Visit, noun: str, noun_id: str) -> None:
 
     answer = await read()
     if not answer["items"]:
-        empty_state("history", words.NO_HISTORY, words.NO_HISTORY_NOTE)
+        empty_state(
+            "history",
+            "No changes yet",
+            "Every change will be here: who made it, when, and from what to what.",
+        )
         return
-    with card(words.HISTORY, note=words.HISTORY_NOTE):
+    with card("Who changed what", note="Newest first"):
         entries = ui.element("ol").classes("al-history")
-        more = ui.button(words.OLDER, on_click=turn).props("flat")
+        more = ui.button("Older changes", on_click=turn).props("flat")
         _show(entries, answer, more, visit.now, people)
 
 
@@ -69,10 +93,10 @@ def _show(
 
 def _entry(entry: Json, now: datetime, people: Mapping[str, str]) -> Markup:
     subject: str = entry["subject"]
-    who = words.THE_SYSTEM if subject.startswith(SYSTEM) else people.get(subject, subject)
-    it = words.PARTS.get(entry["noun"], words.IT)
+    who = "The system" if subject.startswith(SYSTEM) else people.get(subject, subject)
+    it = PARTS.get(entry["noun"], "it")
     done: str = entry["action"]
-    action = words.ACTIONS.get(done, done).format(it=it)
+    action = ACTIONS.get(done, done).format(it=it)
     is_new = entry["action"] == "create"
     changes = Markup("").join(
         _change(name, change, is_new=is_new)
@@ -107,9 +131,9 @@ def _label(name: str) -> str:
 
 def _shown(name: str, value: Any) -> str:  # noqa: ANN401 - whatever a field has, each in its way
     if value is None or value in ("", [], {}):
-        return words.EMPTY_VALUE
+        return "nothing"
     if isinstance(value, bool):
-        return words.YES if value else words.NO
+        return "Yes" if value else "No"
     if isinstance(value, int) and name.endswith("Paisa"):
         return money(value)
     if isinstance(value, int) and name.endswith("Micros"):

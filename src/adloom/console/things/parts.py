@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from adloom.console.components.tabs import tab_links
 from adloom.console.page import Visit
-from adloom.console.words import catalog as words
 
 
 def part_asked(visit: Visit, labels: Mapping[str, str]) -> str:
@@ -12,5 +11,5 @@ def part_asked(visit: Visit, labels: Mapping[str, str]) -> str:
     first = next(iter(labels))
     asked = visit.query.get("tab", first)
     current = asked if asked in labels else first
-    tab_links(visit.path, current, labels, label=words.TABS)
+    tab_links(visit.path, current, labels, label="Parts of this page")
     return current

@@ -4,14 +4,13 @@ from collections.abc import Awaitable, Callable
 
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.catalog_form import CatalogForm
 from adloom.console.components.heading import card
 from adloom.console.components.notice import notice
 from adloom.console.components.toast import say_good
 from adloom.console.page import Visit
-from adloom.console.words import catalog as words
-from adloom.console.words import shell as shell_words
 
 Fields = Callable[[CatalogForm], None]
 
@@ -27,7 +26,7 @@ def thing_settings(  # noqa: PLR0913 - a thing, its fields, and what becomes of 
 ) -> None:
     """Show the fields of a thing; what was changed is sent when it is saved."""
     if not may_write:
-        notice(words.VIEW_ONLY)
+        notice(strings.VIEW_ONLY)
     form = CatalogForm(thing)
     with card(classes="al-narrow"), ui.element("div").classes("stack tight"):
         fields(form)
@@ -36,8 +35,8 @@ def thing_settings(  # noqa: PLR0913 - a thing, its fields, and what becomes of 
         changes = form.patch()
         if changes:
             await visit.api.patch(address, changes)
-        say_good(words.SAVED if changes else words.NOTHING_CHANGED)
+        say_good("Saved." if changes else strings.NOTHING_CHANGED)
         await on_done()
 
     if may_write and not thing.get("deletedAt"):
-        form.actions(shell_words.SAVE, save)
+        form.actions("Save", save)

@@ -14,19 +14,19 @@ from adloom.console.components.status import account_badge
 from adloom.console.components.table import Column, Table
 from adloom.console.navigation import ADMINS, BUYERS
 from adloom.console.page import Visit, page
-from adloom.console.words import accounts as words
-from adloom.console.words import catalog as shared
 
 HOME: Final = "/console/advertisers"
 NEW: Final = f"{HOME}/new"
 
 
-@page(HOME, title=words.ADVERTISERS, roles=BUYERS)
+@page(HOME, title="Advertisers", roles=BUYERS)
 async def advertisers(visit: Visit) -> None:
     """List advertisers; one that looks sees itself."""
-    with heading(words.ADVERTISERS, note=words.ADVERTISERS_NOTE):
+    with heading(
+        "Advertisers", note="Who pays. An advertiser is an account: people and keys can act for it."
+    ):
         if visit.is_admin:
-            ui.button(words.NEW_ADVERTISER, icon="add").props(f'href="{NEW}" unelevated')
+            ui.button("New advertiser", icon="add").props(f'href="{NEW}" unelevated')
 
     async def read(query: Mapping[str, str]) -> Json:
         return await visit.api.get("/admin/advertisers", **query)
@@ -34,23 +34,23 @@ async def advertisers(visit: Visit) -> None:
     table = Table(
         visit.query,
         [
-            Column(label=shared.NAME, cell=lambda row: row["name"], sort="name"),
-            Column(label=shared.STATUS, cell=account_badge),
+            Column(label="Name", cell=lambda row: row["name"], sort="name"),
+            Column(label="Status", cell=account_badge),
             Column(
-                label=words.DAILY_BUDGET,
+                label="Daily budget",
                 cell=lambda row: money(row["dailyBudgetPaisa"]),
                 sort="dailyBudgetPaisa",
                 is_number=True,
             ),
-            Column(label=shared.TIME_ZONE, cell=lambda row: row["timezone"], is_wide_only=True),
+            Column(label="Time zone", cell=lambda row: row["timezone"], is_wide_only=True),
             Column(
-                label=words.BLOCKED,
+                label="Blocked sites",
                 cell=lambda row: str(len(row["blockedSites"])),
                 is_number=True,
                 is_wide_only=True,
             ),
             Column(
-                label=shared.CHANGED,
+                label="Changed",
                 cell=lambda row: ago(row["updatedAt"], now=visit.now),
                 sort="updatedAt",
                 is_wide_only=True,
@@ -59,19 +59,23 @@ async def advertisers(visit: Visit) -> None:
         read,
         href=lambda row: f"{HOME}/{row['id']}",
         sort="-createdAt",
-        empty=("storefront", words.NO_ADVERTISERS, words.NO_ADVERTISERS_NOTE),
-        empty_action=(words.NEW_ADVERTISER, NEW) if visit.is_admin else None,
-        caption=words.ADVERTISERS,
+        empty=(
+            "storefront",
+            "No advertisers yet",
+            "Campaigns can be the house's own. An advertiser has a daily budget over all its campaigns.",
+        ),
+        empty_action=("New advertiser", NEW) if visit.is_admin else None,
+        caption="Advertisers",
     )
-    table.search(words.SEARCH_ACCOUNTS)
-    table.filter("includeDeleted", shared.SHOW_DELETED, {"true": shared.WITH_DELETED})
+    table.search("Search by name")
+    table.filter("includeDeleted", "Deleted", {"true": "Show them too"})
     await table.show()
 
 
-@page(NEW, title=words.NEW_ADVERTISER, roles=ADMINS)
+@page(NEW, title="New advertiser", roles=ADMINS)
 async def new_advertiser(visit: Visit) -> None:
     """Make an advertiser."""
-    with heading(words.NEW_ADVERTISER, crumbs=[(words.ADVERTISERS, HOME)]):
+    with heading("New advertiser", crumbs=[("Advertisers", HOME)]):
         pass
     form = CatalogForm({"timezone": "UTC"})
     with card(classes="al-narrow"), ui.element("div").classes("stack tight"):
@@ -81,12 +85,18 @@ async def new_advertiser(visit: Visit) -> None:
         advertiser = await visit.api.post("/admin/advertisers", form.creation())
         ui.navigate.to(f"{HOME}/{advertiser['id']}")
 
-    form.actions(shared.CREATE, save, on_cancel=lambda: ui.navigate.to(HOME))
+    form.actions("Create", save, on_cancel=lambda: ui.navigate.to(HOME))
 
 
 def advertiser_fields(form: CatalogForm) -> None:
     """Add the fields of an advertiser."""
-    form.name("name", shared.NAME)
-    form.sum("dailyBudgetPaisa", words.DAILY_BUDGET, hint=words.DAILY_BUDGET_HINT)
+    form.name("name", "Name")
+    form.sum("dailyBudgetPaisa", "Daily budget", hint="Over all its campaigns. Empty: no limit.")
     form.zone("timezone")
-    form.several("blockedSites", words.BLOCKED, hint=words.BLOCKED_HINT, is_open=True, check=checks.domains)
+    form.several(
+        "blockedSites",
+        "Blocked sites",
+        hint="Its ads are not shown there. Press Enter after each domain.",
+        is_open=True,
+        check=checks.domains,
+    )

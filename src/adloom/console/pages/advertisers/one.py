@@ -4,6 +4,7 @@ from typing import Final
 
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.attributes import attributed
 from adloom.console.components.format import money
@@ -21,39 +22,44 @@ from adloom.console.things.history import history
 from adloom.console.things.page_of import Again, thing_page
 from adloom.console.things.parts import part_asked
 from adloom.console.things.settings import thing_settings
-from adloom.console.words import accounts as words
-from adloom.console.words import campaigns as campaign_words
-from adloom.console.words import catalog as shared
 
 REFRESH_SECONDS: Final = 2.0
 TABS: Final = {
-    "campaigns": words.CAMPAIGNS_OF,
-    "settings": shared.TAB_SETTINGS,
-    "history": shared.TAB_HISTORY,
+    "campaigns": "Its campaigns",
+    "settings": "Settings",
+    "history": "History",
 }
 
 
-@page(f"{HOME}/{{advertiser_id}}", title=words.ADVERTISER, roles=BUYERS)
+@page(f"{HOME}/{{advertiser_id}}", title="Advertiser", roles=BUYERS)
 async def advertiser_page(visit: Visit) -> None:
     """Show an advertiser."""
     await thing_page(visit, f"/admin/advertisers/{visit.parts['advertiser_id']}", _build)
 
 
 async def _build(visit: Visit, advertiser: Json, address: str, again: Again) -> None:
-    with heading(advertiser["name"], crumbs=[(words.ADVERTISERS, HOME)], badge=account_badge(advertiser)):
+    with heading(advertiser["name"], crumbs=[("Advertisers", HOME)], badge=account_badge(advertiser)):
         if visit.may_write and not advertiser["deletedAt"]:
             if visit.is_admin:
-                delete_button(visit, advertiser, address, words.ADVERTISER_DELETE_NOTE, again)
-            add = ui.button(campaign_words.NEW, icon="add").props("unelevated")
+                delete_button(
+                    visit,
+                    advertiser,
+                    address,
+                    (
+                        "Its people and keys are refused at once, and nothing of it is offered within two seconds. Offers that are out still count and are charged. You can undo this: restored, all that it owns is back as it was."
+                    ),
+                    again,
+                )
+            add = ui.button("New campaign", icon="add").props("unelevated")
             attributed(add, href=f"{NEW_CAMPAIGN}?advertiser={advertiser['id']}")
     if advertiser["deletedAt"]:
-        deleted_notice(visit, advertiser, address, words.ADVERTISER.lower(), again)
+        deleted_notice(visit, advertiser, address, "Advertiser".lower(), again)
     await _spend(visit, address)
     match part_asked(visit, TABS):
         case "settings":
             thing_settings(visit, advertiser, address, advertiser_fields, again, may_write=visit.is_admin)
             with card(classes="al-narrow"):
-                facts([(words.ACCOUNT_ID, advertiser["id"])])
+                facts([("Account id", advertiser["id"])])
         case "history":
             await history(visit, "advertiser", advertiser["id"])
         case _:
@@ -62,22 +68,18 @@ async def _build(visit: Visit, advertiser: Json, address: str, again: Again) -> 
 
 async def _spend(visit: Visit, address: str) -> None:
     with ui.element("div").classes("grid-of tiles"):
-        spent = Tile(campaign_words.SPENT)
-        held = Tile(campaign_words.HELD, hint=campaign_words.HELD_HINT)
-        remaining = Tile(campaign_words.REMAINING)
+        spent = Tile("Spent")
+        held = Tile("Held", hint=strings.HELD_HINT)
+        remaining = Tile("Remaining")
     bar = ui.html("", sanitize=False)
 
     async def show() -> None:
         spend = await visit.api.get(f"{address}/spend")
         budget, left = spend["dailyBudgetPaisa"], spend["remainingPaisa"]
-        of = (
-            campaign_words.WITHOUT_BUDGET
-            if budget is None
-            else campaign_words.OF_BUDGET.format(budget=money(budget))
-        )
+        of = "without a limit" if budget is None else strings.OF_BUDGET.format(budget=money(budget))
         spent.update(money(spend["spentPaisa"]), note=of)
-        held.update(money(spend["heldPaisa"]), note=campaign_words.TODAY_NOTE.format(day=spend["day"]))
-        remaining.update(shared.NO_LIMIT if left is None else money(left), kind="bad" if left == 0 else "")
+        held.update(money(spend["heldPaisa"]), note=strings.TODAY_NOTE.format(day=spend["day"]))
+        remaining.update("no limit" if left is None else money(left), kind="bad" if left == 0 else "")
         if budget:
             share = (spend["spentPaisa"] + spend["heldPaisa"]) / budget
             bar.content = meter(share, "bad" if share >= 1 else "good")

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components import format as shown
 from adloom.console.components.chart import Chart, Series
@@ -23,8 +24,9 @@ from adloom.console.navigation import BUYERS
 from adloom.console.page import Visit, page
 from adloom.console.pages.why.candidates import amount
 from adloom.console.together import all_of
-from adloom.console.words import auctions as words
 from adloom.core.actor import Role
+
+PERIODS: Final = {"1": "Last hour", "24": "Last 24 hours", "168": "Last 7 days"}
 
 ADDRESS: Final = "/console/auctions"
 AUCTIONS: Final = "/api/v1/admin/auctions"
@@ -43,7 +45,7 @@ class Market:
     def __init__(self, visit: Visit) -> None:
         self._visit = visit
         asked = visit.query.get("hours", HOURS_DEFAULT)
-        self.hours = asked if asked in words.PERIODS else HOURS_DEFAULT
+        self.hours = asked if asked in PERIODS else HOURS_DEFAULT
         self.type = visit.query.get("type") or None
         self._names: dict[str, str] = {}
 
@@ -84,37 +86,48 @@ class Market:
         """Tell what a campaign is called."""
         if campaign_id is not None:
             return self._names.get(campaign_id, "")
-        return words.SOMEBODY_ELSE if self._visit.role is Role.ADVERTISER else words.NOBODY
+        return "somebody else" if self._visit.role is Role.ADVERTISER else "nobody"
 
 
-@page(ADDRESS, title=words.TITLE, roles=BUYERS)
+@page(ADDRESS, title="Auctions", roles=BUYERS)
 async def auctions(visit: Visit) -> None:
     """Show the auctions."""
     market = Market(visit)
-    with heading(words.TITLE, note=words.NOTE):
+    with heading(
+        "Auctions",
+        note=(
+            "Every auction is on record for some days, and here within seconds. Prices are per thousand impressions."
+        ),
+    ):
         pass
     total = await market.read("/statistics")
     await _controls(market)
     if not total["totalAuctions"]:
         empty_state(
-            "gavel", words.EMPTY, words.EMPTY_NOTE, action=words.TO_PLACEMENTS, href="/console/placements"
+            "gavel",
+            "No auctions yet",
+            (
+                "A placement with delivery «auction», and campaigns with a bid on it, hold one with every request. Choose a longer period if there were some before."
+            ),
+            action="To the placements",
+            href="/console/placements",
         )
         return
     _tiles(market, total, is_own=visit.role is Role.ADVERTISER)
     await _pictures(market)
     with ui.element("div").classes("row-of apart"):
-        ui.html(f"<h2>{words.LIVE}</h2>", sanitize=False)
-        ui.label(words.LIVE_NOTE).classes("quiet small")
+        ui.html("<h2>The last auctions</h2>", sanitize=False)
+        ui.label("refreshes by itself").classes("quiet small")
     table = Table(
         visit.query,
         [
-            Column(label=words.TIME, cell=lambda row: shown.ago(row["auctionTime"], now=visit.now), sort="auctionTime"),
-            Column(label=words.TYPE, cell=lambda row: row["placementType"], is_wide_only=True),
-            Column(label=words.WINNER, cell=lambda row: market.name(row["winningCampaignId"])),
-            Column(label=words.BIDS, cell=lambda row: str(row["bidCount"]), is_number=True, is_wide_only=True),
-            Column(label=words.PRICE, cell=lambda row: amount(row["finalPrice"], places=4), is_number=True),
-            Column(label=words.ECPM, cell=lambda row: amount(row["winningeCPM"], places=4), is_number=True, is_wide_only=True),
-            Column(label=words.SAVED, cell=_share, is_wide_only=True),
+            Column(label="Held", cell=lambda row: shown.ago(row["auctionTime"], now=visit.now), sort="auctionTime"),
+            Column(label="Placement type", cell=lambda row: row["placementType"], is_wide_only=True),
+            Column(label="Winner", cell=lambda row: market.name(row["winningCampaignId"])),
+            Column(label="Bids", cell=lambda row: str(row["bidCount"]), is_number=True, is_wide_only=True),
+            Column(label="Price", cell=lambda row: amount(row["finalPrice"], places=4), is_number=True),
+            Column(label=strings.WINNER_ECPM, cell=lambda row: amount(row["winningeCPM"], places=4), is_number=True, is_wide_only=True),
+            Column(label="Price of eCPM", cell=_share, is_wide_only=True),
         ],
         market.page,
         href=lambda row: f"{ADDRESS}/{row['id']}",
@@ -133,12 +146,12 @@ def _share(row: Json) -> Markup:
 async def _controls(market: Market) -> None:
     types = await market.read("/statistics/breakdown", groupBy="placementType", placementType=None)
     with ui.element("div").classes("al-bar"):
-        ui.select(words.PERIODS, label=words.PERIOD, value=market.hours).props(
+        ui.select(PERIODS, label="Period", value=market.hours).props(
             "outlined dense options-dense"
         ).on_value_change(lambda event: ui.navigate.to(market.address(hours=event.value)))
         names = [one["placementType"] for one in types["items"]]
         known = names if market.type is None or market.type in names else [*names, market.type]
-        ui.select(known, label=words.TYPE, value=market.type, clearable=True).props(
+        ui.select(known, label="Placement type", value=market.type, clearable=True).props(
             'outlined dense options-dense data-field="type"'
         ).style("min-width: 12rem").on_value_change(
             lambda event: ui.navigate.to(market.address(type=event.value))
@@ -148,10 +161,10 @@ async def _controls(market: Market) -> None:
 def _tiles(market: Market, total: Json, *, is_own: bool) -> None:
     with ui.element("div").classes("grid-of tiles"):
         labels = (
-            words.HELD,
-            words.OWN_WIN_RATE if is_own else words.WIN_RATE,
-            words.AVERAGE_ECPM,
-            words.BIDS,
+            "Auctions",
+            "Won by you" if is_own else "Won by somebody",
+            "Average eCPM",
+            "Bids",
         )
         tiles = [Tile(label) for label in labels]
 
@@ -159,9 +172,9 @@ def _tiles(market: Market, total: Json, *, is_own: bool) -> None:
         count = total["totalAuctions"]
         tiles[0].update(shown.count(count))
         tiles[1].update(shown.percent(total["averageWinRate"] / 100, places=1))
-        tiles[2].update(amount(total["averageeCPM"]), note=words.ECPM_NOTE)
+        tiles[2].update(amount(total["averageeCPM"]), note="of those who won")
         each = f"{total['totalBidsPlaced'] / count:.1f}" if count else "0"
-        tiles[3].update(shown.count(total["totalBidsPlaced"]), note=words.BIDS_NOTE.format(number=each))
+        tiles[3].update(shown.count(total["totalBidsPlaced"]), note=f"{each} in an auction")
 
     async def refresh() -> None:
         tell(await market.read("/statistics"))
@@ -174,13 +187,15 @@ async def _pictures(market: Market) -> None:
     points = await _points(market)
     count = sum(map(len, points.values()))
     with ui.element("div").classes("grid-of two"):
-        with card(words.PRICE_AGAINST_ECPM, note=words.PRICE_NOTE.format(count=count)):
-            scatter = Scatter(points, across=words.ECPM, up=words.PRICE, description=words.PRICE_AGAINST_ECPM)
-        with card(words.BY_HOUR):
-            hours = Chart(*await _by_hour(market), classes="tall", description=words.BY_HOUR)
-        with card(words.BY_CAMPAIGN):
+        with card("Price against eCPM", note=f"the last {count}; on the line nothing was saved"):
+            scatter = Scatter(
+                points, across=strings.WINNER_ECPM, up="Price", description="Price against eCPM"
+            )
+        with card("Auctions by hour"):
+            hours = Chart(*await _by_hour(market), classes="tall", description="Auctions by hour")
+        with card("Win rate by campaign"):
             campaigns = ui.html(await _by_campaign(market), sanitize=False)
-        with card(words.BY_TYPE):
+        with card("Win rate by placement type"):
             types = ui.html(await _by_type(market), sanitize=False)
 
     async def refresh() -> None:
@@ -217,7 +232,7 @@ async def _by_type(market: Market) -> Markup:
 
 
 def _rate(part: Json) -> tuple[float, str]:
-    return part["averageWinRate"] / 100, words.OF_AUCTIONS.format(count=f"{part['totalAuctions']:,}")
+    return part["averageWinRate"] / 100, "of {count} auctions".format(count=f"{part['totalAuctions']:,}")
 
 
 async def _by_hour(market: Market) -> tuple[list[str], list[Series]]:
@@ -228,6 +243,6 @@ async def _by_hour(market: Market) -> tuple[list[str], list[Series]]:
     held = [part["totalAuctions"] if part else 0 for part in parts]
     rates = [part["averageWinRate"] / 100 if part else None for part in parts]
     return labels, [
-        Series(name=words.HELD, values=held, kind="bar", colour=2),
-        Series(name=words.WIN_RATE_SHORT, values=rates, unit="percent", axis=1, colour=1),
+        Series(name="Auctions", values=held, kind="bar", colour=2),
+        Series(name="Win rate", values=rates, unit="percent", axis=1, colour=1),
     ]

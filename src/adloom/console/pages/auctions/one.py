@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components import format as shown
 from adloom.console.components.attributes import attributed
@@ -16,33 +17,31 @@ from adloom.console.page import Visit, page
 from adloom.console.pages.auctions.list import ADDRESS, AUCTIONS
 from adloom.console.pages.why.candidates import amount
 from adloom.console.pages.why.recorded import auction_parts, question_now
-from adloom.console.words import auctions as words
-from adloom.console.words import shell, why
 
 CHARTED_MAX = 12
 CPC = "cpc"
 NOT_SAID = frozenset({"hour", "day", "loginState", "newVisitor"})
 
 
-@page(ADDRESS + "/{auction_id}", title=words.ONE, roles=BUYERS)
+@page(ADDRESS + "/{auction_id}", title="Auction", roles=BUYERS)
 async def auction(visit: Visit) -> None:
     """Show an auction."""
     found = await visit.api.get(f"{AUCTIONS}/{visit.parts['auction_id']}")
     note = shown.full_moment(found["auctionTime"])
-    with heading(f"{words.ONE} {short(found['id'])}", note=note, crumbs=[(words.TITLE, ADDRESS)]):
+    with heading(f"Auction {short(found['id'])}", note=note, crumbs=[("Auctions", ADDRESS)]):
         again = await question_now(visit, found)
         if again:
-            attributed(ui.button(why.ASK_NOW, icon="replay").props("outline"), href=again)
-        asked = ui.button(words.WHY, icon="help_outline").props("outline")
+            attributed(ui.button("Ask the same now", icon="replay").props("outline"), href=again)
+        asked = ui.button("Why?", icon="help_outline").props("outline")
         attributed(asked, href=f"/console/why?auction={found['id']}")
     # An account knows what its own bids are worth: they may be far behind those of others.
     charted = [bid for bid in found["bids"] if bid["ecpm"] is not None][:CHARTED_MAX]
     named = [found["winningAdId"], *(bid["adId"] for bid in charted)]
     banners = await names_of(visit.api, "banner", named)
     with ui.element("div").classes("grid-of two"):
-        with card(words.SUMMARY):
+        with card("What it came to"):
             await _facts(visit, found, banners)
-        with card(words.ECPM_BY_BID):
+        with card("eCPM of the bids"):
             _chart(found, charted, banners)
     await auction_parts(visit, found)
 
@@ -51,30 +50,30 @@ async def _facts(visit: Visit, found: Json, banners: dict[str, str]) -> None:
     campaigns = await names_of(visit.api, "campaign", [found["winningCampaignId"]])
     placements = await names_of(visit.api, "placement", [found["placementId"]])
     won_by_click = any(bid["outcome"] == "won" and bid["bidType"] == CPC for bid in found["bids"])
-    unit = words.PER_CLICK if won_by_click else words.PER_THOUSAND
+    unit = "click" if won_by_click else "thousand impressions"
     # Who it was may be hidden; that somebody has won is not.
     is_won = any(bid["outcome"] == "won" for bid in found["bids"])
-    nobody = words.SOMEBODY_ELSE if is_won else words.NOBODY
+    nobody = "somebody else" if is_won else "nobody"
     pairs: list[tuple[str, str | Markup]] = [
-        (words.FACT_WINNER, _link("banners", found["winningAdId"], banners, nobody)),
-        (words.FACT_CAMPAIGN, _link("campaigns", found["winningCampaignId"], campaigns, nobody)),
-        (words.FACT_PRICE, amount(found["finalPrice"], places=4)),
-        (words.FACT_ECPM, amount(found["winningeCPM"], places=4)),
-        (words.FACT_CHARGE, words.CHARGE_NOTE.format(charge=amount(found["charge"], places=4), unit=unit)),
-        (words.FACT_FLOOR, amount(found["floorCpm"], places=4)),
-        (words.FACT_PLACEMENT, _link("placements", found["placementId"], placements, shell.NONE)),
-        (words.FACT_TYPE, found["placementType"]),
-        (words.FACT_SCORING, words.FACT_SCORING_VERSION.format(name=found["scoring"], version=found["scoringVersion"])),
-        (words.FACT_USER, Markup('<span class="mono">{}</span>').format(found["userId"]) if found["userId"] else words.ERASED),
+        ("Winner", _link("banners", found["winningAdId"], banners, nobody)),
+        ("Campaign", _link("campaigns", found["winningCampaignId"], campaigns, nobody)),
+        ("Final price", amount(found["finalPrice"], places=4)),
+        (strings.WINNER_ECPM, amount(found["winningeCPM"], places=4)),
+        ("Charge", f"{amount(found['charge'], places=4)} per {unit}"),
+        ("Floor", amount(found["floorCpm"], places=4)),
+        ("Placement", _link("placements", found["placementId"], placements, strings.NONE)),
+        ("Placement type", found["placementType"]),
+        ("Scoring", f"{found['scoring']}, version {found['scoringVersion']}"),
+        ("User", Markup('<span class="mono">{}</span>').format(found["userId"]) if found["userId"] else "not known, or erased"),
     ]  # fmt: skip
     if found["context"]:
-        pairs.append((words.FACT_READER, _reader(found["context"])))
+        pairs.append(("Reader", _reader(found["context"])))
     facts(pairs)
 
 
 def _reader(context: Json) -> str:
     known = [str(value) for name, value in context.items() if name not in NOT_SAID and value]
-    flags = {"loginState": words.LOGGED_IN, "newVisitor": words.NEW_VISITOR}
+    flags = {"loginState": "logged in", "newVisitor": "new visitor"}
     return ", ".join([*known, *(text for name, text in flags.items() if context.get(name) == "true")])
 
 
@@ -87,12 +86,12 @@ def _link(noun: str, thing_id: str | None, names: dict[str, str], instead: str) 
 
 
 def _chart(found: Json, bids: Sequence[Json], banners: dict[str, str]) -> None:
-    labels = [banners.get(bid["adId"] or "", why.SOMEBODY) for bid in bids]
-    series = [Series(name=words.ECPM_SHORT, values=[bid["ecpm"] for bid in bids], kind="bar", colour=2)]
+    labels = [banners.get(bid["adId"] or "", "somebody else's") for bid in bids]
+    series = [Series(name="eCPM", values=[bid["ecpm"] for bid in bids], kind="bar", colour=2)]
     for name, value, colour in (
-        (words.PRICE, found["finalPrice"], 1),
-        (words.FACT_FLOOR, found["floorCpm"], 6),
+        ("Price", found["finalPrice"], 1),
+        ("Floor", found["floorCpm"], 6),
     ):
         if value is not None:
             series.append(Series(name=name, values=[value] * len(bids), is_dashed=True, colour=colour))
-    Chart(labels, series, description=words.ECPM_BY_BID)
+    Chart(labels, series, description="eCPM of the bids")

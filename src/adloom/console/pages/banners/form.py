@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components import checks
 from adloom.console.components.banner_preview import DEVICES, BannerPreview, with_neighbours
@@ -12,9 +13,9 @@ from adloom.console.components.catalog_form import CatalogForm
 from adloom.console.components.chooser import chooser
 from adloom.console.components.heading import card
 from adloom.console.page import Visit
-from adloom.console.words import banners as words
-from adloom.console.words import catalog as shared
-from adloom.console.words import placements as placement_words
+
+REFERENCES: Final = {"brand": "Brand", "category": "Category", "product": "Product", "seo": "SEO record"}
+
 
 LAYOUT_FIRST: Final = "full_static"
 VARIANT_PARTS: Final = 2
@@ -52,25 +53,23 @@ async def banner_editor(visit: Visit, form: BannerForm, *, is_new: bool) -> None
     """Show the fields, and beside them the banner as it would be."""
     with ui.element("div").classes("al-editor"):
         with ui.element("div").classes("stack"):
-            with card(words.WORDS), ui.element("div").classes("stack tight"):
+            with card("Words"), ui.element("div").classes("stack tight"):
                 await _words(visit, form, is_new=is_new)
-            with card(words.PICTURE), ui.element("div").classes("stack tight"):
+            with card("Picture"), ui.element("div").classes("stack tight"):
                 _picture(form)
             with (
                 card(),
-                ui.expansion(words.COUNTING).classes("full"),
+                ui.expansion("Counting and sorting").classes("full"),
                 ui.element("div").classes("stack tight"),
             ):
                 await _counting(visit, form)
-        with ui.element("div").classes("al-sticky"), card(words.PREVIEW), ui.element("div").classes("stack"):
+        with ui.element("div").classes("al-sticky"), card("Preview"), ui.element("div").classes("stack"):
             live_preview(form)
 
 
 def live_preview(form: BannerForm) -> None:
     """Show what is typed, in a layout of one's choice."""
-    layout = ui.select(placement_words.LAYOUTS, label=words.LAYOUT, value=LAYOUT_FIRST).props(
-        "outlined dense"
-    )
+    layout = ui.select(strings.LAYOUTS, label="In the layout", value=LAYOUT_FIRST).props("outlined dense")
     frames = [BannerPreview(device) for device in DEVICES]
 
     def show() -> None:
@@ -83,33 +82,46 @@ def live_preview(form: BannerForm) -> None:
 
 
 async def _words(visit: Visit, form: BannerForm, *, is_new: bool) -> None:
-    form.name("title", words.TITLE, hint=words.TITLE_HINT)
+    form.name("title", "Title", hint="For you; readers do not see it.")
     if is_new and visit.role.value != "advertiser":
         await chooser(
             form,
             "advertiserId",
-            shared.ADVERTISER,
+            "Advertiser",
             api=visit.api,
             path="/admin/advertisers",
             shown=lambda row: row["name"],
-            hint=shared.THE_HOUSE_HINT,
+            hint=strings.THE_HOUSE_HINT,
         )
-    form.text("headline", words.HEADLINE, check=checks.at_most(255))
-    form.text("subheadline", words.SUBHEADLINE, check=checks.at_most(255))
-    form.text("description", shared.DESCRIPTION, is_long=True).props("autogrow")
-    form.text("ctaLabel", words.CTA_LABEL, check=checks.at_most(100))
-    form.web("ctaUrl", words.CTA_URL, hint=words.CTA_HINT)
-    form.flag("ctaOpenNewTab", words.NEW_TAB)
+    form.text("headline", "Headline", check=checks.at_most(255))
+    form.text("subheadline", "Subheadline", check=checks.at_most(255))
+    form.text("description", "Description", is_long=True).props("autogrow")
+    form.text("ctaLabel", "Button", check=checks.at_most(100))
+    form.web("ctaUrl", "Leads to", hint="Without an address it cannot be clicked.")
+    form.flag("ctaOpenNewTab", "Opens in a new tab")
 
 
 def _picture(form: BannerForm) -> None:
-    form.web("primaryImageUrl", words.IMAGE_URL, is_required=True)
-    form.text("primaryImageAlt", words.IMAGE_ALT, hint=words.IMAGE_ALT_HINT, check=checks.at_most(255))
-    form.web("mobileImageUrl", words.MOBILE_IMAGE_URL, hint=words.MOBILE_HINT)
-    form.web("videoUrl", words.VIDEO_URL, hint=words.VIDEO_HINT)
-    form.text("bgColor", words.COLOUR, hint=words.COLOUR_HINT, check=checks.colour)
+    form.web("primaryImageUrl", "Address of the picture", is_required=True)
+    form.text(
+        "primaryImageAlt",
+        "What the picture shows",
+        hint="Read aloud to those who cannot see it.",
+        check=checks.at_most(255),
+    )
+    form.web("mobileImageUrl", "Picture on phones", hint="Empty: the same picture.")
+    form.web("videoUrl", "Video", hint="Played without sound; the picture is shown before it.")
+    form.text(
+        "bgColor", "Background", hint="Such as #ff8800: seen while the picture loads.", check=checks.colour
+    )
     field = form.text(
-        "mediaVariants", words.VARIANTS, hint=words.VARIANTS_HINT, check=_wrong_lines, is_long=True
+        "mediaVariants",
+        "Variants of the picture",
+        hint=(
+            "One a line: a language (de) or a screen (tablet), a space, and the address. html is a creative in a frame."
+        ),
+        check=_wrong_lines,
+        is_long=True,
     )
     given: dict[str, str] = form.given("mediaVariants") or {}
     field.value = "\n".join(f"{name} {address}" for name, address in given.items())
@@ -118,20 +130,20 @@ def _picture(form: BannerForm) -> None:
 
 async def _counting(visit: Visit, form: BannerForm) -> None:
     with ui.element("div").classes("grid-of two"):
-        form.text("utmSource", words.UTM_SOURCE)
-        form.text("utmMedium", words.UTM_MEDIUM)
-        form.text("utmCampaign", words.UTM_CAMPAIGN)
-        form.text("utmContent", words.UTM_CONTENT)
-    form.several("tags", words.TAGS, hint=words.TAGS_HINT, is_open=True)
-    form.whole("priority", shared.PRIORITY, hint=shared.PRIORITY_HINT)
-    form.choice("source", shared.SOURCE, shared.SOURCES, is_required=True)
-    for kind, label in words.REFERENCES.items():
+        form.text("utmSource", "utm_source")
+        form.text("utmMedium", "utm_medium")
+        form.text("utmCampaign", "utm_campaign")
+        form.text("utmContent", "utm_content")
+    form.several("tags", "Tags", hint="Press Enter after each.", is_open=True)
+    form.whole("priority", "Priority", hint=strings.PRIORITY_HINT)
+    form.choice("source", "Source", strings.SOURCES, is_required=True)
+    for kind, label in REFERENCES.items():
         records = await visit.api.get(f"/admin/references/{kind}", pageSize=100)
         if records["items"]:
             options: dict[Any, str] = {record["id"]: record["label"] for record in records["items"]}
             form.choice(f"{kind}Id", label, options, is_clearable=True)
-    form.flag("isEvergreenFallback", words.EVERGREEN)
-    form.web("fallbackPlaceholderUrl", words.PLACEHOLDER_URL)
+    form.flag("isEvergreenFallback", "Shown where a placement has nothing else at all")
+    form.web("fallbackPlaceholderUrl", "Picture where it cannot be shown")
 
 
 def variants_of(text: str) -> dict[str, str]:
@@ -144,5 +156,5 @@ def _wrong_lines(text: str) -> str | None:
     lines = [line for line in text.splitlines() if line.strip()]
     found = variants_of(text)
     if len(found) < len(lines):
-        return words.VARIANT_LINE
+        return "must be lines with a name, a space and an address"
     return next((wrong for wrong in map(checks.web_address, found.values()) if wrong), None)

@@ -6,6 +6,7 @@ from typing import Final
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.format import ago
 from adloom.console.components.heading import heading
@@ -13,19 +14,17 @@ from adloom.console.components.status import banner_badge, thumb
 from adloom.console.components.table import Column, Table
 from adloom.console.navigation import BUYERS
 from adloom.console.page import Visit, page
-from adloom.console.words import banners as words
-from adloom.console.words import catalog as shared
 
 HOME: Final = "/console/banners"
 NEW: Final = f"{HOME}/new"
 
 
-@page(HOME, title=words.BANNERS, roles=BUYERS)
+@page(HOME, title="Banners", roles=BUYERS)
 async def banners(visit: Visit) -> None:
     """List banners."""
-    with heading(words.BANNERS, note=words.NOTE):
+    with heading("Banners", note="One creative: a picture, words, and where they lead."):
         if visit.may_write:
-            ui.button(words.NEW, icon="add").props(f'href="{NEW}" unelevated')
+            ui.button("New banner", icon="add").props(f'href="{NEW}" unelevated')
 
     async def read(query: Mapping[str, str]) -> Json:
         return await visit.api.get("/admin/banners", **query)
@@ -33,12 +32,12 @@ async def banners(visit: Visit) -> None:
     table = Table(
         visit.query,
         [
-            Column(label=words.TITLE, cell=_title, sort="title"),
-            Column(label=shared.STATUS, cell=banner_badge),
-            Column(label=words.HEADLINE, cell=lambda row: row["headline"] or "", is_wide_only=True),
-            Column(label=words.ADDRESS, cell=_address, is_wide_only=True),
+            Column(label="Title", cell=_title, sort="title"),
+            Column(label="Status", cell=banner_badge),
+            Column(label="Headline", cell=lambda row: row["headline"] or "", is_wide_only=True),
+            Column(label="Leads to", cell=_address, is_wide_only=True),
             Column(
-                label=shared.CHANGED,
+                label="Changed",
                 cell=lambda row: ago(row["updatedAt"], now=visit.now),
                 sort="updatedAt",
                 is_wide_only=True,
@@ -47,15 +46,19 @@ async def banners(visit: Visit) -> None:
         read,
         href=lambda row: f"{HOME}/{row['id']}",
         sort="-createdAt",
-        empty=("image", words.EMPTY, words.EMPTY_NOTE),
-        empty_action=(words.NEW, NEW) if visit.may_write else None,
-        caption=words.BANNERS,
+        empty=(
+            "image",
+            "No banners yet",
+            "A banner is what readers see. It needs a title and the address of a picture.",
+        ),
+        empty_action=("New banner", NEW) if visit.may_write else None,
+        caption="Banners",
     )
-    table.search(words.SEARCH)
-    table.filter("isActive", shared.ON_OR_OFF, {"true": shared.ACTIVE, "false": shared.INACTIVE})
-    table.filter("scheduleStatus", words.SCHEDULE, words.SCHEDULE_STATUSES)
-    table.filter("source", shared.SOURCE, shared.SOURCES)
-    table.filter("includeDeleted", shared.SHOW_DELETED, {"true": shared.WITH_DELETED})
+    table.search("Search by title, headline or description")
+    table.filter("isActive", "On or off", {"true": "On", "false": "Off"})
+    table.filter("scheduleStatus", "Schedule", strings.SCHEDULE_STATUSES)
+    table.filter("source", "Source", strings.SOURCES)
+    table.filter("includeDeleted", "Deleted", {"true": "Show them too"})
     await table.show()
 
 

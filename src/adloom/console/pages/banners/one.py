@@ -4,6 +4,7 @@ from typing import Final
 
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.confirm import confirm
 from adloom.console.components.heading import heading
@@ -21,31 +22,27 @@ from adloom.console.things.deleted import deleted_notice
 from adloom.console.things.history import history
 from adloom.console.things.page_of import Again, thing_page
 from adloom.console.things.parts import part_asked
-from adloom.console.words import banners as words
-from adloom.console.words import catalog as shared
-from adloom.console.words import schedule as schedule_words
-from adloom.console.words import shell as shell_words
 
 TABS: Final = {
-    "look": words.TAB_LOOK,
-    "where": words.WHERE,
-    "schedule": schedule_words.SCHEDULE,
-    "history": shared.TAB_HISTORY,
+    "look": "Look and words",
+    "where": "Where it is shown",
+    "schedule": "Schedule",
+    "history": "History",
 }
 
 
-@page(f"{HOME}/{{banner_id}}", title=words.BANNER, roles=BUYERS)
+@page(f"{HOME}/{{banner_id}}", title="Banner", roles=BUYERS)
 async def banner_page(visit: Visit) -> None:
     """Show a banner."""
     await thing_page(visit, f"/admin/banners/{visit.parts['banner_id']}", _build)
 
 
 async def _build(visit: Visit, banner: Json, address: str, again: Again) -> None:
-    with heading(banner["title"], crumbs=[(words.BANNERS, HOME)], badge=banner_badge(banner)):
+    with heading(banner["title"], crumbs=[("Banners", HOME)], badge=banner_badge(banner)):
         if visit.may_write and not banner["deletedAt"]:
             _buttons(visit, banner, address, again)
     if banner["deletedAt"]:
-        deleted_notice(visit, banner, address, words.NOUN, again, name="title")
+        deleted_notice(visit, banner, address, "banner", again, name="title")
     match part_asked(visit, TABS):
         case "where":
             await banner_uses(visit, banner)
@@ -59,7 +56,7 @@ async def _build(visit: Visit, banner: Json, address: str, again: Again) -> None
 
 async def _editor(visit: Visit, banner: Json, address: str, again: Again) -> None:
     if not visit.may_write:
-        notice(shared.VIEW_ONLY)
+        notice(strings.VIEW_ONLY)
     form = BannerForm(banner)
     await banner_editor(visit, form, is_new=False)
 
@@ -67,11 +64,11 @@ async def _editor(visit: Visit, banner: Json, address: str, again: Again) -> Non
         changes = form.patch()
         if changes:
             await visit.api.patch(address, changes)
-        say_good(shared.SAVED if changes else shared.NOTHING_CHANGED)
+        say_good("Saved." if changes else strings.NOTHING_CHANGED)
         await again()
 
     if visit.may_write and not banner["deletedAt"]:
-        form.actions(shell_words.SAVE, save)
+        form.actions("Save", save)
 
 
 def _buttons(visit: Visit, banner: Json, address: str, again: Again) -> None:
@@ -79,35 +76,41 @@ def _buttons(visit: Visit, banner: Json, address: str, again: Again) -> None:
 
     async def switch() -> None:
         await visit.api.patch(f"{address}/{'deactivate' if is_on else 'activate'}")
-        say_good((words.IS_OFF if is_on else words.IS_ON).format(name=name))
+        say_good((strings.IS_OFF if is_on else strings.IS_ON).format(name=name))
         await again()
 
     async def undo() -> None:
         await visit.api.post(f"{address}/restore")
-        say_good(shared.RESTORED.format(name=name))
+        say_good(strings.RESTORED.format(name=name))
         await again()
 
     async def delete() -> None:
         await visit.api.delete(address)
-        say_undoable(shared.WAS_DELETED.format(name=name), undo)
+        say_undoable(strings.WAS_DELETED.format(name=name), undo)
         await again()
 
     def ask_switch() -> None:
         confirm(
-            (words.OFF_TITLE if is_on else words.ON_TITLE).format(name=name),
-            words.OFF_NOTE if is_on else words.ON_NOTE,
-            action=words.SWITCH_OFF if is_on else words.SWITCH_ON,
+            (strings.OFF_TITLE if is_on else strings.ON_TITLE).format(name=name),
+            (
+                "It is not offered within two seconds, in no campaign. Offers that are already on readers' pages still count and are charged. Its assignments stay."
+            )
+            if is_on
+            else "Campaigns that have it can show it within two seconds, in its schedule.",
+            action="Switch off" if is_on else "Switch on",
             on_confirm=switch,
         )
 
     def ask_delete() -> None:
         confirm(
-            words.DELETE_TITLE.format(name=name),
-            words.DELETE_NOTE,
-            action=shared.DELETE,
+            strings.DELETE_TITLE.format(name=name),
+            (
+                "It is not offered within two seconds, and leaves the lists. Offers that are out still count and are charged, and reports keep it. You can undo this: restored, it is where it was in its campaigns."
+            ),
+            action="Delete",
             on_confirm=delete,
             is_dangerous=True,
         )
 
-    ui.button(words.SWITCH_OFF if is_on else words.SWITCH_ON, on_click=ask_switch).props("outline")
-    ui.button(shared.DELETE, on_click=ask_delete).props("outline")
+    ui.button("Switch off" if is_on else "Switch on", on_click=ask_switch).props("outline")
+    ui.button("Delete", on_click=ask_delete).props("outline")

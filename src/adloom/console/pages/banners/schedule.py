@@ -1,9 +1,11 @@
 """When a banner may be shown: its dates, its window, its rule, and the calendar that they make as one types."""
 
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components import checks
 from adloom.console.components.catalog_form import CatalogForm
@@ -12,12 +14,14 @@ from adloom.console.components.heading import card
 from adloom.console.components.schedule_calendar import banner_is_on, calendar, days_of
 from adloom.console.components.toast import say_good
 from adloom.console.page import Visit
-from adloom.console.words import banners as words
-from adloom.console.words import campaigns as campaign_words
-from adloom.console.words import catalog as shared
-from adloom.console.words import schedule as schedule_words
-from adloom.console.words import shell as shell_words
 from adloom.schedule.schedule import derive_status
+
+PRESETS: Final = {
+    "": "Every day",
+    "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR": "On working days",
+    "FREQ=WEEKLY;BYDAY=SA,SU": "On weekends",
+    "own": "As a rule says",
+}
 
 OWN = "own"
 DRAFT = "draft"
@@ -28,10 +32,12 @@ async def banner_schedule(visit: Visit, banner: Json, on_done: Callable[[], Awai
     may_write = visit.may_write and not banner["deletedAt"]
     form = CatalogForm(banner)
     with ui.element("div").classes("al-editor"):
-        with card(schedule_words.SCHEDULE), ui.element("div").classes("stack tight"):
+        with card("Schedule"), ui.element("div").classes("stack tight"):
             _fields(form)
-            draft = ui.switch(words.IS_DRAFT, value=banner["scheduleStatus"] == DRAFT)
-            ui.label(schedule_words.NO_DATES).classes("quiet small")
+            draft = ui.switch(
+                "Still a draft: not shown, whatever the dates say", value=banner["scheduleStatus"] == DRAFT
+            )
+            ui.label("Without dates it may be shown at any time.").classes("quiet small")
 
             async def save() -> None:
                 changes = form.patch()
@@ -40,37 +46,40 @@ async def banner_schedule(visit: Visit, banner: Json, on_done: Callable[[], Awai
                     changes |= {"scheduleStatus": status, "updatedAt": banner["updatedAt"]}
                 if changes:
                     await visit.api.patch(f"/admin/banners/{banner['id']}/schedule", changes)
-                say_good(words.SCHEDULE_SAVED if changes else shared.NOTHING_CHANGED)
+                say_good("The schedule is saved." if changes else strings.NOTHING_CHANGED)
                 await on_done()
 
             if may_write:
-                form.actions(shell_words.SAVE, save)
-        with card(schedule_words.NEXT_WEEKS):
+                form.actions("Save", save)
+        with card(strings.NEXT_WEEKS):
             _live_calendar(visit, banner, form, draft)
 
 
 def _fields(form: CatalogForm) -> None:
     zone = form.zone("scheduleTimezone")
-    starts = form.moment("publishAt", schedule_words.PUBLISH_AT, zone=lambda: zone.value)
+    starts = form.moment("publishAt", "From", zone=lambda: zone.value)
     ends = form.moment(
         "expiresAt",
-        schedule_words.EXPIRES_AT,
+        "Until",
         zone=lambda: zone.value,
-        check=lambda value: campaign_words.ENDS_BEFORE if starts.value and value <= starts.value else None,
+        check=lambda value: strings.ENDS_BEFORE if starts.value and value <= starts.value else None,
     )
     starts.on_value_change(lambda: ends.validate() if ends.value else None)
     with ui.element("div").classes("grid-of tiles"):
-        form.clock("recurrenceWindowStart", schedule_words.WINDOW_START)
-        form.clock("recurrenceWindowEnd", schedule_words.WINDOW_END)
-    ui.label(schedule_words.WINDOW_HINT).classes("quiet small")
+        form.clock("recurrenceWindowStart", "Every day from")
+        form.clock("recurrenceWindowEnd", "Every day until")
+    ui.label("A window may go over midnight: 22:00 until 02:00.").classes("quiet small")
     given = form.given("recurrenceRule") or ""
     preset = ui.select(
-        schedule_words.PRESETS,
-        label=schedule_words.REPEATS,
-        value=given if given in schedule_words.PRESETS else OWN,
+        PRESETS,
+        label="Repeats",
+        value=given if given in PRESETS else OWN,
     ).props("outlined dense")
     rule = form.text(
-        "recurrenceRule", schedule_words.RULE, hint=schedule_words.RULE_HINT, check=checks.recurrence
+        "recurrenceRule",
+        "Recurrence rule (RFC 5545)",
+        hint="Such as FREQ=WEEKLY;BYDAY=MO,FR. Empty is every day.",
+        check=checks.recurrence,
     )
     rule.bind_visibility_from(preset, "value", value=OWN)
 

@@ -3,15 +3,13 @@
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.heading import card
 from adloom.console.components.notice import empty_state
 from adloom.console.components.status import campaign_badge
 from adloom.console.page import Visit
 from adloom.console.pages.campaigns.overview import results
-from adloom.console.words import banners as words
-from adloom.console.words import campaigns as campaign_words
-from adloom.console.words import placements as placement_words
 
 ROWS_MAX = 100
 
@@ -20,13 +18,13 @@ async def banner_uses(visit: Visit, banner: Json) -> None:
     """List the campaigns and placements of a banner."""
     await results(visit, bannerId=banner["id"])
     answer = await visit.api.get("/admin/assignments", bannerId=banner["id"], pageSize=ROWS_MAX)
-    with card(words.WHERE):
+    with card("Where it is shown"):
         if not answer["items"]:
             empty_state(
                 "campaign",
-                words.NOT_USED,
-                words.NOT_USED_NOTE,
-                action=words.TO_CAMPAIGNS,
+                "Not shown anywhere yet",
+                "Open a campaign, and assign this banner to one of its placements.",
+                action="To the campaigns",
                 href="/console/campaigns",
             )
         with ui.element("div").classes("al-list"):
@@ -45,6 +43,6 @@ def _use(row: Json) -> Markup:
         campaign_badge({"status": row["campaignStatus"]}),
         row["placementId"],
         row["placementLabel"],
-        placement_words.LAYOUTS[row["placementLayoutType"]],
-        campaign_words.WEIGHT_SHARE.format(order=row["displayOrder"], weight=row["weight"]),
+        strings.LAYOUTS[row["placementLayoutType"]],
+        strings.ORDER_AND_WEIGHT.format(order=row["displayOrder"], weight=row["weight"]),
     )

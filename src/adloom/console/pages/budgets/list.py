@@ -6,6 +6,7 @@ from typing import Final
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import ApiClient, Json
 from adloom.console.components import format as shown
 from adloom.console.components.heading import heading
@@ -19,98 +20,95 @@ from adloom.console.navigation import BUYERS
 from adloom.console.page import Visit, page
 from adloom.console.pages.budgets.parts import KEY, pace_of, split_row
 from adloom.console.together import all_of
-from adloom.console.words import budgets as words
 
 ADDRESS: Final = "/console/budgets"
 OF_ADVERTISERS: Final = f"{ADDRESS}/advertisers"
-VIEWS: Final = ((words.OF_CAMPAIGNS, ADDRESS), (words.OF_ADVERTISERS, OF_ADVERTISERS))
+VIEWS: Final = (("Campaigns", ADDRESS), ("Advertisers", OF_ADVERTISERS))
 REFRESH_SECONDS: Final = 5.0
 PAISA: Final = 100
 HIGH: Final = 0.9
 
 
-@page(ADDRESS, title=words.TITLE, roles=BUYERS)
+@page(ADDRESS, title="Budgets", roles=BUYERS)
 async def budgets(visit: Visit) -> None:
     """Show how far campaigns have used their daily budgets."""
     await _top(visit, ADDRESS)
     table = Table(
         visit.query,
         [
-            Column(label=words.NAME, cell=lambda row: row["name"]),
-            Column(label=words.SHARE, cell=split_row),
-            Column(label=words.SPENT, cell=lambda row: shown.money(row["spentTodayPaisa"]), is_number=True),
-            Column(label=words.BUDGET, cell=lambda row: shown.money(row["dailyBudgetPaisa"]), is_number=True),
-            Column(label=words.HELD, cell=lambda row: shown.money(row["heldPaisa"]), is_number=True, is_wide_only=True),
-            Column(label=words.LEASED, cell=lambda row: shown.money(row["leasedPaisa"]), is_number=True, is_wide_only=True),
-            Column(label=words.REMAINING, cell=lambda row: shown.money(row["remainingTodayPaisa"]), is_number=True, is_wide_only=True),
-            Column(label=words.PACE, cell=lambda row: pace_of(row["pace"]), is_wide_only=True),
-            Column(label=words.PROJECTED, cell=lambda row: shown.money(row["projectedPaisa"]), is_number=True, is_wide_only=True),
+            Column(label="Campaign", cell=lambda row: row["name"]),
+            Column(label="Today", cell=split_row),
+            Column(label="Spent", cell=lambda row: shown.money(row["spentTodayPaisa"]), is_number=True),
+            Column(label="Budget", cell=lambda row: shown.money(row["dailyBudgetPaisa"]), is_number=True),
+            Column(label="Held", cell=lambda row: shown.money(row["heldPaisa"]), is_number=True, is_wide_only=True),
+            Column(label="Leased", cell=lambda row: shown.money(row["leasedPaisa"]), is_number=True, is_wide_only=True),
+            Column(label="Left", cell=lambda row: shown.money(row["remainingTodayPaisa"]), is_number=True, is_wide_only=True),
+            Column(label="Pace", cell=lambda row: pace_of(row["pace"]), is_wide_only=True),
+            Column(label="End of day", cell=lambda row: shown.money(row["projectedPaisa"]), is_number=True, is_wide_only=True),
         ],
         lambda query: _campaigns(visit.api, query),
         href=lambda row: f"{ADDRESS}/campaigns/{row['campaignId']}",
         sort="-lastUpdated",
-        empty=("account_balance_wallet", words.EMPTY, words.EMPTY_NOTE),
-        empty_action=(words.TO_CAMPAIGNS, "/console/campaigns"),
+        empty=("account_balance_wallet", "No campaign has a daily budget", "Give a campaign a daily budget, and see here how it is spent over the day."),
+        empty_action=("To the campaigns", "/console/campaigns"),
     )  # fmt: skip
     await table.show()
     ui.html(key(KEY), sanitize=False).classes("row-of small quiet")
     live(REFRESH_SECONDS, table.show)
 
 
-@page(OF_ADVERTISERS, title=words.TITLE, roles=BUYERS)
+@page(OF_ADVERTISERS, title="Budgets", roles=BUYERS)
 async def advertisers(visit: Visit) -> None:
     """Show what advertisers have spent today."""
     await _top(visit, OF_ADVERTISERS)
     table = Table(
         visit.query,
         [
-            Column(label=words.ADVERTISER, cell=lambda row: row["name"], sort="name"),
-            Column(label=words.SHARE, cell=split_row),
-            Column(label=words.SPENT, cell=lambda row: shown.money(row["spentTodayPaisa"]), is_number=True),
-            Column(label=words.BUDGET, cell=_budget, is_number=True),
-            Column(label=words.HELD, cell=lambda row: shown.money(row["heldPaisa"]), is_number=True, is_wide_only=True),
-            Column(label=words.REMAINING, cell=lambda row: shown.money(row["remainingTodayPaisa"]), is_number=True, is_wide_only=True),
+            Column(label="Advertiser", cell=lambda row: row["name"], sort="name"),
+            Column(label="Today", cell=split_row),
+            Column(label="Spent", cell=lambda row: shown.money(row["spentTodayPaisa"]), is_number=True),
+            Column(label="Budget", cell=_budget, is_number=True),
+            Column(label="Held", cell=lambda row: shown.money(row["heldPaisa"]), is_number=True, is_wide_only=True),
+            Column(label="Left", cell=lambda row: shown.money(row["remainingTodayPaisa"]), is_number=True, is_wide_only=True),
         ],
         lambda query: _advertisers(visit.api, query),
         href=lambda row: f"{OF_ADVERTISERS}/{row['id']}",
         sort="name",
-        empty=("storefront", words.NO_ADVERTISERS, words.NO_ADVERTISERS_NOTE),
-        empty_action=(words.TO_ADVERTISERS, "/console/advertisers"),
+        empty=("storefront", strings.NO_ADVERTISERS, "An advertiser pays for campaigns, and may have a budget for all of them together."),
+        empty_action=(strings.TO_ADVERTISERS, "/console/advertisers"),
     )  # fmt: skip
     table.search()
     await table.show()
-    ui.html(key([one for one in KEY if one[0] != words.LEASED]), sanitize=False).classes("row-of small quiet")
+    ui.html(key([one for one in KEY if one[0] != "Leased"]), sanitize=False).classes("row-of small quiet")
     live(REFRESH_SECONDS, table.show)
 
 
 async def _top(visit: Visit, current: str) -> None:
-    with heading(words.TITLE, note=words.NOTE):
+    with heading("Budgets", note="What is spent today, against what may be by now."):
         pass
     with ui.element("div").classes("grid-of tiles"):
-        tiles = [Tile(name) for name in (words.TOTAL_SPENT, words.TOTAL_BUDGET, words.USED, words.EXCEEDED)]
+        tiles = [Tile(name) for name in ("Spent today", "Daily budgets", "Used on average", "Used up")]
 
     async def tell() -> None:
         found = await visit.api.get("/api/v1/admin/budget/statistics")
         budget, spent = found["totalDailyBudget"], found["totalSpentToday"]
         share = shown.percent(spent / budget if budget else 0, places=0)
-        tiles[0].update(shown.money(round(spent * PAISA)), note=words.OF_BUDGETS.format(share=share))
+        tiles[0].update(shown.money(round(spent * PAISA)), note=f"{share} of all budgets")
         tiles[1].update(shown.money(round(budget * PAISA)))
         tiles[2].update(shown.percent(found["averageUtilization"] / 100, places=1))
-        count = words.OF_CAMPAIGNS_COUNT.format(count=f"{found['totalCampaigns']:,}")
+        count = "of {count} campaigns".format(count=f"{found['totalCampaigns']:,}")
         exceeded = found["campaignsExceeded"]
         tiles[3].update(shown.count(exceeded), note=count, kind="warn" if exceeded else "")
 
     await tell()
     live(REFRESH_SECONDS, tell)
-    view_links(VIEWS, current=current, label=words.VIEWS)
+    view_links(VIEWS, current=current, label="Whose budgets")
 
 
 def _budget(row: Json) -> str | Markup:
     budget = row["dailyBudgetPaisa"]
     return (
-        Markup('<span class="quiet">{}</span>').format(words.NO_LIMIT)
-        if budget is None
-        else shown.money(budget)
+        Markup('<span class="quiet">{}</span>').format("no limit") if budget is None else shown.money(budget)
     )
 
 

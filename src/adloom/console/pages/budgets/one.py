@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components import format as shown
 from adloom.console.components.attributes import attributed
@@ -19,43 +20,45 @@ from adloom.console.page import Visit, page
 from adloom.console.pages.budgets.list import ADDRESS, OF_ADVERTISERS, REFRESH_SECONDS
 from adloom.console.pages.budgets.parts import COLOURS, pace_of, parts_of
 from adloom.console.together import all_of
-from adloom.console.words import budgets as words
 
 Tell = Callable[[list[Tile], Json, Json], None]
 Refresh = Callable[[], Awaitable[None]]
 
 
-@page(ADDRESS + "/campaigns/{campaign_id}", title=words.TITLE, roles=BUYERS)
+@page(ADDRESS + "/campaigns/{campaign_id}", title="Budgets", roles=BUYERS)
 async def campaign_budget(visit: Visit) -> None:
     """Show the day of a campaign's budget."""
     path = f"/admin/campaigns/{visit.parts['campaign_id']}"
     campaign = await visit.api.get(path)
-    with heading(campaign["name"], crumbs=[(words.TITLE, ADDRESS)]):
-        why, whole = ui.button(words.WHY).props("outline"), ui.button(words.OPEN_CAMPAIGN).props("outline")
+    with heading(campaign["name"], crumbs=[("Budgets", ADDRESS)]):
+        why, whole = (
+            ui.button(strings.WHY_NOT_DELIVERING).props("outline"),
+            ui.button("Open the campaign").props("outline"),
+        )
         attributed(why, href=f"/console/why?campaign={campaign['id']}")
         attributed(whole, href=f"/console/campaigns/{campaign['id']}")
         is_resettable = visit.is_admin and campaign["budgetDailyPaisa"] is not None
-        reset = ui.button(words.RESET).props("unelevated") if is_resettable else None
+        reset = ui.button("Reset the day").props("unelevated") if is_resettable else None
 
     with ui.element("div").classes("grid-of tiles"):
-        names = (words.SPENT_TODAY, words.PROJECTED, words.REMAINING, words.SPENT_TOTAL)
+        names = ("Spent today", "End of day", "Left", "Spent in all")
         tiles = [Tile(name) for name in names]
     refresh = await _day(visit, path, "budget", tiles, _tell_campaign)
     if reset is not None:
         reset.on_click(lambda: _ask_reset(visit, campaign, refresh))
 
 
-@page(OF_ADVERTISERS + "/{advertiser_id}", title=words.TITLE, roles=BUYERS)
+@page(OF_ADVERTISERS + "/{advertiser_id}", title="Budgets", roles=BUYERS)
 async def advertiser_budget(visit: Visit) -> None:
     """Show the day of an advertiser's budget, over all its campaigns."""
     path = f"/admin/advertisers/{visit.parts['advertiser_id']}"
     advertiser = await visit.api.get(path)
-    crumbs = [(words.TITLE, ADDRESS), (words.OF_ADVERTISERS, OF_ADVERTISERS)]
+    crumbs = [("Budgets", ADDRESS), ("Advertisers", OF_ADVERTISERS)]
     with heading(advertiser["name"], crumbs=crumbs):
-        whole = ui.button(words.OPEN_ADVERTISER).props("outline")
+        whole = ui.button("Open the advertiser").props("outline")
         attributed(whole, href=f"/console/advertisers/{advertiser['id']}")
     with ui.element("div").classes("grid-of tiles"):
-        tiles = [Tile(name) for name in (words.SPENT_TODAY, words.PROJECTED, words.REMAINING, words.HELD)]
+        tiles = [Tile(name) for name in ("Spent today", "End of day", "Left", "Held")]
     await _day(visit, path, "spend", tiles, _tell_advertiser)
 
 
@@ -63,12 +66,12 @@ async def _day(visit: Visit, path: str, noun: str, tiles: list[Tile], tell: Tell
     """Build the day, and give what shows it anew."""
     standing, day = await all_of([visit.api.get(f"{path}/{noun}"), visit.api.get(f"{path}/{noun}/day")])
     tell(tiles, standing, day)
-    note = words.DAY.format(day=day["day"], zone=day["timezone"])
-    with card(words.AGAINST_PLAN, note=note):
+    note = f"{day['day']}, {day['timezone']}"
+    with card(strings.AGAINST_PLAN, note=note):
         chart = DayChart(day, now=visit.now)
         if day["dailyBudgetPaisa"] is None:
-            ui.label(words.UNPLANNED).classes("quiet small")
-    with card(words.WHERE):
+            ui.label("No daily budget: there is no plan to keep to.").classes("quiet small")
+    with card("Where the day's budget is"):
         where = ui.html(_where(standing), sanitize=False).classes("stack tight")
 
     async def refresh() -> None:
@@ -83,18 +86,18 @@ async def _day(visit: Visit, path: str, noun: str, tiles: list[Tile], tell: Tell
 
 def _tell_campaign(tiles: list[Tile], standing: Json, day: Json) -> None:
     budget = standing["dailyBudgetPaisa"]
-    of_day = words.NO_LIMIT if budget is None else words.OF_TOTAL.format(total=shown.money(budget))
+    of_day = "no limit" if budget is None else f"of {shown.money(budget)}"
     tiles[0].update(shown.money(standing["spentTodayPaisa"]), note=of_day)
     tiles[1].update(shown.money(day["projectedPaisa"]), note=pace_of(standing["pace"]).striptags())
     tiles[2].update(_limit(standing["remainingTodayPaisa"]))
     total = standing["totalBudgetPaisa"]
-    of_total = words.NO_LIMIT if total is None else words.OF_TOTAL.format(total=shown.money(total))
+    of_total = "no limit" if total is None else f"of {shown.money(total)}"
     tiles[3].update(shown.money(standing["spentTotalPaisa"]), note=of_total)
 
 
 def _tell_advertiser(tiles: list[Tile], standing: Json, day: Json) -> None:
     budget = standing["dailyBudgetPaisa"]
-    of_day = words.NO_LIMIT if budget is None else words.OF_TOTAL.format(total=shown.money(budget))
+    of_day = "no limit" if budget is None else f"of {shown.money(budget)}"
     tiles[0].update(shown.money(standing["spentPaisa"]), note=of_day)
     tiles[1].update(shown.money(day["projectedPaisa"]))
     tiles[2].update(_limit(standing["remainingPaisa"]))
@@ -102,7 +105,7 @@ def _tell_advertiser(tiles: list[Tile], standing: Json, day: Json) -> None:
 
 
 def _limit(paisa: int | None) -> str:
-    return words.NO_LIMIT if paisa is None else shown.money(paisa)
+    return "no limit" if paisa is None else shown.money(paisa)
 
 
 def _where(standing: Json) -> str:
@@ -115,22 +118,25 @@ def _where(standing: Json) -> str:
     parts = parts_of(row)
     shown_parts = [(name, shown.money(int(amount)), colour) for name, amount, colour in parts]
     free = None if left is None else max(0, left - row["leasedPaisa"])
-    shown_parts.append((words.REMAINING, _limit(free), COLOURS[words.REMAINING]))
-    bar = split(parts, whole=standing["dailyBudgetPaisa"], description=words.WHERE)
+    shown_parts.append(("Left", _limit(free), COLOURS["Left"]))
+    bar = split(parts, whole=standing["dailyBudgetPaisa"], description="Where the day's budget is")
     return f'{bar}<div class="row-of small">{key(shown_parts)}</div>'
 
 
 def _ask_reset(visit: Visit, campaign: Json, refresh: Refresh) -> None:
     with ui.dialog(value=True) as dialog, ui.card():
-        ui.html(f"<h2>{words.RESET_TITLE}</h2>", sanitize=False)
-        ui.label(words.RESET_NOTE.format(budget=shown.money(campaign["budgetDailyPaisa"])))
+        ui.html("<h2>Begin the day's budget anew?</h2>", sanitize=False)
+        ui.label(
+            f"What was spent today no longer counts against the daily budget, so up to {shown.money(campaign['budgetDailyPaisa'])} more can be "
+            "spent. The total budget, and what was charged, stay as they are. The history keeps your reason."
+        )
         form = Form()
-        form.text("reason", words.REASON, is_required=True)
+        form.text("reason", "Reason", is_required=True)
 
         async def reset() -> None:
             await visit.api.put(f"/api/v1/admin/budget/campaigns/{campaign['id']}/reset", form.values())
             dialog.close()
-            say_good(words.RESET_DONE)
+            say_good("The day's budget begins anew.")
             await refresh()
 
-        form.actions(words.RESET, reset, on_cancel=dialog.close)
+        form.actions("Reset the day", reset, on_cancel=dialog.close)

@@ -8,9 +8,8 @@ from adloom.console.client import Json
 from adloom.console.components import format as shown
 from adloom.console.components.heading import badge
 from adloom.console.components.split import Part, split
-from adloom.console.words import budgets as words
 
-COLOURS: Final = {words.SPENT: "c1", words.HELD: "c4", words.LEASED: "c2", words.REMAINING: "line"}
+COLOURS: Final = {"Spent": "c1", "Held": "c4", "Leased": "c2", "Left": "line"}
 KEY: Final = [(name, "", colour) for name, colour in COLOURS.items()]
 ON_THE_LINE: Final = (0.9, 1.02)
 
@@ -25,24 +24,22 @@ def parts_of(row: Json) -> list[Part]:
 def split_row(row: Json) -> Markup:
     """Draw where the budget of a row is."""
     whole = row["dailyBudgetPaisa"]
-    text = (
-        f"{shown.money(row['spentTodayPaisa'])} / {words.NO_LIMIT if whole is None else shown.money(whole)}"
-    )
+    text = f"{shown.money(row['spentTodayPaisa'])} / {'no limit' if whole is None else shown.money(whole)}"
     return split(parts_of(row), whole=whole, description=text)
 
 
 def pace_of(pace: float | None) -> Markup:
     """Say how the spend stands to the line."""
     if pace is None:
-        return Markup('<span class="quiet">{}</span>').format(words.NO_PACE)
+        return Markup('<span class="quiet">{}</span>').format("as fast as it can")
     low, high = ON_THE_LINE
     label, kind = (
-        (words.PACE_BEHIND, "info")
+        ("behind the line", "info")
         if pace < low
-        else (words.PACE_AHEAD, "warn")
+        else ("ahead of the line", "warn")
         if pace > high
-        else (words.PACE_ON, "good")
+        else ("on the line", "good")
     )
     return Markup('<span title="{}">{}</span>').format(
-        words.PACE_NOTE.format(pace=shown.percent(pace, places=0)), badge(label, kind)
+        f"{shown.percent(pace, places=0)} of what may be spent by now", badge(label, kind)
     )

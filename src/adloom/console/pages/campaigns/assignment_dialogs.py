@@ -9,9 +9,6 @@ from adloom.console.client import Json
 from adloom.console.components.catalog_form import CatalogForm
 from adloom.console.components.chooser import chooser
 from adloom.console.page import Visit
-from adloom.console.words import campaigns as words
-from adloom.console.words import catalog as shared
-from adloom.console.words import shell as shell_words
 from adloom.core.actor import Role
 
 Save = Callable[[CatalogForm], Awaitable[None]]
@@ -20,33 +17,38 @@ Save = Callable[[CatalogForm], Awaitable[None]]
 async def ask_placement(visit: Visit, on_save: Save) -> None:
     """Choose a placement; an advertiser cannot list those of others, so it names one by its id."""
     with ui.dialog(value=True) as dialog, ui.card():
-        ui.html(f"<h2>{escape(words.ADD_PLACEMENT)}</h2>", sanitize=False)
+        ui.html("<h2>Add a placement</h2>", sanitize=False)
         form = CatalogForm()
         if visit.role is Role.ADVERTISER:
-            form.text("placementId", words.PLACEMENT_ID, is_required=True, hint=words.PLACEMENT_ID_HINT)
+            form.text(
+                "placementId",
+                "Id of the placement",
+                is_required=True,
+                hint="The publisher or the house tells you the id.",
+            )
         else:
             await chooser(
                 form,
                 "placementId",
-                words.PLACEMENT,
+                "Placement",
                 api=visit.api,
                 path="/admin/placements",
                 shown=lambda row: f"{row['label']} ({row['slug']})",
                 is_required=True,
                 sort="label",
             )
-        _actions(form, dialog, shared.CREATE, on_save)
+        _actions(form, dialog, "Create", on_save)
 
 
 async def ask_banner(visit: Visit, campaign: Json, on_save: Save) -> None:
     """Choose a banner, of the campaign's advertiser where it has one."""
     with ui.dialog(value=True) as dialog, ui.card():
-        ui.html(f"<h2>{escape(words.ADD_BANNER)}</h2>", sanitize=False)
+        ui.html("<h2>Add a banner</h2>", sanitize=False)
         form = CatalogForm({"displayOrder": 0, "weight": 100})
         await chooser(
             form,
             "bannerId",
-            words.BANNER,
+            "Banner",
             api=visit.api,
             path="/admin/banners",
             shown=lambda row: row["title"],
@@ -54,32 +56,35 @@ async def ask_banner(visit: Visit, campaign: Json, on_save: Save) -> None:
             advertiserId=campaign["advertiserId"],
         )
         _places(form)
-        _actions(form, dialog, shared.CREATE, on_save)
+        _actions(form, dialog, "Create", on_save)
 
 
 def ask_assignment(row: Json, on_save: Save) -> None:
     """Say how a banner is shown on a placement."""
     with ui.dialog(value=True) as dialog, ui.card():
-        title = f"{row['bannerTitle']}: {words.ASSIGNMENT}"
+        title = f"{row['bannerTitle']}: How it is shown"
         ui.html(f"<h2>{escape(title)}</h2>", sanitize=False)
         form = CatalogForm(row)
-        form.flag("isActive", words.ASSIGNMENT_ACTIVE)
+        form.flag("isActive", "On")
         _places(form)
-        form.flag("isFallback", words.FALLBACK)
-        form.whole("fallbackPriority", words.FALLBACK_PRIORITY, hint=words.ORDER_HINT)
-        with ui.expansion(words.OVERRIDES).classes("full"), ui.element("div").classes("stack tight"):
-            form.text("overrideHeadline", words.OVERRIDE_HEADLINE)
-            form.text("overrideSubheadline", words.OVERRIDE_SUBHEADLINE)
-            form.text("overrideCtaLabel", words.OVERRIDE_CTA_LABEL)
-            form.web("overrideCtaUrl", words.OVERRIDE_CTA_URL)
-            form.whole("transitionDurationMs", words.TRANSITION)
-        _actions(form, dialog, shell_words.SAVE, on_save)
+        form.flag("isFallback", "Fallback: fills a slot only where nothing else does")
+        form.whole("fallbackPriority", "Order among fallbacks", hint="Small ones first.")
+        with (
+            ui.expansion("Say something else here than the banner does").classes("full"),
+            ui.element("div").classes("stack tight"),
+        ):
+            form.text("overrideHeadline", "Headline here")
+            form.text("overrideSubheadline", "Subheadline here")
+            form.text("overrideCtaLabel", "Button here")
+            form.web("overrideCtaUrl", "Leads here to")
+            form.whole("transitionDurationMs", "Slides in within milliseconds")
+        _actions(form, dialog, "Save", on_save)
 
 
 def _places(form: CatalogForm) -> None:
     with ui.element("div").classes("grid-of tiles"):
-        form.whole("displayOrder", words.ORDER, hint=words.ORDER_HINT)
-        form.whole("weight", words.WEIGHT, hint=words.WEIGHT_HINT)
+        form.whole("displayOrder", "Order", hint="Small ones first.")
+        form.whole("weight", "Weight", hint="Large ones first.")
 
 
 def _actions(form: CatalogForm, dialog: ui.dialog, label: str, on_save: Save) -> None:

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from itertools import groupby
+from typing import Final
 
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.catalog_form import CatalogForm
 from adloom.console.components.confirm import confirm
@@ -15,9 +17,9 @@ from adloom.console.components.status import thumb
 from adloom.console.components.toast import say_good
 from adloom.console.page import Visit
 from adloom.console.pages.campaigns.assignment_dialogs import ask_assignment, ask_banner, ask_placement
-from adloom.console.words import campaigns as words
-from adloom.console.words import catalog as shared
-from adloom.console.words import placements as placement_words
+
+LINK_ACTIVE: Final = "This campaign uses the placement"
+
 
 ROWS_MAX = 100
 
@@ -44,9 +46,9 @@ class Assignments:
         if not rows:
             empty_state(
                 "view_quilt",
-                words.NO_PLACEMENTS,
-                words.NO_PLACEMENTS_NOTE,
-                action=words.ADD_PLACEMENT,
+                "No placements yet",
+                "Choose where this campaign may appear. Then choose the banners to show there.",
+                action="Add a placement",
                 on_action=self._add_placement if self._may_write else None,
             )
             return
@@ -54,7 +56,7 @@ class Assignments:
             self._placement(list(group))
         if self._may_write:
             with ui.element("div").classes("row-of"):
-                ui.button(words.ADD_PLACEMENT, icon="add", on_click=self._add_placement).props("outline")
+                ui.button("Add a placement", icon="add", on_click=self._add_placement).props("outline")
 
     def _placement(self, rows: Sequence[Json]) -> None:
         first = rows[0]
@@ -65,33 +67,31 @@ class Assignments:
                 if self._may_write:
                     self._placement_actions(first)
             if not first["isPlacementActive"]:
-                notice(words.PLACEMENT_OFF, kind="warn")
+                notice("The placement is switched off.", kind="warn")
             if not shown:
-                ui.label(words.NOTHING_ASSIGNED).classes("quiet")
+                ui.label("No banner is assigned here, so nothing of this campaign is shown.").classes("quiet")
             with ui.element("div").classes("al-list"):
                 for row in shown:
                     self._banner(row, is_first=row is shown[0])
             if self._may_write:
-                ui.button(words.ADD_BANNER, icon="add", on_click=lambda: self._add_banner(first)).props(
-                    "flat"
-                )
+                ui.button("Add a banner", icon="add", on_click=lambda: self._add_banner(first)).props("flat")
 
     def _placement_actions(self, row: Json) -> None:
         with ui.element("div").classes("row-of tight"):
             switch = ui.switch(
                 value=row["isLinkActive"], on_change=lambda event: self._switch(row, bool(event.value))
             )
-            switch.props(f'aria-label="{words.LINK_ACTIVE}"').tooltip(words.LINK_ACTIVE)
+            switch.props(f'aria-label="{LINK_ACTIVE}"').tooltip(LINK_ACTIVE)
             ui.button(icon="delete_outline", on_click=lambda: self._ask_unlink(row)).props(
-                f'flat round aria-label="{words.REMOVE_PLACEMENT}"'
-            ).tooltip(words.REMOVE_PLACEMENT)
+                'flat round aria-label="Remove the placement"'
+            ).tooltip("Remove the placement")
 
     def _banner(self, row: Json, *, is_first: bool) -> None:
         with ui.element("div").classes("row-of"):
             ui.html(_banner_row(row, is_first=is_first), sanitize=False).classes("grow")
             if self._may_write:
-                ui.button(words.EDIT, on_click=lambda: self._change(row)).props("flat")
-                ui.button(shared.REMOVE, on_click=lambda: self._ask_unassign(row)).props("flat")
+                ui.button("Change", on_click=lambda: self._change(row)).props("flat")
+                ui.button("Remove", on_click=lambda: self._ask_unassign(row)).props("flat")
 
     async def _add_placement(self) -> None:
         async def save(form: CatalogForm) -> None:
@@ -112,7 +112,7 @@ class Assignments:
             changes = form.patch()
             if changes:
                 await self._visit.api.patch(self._banner_address(row), changes)
-            say_good(shared.SAVED if changes else shared.NOTHING_CHANGED)
+            say_good("Saved." if changes else strings.NOTHING_CHANGED)
             await self._again()
 
         ask_assignment(row, save)
@@ -127,9 +127,11 @@ class Assignments:
             await self._again()
 
         confirm(
-            words.REMOVE_PLACEMENT_TITLE.format(placement=row["placementLabel"]),
-            words.REMOVE_PLACEMENT_NOTE,
-            action=shared.REMOVE,
+            f"Take «{row['placementLabel']}» from this campaign?",
+            (
+                "Its banners are taken from there too, with their order, weights and own words. Nothing of this campaign is offered there within two seconds; offers that are out still count. This cannot be undone."
+            ),
+            action="Remove",
             on_confirm=go,
             is_dangerous=True,
         )
@@ -140,9 +142,11 @@ class Assignments:
             await self._again()
 
         confirm(
-            words.REMOVE_BANNER_TITLE.format(banner=row["bannerTitle"], placement=row["placementLabel"]),
-            words.REMOVE_BANNER_NOTE,
-            action=shared.REMOVE,
+            f"Take «{row['bannerTitle']}» from «{row['placementLabel']}»?",
+            (
+                "It is not offered there within two seconds. The banner itself stays, but its order, weight and own words on this placement are gone."
+            ),
+            action="Remove",
             on_confirm=go,
             is_dangerous=True,
         )
@@ -161,14 +165,14 @@ def _placement_head(row: Json) -> Markup:
         row["placementId"],
         row["placementLabel"],
         row["placementSlug"],
-        placement_words.LAYOUTS[row["placementLayoutType"]],
-        placement_words.DELIVERIES[row["placementDelivery"]],
+        strings.LAYOUTS[row["placementLayoutType"]],
+        strings.DELIVERIES[row["placementDelivery"]],
     )
 
 
 def _banner_row(row: Json, *, is_first: bool) -> Markup:
     marks = Markup(" ").join(_marks(row, is_first=is_first))
-    place = words.WEIGHT_SHARE.format(order=row["displayOrder"], weight=row["weight"])
+    place = strings.ORDER_AND_WEIGHT.format(order=row["displayOrder"], weight=row["weight"])
     return Markup(
         '<div class="row-of"><span class="al-wide-only">{}</span><div class="grow">'
         '<a class="strong" href="/console/banners/{}">{}</a> {}<div class="quiet small">{}</div></div></div>'
@@ -178,12 +182,12 @@ def _banner_row(row: Json, *, is_first: bool) -> Markup:
 def _marks(row: Json, *, is_first: bool) -> list[Markup]:
     overrides = ("overrideHeadline", "overrideSubheadline", "overrideCtaLabel", "overrideCtaUrl")
     said = {
-        words.FIRST_SHOWN: (
+        "shown first": (
             "good",
             is_first and row["isActive"] and row["isBannerActive"] and not row["isFallback"],
         ),
-        words.IS_FALLBACK: ("info", row["isFallback"]),
-        words.IS_OVERRIDDEN: ("", any(row[name] is not None for name in overrides)),
-        words.IS_OFF: ("warn", not row["isActive"] or not row["isBannerActive"]),
+        "fallback": ("info", row["isFallback"]),
+        "own words": ("", any(row[name] is not None for name in overrides)),
+        "off": ("warn", not row["isActive"] or not row["isBannerActive"]),
     }
     return [badge(text, kind) for text, (kind, is_so) in said.items() if is_so]

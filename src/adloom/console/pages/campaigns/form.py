@@ -1,62 +1,66 @@
 """The fields of a campaign."""
 
+from typing import Final
+
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.components.catalog_form import CatalogForm
 from adloom.console.components.chooser import chooser
 from adloom.console.components.heading import card
 from adloom.console.page import Visit
-from adloom.console.words import campaigns as words
-from adloom.console.words import catalog as shared
+
+BID_TYPES: Final = {"cpm": "A thousand impressions (CPM)", "cpc": "A click (CPC)"}
+DATES_HINT: Final = "In the campaign's time zone. Empty: no limit."
 
 
 async def campaign_fields(visit: Visit, form: CatalogForm, *, is_new: bool) -> None:
     """Add all fields of a campaign; its advertiser is said once, when it is made."""
     with ui.element("div").classes("grid-of two"):
-        with card(words.ABOUT), ui.element("div").classes("stack tight"):
-            form.name("name", shared.NAME)
+        with card("What it is"), ui.element("div").classes("stack tight"):
+            form.name("name", "Name")
             if is_new and visit.role.value != "advertiser":
                 await chooser(
                     form,
                     "advertiserId",
-                    shared.ADVERTISER,
+                    "Advertiser",
                     api=visit.api,
                     path="/admin/advertisers",
                     shown=lambda row: row["name"],
-                    hint=shared.THE_HOUSE_HINT,
+                    hint=strings.THE_HOUSE_HINT,
                 )
-            form.text("description", shared.DESCRIPTION, is_long=True).props("autogrow")
-            form.choice("source", shared.SOURCE, shared.SOURCES, is_required=True)
-        with card(words.WHEN), ui.element("div").classes("stack tight"):
+            form.text("description", "Description", is_long=True).props("autogrow")
+            form.choice("source", "Source", strings.SOURCES, is_required=True)
+        with card("When it runs"), ui.element("div").classes("stack tight"):
             _dates(form)
-        with card(words.MONEY), ui.element("div").classes("stack tight"):
+        with card("What it may cost"), ui.element("div").classes("stack tight"):
             _money(form)
-        with card(words.LIMITS), ui.element("div").classes("stack tight"):
-            form.whole("impressionCap", words.IMPRESSION_CAP, hint=words.DAILY_HINT)
-            form.whole("clickCap", words.CLICK_CAP, hint=words.DAILY_HINT)
-            form.whole("priority", shared.PRIORITY, hint=shared.PRIORITY_HINT)
-            form.text("advertiserName", words.ADVERTISER_NAME)
-            form.text("advertiserContact", words.ADVERTISER_CONTACT)
-            form.text("contractRef", words.CONTRACT_REF)
+        with card("Limits and contract"), ui.element("div").classes("stack tight"):
+            form.whole("impressionCap", "Impressions in all, at most", hint="Empty: no limit.")
+            form.whole("clickCap", "Clicks in all, at most", hint="Empty: no limit.")
+            form.whole("priority", "Priority", hint=strings.PRIORITY_HINT)
+            form.text("advertiserName", "Advertiser's name on the contract")
+            form.text("advertiserContact", "Contact")
+            form.text("contractRef", "Contract")
 
 
 def _dates(form: CatalogForm) -> None:
     zone = form.zone("timezone")
-    starts = form.moment("startsAt", words.STARTS_AT, zone=lambda: zone.value, hint=words.DATES_HINT)
+    starts = form.moment("startsAt", "Starts", zone=lambda: zone.value, hint=DATES_HINT)
     ends = form.moment(
         "endsAt",
-        words.ENDS_AT,
+        "Ends",
         zone=lambda: zone.value,
-        hint=words.DATES_HINT,
-        check=lambda value: words.ENDS_BEFORE if starts.value and value <= starts.value else None,
+        hint=DATES_HINT,
+        check=lambda value: strings.ENDS_BEFORE if starts.value and value <= starts.value else None,
     )
     # Whether the end is wrong may depend on the start alone.
     starts.on_value_change(lambda: ends.validate() if ends.value else None)
 
 
 def _money(form: CatalogForm) -> None:
-    form.choice("bidType", words.BID_TYPE, words.BID_TYPES, is_required=True)
-    form.price("bidAmount", words.BID_AMOUNT, hint=words.BID_HINT)
-    form.sum("budgetDailyPaisa", words.DAILY_BUDGET, hint=words.DAILY_HINT)
-    form.sum("budgetTotalPaisa", words.TOTAL_BUDGET, hint=words.DAILY_HINT)
-    form.choice("pacingStrategy", words.PACING, words.PACINGS, is_required=True)
+    form.choice("bidType", "Pays for", BID_TYPES, is_required=True)
+    form.price("bidAmount", "Bid", hint="Empty: it costs nothing, and takes part in no auction.")
+    form.sum("budgetDailyPaisa", "Daily budget", hint="Empty: no limit.")
+    form.sum("budgetTotalPaisa", "Total budget", hint="Empty: no limit.")
+    form.choice("pacingStrategy", "Pacing", strings.PACINGS, is_required=True)

@@ -6,6 +6,7 @@ from typing import Final
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import ApiClient, Json
 from adloom.console.components.chooser import name_of
 from adloom.console.components.format import ago, moment, money
@@ -14,21 +15,21 @@ from adloom.console.components.status import bid_of, campaign_badge, dates_of
 from adloom.console.components.table import Column, Table
 from adloom.console.navigation import BUYERS
 from adloom.console.page import Visit, page
-from adloom.console.words import campaigns as words
-from adloom.console.words import catalog as shared
 
 HOME: Final = "/console/campaigns"
 NEW: Final = f"{HOME}/new"
 
 
-@page(HOME, title=words.CAMPAIGNS, roles=BUYERS)
+@page(HOME, title="Campaigns", roles=BUYERS)
 async def campaigns(visit: Visit) -> None:
     """List campaigns."""
-    with heading(words.CAMPAIGNS, note=words.NOTE):
+    with heading(
+        "Campaigns", note="A purpose with dates, a budget and a bid; it shows its banners on placements."
+    ):
         if visit.is_admin:
-            ui.button(words.GUIDE, icon="auto_awesome").props('href="/console/first-campaign" outline')
+            ui.button("Guide me", icon="auto_awesome").props('href="/console/first-campaign" outline')
         if visit.may_write:
-            ui.button(words.NEW, icon="add").props(f'href="{NEW}" unelevated')
+            ui.button("New campaign", icon="add").props(f'href="{NEW}" unelevated')
     await campaign_table(visit).show()
 
 
@@ -43,23 +44,23 @@ def campaign_table(visit: Visit, *, advertiser_id: str | None = None) -> Table:
         return answer
 
     columns = [
-        Column(label=shared.NAME, cell=lambda row: row["name"], sort="name"),
-        Column(label=shared.STATUS, cell=campaign_badge, sort="status"),
+        Column(label="Name", cell=lambda row: row["name"], sort="name"),
+        Column(label="Status", cell=campaign_badge, sort="status"),
         Column(
-            label=shared.ADVERTISER,
-            cell=lambda row: names[row["advertiserId"]] or shared.THE_HOUSE,
+            label="Advertiser",
+            cell=lambda row: names[row["advertiserId"]] or "The house itself",
             is_wide_only=True,
         ),
-        Column(label=words.DATES, cell=lambda row: _dates(row, visit), sort="startsAt", is_wide_only=True),
-        Column(label=words.BID, cell=bid_of, is_number=True),
+        Column(label="Dates", cell=lambda row: _dates(row, visit), sort="startsAt", is_wide_only=True),
+        Column(label="Bid", cell=bid_of, is_number=True),
         Column(
-            label=words.DAILY_BUDGET,
+            label="Daily budget",
             cell=lambda row: money(row["budgetDailyPaisa"]),
             is_number=True,
             is_wide_only=True,
         ),
         Column(
-            label=shared.CHANGED,
+            label="Changed",
             cell=lambda row: ago(row["updatedAt"], now=visit.now),
             sort="updatedAt",
             is_wide_only=True,
@@ -73,14 +74,18 @@ def campaign_table(visit: Visit, *, advertiser_id: str | None = None) -> Table:
         read,
         href=lambda row: f"{HOME}/{row['id']}",
         sort="-createdAt",
-        empty=("campaign", words.EMPTY, words.EMPTY_NOTE),
-        empty_action=(words.NEW, NEW) if visit.may_write else None,
-        caption=words.CAMPAIGNS,
+        empty=(
+            "campaign",
+            "No campaigns yet",
+            "A campaign brings a banner to a placement. The guided path makes your first one in a few steps.",
+        ),
+        empty_action=("New campaign", NEW) if visit.may_write else None,
+        caption="Campaigns",
     )
-    table.search(words.SEARCH)
-    table.filter("status", shared.STATUS, words.STATUSES)
-    table.filter("source", shared.SOURCE, shared.SOURCES)
-    table.filter("includeDeleted", shared.SHOW_DELETED, {"true": shared.WITH_DELETED})
+    table.search("Search by name or description")
+    table.filter("status", "Status", strings.CAMPAIGN_STATUSES)
+    table.filter("source", "Source", strings.SOURCES)
+    table.filter("includeDeleted", "Deleted", {"true": "Show them too"})
     return table
 
 

@@ -4,6 +4,7 @@ from typing import Final
 
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.components.catalog_form import CatalogForm
 from adloom.console.components.heading import heading
 from adloom.console.components.notice import notice
@@ -11,8 +12,6 @@ from adloom.console.navigation import BUYERS
 from adloom.console.page import Visit, page
 from adloom.console.pages.campaigns.form import campaign_fields
 from adloom.console.pages.campaigns.list import HOME, NEW
-from adloom.console.words import campaigns as words
-from adloom.console.words import catalog as shared
 
 DEFAULTS: Final = {
     "source": "internal",
@@ -23,13 +22,13 @@ DEFAULTS: Final = {
 }
 
 
-@page(NEW, title=words.NEW, roles=BUYERS)
+@page(NEW, title="New campaign", roles=BUYERS)
 async def new_campaign(visit: Visit) -> None:
     """Make a campaign."""
-    with heading(words.NEW, crumbs=[(words.CAMPAIGNS, HOME)]):
+    with heading("New campaign", crumbs=[("Campaigns", HOME)]):
         pass
     if not visit.may_write:
-        notice(shared.VIEW_ONLY)
+        notice(strings.VIEW_ONLY)
         return
     form = CatalogForm({**DEFAULTS, "advertiserId": visit.query.get("advertiser")})
     await campaign_fields(visit, form, is_new=True)
@@ -38,4 +37,4 @@ async def new_campaign(visit: Visit) -> None:
         campaign = await visit.api.post("/admin/campaigns", form.creation())
         ui.navigate.to(f"{HOME}/{campaign['id']}?tab=banners")
 
-    form.actions(shared.CREATE, save, on_cancel=lambda: ui.navigate.to(HOME))
+    form.actions("Create", save, on_cancel=lambda: ui.navigate.to(HOME))

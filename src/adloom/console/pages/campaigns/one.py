@@ -4,6 +4,7 @@ from typing import Final
 
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.attributes import attributed
 from adloom.console.components.catalog_form import CatalogForm
@@ -24,36 +25,31 @@ from adloom.console.things.deleted import deleted_notice
 from adloom.console.things.history import history
 from adloom.console.things.page_of import Again, thing_page
 from adloom.console.things.parts import part_asked
-from adloom.console.words import campaigns as words
-from adloom.console.words import catalog as shared
-from adloom.console.words import schedule as schedule_words
-from adloom.console.words import shell as shell_words
-from adloom.console.words import targeting as targeting_words
 
 TABS: Final = {
-    "overview": shared.TAB_OVERVIEW,
-    "banners": words.TAB_BANNERS,
-    "targeting": targeting_words.TARGETING,
-    "schedule": schedule_words.SCHEDULE,
-    "settings": shared.TAB_SETTINGS,
-    "history": shared.TAB_HISTORY,
+    "overview": "Overview",
+    "banners": "Banners and placements",
+    "targeting": "Targeting",
+    "schedule": "Schedule",
+    "settings": "Settings",
+    "history": "History",
 }
 
 
-@page(f"{HOME}/{{campaign_id}}", title=words.CAMPAIGN, roles=BUYERS)
+@page(f"{HOME}/{{campaign_id}}", title="Campaign", roles=BUYERS)
 async def campaign_page(visit: Visit) -> None:
     """Show a campaign."""
     await thing_page(visit, f"/admin/campaigns/{visit.parts['campaign_id']}", _build)
 
 
 async def _build(visit: Visit, campaign: Json, address: str, again: Again) -> None:
-    with heading(campaign["name"], crumbs=[(words.CAMPAIGNS, HOME)], badge=campaign_badge(campaign)):
-        why = ui.button(words.WHY, icon="help_outline").props("flat")
-        attributed(why, href=words.WHY_LINK.format(campaign_id=campaign["id"]))
+    with heading(campaign["name"], crumbs=[("Campaigns", HOME)], badge=campaign_badge(campaign)):
+        why = ui.button(strings.WHY_NOT_DELIVERING, icon="help_outline").props("flat")
+        attributed(why, href=f"/console/why?campaign={campaign['id']}")
         if visit.may_write and not campaign["deletedAt"]:
             move_buttons(visit.api, campaign, again)
     if campaign["deletedAt"]:
-        deleted_notice(visit, campaign, address, words.NOUN, again)
+        deleted_notice(visit, campaign, address, "campaign", again)
     match part_asked(visit, TABS):
         case "banners":
             await Assignments(visit, campaign).build()
@@ -71,7 +67,7 @@ async def _build(visit: Visit, campaign: Json, address: str, again: Again) -> No
 
 async def _settings(visit: Visit, campaign: Json, address: str, again: Again) -> None:
     if not visit.may_write:
-        notice(shared.VIEW_ONLY)
+        notice(strings.VIEW_ONLY)
     form = CatalogForm(campaign)
     await campaign_fields(visit, form, is_new=False)
 
@@ -79,8 +75,8 @@ async def _settings(visit: Visit, campaign: Json, address: str, again: Again) ->
         changes = form.patch()
         if changes:
             await visit.api.patch(address, changes)
-        say_good(shared.SAVED if changes else shared.NOTHING_CHANGED)
+        say_good("Saved." if changes else strings.NOTHING_CHANGED)
         await again()
 
     if visit.may_write and not campaign["deletedAt"]:
-        form.actions(shell_words.SAVE, save)
+        form.actions("Save", save)

@@ -6,6 +6,7 @@ from typing import Final
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.attributes import attributed
 from adloom.console.components.banner_preview import DEVICES, BannerPreview, with_neighbours
@@ -17,9 +18,6 @@ from adloom.console.components.status import bid_of, dates_of
 from adloom.console.components.targeting_sentence import sentence_of
 from adloom.console.components.tile import Tile
 from adloom.console.page import Visit
-from adloom.console.words import campaigns as words
-from adloom.console.words import catalog as shared
-from adloom.console.words import targeting as targeting_words
 
 DAYS: Final = 14
 REFRESH_SECONDS: Final = 2.0
@@ -46,35 +44,39 @@ def _say_what_is_missing(campaign: Json, *, has_banner: bool) -> None:
     is_draft = campaign["status"] == "draft"
     if has_banner and not is_draft:
         return
-    text = words.NEEDS_ACTIVATION if has_banner else words.NEEDS_BANNER
+    text = (
+        "It is a draft. Activate it, and it runs from that moment on."
+        if has_banner
+        else "No banner is assigned to a placement yet, so there is nothing to show."
+    )
     with ui.element("div").classes("al-notice info").props('role="status"'):
         ui.icon("info_outline").props('aria-hidden="true"')
         ui.html(
-            Markup('<div class="strong">{}</div><div>{}</div>').format(words.WHAT_IS_MISSING, text),
+            Markup('<div class="strong">{}</div><div>{}</div>').format("What it still needs", text),
             sanitize=False,
         ).classes("grow")
         if not has_banner:
-            banners = ui.button(words.TO_BANNERS).props("outline")
+            banners = ui.button("Choose placement and banner").props("outline")
             attributed(banners, href=f"/console/campaigns/{campaign['id']}?tab=banners")
 
 
 async def _budget(visit: Visit, campaign: Json) -> None:
     with ui.element("div").classes("grid-of tiles"):
-        spent = Tile(words.SPENT)
-        held = Tile(words.HELD, hint=words.HELD_HINT)
-        remaining = Tile(words.REMAINING)
-        projected = Tile(words.PROJECTED, hint=words.PROJECTED_HINT)
-        in_all = Tile(words.SPENT_IN_ALL)
+        spent = Tile("Spent")
+        held = Tile("Held", hint=strings.HELD_HINT)
+        remaining = Tile("Remaining")
+        projected = Tile("Projected", hint="Spent at the end of the day, if it goes on like this.")
+        in_all = Tile("Spent in all")
     bar = ui.html("", sanitize=False)
 
     async def show() -> None:
         budget = await visit.api.get(f"/admin/campaigns/{campaign['id']}/budget")
         daily, total = budget["dailyBudgetPaisa"], budget["totalBudgetPaisa"]
         spent.update(money(budget["spentTodayPaisa"]), note=_of(daily))
-        held.update(money(budget["heldPaisa"]), note=words.TODAY_NOTE.format(day=budget["day"]))
+        held.update(money(budget["heldPaisa"]), note=strings.TODAY_NOTE.format(day=budget["day"]))
         left = budget["remainingTodayPaisa"]
         remaining.update(
-            shared.NO_LIMIT if left is None else money(left),
+            "no limit" if left is None else money(left),
             kind="bad" if left == 0 else "",
             note=_pace(budget),
         )
@@ -96,12 +98,12 @@ def _bar(budget: Json) -> str:
 
 
 def _of(budget: int | None) -> str:
-    return words.WITHOUT_BUDGET if budget is None else words.OF_BUDGET.format(budget=money(budget))
+    return "without a limit" if budget is None else strings.OF_BUDGET.format(budget=money(budget))
 
 
 def _pace(budget: Json) -> str:
     pace = budget["pace"]
-    return words.PACE_NONE if pace is None else words.PACE_ON_LINE.format(share=percent(pace, places=0))
+    return "as fast as it can" if pace is None else f"{percent(pace, places=0)} of the line"
 
 
 async def results(visit: Visit, **narrowed: str) -> None:
@@ -113,20 +115,18 @@ async def results(visit: Visit, **narrowed: str) -> None:
     )
     by_day = {row["date"]: row for row in answer["items"]}
     totals = answer["totals"]
-    note = words.RESULTS_NOTE.format(
-        impressions=count(totals["impressions"]), clicks=count(totals["clicks"]), ctr=percent(totals["ctr"])
-    )
-    with card(words.RESULTS, note=note):
+    note = f"{count(totals['impressions'])} impressions, {count(totals['clicks'])} clicks, {percent(totals['ctr'])} CTR"
+    with card("The last 14 days", note=note):
         Chart(
             [f"{day:%-d %b}" for day in days],
             [
                 Series(
-                    name=words.IMPRESSIONS,
+                    name="Impressions",
                     values=[by_day.get(str(day), {}).get("impressions", 0) for day in days],
                     has_area=True,
                 ),
                 Series(
-                    name=words.CLICKS,
+                    name="Clicks",
                     values=[by_day.get(str(day), {}).get("clicks", 0) for day in days],
                     kind="bar",
                     axis=1,
@@ -141,20 +141,20 @@ async def _facts(visit: Visit, campaign: Json) -> None:
     rules = await visit.api.get("/admin/targeting-rules", campaignId=campaign["id"], pageSize=RULES_MAX)
     owner = campaign["advertiserId"]
     name = await name_of(visit.api, "/admin/advertisers", owner)
-    whose: str | Markup = shared.THE_HOUSE
+    whose: str | Markup = "The house itself"
     if owner:
         whose = Markup('<a href="/console/advertisers/{}">{}</a>').format(owner, name)
-    with card(words.FACTS):
+    with card("At a glance"):
         facts(
             [
-                (targeting_words.TARGETING, sentence_of(rules["items"])),
-                (words.DATES, f"{dates_of(campaign)} ({campaign['timezone']})"),
-                (words.BID, bid_of(campaign)),
-                (words.PACING, words.PACINGS[campaign["pacingStrategy"]]),
-                (shared.ADVERTISER, whose),
-                (shared.SOURCE, shared.SOURCES[campaign["source"]]),
-                (shared.PRIORITY, str(campaign["priority"])),
-                *([(shared.DESCRIPTION, campaign["description"])] if campaign["description"] else []),
+                ("Targeting", sentence_of(rules["items"])),
+                ("Dates", f"{dates_of(campaign)} ({campaign['timezone']})"),
+                ("Bid", bid_of(campaign)),
+                ("Pacing", strings.PACINGS[campaign["pacingStrategy"]]),
+                ("Advertiser", whose),
+                ("Source", strings.SOURCES[campaign["source"]]),
+                ("Priority", str(campaign["priority"])),
+                *([("Description", campaign["description"])] if campaign["description"] else []),
             ]
         )
 
@@ -162,8 +162,8 @@ async def _facts(visit: Visit, campaign: Json) -> None:
 async def _look(visit: Visit, row: Json) -> None:
     banner = await visit.api.get(f"/admin/banners/{row['bannerId']}")
     layout = row["placementLayoutType"]
-    note = words.LOOK_NOTE.format(banner=banner["title"], placement=row["placementLabel"])
-    with card(words.LOOK), ui.element("div").classes("stack"):
+    note = f"{banner['title']} on {row['placementLabel']}"
+    with card("What readers see"), ui.element("div").classes("stack"):
         ui.label(note).classes("quiet small")
         for device in DEVICES:
             BannerPreview(device).show(with_neighbours(overridden(banner, row), layout), layout)

@@ -2,12 +2,11 @@
 
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.heading import card
 from adloom.console.components.schedule_calendar import banner_is_on, calendar, campaign_is_on, days_of
 from adloom.console.page import Visit
-from adloom.console.words import campaigns as words
-from adloom.console.words import schedule as schedule_words
 
 BANNERS_SHOWN_MAX = 6
 RULES_MAX = 100
@@ -17,8 +16,10 @@ async def campaign_schedule(visit: Visit, campaign: Json) -> None:
     """Show the campaign's own calendar, and those of its banners that have one."""
     rules = await visit.api.get("/admin/targeting-rules", campaignId=campaign["id"], pageSize=RULES_MAX)
     is_on = campaign_is_on(campaign, rules["items"])
-    with card(schedule_words.NEXT_WEEKS):
-        ui.label(words.CALENDAR_NOTE).classes("quiet small")
+    with card(strings.NEXT_WEEKS):
+        ui.label(
+            "When dates and conditions about hours and days let it run. Its banners may have schedules of their own."
+        ).classes("quiet small")
         zone = campaign["timezone"]
         calendar(days_of(is_on, zone=zone, now=visit.now), now=visit.now, zone=zone)
     assigned = await visit.api.get("/admin/assignments", campaignId=campaign["id"], pageSize=100)
@@ -30,7 +31,7 @@ async def campaign_schedule(visit: Visit, campaign: Json) -> None:
         zone = banner["scheduleTimezone"]
         own = banner_is_on(banner)
         both = days_of(lambda at, own=own: own(at) and is_on(at), zone=zone, now=visit.now)
-        with card(banner["title"], note=words.BANNER_SCHEDULES):
+        with card(banner["title"], note="Schedules of its banners"):
             calendar(both, now=visit.now, zone=zone)
 
 

@@ -1,8 +1,11 @@
 """To whom a campaign is shown: conditions as parts, and the sentence that they make."""
 
+from typing import Final
+
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.heading import card
 from adloom.console.components.notice import empty_state
@@ -11,7 +14,18 @@ from adloom.console.components.targeting_sentence import part_of, sentence_of
 from adloom.console.components.toast import say_good
 from adloom.console.components.undo import say_undoable
 from adloom.console.page import Visit
-from adloom.console.words import targeting as words
+
+RULE_ICONS: Final = {
+    "country": "public",
+    "device": "devices",
+    "language": "translate",
+    "login_state": "how_to_reg",
+    "new_visitor": "waving_hand",
+    "user_segment": "group_work",
+    "referrer_domain": "link",
+    "hour_of_day": "schedule",
+    "day_of_week": "calendar_today",
+}
 
 RULES_MAX = 100
 
@@ -34,28 +48,33 @@ class Targeting:
             "/admin/targeting-rules", campaignId=self._campaign["id"], pageSize=RULES_MAX, sort="createdAt"
         )
         rules = answer["items"]
-        with card(words.TARGETING):
+        with card("Targeting"):
             ui.html(
                 Markup('<p class="al-sentence">{}</p><p class="quiet small">{}</p>').format(
-                    sentence_of(rules), words.NOTE
+                    sentence_of(rules),
+                    "A reader has to meet every condition. Hours and days are those of the placement's time zone.",
                 ),
                 sanitize=False,
             )
-        with card(words.CONDITIONS):
+        with card("Conditions"):
             if not rules:
-                empty_state("tune", words.NO_CONDITIONS, words.NO_CONDITIONS_NOTE)
+                empty_state(
+                    "tune",
+                    "No conditions yet",
+                    "Everybody may see this campaign. Add a condition to narrow that.",
+                )
             with ui.element("div").classes("al-list"):
                 for rule in rules:
                     self._row(rule)
             if self._may_write:
-                ui.button(words.ADD, icon="add", on_click=lambda: self._ask(None)).props("outline")
+                ui.button("Add a condition", icon="add", on_click=lambda: self._ask(None)).props("outline")
 
     def _row(self, rule: Json) -> None:
         with ui.element("div").classes("row-of"):
-            ui.icon(words.RULE_ICONS[rule["ruleType"]]).props('aria-hidden="true"').classes("quiet")
+            ui.icon(RULE_ICONS[rule["ruleType"]]).props('aria-hidden="true"').classes("quiet")
             ui.html(
                 Markup('<span class="quiet small">{}</span><div class="{}">{}</div>').format(
-                    words.RULE_TYPES[rule["ruleType"]], "" if rule["isActive"] else "quiet", part_of(rule)
+                    strings.RULE_TYPES[rule["ruleType"]], "" if rule["isActive"] else "quiet", part_of(rule)
                 ),
                 sanitize=False,
             ).classes("grow")
@@ -64,9 +83,9 @@ class Targeting:
             switch = ui.switch(
                 value=rule["isActive"], on_change=lambda event: self._switch(rule, bool(event.value))
             )
-            switch.props(f'aria-label="{words.SWITCH}"').tooltip(words.SWITCH)
-            ui.button(words.EDIT, on_click=lambda: self._ask(rule)).props("flat")
-            ui.button(words.REMOVE, on_click=lambda: self._remove(rule)).props("flat")
+            switch.props('aria-label="This condition counts"').tooltip("This condition counts")
+            ui.button("Change", on_click=lambda: self._ask(rule)).props("flat")
+            ui.button("Remove", on_click=lambda: self._remove(rule)).props("flat")
 
     def _ask(self, rule: Json | None) -> None:
         RuleDialog(rule, self._save).open()
@@ -77,7 +96,7 @@ class Targeting:
         else:
             body = {**body, "updatedAt": rule["updatedAt"]}
             await self._visit.api.patch(f"/admin/targeting-rules/{rule['id']}", body)
-        say_good(words.ADDED if rule is None else words.CHANGED)
+        say_good("The condition is added." if rule is None else "The condition is changed.")
         await self._again()
 
     async def _switch(self, rule: Json, is_active: bool) -> None:  # noqa: FBT001 - as the switch says it
@@ -91,7 +110,7 @@ class Targeting:
         async def undo() -> None:
             await self._save(None, kept)
 
-        say_undoable(words.REMOVED, undo)
+        say_undoable("The condition is removed.", undo)
         await self._again()
 
     async def _again(self) -> None:

@@ -14,7 +14,6 @@ from adloom.console.components.snippet import snippet
 from adloom.console.page import Visit
 from adloom.console.pages.first_campaign.plan import Plan
 from adloom.console.pages.first_campaign.where import SAMPLE_PATH, is_of_sample
-from adloom.console.words import first_campaign as words
 
 REFRESH_SECONDS: Final = 1.0
 
@@ -24,13 +23,13 @@ async def finish(visit: Visit, plan: Plan) -> None:
     placement, campaign = plan.made["placement"], plan.made["campaign"]
     tag = await visit.api.get(f"/admin/placements/{placement['id']}/tag")
     with ui.element("div").classes("grid-of two"):
-        with card(words.DONE_TITLE), ui.element("div").classes("stack"):
+        with card("Your ad is on its way"), ui.element("div").classes("stack"):
             _way(placement, tag)
             with ui.element("div").classes("row-of"):
-                whole = ui.button(words.TO_CAMPAIGN).props("outline")
+                whole = ui.button("To the campaign").props("outline")
                 attributed(whole, href=f"/console/campaigns/{campaign['id']}")
-                ui.button(words.AGAIN, on_click=ui.navigate.reload).props("flat")
-        with card(words.CHECKS):
+                ui.button("Make another one", on_click=ui.navigate.reload).props("flat")
+        with card("Live check"):
             checks = ui.html("", sanitize=False, tag="ul").classes("al-progress").props('aria-live="polite"')
 
     async def look() -> None:
@@ -45,12 +44,12 @@ async def finish(visit: Visit, plan: Plan) -> None:
 def _way(placement: Json, tag: Json) -> None:
     if is_of_sample(placement):
         parts = urlsplit(str(tag["scriptUrl"]))
-        ui.label(words.DONE_SAMPLE)
-        _link(words.OPEN_PAGE, f"{parts.scheme}://{parts.netloc}{SAMPLE_PATH}")
+        ui.label("Open the page, and look for it.")
+        _link("Open the page", f"{parts.scheme}://{parts.netloc}{SAMPLE_PATH}")
     else:
-        ui.label(words.DONE_PAGE)
+        ui.label("Put these two lines into your page, where the ad shall be:")
         snippet(tag["html"])
-        _link(words.TRY_PAGE, tag["pageUrl"])
+        _link("See it alone", tag["pageUrl"])
 
 
 def _link(label: str, address: str) -> None:
@@ -68,21 +67,21 @@ async def _checks(visit: Visit, placement: Json, campaign: Json) -> Markup:
     explained = await visit.api.get(f"/banners/explain/{placement['slug']}")
     own = [one for one in explained["candidates"] if one["campaignId"] == campaign["id"]]
     is_chosen = any(one["outcome"] == "won" for one in own)
-    reason = own[0]["reason"] if own else words.CHECK_CHOSEN_WAIT
+    reason = own[0]["reason"] if own else "Delivery is learning about it …"
     seen, clicked = totals["impressions"], totals["clicks"]
     return Markup("").join(
         [
-            _check(words.CHECK_CHOSEN, reason, is_done=is_chosen or seen > 0),
+            _check("Readers get it", reason, is_done=is_chosen or seen > 0),
             _check(
-                words.CHECK_SEEN,
-                words.CHECK_SEEN_COUNT.format(count=count(seen)) if seen else words.CHECK_SEEN_WAIT,
+                "It was seen",
+                f"Impressions: {count(seen)}"
+                if seen
+                else "Nobody has seen it yet. It counts when half of it is visible for a second.",
                 is_done=seen > 0,
             ),
             _check(
-                words.CHECK_CLICKED,
-                words.CHECK_CLICKED_COUNT.format(count=count(clicked))
-                if clicked
-                else words.CHECK_CLICKED_WAIT,
+                "It was clicked",
+                f"Clicks: {count(clicked)}" if clicked else "Nobody has clicked it yet.",
                 is_done=clicked > 0,
             ),
         ]

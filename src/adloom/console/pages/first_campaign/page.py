@@ -15,12 +15,14 @@ from adloom.console.pages.first_campaign.how import how_step
 from adloom.console.pages.first_campaign.plan import Plan
 from adloom.console.pages.first_campaign.what import what_step
 from adloom.console.pages.first_campaign.where import where_step
-from adloom.console.words import first_campaign as words
+
+FIRST_CAMPAIGN_STEPS: Final = ("Where", "What", "How", "Go")
+
 
 STEPS: Final = (where_step, what_step, how_step, go_step)
 
 
-@page("/console/first-campaign", title=words.TITLE, roles=ADMINS)
+@page("/console/first-campaign", title="My first campaign", roles=ADMINS)
 async def first_campaign(visit: Visit) -> None:
     """Lead from nothing to an ad on a page."""
     plan = Plan()
@@ -39,7 +41,10 @@ async def first_campaign(visit: Visit) -> None:
         number += by
         await body.refresh()
 
-    with heading(words.TITLE, note=words.NOTE):
+    with heading(
+        "My first campaign",
+        note="Four small steps, and your ad is on a page. Everything can be changed later.",
+    ):
         pass
     await body()
 
@@ -53,7 +58,7 @@ def _trail(current: int) -> None:
             "✓" if number < current else number + 1,
             label,
         )
-        for number, label in enumerate(words.STEPS)
+        for number, label in enumerate(FIRST_CAMPAIGN_STEPS)
     )
-    label = words.STEP_LABEL.format(number=min(current + 1, len(words.STEPS)), count=len(words.STEPS))
+    label = f"Step {min(current + 1, len(FIRST_CAMPAIGN_STEPS))} of {len(FIRST_CAMPAIGN_STEPS)}"
     attributed(ui.html(steps, sanitize=False, tag="ol").classes("al-steps"), aria_label=label)

@@ -5,11 +5,11 @@ import unicodedata
 from collections.abc import Callable
 from typing import Final
 
+from adloom.console import strings
 from adloom.console.client import ApiClient, Json
 from adloom.console.components.banner_preview import ABREAST
-from adloom.console.words import first_campaign as words
 
-STEPS: Final = tuple(words.MAKING)
+STEPS: Final = tuple(strings.FIRST_CAMPAIGN_PARTS)
 # Before whatever else is on the placement: whoever makes a first ad wants to see it.
 WEIGHT: Final = 1_000
 SLUG_LENGTH_MAX: Final = 60

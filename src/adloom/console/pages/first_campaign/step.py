@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from nicegui import ui
 
 from adloom.console.components.form import Form
-from adloom.console.words import first_campaign as words
 
 # Forward by 1, back by -1.
 Turn = Callable[[int], Awaitable[None]]
@@ -23,5 +22,5 @@ def next_buttons(form: Form, turn: Turn, on_next: Callable[[], None], *, is_firs
 
     with ui.element("div").classes("row-of"):
         if not is_first:
-            ui.button(words.BACK, on_click=back).props("flat")
-        form.actions(words.NEXT, forth)
+            ui.button("Back", on_click=back).props("flat")
+        form.actions("Next", forth)

@@ -13,8 +13,6 @@ from adloom.console.components.heading import card
 from adloom.console.page import Visit
 from adloom.console.pages.first_campaign.plan import Plan
 from adloom.console.pages.first_campaign.step import Turn, next_buttons
-from adloom.console.words import banners as banner_words
-from adloom.console.words import first_campaign as words
 
 IMAGES_SHOWN_MAX: Final = 6
 BANNERS_READ: Final = 30
@@ -26,14 +24,14 @@ async def what_step(visit: Visit, plan: Plan, turn: Turn) -> None:
     """Say what the banner says, and see it at once."""
     known = await _images(visit.api)
     first = {
-        "headline": words.HEADLINE_DEFAULT,
-        "ctaLabel": words.BUTTON_DEFAULT,
+        "headline": "Something worth a look",
+        "ctaLabel": "Have a look",
         "primaryImageUrl": known[0]["primaryImageUrl"] if known else "",
         "ctaUrl": known[0]["ctaUrl"] if known else "",
     }
     form = CatalogForm(plan.banner or first)
     with ui.element("div").classes("al-editor"):
-        with card(words.WHAT_TITLE), ui.element("div").classes("stack tight"):
+        with card("What do readers see?"), ui.element("div").classes("stack tight"):
             fields = _fields(form, known)
 
             def keep() -> None:
@@ -42,7 +40,7 @@ async def what_step(visit: Visit, plan: Plan, turn: Turn) -> None:
                 plan.made.pop("banner", None)
 
             next_buttons(form, turn, keep)
-        with card(banner_words.PREVIEW), ui.element("div").classes("stack"):
+        with card("Preview"), ui.element("div").classes("stack"):
             frames = [BannerPreview(device) for device in DEVICES]
 
     def show() -> None:
@@ -55,24 +53,27 @@ async def what_step(visit: Visit, plan: Plan, turn: Turn) -> None:
 
 
 def _fields(form: CatalogForm, known: list[Json]) -> list[ui.input | ui.textarea]:
-    headline = form.text(
-        "headline", words.HEADLINE, is_required=True, check=checks.at_most(HEADLINE_LENGTH_MAX)
+    headline = form.text("headline", "Headline", is_required=True, check=checks.at_most(HEADLINE_LENGTH_MAX))
+    second = form.text("subheadline", "A second line", check=checks.at_most(HEADLINE_LENGTH_MAX))
+    image = form.web(
+        "primaryImageUrl",
+        "Address of a picture",
+        is_required=True,
+        hint="It has to be reachable for readers: https://…",
     )
-    second = form.text("subheadline", words.SUBHEADLINE, check=checks.at_most(HEADLINE_LENGTH_MAX))
-    image = form.web("primaryImageUrl", words.IMAGE, is_required=True, hint=words.IMAGE_HINT)
     if known:
-        ui.label(words.IMAGES).classes("quiet small")
+        ui.label("Or take one that is there already:").classes("quiet small")
         with ui.element("div").classes("al-pictures"):
             for banner in known:
                 _picture(banner, image)
-    button = form.text("ctaLabel", words.BUTTON, check=checks.at_most(BUTTON_LENGTH_MAX))
-    leads_to = form.web("ctaUrl", words.LEADS_TO, is_required=True)
+    button = form.text("ctaLabel", "Button", check=checks.at_most(BUTTON_LENGTH_MAX))
+    leads_to = form.web("ctaUrl", "Leads to", is_required=True)
     return [headline, second, image, button, leads_to]
 
 
 def _picture(banner: Json, image: ui.input | ui.textarea) -> None:
     address = banner["primaryImageUrl"]
-    label = words.USE_IMAGE.format(name=banner["title"])
+    label = f"Use this picture: {banner['title']}"
     button = attributed(ui.element("button"), type="button", aria_label=label)
     with button.on("click", lambda: image.set_value(address)):
         ui.element("img").props["src"] = address

@@ -4,6 +4,7 @@ from typing import Final
 
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import ApiClient, Json
 from adloom.console.components import checks
 from adloom.console.components.catalog_form import CatalogForm
@@ -12,9 +13,6 @@ from adloom.console.components.heading import card
 from adloom.console.page import Visit
 from adloom.console.pages.first_campaign.plan import Plan, new_placement, slug_of
 from adloom.console.pages.first_campaign.step import Turn, next_buttons
-from adloom.console.words import first_campaign as words
-from adloom.console.words import placements as placement_words
-from adloom.console.words import shell as shell_words
 
 SAMPLE: Final = "sample"
 EXISTING: Final = "existing"
@@ -28,26 +26,28 @@ async def where_step(visit: Visit, plan: Plan, turn: Turn) -> None:
     """Choose the sample's page, a placement that is there, or a new one."""
     sample = await sample_placement(visit.api)
     some = await visit.api.get("/admin/placements", isActive=True, delivery="direct", pageSize=1)
-    options = {SAMPLE: words.WHERE_SAMPLE} if sample else {}
-    options |= {EXISTING: words.WHERE_EXISTING} if some["totalCount"] else {}
-    options |= {NEW: words.WHERE_NEW}
-    with card(words.WHERE_TITLE, classes="al-narrow"), ui.element("div").classes("stack"):
+    options = {SAMPLE: "On the sample's front page"} if sample else {}
+    options |= {EXISTING: "On a placement that is there already"} if some["totalCount"] else {}
+    options |= {NEW: "On a new placement"}
+    with card("Where shall it appear?", classes="al-narrow"), ui.element("div").classes("stack"):
         choice = ui.radio(options, value=next(iter(options)))
         form = CatalogForm(
-            {"label": words.PLACEMENT_LABEL_DEFAULT, "layoutType": "full_static", "placementId": None}
+            {"label": "Home page, at the top", "layoutType": "full_static", "placementId": None}
         )
         if sample:
             with ui.element("div").bind_visibility_from(choice, "value", value=SAMPLE):
-                ui.label(words.WHERE_SAMPLE_NOTE.format(label=sample["label"])).classes("quiet small")
+                ui.label(
+                    f"The quickest way to see it: {sample['label']}, in the magazine that came with this installation."
+                ).classes("quiet small")
         with ui.element("div").bind_visibility_from(choice, "value", value=EXISTING):
             known = await chooser(
                 form,
                 "placementId",
-                words.PLACEMENT,
+                "Placement",
                 api=visit.api,
                 path="/admin/placements",
                 shown=lambda row: f"{row['label']} ({row['slug']})",
-                hint=words.WHERE_EXISTING_NOTE,
+                hint="A page of yours asks for it.",
                 isActive=True,
                 delivery="direct",
             )
@@ -59,17 +59,17 @@ async def where_step(visit: Visit, plan: Plan, turn: Turn) -> None:
             await turn(by)
 
         next_buttons(form, forth, lambda: None, is_first=True)
-    known.validation = lambda value: None if value or choice.value != EXISTING else shell_words.REQUIRED
+    known.validation = lambda value: None if value or choice.value != EXISTING else "is required"
 
 
 def _new_fields(form: CatalogForm) -> None:
-    label = form.text("label", words.PLACEMENT_LABEL, check=checks.name)
-    form.choice("layoutType", words.LAYOUT, placement_words.LAYOUTS)
+    label = form.text("label", "What do you call the place?", check=checks.name)
+    form.choice("layoutType", "Layout", strings.LAYOUTS)
     note = ui.label().classes("quiet small")
     note.bind_text_from(
-        label, "value", backward=lambda value: words.SLUG_NOTE.format(slug=slug_of(value or ""))
+        label, "value", backward=lambda value: f"Your page will ask for it as {slug_of(value or '')}."
     )
-    ui.label(words.WHERE_NEW_NOTE).classes("quiet small")
+    ui.label("You get two lines to put into your page.").classes("quiet small")
 
 
 async def _decide(api: ApiClient, plan: Plan, form: CatalogForm, choice: str, sample: Json | None) -> None:
@@ -80,9 +80,7 @@ async def _decide(api: ApiClient, plan: Plan, form: CatalogForm, choice: str, sa
         case "existing":
             plan.placement = await api.get(f"/admin/placements/{values['placementId']}")
         case _:
-            plan.placement = new_placement(
-                values["label"] or words.PLACEMENT_LABEL_DEFAULT, values["layoutType"]
-            )
+            plan.placement = new_placement(values["label"] or "Home page, at the top", values["layoutType"])
     plan.made.pop("placement", None)
 
 

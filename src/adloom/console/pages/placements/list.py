@@ -5,6 +5,7 @@ from typing import Final
 
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.format import ago
 from adloom.console.components.heading import heading
@@ -13,19 +14,17 @@ from adloom.console.components.status import switch_badge
 from adloom.console.components.table import Column, Table
 from adloom.console.navigation import SELLERS
 from adloom.console.page import Visit, page
-from adloom.console.words import catalog as shared
-from adloom.console.words import placements as words
 
 HOME: Final = "/console/placements"
 NEW: Final = f"{HOME}/new"
 
 
-@page(HOME, title=words.PLACEMENTS, roles=SELLERS)
+@page(HOME, title="Placements", roles=SELLERS)
 async def placements(visit: Visit) -> None:
     """List placements."""
-    with heading(words.PLACEMENTS, note=words.NOTE):
+    with heading("Placements", note="A slot on a page, with a name that the page asks for."):
         if visit.may_write:
-            ui.button(words.NEW, icon="add").props(f'href="{NEW}" unelevated')
+            ui.button("New placement", icon="add").props(f'href="{NEW}" unelevated')
     await placement_table(visit).show()
 
 
@@ -38,18 +37,14 @@ def placement_table(visit: Visit, **narrowed: str) -> Table:
     table = Table(
         visit.query,
         [
-            Column(label=words.LABEL, cell=lambda row: row["label"], sort="label"),
-            Column(label=words.SLUG, cell=lambda row: row["slug"], sort="slug", is_wide_only=True),
+            Column(label="Label", cell=lambda row: row["label"], sort="label"),
+            Column(label="Slug", cell=lambda row: row["slug"], sort="slug", is_wide_only=True),
+            Column(label="On or off", cell=lambda row: switch_badge(is_on=row["isActive"]), sort="isActive"),
+            Column(label="Layout", cell=lambda row: layout_picture(row["layoutType"]), is_wide_only=True),
+            Column(label="Filled by", cell=lambda row: strings.DELIVERIES[row["delivery"]], sort="delivery"),
+            Column(label="Slots", cell=lambda row: str(row["maxBanners"]), is_number=True, is_wide_only=True),
             Column(
-                label=shared.ON_OR_OFF, cell=lambda row: switch_badge(is_on=row["isActive"]), sort="isActive"
-            ),
-            Column(label=words.LAYOUT, cell=lambda row: layout_picture(row["layoutType"]), is_wide_only=True),
-            Column(label=words.DELIVERY, cell=lambda row: words.DELIVERIES[row["delivery"]], sort="delivery"),
-            Column(
-                label=words.SLOTS, cell=lambda row: str(row["maxBanners"]), is_number=True, is_wide_only=True
-            ),
-            Column(
-                label=shared.CHANGED,
+                label="Changed",
                 cell=lambda row: ago(row["updatedAt"], now=visit.now),
                 sort="updatedAt",
                 is_wide_only=True,
@@ -58,12 +53,16 @@ def placement_table(visit: Visit, **narrowed: str) -> Table:
         read,
         href=lambda row: f"{HOME}/{row['id']}",
         sort="-createdAt",
-        empty=("view_quilt", words.EMPTY, words.EMPTY_NOTE),
-        empty_action=(words.NEW, NEW) if visit.may_write else None,
-        caption=words.PLACEMENTS,
+        empty=(
+            "view_quilt",
+            "No placements yet",
+            "A placement is where ads appear on a page. It needs a slug and a layout.",
+        ),
+        empty_action=("New placement", NEW) if visit.may_write else None,
+        caption="Placements",
     )
-    table.search(words.SEARCH)
-    table.filter("isActive", shared.ON_OR_OFF, {"true": shared.ACTIVE, "false": shared.INACTIVE})
-    table.filter("layoutType", words.LAYOUT, words.LAYOUTS)
-    table.filter("delivery", words.DELIVERY, words.DELIVERIES)
+    table.search("Search by slug, label or page")
+    table.filter("isActive", "On or off", {"true": "On", "false": "Off"})
+    table.filter("layoutType", "Layout", strings.LAYOUTS)
+    table.filter("delivery", "Filled by", strings.DELIVERIES)
     return table

@@ -4,6 +4,7 @@ from typing import Final
 
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.components.catalog_form import CatalogForm
 from adloom.console.components.heading import heading
 from adloom.console.components.notice import notice
@@ -11,8 +12,6 @@ from adloom.console.navigation import SELLERS
 from adloom.console.page import Visit, page
 from adloom.console.pages.placements.form import placement_fields
 from adloom.console.pages.placements.list import HOME, NEW
-from adloom.console.words import catalog as shared
-from adloom.console.words import placements as words
 
 DEFAULTS: Final = {
     "layoutType": "full_static",
@@ -27,13 +26,13 @@ DEFAULTS: Final = {
 }
 
 
-@page(NEW, title=words.NEW, roles=SELLERS)
+@page(NEW, title="New placement", roles=SELLERS)
 async def new_placement(visit: Visit) -> None:
     """Make a placement."""
-    with heading(words.NEW, crumbs=[(words.PLACEMENTS, HOME)]):
+    with heading("New placement", crumbs=[("Placements", HOME)]):
         pass
     if not visit.may_write:
-        notice(shared.VIEW_ONLY)
+        notice(strings.VIEW_ONLY)
         return
     given = {"publisherId": visit.query.get("publisher"), "siteId": visit.query.get("site")}
     form = CatalogForm({**DEFAULTS, **given})
@@ -43,4 +42,4 @@ async def new_placement(visit: Visit) -> None:
         placement = await visit.api.post("/admin/placements", form.creation())
         ui.navigate.to(f"{HOME}/{placement['id']}")
 
-    form.actions(shared.CREATE, save, on_cancel=lambda: ui.navigate.to(HOME))
+    form.actions("Create", save, on_cancel=lambda: ui.navigate.to(HOME))

@@ -4,6 +4,7 @@ from typing import Final
 
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.attributes import attributed
 from adloom.console.components.catalog_form import CatalogForm
@@ -20,18 +21,15 @@ from adloom.console.pages.placements.overview import placement_overview
 from adloom.console.things.history import history
 from adloom.console.things.page_of import Again, thing_page
 from adloom.console.things.parts import part_asked
-from adloom.console.words import catalog as shared
-from adloom.console.words import placements as words
-from adloom.console.words import shell as shell_words
 
 TABS: Final = {
-    "overview": shared.TAB_OVERVIEW,
-    "settings": shared.TAB_SETTINGS,
-    "history": shared.TAB_HISTORY,
+    "overview": "Overview",
+    "settings": "Settings",
+    "history": "History",
 }
 
 
-@page(f"{HOME}/{{placement_id}}", title=words.PLACEMENT, roles=SELLERS)
+@page(f"{HOME}/{{placement_id}}", title="Placement", roles=SELLERS)
 async def placement_page(visit: Visit) -> None:
     """Show a placement."""
     await thing_page(visit, f"/admin/placements/{visit.parts['placement_id']}", _build)
@@ -39,9 +37,9 @@ async def placement_page(visit: Visit) -> None:
 
 async def _build(visit: Visit, placement: Json, address: str, again: Again) -> None:
     is_on = placement["isActive"]
-    with heading(placement["label"], crumbs=[(words.PLACEMENTS, HOME)], badge=switch_badge(is_on=is_on)):
-        why = ui.button(words.WHY, icon="help_outline").props("flat")
-        attributed(why, href=words.WHY_LINK.format(slug=placement["slug"]))
+    with heading(placement["label"], crumbs=[("Placements", HOME)], badge=switch_badge(is_on=is_on)):
+        why = ui.button("Why this ad?", icon="help_outline").props("flat")
+        attributed(why, href=f"/console/why?placement={placement['slug']}")
         if visit.may_write:
             _buttons(visit, placement, address, again)
     match part_asked(visit, TABS):
@@ -55,7 +53,7 @@ async def _build(visit: Visit, placement: Json, address: str, again: Again) -> N
 
 async def _settings(visit: Visit, placement: Json, address: str, again: Again) -> None:
     if not visit.may_write:
-        notice(shared.VIEW_ONLY)
+        notice(strings.VIEW_ONLY)
     form = CatalogForm(placement)
     await placement_fields(visit, form, is_new=False)
 
@@ -63,11 +61,11 @@ async def _settings(visit: Visit, placement: Json, address: str, again: Again) -
         changes = form.patch()
         if changes:
             await visit.api.patch(address, changes)
-        say_good(shared.SAVED if changes else shared.NOTHING_CHANGED)
+        say_good("Saved." if changes else strings.NOTHING_CHANGED)
         await again()
 
     if visit.may_write:
-        form.actions(shell_words.SAVE, save)
+        form.actions("Save", save)
 
 
 def _buttons(visit: Visit, placement: Json, address: str, again: Again) -> None:
@@ -75,7 +73,7 @@ def _buttons(visit: Visit, placement: Json, address: str, again: Again) -> None:
 
     async def switch() -> None:
         await visit.api.patch(address, {"isActive": not is_on, "updatedAt": placement["updatedAt"]})
-        say_good((words.IS_OFF if is_on else words.IS_ON).format(name=name))
+        say_good((strings.IS_OFF if is_on else strings.IS_ON).format(name=name))
         await again()
 
     async def remove() -> None:
@@ -84,20 +82,26 @@ def _buttons(visit: Visit, placement: Json, address: str, again: Again) -> None:
 
     def ask_switch() -> None:
         confirm(
-            (words.OFF_TITLE if is_on else words.ON_TITLE).format(name=name),
-            words.OFF_NOTE if is_on else words.ON_NOTE,
-            action=words.SWITCH_OFF if is_on else words.SWITCH_ON,
+            (strings.OFF_TITLE if is_on else strings.ON_TITLE).format(name=name),
+            (
+                "Pages that ask for it get none within two seconds, and the space stays empty. What is assigned to it stays. Offers that are already out still count and are charged."
+            )
+            if is_on
+            else "Pages that ask for it get ads within two seconds.",
+            action="Switch off" if is_on else "Switch on",
             on_confirm=switch,
         )
 
     def ask_removal() -> None:
         confirm(
-            words.DELETE_TITLE.format(name=name),
-            words.DELETE_NOTE,
-            action=shared.REMOVE,
+            strings.REMOVE_FOR_GOOD.format(name=name),
+            (
+                "Pages that ask for it get none. What campaigns had assigned here is gone too, and this cannot be undone. While an active assignment of a campaign that is not over is on it, it cannot be removed: switch it off instead."
+            ),
+            action="Remove",
             on_confirm=remove,
             is_dangerous=True,
         )
 
-    ui.button(words.SWITCH_OFF if is_on else words.SWITCH_ON, on_click=ask_switch).props("outline")
-    ui.button(shared.REMOVE, on_click=ask_removal).props("outline")
+    ui.button("Switch off" if is_on else "Switch on", on_click=ask_switch).props("outline")
+    ui.button("Remove", on_click=ask_removal).props("outline")

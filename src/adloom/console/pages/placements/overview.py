@@ -5,6 +5,7 @@ from typing import Final
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.banner_preview import DEVICES, BannerPreview
 from adloom.console.components.chooser import name_of
@@ -15,9 +16,6 @@ from adloom.console.components.snippet import snippet
 from adloom.console.components.status import campaign_badge, thumb
 from adloom.console.page import Visit
 from adloom.console.pages.campaigns.overview import overridden, results
-from adloom.console.words import campaigns as campaign_words
-from adloom.console.words import catalog as shared
-from adloom.console.words import placements as words
 from adloom.core.actor import Role
 
 ROWS_MAX: Final = 100
@@ -41,33 +39,35 @@ async def placement_overview(visit: Visit, placement: Json) -> None:
 
 async def _tag(visit: Visit, placement: Json) -> None:
     tag = await visit.api.get(f"/admin/placements/{placement['id']}/tag")
-    with card(words.SNIPPET):
-        ui.label(words.SNIPPET_NOTE).classes("quiet small")
+    with card("Put it on a page"):
+        ui.label(
+            "The script stands once on a page, the second line wherever the placement shall be."
+        ).classes("quiet small")
         snippet(tag["html"])
-        with ui.expansion(words.FRAME).classes("full"):
+        with ui.expansion("For pages without scripts").classes("full"):
             snippet(tag["frameHtml"])
-            ui.link(words.TRY, tag["pageUrl"], new_tab=True)
+            ui.link("Try it", tag["pageUrl"], new_tab=True)
 
 
 async def _facts(visit: Visit, placement: Json) -> None:
     site = await name_of(visit.api, "/admin/sites", placement["siteId"])
     width, height = placement["recommendedWidth"], placement["recommendedHeight"]
-    with card(campaign_words.FACTS):
+    with card("At a glance"):
         facts(
             [
-                (words.SLUG, placement["slug"]),
-                (words.LAYOUT, layout_picture(placement["layoutType"])),
-                (words.DELIVERY, words.DELIVERIES[placement["delivery"]]),
-                (words.SLOTS, str(placement["maxBanners"])),
-                (shared.TIME_ZONE, placement["timezone"]),
-                *([(shared.SITE, site)] if site else []),
-                *([(words.SIZE, f"{width} x {height}")] if width and height else []),
+                ("Slug", placement["slug"]),
+                ("Layout", layout_picture(placement["layoutType"])),
+                ("Filled by", strings.DELIVERIES[placement["delivery"]]),
+                ("Slots", str(placement["maxBanners"])),
+                ("Time zone", placement["timezone"]),
+                *([("Site", site)] if site else []),
+                *([("What fits", f"{width} x {height}")] if width and height else []),
                 *(
-                    [(words.FLOOR, f"{placement['floorCpm']:,.2f}")]
+                    [(strings.FLOOR_CPM, f"{placement['floorCpm']:,.2f}")]
                     if placement["delivery"] == "auction"
                     else []
                 ),
-                *([(words.NOTES, placement["notes"])] if placement["notes"] else []),
+                *([("Notes", placement["notes"])] if placement["notes"] else []),
             ]
         )
 
@@ -78,9 +78,9 @@ async def _assigned(visit: Visit, placement: Json) -> list[Json]:
 
 
 def _shown(rows: list[Json]) -> None:
-    with card(words.SHOWN_HERE, note=words.SHOWN_NOTE if rows else ""):
+    with card("What is shown here", note="In the order in which slots are filled" if rows else ""):
         if not rows:
-            empty_state("image", words.NOTHING_SHOWN, words.NOTHING_SHOWN_NOTE)
+            empty_state("image", "Nothing is shown here yet", "Assign a banner to it in a campaign.")
             return
         with ui.element("div").classes("al-list"):
             for row in rows:
@@ -93,7 +93,7 @@ async def _look(visit: Visit, placement: Json, rows: list[Json]) -> None:
     ]
     first = (live or rows)[: placement["maxBanners"]][:LAYOUTS_BESIDE]
     banners = [overridden(await visit.api.get(f"/admin/banners/{row['bannerId']}"), row) for row in first]
-    with card(campaign_words.LOOK), ui.element("div").classes("stack"):
+    with card("What readers see"), ui.element("div").classes("stack"):
         for device in DEVICES:
             BannerPreview(device).show(
                 banners, placement["layoutType"], instead=placement["fallbackPlaceholderUrl"]
@@ -101,7 +101,7 @@ async def _look(visit: Visit, placement: Json, rows: list[Json]) -> None:
 
 
 def _row(row: Json) -> Markup:
-    fallback = badge(campaign_words.IS_FALLBACK, "info") if row["isFallback"] else Markup("")
+    fallback = badge("fallback", "info") if row["isFallback"] else Markup("")
     return Markup(
         '<div class="al-pair"><span>{}</span><div class="grow"><a class="strong" href="/console/banners/{}">{}</a> {}'
         '<div class="small"><a href="/console/campaigns/{}?tab=banners">{}</a> {}</div>'
@@ -114,5 +114,5 @@ def _row(row: Json) -> Markup:
         row["campaignId"],
         row["campaignName"],
         campaign_badge({"status": row["campaignStatus"]}),
-        campaign_words.WEIGHT_SHARE.format(order=row["displayOrder"], weight=row["weight"]),
+        strings.ORDER_AND_WEIGHT.format(order=row["displayOrder"], weight=row["weight"]),
     )

@@ -13,19 +13,19 @@ from adloom.console.components.status import account_badge
 from adloom.console.components.table import Column, Table
 from adloom.console.navigation import ADMINS, SELLERS
 from adloom.console.page import Visit, page
-from adloom.console.words import accounts as words
-from adloom.console.words import catalog as shared
 
 HOME: Final = "/console/publishers"
 NEW: Final = f"{HOME}/new"
 
 
-@page(HOME, title=words.PUBLISHERS, roles=SELLERS)
+@page(HOME, title="Publishers", roles=SELLERS)
 async def publishers(visit: Visit) -> None:
     """List publishers; one that looks sees itself."""
-    with heading(words.PUBLISHERS, note=words.PUBLISHERS_NOTE):
+    with heading(
+        "Publishers", note="Who shows ads. A publisher is an account that owns sites and placements."
+    ):
         if visit.is_admin:
-            ui.button(words.NEW_PUBLISHER, icon="add").props(f'href="{NEW}" unelevated')
+            ui.button("New publisher", icon="add").props(f'href="{NEW}" unelevated')
 
     async def read(query: Mapping[str, str]) -> Json:
         return await visit.api.get("/admin/publishers", **query)
@@ -33,28 +33,30 @@ async def publishers(visit: Visit) -> None:
     table = Table(
         visit.query,
         [
-            Column(label=shared.NAME, cell=lambda row: row["name"], sort="name"),
-            Column(label=shared.STATUS, cell=account_badge),
-            Column(
-                label=shared.CREATED, cell=lambda row: ago(row["createdAt"], now=visit.now), sort="createdAt"
-            ),
+            Column(label="Name", cell=lambda row: row["name"], sort="name"),
+            Column(label="Status", cell=account_badge),
+            Column(label="Created", cell=lambda row: ago(row["createdAt"], now=visit.now), sort="createdAt"),
         ],
         read,
         href=lambda row: f"{HOME}/{row['id']}",
         sort="-createdAt",
-        empty=("groups", words.NO_PUBLISHERS, words.NO_PUBLISHERS_NOTE),
-        empty_action=(words.NEW_PUBLISHER, NEW) if visit.is_admin else None,
-        caption=words.PUBLISHERS,
+        empty=(
+            "groups",
+            "No publishers yet",
+            "Sites and placements can be the house's own. Make a publisher for somebody else's pages.",
+        ),
+        empty_action=("New publisher", NEW) if visit.is_admin else None,
+        caption="Publishers",
     )
-    table.search(words.SEARCH_ACCOUNTS)
-    table.filter("includeDeleted", shared.SHOW_DELETED, {"true": shared.WITH_DELETED})
+    table.search("Search by name")
+    table.filter("includeDeleted", "Deleted", {"true": "Show them too"})
     await table.show()
 
 
-@page(NEW, title=words.NEW_PUBLISHER, roles=ADMINS)
+@page(NEW, title="New publisher", roles=ADMINS)
 async def new_publisher(visit: Visit) -> None:
     """Make a publisher."""
-    with heading(words.NEW_PUBLISHER, crumbs=[(words.PUBLISHERS, HOME)]):
+    with heading("New publisher", crumbs=[("Publishers", HOME)]):
         pass
     form = CatalogForm()
     with card(classes="al-narrow"):
@@ -64,9 +66,9 @@ async def new_publisher(visit: Visit) -> None:
         publisher = await visit.api.post("/admin/publishers", form.creation())
         ui.navigate.to(f"{HOME}/{publisher['id']}")
 
-    form.actions(shared.CREATE, save, on_cancel=lambda: ui.navigate.to(HOME))
+    form.actions("Create", save, on_cancel=lambda: ui.navigate.to(HOME))
 
 
 def publisher_fields(form: CatalogForm) -> None:
     """Add the fields of a publisher."""
-    form.name("name", shared.NAME)
+    form.name("name", "Name")

@@ -20,40 +20,45 @@ from adloom.console.things.history import history
 from adloom.console.things.page_of import Again, thing_page
 from adloom.console.things.parts import part_asked
 from adloom.console.things.settings import thing_settings
-from adloom.console.words import accounts as words
-from adloom.console.words import catalog as shared
-from adloom.console.words import placements as placement_words
 
 TABS: Final = {
-    "placements": words.PLACEMENTS_OF,
-    "sites": words.SITES_OF,
-    "settings": shared.TAB_SETTINGS,
-    "history": shared.TAB_HISTORY,
+    "placements": "Its placements",
+    "sites": "Its sites",
+    "settings": "Settings",
+    "history": "History",
 }
 
 
-@page(f"{HOME}/{{publisher_id}}", title=words.PUBLISHER, roles=SELLERS)
+@page(f"{HOME}/{{publisher_id}}", title="Publisher", roles=SELLERS)
 async def publisher_page(visit: Visit) -> None:
     """Show a publisher."""
     await thing_page(visit, f"/admin/publishers/{visit.parts['publisher_id']}", _build)
 
 
 async def _build(visit: Visit, publisher: Json, address: str, again: Again) -> None:
-    with heading(publisher["name"], crumbs=[(words.PUBLISHERS, HOME)], badge=account_badge(publisher)):
+    with heading(publisher["name"], crumbs=[("Publishers", HOME)], badge=account_badge(publisher)):
         if visit.may_write and not publisher["deletedAt"]:
             if visit.is_admin:
-                delete_button(visit, publisher, address, words.PUBLISHER_DELETE_NOTE, again)
-            add = ui.button(placement_words.NEW, icon="add").props("unelevated")
+                delete_button(
+                    visit,
+                    publisher,
+                    address,
+                    (
+                        "Its people and keys are refused at once, and its placements are closed within two seconds. Offers that are out still count. You can undo this: restored, all that it owns is back as it was."
+                    ),
+                    again,
+                )
+            add = ui.button("New placement", icon="add").props("unelevated")
             attributed(add, href=f"{NEW_PLACEMENT}?publisher={publisher['id']}")
     if publisher["deletedAt"]:
-        deleted_notice(visit, publisher, address, words.PUBLISHER.lower(), again)
+        deleted_notice(visit, publisher, address, "Publisher".lower(), again)
     match part_asked(visit, TABS):
         case "sites":
             await site_table(visit, publisherId=publisher["id"]).show()
         case "settings":
             thing_settings(visit, publisher, address, publisher_fields, again, may_write=visit.is_admin)
             with card(classes="al-narrow"):
-                facts([(words.ACCOUNT_ID, publisher["id"])])
+                facts([("Account id", publisher["id"])])
         case "history":
             await history(visit, "publisher", publisher["id"])
         case _:

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json, ProblemError
 from adloom.console.components import format as shown
 from adloom.console.components.chart import Chart, Series
@@ -22,9 +23,10 @@ from adloom.console.page import Visit, page
 from adloom.console.pages.reports.question import question_of
 from adloom.console.pages.reports.slices import sliced
 from adloom.console.pages.reports.syncing import ask_sync
-from adloom.console.words import reports as words
-from adloom.console.words import shell
 from adloom.core.actor import Role
+
+STATUSES: Final = {"ACTIVE": "Active", "PAUSED": "Paused", "ARCHIVED": "Archived"}
+SPEND_AND_ROAS: Final = "Spend, and what came back of it"
 
 ADDRESS: Final = "/console/reports/ads"
 REPORTS: Final = "/api/ads-manager/reports"
@@ -42,7 +44,7 @@ class Asked:
         days = question_of(query, today=today)
         self.first, self.last = days.first, days.last
         level = query.get("level", "")
-        self.level = level if level in words.LEVELS else "campaigns"
+        self.level = level if level in strings.LEVELS else "campaigns"
         self.seller = seller
         self.parents = {name: query[name] for name in ("campaignId", "adsetId") if query.get(name)}
 
@@ -69,33 +71,39 @@ class Asked:
         return f"{ADDRESS}?{urlencode({name: value for name, value in asked.items() if value})}"
 
 
-@page(ADDRESS, title=words.ADS_TITLE, roles=BUYERS)
+@page(ADDRESS, title="Stats sync", roles=BUYERS)
 async def ads(visit: Visit) -> None:
     """Show what ads elsewhere have cost and brought."""
     is_own = visit.role is Role.ADVERTISER
     sellers = [] if is_own else await _sellers(visit)
     seller = None if is_own else visit.query.get("sellerId") or (sellers[0]["id"] if sellers else None)
     asked = Asked(visit.query, today=visit.now.date(), seller=seller)
-    with heading(await _title(visit, asked), note=words.ADS_NOTE, crumbs=_crumbs(asked)):
+    with heading(
+        await _title(visit, asked),
+        note="What ad accounts elsewhere have cost and brought, day by day.",
+        crumbs=_crumbs(asked),
+    ):
         if is_own or seller:
-            ui.button(words.CSV, icon="download", on_click=lambda: _download(visit, asked)).props("outline")
+            ui.button("Download CSV", icon="download", on_click=lambda: _download(visit, asked)).props(
+                "outline"
+            )
             if visit.may_write:
-                ui.button(words.SYNC, icon="sync", on_click=lambda: ask_sync(visit, asked.query())).props(
+                ui.button("Sync now", icon="sync", on_click=lambda: ask_sync(visit, asked.query())).props(
                     "unelevated"
                 )
     if not is_own and seller is None:
         empty_state(
-            "storefront", words.NO_SELLERS, words.NO_SELLERS_NOTE, action=words.TO_ADVERTISERS, href="/console/advertisers"
+            "storefront", strings.NO_ADVERTISERS, "A seller is an advertiser with ad accounts elsewhere. Make an advertiser first.", action=strings.TO_ADVERTISERS, href="/console/advertisers"
         )  # fmt: skip
         return
     _controls(asked, sellers)
     view_links(
         [
             (label, asked.address(level=level, campaignId=None, adsetId=None))
-            for level, label in words.LEVELS.items()
+            for level, label in strings.LEVELS.items()
         ],
         current=asked.address(campaignId=None, adsetId=None),
-        label=words.LEVELS_LABEL,
+        label="Levels",
     )
     await _report(visit, asked)
 
@@ -120,15 +128,15 @@ async def _title(visit: Visit, asked: Asked) -> str:
         if name in asked.parents and (asked.seller or visit.role is Role.ADVERTISER):
             path = f"/api/ads-manager/{noun}/{asked.parents[name]}"
             return (await visit.api.get(path, sellerId=asked.seller))["name"]
-    return words.ADS_TITLE
+    return "Stats sync"
 
 
 def _crumbs(asked: Asked) -> list[tuple[str, str]]:
     if not asked.parents:
         return []
-    crumbs = [(words.LEVELS["campaigns"], asked.address(level="campaigns", campaignId=None, adsetId=None))]
+    crumbs = [(strings.LEVELS["campaigns"], asked.address(level="campaigns", campaignId=None, adsetId=None))]
     if "adsetId" in asked.parents:
-        crumbs.append((words.LEVELS["adsets"], asked.address(level="adsets", adsetId=None)))
+        crumbs.append((strings.LEVELS["adsets"], asked.address(level="adsets", adsetId=None)))
     return crumbs
 
 
@@ -137,7 +145,7 @@ def _controls(asked: Asked, sellers: Sequence[Json]) -> None:
     with ui.element("div").classes("al-bar"):
         if sellers:
             names = {one["id"]: one["name"] for one in sellers}
-            ui.select(names, label=words.SELLER, value=asked.seller, with_input=True).props(
+            ui.select(names, label="Seller", value=asked.seller, with_input=True).props(
                 'outlined dense options-dense data-field="seller"'
             ).on_value_change(
                 lambda event: ui.navigate.to(
@@ -145,26 +153,30 @@ def _controls(asked: Asked, sellers: Sequence[Json]) -> None:
                 )
             )
         length = str(today_length)
-        ui.select(words.PERIODS, label=words.PERIOD, value=length if length in words.PERIODS else None).props(
+        ui.select(strings.PERIODS, label="Period", value=length if length in strings.PERIODS else None).props(
             "outlined dense options-dense"
         ).on_value_change(
             lambda event: ui.navigate.to(
                 asked.address(**{"from": asked.last - timedelta(days=int(event.value) - 1)})
             )
         )
-        day_field("from", words.FROM, asked.first, lambda day: ui.navigate.to(asked.address(**{"from": day})))
-        day_field("to", words.TO, asked.last, lambda day: ui.navigate.to(asked.address(to=day)))
+        day_field("from", "From", asked.first, lambda day: ui.navigate.to(asked.address(**{"from": day})))
+        day_field("to", "To", asked.last, lambda day: ui.navigate.to(asked.address(to=day)))
 
 
 async def _report(visit: Visit, asked: Asked) -> None:
     try:
         answer = await visit.api.get(f"{REPORTS}/{asked.level}", **asked.query())
     except ProblemError as error:
-        notice(error.message, kind="bad", title=shell.COULD_NOT_LOAD)
+        notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
         return
     rows: list[Json] = answer["rows"]
     if not rows:
-        empty_state("sync", words.ADS_EMPTY, words.ADS_EMPTY_NOTE)
+        empty_state(
+            "sync",
+            "No statistics of these days",
+            "Sync them now, or add an ad account with campaigns for this seller.",
+        )
         return
     _totals(answer["summary"], asked)
     _chart(rows, asked)
@@ -182,37 +194,35 @@ async def _report(visit: Visit, asked: Asked) -> None:
         href=(lambda row: asked.address(level=deeper[0], **{deeper[1]: row["id"]})) if deeper else None,
         sort=f"-{asked.spend_field}",
     )
-    table.search(words.SEARCH)
+    table.search("Search names")
     if not asked.is_of_pages:
-        table.filter("status", words.STATUS, words.STATUSES)
+        table.filter("status", "Status", STATUSES)
     await table.show()
 
 
 def _totals(summary: Json, asked: Asked) -> None:
-    currency = summary["currency"] or words.SEVERAL_CURRENCIES
+    currency = summary["currency"] or "several currencies"
     with ui.element("div").classes("grid-of tiles"):
-        Tile(words.SPEND).update(_money(summary[asked.spend_field]), note=currency)
-        Tile(words.IMPRESSIONS).update(shown.count(summary["impressions"]))
-        Tile(words.LINK_CLICKS).update(shown.count(summary["linkClicks"]), note=shown.percent(summary["ctr"]))
-        Tile(words.PURCHASES).update(shown.count(summary["purchases"]), note=_money(summary["purchaseValue"]))
-        Tile(words.ROAS).update(_money(summary["roas"]))
+        Tile("Spend").update(_money(summary[asked.spend_field]), note=currency)
+        Tile("Impressions").update(shown.count(summary["impressions"]))
+        Tile("Link clicks").update(shown.count(summary["linkClicks"]), note=shown.percent(summary["ctr"]))
+        Tile("Purchases").update(shown.count(summary["purchases"]), note=_money(summary["purchaseValue"]))
+        Tile("ROAS").update(_money(summary["roas"]))
         if asked.is_of_pages:
-            Tile(words.REVENUE).update(_money(summary["revenue"]))
+            Tile("Revenue").update(_money(summary["revenue"]))
 
 
 def _chart(rows: Sequence[Json], asked: Asked) -> None:
     field = asked.spend_field
     top = sorted(rows, key=lambda row: -(row[field] or 0))[:CHARTED_MAX]
-    with card(words.SPEND_AND_ROAS):
+    with card(SPEND_AND_ROAS):
         Chart(
             [_label(row) for row in top],
             [
-                Series(
-                    name=words.SPEND, values=[_paisa(row[field]) for row in top], kind="bar", unit="money"
-                ),
-                Series(name=words.ROAS, values=[row["roas"] for row in top], kind="bar", axis=1),
+                Series(name="Spend", values=[_paisa(row[field]) for row in top], kind="bar", unit="money"),
+                Series(name="ROAS", values=[row["roas"] for row in top], kind="bar", axis=1),
             ],
-            description=words.SPEND_AND_ROAS,
+            description=SPEND_AND_ROAS,
         )
 
 
@@ -231,32 +241,32 @@ def _columns(asked: Asked) -> list[Column]:
             is_wide_only=is_wide_only,
         )
 
-    first = [Column(label=words.NAME, cell=lambda row: row["name"], sort="name")]
+    first = [Column(label="Name", cell=lambda row: row["name"], sort="name")]
     if asked.is_of_pages:
         first.append(
-            Column(label=words.SOURCE, cell=lambda row: row["adSource"] or shell.NONE, is_wide_only=True)
+            Column(label="Source", cell=lambda row: row["adSource"] or strings.NONE, is_wide_only=True)
         )
     else:
         first.append(
             Column(
-                label=words.STATUS,
-                cell=lambda row: badge(words.STATUSES[row["status"]].lower(), STATUS_KINDS[row["status"]]),
+                label="Status",
+                cell=lambda row: badge(STATUSES[row["status"]].lower(), STATUS_KINDS[row["status"]]),
                 is_wide_only=True,
             )
         )
     figures = [
-        number(words.SPEND, asked.spend_field, _money),
-        number(words.IMPRESSIONS, "impressions", is_wide_only=True),
-        number(words.LINK_CLICKS, "linkClicks", is_wide_only=True),
-        number(words.CTR, "ctr", shown.percent, is_wide_only=True),
-        number(words.PURCHASES, "purchases"),
-        number(words.COST_PER_PURCHASE, "costPerPurchase", _money, is_wide_only=True),
-        number(words.ROAS, "roas", _money),
+        number("Spend", asked.spend_field, _money),
+        number("Impressions", "impressions", is_wide_only=True),
+        number("Link clicks", "linkClicks", is_wide_only=True),
+        number("CTR", "ctr", shown.percent, is_wide_only=True),
+        number("Purchases", "purchases"),
+        number("Per purchase", "costPerPurchase", _money, is_wide_only=True),
+        number("ROAS", "roas", _money),
     ]
     pages = [
-        number(words.ORDERS, "ordersCount", is_wide_only=True),
-        number(words.REVENUE, "revenue", _money, is_wide_only=True),
-        number(words.CR2, "cr2", shown.percent, is_wide_only=True),
+        number("Orders", "ordersCount", is_wide_only=True),
+        number("Revenue", "revenue", _money, is_wide_only=True),
+        number("Bought of clicks", "cr2", shown.percent, is_wide_only=True),
     ]
     return [*first, *figures, *(pages if asked.is_of_pages else ())]
 
@@ -264,11 +274,11 @@ def _columns(asked: Asked) -> list[Column]:
 async def _download(visit: Visit, asked: Asked) -> None:
     text = await visit.api.get_text(f"{REPORTS}/{asked.level}", **asked.query(format="csv"))
     ui.download.content(text, f"adloom-{asked.level}-{asked.first}-to-{asked.last}.csv", "text/csv")
-    say_good(words.DOWNLOADED)
+    say_good(strings.DOWNLOADED)
 
 
 def _money(amount: float | None) -> str:
-    return shell.NONE if amount is None else f"{amount:,.2f}"
+    return strings.NONE if amount is None else f"{amount:,.2f}"
 
 
 def _paisa(amount: float | None) -> float | None:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.chart import Chart, Series, Unit
 from adloom.console.pages.reports.question import FIELDS, Question
-from adloom.console.words import reports as words
 
 GREATEST_MAX: Final = 15
 PARTS_MAX: Final = 5
@@ -33,9 +33,9 @@ def report_chart(question: Question, rows: Sequence[Json], label: Label) -> None
     """Draw a report."""
     time, other = _dimensions(question)
     metric = question.metric
-    title = words.CHART.format(
-        metric=words.METRICS[metric],
-        dimension=", ".join(words.DIMENSIONS[one].lower() for one in question.by),
+    title = "{metric} by {dimension}".format(
+        metric=strings.METRICS[metric],
+        dimension=", ".join(strings.DIMENSIONS[one].lower() for one in question.by),
     )
     if time is None:
         assert other is not None
@@ -58,7 +58,7 @@ def _by_parts(question: Question, rows: Sequence[Json], keys: Sequence[object], 
     first, *more = question.by
     if not more or metric == "ctr":
         values = [_value([row for row in rows if row[FIELDS[first]] == key], metric) for key in keys]
-        return [Series(name=words.METRICS[metric], values=values, kind="bar", unit=unit)]
+        return [Series(name=strings.METRICS[metric], values=values, kind="bar", unit=unit)]
     field = FIELDS[more[0]]
     parts = _greatest(rows, field, metric, PARTS_MAX)
     return [
@@ -94,9 +94,9 @@ def _over_time(
 
     if other is None:
         return [
-            Series(name=words.METRICS[metric], values=values(rows), unit=unit, has_area=True, kind="line")
+            Series(name=strings.METRICS[metric], values=values(rows), unit=unit, has_area=True, kind="line")
             if len(moments) > 1
-            else Series(name=words.METRICS[metric], values=values(rows), unit=unit, kind="bar")
+            else Series(name=strings.METRICS[metric], values=values(rows), unit=unit, kind="bar")
         ]
     field = FIELDS[other]
     keys = _greatest(rows, field, metric, PARTS_MAX)
@@ -113,7 +113,7 @@ def _over_time(
     rest = [row for row in rows if row[field] not in keys]
     if rest and is_stacked:
         found.append(
-            Series(name=words.OTHERS, values=values(rest), unit=unit, kind="bar", is_stacked=True, colour=6)
+            Series(name="Others", values=values(rest), unit=unit, kind="bar", is_stacked=True, colour=6)
         )
     return found
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import ApiClient, Json, ProblemError
 from adloom.console.components import format as shown
 from adloom.console.components.attributes import attributed
@@ -16,41 +17,46 @@ from adloom.console.components.notice import empty_state, notice
 from adloom.console.components.table import Column, Table
 from adloom.console.components.tile import Tile
 from adloom.console.components.toast import say_good
+from adloom.console.countries import COUNTRIES
 from adloom.console.names import names_of, short
 from adloom.console.page import Visit, page
 from adloom.console.pages.reports.chart import OF_TIME, keys_shown, report_chart
 from adloom.console.pages.reports.question import FIELDS, Question, period_of, question_of
 from adloom.console.pages.reports.slices import sliced
-from adloom.console.words import reports as words
-from adloom.console.words import shell
-from adloom.console.words.countries import COUNTRIES
 from adloom.core.actor import Role
 
 ADDRESS: Final = "/console/reports"
 LISTED_MAX: Final = 100
 NAMED: Final = ("campaign", "banner", "placement")
-DEVICES: Final = ("desktop", "mobile", "tablet", words.UNKNOWN)
+DEVICES: Final = ("desktop", "mobile", "tablet", "unknown")
 STATISTICS: Final = "/admin/stats/banners"
 
 
-@page(ADDRESS, title=words.TITLE)
+@page(ADDRESS, title="Reports")
 async def reports(visit: Visit) -> None:
     """Show what was counted."""
     today = visit.now.date()
     question = question_of(visit.query, today=today)
-    with heading(words.TITLE, note=words.NOTE):
-        ui.button(words.CSV, icon="download", on_click=lambda: _download(visit.api, question)).props(
+    with heading(
+        "Reports",
+        note="Impressions, clicks and spend, by whatever you want to know. Days and hours are those of UTC.",
+    ):
+        ui.button("Download CSV", icon="download", on_click=lambda: _download(visit.api, question)).props(
             "outline"
         )
     await _controls(visit, question, today)
     try:
         answer = await visit.api.get(STATISTICS, **question.query)
     except ProblemError as error:
-        notice(error.message, kind="bad", title=shell.COULD_NOT_LOAD)
+        notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
         return
     rows: list[Json] = answer["items"]
     if not rows:
-        empty_state("bar_chart", words.EMPTY, words.EMPTY_NOTE)
+        empty_state(
+            "bar_chart",
+            "Nothing was counted here",
+            "Choose other days or fewer filters. Impressions are there seconds after they were seen.",
+        )
         return
     _totals(answer["totals"], question)
     names = _Names(visit.api)
@@ -64,7 +70,7 @@ async def _download(api: ApiClient, question: Question) -> None:
     text = await api.get_text(STATISTICS, **question.query, format="csv")
     name = f"adloom-{'-'.join(question.by)}-{question.first}-to-{question.last}.csv"
     ui.download.content(text, name, "text/csv")
-    say_good(words.DOWNLOADED)
+    say_good(strings.DOWNLOADED)
 
 
 async def _controls(visit: Visit, question: Question, today: date) -> None:
@@ -76,18 +82,18 @@ async def _controls(visit: Visit, question: Question, today: date) -> None:
             ask(**{"from": today - timedelta(days=int(event.value) - 1), "to": today})
 
     with ui.element("div").classes("al-bar"):
-        ui.select(words.PERIODS, label=words.PERIOD, value=period_of(question, today=today)).props(
+        ui.select(strings.PERIODS, label="Period", value=period_of(question, today=today)).props(
             "outlined dense options-dense"
         ).on_value_change(ask_period)
-        day_field("from", words.FROM, question.first, lambda day: ask(**{"from": day}))
-        day_field("to", words.TO, question.last, lambda day: ask(to=day))
-        by = ui.select(words.DIMENSIONS, label=words.BY, value=list(question.by), multiple=True)
+        day_field("from", "From", question.first, lambda day: ask(**{"from": day}))
+        day_field("to", "To", question.last, lambda day: ask(to=day))
+        by = ui.select(strings.DIMENSIONS, label="By", value=list(question.by), multiple=True)
         by.props('outlined dense options-dense data-field="by"').style("min-width: 12rem")
         by.on("popup-hide", lambda: ask(by=",".join(by.value)) if tuple(by.value) != question.by else None)
         metrics = {
-            one: text for one, text in words.METRICS.items() if one != "spendPaisa" or question.has_spend
+            one: text for one, text in strings.METRICS.items() if one != "spendPaisa" or question.has_spend
         }
-        ui.select(metrics, label=words.METRIC, value=question.metric).props(
+        ui.select(metrics, label="Chart of", value=question.metric).props(
             "outlined dense options-dense"
         ).on_value_change(lambda event: ask(metric=event.value))
     with ui.element("div").classes("al-bar"):
@@ -103,12 +109,12 @@ async def _filters(visit: Visit) -> list[tuple[str, str, Mapping[str, str]]]:
     found: list[tuple[str, str, Mapping[str, str]]] = []
     if visit.role is not Role.PUBLISHER:
         listed = (await visit.api.get("/admin/campaigns", pageSize=LISTED_MAX, sort="name"))["items"]
-        found.append(("campaignId", words.CAMPAIGN, {one["id"]: one["name"] for one in listed}))
+        found.append(("campaignId", "Only the campaign", {one["id"]: one["name"] for one in listed}))
     if visit.role is not Role.ADVERTISER:
         listed = (await visit.api.get("/admin/placements", pageSize=LISTED_MAX, sort="slug"))["items"]
-        found.append(("placementId", words.PLACEMENT, {one["id"]: one["label"] for one in listed}))
-    found.append(("country", words.COUNTRY, {**COUNTRIES, words.UNKNOWN: words.UNKNOWN}))
-    found.append(("device", words.DEVICE, {one: one for one in DEVICES}))
+        found.append(("placementId", "Only the placement", {one["id"]: one["label"] for one in listed}))
+    found.append(("country", "Only the country", {**COUNTRIES, "unknown": "unknown"}))
+    found.append(("device", "Only the device", {one: one for one in DEVICES}))
     return found
 
 
@@ -116,11 +122,11 @@ def _totals(totals: Json, question: Question) -> None:
     with ui.element("div").classes("grid-of tiles"):
         for name, clicks in (("impressions", "invalidImpressions"), ("clicks", "invalidClicks")):
             invalid = totals[clicks]
-            note = words.INVALID_NOTE.format(count=f"{invalid:,}") if invalid else ""
-            Tile(words.METRICS[name]).update(shown.count(totals[name]), note=note)
-        Tile(words.METRICS["ctr"]).update(shown.percent(totals["ctr"]))
-        note = "" if question.has_spend else words.SPEND_UNKNOWN
-        Tile(words.METRICS["spendPaisa"]).update(shown.money(totals["spendPaisa"]), note=note)
+            note = "{count} are not valid, and not billed".format(count=f"{invalid:,}") if invalid else ""
+            Tile(strings.METRICS[name]).update(shown.count(totals[name]), note=note)
+        Tile(strings.METRICS["ctr"]).update(shown.percent(totals["ctr"]))
+        note = "" if question.has_spend else "Charges tell nothing of readers"
+        Tile(strings.METRICS["spendPaisa"]).update(shown.money(totals["spendPaisa"]), note=note)
 
 
 class _Names:
@@ -142,7 +148,7 @@ class _Names:
 
     def label(self, dimension: str, key: object) -> str:
         if key is None:
-            return words.NO_CAMPAIGN if dimension == "campaign" else words.UNKNOWN
+            return "no campaign" if dimension == "campaign" else "unknown"
         text = str(key)
         match dimension:
             case "hour":
@@ -165,23 +171,23 @@ async def _table(visit: Visit, question: Question, rows: Sequence[Json], names: 
 
     columns = [
         Column(
-            label=words.DIMENSIONS[one],
+            label=strings.DIMENSIONS[one],
             cell=lambda row, one=one: _cell(one, names.label(one, row[FIELDS[one]])),
             sort=FIELDS[one] if one in {"day", "hour", "country", "device"} else "",
         )
         for one in question.by
     ]
     columns += [
-        Column(label=words.METRICS["impressions"], cell=lambda row: shown.count(row["impressions"]), sort="impressions", is_number=True),
-        Column(label=words.METRICS["clicks"], cell=lambda row: shown.count(row["clicks"]), sort="clicks", is_number=True),
-        Column(label=words.METRICS["ctr"], cell=lambda row: shown.percent(row["ctr"]), sort="ctr", is_number=True),
+        Column(label=strings.METRICS["impressions"], cell=lambda row: shown.count(row["impressions"]), sort="impressions", is_number=True),
+        Column(label=strings.METRICS["clicks"], cell=lambda row: shown.count(row["clicks"]), sort="clicks", is_number=True),
+        Column(label=strings.METRICS["ctr"], cell=lambda row: shown.percent(row["ctr"]), sort="ctr", is_number=True),
     ]  # fmt: skip
     if question.has_spend:
         columns.append(
-            Column(label=words.METRICS["spendPaisa"], cell=lambda row: shown.money(row["spendPaisa"]), sort="spendPaisa", is_number=True)
+            Column(label=strings.METRICS["spendPaisa"], cell=lambda row: shown.money(row["spendPaisa"]), sort="spendPaisa", is_number=True)
         )  # fmt: skip
     columns.append(
-        Column(label=words.INVALID, cell=lambda row: shown.count(row["invalidImpressions"] + row["invalidClicks"]), is_number=True, is_wide_only=True)
+        Column(label="Invalid", cell=lambda row: shown.count(row["invalidImpressions"] + row["invalidClicks"]), is_number=True, is_wide_only=True)
     )  # fmt: skip
     table = Table(visit.query, columns, read)
     await table.show()

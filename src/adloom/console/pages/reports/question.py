@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from adloom.console.words import reports as words
+from adloom.console import strings
 
 DAYS_DEFAULT: Final = 7
 FILTERS: Final = ("campaignId", "placementId", "bannerId", "country", "device")
@@ -60,11 +60,11 @@ def question_of(query: Mapping[str, str], *, today: date) -> Question:
     """Read an address; what makes no sense is the default."""
     last = _day(query.get("to")) or today
     first = _day(query.get("from")) or last - timedelta(days=DAYS_DEFAULT - 1)
-    by = tuple(dict.fromkeys(one for one in query.get("by", "").split(",") if one in words.DIMENSIONS))
+    by = tuple(dict.fromkeys(one for one in query.get("by", "").split(",") if one in strings.DIMENSIONS))
     metric = query.get("metric", "")
     filters = {name: query[name] for name in FILTERS if query.get(name)}
     asked = Question(first=min(first, last), last=last, by=by or ("day",), filters=filters)
-    known = metric in words.METRICS and (metric != "spendPaisa" or asked.has_spend)
+    known = metric in strings.METRICS and (metric != "spendPaisa" or asked.has_spend)
     return msgspec.structs.replace(asked, metric=metric if known else "impressions")
 
 
@@ -73,7 +73,7 @@ def period_of(question: Question, *, today: date) -> str | None:
     if question.last != today:
         return None
     length = str((question.last - question.first).days + 1)
-    return length if length in words.PERIODS else None
+    return length if length in strings.PERIODS else None
 
 
 def _day(text: str | None) -> date | None:

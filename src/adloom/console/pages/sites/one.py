@@ -4,6 +4,7 @@ from typing import Final
 
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.attributes import attributed
 from adloom.console.components.confirm import confirm
@@ -17,18 +18,15 @@ from adloom.console.things.history import history
 from adloom.console.things.page_of import Again, thing_page
 from adloom.console.things.parts import part_asked
 from adloom.console.things.settings import thing_settings
-from adloom.console.words import accounts as words
-from adloom.console.words import catalog as shared
-from adloom.console.words import placements as placement_words
 
 TABS: Final = {
-    "placements": words.PLACEMENTS_OF,
-    "settings": shared.TAB_SETTINGS,
-    "history": shared.TAB_HISTORY,
+    "placements": "Its placements",
+    "settings": "Settings",
+    "history": "History",
 }
 
 
-@page(f"{HOME}/{{site_id}}", title=words.SITE, roles=SELLERS)
+@page(f"{HOME}/{{site_id}}", title="Site", roles=SELLERS)
 async def site_page(visit: Visit) -> None:
     """Show a site."""
     await thing_page(visit, f"/admin/sites/{visit.parts['site_id']}", _build)
@@ -41,18 +39,20 @@ async def _build(visit: Visit, site: Json, address: str, again: Again) -> None:
 
     def ask() -> None:
         confirm(
-            words.SITE_DELETE_TITLE.format(name=site["name"]),
-            words.SITE_DELETE_NOTE,
-            action=shared.REMOVE,
+            strings.REMOVE_FOR_GOOD.format(name=site["name"]),
+            (
+                "Its placements stay and go on serving, without a site: what advertisers have blocked by this domain is then shown there. This cannot be undone."
+            ),
+            action="Remove",
             on_confirm=remove,
             is_dangerous=True,
         )
 
-    with heading(site["name"], note=site["domain"], crumbs=[(words.SITES, HOME)]):
+    with heading(site["name"], note=site["domain"], crumbs=[("Sites", HOME)]):
         if visit.may_write:
             publisher = f"&publisher={site['publisherId']}" if site["publisherId"] else ""
-            ui.button(shared.REMOVE, on_click=ask).props("outline")
-            add = ui.button(placement_words.NEW, icon="add").props("unelevated")
+            ui.button("Remove", on_click=ask).props("outline")
+            add = ui.button("New placement", icon="add").props("unelevated")
             attributed(add, href=f"{NEW_PLACEMENT}?site={site['id']}{publisher}")
     match part_asked(visit, TABS):
         case "settings":

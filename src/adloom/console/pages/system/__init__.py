@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from adloom.console import strings
 from adloom.console.components.heading import heading
 from adloom.console.components.tabs import tab_links
 from adloom.console.navigation import ADMINS
@@ -13,7 +14,6 @@ from adloom.console.pages.system.keys import show_keys
 from adloom.console.pages.system.ledger import show_ledger
 from adloom.console.pages.system.processes import show_processes
 from adloom.console.pages.system.settings import show_settings
-from adloom.console.words import system as words
 
 PARTS: Final[dict[str, Callable[[Visit], Awaitable[None]]]] = {
     "processes": show_processes,
@@ -25,12 +25,12 @@ PARTS: Final[dict[str, Callable[[Visit], Awaitable[None]]]] = {
 }
 
 
-@page("/console/system", title=words.TITLE, roles=ADMINS)
+@page("/console/system", title="System", roles=ADMINS)
 async def system(visit: Visit) -> None:
     """Show one part of the system."""
     tab = visit.query.get("tab", "processes")
     tab = tab if tab in PARTS else "processes"
-    with heading(words.TITLE):
+    with heading("System"):
         pass
-    tab_links(visit.path, tab, words.TABS, label=words.PARTS)
+    tab_links(visit.path, tab, strings.SYSTEM_TABS, label="Parts of the system")
     await PARTS[tab](visit)

@@ -1,10 +1,12 @@
 """The accounts of people: made, given another password, disabled and enabled."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.confirm import confirm
 from adloom.console.components.form import Form
@@ -13,7 +15,8 @@ from adloom.console.components.heading import badge
 from adloom.console.components.table import Column, Table, action
 from adloom.console.components.toast import say_good
 from adloom.console.page import Visit
-from adloom.console.words import system as words
+
+PASSWORD_HINT: Final = "At least 10 characters. Hand it over in private; its owner can change it."
 
 PATH = "/admin/accounts"
 
@@ -22,8 +25,8 @@ async def show_accounts(visit: Visit) -> None:
     """List the accounts."""
     accounts = Accounts(visit)
     with ui.element("div").classes("row-of apart"):
-        ui.label(words.ACCOUNTS_NOTE).classes("quiet")
-        ui.button(words.NEW_ACCOUNT, icon="add", on_click=accounts.make).props("unelevated")
+        ui.label("People who may log in, here and by the API.").classes("quiet")
+        ui.button("New account", icon="add", on_click=accounts.make).props("unelevated")
     await accounts.show()
 
 
@@ -43,28 +46,28 @@ class Accounts:
             self._read,
             on_action={"disable": self._disable, "enable": self._enable, "password": self._set_password},
             sort="-createdAt",
-            caption=words.TABS["accounts"],
+            caption=strings.SYSTEM_TABS["accounts"],
         )
-        self._table.search(words.SEARCH_ACCOUNTS)
-        self._table.filter("role", words.ROLE, words.ROLES)
+        self._table.search("Search by e-mail address")
+        self._table.filter("role", "Role", strings.ROLES)
         await self._table.show()
 
     def make(self) -> None:
         """Ask who shall log in."""
         with ui.dialog(value=True) as dialog, ui.card():
-            ui.html(f"<h2>{words.NEW_ACCOUNT}</h2>", sanitize=False)
+            ui.html("<h2>New account</h2>", sanitize=False)
             form = Form({"role": "viewer"})
-            form.text("email", words.EMAIL, is_required=True)
-            form.password("password", words.PASSWORD).props["hint"] = words.PASSWORD_HINT
-            form.choice("role", words.ROLE, words.ROLES, is_required=True)
-            form.text("accountId", words.ACCOUNT, hint=words.ACCOUNT_HINT)
+            form.text("email", "E-mail address", is_required=True)
+            form.password("password", "Password").props["hint"] = PASSWORD_HINT
+            form.choice("role", "Role", strings.ROLES, is_required=True)
+            form.text("accountId", "Account", hint=strings.ACCOUNT_HINT)
 
             async def save() -> None:
                 made = await self._visit.api.post(PATH, form.values())
                 dialog.close()
-                await self._say(words.ACCOUNT_MADE, made["email"])
+                await self._say("{email} can log in now.", made["email"])
 
-            form.actions(words.NEW_ACCOUNT, save, on_cancel=dialog.close)
+            form.actions("New account", save, on_cancel=dialog.close)
 
     async def _read(self, query: Mapping[str, str]) -> Json:
         answer = await self._visit.api.get(PATH, **query)
@@ -81,55 +84,53 @@ class Accounts:
 
         async def go() -> None:
             await self._visit.api.patch(f"{PATH}/{person_id}/disable")
-            await self._say(words.ACCOUNT_DISABLED, email)
+            await self._say("{email} is disabled.", email)
 
         confirm(
-            words.DISABLE_TITLE.format(email=email),
-            words.DISABLE_CONSEQUENCE,
-            action=words.DISABLE,
+            f"Disable {email}?",
+            "They are logged out everywhere at once and cannot log in until you enable the account again.",
+            action="Disable",
             on_confirm=go,
             is_dangerous=True,
         )
 
     async def _enable(self, person_id: str) -> None:
         await self._visit.api.patch(f"{PATH}/{person_id}/enable")
-        await self._say(words.ACCOUNT_ENABLED, self._emails[person_id])
+        await self._say("{email} can log in again.", self._emails[person_id])
 
     async def _set_password(self, person_id: str) -> None:
         email = self._emails[person_id]
         with ui.dialog(value=True) as dialog, ui.card():
-            ui.html(
-                Markup("<h2>{}</h2>").format(words.SET_PASSWORD_TITLE.format(email=email)), sanitize=False
-            )
+            ui.html(Markup("<h2>{}</h2>").format(f"A new password for {email}"), sanitize=False)
             form = Form()
-            form.password("password", words.PASSWORD).props["hint"] = words.PASSWORD_HINT
+            form.password("password", "Password").props["hint"] = PASSWORD_HINT
 
             async def save() -> None:
                 await self._visit.api.put(f"{PATH}/{person_id}/password", form.values())
                 dialog.close()
-                await self._say(words.PASSWORD_SET, email)
+                await self._say("The password is set; {email} is logged out everywhere.", email)
 
-            form.actions(words.SET_PASSWORD, save, on_cancel=dialog.close)
+            form.actions("Set password", save, on_cancel=dialog.close)
 
     def _columns(self) -> list[Column]:
         return [
-            Column(label=words.EMAIL, cell=lambda row: Markup("<b>{}</b>").format(row["email"]), sort="email"),
-            Column(label=words.ROLE, cell=lambda row: row["role"], sort="role", is_wide_only=True),
+            Column(label="E-mail address", cell=lambda row: Markup("<b>{}</b>").format(row["email"]), sort="email"),
+            Column(label="Role", cell=lambda row: row["role"], sort="role", is_wide_only=True),
             Column(
-                label=words.CREATED,
+                label="Made",
                 cell=lambda row: ago(row["createdAt"], now=self._visit.now),
                 sort="createdAt",
                 is_wide_only=True,
             ),
             Column(
-                label=words.STATE,
-                cell=lambda row: badge(words.DISABLED) if row["disabledAt"] else badge(words.ACTIVE, "good"),
+                label="State",
+                cell=lambda row: badge("disabled") if row["disabledAt"] else badge("active", "good"),
             ),
             Column(label="", cell=_actions, is_number=True),
         ]  # fmt: skip
 
 
 def _actions(row: Json) -> Markup:
-    switch = ("enable", words.ENABLE) if row["disabledAt"] else ("disable", words.DISABLE)
-    names = (("password", words.SET_PASSWORD), switch)
+    switch = ("enable", "Enable") if row["disabledAt"] else ("disable", "Disable")
+    names = (("password", "Set password"), switch)
     return Markup(" ").join(action(name, row["id"], label) for name, label in names)

@@ -13,15 +13,15 @@ from adloom.console.components.notice import empty_state
 from adloom.console.components.table import HEAR, Column, action, plain_table
 from adloom.console.components.toast import say_good
 from adloom.console.page import Visit
-from adloom.console.words import shell
-from adloom.console.words import system as words
 
 PATH = "/admin/system/dead-letters"
 
 
 async def show_dead_letters(visit: Visit) -> None:
     """List the letters, oldest first."""
-    ui.label(words.DEAD_NOTE).classes("quiet")
+    ui.label(
+        "Events that could not be counted. They wait here until you have them tried again or forget them."
+    ).classes("quiet")
     letters = Letters(visit)
     await letters.refresh()
 
@@ -37,8 +37,12 @@ class Letters:
             self._table = ui.html("", sanitize=False).on("click", self._hear, js_handler=HEAR)
             self._nothing = ui.element("div")
             with self._nothing:
-                empty_state("mark_email_read", words.DEAD_NONE, words.DEAD_NONE_NOTE)
-        self._more = ui.button(words.MORE_LETTERS, on_click=self._read_on).props("outline")
+                empty_state(
+                    "mark_email_read",
+                    "There are no dead letters",
+                    "Every event that was accepted could be counted.",
+                )
+        self._more = ui.button("Show more", on_click=self._read_on).props("outline")
 
     async def refresh(self) -> None:
         """Read from the beginning."""
@@ -57,11 +61,11 @@ class Letters:
 
     def _columns(self) -> list[Column]:
         return [
-            Column(label=words.LETTER, cell=lambda row: Markup('<span class="mono">{}</span>').format(row["id"])),
-            Column(label=words.PROJECTION, cell=lambda row: row["projection"]),
-            Column(label=words.GIVEN_UP, cell=lambda row: ago(row["at"], now=self._visit.now), is_wide_only=True),
-            Column(label=words.TRIES, cell=lambda row: str(row["tries"]), is_number=True, is_wide_only=True),
-            Column(label=words.REASON, cell=lambda row: row["reason"], is_wide_only=True),
+            Column(label="Letter", cell=lambda row: Markup('<span class="mono">{}</span>').format(row["id"])),
+            Column(label="Projection", cell=lambda row: row["projection"]),
+            Column(label="Given up", cell=lambda row: ago(row["at"], now=self._visit.now), is_wide_only=True),
+            Column(label="Tries", cell=lambda row: str(row["tries"]), is_number=True, is_wide_only=True),
+            Column(label="Reason", cell=lambda row: row["reason"], is_wide_only=True),
             Column(label="", cell=_actions, is_number=True),
         ]  # fmt: skip
 
@@ -72,7 +76,7 @@ class Letters:
                 await self._show(letter_id)
             case "retry":
                 await self._visit.api.post(f"{PATH}/{letter_id}/retry")
-                say_good(words.RETRIED)
+                say_good("It is in the ledger again; what fails again comes back here.")
                 await self.refresh()
             case _:
                 self._ask_to_forget(letter_id)
@@ -82,32 +86,32 @@ class Letters:
         with ui.dialog(value=True) as dialog, ui.card().classes("wide"):
             facts(
                 [
-                    (words.LETTER, letter["id"]),
-                    (words.PROJECTION, letter["projection"]),
-                    (words.GIVEN_UP, full_moment(letter["at"])),
-                    (words.TRIES, str(letter["tries"])),
-                    (words.REASON, letter["reason"]),
+                    ("Letter", letter["id"]),
+                    ("Projection", letter["projection"]),
+                    ("Given up", full_moment(letter["at"])),
+                    ("Tries", str(letter["tries"])),
+                    ("Reason", letter["reason"]),
                 ]
             )
-            ui.html(f"<h3>{words.EVENT}</h3><pre>{escape(letter['event'])}</pre>", sanitize=False)
+            ui.html(f"<h3>Event</h3><pre>{escape(letter['event'])}</pre>", sanitize=False)
             with ui.element("div").classes("al-actions"):
-                ui.button(shell.CLOSE, on_click=dialog.close).props("flat")
+                ui.button("Close", on_click=dialog.close).props("flat")
 
     def _ask_to_forget(self, letter_id: str) -> None:
         async def forget() -> None:
             await self._visit.api.delete(f"{PATH}/{letter_id}")
-            say_good(words.FORGOTTEN)
+            say_good("The letter is forgotten.")
             await self.refresh()
 
         confirm(
-            words.FORGET_TITLE,
-            words.FORGET_CONSEQUENCE,
-            action=words.FORGET,
+            "Forget this letter?",
+            "Its event is never counted. This cannot be undone.",
+            action="Forget",
             on_confirm=forget,
             is_dangerous=True,
         )
 
 
 def _actions(row: Json) -> Markup:
-    names = (("show", words.SHOW), ("retry", words.RETRY), ("forget", words.FORGET))
+    names = (("show", "Show"), ("retry", "Try again"), ("forget", "Forget"))
     return Markup(" ").join(action(name, row["id"], label) for name, label in names)

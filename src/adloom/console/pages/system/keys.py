@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.confirm import confirm
 from adloom.console.components.form import Form
@@ -13,8 +14,6 @@ from adloom.console.components.heading import badge
 from adloom.console.components.table import Column, Table, action
 from adloom.console.components.toast import say_good
 from adloom.console.page import Visit
-from adloom.console.words import shell
-from adloom.console.words import system as words
 
 PATH = "/admin/api-keys"
 
@@ -22,8 +21,8 @@ PATH = "/admin/api-keys"
 async def show_keys(visit: Visit) -> None:
     """List the keys."""
     with ui.element("div").classes("row-of apart"):
-        ui.label(words.KEYS_NOTE).classes("quiet")
-        ui.button(words.NEW_KEY, icon="add", on_click=lambda: _make(visit, table)).props("unelevated")
+        ui.label("Keys for machines. A key is shown once, when it is made.").classes("quiet")
+        ui.button("New key", icon="add", on_click=lambda: _make(visit, table)).props("unelevated")
     names: dict[str, str] = {}
 
     async def read(query: Mapping[str, str]) -> Json:
@@ -34,13 +33,13 @@ async def show_keys(visit: Visit) -> None:
     async def revoke(key_id: str) -> None:
         async def go() -> None:
             await visit.api.delete(f"{PATH}/{key_id}")
-            say_good(words.KEY_REVOKED)
+            say_good("The key is revoked.")
             await table.refresh()
 
         confirm(
-            words.REVOKE_TITLE.format(name=names.get(key_id, "")),
-            words.REVOKE_CONSEQUENCE,
-            action=words.REVOKE,
+            f"Revoke «{names.get(key_id, '')}»?",
+            "Whatever uses it is refused from now on. This cannot be undone.",
+            action="Revoke",
             on_confirm=go,
             is_dangerous=True,
         )
@@ -51,30 +50,30 @@ async def show_keys(visit: Visit) -> None:
         read,
         on_action={"revoke": revoke},
         sort="-createdAt",
-        empty=("key", words.NO_KEYS, words.NO_KEYS_NOTE),
-        caption=words.TABS["keys"],
+        empty=("key", "There are no API keys yet", "Make one for each machine that uses the admin API."),
+        caption=strings.SYSTEM_TABS["keys"],
     )
     await table.show()
 
 
 def _columns(visit: Visit) -> list[Column]:
     return [
-        Column(label=words.KEY_NAME, cell=lambda row: Markup("<b>{}</b>").format(row["name"])),
-        Column(label=words.KEY_HINT, cell=lambda row: Markup('<span class="mono">{}…</span>').format(row["keyHint"])),
-        Column(label=words.ROLE, cell=lambda row: row["role"]),
+        Column(label="Name", cell=lambda row: Markup("<b>{}</b>").format(row["name"])),
+        Column(label="Begins with", cell=lambda row: Markup('<span class="mono">{}…</span>').format(row["keyHint"])),
+        Column(label="Role", cell=lambda row: row["role"]),
         Column(
-            label=words.CREATED,
+            label="Made",
             cell=lambda row: ago(row["createdAt"], now=visit.now),
             sort="createdAt",
             is_wide_only=True,
         ),
         Column(
-            label=words.STATE,
-            cell=lambda row: badge(words.REVOKED) if row["revokedAt"] else badge(words.IN_USE, "good"),
+            label="State",
+            cell=lambda row: badge("revoked") if row["revokedAt"] else badge("in use", "good"),
         ),
         Column(
             label="",
-            cell=lambda row: "" if row["revokedAt"] else action("revoke", row["id"], words.REVOKE),
+            cell=lambda row: "" if row["revokedAt"] else action("revoke", row["id"], "Revoke"),
             is_number=True,
         ),
     ]  # fmt: skip
@@ -82,11 +81,11 @@ def _columns(visit: Visit) -> list[Column]:
 
 def _make(visit: Visit, table: Table) -> None:
     with ui.dialog(value=True) as dialog, ui.card():
-        ui.html(f"<h2>{words.NEW_KEY}</h2>", sanitize=False)
+        ui.html("<h2>New key</h2>", sanitize=False)
         form = Form({"role": "viewer"})
-        form.text("name", words.KEY_NAME, is_required=True, hint=words.KEY_NAME_HINT)
-        form.choice("role", words.ROLE, words.ROLES, is_required=True)
-        form.text("accountId", words.ACCOUNT, hint=words.ACCOUNT_HINT)
+        form.text("name", "Name", is_required=True, hint="What uses it, such as «nightly import».")
+        form.choice("role", "Role", strings.ROLES, is_required=True)
+        form.text("accountId", "Account", hint=strings.ACCOUNT_HINT)
 
         async def save() -> None:
             made = await visit.api.post(PATH, form.values())
@@ -94,20 +93,20 @@ def _make(visit: Visit, table: Table) -> None:
             _show_once(made["key"])
             await table.refresh()
 
-        form.actions(words.NEW_KEY, save, on_cancel=dialog.close)
+        form.actions("New key", save, on_cancel=dialog.close)
 
 
 def _show_once(key: str) -> None:
     with ui.dialog(value=True).props("persistent") as dialog, ui.card():
-        ui.html(f"<h2>{words.KEY_MADE_TITLE}</h2>", sanitize=False)
-        ui.label(words.KEY_MADE_NOTE)
+        ui.html("<h2>Here is the key</h2>", sanitize=False)
+        ui.label("Copy it now: it is not shown again, and only its hash is kept.")
         with ui.element("div").classes("al-secret"):
             ui.label(key).classes("mono grow")
 
             def copy() -> None:
                 ui.clipboard.write(key)
-                say_good(shell.COPIED)
+                say_good("Copied")
 
-            ui.button(icon="content_copy", on_click=copy).props(f'flat round aria-label="{shell.COPY}"')
+            ui.button(icon="content_copy", on_click=copy).props('flat round aria-label="Copy"')
         with ui.element("div").classes("al-actions"):
-            ui.button(words.KEY_DONE, on_click=dialog.close).props("unelevated")
+            ui.button("I have it", on_click=dialog.close).props("unelevated")

@@ -11,7 +11,6 @@ from adloom.console.components.live import live
 from adloom.console.components.table import Column, plain_table
 from adloom.console.components.tile import Tile
 from adloom.console.page import Visit
-from adloom.console.words import system as words
 
 REFRESH_SECONDS: Final = 2.0
 LAG_SECONDS_GOOD: Final = 10.0
@@ -21,9 +20,7 @@ MEGABYTE: Final = 1_000_000
 async def show_ledger(visit: Visit) -> None:
     """Show the ledger, live."""
     with ui.element("div").classes("grid-of tiles"):
-        entries, memory, dead = (
-            Tile(label) for label in (words.LEDGER_ENTRIES, words.LEDGER_MEMORY, words.LEDGER_DEAD)
-        )
+        entries, memory, dead = (Tile(label) for label in ("Entries in the ledger", "Memory", "Dead letters"))
     with ui.element("div").classes("al-card flush"):
         table = ui.html("", sanitize=False)
 
@@ -40,19 +37,19 @@ async def show_ledger(visit: Visit) -> None:
 
 def _behind(row: Json) -> str:
     if not row["behindEntries"]:
-        return badge(words.BEHIND_NONE, "good")
-    shown = words.BEHIND_SHOWN.format(entries=count(row["behindEntries"]), age=duration(row["behindSeconds"]))
+        return badge("nothing", "good")
+    shown = f"{count(row['behindEntries'])} events, {duration(row['behindSeconds'])}"
     return badge(shown, "warn" if row["behindSeconds"] > LAG_SECONDS_GOOD else "info")
 
 
 COLUMNS: Final = [
-    Column(label=words.PROJECTION, cell=lambda row: row["name"]),
-    Column(label=words.BEHIND, cell=_behind),
+    Column(label="Projection", cell=lambda row: row["name"]),
+    Column(label="Behind", cell=_behind),
     Column(
-        label=words.OWNER,
-        cell=lambda row: row["owner"] or badge(words.NOBODY, "bad"),
+        label="Folded by",
+        cell=lambda row: row["owner"] or badge("nobody", "bad"),
         is_wide_only=True,
     ),
-    Column(label=words.FAILING, cell=lambda row: count(row["failing"]), is_number=True),
-    Column(label=words.DEAD, cell=lambda row: count(row["dead"]), is_number=True),
+    Column(label="Failing", cell=lambda row: count(row["failing"]), is_number=True),
+    Column(label="Given up", cell=lambda row: count(row["dead"]), is_number=True),
 ]

@@ -3,19 +3,21 @@
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.components.heading import card
 from adloom.console.components.notice import empty_state
 from adloom.console.components.table import Column, plain_table
 from adloom.console.page import Visit
-from adloom.console.words import system as words
 
 
 async def show_settings(visit: Visit) -> None:
     """Show the settings, one column a kind of process."""
-    ui.label(words.SETTINGS_NOTE).classes("quiet")
+    ui.label("What each process runs with. Secrets, and addresses that carry some, are masked.").classes(
+        "quiet"
+    )
     answer = await visit.api.get("/admin/system/settings")
     if not answer["items"]:
-        empty_state("tune", words.NO_PROCESSES, words.NO_PROCESSES_NOTE)
+        empty_state("tune", strings.NO_PROCESSES, strings.NO_PROCESSES_NOTE)
         return
     processes = {one["process"]: one["settings"] for one in answer["items"]}
     names = sorted({name for settings in processes.values() for name in settings})
@@ -24,9 +26,7 @@ async def show_settings(visit: Visit) -> None:
         for name in names
     ]
     columns = [
-        Column(
-            label=words.SETTING, cell=lambda row: Markup('<span class="mono">{}</span>').format(row["name"])
-        ),
+        Column(label="Setting", cell=lambda row: Markup('<span class="mono">{}</span>').format(row["name"])),
         *(_column(process) for process in processes),
     ]
     with card(classes="flush"):
@@ -39,7 +39,7 @@ def _column(process: str) -> Column:
         if value is None:
             return Markup("")
         if not value:
-            return Markup('<span class="quiet">{}</span>').format(words.NOT_SET)
+            return Markup('<span class="quiet">{}</span>').format("not set")
         return Markup('<span class="mono">{}</span>').format(value)
 
     return Column(label=process, cell=cell)

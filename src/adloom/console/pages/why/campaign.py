@@ -5,6 +5,7 @@ from typing import Final
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import ApiClient, Json, ProblemError
 from adloom.console.components import format as shown
 from adloom.console.components.attributes import attributed
@@ -15,8 +16,24 @@ from adloom.console.components.tile import Tile
 from adloom.console.page import Visit
 from adloom.console.pages.why.candidates import amount
 from adloom.console.pages.why.steps import AUCTION, step_of
-from adloom.console.words import shell
-from adloom.console.words import why as words
+
+CHECK_STATES: Final = {"ok": "passes", "limits": "holds back", "stops": "stops"}
+CHECKS: Final = {
+    "status": "Status",
+    "dates": "Dates",
+    "placements": "Placements",
+    "schedule": "Schedule",
+    "targeting": "Targeting",
+    "caps": "Caps",
+    "budget": "Budget",
+    "pacing": "Pacing",
+    "requests": "Readers",
+    "frequency": "Frequency",
+    "floor": "Floors",
+    "auctions": "Auctions",
+    "rivals": "Other banners",
+}
+
 
 LISTED_MAX: Final = 100
 ICONS: Final = {
@@ -45,21 +62,23 @@ async def show_campaign(visit: Visit) -> None:
     campaign_id = visit.query.get("campaign", "")
     await _chooser(visit.api, campaign_id)
     if not campaign_id:
-        empty_state("campaign", words.CHOOSE_CAMPAIGN, words.CHOOSE_CAMPAIGN_NOTE)
+        empty_state(
+            "campaign",
+            "Which campaign does not deliver?",
+            "Every step between it and a reader is looked at, with what happened in the last hour.",
+        )
         return
     try:
         found = await visit.api.get(f"/admin/campaigns/{campaign_id}/delivery")
     except ProblemError as error:
-        notice(error.message, kind="bad", title=shell.COULD_NOT_LOAD)
+        notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
         return
     states = {check["state"] for check in found["checks"]}
     kind: Kind = "bad" if "stops" in states else "good" if found["impressions"] else "warn"
-    title = words.HOW_IT_GOES if kind == "good" else words.WHY_NOT
+    title = "How does «{name}» deliver?" if kind == "good" else "Why does «{name}» not deliver?"
     notice(found["verdict"], kind=kind, title=title.format(name=found["name"]))
     _figures(found)
-    with card(
-        words.STEP_BY_STEP, note=words.SINCE.format(moment=shown.full_moment(found["since"])), classes="flush"
-    ):
+    with card("Step by step", note=f"Since {shown.full_moment(found['since'])}", classes="flush"):
         _checks(found)
     if found["auctions"]["held"]:
         _auctions(found["auctions"])
@@ -71,7 +90,7 @@ async def _chooser(api: ApiClient, campaign_id: str) -> None:
     names = {one["id"]: one["name"] for one in listed}
     if campaign_id and campaign_id not in names:
         names[campaign_id] = campaign_id
-    field = ui.select(names, label=words.CAMPAIGN, value=campaign_id or None, with_input=True)
+    field = ui.select(names, label="Campaign", value=campaign_id or None, with_input=True)
     field.props('outlined dense options-dense data-field="campaign"').style("max-width: 26rem")
     field.on_value_change(lambda event: ui.navigate.to(f"/console/why?campaign={event.value}"))
 
@@ -79,14 +98,12 @@ async def _chooser(api: ApiClient, campaign_id: str) -> None:
 def _figures(found: Json) -> None:
     auctions = found["auctions"]
     with ui.element("div").classes("grid-of tiles"):
-        Tile(words.IMPRESSIONS).update(shown.count(found["impressions"]))
-        Tile(words.CLICKS).update(shown.count(found["clicks"]))
+        Tile("Impressions").update(shown.count(found["impressions"]))
+        Tile("Clicks").update(shown.count(found["clicks"]))
         if auctions["held"]:
             share = shown.percent(auctions["won"] / auctions["held"], places=0)
-            Tile(words.AUCTIONS_HELD).update(shown.count(auctions["held"]))
-            Tile(words.AUCTIONS_WON).update(
-                shown.count(auctions["won"]), note=words.OF_ALL.format(share=share)
-            )
+            Tile("Auctions it could win").update(shown.count(auctions["held"]))
+            Tile("Auctions won").update(shown.count(auctions["won"]), note=f"{share} of all")
 
 
 def _checks(found: Json) -> None:
@@ -94,11 +111,9 @@ def _checks(found: Json) -> None:
         for check in found["checks"]:
             icon, colour = ICONS[check["state"]]
             with attributed(ui.element("li"), data_check=check["name"], data_state=check["state"]):
-                attributed(ui.icon(icon).classes(colour), aria_label=words.CHECK_STATES[check["state"]])
+                attributed(ui.icon(icon).classes(colour), aria_label=CHECK_STATES[check["state"]])
                 ui.html(
-                    Markup('<span class="strong">{}</span>').format(
-                        words.CHECKS.get(check["name"], check["name"])
-                    ),
+                    Markup('<span class="strong">{}</span>').format(CHECKS.get(check["name"], check["name"])),
                     sanitize=False,
                 )
                 ui.html(_said(check, found["campaignId"]), sanitize=False).classes("say")
@@ -110,7 +125,7 @@ def _said(check: Json, campaign_id: str) -> Markup:
         return Markup("{}").format(check["sentence"])
     tab = TABS.get(check["name"])
     link = Markup('<a href="/console/campaigns/{}{}">{}</a>').format(
-        campaign_id, f"?tab={tab}" if tab else "", words.OPEN["campaign"]
+        campaign_id, f"?tab={tab}" if tab else "", strings.OPEN_LABELS["campaign"]
     )
     return Markup('{}<div class="quiet small">{} {}</div>').format(check["sentence"], check["change"], link)
 
@@ -119,38 +134,45 @@ def _share(check: Json) -> Markup:
     passed, of = check["passed"], check["of"]
     if passed is None or not of:
         return (
-            badge(words.CHECK_STATES[check["state"]], METERS[check["state"]])
+            badge(CHECK_STATES[check["state"]], METERS[check["state"]])
             if check["state"] != "ok"
             else Markup("")
         )
     return Markup('<div class="small num">{}</div>{}').format(
-        words.SHARE.format(passed=f"{passed:,}", of=f"{of:,}"), meter(passed / of, METERS[check["state"]])
+        "{passed} of {of}".format(passed=f"{passed:,}", of=f"{of:,}"),
+        meter(passed / of, METERS[check["state"]]),
     )
 
 
 def _auctions(auctions: Json) -> None:
     left = auctions["held"]
-    found = [Step(label=words.HELD, left=left)]
+    found = [Step(label="Held", left=left)]
     left -= auctions["absent"]
-    found.append(Step(label=words.CONSIDERED, left=left, note=words.CONSIDERED_NOTE))
+    found.append(
+        Step(
+            label="It was a candidate", left=left, note="Not a candidate: not running then, or without a bid."
+        )
+    )
     for name in AUCTION[:-1]:
         taken = sum(count for step, count in auctions["removed"].items() if step_of(step) == name)
         if taken:
             left -= taken
-            found.append(Step(label=words.STEPS[name], left=left, note=words.STEP_NOTES[name]))
-    note = words.STEP_NOTES["won"]
+            found.append(
+                Step(label=strings.FUNNEL_STEPS[name], left=left, note=strings.FUNNEL_STEP_NOTES[name])
+            )
+    note = strings.FUNNEL_STEP_NOTES["won"]
     if auctions["ecpm"] is not None and auctions["winningEcpm"] is not None:
-        note = words.LOST_BY.format(own=amount(auctions["ecpm"]), theirs=amount(auctions["winningEcpm"]))
-    found.append(Step(label=words.STEPS["won"], left=auctions["won"], note=note, kind="good"))
-    with card(words.IN_AUCTIONS):
-        funnel(found, description=words.IN_AUCTIONS)
+        note = f"Where it lost it was worth {amount(auctions['ecpm'])} on average; who won there, {amount(auctions['winningEcpm'])}."
+    found.append(Step(label=strings.FUNNEL_STEPS["won"], left=auctions["won"], note=note, kind="good"))
+    with card("In the auctions since then"):
+        funnel(found, description="In the auctions since then")
 
 
 async def _placements(api: ApiClient, campaign_id: str) -> None:
     links = (await api.get(f"/admin/campaigns/{campaign_id}/placements"))["items"]
-    with card(words.ITS_PLACEMENTS):
+    with card("Ask for a reader of one of its placements"):
         if not links:
-            ui.label(words.NO_PLACEMENTS).classes("quiet")
+            ui.label("It has no placements yet.").classes("quiet")
             return
         with ui.element("div").classes("row-of"):
             for link in links:

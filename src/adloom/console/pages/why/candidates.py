@@ -6,13 +6,12 @@ from typing import Any, Final
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import ApiClient, Json
 from adloom.console.components import format as shown
 from adloom.console.components.heading import badge
 from adloom.console.names import names_of, short
 from adloom.console.pages.why.steps import place_to_change, step_of
-from adloom.console.words import shell
-from adloom.console.words import why as words
 
 KINDS: Final = {"won": "good", "lost": "warn", "removed": ""}
 # Which part of the campaign's page changes a step.
@@ -36,10 +35,10 @@ async def candidate_table(
     campaigns = await names_of(api, "campaign", (one.get("campaignId") for one in rows))
     untitled = [one.get("adId") for one in rows if not one.get("title")]
     titles = await names_of(api, "banner", untitled)
-    heads = [(words.BANNER, ""), (words.OUTCOME, ""), (words.REASON, "")]
+    heads = [("Banner", ""), ("Outcome", ""), ("Why", "")]
     if is_auction:
-        heads += [(words.ECPM, "num"), (words.BID, "num"), (words.TO_WIN, "num")]
-        heads += [(words.CTR, "num"), (words.QUALITY, "num")]
+        heads += [("eCPM", "num"), ("Bid", "num"), ("To win", "num")]
+        heads += [("CTR", "num"), ("Quality", "num")]
     head = Markup("").join(
         Markup('<th scope="col" class="{}">{}</th>').format(kind, text) for text, kind in heads
     )
@@ -63,8 +62,8 @@ def _row(
     placement_id: str | None,
 ) -> Markup:
     outcome = one["outcome"]
-    won = words.WON_AUCTION if is_auction else words.WON
-    label = {"won": won, "lost": words.LOST, "removed": words.REMOVED}[outcome]
+    won = "won" if is_auction else "shown"
+    label = {"won": won, "lost": "lost", "removed": "removed"}[outcome]
     cells = [
         Markup('<td class="who">{}</td>').format(_who(one, campaigns, titles)),
         Markup("<td>{}</td>").format(badge(label, KINDS[outcome])),
@@ -76,11 +75,11 @@ def _row(
         cells += [
             Markup('<td class="num {}" data-label="{}">{}</td>').format(kind, label, text)
             for kind, label, text in (
-                ("", words.ECPM, amount(one.get("ecpm"))),
-                ("", words.BID, _bid(one)),
-                ("strong", words.TO_WIN, amount(one.get("wouldHaveToBid"), places=4)),
-                ("", words.CTR, shown.percent(one.get("predictedCtr"))),
-                ("", words.QUALITY, amount(one.get("qualityScore"))),
+                ("", "eCPM", amount(one.get("ecpm"))),
+                ("", "Bid", _bid(one)),
+                ("strong", "To win", amount(one.get("wouldHaveToBid"), places=4)),
+                ("", "CTR", shown.percent(one.get("predictedCtr"))),
+                ("", "Quality", amount(one.get("qualityScore"))),
             )
         ]
     return Markup("<tr>{}</tr>").format(Markup("").join(cells))
@@ -89,7 +88,7 @@ def _row(
 def _who(one: Json, campaigns: Mapping[str, str], titles: Mapping[str, str]) -> Markup:
     banner_id, campaign_id = one.get("adId"), one.get("campaignId")
     if banner_id is None or campaign_id is None:
-        return Markup('<span class="quiet">{}</span>').format(words.SOMEBODY)
+        return Markup('<span class="quiet">{}</span>').format("somebody else's")
     title = one.get("title") or titles.get(banner_id, short(banner_id))
     return Markup(
         '<a href="/console/banners/{}">{}</a><div class="small"><a class="quiet" href="/console/campaigns/{}">{}</a></div>'
@@ -116,19 +115,19 @@ def _link(one: Json, *, is_auction: bool, placement_id: str | None) -> Markup:
     kind = kind if ids.get(kind) else "campaign"
     tab = TABS.get(step_of(one.get("removedBy") or FLOOR)) if kind == "campaign" else None
     return Markup(' <a href="/console/{}s/{}{}">{}</a>').format(
-        kind, ids[kind], f"?tab={tab}" if tab else "", words.OPEN[kind]
+        kind, ids[kind], f"?tab={tab}" if tab else "", strings.OPEN_LABELS[kind]
     )
 
 
 def _bid(one: Json) -> str:
     bid = one.get("bid")
-    return shell.NONE if bid is None else f"{amount(bid, places=4)} {(one.get('bidType') or '').upper()}"
+    return strings.NONE if bid is None else f"{amount(bid, places=4)} {(one.get('bidType') or '').upper()}"
 
 
 def amount(value: float | None, *, places: int = 2) -> str:
     """Show a price with at least two places, and with more only where they say something."""
     if value is None:
-        return shell.NONE
+        return strings.NONE
     text = f"{value:,.{places}f}"
     whole, _, rest = text.partition(".")
     return f"{whole}.{rest.rstrip('0').ljust(2, '0')}"

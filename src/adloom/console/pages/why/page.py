@@ -6,20 +6,21 @@ from adloom.console.page import Visit, page
 from adloom.console.pages.why.campaign import show_campaign
 from adloom.console.pages.why.reader import ADDRESS, show_reader
 from adloom.console.pages.why.recorded import show_recorded
-from adloom.console.words import why as words
 from adloom.core.actor import Role
 
 
-@page(ADDRESS, title=words.TITLE)
+@page(ADDRESS, title="Why?")
 async def why(visit: Visit) -> None:
     """Explain a decision: for a reader, of an auction, or of a campaign."""
-    with heading(words.TITLE, note=words.NOTE):
+    with heading(
+        "Why?", note="Who would be shown to a reader, who was in an auction, and what keeps a campaign back."
+    ):
         pass
-    views = [(words.FOR_A_READER, ADDRESS)]
+    views = [("For a reader", ADDRESS)]
     if visit.role is not Role.PUBLISHER:
-        views += [(words.A_CAMPAIGN, f"{ADDRESS}?campaign="), (words.AN_AUCTION, f"{ADDRESS}?auction=")]
+        views += [("A campaign", f"{ADDRESS}?campaign="), ("A recorded auction", f"{ADDRESS}?auction=")]
     shown = next((name for name in ("campaign", "auction") if name in visit.query), "")
-    view_links(views, current=f"{ADDRESS}?{shown}=" if shown else ADDRESS, label=words.VIEWS)
+    view_links(views, current=f"{ADDRESS}?{shown}=" if shown else ADDRESS, label="Ways to ask")
     match shown:
         case "campaign":
             await show_campaign(visit)

@@ -8,25 +8,36 @@ from uuid import UUID
 
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import ApiClient, Json, ProblemError
 from adloom.console.components.attributes import attributed
 from adloom.console.components.funnel import Step, funnel
 from adloom.console.components.heading import card, facts
 from adloom.console.components.notice import empty_state, notice
 from adloom.console.components.toast import say_good
+from adloom.console.countries import COUNTRIES, LANGUAGES
 from adloom.console.page import Visit
 from adloom.console.pages.why.candidates import amount, candidate_table
 from adloom.console.pages.why.steps import steps
-from adloom.console.words import shell
-from adloom.console.words import why as words
-from adloom.console.words.countries import COUNTRIES, LANGUAGES
+
+CONTEXT_NAMES: Final = {
+    "device": "Device",
+    "country": "Country",
+    "language": "Language",
+    "loggedIn": "Logged in",
+    "newVisitor": "New visitor",
+    "referrerDomain": "Came from",
+    "segment": "Segment",
+    "hour": "Hour at the placement",
+    "day": "Day at the placement",
+}
 
 ADDRESS: Final = "/console/why"
 NOBODY: Final = str(UUID(int=0))
 LISTED_MAX: Final = 100
 SHORT_LIST: Final = 5  # Needs no search.
 DEVICES: Final = ("desktop", "mobile", "tablet")
-EITHER: Final = {"true": words.YES, "false": words.NO}
+EITHER: Final = {"true": "Yes", "false": "No"}
 # The names of the serve route's parameters, which are those of the address here.
 READER: Final = ("device", "country", "language", "segment", "loggedIn", "newVisitor", "referrer", "userId")
 # What an auction calls them.
@@ -41,19 +52,23 @@ async def show_reader(visit: Visit) -> None:
     if asked and placement is None:
         placement = await _found(visit.api, asked)
     with ui.element("div").classes("al-aside"):
-        with card(words.READER):
+        with card("The reader"):
             _form(visit.query, places)
         beside = ui.element("div").classes("stack")
     below = ui.element("div").classes("stack")
     if not asked:
         with beside:
-            empty_state("help_outline", words.CHOOSE, words.CHOOSE_NOTE)
+            empty_state(
+                "help_outline",
+                "Choose a placement",
+                "Say who asks, and see step by step which banners are left, and why the others are not.",
+            )
         return
     try:
         await _answer(visit, asked, placement, beside, below)
     except ProblemError as error:
         with beside:
-            notice(error.message, kind="bad", title=shell.COULD_NOT_LOAD)
+            notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
 
 
 async def _placements(api: ApiClient) -> list[Json]:
@@ -79,14 +94,14 @@ def _form(query: Mapping[str, str], places: list[Json]) -> None:
     fields: dict[str, Any] = {}
     with ui.element("div").classes("al-fields"):
         fields["placement"] = ui.select(
-            slugs, label=words.PLACEMENT, value=asked, with_input=True, new_value_mode="add-unique"
+            slugs, label="Placement", value=asked, with_input=True, new_value_mode="add-unique"
         ).classes("wide")
         choices: tuple[tuple[str, str, Mapping[str, str]], ...] = (
-            ("device", words.DEVICE, {one: one for one in DEVICES}),
-            ("country", words.COUNTRY, COUNTRIES),
-            ("language", words.LANGUAGE, LANGUAGES),
-            ("loggedIn", words.LOGGED_IN, EITHER),
-            ("newVisitor", words.NEW_VISITOR, EITHER),
+            ("device", "Device", {one: one for one in DEVICES}),
+            ("country", "Country", COUNTRIES),
+            ("language", "Language", LANGUAGES),
+            ("loggedIn", "Logged in", EITHER),
+            ("newVisitor", "New visitor", EITHER),
         )
         for name, label, options in choices:
             given = query.get(name)
@@ -94,16 +109,16 @@ def _form(query: Mapping[str, str], places: list[Json]) -> None:
             fields[name] = ui.select(
                 known, label=label, value=given, clearable=True, with_input=len(known) > SHORT_LIST
             )
-        fields["segment"] = ui.input(words.SEGMENT, value=query.get("segment", ""))
+        fields["segment"] = ui.input("Segment", value=query.get("segment", ""))
         fields["referrer"] = ui.input(
-            words.REFERRER, value=query.get("referrer", ""), placeholder=words.REFERRER_HINT
+            "Came from", value=query.get("referrer", ""), placeholder="news.example.com"
         )
-        fields["at"] = ui.input(words.AT, value=query.get("at", "")).props(
+        fields["at"] = ui.input("At (UTC)", value=query.get("at", "")).props(
             'type="datetime-local" stack-label'
         )
-        fields["userId"] = ui.input(words.USER, value=query.get("userId", "")).classes("wide")
-        fields["userId"].props["hint"] = words.USER_HINT
-        fields["at"].tooltip(words.AT_HINT)
+        fields["userId"] = ui.input("User id", value=query.get("userId", "")).classes("wide")
+        fields["userId"].props["hint"] = "For frequency caps, in auctions."
+        fields["at"].tooltip("Counts and budgets stand as now.")
     for name, field in fields.items():
         attributed(field, data_field=name).props("outlined dense options-dense")
 
@@ -113,13 +128,13 @@ def _form(query: Mapping[str, str], places: list[Json]) -> None:
 
     fields["userId"].on("keydown.enter", ask)
     with ui.element("div").classes("row-of apart").style("margin-top: 1.5rem"):
-        ui.button(words.EXPLAIN, icon="search", on_click=ask).props("unelevated")
-        ui.button(words.COPY_LINK, on_click=_copy).props("flat")
+        ui.button("Explain", icon="search", on_click=ask).props("unelevated")
+        ui.button("Copy link", on_click=_copy).props("flat")
 
 
 def _copy() -> None:
     ui.run_javascript("navigator.clipboard?.writeText(location.href)")
-    say_good(words.LINK_COPIED)
+    say_good("The address of this question is copied.")
 
 
 async def _answer(
@@ -134,9 +149,9 @@ async def _answer(
         if not candidates:
             empty_state(
                 "inbox",
-                words.NO_CANDIDATES,
-                words.NO_CANDIDATES_NOTE,
-                action=words.TO_CAMPAIGNS,
+                "Nothing is assigned to this placement",
+                "Link a campaign to it, and assign a banner to it there.",
+                action="To the campaigns",
                 href="/console/campaigns",
             )
             return
@@ -145,11 +160,11 @@ async def _answer(
             _say_who_wins(won, answer)
         else:
             _say_who_is_shown(won)
-        title = words.FUNNEL_AUCTION if is_auction else words.FUNNEL
+        title = strings.AUCTION_FUNNEL if is_auction else "From all candidates to what is shown"
         with card(title):
             funnel(_funnel(answer, won=len(won), is_auction=is_auction), description=title)
     with below:
-        with card(words.CANDIDATES, note=f"{_count(answer):,}", classes="flush"):
+        with card("Candidates", note=f"{_count(answer):,}", classes="flush"):
             await candidate_table(
                 visit.api,
                 candidates,
@@ -157,9 +172,9 @@ async def _answer(
                 placement_id=placement["id"] if placement else None,
             )
         if "context" in answer:
-            with card(words.CONTEXT):
+            with card("As the rules see the reader"):
                 context = answer["context"]
-                facts([(label, _seen(name, context[name])) for name, label in words.CONTEXT_NAMES.items()])
+                facts([(label, _seen(name, context[name])) for name, label in CONTEXT_NAMES.items()])
 
 
 def _funnel(answer: Json, *, won: int, is_auction: bool) -> list[Step]:
@@ -190,27 +205,27 @@ async def _auction(visit: Visit, slug: str, given: Mapping[str, str], at: str | 
 
 def _seen(name: str, value: object) -> str:
     if value is None:
-        return words.UNKNOWN
+        return "unknown"
     if isinstance(value, bool):
-        return words.YES if value else words.NO
-    return words.DAYS[value] if name == "day" and isinstance(value, int) else str(value)
+        return "Yes" if value else "No"
+    return strings.DAYS[value] if name == "day" and isinstance(value, int) else str(value)
 
 
 def _say_who_is_shown(won: list[Json]) -> None:
     if not won:
-        notice(words.NOBODY_IS_SHOWN, kind="warn")
+        notice("Nobody would be shown to this reader.", kind="warn")
     elif len(won) == 1:
-        notice(words.ONE_IS_SHOWN.format(title=won[0]["title"]), kind="good")
+        notice(f"«{won[0]['title']}» would be shown to this reader.", kind="good")
     else:
-        notice(words.SEVERAL_ARE_SHOWN.format(count=len(won)), kind="good")
+        notice(f"{len(won)} banners would be shown to this reader.", kind="good")
 
 
 def _say_who_wins(won: list[Json], answer: Json) -> None:
     if not won:
-        notice(words.NOBODY_WINS, kind="warn")
+        notice("Nobody would win this auction.", kind="warn")
         return
-    title, price = won[0].get("title") or words.SOMEBODY, amount(answer["finalPrice"], places=4)
-    notice(words.WINS_AT.format(title=title, price=price), kind="good")
+    title, price = won[0].get("title") or "somebody else's", amount(answer["finalPrice"], places=4)
+    notice(f"«{title}» would win, and pay {price} per thousand impressions.", kind="good")
 
 
 def _moment(text: str | None) -> str | None:

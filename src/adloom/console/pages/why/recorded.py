@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json, ProblemError
 from adloom.console.components import format as shown
 from adloom.console.components.attributes import attributed
@@ -16,8 +17,6 @@ from adloom.console.names import names_of
 from adloom.console.page import Visit
 from adloom.console.pages.why.candidates import candidate_table
 from adloom.console.pages.why.steps import recorded_reason, steps
-from adloom.console.words import shell
-from adloom.console.words import why as words
 
 BIDS_MAX: Final = 256
 TO_PARAMETERS: Final = {"loginState": "loggedIn", "referrerDomain": "referrer"}
@@ -30,24 +29,24 @@ async def show_recorded(visit: Visit) -> None:
     if not auction_id:
         empty_state(
             "gavel",
-            words.CHOOSE_AUCTION,
-            words.CHOOSE_AUCTION_NOTE,
-            action=words.TO_AUCTIONS,
+            "Which auction?",
+            "Every auction of the last days is on record. Take one from the list, or enter its id.",
+            action="To the auctions",
             href="/console/auctions",
         )
         return
     try:
         auction = await visit.api.get(f"/api/v1/admin/auctions/{auction_id}")
     except ProblemError as error:
-        notice(error.message, kind="bad", title=shell.COULD_NOT_LOAD)
+        notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
         return
     with ui.element("div").classes("row-of apart"):
-        ui.label(words.RECORDED_AT.format(moment=shown.full_moment(auction["auctionTime"]))).classes("quiet")
+        ui.label(f"Held {shown.full_moment(auction['auctionTime'])}").classes("quiet")
         with ui.element("div").classes("row-of"):
             again = await question_now(visit, auction)
             if again:
-                attributed(ui.button(words.ASK_NOW, icon="replay").props("outline"), href=again)
-            whole = ui.button(words.OPEN_AUCTION).props("outline")
+                attributed(ui.button("Ask the same now", icon="replay").props("outline"), href=again)
+            whole = ui.button("The auction in full").props("outline")
             attributed(whole, href=f"/console/auctions/{auction['id']}")
     await auction_parts(visit, auction)
 
@@ -56,16 +55,18 @@ async def auction_parts(visit: Visit, auction: Json) -> None:
     """Show the funnel and the bids of an auction."""
     bids: list[Json] = auction["bids"]
     won = sum(bid["outcome"] == "won" for bid in bids)
-    with card(words.FUNNEL_AUCTION):
+    with card(strings.AUCTION_FUNNEL):
         funnel(
             steps(_removed(auction), lost=max(0, auction["bidCount"] - won), won=won, is_auction=True),
-            description=words.FUNNEL_AUCTION,
+            description=strings.AUCTION_FUNNEL,
         )
-    with card(words.CANDIDATES, note=f"{len(bids):,}", classes="flush"):
+    with card("Candidates", note=f"{len(bids):,}", classes="flush"):
         told = [{**bid, "reason": recorded_reason(bid["removedBy"], bid["outcome"])} for bid in bids]
         await candidate_table(visit.api, told, is_auction=True, placement_id=auction["placementId"])
     if len(bids) >= BIDS_MAX:
-        ui.label(words.CUT).classes("quiet small")
+        ui.label("At most 256 bids of an auction are recorded one by one; the funnel counts all.").classes(
+            "quiet small"
+        )
 
 
 def _removed(auction: Json) -> Mapping[str, int]:

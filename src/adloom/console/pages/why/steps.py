@@ -4,8 +4,28 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+from adloom.console import strings
 from adloom.console.components.funnel import Step
-from adloom.console.words import why as words
+
+REASONS: Final = {
+    "not_held": "The budget had nothing to offer at that moment.",
+    "budget_pending": "A delivery process waited for a piece of the campaign's budget, which the worker grants.",
+    "caps_and_budgets": "A cap or a budget of the campaign left nothing.",
+    "floor": "Its eCPM was under the floor of the placement.",
+    "frequency_cap": "The reader had seen the ad as often as its frequency caps allow.",
+    "frequency_unknown": "It was not known how often the reader had seen the ad, which has a frequency cap.",
+    "pacing": "The campaign spreads its daily budget over the day, and was ahead of it.",
+    "daily_budget": "The daily budget of the campaign was used up.",
+    "total_budget": "The total budget of the campaign was used up.",
+    "advertiser_budget": "The daily budget of the advertiser was used up.",
+    "campaign_dates": "The campaign was outside its dates.",
+    "impression_cap": "The campaign has had its impressions.",
+    "click_cap": "The campaign has had its clicks.",
+    "targeting": "Its rule about {part} does not want this reader.",
+    "schedule": "It was not the time of the banner ({part}).",
+    "won": "It had the highest eCPM.",
+    "lost": "Another ad had a higher eCPM.",
+}
 
 WON: Final = "won"
 LOST: Final = "lost"
@@ -66,11 +86,13 @@ def steps(removed: Mapping[str, int], *, lost: int, won: int, is_auction: bool) 
         taken[step_of(name)] += count
     taken[order[-1]] += lost
     left = sum(taken.values()) + won
-    found = [Step(label=words.STEP_ALL, left=left)]
+    found = [Step(label="All candidates", left=left)]
     for name in order:
         left -= taken[name]
         kind = "good" if name == order[-1] and left else ""
-        found.append(Step(label=words.STEPS[name], left=left, note=words.STEP_NOTES[name], kind=kind))
+        found.append(
+            Step(label=strings.FUNNEL_STEPS[name], left=left, note=strings.FUNNEL_STEP_NOTES[name], kind=kind)
+        )
     return found
 
 
@@ -89,7 +111,7 @@ def place_to_change(removed_by: str | None, outcome: str, *, is_auction: bool) -
 def recorded_reason(removed_by: str | None, outcome: str) -> str:
     """Say why, where only the name of a step is on record."""
     if outcome in {WON, LOST}:
-        return words.REASONS[outcome]
+        return REASONS[outcome]
     head, _, part = (removed_by or "").partition(":")
-    sentence = words.REASONS.get(head, words.UNTOLD)
+    sentence = REASONS.get(head, "The record does not say more.")
     return sentence.format(part=part.replace("_", " "))

@@ -1,0 +1,155 @@
+"""Texts that several pages of the console share; a text that one page uses is written there."""
+
+from typing import Final
+
+ACCOUNT_HINT: Final = "The id of the advertiser or publisher that it acts for."
+AGAINST_PLAN: Final = "Spend against plan"
+AUCTION_FUNNEL: Final = "From all candidates to the winner"
+COULD_NOT_LOAD: Final = "This could not be loaded"
+DAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+DELETE_TITLE: Final = "Delete «{name}»?"
+DELIVERIES: Final = {"direct": "Direct", "auction": "Auction", "contextual": "Context"}
+DEVICES: Final = {"mobile": "phones", "tablet": "tablets", "desktop": "computers"}
+DIMENSIONS: Final = {
+    "day": "Day",
+    "hour": "Hour",
+    "campaign": "Campaign",
+    "banner": "Banner",
+    "placement": "Placement",
+    "country": "Country",
+    "device": "Device",
+}
+DOWNLOADED: Final = "The sheet is downloaded."
+ENDS_BEFORE: Final = "must be after the start"
+FLOOR_CPM: Final = "Lowest price of a thousand impressions"
+HELD_HINT: Final = (
+    "The price of offers that are out and not yet seen or clicked. It comes back if nobody does."
+)
+IS_OFF: Final = "«{name}» is off."
+IS_ON: Final = "«{name}» is on."
+LAYOUTS: Final = {
+    "full_slider": "Slider across the page",
+    "full_static": "Across the page",
+    "half_pair": "Two beside each other",
+    "quarter_grid": "Four in a grid",
+    "sidebar_stack": "Several in the sidebar",
+    "sidebar_single": "One in the sidebar",
+    "interstitial": "Over the whole page",
+    "popup": "Popup",
+    "inline_card": "Card in the text",
+    "sticky_bar": "Bar at the bottom",
+}
+LEVELS: Final = {"campaigns": "Campaigns", "adsets": "Ad sets", "ads": "Ads", "sellpages": "Sell pages"}
+FIRST_CAMPAIGN_PARTS: Final = {
+    "placement": "The placement",
+    "banner": "The banner",
+    "campaign": "The campaign",
+    "link": "The campaign may use the placement",
+    "assignment": "The banner is on the placement",
+    "active": "The campaign is active",
+}
+METRICS: Final = {"impressions": "Impressions", "clicks": "Clicks", "ctr": "CTR", "spendPaisa": "Spend"}
+NEXT_WEEKS: Final = "The next four weeks"
+NONE: Final = "–"
+NOTHING_CHANGED: Final = "Nothing was changed."
+NO_ADVERTISERS: Final = "There are no advertisers yet"
+NO_PROCESSES: Final = "No process was heard of"
+NO_PROCESSES_NOTE: Final = (
+    "Each tells how it is once a second, over Valkey. See that it runs, and that REDIS_URL is the same."
+)
+OFF_TITLE: Final = "Switch «{name}» off?"
+OF_BUDGET: Final = "of {budget}"
+ON_TITLE: Final = "Switch «{name}» on?"
+OPEN_LABELS: Final = {
+    "campaign": "Open the campaign",
+    "banner": "Open the banner",
+    "placement": "Open the placement",
+    "advertiser": "Open the advertiser",
+}
+ORDER_AND_WEIGHT: Final = "order {order} · weight {weight}"
+PACINGS: Final = {"Smooth": "Smooth: over the whole day", "Accelerated": "Accelerated: as fast as it can"}
+PERIODS: Final = {
+    "1": "Today",
+    "2": "Since yesterday",
+    "7": "Last 7 days",
+    "30": "Last 30 days",
+    "90": "Last 90 days",
+}
+PRIORITY_HINT: Final = "Where order and weight are the same, the higher one is first."
+REMOVE_FOR_GOOD: Final = "Remove «{name}» for good?"
+RESTORED: Final = "«{name}» is back."
+ROLES: Final = {
+    "admin": "Admin: everything",
+    "viewer": "Viewer: reads everything",
+    "advertiser": "Advertiser: its own campaigns",
+    "publisher": "Publisher: its own placements",
+}
+RULE_TYPES: Final = {
+    "country": "Country",
+    "device": "Device",
+    "language": "Language",
+    "login_state": "Logged in or not",
+    "new_visitor": "New or returning",
+    "user_segment": "Segment",
+    "referrer_domain": "Where readers come from",
+    "hour_of_day": "Hour of the day",
+    "day_of_week": "Day of the week",
+}
+SCHEDULE_STATUSES: Final = {
+    "draft": "Draft",
+    "evergreen": "Always",
+    "scheduled": "Scheduled",
+    "active": "In its dates",
+    "expired": "Expired",
+}
+SHOWN_TO: Final = "Shown {parts}."
+SOURCES: Final = {"internal": "Own", "sponsored": "Sponsored", "affiliate": "Affiliate", "system": "System"}
+CAMPAIGN_STATUSES: Final = {
+    "draft": "Draft",
+    "scheduled": "Scheduled",
+    "active": "Active",
+    "paused": "Paused",
+    "ended": "Ended",
+    "cancelled": "Cancelled",
+}
+FUNNEL_STEPS: Final = {
+    "bid": "Bid something",
+    "status": "Switched on",
+    "dates": "Within their dates",
+    "targeting": "For this reader",
+    "schedule": "Within their schedule",
+    "caps": "Under their caps",
+    "budget": "With budget left",
+    "frequency": "Not seen too often",
+    "floor": "Over the floor",
+    "slots": "Have a slot",
+    "won": "Highest bid",
+}
+FUNNEL_STEP_NOTES: Final = {
+    "bid": "The campaign bids nothing.",
+    "status": "Paused, draft, ended or switched off.",
+    "dates": "Before the start or after the end of the campaign.",
+    "targeting": "Targeting rules that do not want this reader.",
+    "schedule": "It is not the time of the banner.",
+    "caps": "The campaign has had all that its caps allow.",
+    "budget": "A budget, or the pace of a day, leaves nothing for one more offer, or has not been granted yet.",
+    "frequency": "The reader has seen the ad often enough.",
+    "floor": "The eCPM is under the floor of the placement.",
+    "slots": "Banners that come before fill all slots, or a fallback is not needed.",
+    "won": "Others have a higher eCPM.",
+}
+SYSTEM_TABS: Final = {
+    "processes": "Processes",
+    "ledger": "Ledger",
+    "dead": "Dead letters",
+    "keys": "API keys",
+    "accounts": "Accounts",
+    "settings": "Settings",
+}
+THE_HOUSE_HINT: Final = "Empty: it is the house's own."
+TODAY_NOTE: Final = "Day {day}"
+TO_ADVERTISERS: Final = "To the advertisers"
+VIEW_ONLY: Final = "Your role may read this, but not change it."
+WAS_DELETED: Final = "«{name}» is deleted."
+WHY_NOT_DELIVERING: Final = "Why does it not deliver?"
+WINNER_ECPM: Final = "eCPM of the winner"

@@ -1,1 +1,0 @@
-"""Every string that the console shows, by page."""
