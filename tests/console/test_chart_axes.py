@@ -1,6 +1,6 @@
 import pytest
 
-from adloom.console.components.chart import has_lone_point, share_top
+from adloom.console.components.charts.chart import has_lone_point, share_top
 
 
 @pytest.mark.parametrize(

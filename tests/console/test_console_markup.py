@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from adloom import console
-from adloom.console.components.scatter import options_of
+from adloom.console.components.charts.scatter import options_of
 
 NAME = "<img src=x onerror=window.pwned=1>"
 

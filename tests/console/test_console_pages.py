@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from adloom.console.navigation import SECTIONS
 from adloom.console.page import REGISTERED
+from adloom.console.shell import SECTIONS
 from adloom.core.actor import Role
 from tests.console.visitor import Visitor, goal_of, make_person
 from tests.support.control import ControlPlane, problem

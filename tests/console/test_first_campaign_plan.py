@@ -3,8 +3,8 @@
 import pytest
 
 from adloom.console.client import ApiClient, ProblemError
-from adloom.console.pages.first_campaign.go import summary
 from adloom.console.pages.first_campaign.plan import STEPS, Plan, new_placement, slug_of
+from adloom.console.pages.first_campaign.steps import summary
 from adloom.core.actor import Role
 from tests.support.builders import banner_body
 from tests.support.control import ControlPlane

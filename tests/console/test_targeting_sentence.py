@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from adloom.console import strings
-from adloom.console.components.rule_dialog import CHOICES, OPERATOR_LABELS
 from adloom.console.components.targeting_sentence import ORDER, part_of, sentence_of
-from adloom.console.pages.campaigns.targeting import RULE_ICONS
+from adloom.console.pages.campaigns.targeting import CHOICES, OPERATOR_LABELS, RULE_ICONS
 from adloom.targeting.rules import OPERATORS, RuleType, parse_rule
 
 

@@ -1,4 +1,4 @@
-"""The steps of «Why?»: whatever the code can give as a reason, the console and the guide know."""
+"""The funnel_steps of «Why?»: whatever the code can give as a reason, the console and the guide know."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,14 @@ import pytest
 
 from adloom.budgets.messages import BudgetVerdict
 from adloom.console import strings
-from adloom.console.pages.why.steps import AUCTION, DIRECT, STEP_OF, recorded_reason, step_of, steps
+from adloom.console.pages.why.candidates import (
+    AUCTION,
+    DIRECT,
+    STEP_OF,
+    funnel_steps,
+    recorded_reason,
+    step_of,
+)
 from adloom.explain.auction.verdict import NO_BID, SEEN_ENOUGH, UNDER_FLOOR
 from adloom.explain.sentences import REASONS
 from adloom.schedule.schedule_window import ClosedReason
@@ -62,7 +69,7 @@ def test_every_reason_on_record_has_a_sentence() -> None:
 
 
 def test_a_budget_that_is_not_granted_yet_is_a_matter_of_budget() -> None:
-    found = steps({"budget_pending": 3}, lost=0, won=1, is_auction=True)
+    found = funnel_steps({"budget_pending": 3}, lost=0, won=1, is_auction=True)
 
     left = {step.label: step.left for step in found}
     assert (left[strings.FUNNEL_STEPS["status"]], left[strings.FUNNEL_STEPS["budget"]]) == (4, 1)

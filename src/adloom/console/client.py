@@ -1,10 +1,11 @@
-"""The console's way to the admin API: the control plane's own app, called in process as the one who is logged in.
+"""The console's client of the admin API: it calls the control plane's own app in process, as the logged-in user.
 
-So roles, ownership, validation and the words of errors are the API's, and the console has no rights of its own.
+So roles, ownership, validation and error messages are the API's, and the console has no rights of its own.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import httpx
 import msgspec
@@ -117,3 +118,57 @@ def _query(query: Mapping[str, object]) -> list[tuple[str, str]]:
 
 def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+T = TypeVar("T")
+
+AT_ONCE_MAX: Final = 6  # Others want the database too.
+
+
+async def fetch_all(asked: Sequence[Awaitable[T]]) -> list[T]:
+    """Wait for all, and give them in their order; the first that fails fails all."""
+    turn = asyncio.Semaphore(AT_ONCE_MAX)
+
+    async def one(what: Awaitable[T]) -> T:
+        async with turn:
+            return await what
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(what)) for what in asked]
+    except ExceptionGroup as failed:
+        # Whoever asked knows what to do with an error of the API, not with several.
+        raise failed.exceptions[0] from failed
+    return [task.result() for task in tasks]
+
+
+NAMES_MAX: Final = 120  # Of a page; more are not looked at one by one anyway.
+SHORT_ID_LENGTH: Final = 8
+# Where a noun is read, and the field that is its name.
+NOUNS: Final = {
+    "campaign": ("/admin/campaigns", "name"),
+    "banner": ("/admin/banners", "title"),
+    "placement": ("/admin/placements", "label"),
+    "advertiser": ("/admin/advertisers", "name"),
+}
+
+
+async def fetch_names(api: ApiClient, noun: str, ids: Iterable[str | None]) -> dict[str, str]:
+    """Tell the names of some things; of what is gone, or somebody else's, the end of the id stands for it."""
+    path, field = NOUNS[noun]
+    wanted = sorted({one for one in ids if one})
+    names = {one: short_id(one) for one in wanted}
+
+    async def ask(one: str) -> None:
+        try:
+            names[one] = (await api.get(f"{path}/{one}"))[field]
+        except ProblemError:
+            return
+
+    await fetch_all([ask(one) for one in wanted[:NAMES_MAX]])
+    return names
+
+
+def short_id(thing_id: str) -> str:
+    """Show an id by its end, which differs most."""
+    return f"…{thing_id[-SHORT_ID_LENGTH:]}"

@@ -23,7 +23,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from adloom.console import log_in, pages, preview, theme
 from adloom.console.client import ProblemError, SessionEndedError
-from adloom.console.not_found import register_not_found
+from adloom.console.page import register_not_found
 from adloom.console.session import Doorkeeper
 from adloom.core.clock import Clock
 

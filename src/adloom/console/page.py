@@ -1,8 +1,8 @@
-"""How a page is made: `page` checks who is there, frames it, and gives its builder what it needs.
+"""How a page is made: `page` checks who is logged in, frames the page and calls its builder.
 
-@page("/console/campaigns", title=words.CAMPAIGNS, roles=BUYERS)
+@page("/console/campaigns", title="Campaigns", roles=BUYERS)
 async def campaigns(visit: Visit) -> None:
-    with heading(words.CAMPAIGNS): ...
+    with heading("Campaigns"): ...
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,11 +16,10 @@ from fastapi.responses import RedirectResponse
 from nicegui import ui
 
 from adloom.console.client import ApiClient, ProblemError, SessionEndedError
-from adloom.console.components.notice import empty_state, problem_notice
-from adloom.console.components.toast import say_bad
-from adloom.console.navigation import EVERYBODY
+from adloom.console.components.layout import empty_state, problem_notice
+from adloom.console.components.messages import say_bad
 from adloom.console.session import LOG_IN, Doorkeeper, log_in_address
-from adloom.console.shell import shell
+from adloom.console.shell import EVERYBODY, shell
 from adloom.core.actor import Role
 from adloom.core.clock import Clock
 
@@ -116,3 +115,27 @@ def _tell_failure(error: Exception) -> None:
         case _:
             log.error("console_failed", exc_info=error)
             say_bad("Something went wrong on our side. The log has it.")
+
+
+NOTHING_HERE: Final = "There is nothing at this address"
+
+
+NOT_FOUND = 404
+
+
+def register_not_found() -> None:
+    """Take what no page takes; so it comes after all of them."""
+
+    @page("/console/{rest:path}", title=NOTHING_HERE)
+    async def not_found(visit: Visit) -> None:
+        del visit
+        ui.context.client.status_code = NOT_FOUND
+        empty_state(
+            "explore_off",
+            NOTHING_HERE,
+            "It may have been renamed or removed.",
+            action="To the overview",
+            href="/console",
+        )
+
+    assert callable(not_found)

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from adloom.console import strings
 from adloom.console.components.format import day
-from adloom.console.components.heading import badge
+from adloom.console.components.layout import badge
 
 BID_SHOWN: Final = {"cpm": "{amount} CPM", "cpc": "{amount} CPC"}
 

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console.client import Json
-from adloom.console.components.notice import empty_state
+from adloom.console.components.layout import empty_state
 
 NOTHING_FOUND_NOTE: Final = "Change the search or the filters."
 

@@ -9,15 +9,12 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components import format as shown
-from adloom.console.components.confirm import confirm
-from adloom.console.components.heading import badge, heading, meter
+from adloom.console.components.layout import Tile, badge, heading, meter, view_links
 from adloom.console.components.live import live
+from adloom.console.components.messages import confirm, say_good
 from adloom.console.components.table import Column, Table, action
-from adloom.console.components.tile import Tile
-from adloom.console.components.toast import say_good
-from adloom.console.components.views import view_links
-from adloom.console.navigation import BUYERS
 from adloom.console.page import Visit, page
+from adloom.console.shell import BUYERS
 from adloom.core.actor import Role
 
 STATES: Final = {"failed": "Failed", "waiting": "Waiting", "active": "Running", "completed": "Done"}

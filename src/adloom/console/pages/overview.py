@@ -1,20 +1,18 @@
-"""The first page: how everything goes, now and over time, and what needs attention."""
+"""The first page: live figures, charts over time, and what needs attention."""
 
 from collections import deque
 from typing import Final
 
+from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console.client import Json
-from adloom.console.components.chart import Chart, Series
-from adloom.console.components.format import count, duration, moment, money, percent, rate
-from adloom.console.components.heading import card, heading
+from adloom.console.components.charts.chart import Chart, Series
+from adloom.console.components.format import ago, count, duration, moment, money, percent, rate
+from adloom.console.components.layout import Tile, card, empty_state, heading
 from adloom.console.components.live import live
-from adloom.console.components.notice import empty_state
-from adloom.console.components.tile import Tile
-from adloom.console.navigation import HOUSE
 from adloom.console.page import Visit, page
-from adloom.console.pages.attention_list import Attention
+from adloom.console.shell import HOUSE
 from adloom.core.actor import Role
 
 SPANS: Final = {"today": "Today", "24h": "24 hours", "7d": "7 days"}
@@ -225,3 +223,55 @@ def _noted(history: deque[float | None], value: float | None) -> list[float | No
 def _labels(answer: Json) -> list[str]:
     pattern = "%a %d" if answer["stepSeconds"] == DAY_SECONDS else "%H:%M"
     return [at.strftime(pattern) for one in answer["points"] if (at := moment(one["beginsAt"])) is not None]
+
+
+LOOK_AT: Final = {"ledger": "System", "processes": "System", "jobs": "Jobs"}
+
+
+WAYS: Final = {
+    "campaign": "/console/campaigns/{id}",
+    "banner": "/console/banners/{id}",
+    "adAccount": "/console/sync",
+}
+HOUSE_WAYS: Final = {"ledger": "/console/system", "processes": "/console/system", "jobs": "/console/jobs"}
+
+
+class Attention:
+    """Reads what needs attention, and shows it."""
+
+    def __init__(self, visit: Visit) -> None:
+        self._visit = visit
+        self._list = ui.html("", sanitize=False).classes("al-list")
+        self._nothing = ui.element("div")
+        with self._nothing:
+            empty_state("task_alt", "Nothing needs your attention.", "")
+
+    async def refresh(self) -> None:
+        """Look again."""
+        answer = await self._visit.api.get("/admin/attention")
+        items: list[Json] = answer["items"]
+        shown = [self._item(item) for item in items]
+        for kind, total in answer["counts"].items():
+            hidden = total - sum(item["kind"] == kind for item in items)
+            if hidden > 0:
+                more = f"and {hidden} more of this kind"
+                shown.append(Markup('<div class="quiet small">{}</div>').format(more))
+        content = Markup("").join(shown)
+        if self._list.content != content:
+            self._list.content = content
+        self._list.set_visibility(bool(shown))
+        self._nothing.set_visibility(not shown)
+
+    def _item(self, item: Json) -> Markup:
+        about, rest = Markup(""), item["message"]
+        if item["name"] is not None:
+            href = WAYS.get(item["noun"], "").format(id=item["id"])
+            about = Markup('<a href="{}">{}</a> ').format(href, item["name"])
+            if item["kind"] == "expiring":
+                rest = Markup("{} {}").format("ends", ago(item["at"], now=self._visit.now))
+        elif item["kind"] in HOUSE_WAYS:
+            way = Markup(' <a href="{}">{}</a>').format(HOUSE_WAYS[item["kind"]], LOOK_AT[item["kind"]])
+            rest = Markup("{}{}").format(rest, way)
+        return Markup('<div class="al-look is-{}"><i></i><span>{}{}</span></div>').format(
+            item["level"], about, rest
+        )

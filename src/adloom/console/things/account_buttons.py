@@ -6,9 +6,7 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components.confirm import confirm
-from adloom.console.components.toast import say_good
-from adloom.console.components.undo import say_undoable
+from adloom.console.components.messages import confirm, say_good, say_undoable
 from adloom.console.page import Visit
 
 

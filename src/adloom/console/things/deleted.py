@@ -8,7 +8,7 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.format import ago
-from adloom.console.components.toast import say_good
+from adloom.console.components.messages import say_good
 from adloom.console.page import Visit
 
 

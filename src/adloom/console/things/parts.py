@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from adloom.console.components.tabs import tab_links
+from adloom.console.components.layout import tab_links
 from adloom.console.page import Visit
 
 

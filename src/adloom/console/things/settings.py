@@ -6,10 +6,9 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components.catalog_form import CatalogForm
-from adloom.console.components.heading import card
-from adloom.console.components.notice import notice
-from adloom.console.components.toast import say_good
+from adloom.console.components.forms.form import CatalogForm
+from adloom.console.components.layout import card, notice
+from adloom.console.components.messages import say_good
 from adloom.console.page import Visit
 
 Fields = Callable[[CatalogForm], None]

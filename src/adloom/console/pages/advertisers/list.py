@@ -6,14 +6,14 @@ from typing import Final
 from nicegui import ui
 
 from adloom.console.client import Json
-from adloom.console.components import checks
-from adloom.console.components.catalog_form import CatalogForm
 from adloom.console.components.format import ago, money
-from adloom.console.components.heading import card, heading
+from adloom.console.components.forms import checks
+from adloom.console.components.forms.form import CatalogForm
+from adloom.console.components.layout import card, heading
 from adloom.console.components.status import account_badge
 from adloom.console.components.table import Column, Table
-from adloom.console.navigation import ADMINS, BUYERS
 from adloom.console.page import Visit, page
+from adloom.console.shell import ADMINS, BUYERS
 
 HOME: Final = "/console/advertisers"
 NEW: Final = f"{HOME}/new"

@@ -8,17 +8,16 @@ from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.attributes import attributed
 from adloom.console.components.format import money
-from adloom.console.components.heading import card, facts, heading, meter
+from adloom.console.components.layout import Tile, card, facts, heading, meter
 from adloom.console.components.status import account_badge
-from adloom.console.components.tile import Tile
-from adloom.console.navigation import BUYERS
+from adloom.console.history import history
 from adloom.console.page import Visit, page
 from adloom.console.pages.advertisers.list import HOME, advertiser_fields
 from adloom.console.pages.campaigns.list import NEW as NEW_CAMPAIGN
 from adloom.console.pages.campaigns.list import campaign_table
+from adloom.console.shell import BUYERS
 from adloom.console.things.account_buttons import delete_button
 from adloom.console.things.deleted import deleted_notice
-from adloom.console.things.history import history
 from adloom.console.things.page_of import Again, thing_page
 from adloom.console.things.parts import part_asked
 from adloom.console.things.settings import thing_settings

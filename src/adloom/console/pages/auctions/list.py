@@ -9,21 +9,17 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import Json
+from adloom.console.client import Json, fetch_all, fetch_names
 from adloom.console.components import format as shown
-from adloom.console.components.chart import Chart, Series
-from adloom.console.components.heading import card, heading, meter
+from adloom.console.components.charts.bars import shares
+from adloom.console.components.charts.chart import Chart, Series
+from adloom.console.components.charts.scatter import Point, Scatter
+from adloom.console.components.layout import Tile, card, empty_state, heading, meter
 from adloom.console.components.live import live
-from adloom.console.components.notice import empty_state
-from adloom.console.components.scatter import Point, Scatter
-from adloom.console.components.shares import shares
 from adloom.console.components.table import Column, Table
-from adloom.console.components.tile import Tile
-from adloom.console.names import names_of
-from adloom.console.navigation import BUYERS
 from adloom.console.page import Visit, page
 from adloom.console.pages.why.candidates import amount
-from adloom.console.together import all_of
+from adloom.console.shell import BUYERS
 from adloom.core.actor import Role
 
 PERIODS: Final = {"1": "Last hour", "24": "Last 24 hours", "168": "Last 7 days"}
@@ -80,7 +76,7 @@ class Market:
     async def learn(self, campaign_ids: Iterable[str | None]) -> None:
         """Learn what campaigns are called."""
         new = [one for one in campaign_ids if one and one not in self._names]
-        self._names |= await names_of(self._visit.api, "campaign", new)
+        self._names |= await fetch_names(self._visit.api, "campaign", new)
 
     def name(self, campaign_id: str | None) -> str:
         """Tell what a campaign is called."""
@@ -208,7 +204,7 @@ async def _pictures(market: Market) -> None:
 
 
 async def _points(market: Market) -> dict[str, list[Point]]:
-    pages = await all_of(
+    pages = await fetch_all(
         [market.read("", page=number, pageSize=POINTS_A_PAGE) for number in range(1, POINTS_PAGES + 1)]
     )
     rows = [row for answer in pages for row in answer["items"] if row["winningeCPM"] is not None]

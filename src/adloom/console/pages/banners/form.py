@@ -7,11 +7,11 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components import checks
 from adloom.console.components.banner_preview import DEVICES, BannerPreview, with_neighbours
-from adloom.console.components.catalog_form import CatalogForm
-from adloom.console.components.chooser import chooser
-from adloom.console.components.heading import card
+from adloom.console.components.forms import checks
+from adloom.console.components.forms.fields import chooser
+from adloom.console.components.forms.form import CatalogForm
+from adloom.console.components.layout import card
 from adloom.console.page import Visit
 
 REFERENCES: Final = {"brand": "Brand", "category": "Category", "product": "Product", "seo": "SEO record"}

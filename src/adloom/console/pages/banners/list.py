@@ -9,11 +9,11 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.format import ago
-from adloom.console.components.heading import heading
+from adloom.console.components.layout import heading
 from adloom.console.components.status import banner_badge, thumb
 from adloom.console.components.table import Column, Table
-from adloom.console.navigation import BUYERS
 from adloom.console.page import Visit, page
+from adloom.console.shell import BUYERS
 
 HOME: Final = "/console/banners"
 NEW: Final = f"{HOME}/new"

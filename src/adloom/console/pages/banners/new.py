@@ -5,12 +5,11 @@ from typing import Final
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.components.heading import heading
-from adloom.console.components.notice import notice
-from adloom.console.navigation import BUYERS
+from adloom.console.components.layout import heading, notice
 from adloom.console.page import Visit, page
 from adloom.console.pages.banners.form import BannerForm, banner_editor
 from adloom.console.pages.banners.list import HOME, NEW
+from adloom.console.shell import BUYERS
 
 DEFAULTS: Final = {"source": "internal", "priority": 0}
 

@@ -6,20 +6,17 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components.confirm import confirm
-from adloom.console.components.heading import heading
-from adloom.console.components.notice import notice
+from adloom.console.components.layout import heading, notice
+from adloom.console.components.messages import confirm, say_good, say_undoable
 from adloom.console.components.status import banner_badge
-from adloom.console.components.toast import say_good
-from adloom.console.components.undo import say_undoable
-from adloom.console.navigation import BUYERS
+from adloom.console.history import history
 from adloom.console.page import Visit, page
 from adloom.console.pages.banners.form import BannerForm, banner_editor
 from adloom.console.pages.banners.list import HOME
 from adloom.console.pages.banners.schedule import banner_schedule
 from adloom.console.pages.banners.where import banner_uses
+from adloom.console.shell import BUYERS
 from adloom.console.things.deleted import deleted_notice
-from adloom.console.things.history import history
 from adloom.console.things.page_of import Again, thing_page
 from adloom.console.things.parts import part_asked
 

@@ -7,12 +7,12 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components import checks
-from adloom.console.components.catalog_form import CatalogForm
 from adloom.console.components.format import moment
-from adloom.console.components.heading import card
+from adloom.console.components.forms import checks
+from adloom.console.components.forms.form import CatalogForm
+from adloom.console.components.layout import card
+from adloom.console.components.messages import say_good
 from adloom.console.components.schedule_calendar import banner_is_on, calendar, days_of
-from adloom.console.components.toast import say_good
 from adloom.console.page import Visit
 from adloom.schedule.schedule import derive_status
 

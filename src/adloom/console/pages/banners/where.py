@@ -5,8 +5,7 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components.heading import card
-from adloom.console.components.notice import empty_state
+from adloom.console.components.layout import card, empty_state
 from adloom.console.components.status import campaign_badge
 from adloom.console.page import Visit
 from adloom.console.pages.campaigns.overview import results

@@ -1,4 +1,4 @@
-"""The list of budgets: of campaigns, or of advertisers."""
+"""Daily budgets of campaigns and advertisers: spent, held, leased and left."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -7,19 +7,50 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import ApiClient, Json
+from adloom.console.client import ApiClient, Json, fetch_all, fetch_names
 from adloom.console.components import format as shown
-from adloom.console.components.heading import heading
+from adloom.console.components.charts.bars import Part, split, split_key
+from adloom.console.components.layout import Tile, badge, heading, view_links
 from adloom.console.components.live import live
-from adloom.console.components.split import key
 from adloom.console.components.table import Column, Table
-from adloom.console.components.tile import Tile
-from adloom.console.components.views import view_links
-from adloom.console.names import names_of
-from adloom.console.navigation import BUYERS
 from adloom.console.page import Visit, page
-from adloom.console.pages.budgets.parts import KEY, pace_of, split_row
-from adloom.console.together import all_of
+from adloom.console.shell import BUYERS
+
+COLOURS: Final = {"Spent": "c1", "Held": "c4", "Leased": "c2", "Left": "line"}
+SPLIT_KEY: Final = [(name, "", colour) for name, colour in COLOURS.items()]
+ON_THE_LINE: Final = (0.9, 1.02)
+
+
+def parts_of(row: Json) -> list[Part]:
+    """Part a day's budget: what is leased and not offered is part of what is left."""
+    leased = row["leasedPaisa"]
+    amounts = (row["spentTodayPaisa"], row["heldPaisa"], leased)
+    return [(name, amount, COLOURS[name]) for name, amount in zip(COLOURS, amounts, strict=False)]
+
+
+def split_row(row: Json) -> Markup:
+    """Draw where the budget of a row is."""
+    whole = row["dailyBudgetPaisa"]
+    text = f"{shown.money(row['spentTodayPaisa'])} / {'no limit' if whole is None else shown.money(whole)}"
+    return split(parts_of(row), whole=whole, description=text)
+
+
+def pace_of(pace: float | None) -> Markup:
+    """Say how the spend stands to the line."""
+    if pace is None:
+        return Markup('<span class="quiet">{}</span>').format("as fast as it can")
+    low, high = ON_THE_LINE
+    label, kind = (
+        ("behind the line", "info")
+        if pace < low
+        else ("ahead of the line", "warn")
+        if pace > high
+        else ("on the line", "good")
+    )
+    return Markup('<span title="{}">{}</span>').format(
+        f"{shown.percent(pace, places=0)} of what may be spent by now", badge(label, kind)
+    )
+
 
 ADDRESS: Final = "/console/budgets"
 OF_ADVERTISERS: Final = f"{ADDRESS}/advertisers"
@@ -53,7 +84,7 @@ async def budgets(visit: Visit) -> None:
         empty_action=("To the campaigns", "/console/campaigns"),
     )  # fmt: skip
     await table.show()
-    ui.html(key(KEY), sanitize=False).classes("row-of small quiet")
+    ui.html(split_key(SPLIT_KEY), sanitize=False).classes("row-of small quiet")
     live(REFRESH_SECONDS, table.show)
 
 
@@ -79,7 +110,9 @@ async def advertisers(visit: Visit) -> None:
     )  # fmt: skip
     table.search()
     await table.show()
-    ui.html(key([one for one in KEY if one[0] != "Leased"]), sanitize=False).classes("row-of small quiet")
+    ui.html(split_key([one for one in SPLIT_KEY if one[0] != "Leased"]), sanitize=False).classes(
+        "row-of small quiet"
+    )
     live(REFRESH_SECONDS, table.show)
 
 
@@ -116,8 +149,8 @@ async def _campaigns(api: ApiClient, query: Mapping[str, str]) -> Json:
     """Read a page of pacers, each with how its budgets stand."""
     answer = await api.get("/api/v1/admin/budget/pacers", **query)
     ids = [row["campaignId"] for row in answer["items"]]
-    names = await names_of(api, "campaign", ids)
-    standings = await all_of([api.get(f"/admin/campaigns/{one}/budget") for one in ids])
+    names = await fetch_names(api, "campaign", ids)
+    standings = await fetch_all([api.get(f"/admin/campaigns/{one}/budget") for one in ids])
     for row, standing in zip(answer["items"], standings, strict=True):
         row.update(standing, name=names[row["campaignId"]])
     return answer
@@ -125,7 +158,7 @@ async def _campaigns(api: ApiClient, query: Mapping[str, str]) -> Json:
 
 async def _advertisers(api: ApiClient, query: Mapping[str, str]) -> Json:
     answer = await api.get("/admin/advertisers", **query)
-    spends = await all_of([api.get(f"/admin/advertisers/{row['id']}/spend") for row in answer["items"]])
+    spends = await fetch_all([api.get(f"/admin/advertisers/{row['id']}/spend") for row in answer["items"]])
     for row, spend in zip(answer["items"], spends, strict=True):
         row.update(
             spend,

@@ -5,9 +5,9 @@ from typing import Final
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.components.catalog_form import CatalogForm
-from adloom.console.components.chooser import chooser
-from adloom.console.components.heading import card
+from adloom.console.components.forms.fields import chooser
+from adloom.console.components.forms.form import CatalogForm
+from adloom.console.components.layout import card
 from adloom.console.page import Visit
 
 BID_TYPES: Final = {"cpm": "A thousand impressions (CPM)", "cpc": "A click (CPC)"}

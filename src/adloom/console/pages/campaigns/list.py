@@ -8,13 +8,13 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json
-from adloom.console.components.chooser import name_of
 from adloom.console.components.format import ago, moment, money
-from adloom.console.components.heading import heading, meter
+from adloom.console.components.forms.fields import name_of
+from adloom.console.components.layout import heading, meter
 from adloom.console.components.status import bid_of, campaign_badge, dates_of
 from adloom.console.components.table import Column, Table
-from adloom.console.navigation import BUYERS
 from adloom.console.page import Visit, page
+from adloom.console.shell import BUYERS
 
 HOME: Final = "/console/campaigns"
 NEW: Final = f"{HOME}/new"

@@ -5,13 +5,12 @@ from typing import Final
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.components.catalog_form import CatalogForm
-from adloom.console.components.heading import heading
-from adloom.console.components.notice import notice
-from adloom.console.navigation import BUYERS
+from adloom.console.components.forms.form import CatalogForm
+from adloom.console.components.layout import heading, notice
 from adloom.console.page import Visit, page
 from adloom.console.pages.campaigns.form import campaign_fields
 from adloom.console.pages.campaigns.list import HOME, NEW
+from adloom.console.shell import BUYERS
 
 DEFAULTS: Final = {
     "source": "internal",

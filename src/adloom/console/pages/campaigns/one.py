@@ -7,22 +7,20 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.attributes import attributed
-from adloom.console.components.catalog_form import CatalogForm
-from adloom.console.components.heading import heading
-from adloom.console.components.moves import move_buttons
-from adloom.console.components.notice import notice
+from adloom.console.components.forms.form import CatalogForm
+from adloom.console.components.layout import heading, notice
+from adloom.console.components.messages import say_good
 from adloom.console.components.status import campaign_badge
-from adloom.console.components.toast import say_good
-from adloom.console.navigation import BUYERS
+from adloom.console.history import history
 from adloom.console.page import Visit, page
 from adloom.console.pages.campaigns.assignments import Assignments
 from adloom.console.pages.campaigns.form import campaign_fields
 from adloom.console.pages.campaigns.list import HOME
-from adloom.console.pages.campaigns.overview import campaign_overview
-from adloom.console.pages.campaigns.schedule import campaign_schedule
+from adloom.console.pages.campaigns.moves import move_buttons
+from adloom.console.pages.campaigns.overview import campaign_overview, campaign_schedule
 from adloom.console.pages.campaigns.targeting import Targeting
+from adloom.console.shell import BUYERS
 from adloom.console.things.deleted import deleted_notice
-from adloom.console.things.history import history
 from adloom.console.things.page_of import Again, thing_page
 from adloom.console.things.parts import part_asked
 

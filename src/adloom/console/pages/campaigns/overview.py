@@ -1,4 +1,4 @@
-"""How a campaign stands today, and how it went."""
+"""The overview and the calendar of a campaign."""
 
 from datetime import timedelta
 from typing import Final
@@ -10,16 +10,16 @@ from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.attributes import attributed
 from adloom.console.components.banner_preview import DEVICES, BannerPreview, with_neighbours
-from adloom.console.components.chart import Chart, Series
-from adloom.console.components.chooser import name_of
+from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.format import count, money, percent
-from adloom.console.components.heading import card, facts, meter
+from adloom.console.components.forms.fields import name_of
+from adloom.console.components.layout import Tile, card, facts, meter
+from adloom.console.components.schedule_calendar import banner_is_on, calendar, campaign_is_on, days_of
 from adloom.console.components.status import bid_of, dates_of
 from adloom.console.components.targeting_sentence import sentence_of
-from adloom.console.components.tile import Tile
 from adloom.console.page import Visit
 
-DAYS: Final = 14
+RESULT_DAYS: Final = 14
 REFRESH_SECONDS: Final = 2.0
 RULES_MAX: Final = 100
 
@@ -109,7 +109,7 @@ def _pace(budget: Json) -> str:
 async def results(visit: Visit, **narrowed: str) -> None:
     """Show impressions and clicks of the last days, of a campaign, a banner or a placement."""
     last = visit.now.date()
-    days = [last - timedelta(days=DAYS - 1 - number) for number in range(DAYS)]
+    days = [last - timedelta(days=RESULT_DAYS - 1 - number) for number in range(RESULT_DAYS)]
     answer = await visit.api.get(
         "/admin/stats/banners", **{"from": days[0], "to": last, "groupBy": "day", **narrowed}
     )
@@ -178,3 +178,36 @@ def overridden(banner: Json, row: Json) -> Json:
         "ctaUrl": row["overrideCtaUrl"],
     }
     return {**banner, **{name: value for name, value in said.items() if value is not None}}
+
+
+BANNERS_SHOWN_MAX = 6
+
+
+async def campaign_schedule(visit: Visit, campaign: Json) -> None:
+    """Show the campaign's own calendar, and those of its banners that have one."""
+    rules = await visit.api.get("/admin/targeting-rules", campaignId=campaign["id"], pageSize=RULES_MAX)
+    is_on = campaign_is_on(campaign, rules["items"])
+    with card(strings.NEXT_WEEKS):
+        ui.label(
+            "When dates and conditions about hours and days let it run. Its banners may have schedules of their own."
+        ).classes("quiet small")
+        zone = campaign["timezone"]
+        calendar(days_of(is_on, zone=zone, now=visit.now), now=visit.now, zone=zone)
+    assigned = await visit.api.get("/admin/assignments", campaignId=campaign["id"], pageSize=100)
+    ids = list(dict.fromkeys(row["bannerId"] for row in assigned["items"] if row["bannerId"]))
+    for banner_id in ids[:BANNERS_SHOWN_MAX]:
+        banner = await visit.api.get(f"/admin/banners/{banner_id}")
+        if not has_schedule(banner):
+            continue
+        zone = banner["scheduleTimezone"]
+        own = banner_is_on(banner)
+        both = days_of(lambda at, own=own: own(at) and is_on(at), zone=zone, now=visit.now)
+        with card(banner["title"], note="Schedules of its banners"):
+            calendar(both, now=visit.now, zone=zone)
+
+
+def has_schedule(banner: Json) -> bool:
+    """Tell whether a banner is not simply always on."""
+    return banner["scheduleStatus"] != "evergreen" or any(
+        banner[name] for name in ("recurrenceRule", "recurrenceWindowStart")
+    )

@@ -1,19 +1,192 @@
-"""To whom a campaign is shown: conditions as parts, and the sentence that they make."""
+"""The targeting rules of a campaign: as parts, as one sentence, and the dialog that edits a rule."""
 
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import Json
-from adloom.console.components.heading import card
-from adloom.console.components.notice import empty_state
-from adloom.console.components.rule_dialog import RuleDialog
+from adloom.console.client import Json, ProblemError
+from adloom.console.components.layout import card, empty_state
+from adloom.console.components.messages import say_good, say_undoable
 from adloom.console.components.targeting_sentence import part_of, sentence_of
-from adloom.console.components.toast import say_good
-from adloom.console.components.undo import say_undoable
+from adloom.console.countries import COUNTRIES, LANGUAGES
 from adloom.console.page import Visit
+from adloom.core.errors import AdloomError
+from adloom.targeting.rules import OPERATORS, RuleType, parse_rule
+
+TRUE_LABELS: Final = {"login_state": "Logged in", "new_visitor": "New"}
+FALSE_LABELS: Final = {"login_state": "Not logged in", "new_visitor": "Returning"}
+VALUES: Final = {
+    "country": "Countries",
+    "device": "Devices",
+    "language": "Languages",
+    "user_segment": "Names of segments; press Enter after each",
+    "referrer_domain": "Domains such as example.com; press Enter after each",
+    "hour_of_day": "Hours",
+    "day_of_week": "Days",
+}
+OPERATOR_LABELS: Final = {"in": "is one of", "not_in": "is none of", "is": "is", "between": "is between"}
+
+HOURS: Final = {hour: f"{hour:02}:00" for hour in range(24)}
+# Weeks begin on Monday here, as in calendars; the API's 0 is Sunday.
+DAYS: Final = {day % 7: strings.DAYS[day % 7] for day in range(1, 8)}
+CHOICES: Final[Mapping[str, Mapping[Any, str]]] = {
+    "country": {code: f"{name} ({code})" for code, name in COUNTRIES.items()},
+    "language": {code: f"{name} ({code})" for code, name in LANGUAGES.items()},
+    "device": {device: name.capitalize() for device, name in strings.DEVICES.items()},
+    "hour_of_day": HOURS,
+    "day_of_week": DAYS,
+}
+
+Save = Callable[[Json | None, Json], Awaitable[None]]
+
+
+class RuleDialog:
+    """One condition; `on_save` gets the rule that was given, and the new one as the API wants it."""
+
+    def __init__(self, rule: Json | None, on_save: Save) -> None:
+        self._rule = rule
+        self._on_save = on_save
+        self._kind: str = rule["ruleType"] if rule else "country"
+        self._operator: str = rule["operator"] if rule else "in"
+        self._value: Any = rule["value"] if rule else []
+
+    def open(self) -> None:
+        """Show the dialog."""
+        with ui.dialog(value=True) as self._dialog, ui.card():
+            title = "Add a condition" if self._rule is None else "Change the condition"
+            ui.html(f"<h2>{escape(title)}</h2>", sanitize=False)
+            kinds = ui.select(
+                strings.RULE_TYPES, label="What is it about?", value=self._kind, on_change=self._of_kind
+            )
+            kinds.props("outlined dense").classes("full")
+            self._parts = ui.element("div").classes("stack")
+            self._meaning = ui.html("", sanitize=False).props('role="status"')
+            with ui.element("div").classes("al-actions"):
+                ui.button("Cancel", on_click=self._dialog.close).props("flat")
+                self._button = ui.button("Save", on_click=self._save).props("unelevated")
+        self._build()
+
+    def _of_kind(self, event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
+        self._kind = event.value
+        self._operator = OPERATORS[RuleType(self._kind)][0].value
+        self._value = self._first_value()
+        self._build()
+
+    def _of_operator(self, event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
+        was_pair = self._operator == "between"
+        self._operator = event.value
+        if was_pair or self._operator == "between":
+            self._value = self._first_value()
+            self._build()
+        else:
+            self._tell()
+
+    def _first_value(self) -> Any:  # noqa: ANN401 - of the shape that the operator takes
+        return {"is": True, "between": [9, 17]}.get(self._operator, [])
+
+    def _build(self) -> None:
+        self._parts.clear()
+        operators = OPERATORS[RuleType(self._kind)]
+        with self._parts:
+            if len(operators) > 1:
+                ui.toggle(
+                    {one.value: OPERATOR_LABELS[one] for one in operators},
+                    value=self._operator,
+                    on_change=self._of_operator,
+                ).props('aria-label="Comparison"')
+            match self._operator:
+                case "is":
+                    self._flag()
+                case "between":
+                    self._pair()
+                case _:
+                    self._list()
+        self._tell()
+
+    def _flag(self) -> None:
+        labels = {True: TRUE_LABELS[self._kind], False: FALSE_LABELS[self._kind]}
+        ui.radio(labels, value=bool(self._value), on_change=lambda event: self._set(event.value)).props(
+            "inline"
+        )
+
+    def _pair(self) -> None:
+        def changed(place: int, hour: int) -> None:
+            pair = list(self._value)
+            pair[place] = hour
+            self._set(pair)
+
+        with ui.element("div").classes("grid-of two"):
+            for place, label in enumerate(("From the hour", "To the hour (it is included)")):
+                ui.select(
+                    HOURS,
+                    label=label,
+                    value=self._value[place],
+                    on_change=lambda event, place=place: changed(place, event.value),
+                ).props("outlined dense")
+
+    def _list(self) -> None:
+        choices = CHOICES.get(self._kind)
+        options: Any = list(self._value)
+        if choices is not None:
+            options = {**choices, **{one: str(one) for one in self._value if one not in choices}}
+        field = ui.select(
+            options,
+            label=VALUES[self._kind],
+            value=list(self._value),
+            multiple=True,
+            with_input=True,
+            new_value_mode=None if choices is not None else "add-unique",
+            on_change=lambda event: self._set(event.value or []),
+        )
+        field.props("outlined dense use-chips").classes("full")
+        if choices is None:
+            field.props("hide-dropdown-icon")
+
+    def _set(self, value: Any) -> None:  # noqa: ANN401 - as the field has it
+        self._value = value
+        self._tell()
+
+    @property
+    def _body(self) -> Json:
+        return {"ruleType": self._kind, "operator": self._operator, "value": self._value}
+
+    def _tell(self) -> None:
+        """Say what the condition means, or what is wrong with it: by the rules that the API goes by."""
+        try:
+            rule = parse_rule(self._kind, self._operator, self._value)
+        except AdloomError as error:
+            # Nothing chosen yet is no mistake.
+            shown = "" if self._value == [] else f'<p class="bad">{escape(error.detail)}</p>'
+            self._meaning.content = shown
+            self._button.disable()
+            return
+        normal = {**self._body, "value": rule.json_value}
+        sentence = strings.SHOWN_TO.format(parts=part_of(normal))
+        unknown = (
+            "A reader of whom this is not known sees the campaign."
+            if self._operator == "not_in"
+            else "A reader of whom this is not known does not see the campaign."
+        )
+        may_be_unknown = self._kind in {"country", "device", "language", "user_segment", "referrer_domain"}
+        self._meaning.content = (
+            f'<p class="al-sentence small">{escape(sentence)}</p>'
+            f'<p class="quiet small">{escape(unknown) if may_be_unknown else ""}</p>'
+        )
+        self._button.enable()
+
+    async def _save(self) -> None:
+        self._button.disable()
+        try:
+            await self._on_save(self._rule, self._body)
+        except ProblemError as error:
+            self._meaning.content = f'<p class="bad">{escape(error.message)}</p>'
+            self._button.enable()
+            return
+        self._dialog.close()
+
 
 RULE_ICONS: Final = {
     "country": "public",

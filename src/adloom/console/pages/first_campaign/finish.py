@@ -9,11 +9,10 @@ from nicegui import ui
 from adloom.console.client import Json
 from adloom.console.components.attributes import attributed
 from adloom.console.components.format import count
-from adloom.console.components.heading import card
-from adloom.console.components.snippet import snippet
+from adloom.console.components.layout import card, snippet
 from adloom.console.page import Visit
 from adloom.console.pages.first_campaign.plan import Plan
-from adloom.console.pages.first_campaign.where import SAMPLE_PATH, is_of_sample
+from adloom.console.pages.first_campaign.steps import SAMPLE_PATH, is_of_sample
 
 REFRESH_SECONDS: Final = 1.0
 

@@ -6,15 +6,12 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console.components.attributes import attributed
-from adloom.console.components.heading import heading
-from adloom.console.navigation import ADMINS
+from adloom.console.components.layout import heading
 from adloom.console.page import Visit, page
 from adloom.console.pages.first_campaign.finish import finish
-from adloom.console.pages.first_campaign.go import go_step
-from adloom.console.pages.first_campaign.how import how_step
 from adloom.console.pages.first_campaign.plan import Plan
-from adloom.console.pages.first_campaign.what import what_step
-from adloom.console.pages.first_campaign.where import where_step
+from adloom.console.pages.first_campaign.steps import go_step, how_step, what_step, where_step
+from adloom.console.shell import ADMINS
 
 FIRST_CAMPAIGN_STEPS: Final = ("Where", "What", "How", "Go")
 

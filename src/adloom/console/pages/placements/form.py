@@ -5,10 +5,10 @@ from typing import Final
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.components import checks
-from adloom.console.components.catalog_form import CatalogForm
-from adloom.console.components.chooser import chooser, name_of
-from adloom.console.components.heading import card
+from adloom.console.components.forms import checks
+from adloom.console.components.forms.fields import chooser, name_of
+from adloom.console.components.forms.form import CatalogForm
+from adloom.console.components.layout import card
 from adloom.console.page import Visit
 
 SCORINGS: Final = {"heuristic": "By rules of thumb", "learned": "Learned from clicks"}

@@ -7,13 +7,13 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
+from adloom.console.components.banner_preview import layout_picture
 from adloom.console.components.format import ago
-from adloom.console.components.heading import heading
-from adloom.console.components.layout_picture import layout_picture
+from adloom.console.components.layout import heading
 from adloom.console.components.status import switch_badge
 from adloom.console.components.table import Column, Table
-from adloom.console.navigation import SELLERS
 from adloom.console.page import Visit, page
+from adloom.console.shell import SELLERS
 
 HOME: Final = "/console/placements"
 NEW: Final = f"{HOME}/new"

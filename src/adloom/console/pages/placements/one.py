@@ -7,18 +7,16 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.attributes import attributed
-from adloom.console.components.catalog_form import CatalogForm
-from adloom.console.components.confirm import confirm
-from adloom.console.components.heading import heading
-from adloom.console.components.notice import notice
+from adloom.console.components.forms.form import CatalogForm
+from adloom.console.components.layout import heading, notice
+from adloom.console.components.messages import confirm, say_good
 from adloom.console.components.status import switch_badge
-from adloom.console.components.toast import say_good
-from adloom.console.navigation import SELLERS
+from adloom.console.history import history
 from adloom.console.page import Visit, page
 from adloom.console.pages.placements.form import placement_fields
 from adloom.console.pages.placements.list import HOME
 from adloom.console.pages.placements.overview import placement_overview
-from adloom.console.things.history import history
+from adloom.console.shell import SELLERS
 from adloom.console.things.page_of import Again, thing_page
 from adloom.console.things.parts import part_asked
 

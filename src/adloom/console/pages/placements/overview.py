@@ -7,12 +7,9 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components.banner_preview import DEVICES, BannerPreview
-from adloom.console.components.chooser import name_of
-from adloom.console.components.heading import badge, card, facts
-from adloom.console.components.layout_picture import layout_picture
-from adloom.console.components.notice import empty_state
-from adloom.console.components.snippet import snippet
+from adloom.console.components.banner_preview import DEVICES, BannerPreview, layout_picture
+from adloom.console.components.forms.fields import name_of
+from adloom.console.components.layout import badge, card, empty_state, facts, snippet
 from adloom.console.components.status import campaign_badge, thumb
 from adloom.console.page import Visit
 from adloom.console.pages.campaigns.overview import overridden, results

@@ -6,13 +6,13 @@ from typing import Final
 from nicegui import ui
 
 from adloom.console.client import Json
-from adloom.console.components.catalog_form import CatalogForm
 from adloom.console.components.format import ago
-from adloom.console.components.heading import card, heading
+from adloom.console.components.forms.form import CatalogForm
+from adloom.console.components.layout import card, heading
 from adloom.console.components.status import account_badge
 from adloom.console.components.table import Column, Table
-from adloom.console.navigation import ADMINS, SELLERS
 from adloom.console.page import Visit, page
+from adloom.console.shell import ADMINS, SELLERS
 
 HOME: Final = "/console/publishers"
 NEW: Final = f"{HOME}/new"

@@ -6,17 +6,17 @@ from nicegui import ui
 
 from adloom.console.client import Json
 from adloom.console.components.attributes import attributed
-from adloom.console.components.heading import card, facts, heading
+from adloom.console.components.layout import card, facts, heading
 from adloom.console.components.status import account_badge
-from adloom.console.navigation import SELLERS
+from adloom.console.history import history
 from adloom.console.page import Visit, page
 from adloom.console.pages.placements.list import NEW as NEW_PLACEMENT
 from adloom.console.pages.placements.list import placement_table
 from adloom.console.pages.publishers.list import HOME, publisher_fields
 from adloom.console.pages.sites.list import site_table
+from adloom.console.shell import SELLERS
 from adloom.console.things.account_buttons import delete_button
 from adloom.console.things.deleted import deleted_notice
-from adloom.console.things.history import history
 from adloom.console.things.page_of import Again, thing_page
 from adloom.console.things.parts import part_asked
 from adloom.console.things.settings import thing_settings

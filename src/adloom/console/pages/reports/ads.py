@@ -1,4 +1,4 @@
-"""The statistics of ad accounts elsewhere: campaigns, their ad sets, their ads, and sell pages."""
+"""Statistics of ad accounts elsewhere: campaigns, ad sets, ads and sell pages; and a sync by hand."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
@@ -10,19 +10,23 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json, ProblemError
 from adloom.console.components import format as shown
-from adloom.console.components.chart import Chart, Series
-from adloom.console.components.days import day_field
-from adloom.console.components.heading import badge, card, heading
-from adloom.console.components.notice import empty_state, notice
+from adloom.console.components.charts.chart import Chart, Series
+from adloom.console.components.forms.fields import day_field
+from adloom.console.components.layout import (
+    Tile,
+    badge,
+    card,
+    empty_state,
+    heading,
+    meter,
+    notice,
+    view_links,
+)
+from adloom.console.components.messages import say_bad, say_good
 from adloom.console.components.table import Column, Table
-from adloom.console.components.tile import Tile
-from adloom.console.components.toast import say_good
-from adloom.console.components.views import view_links
-from adloom.console.navigation import BUYERS
 from adloom.console.page import Visit, page
-from adloom.console.pages.reports.question import question_of
-from adloom.console.pages.reports.slices import sliced
-from adloom.console.pages.reports.syncing import ask_sync
+from adloom.console.pages.reports.question import page_of_rows, question_of
+from adloom.console.shell import BUYERS
 from adloom.core.actor import Role
 
 STATUSES: Final = {"ACTIVE": "Active", "PAUSED": "Paused", "ARCHIVED": "Archived"}
@@ -184,7 +188,7 @@ async def _report(visit: Visit, asked: Asked) -> None:
     async def read(query: Mapping[str, str]) -> Json:
         narrowed = {name: query.get(name) for name in ("search", "status", "sort")}
         found = await visit.api.get(f"{REPORTS}/{asked.level}", **asked.query(**narrowed))
-        return sliced(found["rows"], query)
+        return page_of_rows(found["rows"], query)
 
     deeper = DEEPER.get(asked.level)
     table = Table(
@@ -283,3 +287,53 @@ def _money(amount: float | None) -> str:
 
 def _paisa(amount: float | None) -> float | None:
     return None if amount is None else amount * 100
+
+
+MANAGER: Final = "/api/ads-manager"
+LOOK_SECONDS: Final = 0.7
+SAID_SECONDS: Final = 1.5  # For the message to be read, before the page is loaded anew.
+JOB_LEVELS: Final = {"CAMPAIGN": "campaigns", "ADSET": "adsets", "AD": "ads"}
+
+
+def ask_sync(visit: Visit, asked: Json) -> None:
+    """Ask whether the days shall be fetched anew, and show how it goes."""
+    with ui.dialog(value=True) as dialog, ui.card():
+        ui.html("<h2>Sync these days</h2>", sanitize=False)
+        ui.label(f"The days {asked['dateFrom']} to {asked['dateTo']} are fetched anew, one job a level.")
+        progress = ui.html("", sanitize=False).classes("stack tight")
+
+        async def start() -> None:
+            button.disable()
+            body = {name: str(asked[name]) for name in ("sellerId", "dateFrom", "dateTo") if asked[name]}
+            answer = await visit.api.post(f"{MANAGER}/sync", body)
+            say_good(f"{answer['enqueued']} jobs are started." if answer["enqueued"] else "They run already.")
+            with dialog:
+                timer = ui.timer(LOOK_SECONDS, lambda: look(answer["jobIds"], timer))
+
+        async def look(job_ids: list[str], timer: ui.timer) -> None:
+            jobs = [
+                await visit.api.get(f"{MANAGER}/jobs/{one}", sellerId=asked["sellerId"]) for one in job_ids
+            ]
+            progress.content = "".join(_line(job) for job in jobs)
+            if any(job["state"] in {"waiting", "active"} for job in jobs):
+                return
+            timer.deactivate()
+            failed = next((job for job in jobs if job["state"] == "failed"), None)
+            if failed is not None:
+                say_bad(f"A job has failed: {failed['error'] or ''}")
+                return
+            say_good("Synced. The figures are new.")
+            with dialog:
+                ui.timer(SAID_SECONDS, ui.navigate.reload, once=True)
+
+        with ui.element("div").classes("al-actions"):
+            ui.button("Close", on_click=dialog.close).props("flat")
+            ui.button("To the jobs").props('flat href="/console/jobs?queue=stats-sync"')
+            button = ui.button("Sync now", on_click=start).props("unelevated")
+
+
+def _line(job: Json) -> str:
+    share = 1.0 if job["state"] == "completed" else job["progress"]
+    kind = {"completed": "good", "failed": "bad"}.get(job["state"], "")
+    label = strings.LEVELS[JOB_LEVELS[job["level"]]]
+    return f'<div class="row-of apart small"><span>{label}</span><span class="quiet">{job["state"]}</span></div>{meter(share, kind)}'

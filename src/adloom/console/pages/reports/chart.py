@@ -5,7 +5,7 @@ from typing import Final
 
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components.chart import Chart, Series, Unit
+from adloom.console.components.charts.chart import Chart, Series, Unit
 from adloom.console.pages.reports.question import FIELDS, Question
 
 GREATEST_MAX: Final = 15

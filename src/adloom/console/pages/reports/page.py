@@ -8,21 +8,17 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import ApiClient, Json, ProblemError
+from adloom.console.client import ApiClient, Json, ProblemError, fetch_names, short_id
 from adloom.console.components import format as shown
 from adloom.console.components.attributes import attributed
-from adloom.console.components.days import day_field
-from adloom.console.components.heading import card, heading
-from adloom.console.components.notice import empty_state, notice
+from adloom.console.components.forms.fields import day_field
+from adloom.console.components.layout import Tile, card, empty_state, heading, notice
+from adloom.console.components.messages import say_good
 from adloom.console.components.table import Column, Table
-from adloom.console.components.tile import Tile
-from adloom.console.components.toast import say_good
 from adloom.console.countries import COUNTRIES
-from adloom.console.names import names_of, short
 from adloom.console.page import Visit, page
 from adloom.console.pages.reports.chart import OF_TIME, keys_shown, report_chart
-from adloom.console.pages.reports.question import FIELDS, Question, period_of, question_of
-from adloom.console.pages.reports.slices import sliced
+from adloom.console.pages.reports.question import FIELDS, Question, page_of_rows, period_of, question_of
 from adloom.core.actor import Role
 
 ADDRESS: Final = "/console/reports"
@@ -99,7 +95,9 @@ async def _controls(visit: Visit, question: Question, today: date) -> None:
     with ui.element("div").classes("al-bar"):
         for name, label, options in await _filters(visit):
             given = question.filters.get(name)
-            known = dict(options) if given is None or given in options else {**options, given: short(given)}
+            known = (
+                dict(options) if given is None or given in options else {**options, given: short_id(given)}
+            )
             field = ui.select(known, label=label, value=given, clearable=True, with_input=True)
             attributed(field, data_field=name).props("outlined dense options-dense")
             field.on_value_change(lambda event, name=name: ask(**{name: event.value}))
@@ -144,7 +142,7 @@ class _Names:
                 if dimension == noun and key and str(key) not in self._known
             ]
             if ids:
-                self._known |= await names_of(self._api, noun, ids)
+                self._known |= await fetch_names(self._api, noun, ids)
 
     def label(self, dimension: str, key: object) -> str:
         if key is None:
@@ -156,7 +154,7 @@ class _Names:
             case "country":
                 return COUNTRIES.get(text, text)
             case _:
-                return self._known.get(text, short(text)) if dimension in NAMED else text
+                return self._known.get(text, short_id(text)) if dimension in NAMED else text
 
 
 def _cell(dimension: str, text: str) -> str | Markup:
@@ -165,7 +163,7 @@ def _cell(dimension: str, text: str) -> str | Markup:
 
 async def _table(visit: Visit, question: Question, rows: Sequence[Json], names: _Names) -> None:
     async def read(query: Mapping[str, str]) -> Json:
-        answer = sliced(rows, query)
+        answer = page_of_rows(rows, query)
         await names.learn([(one, row[FIELDS[one]]) for row in answer["items"] for one in question.by])
         return answer
 

@@ -1,6 +1,6 @@
-"""What a report asks, read from its address: days, dimensions, filters. Pure."""
+"""What a report asks for, read from its address, and a page of its rows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from typing import Final
 from urllib.parse import urlencode
@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from adloom.console import strings
+from adloom.console.client import Json
 
 DAYS_DEFAULT: Final = 7
 FILTERS: Final = ("campaignId", "placementId", "bannerId", "country", "device")
@@ -81,3 +82,26 @@ def _day(text: str | None) -> date | None:
         return date.fromisoformat(text) if text else None
     except ValueError:
         return None
+
+
+def page_of_rows(rows: Sequence[Json], query: Mapping[str, str]) -> Json:
+    """Answer as the API answers a page of a list."""
+    sort = query.get("sort", "")
+    field = sort.removeprefix("-")
+    ordered = list(rows)
+    if rows and field in rows[0]:
+        # What is not known comes last, whatever the order.
+        known = [row for row in ordered if row[field] is not None]
+        known.sort(key=lambda row: row[field], reverse=sort.startswith("-"))
+        ordered = [*known, *(row for row in ordered if row[field] is None)]
+    size = int(query.get("pageSize", "25"))
+    pages = max(1, -(-len(ordered) // size))
+    number = min(max(1, int(query["page"])) if query.get("page", "").isdigit() else 1, pages)
+    begin = (number - 1) * size
+    return {
+        "items": ordered[begin : begin + size],
+        "totalCount": len(ordered),
+        "page": number,
+        "pageSize": size,
+        "totalPages": pages,
+    }

@@ -7,15 +7,14 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components import checks
-from adloom.console.components.catalog_form import CatalogForm
-from adloom.console.components.chooser import chooser
 from adloom.console.components.format import ago
-from adloom.console.components.heading import card, heading
-from adloom.console.components.notice import notice
+from adloom.console.components.forms import checks
+from adloom.console.components.forms.fields import chooser
+from adloom.console.components.forms.form import CatalogForm
+from adloom.console.components.layout import card, heading, notice
 from adloom.console.components.table import Column, Table
-from adloom.console.navigation import SELLERS
 from adloom.console.page import Visit, page
+from adloom.console.shell import SELLERS
 from adloom.core.actor import Role
 
 HOME: Final = "/console/sites"

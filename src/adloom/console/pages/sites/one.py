@@ -7,14 +7,14 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.attributes import attributed
-from adloom.console.components.confirm import confirm
-from adloom.console.components.heading import heading
-from adloom.console.navigation import SELLERS
+from adloom.console.components.layout import heading
+from adloom.console.components.messages import confirm
+from adloom.console.history import history
 from adloom.console.page import Visit, page
 from adloom.console.pages.placements.list import NEW as NEW_PLACEMENT
 from adloom.console.pages.placements.list import placement_table
 from adloom.console.pages.sites.list import HOME, site_fields
-from adloom.console.things.history import history
+from adloom.console.shell import SELLERS
 from adloom.console.things.page_of import Again, thing_page
 from adloom.console.things.parts import part_asked
 from adloom.console.things.settings import thing_settings

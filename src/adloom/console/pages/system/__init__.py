@@ -4,16 +4,13 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from adloom.console import strings
-from adloom.console.components.heading import heading
-from adloom.console.components.tabs import tab_links
-from adloom.console.navigation import ADMINS
+from adloom.console.components.layout import heading, tab_links
 from adloom.console.page import Visit, page
 from adloom.console.pages.system.accounts import show_accounts
-from adloom.console.pages.system.dead_letters import show_dead_letters
 from adloom.console.pages.system.keys import show_keys
-from adloom.console.pages.system.ledger import show_ledger
-from adloom.console.pages.system.processes import show_processes
-from adloom.console.pages.system.settings import show_settings
+from adloom.console.pages.system.ledger import show_dead_letters, show_ledger
+from adloom.console.pages.system.processes import show_processes, show_settings
+from adloom.console.shell import ADMINS
 
 PARTS: Final[dict[str, Callable[[Visit], Awaitable[None]]]] = {
     "processes": show_processes,

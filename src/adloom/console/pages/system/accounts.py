@@ -8,12 +8,11 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components.confirm import confirm
-from adloom.console.components.form import Form
 from adloom.console.components.format import ago
-from adloom.console.components.heading import badge
+from adloom.console.components.forms.form import Form
+from adloom.console.components.layout import badge
+from adloom.console.components.messages import confirm, say_good
 from adloom.console.components.table import Column, Table, action
-from adloom.console.components.toast import say_good
 from adloom.console.page import Visit
 
 PASSWORD_HINT: Final = "At least 10 characters. Hand it over in private; its owner can change it."

@@ -1,15 +1,16 @@
-"""How far the ledger was counted, projection by projection."""
+"""How far each projection is behind the event log, and the events that could not be counted."""
 
-from typing import Final
+from typing import Any, Final
 
+from markupsafe import Markup, escape
 from nicegui import ui
 
 from adloom.console.client import Json
-from adloom.console.components.format import count, duration
-from adloom.console.components.heading import badge
+from adloom.console.components.format import ago, count, duration, full_moment
+from adloom.console.components.layout import Tile, badge, empty_state, facts
 from adloom.console.components.live import live
-from adloom.console.components.table import Column, plain_table
-from adloom.console.components.tile import Tile
+from adloom.console.components.messages import confirm, say_good
+from adloom.console.components.table import HEAR, Column, action, plain_table
 from adloom.console.page import Visit
 
 REFRESH_SECONDS: Final = 2.0
@@ -53,3 +54,106 @@ COLUMNS: Final = [
     Column(label="Failing", cell=lambda row: count(row["failing"]), is_number=True),
     Column(label="Given up", cell=lambda row: count(row["dead"]), is_number=True),
 ]
+
+
+PATH = "/admin/system/dead-letters"
+
+
+async def show_dead_letters(visit: Visit) -> None:
+    """List the letters, oldest first."""
+    ui.label(
+        "Events that could not be counted. They wait here until you have them tried again or forget them."
+    ).classes("quiet")
+    letters = Letters(visit)
+    await letters.refresh()
+
+
+class Letters:
+    """The list, and what can be done with each letter."""
+
+    def __init__(self, visit: Visit) -> None:
+        self._visit = visit
+        self._shown: list[Json] = []
+        self._next: str | None = None
+        with ui.element("div").classes("al-card flush"):
+            self._table = ui.html("", sanitize=False).on("click", self._hear, js_handler=HEAR)
+            self._nothing = ui.element("div")
+            with self._nothing:
+                empty_state(
+                    "mark_email_read",
+                    "There are no dead letters",
+                    "Every event that was accepted could be counted.",
+                )
+        self._more = ui.button("Show more", on_click=self._read_on).props("outline")
+
+    async def refresh(self) -> None:
+        """Read from the beginning."""
+        self._shown = []
+        self._next = None
+        await self._read_on()
+
+    async def _read_on(self) -> None:
+        answer = await self._visit.api.get(PATH, after=self._next)
+        self._shown += answer["items"]
+        self._next = answer["next"]
+        self._table.content = plain_table(self._columns(), self._shown)
+        self._table.set_visibility(bool(self._shown))
+        self._nothing.set_visibility(not self._shown)
+        self._more.set_visibility(self._next is not None)
+
+    def _columns(self) -> list[Column]:
+        return [
+            Column(label="Letter", cell=lambda row: Markup('<span class="mono">{}</span>').format(row["id"])),
+            Column(label="Projection", cell=lambda row: row["projection"]),
+            Column(label="Given up", cell=lambda row: ago(row["at"], now=self._visit.now), is_wide_only=True),
+            Column(label="Tries", cell=lambda row: str(row["tries"]), is_number=True, is_wide_only=True),
+            Column(label="Reason", cell=lambda row: row["reason"], is_wide_only=True),
+            Column(label="", cell=_actions, is_number=True),
+        ]  # fmt: skip
+
+    async def _hear(self, event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
+        name, letter_id = event.args
+        match name:
+            case "show":
+                await self._show(letter_id)
+            case "retry":
+                await self._visit.api.post(f"{PATH}/{letter_id}/retry")
+                say_good("It is in the ledger again; what fails again comes back here.")
+                await self.refresh()
+            case _:
+                self._ask_to_forget(letter_id)
+
+    async def _show(self, letter_id: str) -> None:
+        letter = await self._visit.api.get(f"{PATH}/{letter_id}")
+        with ui.dialog(value=True) as dialog, ui.card().classes("wide"):
+            facts(
+                [
+                    ("Letter", letter["id"]),
+                    ("Projection", letter["projection"]),
+                    ("Given up", full_moment(letter["at"])),
+                    ("Tries", str(letter["tries"])),
+                    ("Reason", letter["reason"]),
+                ]
+            )
+            ui.html(f"<h3>Event</h3><pre>{escape(letter['event'])}</pre>", sanitize=False)
+            with ui.element("div").classes("al-actions"):
+                ui.button("Close", on_click=dialog.close).props("flat")
+
+    def _ask_to_forget(self, letter_id: str) -> None:
+        async def forget() -> None:
+            await self._visit.api.delete(f"{PATH}/{letter_id}")
+            say_good("The letter is forgotten.")
+            await self.refresh()
+
+        confirm(
+            "Forget this letter?",
+            "Its event is never counted. This cannot be undone.",
+            action="Forget",
+            on_confirm=forget,
+            is_dangerous=True,
+        )
+
+
+def _actions(row: Json) -> Markup:
+    names = (("show", "Show"), ("retry", "Try again"), ("forget", "Forget"))
+    return Markup(" ").join(action(name, row["id"], label) for name, label in names)

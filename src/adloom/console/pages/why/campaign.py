@@ -9,13 +9,10 @@ from adloom.console import strings
 from adloom.console.client import ApiClient, Json, ProblemError
 from adloom.console.components import format as shown
 from adloom.console.components.attributes import attributed
-from adloom.console.components.funnel import Step, funnel
-from adloom.console.components.heading import badge, card, meter
-from adloom.console.components.notice import Kind, empty_state, notice
-from adloom.console.components.tile import Tile
+from adloom.console.components.charts.bars import Step, funnel
+from adloom.console.components.layout import NoticeKind, Tile, badge, card, empty_state, meter, notice
 from adloom.console.page import Visit
-from adloom.console.pages.why.candidates import amount
-from adloom.console.pages.why.steps import AUCTION, step_of
+from adloom.console.pages.why.candidates import AUCTION, amount, step_of
 
 CHECK_STATES: Final = {"ok": "passes", "limits": "holds back", "stops": "stops"}
 CHECKS: Final = {
@@ -74,7 +71,7 @@ async def show_campaign(visit: Visit) -> None:
         notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
         return
     states = {check["state"] for check in found["checks"]}
-    kind: Kind = "bad" if "stops" in states else "good" if found["impressions"] else "warn"
+    kind: NoticeKind = "bad" if "stops" in states else "good" if found["impressions"] else "warn"
     title = "How does «{name}» deliver?" if kind == "good" else "Why does «{name}» not deliver?"
     notice(found["verdict"], kind=kind, title=title.format(name=found["name"]))
     _figures(found)

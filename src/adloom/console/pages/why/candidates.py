@@ -1,5 +1,6 @@
-"""The candidates of a decision as a table: each with its reason and a link to what can be changed."""
+"""The candidates of a decision: the funnel of steps that removed them, and a table with reasons and links."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -7,11 +8,120 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import ApiClient, Json
+from adloom.console.client import ApiClient, Json, fetch_names, short_id
 from adloom.console.components import format as shown
-from adloom.console.components.heading import badge
-from adloom.console.names import names_of, short
-from adloom.console.pages.why.steps import place_to_change, step_of
+from adloom.console.components.charts.bars import Step
+from adloom.console.components.layout import badge
+
+REASONS: Final = {
+    "not_held": "The budget had nothing to offer at that moment.",
+    "budget_pending": "A delivery process waited for a piece of the campaign's budget, which the worker grants.",
+    "caps_and_budgets": "A cap or a budget of the campaign left nothing.",
+    "floor": "Its eCPM was under the floor of the placement.",
+    "frequency_cap": "The reader had seen the ad as often as its frequency caps allow.",
+    "frequency_unknown": "It was not known how often the reader had seen the ad, which has a frequency cap.",
+    "pacing": "The campaign spreads its daily budget over the day, and was ahead of it.",
+    "daily_budget": "The daily budget of the campaign was used up.",
+    "total_budget": "The total budget of the campaign was used up.",
+    "advertiser_budget": "The daily budget of the advertiser was used up.",
+    "campaign_dates": "The campaign was outside its dates.",
+    "impression_cap": "The campaign has had its impressions.",
+    "click_cap": "The campaign has had its clicks.",
+    "targeting": "Its rule about {part} does not want this reader.",
+    "schedule": "It was not the time of the banner ({part}).",
+    "won": "It had the highest eCPM.",
+    "lost": "Another ad had a higher eCPM.",
+}
+
+WON: Final = "won"
+LOST: Final = "lost"
+STATUS: Final = "status"
+# What an explanation calls a removal, by the step of the funnel.
+STEP_OF: Final = {
+    "no_bid": "bid",
+    "placement_inactive": "status",
+    "placement_not_direct": "status",
+    "advertiser_deleted": "status",
+    "campaign_deleted": "status",
+    "campaign_draft": "status",
+    "campaign_paused": "status",
+    "campaign_ended": "status",
+    "campaign_cancelled": "status",
+    "campaign_undated": "status",
+    "link_inactive": "status",
+    "assignment_inactive": "status",
+    "site_blocked": "status",
+    "rule_unreadable": "status",
+    "banner_deleted": "status",
+    "banner_inactive": "status",
+    "campaign_dates": "dates",
+    "targeting": "targeting",
+    "schedule": "schedule",
+    "impression_cap": "caps",
+    "click_cap": "caps",
+    "daily_budget": "budget",
+    "total_budget": "budget",
+    "advertiser_budget": "budget",
+    "pacing": "budget",
+    "caps_and_budgets": "budget",
+    "budget_pending": "budget",
+    "not_held": "budget",
+    "frequency_cap": "frequency",
+    "frequency_unknown": "frequency",
+    "floor": "floor",
+    "no_partial_render": "slots",
+}
+DIRECT: Final = ("status", "dates", "targeting", "schedule", "caps", "budget", "slots")
+AUCTION: Final = (
+    "bid", "status", "dates", "targeting", "schedule", "caps", "budget", "frequency", "floor", "won",
+)  # fmt: skip
+ON_BANNER: Final = ("banner_", "schedule", "frequency_")
+ON_PLACEMENT: Final = ("placement_", "no_partial_render")
+
+
+def step_of(removed_by: str) -> str:
+    """Name the step of the funnel that a removal belongs to."""
+    return STEP_OF.get(removed_by.partition(":")[0], STATUS)
+
+
+def funnel_steps(removed: Mapping[str, int], *, lost: int, won: int, is_auction: bool) -> list[Step]:
+    """Make the funnel of removals by their names, of who lost and of who won."""
+    order = AUCTION if is_auction else DIRECT
+    taken = Counter[str]()
+    for name, count in removed.items():
+        taken[step_of(name)] += count
+    taken[order[-1]] += lost
+    left = sum(taken.values()) + won
+    found = [Step(label="All candidates", left=left)]
+    for name in order:
+        left -= taken[name]
+        kind = "good" if name == order[-1] and left else ""
+        found.append(
+            Step(label=strings.FUNNEL_STEPS[name], left=left, note=strings.FUNNEL_STEP_NOTES[name], kind=kind)
+        )
+    return found
+
+
+def place_to_change(removed_by: str | None, outcome: str, *, is_auction: bool) -> str | None:
+    """Name the kind of thing whose page changes a decision; none does for who is shown."""
+    if outcome == WON:
+        return None
+    name = removed_by or ""
+    if name.startswith(ON_BANNER):
+        return "banner"
+    if name.startswith(ON_PLACEMENT) or (outcome == LOST and not is_auction):
+        return "placement"
+    return "advertiser" if name in {"advertiser_budget", "advertiser_deleted"} else "campaign"
+
+
+def recorded_reason(removed_by: str | None, outcome: str) -> str:
+    """Say why, where only the name of a step is on record."""
+    if outcome in {WON, LOST}:
+        return REASONS[outcome]
+    head, _, part = (removed_by or "").partition(":")
+    sentence = REASONS.get(head, "The record does not say more.")
+    return sentence.format(part=part.replace("_", " "))
+
 
 KINDS: Final = {"won": "good", "lost": "warn", "removed": ""}
 # Which part of the campaign's page changes a step.
@@ -32,9 +142,9 @@ async def candidate_table(
 ) -> None:
     """Show who came how far; those who came furthest stand first, as the API gives them."""
     rows = candidates[:SHOWN_MAX]
-    campaigns = await names_of(api, "campaign", (one.get("campaignId") for one in rows))
+    campaigns = await fetch_names(api, "campaign", (one.get("campaignId") for one in rows))
     untitled = [one.get("adId") for one in rows if not one.get("title")]
-    titles = await names_of(api, "banner", untitled)
+    titles = await fetch_names(api, "banner", untitled)
     heads = [("Banner", ""), ("Outcome", ""), ("Why", "")]
     if is_auction:
         heads += [("eCPM", "num"), ("Bid", "num"), ("To win", "num")]
@@ -89,10 +199,10 @@ def _who(one: Json, campaigns: Mapping[str, str], titles: Mapping[str, str]) -> 
     banner_id, campaign_id = one.get("adId"), one.get("campaignId")
     if banner_id is None or campaign_id is None:
         return Markup('<span class="quiet">{}</span>').format("somebody else's")
-    title = one.get("title") or titles.get(banner_id, short(banner_id))
+    title = one.get("title") or titles.get(banner_id, short_id(banner_id))
     return Markup(
         '<a href="/console/banners/{}">{}</a><div class="small"><a class="quiet" href="/console/campaigns/{}">{}</a></div>'
-    ).format(banner_id, title, campaign_id, campaigns.get(campaign_id, short(campaign_id)))
+    ).format(banner_id, title, campaign_id, campaigns.get(campaign_id, short_id(campaign_id)))
 
 
 def _reason(one: Json, *, is_auction: bool, placement_id: str | None) -> Markup:

@@ -1,7 +1,6 @@
 """The page «Why?»; what is asked stands in its address, so that it can be shared."""
 
-from adloom.console.components.heading import heading
-from adloom.console.components.views import view_links
+from adloom.console.components.layout import heading, view_links
 from adloom.console.page import Visit, page
 from adloom.console.pages.why.campaign import show_campaign
 from adloom.console.pages.why.reader import ADDRESS, show_reader

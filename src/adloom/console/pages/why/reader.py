@@ -11,14 +11,12 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json, ProblemError
 from adloom.console.components.attributes import attributed
-from adloom.console.components.funnel import Step, funnel
-from adloom.console.components.heading import card, facts
-from adloom.console.components.notice import empty_state, notice
-from adloom.console.components.toast import say_good
+from adloom.console.components.charts.bars import Step, funnel
+from adloom.console.components.layout import card, empty_state, facts, notice
+from adloom.console.components.messages import say_good
 from adloom.console.countries import COUNTRIES, LANGUAGES
 from adloom.console.page import Visit
-from adloom.console.pages.why.candidates import amount, candidate_table
-from adloom.console.pages.why.steps import steps
+from adloom.console.pages.why.candidates import amount, candidate_table, funnel_steps
 
 CONTEXT_NAMES: Final = {
     "device": "Device",
@@ -181,7 +179,7 @@ def _funnel(answer: Json, *, won: int, is_auction: bool) -> list[Step]:
     """Count everybody: of a large market not all candidates are sent, but all are counted."""
     removed: Mapping[str, int] = answer["removed"]
     lost = _count(answer) - sum(removed.values()) - won
-    return steps(removed, lost=lost, won=won, is_auction=is_auction)
+    return funnel_steps(removed, lost=lost, won=won, is_auction=is_auction)
 
 
 def _count(answer: Json) -> int:

@@ -7,16 +7,13 @@ from urllib.parse import urlencode
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import Json, ProblemError
+from adloom.console.client import Json, ProblemError, fetch_names
 from adloom.console.components import format as shown
 from adloom.console.components.attributes import attributed
-from adloom.console.components.funnel import funnel
-from adloom.console.components.heading import card
-from adloom.console.components.notice import empty_state, notice
-from adloom.console.names import names_of
+from adloom.console.components.charts.bars import funnel
+from adloom.console.components.layout import card, empty_state, notice
 from adloom.console.page import Visit
-from adloom.console.pages.why.candidates import candidate_table
-from adloom.console.pages.why.steps import recorded_reason, steps
+from adloom.console.pages.why.candidates import candidate_table, funnel_steps, recorded_reason
 
 BIDS_MAX: Final = 256
 TO_PARAMETERS: Final = {"loginState": "loggedIn", "referrerDomain": "referrer"}
@@ -57,7 +54,7 @@ async def auction_parts(visit: Visit, auction: Json) -> None:
     won = sum(bid["outcome"] == "won" for bid in bids)
     with card(strings.AUCTION_FUNNEL):
         funnel(
-            steps(_removed(auction), lost=max(0, auction["bidCount"] - won), won=won, is_auction=True),
+            funnel_steps(_removed(auction), lost=max(0, auction["bidCount"] - won), won=won, is_auction=True),
             description=strings.AUCTION_FUNNEL,
         )
     with card("Candidates", note=f"{len(bids):,}", classes="flush"):
@@ -98,4 +95,4 @@ async def winner_of(visit: Visit, auction: Json) -> str | None:
     """Name the banner that has won, where one may know it."""
     if auction["winningAdId"] is None:
         return None
-    return (await names_of(visit.api, "banner", [auction["winningAdId"]]))[auction["winningAdId"]]
+    return (await fetch_names(visit.api, "banner", [auction["winningAdId"]]))[auction["winningAdId"]]

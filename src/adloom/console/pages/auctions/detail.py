@@ -1,4 +1,4 @@
-"""One auction in full: what it came to, every candidate and step, and what each would have had to bid."""
+"""One auction in full: its result, every candidate and step, and the bid that each would have needed to win."""
 
 from collections.abc import Sequence
 
@@ -6,17 +6,16 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import Json
+from adloom.console.client import Json, fetch_names, short_id
 from adloom.console.components import format as shown
 from adloom.console.components.attributes import attributed
-from adloom.console.components.chart import Chart, Series
-from adloom.console.components.heading import card, facts, heading
-from adloom.console.names import names_of, short
-from adloom.console.navigation import BUYERS
+from adloom.console.components.charts.chart import Chart, Series
+from adloom.console.components.layout import card, facts, heading
 from adloom.console.page import Visit, page
 from adloom.console.pages.auctions.list import ADDRESS, AUCTIONS
 from adloom.console.pages.why.candidates import amount
 from adloom.console.pages.why.recorded import auction_parts, question_now
+from adloom.console.shell import BUYERS
 
 CHARTED_MAX = 12
 CPC = "cpc"
@@ -28,7 +27,7 @@ async def auction(visit: Visit) -> None:
     """Show an auction."""
     found = await visit.api.get(f"{AUCTIONS}/{visit.parts['auction_id']}")
     note = shown.full_moment(found["auctionTime"])
-    with heading(f"Auction {short(found['id'])}", note=note, crumbs=[("Auctions", ADDRESS)]):
+    with heading(f"Auction {short_id(found['id'])}", note=note, crumbs=[("Auctions", ADDRESS)]):
         again = await question_now(visit, found)
         if again:
             attributed(ui.button("Ask the same now", icon="replay").props("outline"), href=again)
@@ -37,7 +36,7 @@ async def auction(visit: Visit) -> None:
     # An account knows what its own bids are worth: they may be far behind those of others.
     charted = [bid for bid in found["bids"] if bid["ecpm"] is not None][:CHARTED_MAX]
     named = [found["winningAdId"], *(bid["adId"] for bid in charted)]
-    banners = await names_of(visit.api, "banner", named)
+    banners = await fetch_names(visit.api, "banner", named)
     with ui.element("div").classes("grid-of two"):
         with card("What it came to"):
             await _facts(visit, found, banners)
@@ -47,8 +46,8 @@ async def auction(visit: Visit) -> None:
 
 
 async def _facts(visit: Visit, found: Json, banners: dict[str, str]) -> None:
-    campaigns = await names_of(visit.api, "campaign", [found["winningCampaignId"]])
-    placements = await names_of(visit.api, "placement", [found["placementId"]])
+    campaigns = await fetch_names(visit.api, "campaign", [found["winningCampaignId"]])
+    placements = await fetch_names(visit.api, "placement", [found["placementId"]])
     won_by_click = any(bid["outcome"] == "won" and bid["bidType"] == CPC for bid in found["bids"])
     unit = "click" if won_by_click else "thousand impressions"
     # Who it was may be hidden; that somebody has won is not.
@@ -81,7 +80,7 @@ def _link(noun: str, thing_id: str | None, names: dict[str, str], instead: str) 
     if thing_id is None:
         return Markup('<span class="quiet">{}</span>').format(instead)
     return Markup('<a href="/console/{}/{}">{}</a>').format(
-        noun, thing_id, names.get(thing_id, short(thing_id))
+        noun, thing_id, names.get(thing_id, short_id(thing_id))
     )
 
 

@@ -1,12 +1,14 @@
-"""A choice among things of the API, searched as one types: there may be more of them than a list can hold."""
+"""Fields for a day and for a thing of the API."""
 
 from collections.abc import Callable
+from datetime import date
 from typing import Any, Final
 
 from nicegui import ui
 
 from adloom.console.client import ApiClient, Json
-from adloom.console.components.catalog_form import CatalogForm
+from adloom.console.components.attributes import attributed
+from adloom.console.components.forms.form import CatalogForm
 
 OPTIONS_MAX: Final = 50
 WAIT_MILLISECONDS: Final = 200
@@ -60,3 +62,23 @@ async def chooser(  # noqa: PLR0913 - a field, and where its choices come from
 async def name_of(api: ApiClient, path: str, thing_id: str | None, field: str = "name") -> str:
     """Tell what a thing is called; nothing where none is named."""
     return "" if thing_id is None else (await api.get(f"{path}/{thing_id}"))[field]
+
+
+TYPED_MILLISECONDS: Final = 700  # Each digit of a year makes another day of it.
+YEAR_MIN: Final = 2000
+
+
+def day_field(name: str, label: str, value: date, on_day: Callable[[date], None]) -> None:
+    """Add a field; whoever listens hears of each whole day that is chosen."""
+    field = ui.input(label, value=str(value))
+    attributed(field, data_field=name).props(f'outlined dense type="date" debounce="{TYPED_MILLISECONDS}"')
+
+    def chosen(event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
+        try:
+            day = date.fromisoformat(event.value or "")
+        except ValueError:
+            return  # It is still being typed.
+        if day.year >= YEAR_MIN and day != value:
+            on_day(day)
+
+    field.on_value_change(chosen)

@@ -11,8 +11,7 @@ from nicegui import ui
 
 from adloom.console.client import Json
 from adloom.console.components.format import ago, full_moment, money
-from adloom.console.components.heading import card
-from adloom.console.components.notice import empty_state
+from adloom.console.components.layout import card, empty_state
 from adloom.console.page import Visit
 
 PARTS: Final = {

@@ -10,10 +10,8 @@ from nicegui import ui
 from adloom.catalog.campaign.lifecycle import ALLOWED_MOVES, CampaignStatus
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json
-from adloom.console.components.catalog_form import CatalogForm
-from adloom.console.components.confirm import confirm
-from adloom.console.components.toast import say_good
-from adloom.console.components.undo import say_undoable
+from adloom.console.components.forms.form import CatalogForm
+from adloom.console.components.messages import confirm, say_good, say_undoable
 
 MOVES: Final = {
     "activate": "Activate",

@@ -1,25 +1,29 @@
-"""One budget: the line of its day against the plan, where the money is, and beginning the day anew."""
+"""The budget of a campaign or an advertiser: the spend of its day against the plan, and the reset."""
 
 from collections.abc import Awaitable, Callable
 
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import Json
+from adloom.console.client import Json, fetch_all
 from adloom.console.components import format as shown
 from adloom.console.components.attributes import attributed
-from adloom.console.components.day_chart import DayChart
-from adloom.console.components.form import Form
-from adloom.console.components.heading import card, heading
+from adloom.console.components.charts.bars import split, split_key
+from adloom.console.components.charts.day_chart import DayChart
+from adloom.console.components.forms.form import Form
+from adloom.console.components.layout import Tile, card, heading
 from adloom.console.components.live import live
-from adloom.console.components.split import key, split
-from adloom.console.components.tile import Tile
-from adloom.console.components.toast import say_good
-from adloom.console.navigation import BUYERS
+from adloom.console.components.messages import say_good
 from adloom.console.page import Visit, page
-from adloom.console.pages.budgets.list import ADDRESS, OF_ADVERTISERS, REFRESH_SECONDS
-from adloom.console.pages.budgets.parts import COLOURS, pace_of, parts_of
-from adloom.console.together import all_of
+from adloom.console.pages.budgets.list import (
+    ADDRESS,
+    COLOURS,
+    OF_ADVERTISERS,
+    REFRESH_SECONDS,
+    pace_of,
+    parts_of,
+)
+from adloom.console.shell import BUYERS
 
 Tell = Callable[[list[Tile], Json, Json], None]
 Refresh = Callable[[], Awaitable[None]]
@@ -64,7 +68,7 @@ async def advertiser_budget(visit: Visit) -> None:
 
 async def _day(visit: Visit, path: str, noun: str, tiles: list[Tile], tell: Tell) -> Refresh:
     """Build the day, and give what shows it anew."""
-    standing, day = await all_of([visit.api.get(f"{path}/{noun}"), visit.api.get(f"{path}/{noun}/day")])
+    standing, day = await fetch_all([visit.api.get(f"{path}/{noun}"), visit.api.get(f"{path}/{noun}/day")])
     tell(tiles, standing, day)
     note = f"{day['day']}, {day['timezone']}"
     with card(strings.AGAINST_PLAN, note=note):
@@ -75,7 +79,9 @@ async def _day(visit: Visit, path: str, noun: str, tiles: list[Tile], tell: Tell
         where = ui.html(_where(standing), sanitize=False).classes("stack tight")
 
     async def refresh() -> None:
-        standing, day = await all_of([visit.api.get(f"{path}/{noun}"), visit.api.get(f"{path}/{noun}/day")])
+        standing, day = await fetch_all(
+            [visit.api.get(f"{path}/{noun}"), visit.api.get(f"{path}/{noun}/day")]
+        )
         tell(tiles, standing, day)
         chart.update(day, now=visit.now)
         where.content = _where(standing)
@@ -120,7 +126,7 @@ def _where(standing: Json) -> str:
     free = None if left is None else max(0, left - row["leasedPaisa"])
     shown_parts.append(("Left", _limit(free), COLOURS["Left"]))
     bar = split(parts, whole=standing["dailyBudgetPaisa"], description="Where the day's budget is")
-    return f'{bar}<div class="row-of small">{key(shown_parts)}</div>'
+    return f'{bar}<div class="row-of small">{split_key(shown_parts)}</div>'
 
 
 def _ask_reset(visit: Visit, campaign: Json, refresh: Refresh) -> None:

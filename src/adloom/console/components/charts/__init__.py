@@ -1,0 +1,1 @@
+"""Charts, bars and funnels."""

@@ -1,0 +1,158 @@
+"""The blocks of a page: heading, card, facts, tabs, tiles, notices and snippets."""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Literal
+
+from markupsafe import Markup, escape
+from nicegui import ui
+
+from adloom.console import strings
+from adloom.console.client import ProblemError
+from adloom.console.components.attributes import attributed
+from adloom.console.components.charts.chart import spark
+from adloom.console.components.messages import say_good
+
+
+@contextmanager
+def heading(
+    title: str, *, note: str = "", crumbs: Sequence[tuple[str, str]] = (), badge: str = ""
+) -> Generator[None]:
+    """Name a page; what is built inside stands at its right: buttons, mostly. `badge` is HTML (`badge()`)."""
+    with ui.element("div").classes("al-heading"):
+        trail = Markup(" <span>/</span> ").join(
+            Markup('<a href="{}">{}</a>').format(href, label) for label, href in crumbs
+        )
+        above = Markup('<div class="al-crumbs">{} <span>/</span></div>').format(trail) if crumbs else ""
+        below = Markup('<p class="quiet">{}</p>').format(note) if note else ""
+        ui.html(f'{above}<div class="row-of"><h1>{escape(title)}</h1>{badge}</div>{below}', sanitize=False)
+        with ui.element("div").classes("row-of"):
+            yield
+
+
+@contextmanager
+def card(title: str = "", *, note: str = "", classes: str = "") -> Generator[ui.element]:
+    """Frame a part of a page."""
+    with ui.element("section").classes(f"al-card {classes}") as frame:
+        if title:
+            aside = Markup('<span class="quiet small">{}</span>').format(note) if note else ""
+            ui.html(f"<h2>{escape(title)}</h2>{aside}", sanitize=False).classes("al-card-head")
+        yield frame
+
+
+def badge(text: str, kind: str = "") -> Markup:
+    """Show a state as a small coloured word: good, warn, bad, info or none of them."""
+    return Markup('<span class="al-badge {}">{}</span>').format(kind, text)
+
+
+def facts(pairs: Sequence[tuple[str, str | Markup]]) -> None:
+    """List what is known of a thing."""
+    items = Markup("").join(Markup("<dt>{}</dt><dd>{}</dd>").format(name, value) for name, value in pairs)
+    ui.html(items, sanitize=False, tag="dl").classes("al-facts")
+
+
+def meter(share: float, kind: str = "") -> Markup:
+    """Show a share of a whole as a bar."""
+    percent = min(100.0, max(0.0, share * 100))
+    return Markup('<div class="al-meter {}"><i style="width: {:.1f}%"></i></div>').format(kind, percent)
+
+
+NoticeKind = Literal["good", "warn", "bad", "info"]
+ICONS: dict[NoticeKind, str] = {
+    "good": "check_circle_outline",
+    "warn": "warning_amber",
+    "bad": "error_outline",
+    "info": "info_outline",
+}
+
+
+def empty_state(  # noqa: PLR0913 - what empty states differ in
+    icon: str,
+    title: str,
+    note: str,
+    *,
+    action: str = "",
+    href: str = "",
+    on_action: Callable[[], object] | None = None,
+) -> None:
+    """Say that there is nothing yet, and what to do about it."""
+    with ui.element("div").classes("al-empty"):
+        ui.icon(icon).props('aria-hidden="true"')
+        ui.html(f"<h2>{escape(title)}</h2><p>{escape(note)}</p>", sanitize=False)
+        if href:
+            attributed(ui.button(action).props("unelevated"), href=href)
+        elif on_action is not None:
+            ui.button(action, on_click=on_action).props("unelevated")
+
+
+def notice(text: str, *, kind: NoticeKind = "info", title: str = "") -> None:
+    """Make a remark in the page."""
+    with ui.element("div").classes(f"al-notice {kind}").props('role="status"'):
+        ui.icon(ICONS[kind]).props('aria-hidden="true"')
+        head = f'<div class="strong">{escape(title)}</div>' if title else ""
+        ui.html(f"{head}<div>{escape(text)}</div>", sanitize=False).classes("grow")
+
+
+def problem_notice(error: ProblemError) -> None:
+    """Say why something is not here, in the words of the API."""
+    with ui.element("div").classes("stack"):
+        notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
+        with ui.element("div").classes("row-of"):
+            ui.button("Try again", on_click=ui.navigate.reload).props("outline")
+            ui.link("To the overview", "/console")
+
+
+def tab_links(path: str, current: str, labels: Mapping[str, str], *, label: str) -> None:
+    """Show the parts of a page, which are chosen by `?tab=`."""
+    links = Markup("").join(
+        Markup('<a href="{}?tab={}"{}>{}</a>').format(
+            path, name, Markup(' aria-current="page"') if name == current else "", text
+        )
+        for name, text in labels.items()
+    )
+    attributed(ui.html(links, sanitize=False, tag="nav").classes("al-tabs"), aria_label=label)
+    # On a phone the chosen one may be beyond the edge.
+    ui.run_javascript("adloom.reveal('.al-tabs [aria-current]')")
+
+
+def view_links(views: Sequence[tuple[str, str]], *, current: str, label: str) -> None:
+    """Show links to the views; each is its label and its address."""
+    links = Markup("").join(
+        Markup('<a href="{}"{}>{}</a>').format(
+            href, Markup(' aria-current="page"') if href == current else "", text
+        )
+        for text, href in views
+    )
+    attributed(ui.html(links, sanitize=False, tag="nav").classes("al-tabs"), aria_label=label)
+
+
+class Tile:
+    """A label, a figure, a note and a small line; `update` shows them anew."""
+
+    def __init__(self, label: str, *, hint: str = "") -> None:
+        self._label = label
+        self._element = ui.html("", sanitize=False).classes("al-tile")
+        if hint:
+            self._element.tooltip(hint)
+
+    def update(
+        self, figure: str, *, note: str = "", values: Sequence[float | None] = (), kind: str = ""
+    ) -> None:
+        """Show a figure."""
+        content = Markup(
+            '<div class="label">{}</div><div class="figure {}">{}</div><div class="note" title="{}">{}</div>{}'
+        ).format(self._label, kind, figure, note, note, spark(values) if values else "")
+        if self._element.content != content:
+            self._element.content = content
+
+
+def snippet(text: str) -> None:
+    """Show lines with a button that copies them."""
+
+    def copy() -> None:
+        ui.clipboard.write(text)
+        say_good("Copied.")
+
+    with ui.element("div").classes("al-snippet"):
+        ui.html(f"<code>{escape(text)}</code>", sanitize=False, tag="pre")
+        ui.button(icon="content_copy", on_click=copy).props('flat round aria-label="Copy"')

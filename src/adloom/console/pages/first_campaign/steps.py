@@ -1,0 +1,278 @@
+"""The steps of the guided path: where, what, how, go."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from nicegui import ui
+
+from adloom.console import strings
+from adloom.console.client import ApiClient, Json, ProblemError
+from adloom.console.components.attributes import attributed
+from adloom.console.components.banner_preview import DEVICES, BannerPreview, with_neighbours
+from adloom.console.components.format import day, money
+from adloom.console.components.forms import checks
+from adloom.console.components.forms.fields import chooser
+from adloom.console.components.forms.form import CatalogForm, Form
+from adloom.console.components.layout import card, notice
+from adloom.console.page import Visit
+from adloom.console.pages.first_campaign.plan import Plan, new_placement, slug_of
+
+# Forward by 1, back by -1.
+Turn = Callable[[int], Awaitable[None]]
+
+
+def next_buttons(form: Form, turn: Turn, on_next: Callable[[], None], *, is_first: bool = False) -> None:
+    """Show the way on, which is closed while a field is wrong, and the way back."""
+
+    async def forth() -> None:
+        on_next()
+        await turn(1)
+
+    async def back() -> None:
+        await turn(-1)
+
+    with ui.element("div").classes("row-of"):
+        if not is_first:
+            ui.button("Back", on_click=back).props("flat")
+        form.actions("Next", forth)
+
+
+SAMPLE: Final = "sample"
+EXISTING: Final = "existing"
+NEW_PLACEMENT: Final = "new"
+# The sample marks what belongs to it, and has this placement on its front page.
+SAMPLE_SLUG: Final = "hedgerow-top"
+SAMPLE_PATH: Final = "/sample"
+
+
+async def where_step(visit: Visit, plan: Plan, turn: Turn) -> None:
+    """Choose the sample's page, a placement that is there, or a new one."""
+    sample = await sample_placement(visit.api)
+    some = await visit.api.get("/admin/placements", isActive=True, delivery="direct", pageSize=1)
+    options = {SAMPLE: "On the sample's front page"} if sample else {}
+    options |= {EXISTING: "On a placement that is there already"} if some["totalCount"] else {}
+    options |= {NEW_PLACEMENT: "On a new placement"}
+    with card("Where shall it appear?", classes="al-narrow"), ui.element("div").classes("stack"):
+        choice = ui.radio(options, value=next(iter(options)))
+        form = CatalogForm(
+            {"label": "Home page, at the top", "layoutType": "full_static", "placementId": None}
+        )
+        if sample:
+            with ui.element("div").bind_visibility_from(choice, "value", value=SAMPLE):
+                ui.label(
+                    f"The quickest way to see it: {sample['label']}, in the magazine that came with this installation."
+                ).classes("quiet small")
+        with ui.element("div").bind_visibility_from(choice, "value", value=EXISTING):
+            known = await chooser(
+                form,
+                "placementId",
+                "Placement",
+                api=visit.api,
+                path="/admin/placements",
+                shown=lambda row: f"{row['label']} ({row['slug']})",
+                hint="A page of yours asks for it.",
+                isActive=True,
+                delivery="direct",
+            )
+        with (
+            ui.element("div")
+            .classes("stack tight")
+            .bind_visibility_from(choice, "value", value=NEW_PLACEMENT)
+        ):
+            _new_fields(form)
+
+        async def forth(by: int) -> None:
+            await _decide(visit.api, plan, form, choice.value, sample)
+            await turn(by)
+
+        next_buttons(form, forth, lambda: None, is_first=True)
+    known.validation = lambda value: None if value or choice.value != EXISTING else "is required"
+
+
+def _new_fields(form: CatalogForm) -> None:
+    label = form.text("label", "What do you call the place?", check=checks.name)
+    form.choice("layoutType", "Layout", strings.LAYOUTS)
+    note = ui.label().classes("quiet small")
+    note.bind_text_from(
+        label, "value", backward=lambda value: f"Your page will ask for it as {slug_of(value or '')}."
+    )
+    ui.label("You get two lines to put into your page.").classes("quiet small")
+
+
+async def _decide(api: ApiClient, plan: Plan, form: CatalogForm, choice: str, sample: Json | None) -> None:
+    values = form.values()
+    match choice:
+        case "sample" if sample:
+            plan.placement = sample
+        case "existing":
+            plan.placement = await api.get(f"/admin/placements/{values['placementId']}")
+        case _:
+            plan.placement = new_placement(values["label"] or "Home page, at the top", values["layoutType"])
+    plan.made.pop("placement", None)
+
+
+async def sample_placement(api: ApiClient) -> Json | None:
+    """Find the placement of the sample's front page, if the sample is there."""
+    answer = await api.get("/admin/placements", search=SAMPLE_SLUG, isActive=True, pageSize=5)
+    return next((row for row in answer["items"] if is_of_sample(row)), None)
+
+
+def is_of_sample(placement: Json) -> bool:
+    """Tell whether a placement is the one on the sample's front page."""
+    return placement.get("slug") == SAMPLE_SLUG and placement.get("pageContext") == SAMPLE
+
+
+IMAGES_SHOWN_MAX: Final = 6
+BANNERS_READ: Final = 30
+HEADLINE_LENGTH_MAX: Final = 255
+BUTTON_LENGTH_MAX: Final = 100
+
+
+async def what_step(visit: Visit, plan: Plan, turn: Turn) -> None:
+    """Say what the banner says, and see it at once."""
+    known = await _images(visit.api)
+    first = {
+        "headline": "Something worth a look",
+        "ctaLabel": "Have a look",
+        "primaryImageUrl": known[0]["primaryImageUrl"] if known else "",
+        "ctaUrl": known[0]["ctaUrl"] if known else "",
+    }
+    form = CatalogForm(plan.banner or first)
+    with ui.element("div").classes("al-editor"):
+        with card("What do readers see?"), ui.element("div").classes("stack tight"):
+            fields = _banner_fields(form, known)
+
+            def keep() -> None:
+                values = {name: value for name, value in form.values().items() if value}
+                plan.banner = {**values, "title": values["headline"]}
+                plan.made.pop("banner", None)
+
+            next_buttons(form, turn, keep)
+        with card("Preview"), ui.element("div").classes("stack"):
+            frames = [BannerPreview(device) for device in DEVICES]
+
+    def show() -> None:
+        for frame in frames:
+            frame.show(with_neighbours(form.values(), plan.layout), plan.layout)
+
+    for field in fields:
+        field.on_value_change(show)
+    show()
+
+
+def _banner_fields(form: CatalogForm, known: list[Json]) -> list[ui.input | ui.textarea]:
+    headline = form.text("headline", "Headline", is_required=True, check=checks.at_most(HEADLINE_LENGTH_MAX))
+    second = form.text("subheadline", "A second line", check=checks.at_most(HEADLINE_LENGTH_MAX))
+    image = form.web(
+        "primaryImageUrl",
+        "Address of a picture",
+        is_required=True,
+        hint="It has to be reachable for readers: https://…",
+    )
+    if known:
+        ui.label("Or take one that is there already:").classes("quiet small")
+        with ui.element("div").classes("al-pictures"):
+            for banner in known:
+                _picture(banner, image)
+    button = form.text("ctaLabel", "Button", check=checks.at_most(BUTTON_LENGTH_MAX))
+    leads_to = form.web("ctaUrl", "Leads to", is_required=True)
+    return [headline, second, image, button, leads_to]
+
+
+def _picture(banner: Json, image: ui.input | ui.textarea) -> None:
+    address = banner["primaryImageUrl"]
+    label = f"Use this picture: {banner['title']}"
+    button = attributed(ui.element("button"), type="button", aria_label=label)
+    with button.on("click", lambda: image.set_value(address)):
+        ui.element("img").props["src"] = address
+
+
+async def _images(api: ApiClient) -> list[Json]:
+    """Tell a few pictures that banners have already, each once."""
+    answer = await api.get("/admin/banners", pageSize=BANNERS_READ)
+    found: dict[str, Json] = {}
+    for banner in answer["items"]:
+        found.setdefault(banner["primaryImageUrl"], banner)
+    return list(found.values())[:IMAGES_SHOWN_MAX]
+
+
+async def how_step(visit: Visit, plan: Plan, turn: Turn) -> None:
+    """Give it a name, an end and a price; what is left empty is no limit."""
+    del visit
+    form = CatalogForm(plan.campaign or {"name": "My first campaign"})
+    with card("How shall it run?", classes="al-narrow"), ui.element("div").classes("stack tight"):
+        form.name("name", "Name of the campaign")
+        form.moment("endsAt", "Runs until", zone=lambda: "UTC", hint="Empty: until you pause it.")
+        form.price(
+            "bidAmount",
+            "Pays for a thousand impressions",
+            hint="Empty: it costs nothing. Good for a first try.",
+        )
+        form.sum(
+            "budgetDailyPaisa",
+            "A day at most",
+            hint="Empty: no limit. It is never exceeded, not by one impression.",
+        )
+
+        def keep() -> None:
+            plan.campaign = form.creation()
+            plan.made.pop("campaign", None)
+
+        next_buttons(form, turn, keep)
+
+
+async def go_step(visit: Visit, plan: Plan, turn: Turn) -> None:
+    """Say in one sentence what will be, then do it and show how far it is."""
+
+    async def make() -> None:
+        button.disable()
+        back.disable()
+        refusal.clear()
+        progress.clear()
+        try:
+            await plan.carry_out(visit.api, tell)
+        except ProblemError as error:
+            with refusal:
+                notice(
+                    error.message,
+                    kind="bad",
+                    title="This step was refused. What was made before stays, and you can try again.",
+                )
+            button.text = "Try again"
+            button.enable()
+            back.enable()
+            return
+        await turn(1)
+
+    def tell(step: str) -> None:
+        with progress:
+            ui.html(strings.FIRST_CAMPAIGN_PARTS[step], sanitize=False, tag="li")
+
+    with ui.element("div").classes("al-editor"):
+        with card("All of it at a glance"), ui.element("div").classes("stack"):
+            ui.label(summary(plan)).classes("al-sentence")
+            ui.label(
+                "The campaign becomes active at once: readers can see the ad within two seconds."
+            ).classes("quiet")
+            progress = ui.element("ul").classes("al-progress").props('aria-live="polite"')
+            refusal = ui.element("div")
+            with ui.element("div").classes("row-of"):
+                back = ui.button("Back", on_click=lambda: turn(-1)).props("flat")
+                button = ui.button("Put it on the page", on_click=make).props("unelevated")
+        with card():
+            BannerPreview("desktop").show(with_neighbours(plan.banner, plan.layout), plan.layout)
+
+
+def summary(plan: Plan) -> str:
+    """Say what the plan is, in one sentence."""
+    ends_at, bid = plan.campaign.get("endsAt"), plan.campaign.get("bidAmount")
+    budget = plan.campaign.get("budgetDailyPaisa")
+    limit = f" and at most {money(budget)} a day" if budget is not None else ""
+    return "«{headline}» on «{placement}», {until}, {cost}.".format(
+        headline=plan.banner["headline"],
+        placement=plan.placement["label"],
+        until=f"until {day(ends_at)}" if ends_at else "until you pause it",
+        cost="for {bid} per thousand impressions{budget}".format(bid=f"{bid:,.2f}", budget=limit)
+        if bid
+        else "at no cost",
+    )
