@@ -206,7 +206,7 @@ def test_a_deleted_campaign_comes_back_by_undo(console: Visit, product: Product,
 
     page.get_by_role("button", name="Undo").click()
 
-    expect(page.get_by_text("«Deleted too early» is back.")).to_be_visible()
+    expect(page.get_by_text("“Deleted too early” is back.")).to_be_visible()
     expect(page.get_by_text("This campaign is deleted")).to_have_count(0)
     assert admin.get(f"/admin/campaigns/{campaign_id}")["deletedAt"] is None
 

@@ -118,7 +118,7 @@ def test_why_a_paused_campaign_and_one_for_other_readers_are_not_shown(world: Wo
 
     page.wait_for_url("**/console/why?**placement=front**")
     assert "country=FR" in page.url
-    expect(page.get_by_text("«Banner of Spring» would be shown to this reader.")).to_be_visible()
+    expect(page.get_by_text("“Banner of Spring” would be shown to this reader.")).to_be_visible()
     expect(page.get_by_role("list", name="From all candidates to what is shown")).to_be_visible()
     rows = page.get_by_role("row")
     expect(rows.filter(has_text="Banner of Winter")).to_contain_text("The campaign is paused.")
@@ -144,7 +144,7 @@ def test_why_a_campaign_does_not_deliver(world: World, visit: Visit) -> None:
 
     page.goto(f"{world.console.url}/console/why?campaign={world.paused['id']}")
 
-    expect(page.get_by_text("Why does «Winter» not deliver?")).to_be_visible()
+    expect(page.get_by_text("Why does “Winter” not deliver?")).to_be_visible()
     status = page.locator('[data-check="status"]')
     expect(status).to_have_attribute("data-state", "stops")
     expect(status).to_contain_text("Activate the campaign.")

@@ -4,18 +4,18 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from adloom.console.client import ApiClient, ProblemError, SessionEndedError
-from adloom.console.session import Doorkeeper
+from adloom.console.session import SessionGuard
 from tests.console.visitor import Visitor
 from tests.support.control import ControlPlane
 
 
-def client_of(console: ControlPlane, visitor: Visitor) -> ApiClient:
-    door: Doorkeeper = console.app.state.doorkeeper
-    return door.client_of(visitor.token or "")
+def make_client(console: ControlPlane, visitor: Visitor) -> ApiClient:
+    door: SessionGuard = console.app.state.session_guard
+    return door.make_client(visitor.token or "")
 
 
 async def test_it_acts_as_the_one_who_is_logged_in(console: ControlPlane, ann: Visitor) -> None:
-    api = client_of(console, ann)
+    api = make_client(console, ann)
 
     made = await api.post("/admin/campaigns", {"name": "Autumn"})
     listed = await api.get("/admin/campaigns", search="Autu", status=None)
@@ -28,7 +28,7 @@ async def test_it_acts_as_the_one_who_is_logged_in(console: ControlPlane, ann: V
 
 async def test_what_the_api_refuses_comes_in_its_own_words(console: ControlPlane, ann: Visitor) -> None:
     with pytest.raises(ProblemError) as caught:
-        await client_of(console, ann).post("/admin/campaigns", {"name": " ", "priority": -1})
+        await make_client(console, ann).post("/admin/campaigns", {"name": " ", "priority": -1})
 
     assert (caught.value.status, caught.value.code) == (400, "VALIDATION_FAILED")
     assert caught.value.fields["name"] == "must not be blank"
@@ -36,11 +36,11 @@ async def test_what_the_api_refuses_comes_in_its_own_words(console: ControlPlane
 
 
 async def test_a_bare_list_has_items_too(console: ControlPlane, ann: Visitor) -> None:
-    assert await client_of(console, ann).get("/api/v1/admin/frequency/caps") == {"items": []}
+    assert await make_client(console, ann).get("/api/v1/admin/frequency/caps") == {"items": []}
 
 
 async def test_after_a_log_out_nothing_is_asked_any_more(console: ControlPlane, ann: Visitor) -> None:
-    api = client_of(console, ann)
+    api = make_client(console, ann)
     await ann.post("/console/logout")
 
     with pytest.raises(SessionEndedError):

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from adloom import console
-from adloom.console.components.charts.scatter import options_of
+from adloom.console.components.charts.scatter import make_options
 
 NAME = "<img src=x onerror=window.pwned=1>"
 
 
 def test_a_tooltip_takes_the_name_of_a_point_for_text() -> None:
-    options = options_of({"feed": [(9.0, 7.01, NAME)]}, across="eCPM", up="`${price}`")
+    options = make_options({"feed": [(9.0, 7.01, NAME)]}, across="eCPM", up="`${price}`")
 
     assert options["series"][0]["data"] == [[9.0, 7.01, NAME, 1]]
     assert options["tooltip"][":formatter"] == (

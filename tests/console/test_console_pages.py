@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from adloom.console.page import REGISTERED
-from adloom.console.shell import SECTIONS
+from adloom.console.shell import ENTRIES
 from adloom.core.actor import Role
 from tests.console.visitor import Visitor, goal_of, make_person
 from tests.support.control import ControlPlane, problem
@@ -32,8 +32,8 @@ async def test_a_role_sees_the_pages_that_it_can_use(role: Role, console: Contro
 
         page = await bob.get("/console")
 
-    shown = {section.path for section in SECTIONS if role in section.roles and section.path in REGISTERED}
-    hidden = {section.path for section in SECTIONS if role not in section.roles}
+    shown = {section.path for section in ENTRIES if role in section.roles and section.path in REGISTERED}
+    hidden = {section.path for section in ENTRIES if role not in section.roles}
     assert page.status_code == 200
     assert shown <= links_of(page.text)
     assert not hidden & links_of(page.text)

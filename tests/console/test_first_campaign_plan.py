@@ -3,23 +3,23 @@
 import pytest
 
 from adloom.console.client import ApiClient, ProblemError
-from adloom.console.pages.first_campaign.plan import STEPS, Plan, new_placement, slug_of
+from adloom.console.pages.first_campaign.plan import STEPS, CampaignPlan, describe_placement, make_slug
 from adloom.console.pages.first_campaign.steps import summary
 from adloom.core.actor import Role
 from tests.support.builders import banner_body
 from tests.support.control import ControlPlane
 
 
-def client_of(plane: ControlPlane) -> ApiClient:
+def make_client(plane: ControlPlane) -> ApiClient:
     async def token(_is_active: bool) -> str:  # noqa: FBT001 - as its type says
         return plane.token(Role.ADMIN)
 
     return ApiClient(plane.app, token)
 
 
-def a_plan(label: str = "Home, at the top", **campaign: object) -> Plan:
-    plan = Plan()
-    plan.placement = new_placement(label, "full_static")
+def a_plan(label: str = "Home, at the top", **campaign: object) -> CampaignPlan:
+    plan = CampaignPlan()
+    plan.placement = describe_placement(label, "full_static")
     plan.banner = banner_body(headline="Hello")
     plan.campaign = {"name": "First", **campaign}
     return plan
@@ -35,11 +35,11 @@ def a_plan(label: str = "Home, at the top", **campaign: object) -> Plan:
     ],
 )
 def test_a_slug_follows_from_the_name(label: str, slug: str) -> None:
-    assert slug_of(label) == slug
+    assert make_slug(label) == slug
 
 
 async def test_a_plan_makes_everything_and_activates_it(console: ControlPlane) -> None:
-    api, plan, told = client_of(console), a_plan(), list[str]()
+    api, plan, told = make_client(console), a_plan(), list[str]()
 
     await plan.carry_out(api, told.append)
 
@@ -50,7 +50,7 @@ async def test_a_plan_makes_everything_and_activates_it(console: ControlPlane) -
 
 
 async def test_a_second_try_goes_on_where_the_first_was_refused(console: ControlPlane) -> None:
-    api, plan, told = client_of(console), a_plan(), list[str]()
+    api, plan, told = make_client(console), a_plan(), list[str]()
     plan.campaign["name"] = ""
 
     with pytest.raises(ProblemError):
@@ -68,7 +68,7 @@ async def test_a_second_try_goes_on_where_the_first_was_refused(console: Control
 async def test_a_placement_that_is_there_is_used(console: ControlPlane) -> None:
     async with console.acting_as(Role.ADMIN) as admin:
         placement = await admin.make_placement()
-    api, plan = client_of(console), a_plan()
+    api, plan = make_client(console), a_plan()
     plan.placement = placement
 
     await plan.carry_out(api, lambda _: None)
@@ -80,7 +80,7 @@ def test_a_plan_is_said_in_one_sentence() -> None:
     free = a_plan()
     paid = a_plan(bidAmount=2.5, budgetDailyPaisa=123400, endsAt="2026-12-24T18:00:00Z")
 
-    assert summary(free) == "«Hello» on «Home, at the top», until you pause it, at no cost."
+    assert summary(free) == "“Hello” on “Home, at the top”, until you pause it, at no cost."
     assert summary(paid) == (
-        "«Hello» on «Home, at the top», until 2026-12-24, for 2.50 per thousand impressions and at most 1,234.00 a day."
+        "“Hello” on “Home, at the top”, until 2026-12-24, for 2.50 per thousand impressions and at most 1,234.00 a day."
     )

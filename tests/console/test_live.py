@@ -9,7 +9,7 @@ import pytest
 from nicegui import Client, ui
 from nicegui.page import page
 
-from adloom.console.components.live import live
+from adloom.console.components.live import refresh_every
 
 SLOW_SECONDS = 0.05
 RESTED_SECONDS = 10 * SLOW_SECONDS
@@ -39,7 +39,7 @@ async def client() -> AsyncGenerator[Client]:
 async def interval_after(client: Client, seconds: float, refresh: Callable[[], Awaitable[None]]) -> float:
     """Refresh once, and tell how far from there the next one begins."""
     with client:
-        live(seconds, refresh)
+        refresh_every(seconds, refresh)
     [timer] = [one for one in client.elements.values() if isinstance(one, ui.timer)]
     assert timer.callback is not None
     begun = timer.callback()

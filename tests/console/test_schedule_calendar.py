@@ -3,7 +3,7 @@
 from datetime import date, datetime
 from typing import Any
 
-from adloom.console.components.schedule_calendar import banner_is_on, campaign_is_on, days_of
+from adloom.console.components.schedule_calendar import banner_is_on, campaign_is_on, list_days
 from tests.support.builders import NOON
 
 
@@ -26,13 +26,13 @@ def some_dates(**fields: object) -> dict[str, Any]:
 
 
 def hours(is_on: Any, day: str, zone: str = "UTC", now: datetime = NOON) -> str:
-    found = {one.day: one.hours for one in days_of(is_on, zone=zone, now=now)}
+    found = {one.day: one.hours for one in list_days(is_on, zone=zone, now=now)}
     # As one types it; the page has the longer dash.
     return found[date.fromisoformat(day)].replace("\u2013", "-")
 
 
 def test_a_calendar_has_whole_weeks_and_at_least_the_next_four() -> None:
-    days = days_of(lambda _: True, zone="UTC", now=NOON)
+    days = list_days(lambda _: True, zone="UTC", now=NOON)
 
     assert (days[0].day, days[-1].day) == (date(2026, 11, 9), date(2026, 12, 13))
     assert all(day.hours == "all day" for day in days)

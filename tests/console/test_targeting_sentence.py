@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from adloom.console import strings
-from adloom.console.components.targeting_sentence import ORDER, part_of, sentence_of
+from adloom.console.components.targeting_sentence import ORDER, describe_rule, describe_rules
 from adloom.console.pages.campaigns.targeting import CHOICES, OPERATOR_LABELS, RULE_ICONS
 from adloom.targeting.rules import OPERATORS, RuleType, parse_rule
 
@@ -21,17 +21,17 @@ def test_rules_read_as_people_would_say_them() -> None:
         a_rule("country", "in", ["DE", "AT"]),
     ]
 
-    assert sentence_of(rules) == "Shown in Germany or Austria, on phones, not to logged-in readers."
+    assert describe_rules(rules) == "Shown in Germany or Austria, on phones, not to logged-in readers."
 
 
 def test_no_rules_are_for_everybody() -> None:
-    assert sentence_of([]) == "Shown to everybody, everywhere, at any time."
+    assert describe_rules([]) == "Shown to everybody, everywhere, at any time."
 
 
 def test_a_rule_that_is_off_does_not_count_and_is_said() -> None:
     rules = [a_rule("new_visitor", "is", value=True), a_rule("country", "in", ["DE"], is_active=False)]
 
-    assert sentence_of(rules) == "Shown to new visitors. One condition is switched off."
+    assert describe_rules(rules) == "Shown to new visitors. One condition is switched off."
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_rule_that_is_off_does_not_count_and_is_said() -> None:
         (a_rule("country", "not_in", ["DE", "AT", "CH"]), "outside Germany, Austria and Switzerland"),
         (a_rule("country", "in", ["QQ"]), "in QQ"),
         (a_rule("language", "in", ["en"]), "to readers of English"),
-        (a_rule("user_segment", "not_in", ["staff"]), "not to the segment «staff»"),
+        (a_rule("user_segment", "not_in", ["staff"]), "not to the segment “staff”"),
         (a_rule("referrer_domain", "in", ["example.com"]), "to those who come from example.com"),
         (a_rule("hour_of_day", "between", [22, 5]), "from 22:00 to 5:59"),
         (a_rule("hour_of_day", "in", [9, 12]), "in the hours 9 or 12"),
@@ -57,7 +57,7 @@ def test_a_rule_that_is_off_does_not_count_and_is_said() -> None:
     ],
 )
 def test_each_kind_of_rule_has_words(rule: dict[str, Any], part: str) -> None:
-    assert part_of(rule) == part
+    assert describe_rule(rule) == part
 
 
 def test_every_rule_type_and_operator_can_be_said_and_chosen() -> None:

@@ -1,4 +1,4 @@
-"""«Why?» over HTTP: for a reader, for an auction that was held, and for a campaign that does not deliver."""
+"""The page "Why?" over HTTP: for a reader, for an auction that was held, and for a campaign that does not deliver."""
 
 import html
 import re
@@ -62,8 +62,8 @@ async def test_an_auction_is_explained_for_the_moment_of_the_address(ann: Visito
     now = await ann.get(f"/console/why?placement={placement['slug']}")
     later = await ann.get(f"/console/why?placement={placement['slug']}&at=2026-11-21T10:00")
 
-    assert "«Banner of Over soon» would win, and pay 8.01" in now.text
-    assert "«Banner of Spring» would win" in later.text
+    assert "“Banner of Over soon” would win, and pay 8.01" in now.text
+    assert "“Banner of Spring” would win" in later.text
     assert "The campaign was over at 2026-11-20 00:00:00 UTC." in later.text
 
 
@@ -126,7 +126,7 @@ async def test_a_campaign_says_what_stands_in_its_way(ann: Visitor, api: Client)
 
     page = await ann.get(f"/console/why?campaign={campaign['id']}")
 
-    assert "Why does «Winter» not deliver?" in page.text
+    assert "Why does “Winter” not deliver?" in page.text
     assert "Activate the campaign." in page.text
     assert "Nobody has looked at its placements." in page.text
 

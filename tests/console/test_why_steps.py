@@ -1,4 +1,4 @@
-"""The funnel_steps of «Why?»: whatever the code can give as a reason, the console and the guide know."""
+"""Every reason that the code can give for a removal is known to the console and the guide."""
 
 import re
 from pathlib import Path
@@ -11,9 +11,9 @@ from adloom.console.pages.why.candidates import (
     AUCTION,
     DIRECT,
     STEP_OF,
+    explain_record,
+    find_step,
     funnel_steps,
-    recorded_reason,
-    step_of,
 )
 from adloom.explain.auction.verdict import NO_BID, SEEN_ENOUGH, UNDER_FLOOR
 from adloom.explain.sentences import REASONS
@@ -62,7 +62,7 @@ def test_every_reason_on_record_has_a_sentence() -> None:
     untold = [
         name
         for name in sorted(RECORDED)
-        if recorded_reason(name, "removed") == "The record does not say more."
+        if explain_record(name, "removed") == "The record does not say more."
     ]
 
     assert untold == []
@@ -77,7 +77,7 @@ def test_a_budget_that_is_not_granted_yet_is_a_matter_of_budget() -> None:
 
 @pytest.mark.parametrize("name", ["targeting:country", "targeting"])
 def test_a_part_of_a_step_belongs_to_it(name: str) -> None:
-    assert step_of(name) == "targeting"
+    assert find_step(name) == "targeting"
 
 
 def test_the_guide_has_every_reason_with_what_to_do_about_it() -> None:

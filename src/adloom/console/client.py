@@ -45,37 +45,37 @@ class ApiClient:
 
     async def get(self, path: str, **query: object) -> Json:
         """Read; what is None is not asked for, lists are sent once for each of their values."""
-        return await self._called("GET", path, query=query)
+        return await self._request_json("GET", path, query=query)
 
     async def get_text(self, path: str, **query: object) -> str:
         """Read what is not JSON, such as a sheet."""
-        return (await self._answered("GET", path, query=query)).text
+        return (await self._request("GET", path, query=query)).text
 
     async def post(self, path: str, body: object = None, **query: object) -> Json:
         """Make something, or do something."""
-        return await self._called("POST", path, query=query, body=body)
+        return await self._request_json("POST", path, query=query, body=body)
 
     async def put(self, path: str, body: object = None) -> Json:
         """Set something."""
-        return await self._called("PUT", path, body=body)
+        return await self._request_json("PUT", path, body=body)
 
     async def patch(self, path: str, body: object = None) -> Json:
         """Change something."""
-        return await self._called("PATCH", path, body=body)
+        return await self._request_json("PATCH", path, body=body)
 
     async def delete(self, path: str) -> None:
         """Take something away."""
-        await self._answered("DELETE", path)
+        await self._request("DELETE", path)
 
-    async def _called(
+    async def _request_json(
         self, method: str, path: str, *, query: Mapping[str, object] | None = None, body: object = None
     ) -> Json:
-        answer = await self._answered(method, path, query=query, body=body)
+        answer = await self._request(method, path, query=query, body=body)
         decoded: Any = msgspec.json.decode(answer.content) if answer.content else {}
         # A few routes answer a bare list.
         return {"items": decoded} if isinstance(decoded, list) else decoded
 
-    async def _answered(
+    async def _request(
         self, method: str, path: str, *, query: Mapping[str, object] | None = None, body: object = None
     ) -> httpx.Response:
         token = await self._token_source(method != "GET")
@@ -90,11 +90,11 @@ class ApiClient:
             headers=headers,
         )
         if answer.is_error:
-            raise problem_of(answer)
+            raise parse_problem(answer)
         return answer
 
 
-def problem_of(answer: httpx.Response) -> ProblemError:
+def parse_problem(answer: httpx.Response) -> ProblemError:
     """Take the problem out of an answer."""
     try:
         body: Json = msgspec.json.decode(answer.content, type=dict[str, Any])

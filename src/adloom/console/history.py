@@ -12,7 +12,7 @@ from nicegui import ui
 from adloom.console.client import Json
 from adloom.console.components.format import ago, full_moment, money
 from adloom.console.components.layout import card, empty_state
-from adloom.console.page import Visit
+from adloom.console.page import PageVisit
 
 PARTS: Final = {
     "link": "the use of a placement",
@@ -45,18 +45,18 @@ UNIT: Final = re.compile(r"(Paisa|Micros)$")
 HUMP: Final = re.compile(r"([A-Z])")
 
 
-async def history(visit: Visit, noun: str, noun_id: str) -> None:
+async def show_history(visit: PageVisit, noun: str, noun_id: str) -> None:
     """Show the changes of a thing, newest first, more of them when asked; of a campaign also those of its parts."""
     about = {"campaignId": noun_id} if noun == "campaign" else {"noun": noun, "nounId": noun_id}
-    page = 1
+    number = 1
     people = await _people(visit)
 
     async def read() -> Json:
-        return await visit.api.get("/admin/audit", page=page, pageSize=PAGE_SIZE, **about)
+        return await visit.api.get("/admin/audit", page=number, pageSize=PAGE_SIZE, **about)
 
-    async def turn() -> None:
-        nonlocal page
-        page += 1
+    async def show_more() -> None:
+        nonlocal number
+        number += 1
         _show(entries, await read(), more, visit.now, people)
 
     answer = await read()
@@ -69,11 +69,11 @@ async def history(visit: Visit, noun: str, noun_id: str) -> None:
         return
     with card("Who changed what", note="Newest first"):
         entries = ui.element("ol").classes("al-history")
-        more = ui.button("Older changes", on_click=turn).props("flat")
+        more = ui.button("Older changes", on_click=show_more).props("flat")
         _show(entries, answer, more, visit.now, people)
 
 
-async def _people(visit: Visit) -> Mapping[str, str]:
+async def _people(visit: PageVisit) -> Mapping[str, str]:
     """Tell the addresses of those who log in, as far as somebody may know them."""
     if not visit.is_admin:
         return {}

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from adloom.console.session import COOKIE, HOME, LOG_IN, Doorkeeper, local_address
+from adloom.console.session import COOKIE, HOME, LOG_IN, SessionGuard, make_local_url
 from adloom.console.theme import asset_address, head
 from adloom.core.errors import AdloomError, BadRequestError, ForbiddenError, RateLimitedError
 from adloom.identity.api import limit_attempts
@@ -43,65 +43,65 @@ PAGE: Final = """<!doctype html>
 router = APIRouter(include_in_schema=False)
 
 
-def _doorkeeper(request: Request) -> Doorkeeper:
-    return request.app.state.doorkeeper
+def _get_guard(request: Request) -> SessionGuard:
+    return request.app.state.session_guard
 
 
-Door = Annotated[Doorkeeper, Depends(_doorkeeper)]
+Guard = Annotated[SessionGuard, Depends(_get_guard)]
 
 
 @router.get(LOG_IN)
-async def show_log_in(request: Request, door: Door) -> Response:
+async def show_log_in(request: Request, guard: Guard) -> Response:
     """Show the form, or go on where somebody is logged in already."""
-    goal = local_address(request.query_params.get("next"))
-    if await door.session_of(request) is not None:
+    goal = make_local_url(request.query_params.get("next"))
+    if await guard.find_session(request) is not None:
         return RedirectResponse(goal, 303)
     is_out = "out" in request.query_params
     return _form(goal, notice=_notice("You are logged out.", kind="good") if is_out else "")
 
 
 @router.post(LOG_IN)
-async def log_in(request: Request, door: Door, now: Now) -> Response:
+async def log_in(request: Request, guard: Guard, now: Now) -> Response:
     """Check a password, and give the browser its cookie; what goes wrong is said in the API's words."""
     email, goal = "", HOME
     try:
         fields = await _fields(request)
-        email, goal = fields.get("email", ""), local_address(fields.get("next"))
-        if not door.is_from_here(request):
+        email, goal = fields.get("email", ""), make_local_url(fields.get("next"))
+        if not guard.is_same_origin(request):
             raise ForbiddenError(FOREIGN_FORM)
         limit_attempts(request, now)
-        token = await door.sessions.log_in(
+        token = await guard.sessions.log_in(
             email[:EMAIL_LENGTH_MAX].strip(), fields.get("password", "")[:PASSWORD_LENGTH_MAX], now=now
         )
     except AdloomError as error:
-        return _refused(goal, error, email=email)
+        return _show_refusal(goal, error, email=email)
     response = RedirectResponse(goal, 303, HEADERS)
-    door.set_cookie(response, token)
+    guard.set_cookie(response, token)
     return response
 
 
 @router.get("/console/welcome")
-async def welcome(request: Request, door: Door, now: Now) -> Response:
+async def welcome(request: Request, guard: Guard, now: Now) -> Response:
     """Log in by the link of the first start, which works once."""
     try:
         limit_attempts(request, now)
-        token = await door.sessions.welcome(request.query_params.get("token", ""), now=now)
+        token = await guard.sessions.welcome(request.query_params.get("token", ""), now=now)
     except AdloomError as error:
-        return _refused(HOME, error)
+        return _show_refusal(HOME, error)
     response = RedirectResponse(HOME, 303, HEADERS)
-    door.set_cookie(response, token)
+    guard.set_cookie(response, token)
     return response
 
 
 @router.post("/console/logout")
-async def log_out(request: Request, door: Door) -> Response:
+async def log_out(request: Request, guard: Guard) -> Response:
     """End the log-in of this browser."""
-    if not door.is_from_here(request):
-        return _refused(HOME, ForbiddenError(FOREIGN_FORM))
+    if not guard.is_same_origin(request):
+        return _show_refusal(HOME, ForbiddenError(FOREIGN_FORM))
     if token := request.cookies.get(COOKIE):
-        await door.sessions.log_out(token)
+        await guard.sessions.log_out(token)
     response = RedirectResponse(f"{LOG_IN}?out", 303, HEADERS)
-    door.delete_cookie(response)
+    guard.delete_cookie(response)
     return response
 
 
@@ -115,7 +115,7 @@ async def _fields(request: Request) -> dict[str, str]:
     return {name: values[-1].replace("\0", "") for name, values in pairs.items()}
 
 
-def _refused(goal: str, error: AdloomError, *, email: str = "") -> Response:
+def _show_refusal(goal: str, error: AdloomError, *, email: str = "") -> Response:
     response = _form(goal, notice=_notice(error.detail, kind="bad"), email=email, status=error.status.value)
     if isinstance(error, RateLimitedError):
         response.headers["Retry-After"] = str(error.retry_after_seconds)

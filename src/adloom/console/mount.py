@@ -24,7 +24,7 @@ from starlette.types import Message, Receive, Scope, Send
 from adloom.console import log_in, pages, preview, theme
 from adloom.console.client import ProblemError, SessionEndedError
 from adloom.console.page import register_not_found
-from adloom.console.session import Doorkeeper
+from adloom.console.session import SessionGuard
 from adloom.core.clock import Clock
 
 ADDRESSES: Final = ("/console", "/_nicegui/", "/_nicegui_ws/")
@@ -38,12 +38,12 @@ COMPRESSION: Final = 4
 def mount_console(app: FastAPI, *, clock: Clock, jwt_secret: str, public_url: str) -> None:
     """Add the console to a control plane; it starts and stops with it."""
     _set_up()
-    door = Doorkeeper(app, clock=clock, jwt_secret=jwt_secret, public_url=public_url)
-    app.state.doorkeeper = door
+    guard = SessionGuard(app, clock=clock, jwt_secret=jwt_secret, public_url=public_url)
+    app.state.session_guard = guard
     app.include_router(theme.router)
     app.include_router(log_in.router)
     app.include_router(preview.router)
-    app.router.routes.append(ConsoleRoute(door))
+    app.router.routes.append(ConsoleRoute(guard))
     inner = app.router.lifespan_context
 
     @asynccontextmanager
@@ -57,8 +57,8 @@ def mount_console(app: FastAPI, *, clock: Clock, jwt_secret: str, public_url: st
 class ConsoleRoute(BaseRoute):
     """Hands the addresses of the console to NiceGUI, and leaves all others to the API."""
 
-    def __init__(self, door: Doorkeeper) -> None:
-        self._door = door
+    def __init__(self, guard: SessionGuard) -> None:
+        self._guard = guard
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Tell whether an address is the console's."""
@@ -70,7 +70,7 @@ class ConsoleRoute(BaseRoute):
         if scope["path"].startswith(SOCKET) and not await self._may_listen(HTTPConnection(scope)):
             await _refuse(scope, receive, send)
             return
-        scope.setdefault("state", {})["doorkeeper"] = self._door
+        scope.setdefault("state", {})["session_guard"] = self._guard
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -81,7 +81,9 @@ class ConsoleRoute(BaseRoute):
 
     async def _may_listen(self, connection: HTTPConnection) -> bool:
         """Tell whether a socket is one of a page of ours; a browser opens sockets for any site."""
-        return self._door.is_from_here(connection) and await self._door.session_of(connection) is not None
+        return (
+            self._guard.is_same_origin(connection) and await self._guard.find_session(connection) is not None
+        )
 
 
 def _is_ours(path: str) -> bool:

@@ -17,8 +17,8 @@ from nicegui import ui
 
 from adloom.console.client import ApiClient, ProblemError, SessionEndedError
 from adloom.console.components.layout import empty_state, problem_notice
-from adloom.console.components.messages import say_bad
-from adloom.console.session import LOG_IN, Doorkeeper, log_in_address
+from adloom.console.components.messages import notify_error
+from adloom.console.session import LOG_IN, SessionGuard, make_log_in_url
 from adloom.console.shell import EVERYBODY, shell
 from adloom.core.actor import Role
 from adloom.core.clock import Clock
@@ -30,7 +30,7 @@ FORBIDDEN: Final = 403
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-class Visit:
+class PageVisit:
     """One opened page: who is there, what was asked for, and the way to the API."""
 
     def __init__(self, request: Request, *, api: ApiClient, clock: Clock, email: str, role: Role) -> None:
@@ -58,7 +58,7 @@ class Visit:
         return self.role is Role.ADMIN
 
 
-Builder = Callable[[Visit], Awaitable[None]]
+Builder = Callable[[PageVisit], Awaitable[None]]
 REGISTERED: Final[set[str]] = set()
 
 
@@ -67,7 +67,7 @@ def page(path: str, *, title: str, roles: AbstractSet[Role] = EVERYBODY) -> Call
 
     def register(builder: Builder) -> Builder:
         async def build(request: Request) -> Response | None:
-            return await _built(request, builder, roles)
+            return await _build(request, builder, roles)
 
         ui.page(path, title=f"{title} · Adloom", response_timeout=BUILD_SECONDS_MAX)(build)
         REGISTERED.add(path)
@@ -76,16 +76,18 @@ def page(path: str, *, title: str, roles: AbstractSet[Role] = EVERYBODY) -> Call
     return register
 
 
-async def _built(request: Request, builder: Builder, roles: AbstractSet[Role]) -> Response | None:
-    door: Doorkeeper = request.state.doorkeeper
-    found = await door.session_of(request)
+async def _build(request: Request, builder: Builder, roles: AbstractSet[Role]) -> Response | None:
+    guard: SessionGuard = request.state.session_guard
+    found = await guard.find_session(request)
     if found is None:
-        return RedirectResponse(log_in_address(request), 303)
+        return RedirectResponse(make_log_in_url(request), 303)
     token, session = found
-    await door.sessions.mark_seen(token, session, now=door.clock.now())
+    await guard.sessions.mark_seen(token, session, now=guard.clock.now())
     role = session.user.role
-    visit = Visit(request, api=door.client_of(token), clock=door.clock, email=session.email, role=role)
-    ui.context.client.on_exception(_tell_failure)
+    visit = PageVisit(
+        request, api=guard.make_client(token), clock=guard.clock, email=session.email, role=role
+    )
+    ui.context.client.on_exception(_show_failure)
     with shell(path=visit.path, role=role, email=visit.email, registered=REGISTERED, api=visit.api):
         if role not in roles:
             ui.context.client.status_code = FORBIDDEN
@@ -98,23 +100,23 @@ async def _built(request: Request, builder: Builder, roles: AbstractSet[Role]) -
         try:
             await builder(visit)
         except SessionEndedError:
-            return RedirectResponse(log_in_address(request), 303)
+            return RedirectResponse(make_log_in_url(request), 303)
         except ProblemError as error:
             ui.context.client.status_code = error.status
             problem_notice(error)
     return None
 
 
-def _tell_failure(error: Exception) -> None:
+def _show_failure(error: Exception) -> None:
     """Say on the page what went wrong in it after it was sent."""
     match error:
         case SessionEndedError():
             ui.navigate.to(LOG_IN)
         case ProblemError():
-            say_bad(error.message)
+            notify_error(error.message)
         case _:
             log.error("console_failed", exc_info=error)
-            say_bad("Something went wrong on our side. The log has it.")
+            notify_error("Something went wrong on our side. The log has it.")
 
 
 NOTHING_HERE: Final = "There is nothing at this address"
@@ -127,7 +129,7 @@ def register_not_found() -> None:
     """Take what no page takes; so it comes after all of them."""
 
     @page("/console/{rest:path}", title=NOTHING_HERE)
-    async def not_found(visit: Visit) -> None:
+    async def not_found(visit: PageVisit) -> None:
         del visit
         ui.context.client.status_code = NOT_FOUND
         empty_state(

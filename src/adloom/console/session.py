@@ -21,7 +21,7 @@ TOKEN_LIFETIME: Final = timedelta(minutes=1)
 ADDRESS_LENGTH_MAX: Final = 2_000
 
 
-class Doorkeeper:
+class SessionGuard:
     """Knows who shows a cookie, and speaks to the API in their name; one for the control plane."""
 
     def __init__(self, app: FastAPI, *, clock: Clock, jwt_secret: str, public_url: str) -> None:
@@ -35,7 +35,7 @@ class Doorkeeper:
         """The log-ins; there are none before the control plane has connected."""
         return self._app.state.console_sessions
 
-    async def session_of(self, connection: HTTPConnection) -> tuple[str, ConsoleSession] | None:
+    async def find_session(self, connection: HTTPConnection) -> tuple[str, ConsoleSession] | None:
         """Tell who shows the cookie of a request, if they are logged in."""
         token = connection.cookies.get(COOKIE)
         if not token:
@@ -43,7 +43,7 @@ class Doorkeeper:
         session = await self.sessions.find(token, now=self.clock.now())
         return (token, session) if session is not None else None
 
-    def client_of(self, token: str) -> ApiClient:
+    def make_client(self, token: str) -> ApiClient:
         """Speak to the API as somebody, as long as their log-in lasts."""
 
         async def access_token(is_active: bool) -> str:  # noqa: FBT001 - as its type says
@@ -57,12 +57,12 @@ class Doorkeeper:
 
         return ApiClient(self._app, access_token)
 
-    def is_from_here(self, connection: HTTPConnection) -> bool:
+    def is_same_origin(self, connection: HTTPConnection) -> bool:
         """Tell whether a request comes from a page of ours, as far as its browser says anything of it."""
         origin = connection.headers.get("origin")
         if origin is None:
             return connection.headers.get("sec-fetch-site", "none") in {"none", "same-origin"}
-        return origin == _origin_of(self.public_url) or urlsplit(origin).netloc == connection.headers.get(
+        return origin == _parse_origin(self.public_url) or urlsplit(origin).netloc == connection.headers.get(
             "host"
         )
 
@@ -85,13 +85,13 @@ class Doorkeeper:
         )
 
 
-def log_in_address(request: Request) -> str:
+def make_log_in_url(request: Request) -> str:
     """Tell where to log in, and to come back here afterwards."""
     here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     return LOG_IN if here == HOME else f"{LOG_IN}?next={quote(here, safe='/')}"
 
 
-def local_address(address: str | None) -> str:
+def make_local_url(address: str | None) -> str:
     """Tell where to go after a log-in: a page of the console, never another site."""
     if address is None or len(address) > ADDRESS_LENGTH_MAX or not address.isprintable() or "\\" in address:
         return HOME
@@ -101,6 +101,6 @@ def local_address(address: str | None) -> str:
     return address if is_local and parts.path != LOG_IN else HOME
 
 
-def _origin_of(address: str) -> str:
+def _parse_origin(address: str) -> str:
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc}"

@@ -9,9 +9,9 @@ import msgspec
 from nicegui import ui
 
 from adloom.console.client import ApiClient, ProblemError
-from adloom.console.components.attributes import attributed
+from adloom.console.components.attributes import set_attributes
 from adloom.console.components.forms.form import Form
-from adloom.console.components.messages import say_good
+from adloom.console.components.messages import notify_success
 from adloom.console.session import LOG_IN
 from adloom.console.theme import asset_address
 from adloom.core.actor import Role
@@ -23,7 +23,7 @@ SELLERS: Final = HOUSE | {Role.PUBLISHER}
 ADMINS: Final = frozenset({Role.ADMIN})
 
 
-class Section(msgspec.Struct, frozen=True):
+class NavigationEntry(msgspec.Struct, frozen=True):
     """An entry of the navigation."""
 
     path: str
@@ -33,28 +33,28 @@ class Section(msgspec.Struct, frozen=True):
     group: str = ""
 
 
-SECTIONS: Final = (
-    Section("/console", "Overview", "insights", EVERYBODY),
-    Section("/console/campaigns", "Campaigns", "campaign", BUYERS, "Catalog"),
-    Section("/console/banners", "Banners", "image", BUYERS, "Catalog"),
-    Section("/console/placements", "Placements", "view_quilt", SELLERS, "Catalog"),
-    Section("/console/sites", "Sites", "language", SELLERS, "Catalog"),
-    Section("/console/advertisers", "Advertisers", "storefront", BUYERS, "Catalog"),
-    Section("/console/publishers", "Publishers", "groups", SELLERS, "Catalog"),
-    Section("/console/first-campaign", "My first campaign", "auto_awesome", ADMINS, "Catalog"),
-    Section("/console/why", "Why?", "help_outline", EVERYBODY, "Insight"),
-    Section("/console/auctions", "Auctions", "gavel", BUYERS, "Insight"),
-    Section("/console/budgets", "Budgets", "account_balance_wallet", BUYERS, "Insight"),
-    Section("/console/reports", "Reports", "bar_chart", EVERYBODY, "Insight"),
-    Section("/console/reports/ads", "Stats sync", "sync", BUYERS, "Insight"),
-    Section("/console/jobs", "Jobs", "work_history", BUYERS, "Operation"),
-    Section("/console/system", "System", "dns", ADMINS, "Operation"),
+ENTRIES: Final = (
+    NavigationEntry("/console", "Overview", "insights", EVERYBODY),
+    NavigationEntry("/console/campaigns", "Campaigns", "campaign", BUYERS, "Catalog"),
+    NavigationEntry("/console/banners", "Banners", "image", BUYERS, "Catalog"),
+    NavigationEntry("/console/placements", "Placements", "view_quilt", SELLERS, "Catalog"),
+    NavigationEntry("/console/sites", "Sites", "language", SELLERS, "Catalog"),
+    NavigationEntry("/console/advertisers", "Advertisers", "storefront", BUYERS, "Catalog"),
+    NavigationEntry("/console/publishers", "Publishers", "groups", SELLERS, "Catalog"),
+    NavigationEntry("/console/first-campaign", "My first campaign", "auto_awesome", ADMINS, "Catalog"),
+    NavigationEntry("/console/why", "Why?", "help_outline", EVERYBODY, "Insight"),
+    NavigationEntry("/console/auctions", "Auctions", "gavel", BUYERS, "Insight"),
+    NavigationEntry("/console/budgets", "Budgets", "account_balance_wallet", BUYERS, "Insight"),
+    NavigationEntry("/console/reports", "Reports", "bar_chart", EVERYBODY, "Insight"),
+    NavigationEntry("/console/reports/ads", "Stats sync", "sync", BUYERS, "Insight"),
+    NavigationEntry("/console/jobs", "Jobs", "work_history", BUYERS, "Operation"),
+    NavigationEntry("/console/system", "System", "dns", ADMINS, "Operation"),
 )
 
 
-def sections_for(role: Role, *, registered: AbstractSet[str]) -> list[Section]:
+def list_entries(role: Role, *, registered: AbstractSet[str]) -> list[NavigationEntry]:
     """Tell the entries that somebody of a role can use."""
-    return [section for section in SECTIONS if role in section.roles and section.path in registered]
+    return [section for section in ENTRIES if role in section.roles and section.path in registered]
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def shell(
         ui.html('<a class="skip" href="#content">Skip to the content</a>', sanitize=False)
         _button("menu", "Open the navigation").classes("al-menu").on_click(drawer.toggle)
         with ui.element("a").props('href="/console"').classes("al-brand"):
-            attributed(ui.element("img"), src=asset_address("mark.svg"), alt="")
+            set_attributes(ui.element("img"), src=asset_address("mark.svg"), alt="")
             ui.label("Adloom")
         ui.element("div").classes("grow")
         _button("contrast", "Switch between light and dark").on(
@@ -81,20 +81,20 @@ def shell(
 
 
 def _button(icon: str, label: str) -> ui.button:
-    return attributed(ui.button(icon=icon).props('flat round color=""'), aria_label=label, title=label)
+    return set_attributes(ui.button(icon=icon).props('flat round color=""'), aria_label=label, title=label)
 
 
 def _navigation(path: str, role: Role, registered: AbstractSet[str]) -> None:
     group = ""
     with ui.element("nav").classes("al-nav").props('aria-label="Pages"'):
-        sections = sections_for(role, registered=registered)
+        sections = list_entries(role, registered=registered)
         # Of two that the page is under, the one that says more.
         current = max((one.path for one in sections if _is_under(path, one.path)), key=len, default="")
         for section in sections:
             if section.group != group:
                 group = section.group
                 ui.label(group).classes("al-nav-group")
-            link = attributed(ui.element("a").classes("al-nav-link"), href=section.path)
+            link = set_attributes(ui.element("a").classes("al-nav-link"), href=section.path)
             if section.path == current:
                 link.props('aria-current="page"')
             with link:
@@ -134,10 +134,10 @@ def _change_password(api: ApiClient) -> None:
             try:
                 await api.put("/admin/accounts/me/password", form.values())
             except ProblemError as error:
-                form.show(error)
+                form.show_error(error)
                 return
             # Every log-in has ended, this one too.
-            say_good("Your password is changed. Log in with it.")
+            notify_success("Your password is changed. Log in with it.")
             ui.navigate.to(LOG_IN)
 
-        form.actions("Save", save, on_cancel=dialog.close)
+        form.buttons("Save", save, on_cancel=dialog.close)

@@ -7,7 +7,6 @@ AGAINST_PLAN: Final = "Spend against plan"
 AUCTION_FUNNEL: Final = "From all candidates to the winner"
 COULD_NOT_LOAD: Final = "This could not be loaded"
 DAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
-DELETE_TITLE: Final = "Delete «{name}»?"
 DELIVERIES: Final = {"direct": "Direct", "auction": "Auction", "contextual": "Context"}
 DEVICES: Final = {"mobile": "phones", "tablet": "tablets", "desktop": "computers"}
 DIMENSIONS: Final = {
@@ -25,8 +24,6 @@ FLOOR_CPM: Final = "Lowest price of a thousand impressions"
 HELD_HINT: Final = (
     "The price of offers that are out and not yet seen or clicked. It comes back if nobody does."
 )
-IS_OFF: Final = "«{name}» is off."
-IS_ON: Final = "«{name}» is on."
 LAYOUTS: Final = {
     "full_slider": "Slider across the page",
     "full_static": "Across the page",
@@ -57,9 +54,6 @@ NO_PROCESSES: Final = "No process was heard of"
 NO_PROCESSES_NOTE: Final = (
     "Each tells how it is once a second, over Valkey. See that it runs, and that REDIS_URL is the same."
 )
-OFF_TITLE: Final = "Switch «{name}» off?"
-OF_BUDGET: Final = "of {budget}"
-ON_TITLE: Final = "Switch «{name}» on?"
 OPEN_LABELS: Final = {
     "campaign": "Open the campaign",
     "banner": "Open the banner",
@@ -76,8 +70,6 @@ PERIODS: Final = {
     "90": "Last 90 days",
 }
 PRIORITY_HINT: Final = "Where order and weight are the same, the higher one is first."
-REMOVE_FOR_GOOD: Final = "Remove «{name}» for good?"
-RESTORED: Final = "«{name}» is back."
 ROLES: Final = {
     "admin": "Admin: everything",
     "viewer": "Viewer: reads everything",
@@ -146,10 +138,8 @@ SYSTEM_TABS: Final = {
     "accounts": "Accounts",
     "settings": "Settings",
 }
-THE_HOUSE_HINT: Final = "Empty: it is the house's own."
-TODAY_NOTE: Final = "Day {day}"
 TO_ADVERTISERS: Final = "To the advertisers"
 VIEW_ONLY: Final = "Your role may read this, but not change it."
-WAS_DELETED: Final = "«{name}» is deleted."
 WHY_NOT_DELIVERING: Final = "Why does it not deliver?"
 WINNER_ECPM: Final = "eCPM of the winner"
+THE_HOUSE: Final = "The house itself"

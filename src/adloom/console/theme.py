@@ -12,7 +12,7 @@ from adloom.core.errors import NotFoundError
 ASSETS: Final = {"console.css": "text/css", "console.js": "text/javascript", "mark.svg": "image/svg+xml"}
 KEPT: Final = "public, max-age=31536000, immutable"
 # Images of banners come from anywhere; scripts, styles and sockets only from here. NiceGUI compiles templates
-# in the browser and writes its start into the page, so it needs the two that are «unsafe».
+# in the browser and writes its start into the page, so it needs the two that are "unsafe".
 POLICY: Final = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob: http: https:; media-src 'self' data: blob: http: https:; font-src 'self' data:; "
@@ -45,7 +45,7 @@ def head() -> str:
 
 
 @router.get("/console/assets/{name}", include_in_schema=False)
-async def answer_asset(name: str, request: Request) -> Response:
+async def serve_asset(name: str, request: Request) -> Response:
     """Answer a file of the look; it is kept for good where it is asked for by its hash."""
     if name not in ASSETS:
         raise NotFoundError("There is nothing at this address.")

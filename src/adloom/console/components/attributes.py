@@ -11,7 +11,7 @@ from nicegui import ui
 Element = TypeVar("Element", bound=ui.element)
 
 
-def attributed(element: Element, **values: str) -> Element:
+def set_attributes(element: Element, **values: str) -> Element:
     """Set attributes, whatever is in their values; `aria_label` is the attribute aria-label."""
     for name, value in values.items():
         element.props[name.replace("_", "-")] = value

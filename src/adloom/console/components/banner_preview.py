@@ -19,7 +19,7 @@ Banner = Mapping[str, Any]
 
 DEVICES: Final[tuple[Device, ...]] = ("desktop", "phone")
 # How many banners a layout shows at once, so that one banner is not seen alone where it never is.
-ABREAST: Final = {"half_pair": 2, "quarter_grid": 4, "sidebar_stack": 2, "full_slider": 2}
+BANNERS_ABREAST: Final = {"half_pair": 2, "quarter_grid": 4, "sidebar_stack": 2, "full_slider": 2}
 SHOWN: Final = (
     "title",
     "headline",
@@ -67,7 +67,7 @@ class BannerPreview:
 
 def with_neighbours(banner: Banner, layout: str) -> list[Banner]:
     """Give a banner company, where its layout shows several beside each other."""
-    return [banner, *[NEIGHBOUR] * (ABREAST.get(layout, 1) - 1)]
+    return [banner, *[NEIGHBOUR] * (BANNERS_ABREAST.get(layout, 1) - 1)]
 
 
 # Boxes on a page of 44 by 30: left, top, width, height.

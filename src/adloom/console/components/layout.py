@@ -9,9 +9,9 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import ProblemError
-from adloom.console.components.attributes import attributed
+from adloom.console.components.attributes import set_attributes
 from adloom.console.components.charts.chart import spark
-from adloom.console.components.messages import say_good
+from adloom.console.components.messages import notify_success
 
 
 @contextmanager
@@ -80,7 +80,7 @@ def empty_state(  # noqa: PLR0913 - what empty states differ in
         ui.icon(icon).props('aria-hidden="true"')
         ui.html(f"<h2>{escape(title)}</h2><p>{escape(note)}</p>", sanitize=False)
         if href:
-            attributed(ui.button(action).props("unelevated"), href=href)
+            set_attributes(ui.button(action).props("unelevated"), href=href)
         elif on_action is not None:
             ui.button(action, on_click=on_action).props("unelevated")
 
@@ -110,7 +110,7 @@ def tab_links(path: str, current: str, labels: Mapping[str, str], *, label: str)
         )
         for name, text in labels.items()
     )
-    attributed(ui.html(links, sanitize=False, tag="nav").classes("al-tabs"), aria_label=label)
+    set_attributes(ui.html(links, sanitize=False, tag="nav").classes("al-tabs"), aria_label=label)
     # On a phone the chosen one may be beyond the edge.
     ui.run_javascript("adloom.reveal('.al-tabs [aria-current]')")
 
@@ -123,7 +123,7 @@ def view_links(views: Sequence[tuple[str, str]], *, current: str, label: str) ->
         )
         for text, href in views
     )
-    attributed(ui.html(links, sanitize=False, tag="nav").classes("al-tabs"), aria_label=label)
+    set_attributes(ui.html(links, sanitize=False, tag="nav").classes("al-tabs"), aria_label=label)
 
 
 class Tile:
@@ -151,7 +151,7 @@ def snippet(text: str) -> None:
 
     def copy() -> None:
         ui.clipboard.write(text)
-        say_good("Copied.")
+        notify_success("Copied.")
 
     with ui.element("div").classes("al-snippet"):
         ui.html(f"<code>{escape(text)}</code>", sanitize=False, tag="pre")

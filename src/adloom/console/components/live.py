@@ -10,7 +10,7 @@ from nicegui import ui
 REST: Final = 10
 
 
-def live(seconds: float, refresh: Callable[[], Awaitable[object]]) -> None:
+def refresh_every(seconds: float, refresh: Callable[[], Awaitable[object]]) -> None:
     """Refresh every so often, more seldom where it takes long; a page in a tab that nobody sees asks for nothing."""
 
     async def refreshed() -> None:

@@ -12,12 +12,12 @@ from adloom.console.client import ProblemError
 BAD_MILLISECONDS: Final = 8_000
 
 
-def say_good(message: str) -> None:
+def notify_success(message: str) -> None:
     """Say that something has worked."""
     ui.notify(message, type="positive", position="bottom-right", icon="check", multi_line=True)
 
 
-def say_bad(message: str) -> None:
+def notify_error(message: str) -> None:
     """Say that something has not worked, for long enough to be read."""
     ui.notify(
         message,
@@ -34,7 +34,7 @@ UNDO_MILLISECONDS: Final = 10_000
 EVENT: Final = "adloom_undo"
 
 
-def say_undoable(message: str, on_undo: Callable[[], Awaitable[None]]) -> None:
+def notify_undoable(message: str, on_undo: Callable[[], Awaitable[None]]) -> None:
     """Say what was done, and undo it for whoever asks while the message is there."""
     options = {
         "message": message,
@@ -73,7 +73,7 @@ def confirm(
             try:
                 await on_confirm()
             except ProblemError as error:
-                say_bad(error.message)
+                notify_error(error.message)
                 button.enable()
                 return
             dialog.close()

@@ -39,7 +39,7 @@ ANYBODY: Final = Context(
 IsOn = Callable[[datetime], bool]
 
 
-class Day(msgspec.Struct, frozen=True):
+class CalendarDay(msgspec.Struct, frozen=True):
     """A day, and in which quarters of its hours something is on."""
 
     day: date
@@ -68,7 +68,7 @@ class Day(msgspec.Struct, frozen=True):
         return f"{shown} …" if len(spans) > SPANS_MAX else shown
 
 
-def days_of(is_on: IsOn, *, zone: str, now: datetime) -> list[Day]:
+def list_days(is_on: IsOn, *, zone: str, now: datetime) -> list[CalendarDay]:
     """Tell when something is on, from the Monday of this week on until four weeks are over."""
     where = find_zone(zone) or ZoneInfo("UTC")
     today = now.astimezone(where).date()
@@ -113,7 +113,7 @@ def campaign_is_on(campaign: Mapping[str, Any], rules: Sequence[Mapping[str, Any
     return is_on
 
 
-def calendar(days: Sequence[Day], *, now: datetime, zone: str) -> None:
+def calendar(days: Sequence[CalendarDay], *, now: datetime, zone: str) -> None:
     """Show days as weeks; those that are over are pale."""
     today = now.astimezone(find_zone(zone) or ZoneInfo("UTC")).date()
     head = Markup("").join(Markup("<div class='weekday'>{}</div>").format(name) for name in WEEKDAYS)
@@ -131,7 +131,7 @@ def calendar(days: Sequence[Day], *, now: datetime, zone: str) -> None:
     )
 
 
-def _cell(day: Day, today: date) -> Markup:
+def _cell(day: CalendarDay, today: date) -> Markup:
     state = "past" if day.day < today else ("today" if day.day == today else "")
     number = f"{day.day:%-d %b}" if day.day.day == 1 else f"{day.day.day}"
     bars = Markup("").join(
@@ -152,11 +152,11 @@ def _cell(day: Day, today: date) -> Markup:
     )
 
 
-def _day(is_on: IsOn, day: date, zone: ZoneInfo) -> Day:
+def _day(is_on: IsOn, day: date, zone: ZoneInfo) -> CalendarDay:
     # In the middle of each quarter: a window includes its last second, which is often the first of the next one.
     begin = datetime.combine(day, time(), tzinfo=zone) + STEP / 2
     # By the clock on the wall: an hour that spring skips is asked for as the one after it.
-    return Day(day, tuple(is_on(begin + number * STEP) for number in range(STEPS_A_DAY)))
+    return CalendarDay(day, tuple(is_on(begin + number * STEP) for number in range(STEPS_A_DAY)))
 
 
 def _clock(step: int) -> str:

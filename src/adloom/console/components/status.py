@@ -59,7 +59,7 @@ def account_badge(account: Thing) -> Markup:
     return badge("Deleted", "bad") if account.get("deletedAt") else Markup("")
 
 
-def dates_of(campaign: Thing) -> str:
+def format_dates(campaign: Thing) -> str:
     """Show from when to when a campaign runs."""
     if not campaign["startsAt"] and not campaign["endsAt"]:
         return "no end"
@@ -69,7 +69,7 @@ def dates_of(campaign: Thing) -> str:
     )
 
 
-def bid_of(campaign: Thing) -> str:
+def format_bid(campaign: Thing) -> str:
     """Show what a campaign bids."""
     amount = campaign["bidAmount"]
     if amount is None:
@@ -77,7 +77,7 @@ def bid_of(campaign: Thing) -> str:
     return BID_SHOWN[campaign["bidType"]].format(amount=f"{amount:,.2f}")
 
 
-def thumb(address: str | None, alt: str = "") -> Markup:
+def thumbnail(address: str | None, alt: str = "") -> Markup:
     """Show a picture as small as a word; one that does not come leaves its space."""
     if not address:
         return Markup('<span class="al-thumb"></span>')

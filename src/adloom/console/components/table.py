@@ -29,7 +29,7 @@ SEARCH_WAIT_MILLISECONDS: Final = 250
 Row = Json
 Read = Callable[[Mapping[str, str]], Awaitable[Json]]
 # A click on anything with `data-act` in the table comes here, with the value and its row's id.
-HEAR: Final = """(event) => {
+CLICK_HANDLER: Final = """(event) => {
   const target = event.target.closest("[data-act]");
   if (target && !target.disabled) { event.preventDefault(); emit(target.dataset.act, target.dataset.value ?? ""); }
 }"""
@@ -43,14 +43,15 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     sort: str = ""
     is_number: bool = False
     is_wide_only: bool = False  # Left out on phones.
+    owner: str = ""  # Left out where the table is narrowed to one owner by this field.
 
 
-def action(name: str, value: str, label: str) -> Markup:
+def row_button(name: str, value: str, label: str) -> Markup:
     """Make a button of a row; `Table(on_action={name: …})` hears it."""
     return Markup('<button class="act" data-act="{}" data-value="{}">{}</button>').format(name, value, label)
 
 
-class Table:
+class DataTable:
     """Build the search and the filters, then `show` the first page."""
 
     def __init__(  # noqa: PLR0913 - what tables differ in
@@ -79,7 +80,7 @@ class Table:
         self._filters: dict[str, Any] = {}
         self._bar = ui.element("div").classes("al-bar")
         with ui.element("div").classes("al-card flush"):
-            self._body = ui.html("", sanitize=False).on("click", self._hear, js_handler=HEAR)
+            self._body = ui.html("", sanitize=False).on("click", self._on_click, js_handler=CLICK_HANDLER)
             self._nothing = ui.element("div")
 
     def search(self, label: str = "Search") -> None:
@@ -87,7 +88,7 @@ class Table:
         with self._bar:
             field = ui.input(label, value=self._address.get("search", ""))
             field.props(f'outlined dense clearable debounce={SEARCH_WAIT_MILLISECONDS} type="search"')
-            field.classes("al-search").on_value_change(self._changed)
+            field.classes("al-search").on_value_change(self._on_change)
         self._filters["search"] = field
 
     def filter(self, name: str, label: str, options: Mapping[str, str]) -> None:
@@ -97,7 +98,7 @@ class Table:
             field = ui.select(
                 dict(options), label=label, value=given if given in options else None, clearable=True
             )
-            field.props("outlined dense options-dense").on_value_change(self._changed)
+            field.props("outlined dense options-dense").on_value_change(self._on_change)
         self._filters[name] = field
 
     async def show(self) -> None:
@@ -110,23 +111,23 @@ class Table:
         self._body.content = self._markup(answer) if rows else ""
         if not rows:
             with self._nothing:
-                self._say_empty(is_filtered=bool(query.keys() - {"sort"}))
+                self._show_empty(is_filtered=bool(query.keys() - {"sort"}))
 
     async def refresh(self) -> None:
         """Read anew, and keep the address true."""
         await self.show()
-        self._tell_address()
+        self._update_address()
 
     def _query(self) -> dict[str, str]:
         filters = {name: str(field.value) for name, field in self._filters.items() if field.value}
         sort = {"sort": self._sort_default} if self._sort_default else {}
         return {**sort, **self._state, **filters}
 
-    async def _changed(self) -> None:
+    async def _on_change(self) -> None:
         self._state.pop("page", None)
         await self.refresh()
 
-    async def _hear(self, event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
+    async def _on_click(self, event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
         name, value = event.args
         if name in self._actions:
             await self._actions[name](value)
@@ -136,14 +137,14 @@ class Table:
             self._state.pop("page", None)
         await self.refresh()
         ui.run_javascript(
-            f"adloom.refocus({_quoted(f'[data-act={name}][data-key={self._key(name, value)}]')})"
+            f"adloom.refocus({_to_js(f'[data-act={name}][data-key={self._key(name, value)}]')})"
         )
 
     @staticmethod
     def _key(name: str, value: str) -> str:
         return value.removeprefix("-") if name == "sort" else "at"
 
-    def _tell_address(self) -> None:
+    def _update_address(self) -> None:
         query = {
             name: value
             for name, value in self._query().items()
@@ -154,9 +155,9 @@ class Table:
             for name, value in self._address.items()
             if name not in {*query, *self._filters, "page", "sort"}
         }
-        ui.run_javascript(f"adloom.address({_quoted(urlencode({**kept, **query}))})")
+        ui.run_javascript(f"adloom.address({_to_js(urlencode({**kept, **query}))})")
 
-    def _say_empty(self, *, is_filtered: bool) -> None:
+    def _show_empty(self, *, is_filtered: bool) -> None:
         if is_filtered:
             empty_state(
                 "search_off", "Nothing matches", NOTHING_FOUND_NOTE,
@@ -254,16 +255,16 @@ def _pager(answer: Json) -> Markup:
     ).format(
         shown,
         "Pages of the table",
-        _turn("\u2039", "Previous page", number - 1, is_there=number > 1),
-        _turn("\u203a", "Next page", number + 1, is_there=number < answer["totalPages"]),
+        _page_button("\u2039", "Previous page", number - 1, is_there=number > 1),
+        _page_button("\u203a", "Next page", number + 1, is_there=number < answer["totalPages"]),
     )
 
 
-def _turn(sign: str, label: str, number: int, *, is_there: bool) -> Markup:
+def _page_button(sign: str, label: str, number: int, *, is_there: bool) -> Markup:
     return Markup(
         '<button data-act="page" data-value="{}" data-key="at" aria-label="{}"{}>{}</button>'
     ).format(number, label, "" if is_there else Markup(" disabled"), sign)
 
 
-def _quoted(text: str) -> str:
+def _to_js(text: str) -> str:
     return msgspec.json.encode(text).decode()

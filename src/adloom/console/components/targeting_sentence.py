@@ -37,13 +37,13 @@ _FLAGS: Final = {
 Rule = Mapping[str, Any]
 
 
-def sentence_of(rules: Sequence[Rule]) -> str:
+def describe_rules(rules: Sequence[Rule]) -> str:
     """Say to whom a campaign with these rules is shown; rules that are switched off do not count."""
     active = [rule for rule in rules if rule.get("isActive", True)]
     active.sort(key=lambda rule: ORDER.index(rule["ruleType"]))
     sentence = "Shown to everybody, everywhere, at any time."
     if active:
-        sentence = strings.SHOWN_TO.format(parts=", ".join(part_of(rule) for rule in active))
+        sentence = strings.SHOWN_TO.format(parts=", ".join(describe_rule(rule) for rule in active))
     off = len(rules) - len(active)
     if not off:
         return sentence
@@ -51,7 +51,7 @@ def sentence_of(rules: Sequence[Rule]) -> str:
     return f"{sentence} {note}"
 
 
-def part_of(rule: Rule) -> str:
+def describe_rule(rule: Rule) -> str:
     """Say what one rule asks."""
     kind, operator, value = rule["ruleType"], rule["operator"], rule["value"]
     if operator == "is":
@@ -64,9 +64,9 @@ def part_of(rule: Rule) -> str:
             return span
     names = [_name(kind, one) for one in value]
     is_in = operator == "in"
-    # «Outside Germany and Austria», but «not on phones or tablets».
+    # "Outside Germany and Austria", but "not on phones or tablets".
     joins = "{before} and {last}" if kind == "country" and not is_in else "{before} or {last}"
-    return _LISTS[kind][0 if is_in else 1].format(names=_joined(names, joins))
+    return _LISTS[kind][0 if is_in else 1].format(names=_join(names, joins))
 
 
 def _span(days: Sequence[int]) -> str:
@@ -92,12 +92,12 @@ def _name(kind: str, value: Any) -> str:  # noqa: ANN401 - a text or a number
         case "day_of_week":
             return strings.DAYS[int(value)]
         case "user_segment":
-            return f"«{value}»"
+            return f"“{value}”"
         case _:
             return str(value)
 
 
-def _joined(names: Sequence[str], joint: str) -> str:
+def _join(names: Sequence[str], joint: str) -> str:
     if len(names) == 1:
         return names[0]
     return joint.format(before=", ".join(names[:-1]), last=names[-1])

@@ -8,12 +8,12 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components import format as shown
+from adloom.console.components import format as fmt
 from adloom.console.components.layout import Tile, badge, heading, meter, view_links
-from adloom.console.components.live import live
-from adloom.console.components.messages import confirm, say_good
-from adloom.console.components.table import Column, Table, action
-from adloom.console.page import Visit, page
+from adloom.console.components.live import refresh_every
+from adloom.console.components.messages import confirm, notify_success
+from adloom.console.components.table import Column, DataTable, row_button
+from adloom.console.page import PageVisit, page
 from adloom.console.shell import BUYERS
 from adloom.core.actor import Role
 
@@ -35,7 +35,7 @@ KINDS: Final = {"failed": "bad", "waiting": "", "active": "info", "completed": "
 
 
 @page(ADDRESS, title="Jobs", roles=BUYERS)
-async def jobs(visit: Visit) -> None:
+async def jobs(visit: PageVisit) -> None:
     """Show the queues; an advertiser sees the jobs of its own statistics."""
     if visit.role is Role.ADVERTISER:
         with heading("Jobs", note=NOTE):
@@ -45,7 +45,7 @@ async def jobs(visit: Visit) -> None:
         await _queues(visit)
 
 
-async def _queues(visit: Visit) -> None:
+async def _queues(visit: PageVisit) -> None:
     asked = visit.query.get("queue", "")
     queue = asked if asked in QUEUES else next(iter(QUEUES))
     retry_all: ui.button | None = None
@@ -75,7 +75,7 @@ async def _queues(visit: Visit) -> None:
 
     async def retry(job_id: str) -> None:
         await visit.api.post(f"/admin/jobs/{queue}/{job_id}/retry")
-        say_good("It is tried again.")
+        notify_success("It is tried again.")
         await table.refresh()
 
     address = (
@@ -83,7 +83,7 @@ async def _queues(visit: Visit) -> None:
         if visit.query.get("state")
         else {**visit.query, "state": await _first_state(visit, queue)}
     )
-    table = Table(
+    table = DataTable(
         address,
         [
             Column(label="Job", cell=_name),
@@ -95,16 +95,16 @@ async def _queues(visit: Visit) -> None:
     await _shown(table, tell)
 
 
-async def _own_jobs(visit: Visit) -> None:
+async def _own_jobs(visit: PageVisit) -> None:
     async def read(query: Mapping[str, str]) -> Json:
         return await visit.api.get(OWN, **query)
 
     async def retry(job_id: str) -> None:
         await visit.api.post(f"{OWN}/{job_id}/retry")
-        say_good("It is tried again.")
+        notify_success("It is tried again.")
         await table.refresh()
 
-    table = Table(
+    table = DataTable(
         visit.query,
         [
             Column(label="Job", cell=_own_name),
@@ -122,7 +122,7 @@ async def _own_jobs(visit: Visit) -> None:
     await _shown(table)
 
 
-async def _shown(table: Table, tell: Callable[[], Awaitable[None]] | None = None) -> None:
+async def _shown(table: DataTable, tell: Callable[[], Awaitable[None]] | None = None) -> None:
     table.filter("state", "State", STATES)
     await table.show()
 
@@ -131,27 +131,27 @@ async def _shown(table: Table, tell: Callable[[], Awaitable[None]] | None = None
             await tell()
         await table.show()
 
-    live(REFRESH_SECONDS, refresh)
+    refresh_every(REFRESH_SECONDS, refresh)
 
 
-async def _first_state(visit: Visit, queue: str) -> str:
+async def _first_state(visit: PageVisit, queue: str) -> str:
     """Begin with what has failed, where something has."""
     found = {one["name"]: one for one in (await visit.api.get("/admin/jobs"))["items"]}
     return "failed" if found[queue]["failed"] else "completed"
 
 
-def _common(visit: Visit) -> list[Column]:
+def _common(visit: PageVisit) -> list[Column]:
     def last(row: Json) -> str | Markup:
         is_offered = row["state"] == "failed" and (visit.is_admin or visit.role is Role.ADVERTISER)
-        return action("retry", row["id"], "Try again") if is_offered else ""
+        return row_button("retry", row["id"], "Try again") if is_offered else ""
 
     return [
         Column(label="State", cell=lambda row: badge(STATES[row["state"]].lower(), KINDS[row["state"]])),
         Column(label="Progress", cell=_progress, is_wide_only=True),
         Column(label="Attempts", cell=lambda row: str(row["attempts"]), is_number=True, is_wide_only=True),
         Column(label="What it said", cell=_error, is_wide_only=True),
-        Column(label="Put", cell=lambda row: shown.ago(row["createdAt"], now=visit.now), is_wide_only=True),
-        Column(label="Ended", cell=lambda row: shown.ago(row["endedAt"], now=visit.now)),
+        Column(label="Put", cell=lambda row: fmt.ago(row["createdAt"], now=visit.now), is_wide_only=True),
+        Column(label="Ended", cell=lambda row: fmt.ago(row["endedAt"], now=visit.now)),
         Column(label="", cell=last),
     ]  # fmt: skip
 
@@ -182,10 +182,10 @@ def _error(row: Json) -> Markup:
     return Markup('<div class="al-reason small bad" title="{}">{}</div>').format(text, text)
 
 
-async def _retry_all(visit: Visit, queue: str) -> None:
+async def _retry_all(visit: PageVisit, queue: str) -> None:
     async def retry() -> None:
         answer = await visit.api.post(f"/admin/jobs/{queue}/retry")
-        say_good(f"{answer['retried']} jobs are tried again.")
+        notify_success(f"{answer['retried']} jobs are tried again.")
 
     confirm(
         "Try all failed jobs again?",

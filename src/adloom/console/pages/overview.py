@@ -10,8 +10,8 @@ from adloom.console.client import Json
 from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.format import ago, count, duration, moment, money, percent, rate
 from adloom.console.components.layout import Tile, card, empty_state, heading
-from adloom.console.components.live import live
-from adloom.console.page import Visit, page
+from adloom.console.components.live import refresh_every
+from adloom.console.page import PageVisit, page
 from adloom.console.shell import HOUSE
 from adloom.core.actor import Role
 
@@ -26,7 +26,7 @@ LAG_SECONDS_GOOD: Final = 10.0
 
 
 @page("/console", title="Overview")
-async def overview(visit: Visit) -> None:
+async def overview(visit: PageVisit) -> None:
     """Show how it goes; an account sees what is its own."""
     span = visit.query.get("span", "today")
     span = span if span in SPANS else "today"
@@ -36,13 +36,13 @@ async def overview(visit: Visit) -> None:
     choice.on_value_change(lambda event: ui.navigate.to(f"/console?span={event.value}"))
     if visit.is_admin:
         await _invite(visit)
-    figures = Figures(visit, span)
+    figures = OverviewFigures(visit, span)
     with ui.element("div").classes("grid-of four" if visit.role in HOUSE else "grid-of tiles"):
         figures.build_tiles()
     with ui.element("div").classes("grid-of side"):
         main = ui.element("div").classes("stack")
         with card("What needs attention"):
-            attention = Attention(visit)
+            attention = AttentionList(visit)
     below = ui.element("div").classes("grid-of two")
     await figures.build_charts(main, below)
     await attention.refresh()
@@ -57,10 +57,10 @@ async def overview(visit: Visit) -> None:
             await figures.refresh_span()
             await attention.refresh()
 
-    live(REFRESH_SECONDS, tick)
+    refresh_every(REFRESH_SECONDS, tick)
 
 
-async def _invite(visit: Visit) -> None:
+async def _invite(visit: PageVisit) -> None:
     """Show whoever has nothing yet where to begin."""
     found = await visit.api.get("/admin/campaigns", pageSize=1)
     if found["totalCount"] == 0:
@@ -74,10 +74,10 @@ async def _invite(visit: Visit) -> None:
             )
 
 
-class Figures:
+class OverviewFigures:
     """The tiles and charts, and how they are read anew."""
 
-    def __init__(self, visit: Visit, span: str) -> None:
+    def __init__(self, visit: PageVisit, span: str) -> None:
         self._visit = visit
         self._span = span
         self._is_house = visit.role in HOUSE
@@ -236,10 +236,10 @@ WAYS: Final = {
 HOUSE_WAYS: Final = {"ledger": "/console/system", "processes": "/console/system", "jobs": "/console/jobs"}
 
 
-class Attention:
+class AttentionList:
     """Reads what needs attention, and shows it."""
 
-    def __init__(self, visit: Visit) -> None:
+    def __init__(self, visit: PageVisit) -> None:
         self._visit = visit
         self._list = ui.html("", sanitize=False).classes("al-list")
         self._nothing = ui.element("div")

@@ -6,12 +6,12 @@ import msgspec
 from markupsafe import Markup
 from nicegui import ui
 
-from adloom.console.components.attributes import attributed
+from adloom.console.components.attributes import set_attributes
 from adloom.console.components.format import percent
 from adloom.console.components.layout import meter
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class FunnelStep(msgspec.Struct, frozen=True, kw_only=True):
     """A step: what it is called, how many pass it, and what took the others."""
 
     label: str
@@ -20,20 +20,20 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = ""  # good is the end that one hopes for.
 
 
-def funnel(steps: Sequence[Step], *, description: str) -> None:
+def funnel(steps: Sequence[FunnelStep], *, description: str) -> None:
     """Draw the steps; the first is the whole."""
     whole = max((step.left for step in steps), default=0) or 1
     rows = Markup("").join(_funnel_row(step, whole, before) for step, before in _with_before(steps))
-    attributed(
+    set_attributes(
         ui.html(rows, sanitize=False, tag="ol").classes("al-funnel"), role="list", aria_label=description
     )
 
 
-def _with_before(steps: Sequence[Step]) -> list[tuple[Step, int]]:
+def _with_before(steps: Sequence[FunnelStep]) -> list[tuple[FunnelStep, int]]:
     return [(step, steps[index - 1].left if index else step.left) for index, step in enumerate(steps)]
 
 
-def _funnel_row(step: Step, whole: int, before: int) -> Markup:
+def _funnel_row(step: FunnelStep, whole: int, before: int) -> Markup:
     gone = before - step.left
     lost = (
         Markup('<span class="gone" title="{}">&minus;{:,}</span>').format(step.note, gone) if gone > 0 else ""

@@ -7,7 +7,7 @@ import msgspec
 from markupsafe import Markup
 from nicegui import ui
 
-from adloom.console.components.attributes import attributed
+from adloom.console.components.attributes import set_attributes
 
 SPARK_WIDTH: Final = 100
 SPARK_HEIGHT: Final = 30
@@ -39,7 +39,7 @@ class Chart:
         self, labels: Sequence[str], series: Sequence[Series], *, classes: str = "", description: str = ""
     ) -> None:
         self._element = ui.echart(_options(labels, series)).classes(f"al-chart {classes}")
-        attributed(self._element, role="img", aria_label=description)
+        set_attributes(self._element, role="img", aria_label=description)
         # Colours are read when the chart is painted, so it is painted anew in another theme.
         ui.on("adloom_theme", self._element.update)
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 from nicegui import ui
 
-from adloom.console.components.attributes import attributed
+from adloom.console.components.attributes import set_attributes
 
 SIZE_MIN: Final = 8
 SIZE_MAX: Final = 48
@@ -22,18 +22,18 @@ class Scatter:
         self, groups: Mapping[str, Sequence[Point]], *, across: str, up: str, description: str
     ) -> None:
         self._across, self._up = across, up
-        self._element = ui.echart(options_of(groups, across=across, up=up)).classes("al-chart tall")
-        attributed(self._element, role="img", aria_label=description)
+        self._element = ui.echart(make_options(groups, across=across, up=up)).classes("al-chart tall")
+        set_attributes(self._element, role="img", aria_label=description)
         ui.on("adloom_theme", self._element.update)
 
     def update(self, groups: Mapping[str, Sequence[Point]]) -> None:
         """Show other points."""
         self._element.options.clear()
-        self._element.options.update(options_of(groups, across=self._across, up=self._up))
+        self._element.options.update(make_options(groups, across=self._across, up=self._up))
         self._element.update()
 
 
-def options_of(groups: Mapping[str, Sequence[Point]], *, across: str, up: str) -> dict[str, Any]:
+def make_options(groups: Mapping[str, Sequence[Point]], *, across: str, up: str) -> dict[str, Any]:
     """Make what ECharts draws."""
     most = max((max(one[:2]) for points in groups.values() for one in points), default=1)
     series = [_series(name, points, index) for index, (name, points) in enumerate(groups.items())]

@@ -1,4 +1,4 @@
-"""Fields for a day and for a thing of the API."""
+"""Fields that need more than a form: one that references an item of the API by its id, and one for a day."""
 
 from collections.abc import Callable
 from datetime import date
@@ -7,36 +7,36 @@ from typing import Any, Final
 from nicegui import ui
 
 from adloom.console.client import ApiClient, Json
-from adloom.console.components.attributes import attributed
-from adloom.console.components.forms.form import CatalogForm
+from adloom.console.components.attributes import set_attributes
+from adloom.console.components.forms.form import Form
 
 OPTIONS_MAX: Final = 50
-WAIT_MILLISECONDS: Final = 200
+SEARCH_WAIT_MILLISECONDS: Final = 200
+DAY_WAIT_MILLISECONDS: Final = 700  # Each typed digit of a year is another day.
+YEAR_MIN: Final = 2000
 
-Label = Callable[[Json], str]
 
-
-async def chooser(  # noqa: PLR0913 - a field, and where its choices come from
-    form: CatalogForm,
+async def reference_field(  # noqa: PLR0913 - a field, and where its choices come from
+    form: Form,
     name: str,
     label: str,
     *,
     api: ApiClient,
     path: str,
-    shown: Label,
+    shown: Callable[[Json], str],
     hint: str = "",
     is_required: bool = False,
     current: tuple[str, str] | None = None,
     **query: object,
 ) -> ui.select:
-    """Add a field that names a thing by its id; `current` is the one that is chosen, by its id and label."""
+    """Add a field for the id of an item, searched on the server while typing; `current` is an id and its label."""
     options: dict[str, str] = dict([current]) if current else {}
 
-    async def found(text: str) -> dict[str, str]:
+    async def find(text: str) -> dict[str, str]:
         answer = await api.get(path, search=text or None, pageSize=OPTIONS_MAX, **query)
         return {row["id"]: shown(row) for row in answer["items"]}
 
-    options |= await found("")
+    options |= await find("")
     field = form.choice(
         name,
         label,
@@ -52,28 +52,38 @@ async def chooser(  # noqa: PLR0913 - a field, and where its choices come from
             text = event.args if isinstance(event.args, str) else ""
             chosen = {field.value: options[field.value]} if field.value in options else {}
             options.clear()
-            options.update(chosen | await found(text))
+            options.update(chosen | await find(text))
             field.set_options(options)
 
-        field.props(f"input-debounce={WAIT_MILLISECONDS}").on("input-value", search)
+        field.props(f"input-debounce={SEARCH_WAIT_MILLISECONDS}").on("input-value", search)
     return field
 
 
-async def name_of(api: ApiClient, path: str, thing_id: str | None, field: str = "name") -> str:
-    """Tell what a thing is called; nothing where none is named."""
-    return "" if thing_id is None else (await api.get(f"{path}/{thing_id}"))[field]
+async def owner_field(form: Form, api: ApiClient, noun: str) -> None:
+    """Add the field for the advertiser or publisher that owns an item."""
+    await reference_field(
+        form,
+        f"{noun}Id",
+        noun.capitalize(),
+        api=api,
+        path=f"/admin/{noun}s",
+        shown=lambda row: row["name"],
+        hint="Empty: it belongs to the house.",
+    )
 
 
-TYPED_MILLISECONDS: Final = 700  # Each digit of a year makes another day of it.
-YEAR_MIN: Final = 2000
+async def fetch_name(api: ApiClient, path: str, item_id: str | None) -> str:
+    return "" if item_id is None else (await api.get(f"{path}/{item_id}"))["name"]
 
 
 def day_field(name: str, label: str, value: date, on_day: Callable[[date], None]) -> None:
-    """Add a field; whoever listens hears of each whole day that is chosen."""
+    """Add a field for a day; `on_day` is called with each complete day that is chosen."""
     field = ui.input(label, value=str(value))
-    attributed(field, data_field=name).props(f'outlined dense type="date" debounce="{TYPED_MILLISECONDS}"')
+    set_attributes(field, data_field=name).props(
+        f'outlined dense type="date" debounce="{DAY_WAIT_MILLISECONDS}"'
+    )
 
-    def chosen(event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
+    def choose(event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
         try:
             day = date.fromisoformat(event.value or "")
         except ValueError:
@@ -81,4 +91,4 @@ def day_field(name: str, label: str, value: date, on_day: Callable[[date], None]
         if day.year >= YEAR_MIN and day != value:
             on_day(day)
 
-    field.on_value_change(chosen)
+    field.on_value_change(choose)

@@ -7,14 +7,14 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json, fetch_names, short_id
-from adloom.console.components import format as shown
-from adloom.console.components.attributes import attributed
+from adloom.console.components import format as fmt
+from adloom.console.components.attributes import set_attributes
 from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.layout import card, facts, heading
-from adloom.console.page import Visit, page
+from adloom.console.page import PageVisit, page
 from adloom.console.pages.auctions.list import ADDRESS, AUCTIONS
 from adloom.console.pages.why.candidates import amount
-from adloom.console.pages.why.recorded import auction_parts, question_now
+from adloom.console.pages.why.recorded import make_question_url, show_auction
 from adloom.console.shell import BUYERS
 
 CHARTED_MAX = 12
@@ -23,16 +23,16 @@ NOT_SAID = frozenset({"hour", "day", "loginState", "newVisitor"})
 
 
 @page(ADDRESS + "/{auction_id}", title="Auction", roles=BUYERS)
-async def auction(visit: Visit) -> None:
+async def auction(visit: PageVisit) -> None:
     """Show an auction."""
     found = await visit.api.get(f"{AUCTIONS}/{visit.parts['auction_id']}")
-    note = shown.full_moment(found["auctionTime"])
+    note = fmt.full_moment(found["auctionTime"])
     with heading(f"Auction {short_id(found['id'])}", note=note, crumbs=[("Auctions", ADDRESS)]):
-        again = await question_now(visit, found)
+        again = await make_question_url(visit, found)
         if again:
-            attributed(ui.button("Ask the same now", icon="replay").props("outline"), href=again)
+            set_attributes(ui.button("Ask the same now", icon="replay").props("outline"), href=again)
         asked = ui.button("Why?", icon="help_outline").props("outline")
-        attributed(asked, href=f"/console/why?auction={found['id']}")
+        set_attributes(asked, href=f"/console/why?auction={found['id']}")
     # An account knows what its own bids are worth: they may be far behind those of others.
     charted = [bid for bid in found["bids"] if bid["ecpm"] is not None][:CHARTED_MAX]
     named = [found["winningAdId"], *(bid["adId"] for bid in charted)]
@@ -42,10 +42,10 @@ async def auction(visit: Visit) -> None:
             await _facts(visit, found, banners)
         with card("eCPM of the bids"):
             _chart(found, charted, banners)
-    await auction_parts(visit, found)
+    await show_auction(visit, found)
 
 
-async def _facts(visit: Visit, found: Json, banners: dict[str, str]) -> None:
+async def _facts(visit: PageVisit, found: Json, banners: dict[str, str]) -> None:
     campaigns = await fetch_names(visit.api, "campaign", [found["winningCampaignId"]])
     placements = await fetch_names(visit.api, "placement", [found["placementId"]])
     won_by_click = any(bid["outcome"] == "won" and bid["bidType"] == CPC for bid in found["bids"])

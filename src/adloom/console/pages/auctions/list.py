@@ -10,14 +10,14 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json, fetch_all, fetch_names
-from adloom.console.components import format as shown
+from adloom.console.components import format as fmt
 from adloom.console.components.charts.bars import shares
 from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.charts.scatter import Point, Scatter
 from adloom.console.components.layout import Tile, card, empty_state, heading, meter
-from adloom.console.components.live import live
-from adloom.console.components.table import Column, Table
-from adloom.console.page import Visit, page
+from adloom.console.components.live import refresh_every
+from adloom.console.components.table import Column, DataTable
+from adloom.console.page import PageVisit, page
 from adloom.console.pages.why.candidates import amount
 from adloom.console.shell import BUYERS
 from adloom.core.actor import Role
@@ -35,10 +35,10 @@ PARTS_MAX: Final = 8
 HOUR: Final = timedelta(hours=1)
 
 
-class Market:
+class AuctionQuery:
     """What the page asks: which auctions, and what their campaigns are called."""
 
-    def __init__(self, visit: Visit) -> None:
+    def __init__(self, visit: PageVisit) -> None:
         self._visit = visit
         asked = visit.query.get("hours", HOURS_DEFAULT)
         self.hours = asked if asked in PERIODS else HOURS_DEFAULT
@@ -70,10 +70,10 @@ class Market:
         """Read a page of the auctions, each with the name of its winner."""
         known = {name: value for name, value in query.items() if name in {"page", "pageSize", "sort"}}
         answer = await self.read("", **known)
-        await self.learn(row["winningCampaignId"] for row in answer["items"])
+        await self.learn_names(row["winningCampaignId"] for row in answer["items"])
         return answer
 
-    async def learn(self, campaign_ids: Iterable[str | None]) -> None:
+    async def learn_names(self, campaign_ids: Iterable[str | None]) -> None:
         """Learn what campaigns are called."""
         new = [one for one in campaign_ids if one and one not in self._names]
         self._names |= await fetch_names(self._visit.api, "campaign", new)
@@ -86,9 +86,9 @@ class Market:
 
 
 @page(ADDRESS, title="Auctions", roles=BUYERS)
-async def auctions(visit: Visit) -> None:
+async def auctions(visit: PageVisit) -> None:
     """Show the auctions."""
-    market = Market(visit)
+    market = AuctionQuery(visit)
     with heading(
         "Auctions",
         note=(
@@ -103,7 +103,7 @@ async def auctions(visit: Visit) -> None:
             "gavel",
             "No auctions yet",
             (
-                "A placement with delivery «auction», and campaigns with a bid on it, hold one with every request. Choose a longer period if there were some before."
+                "A placement with delivery “auction”, and campaigns with a bid on it, hold one with every request. Choose a longer period if there were some before."
             ),
             action="To the placements",
             href="/console/placements",
@@ -114,10 +114,10 @@ async def auctions(visit: Visit) -> None:
     with ui.element("div").classes("row-of apart"):
         ui.html("<h2>The last auctions</h2>", sanitize=False)
         ui.label("refreshes by itself").classes("quiet small")
-    table = Table(
+    table = DataTable(
         visit.query,
         [
-            Column(label="Held", cell=lambda row: shown.ago(row["auctionTime"], now=visit.now), sort="auctionTime"),
+            Column(label="Held", cell=lambda row: fmt.ago(row["auctionTime"], now=visit.now), sort="auctionTime"),
             Column(label="Placement type", cell=lambda row: row["placementType"], is_wide_only=True),
             Column(label="Winner", cell=lambda row: market.name(row["winningCampaignId"])),
             Column(label="Bids", cell=lambda row: str(row["bidCount"]), is_number=True, is_wide_only=True),
@@ -130,7 +130,7 @@ async def auctions(visit: Visit) -> None:
         sort="-auctionTime",
     )  # fmt: skip
     await table.show()
-    live(REFRESH_SECONDS, table.show)
+    refresh_every(REFRESH_SECONDS, table.show)
 
 
 def _share(row: Json) -> Markup:
@@ -139,7 +139,7 @@ def _share(row: Json) -> Markup:
     return meter(row["finalPrice"] / row["winningeCPM"])
 
 
-async def _controls(market: Market) -> None:
+async def _controls(market: AuctionQuery) -> None:
     types = await market.read("/statistics/breakdown", groupBy="placementType", placementType=None)
     with ui.element("div").classes("al-bar"):
         ui.select(PERIODS, label="Period", value=market.hours).props(
@@ -154,7 +154,7 @@ async def _controls(market: Market) -> None:
         )
 
 
-def _tiles(market: Market, total: Json, *, is_own: bool) -> None:
+def _tiles(market: AuctionQuery, total: Json, *, is_own: bool) -> None:
     with ui.element("div").classes("grid-of tiles"):
         labels = (
             "Auctions",
@@ -166,20 +166,20 @@ def _tiles(market: Market, total: Json, *, is_own: bool) -> None:
 
     def tell(total: Json) -> None:
         count = total["totalAuctions"]
-        tiles[0].update(shown.count(count))
-        tiles[1].update(shown.percent(total["averageWinRate"] / 100, places=1))
+        tiles[0].update(fmt.count(count))
+        tiles[1].update(fmt.percent(total["averageWinRate"] / 100, places=1))
         tiles[2].update(amount(total["averageeCPM"]), note="of those who won")
         each = f"{total['totalBidsPlaced'] / count:.1f}" if count else "0"
-        tiles[3].update(shown.count(total["totalBidsPlaced"]), note=f"{each} in an auction")
+        tiles[3].update(fmt.count(total["totalBidsPlaced"]), note=f"{each} in an auction")
 
     async def refresh() -> None:
         tell(await market.read("/statistics"))
 
     tell(total)
-    live(REFRESH_SECONDS, refresh)
+    refresh_every(REFRESH_SECONDS, refresh)
 
 
-async def _pictures(market: Market) -> None:
+async def _pictures(market: AuctionQuery) -> None:
     points = await _points(market)
     count = sum(map(len, points.values()))
     with ui.element("div").classes("grid-of two"):
@@ -200,15 +200,15 @@ async def _pictures(market: Market) -> None:
         campaigns.content = await _by_campaign(market)
         types.content = await _by_type(market)
 
-    live(PICTURE_SECONDS, refresh)
+    refresh_every(PICTURE_SECONDS, refresh)
 
 
-async def _points(market: Market) -> dict[str, list[Point]]:
+async def _points(market: AuctionQuery) -> dict[str, list[Point]]:
     pages = await fetch_all(
         [market.read("", page=number, pageSize=POINTS_A_PAGE) for number in range(1, POINTS_PAGES + 1)]
     )
     rows = [row for answer in pages for row in answer["items"] if row["winningeCPM"] is not None]
-    await market.learn(row["winningCampaignId"] for row in rows)
+    await market.learn_names(row["winningCampaignId"] for row in rows)
     groups: dict[str, list[Point]] = {}
     for row in rows:
         point = (row["winningeCPM"], row["finalPrice"], market.name(row["winningCampaignId"]))
@@ -216,13 +216,13 @@ async def _points(market: Market) -> dict[str, list[Point]]:
     return dict(sorted(groups.items()))
 
 
-async def _by_campaign(market: Market) -> Markup:
+async def _by_campaign(market: AuctionQuery) -> Markup:
     parts = (await market.read("/statistics/breakdown", groupBy="campaign"))["items"][:PARTS_MAX]
-    await market.learn(part["campaignId"] for part in parts)
+    await market.learn_names(part["campaignId"] for part in parts)
     return shares([(market.name(part["campaignId"]), *_rate(part)) for part in parts])
 
 
-async def _by_type(market: Market) -> Markup:
+async def _by_type(market: AuctionQuery) -> Markup:
     parts = (await market.read("/statistics/breakdown", groupBy="placementType"))["items"][:PARTS_MAX]
     return shares([(part["placementType"], *_rate(part)) for part in parts])
 
@@ -231,9 +231,9 @@ def _rate(part: Json) -> tuple[float, str]:
     return part["averageWinRate"] / 100, "of {count} auctions".format(count=f"{part['totalAuctions']:,}")
 
 
-async def _by_hour(market: Market) -> tuple[list[str], list[Series]]:
+async def _by_hour(market: AuctionQuery) -> tuple[list[str], list[Series]]:
     answer = await market.read("/statistics/breakdown", groupBy="hour")
-    found = {shown.moment(part["hour"]): part for part in answer["items"]}
+    found = {fmt.moment(part["hour"]): part for part in answer["items"]}
     parts = [found.get(hour) for hour in market.every_hour]
     labels = [f"{hour:%m-%d %H:%M}" for hour in market.every_hour]
     held = [part["totalAuctions"] if part else 0 for part in parts]

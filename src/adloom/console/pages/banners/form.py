@@ -1,116 +1,79 @@
-"""The fields of a banner, beside what they make of it."""
+"""The form of a banner, with a live preview."""
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import Json
 from adloom.console.components.banner_preview import DEVICES, BannerPreview, with_neighbours
 from adloom.console.components.forms import checks
-from adloom.console.components.forms.fields import chooser
-from adloom.console.components.forms.form import CatalogForm
+from adloom.console.components.forms.fields import owner_field
+from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import card
-from adloom.console.page import Visit
+from adloom.console.page import PageVisit
+from adloom.core.actor import Role
 
 REFERENCES: Final = {"brand": "Brand", "category": "Category", "product": "Product", "seo": "SEO record"}
 
 
 LAYOUT_FIRST: Final = "full_static"
 VARIANT_PARTS: Final = 2
-# What a reader sees of a banner; another field changes nothing in the preview.
-SEEN: Final = (
-    "primaryImageUrl",
-    "primaryImageAlt",
-    "mobileImageUrl",
-    "videoUrl",
-    "mediaVariants",
-    "headline",
-    "subheadline",
-    "description",
-    "ctaLabel",
-    "ctaUrl",
-    "bgColor",
-)
 
 
-class BannerForm(CatalogForm):
-    """A form that tells when anything was typed."""
-
-    def on_change(self, handler: Callable[[], None]) -> None:
-        """Call when one of the fields that readers see has another value."""
-        for name in SEEN:
-            self._fields[name].on_value_change(handler)
-
-    def seen(self) -> Json:
-        """Tell what readers would see; what is wrong is left out."""
-        values = self.values()
-        return {name: values[name] for name in SEEN}
-
-
-async def banner_editor(visit: Visit, form: BannerForm, *, is_new: bool) -> None:
-    """Show the fields, and beside them the banner as it would be."""
+async def add_banner_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says
+    """Add the fields, and a live preview beside them."""
     with ui.element("div").classes("al-editor"):
         with ui.element("div").classes("stack"):
-            with card("Words"), ui.element("div").classes("stack tight"):
-                await _words(visit, form, is_new=is_new)
-            with card("Picture"), ui.element("div").classes("stack tight"):
-                _picture(form)
+            with card("Text"), ui.element("div").classes("stack tight"):
+                await _add_text_fields(visit, form, is_new=is_new)
+            with card("Image"), ui.element("div").classes("stack tight"):
+                _add_image_fields(form)
             with (
                 card(),
                 ui.expansion("Counting and sorting").classes("full"),
                 ui.element("div").classes("stack tight"),
             ):
-                await _counting(visit, form)
+                await _add_other_fields(visit, form)
         with ui.element("div").classes("al-sticky"), card("Preview"), ui.element("div").classes("stack"):
-            live_preview(form)
+            _show_preview(form)
 
 
-def live_preview(form: BannerForm) -> None:
+def _show_preview(form: Form) -> None:
     """Show what is typed, in a layout of one's choice."""
     layout = ui.select(strings.LAYOUTS, label="In the layout", value=LAYOUT_FIRST).props("outlined dense")
     frames = [BannerPreview(device) for device in DEVICES]
 
     def show() -> None:
         for frame in frames:
-            frame.show(with_neighbours(form.seen(), layout.value), layout.value)
+            frame.show(with_neighbours(form.values(), layout.value), layout.value)
 
     layout.on_value_change(show)
-    form.on_change(show)
+    form.on_any_change(show)
     show()
 
 
-async def _words(visit: Visit, form: BannerForm, *, is_new: bool) -> None:
+async def _add_text_fields(visit: PageVisit, form: Form, *, is_new: bool) -> None:
     form.name("title", "Title", hint="For you; readers do not see it.")
-    if is_new and visit.role.value != "advertiser":
-        await chooser(
-            form,
-            "advertiserId",
-            "Advertiser",
-            api=visit.api,
-            path="/admin/advertisers",
-            shown=lambda row: row["name"],
-            hint=strings.THE_HOUSE_HINT,
-        )
+    if is_new and visit.role is not Role.ADVERTISER:
+        await owner_field(form, visit.api, "advertiser")
     form.text("headline", "Headline", check=checks.at_most(255))
     form.text("subheadline", "Subheadline", check=checks.at_most(255))
     form.text("description", "Description", is_long=True).props("autogrow")
     form.text("ctaLabel", "Button", check=checks.at_most(100))
-    form.web("ctaUrl", "Leads to", hint="Without an address it cannot be clicked.")
+    form.url("ctaUrl", "Leads to", hint="Without an address it cannot be clicked.")
     form.flag("ctaOpenNewTab", "Opens in a new tab")
 
 
-def _picture(form: BannerForm) -> None:
-    form.web("primaryImageUrl", "Address of the picture", is_required=True)
+def _add_image_fields(form: Form) -> None:
+    form.url("primaryImageUrl", "Address of the picture", is_required=True)
     form.text(
         "primaryImageAlt",
         "What the picture shows",
         hint="Read aloud to those who cannot see it.",
         check=checks.at_most(255),
     )
-    form.web("mobileImageUrl", "Picture on phones", hint="Empty: the same picture.")
-    form.web("videoUrl", "Video", hint="Played without sound; the picture is shown before it.")
+    form.url("mobileImageUrl", "Picture on phones", hint="Empty: the same picture.")
+    form.url("videoUrl", "Video", hint="Played without sound; the picture is shown before it.")
     form.text(
         "bgColor", "Background", hint="Such as #ff8800: seen while the picture loads.", check=checks.colour
     )
@@ -123,19 +86,19 @@ def _picture(form: BannerForm) -> None:
         check=_wrong_lines,
         is_long=True,
     )
-    given: dict[str, str] = form.given("mediaVariants") or {}
+    given: dict[str, str] = form.initial("mediaVariants") or {}
     field.value = "\n".join(f"{name} {address}" for name, address in given.items())
-    form.encode("mediaVariants", variants_of)
+    form.encode("mediaVariants", parse_variants)
 
 
-async def _counting(visit: Visit, form: BannerForm) -> None:
+async def _add_other_fields(visit: PageVisit, form: Form) -> None:
     with ui.element("div").classes("grid-of two"):
         form.text("utmSource", "utm_source")
         form.text("utmMedium", "utm_medium")
         form.text("utmCampaign", "utm_campaign")
         form.text("utmContent", "utm_content")
-    form.several("tags", "Tags", hint="Press Enter after each.", is_open=True)
-    form.whole("priority", "Priority", hint=strings.PRIORITY_HINT)
+    form.texts("tags", "Tags", hint="Press Enter after each.")
+    form.integer("priority", "Priority", hint=strings.PRIORITY_HINT)
     form.choice("source", "Source", strings.SOURCES, is_required=True)
     for kind, label in REFERENCES.items():
         records = await visit.api.get(f"/admin/references/{kind}", pageSize=100)
@@ -143,10 +106,10 @@ async def _counting(visit: Visit, form: BannerForm) -> None:
             options: dict[Any, str] = {record["id"]: record["label"] for record in records["items"]}
             form.choice(f"{kind}Id", label, options, is_clearable=True)
     form.flag("isEvergreenFallback", "Shown where a placement has nothing else at all")
-    form.web("fallbackPlaceholderUrl", "Picture where it cannot be shown")
+    form.url("fallbackPlaceholderUrl", "Picture where it cannot be shown")
 
 
-def variants_of(text: str) -> dict[str, str]:
+def parse_variants(text: str) -> dict[str, str]:
     """Read lines of a name and an address; what is no such line is left out."""
     parts = [line.split(maxsplit=1) for line in (text or "").splitlines()]
     return {pair[0]: pair[1].strip() for pair in parts if len(pair) == VARIANT_PARTS}
@@ -154,7 +117,7 @@ def variants_of(text: str) -> dict[str, str]:
 
 def _wrong_lines(text: str) -> str | None:
     lines = [line for line in text.splitlines() if line.strip()]
-    found = variants_of(text)
+    found = parse_variants(text)
     if len(found) < len(lines):
         return "must be lines with a name, a space and an address"
     return next((wrong for wrong in map(checks.web_address, found.values()) if wrong), None)

@@ -1,6 +1,5 @@
-"""When a banner may be shown: its dates, its window, its rule, and the calendar that they make as one types."""
+"""The schedule of a banner: dates, daily window and recurrence rule, with a calendar that follows the form."""
 
-from collections.abc import Awaitable, Callable
 from typing import Final
 
 from nicegui import ui
@@ -9,11 +8,12 @@ from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.format import moment
 from adloom.console.components.forms import checks
-from adloom.console.components.forms.form import CatalogForm
+from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import card
-from adloom.console.components.messages import say_good
-from adloom.console.components.schedule_calendar import banner_is_on, calendar, days_of
-from adloom.console.page import Visit
+from adloom.console.components.messages import notify_success
+from adloom.console.components.schedule_calendar import banner_is_on, calendar, list_days
+from adloom.console.page import PageVisit
+from adloom.console.resource_pages import Reload
 from adloom.schedule.schedule import derive_status
 
 PRESETS: Final = {
@@ -27,36 +27,36 @@ OWN = "own"
 DRAFT = "draft"
 
 
-async def banner_schedule(visit: Visit, banner: Json, on_done: Callable[[], Awaitable[None]]) -> None:
-    """Show the fields, and beside them the next weeks."""
+async def show_schedule(visit: PageVisit, banner: Json, reload: Reload) -> None:
+    """Show the fields, and a live calendar of the next weeks beside them."""
     may_write = visit.may_write and not banner["deletedAt"]
-    form = CatalogForm(banner)
+    form = Form(banner)
     with ui.element("div").classes("al-editor"):
         with card("Schedule"), ui.element("div").classes("stack tight"):
-            _fields(form)
+            _add_fields(form)
             draft = ui.switch(
                 "Still a draft: not shown, whatever the dates say", value=banner["scheduleStatus"] == DRAFT
             )
             ui.label("Without dates it may be shown at any time.").classes("quiet small")
 
             async def save() -> None:
-                changes = form.patch()
-                status = _as_saved(banner, form, visit, is_draft=bool(draft.value))["scheduleStatus"]
+                changes = form.patch_body()
+                status = _preview_saved(banner, form, visit, is_draft=bool(draft.value))["scheduleStatus"]
                 if DRAFT in {status, banner["scheduleStatus"]} and status != banner["scheduleStatus"]:
                     changes |= {"scheduleStatus": status, "updatedAt": banner["updatedAt"]}
                 if changes:
                     await visit.api.patch(f"/admin/banners/{banner['id']}/schedule", changes)
-                say_good("The schedule is saved." if changes else strings.NOTHING_CHANGED)
-                await on_done()
+                notify_success("The schedule is saved." if changes else strings.NOTHING_CHANGED)
+                await reload()
 
             if may_write:
-                form.actions("Save", save)
+                form.buttons("Save", save)
         with card(strings.NEXT_WEEKS):
-            _live_calendar(visit, banner, form, draft)
+            _show_calendar(visit, banner, form, draft)
 
 
-def _fields(form: CatalogForm) -> None:
-    zone = form.zone("scheduleTimezone")
+def _add_fields(form: Form) -> None:
+    zone = form.time_zone("scheduleTimezone")
     starts = form.moment("publishAt", "From", zone=lambda: zone.value)
     ends = form.moment(
         "expiresAt",
@@ -66,10 +66,10 @@ def _fields(form: CatalogForm) -> None:
     )
     starts.on_value_change(lambda: ends.validate() if ends.value else None)
     with ui.element("div").classes("grid-of tiles"):
-        form.clock("recurrenceWindowStart", "Every day from")
-        form.clock("recurrenceWindowEnd", "Every day until")
+        form.time_of_day("recurrenceWindowStart", "Every day from")
+        form.time_of_day("recurrenceWindowEnd", "Every day until")
     ui.label("A window may go over midnight: 22:00 until 02:00.").classes("quiet small")
-    given = form.given("recurrenceRule") or ""
+    given = form.initial("recurrenceRule") or ""
     preset = ui.select(
         PRESETS,
         label="Repeats",
@@ -83,31 +83,31 @@ def _fields(form: CatalogForm) -> None:
     )
     rule.bind_visibility_from(preset, "value", value=OWN)
 
-    def chosen() -> None:
+    def choose_preset() -> None:
         if preset.value != OWN:
             rule.value = preset.value
 
-    preset.on_value_change(chosen)
+    preset.on_value_change(choose_preset)
 
 
-def _live_calendar(visit: Visit, banner: Json, form: CatalogForm, draft: ui.switch) -> None:
+def _show_calendar(visit: PageVisit, banner: Json, form: Form, draft: ui.switch) -> None:
     @ui.refreshable
     def weeks() -> None:
-        shown = _as_saved(banner, form, visit, is_draft=bool(draft.value))
+        shown = _preview_saved(banner, form, visit, is_draft=bool(draft.value))
         zone = shown["scheduleTimezone"] or "UTC"
-        calendar(days_of(banner_is_on(shown), zone=zone, now=visit.now), now=visit.now, zone=zone)
+        calendar(list_days(banner_is_on(shown), zone=zone, now=visit.now), now=visit.now, zone=zone)
 
-    def again() -> None:
+    def redraw() -> None:
         if form.is_valid():
             weeks.refresh()
 
     weeks()
-    form.on_any_change(again)
-    draft.on_value_change(again)
+    form.on_any_change(redraw)
+    draft.on_value_change(redraw)
 
 
-def _as_saved(banner: Json, form: CatalogForm, visit: Visit, *, is_draft: bool) -> Json:
-    """Give the banner as it would be, with the status that follows from its dates."""
+def _preview_saved(banner: Json, form: Form, visit: PageVisit, *, is_draft: bool) -> Json:
+    """Return the banner as it would be when saved, with the status that follows from its dates."""
     values = form.values()
     has_other_dates = any(values[name] != banner[name] for name in ("publishAt", "expiresAt"))
     if is_draft:

@@ -6,22 +6,22 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json, fetch_all
-from adloom.console.components import format as shown
-from adloom.console.components.attributes import attributed
+from adloom.console.components import format as fmt
+from adloom.console.components.attributes import set_attributes
 from adloom.console.components.charts.bars import split, split_key
 from adloom.console.components.charts.day_chart import DayChart
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import Tile, card, heading
-from adloom.console.components.live import live
-from adloom.console.components.messages import say_good
-from adloom.console.page import Visit, page
+from adloom.console.components.live import refresh_every
+from adloom.console.components.messages import notify_success
+from adloom.console.page import PageVisit, page
 from adloom.console.pages.budgets.list import (
     ADDRESS,
     COLOURS,
     OF_ADVERTISERS,
     REFRESH_SECONDS,
-    pace_of,
-    parts_of,
+    pace_badge,
+    split_budget,
 )
 from adloom.console.shell import BUYERS
 
@@ -30,7 +30,7 @@ Refresh = Callable[[], Awaitable[None]]
 
 
 @page(ADDRESS + "/campaigns/{campaign_id}", title="Budgets", roles=BUYERS)
-async def campaign_budget(visit: Visit) -> None:
+async def campaign_budget(visit: PageVisit) -> None:
     """Show the day of a campaign's budget."""
     path = f"/admin/campaigns/{visit.parts['campaign_id']}"
     campaign = await visit.api.get(path)
@@ -39,8 +39,8 @@ async def campaign_budget(visit: Visit) -> None:
             ui.button(strings.WHY_NOT_DELIVERING).props("outline"),
             ui.button("Open the campaign").props("outline"),
         )
-        attributed(why, href=f"/console/why?campaign={campaign['id']}")
-        attributed(whole, href=f"/console/campaigns/{campaign['id']}")
+        set_attributes(why, href=f"/console/why?campaign={campaign['id']}")
+        set_attributes(whole, href=f"/console/campaigns/{campaign['id']}")
         is_resettable = visit.is_admin and campaign["budgetDailyPaisa"] is not None
         reset = ui.button("Reset the day").props("unelevated") if is_resettable else None
 
@@ -53,20 +53,20 @@ async def campaign_budget(visit: Visit) -> None:
 
 
 @page(OF_ADVERTISERS + "/{advertiser_id}", title="Budgets", roles=BUYERS)
-async def advertiser_budget(visit: Visit) -> None:
+async def advertiser_budget(visit: PageVisit) -> None:
     """Show the day of an advertiser's budget, over all its campaigns."""
     path = f"/admin/advertisers/{visit.parts['advertiser_id']}"
     advertiser = await visit.api.get(path)
     crumbs = [("Budgets", ADDRESS), ("Advertisers", OF_ADVERTISERS)]
     with heading(advertiser["name"], crumbs=crumbs):
         whole = ui.button("Open the advertiser").props("outline")
-        attributed(whole, href=f"/console/advertisers/{advertiser['id']}")
+        set_attributes(whole, href=f"/console/advertisers/{advertiser['id']}")
     with ui.element("div").classes("grid-of tiles"):
         tiles = [Tile(name) for name in ("Spent today", "End of day", "Left", "Held")]
     await _day(visit, path, "spend", tiles, _tell_advertiser)
 
 
-async def _day(visit: Visit, path: str, noun: str, tiles: list[Tile], tell: Tell) -> Refresh:
+async def _day(visit: PageVisit, path: str, noun: str, tiles: list[Tile], tell: Tell) -> Refresh:
     """Build the day, and give what shows it anew."""
     standing, day = await fetch_all([visit.api.get(f"{path}/{noun}"), visit.api.get(f"{path}/{noun}/day")])
     tell(tiles, standing, day)
@@ -86,32 +86,32 @@ async def _day(visit: Visit, path: str, noun: str, tiles: list[Tile], tell: Tell
         chart.update(day, now=visit.now)
         where.content = _where(standing)
 
-    live(REFRESH_SECONDS, refresh)
+    refresh_every(REFRESH_SECONDS, refresh)
     return refresh
 
 
 def _tell_campaign(tiles: list[Tile], standing: Json, day: Json) -> None:
     budget = standing["dailyBudgetPaisa"]
-    of_day = "no limit" if budget is None else f"of {shown.money(budget)}"
-    tiles[0].update(shown.money(standing["spentTodayPaisa"]), note=of_day)
-    tiles[1].update(shown.money(day["projectedPaisa"]), note=pace_of(standing["pace"]).striptags())
+    of_day = "no limit" if budget is None else f"of {fmt.money(budget)}"
+    tiles[0].update(fmt.money(standing["spentTodayPaisa"]), note=of_day)
+    tiles[1].update(fmt.money(day["projectedPaisa"]), note=pace_badge(standing["pace"]).striptags())
     tiles[2].update(_limit(standing["remainingTodayPaisa"]))
     total = standing["totalBudgetPaisa"]
-    of_total = "no limit" if total is None else f"of {shown.money(total)}"
-    tiles[3].update(shown.money(standing["spentTotalPaisa"]), note=of_total)
+    of_total = "no limit" if total is None else f"of {fmt.money(total)}"
+    tiles[3].update(fmt.money(standing["spentTotalPaisa"]), note=of_total)
 
 
 def _tell_advertiser(tiles: list[Tile], standing: Json, day: Json) -> None:
     budget = standing["dailyBudgetPaisa"]
-    of_day = "no limit" if budget is None else f"of {shown.money(budget)}"
-    tiles[0].update(shown.money(standing["spentPaisa"]), note=of_day)
-    tiles[1].update(shown.money(day["projectedPaisa"]))
+    of_day = "no limit" if budget is None else f"of {fmt.money(budget)}"
+    tiles[0].update(fmt.money(standing["spentPaisa"]), note=of_day)
+    tiles[1].update(fmt.money(day["projectedPaisa"]))
     tiles[2].update(_limit(standing["remainingPaisa"]))
-    tiles[3].update(shown.money(standing["heldPaisa"]))
+    tiles[3].update(fmt.money(standing["heldPaisa"]))
 
 
 def _limit(paisa: int | None) -> str:
-    return "no limit" if paisa is None else shown.money(paisa)
+    return "no limit" if paisa is None else fmt.money(paisa)
 
 
 def _where(standing: Json) -> str:
@@ -121,19 +121,19 @@ def _where(standing: Json) -> str:
         "leasedPaisa": standing.get("leasedPaisa", 0),
     }
     left = standing.get("remainingTodayPaisa", standing.get("remainingPaisa"))
-    parts = parts_of(row)
-    shown_parts = [(name, shown.money(int(amount)), colour) for name, amount, colour in parts]
+    parts = split_budget(row)
+    shown_parts = [(name, fmt.money(int(amount)), colour) for name, amount, colour in parts]
     free = None if left is None else max(0, left - row["leasedPaisa"])
     shown_parts.append(("Left", _limit(free), COLOURS["Left"]))
     bar = split(parts, whole=standing["dailyBudgetPaisa"], description="Where the day's budget is")
     return f'{bar}<div class="row-of small">{split_key(shown_parts)}</div>'
 
 
-def _ask_reset(visit: Visit, campaign: Json, refresh: Refresh) -> None:
+def _ask_reset(visit: PageVisit, campaign: Json, refresh: Refresh) -> None:
     with ui.dialog(value=True) as dialog, ui.card():
         ui.html("<h2>Begin the day's budget anew?</h2>", sanitize=False)
         ui.label(
-            f"What was spent today no longer counts against the daily budget, so up to {shown.money(campaign['budgetDailyPaisa'])} more can be "
+            f"What was spent today no longer counts against the daily budget, so up to {fmt.money(campaign['budgetDailyPaisa'])} more can be "
             "spent. The total budget, and what was charged, stay as they are. The history keeps your reason."
         )
         form = Form()
@@ -142,7 +142,7 @@ def _ask_reset(visit: Visit, campaign: Json, refresh: Refresh) -> None:
         async def reset() -> None:
             await visit.api.put(f"/api/v1/admin/budget/campaigns/{campaign['id']}/reset", form.values())
             dialog.close()
-            say_good("The day's budget begins anew.")
+            notify_success("The day's budget begins anew.")
             await refresh()
 
-        form.actions("Reset the day", reset, on_cancel=dialog.close)
+        form.buttons("Reset the day", reset, on_cancel=dialog.close)

@@ -8,12 +8,12 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json, fetch_all, fetch_names
-from adloom.console.components import format as shown
+from adloom.console.components import format as fmt
 from adloom.console.components.charts.bars import Part, split, split_key
 from adloom.console.components.layout import Tile, badge, heading, view_links
-from adloom.console.components.live import live
-from adloom.console.components.table import Column, Table
-from adloom.console.page import Visit, page
+from adloom.console.components.live import refresh_every
+from adloom.console.components.table import Column, DataTable
+from adloom.console.page import PageVisit, page
 from adloom.console.shell import BUYERS
 
 COLOURS: Final = {"Spent": "c1", "Held": "c4", "Leased": "c2", "Left": "line"}
@@ -21,21 +21,21 @@ SPLIT_KEY: Final = [(name, "", colour) for name, colour in COLOURS.items()]
 ON_THE_LINE: Final = (0.9, 1.02)
 
 
-def parts_of(row: Json) -> list[Part]:
+def split_budget(row: Json) -> list[Part]:
     """Part a day's budget: what is leased and not offered is part of what is left."""
     leased = row["leasedPaisa"]
     amounts = (row["spentTodayPaisa"], row["heldPaisa"], leased)
     return [(name, amount, COLOURS[name]) for name, amount in zip(COLOURS, amounts, strict=False)]
 
 
-def split_row(row: Json) -> Markup:
+def budget_bar(row: Json) -> Markup:
     """Draw where the budget of a row is."""
     whole = row["dailyBudgetPaisa"]
-    text = f"{shown.money(row['spentTodayPaisa'])} / {'no limit' if whole is None else shown.money(whole)}"
-    return split(parts_of(row), whole=whole, description=text)
+    text = f"{fmt.money(row['spentTodayPaisa'])} / {'no limit' if whole is None else fmt.money(whole)}"
+    return split(split_budget(row), whole=whole, description=text)
 
 
-def pace_of(pace: float | None) -> Markup:
+def pace_badge(pace: float | None) -> Markup:
     """Say how the spend stands to the line."""
     if pace is None:
         return Markup('<span class="quiet">{}</span>').format("as fast as it can")
@@ -48,7 +48,7 @@ def pace_of(pace: float | None) -> Markup:
         else ("on the line", "good")
     )
     return Markup('<span title="{}">{}</span>').format(
-        f"{shown.percent(pace, places=0)} of what may be spent by now", badge(label, kind)
+        f"{fmt.percent(pace, places=0)} of what may be spent by now", badge(label, kind)
     )
 
 
@@ -61,21 +61,21 @@ HIGH: Final = 0.9
 
 
 @page(ADDRESS, title="Budgets", roles=BUYERS)
-async def budgets(visit: Visit) -> None:
+async def budgets(visit: PageVisit) -> None:
     """Show how far campaigns have used their daily budgets."""
     await _top(visit, ADDRESS)
-    table = Table(
+    table = DataTable(
         visit.query,
         [
             Column(label="Campaign", cell=lambda row: row["name"]),
-            Column(label="Today", cell=split_row),
-            Column(label="Spent", cell=lambda row: shown.money(row["spentTodayPaisa"]), is_number=True),
-            Column(label="Budget", cell=lambda row: shown.money(row["dailyBudgetPaisa"]), is_number=True),
-            Column(label="Held", cell=lambda row: shown.money(row["heldPaisa"]), is_number=True, is_wide_only=True),
-            Column(label="Leased", cell=lambda row: shown.money(row["leasedPaisa"]), is_number=True, is_wide_only=True),
-            Column(label="Left", cell=lambda row: shown.money(row["remainingTodayPaisa"]), is_number=True, is_wide_only=True),
-            Column(label="Pace", cell=lambda row: pace_of(row["pace"]), is_wide_only=True),
-            Column(label="End of day", cell=lambda row: shown.money(row["projectedPaisa"]), is_number=True, is_wide_only=True),
+            Column(label="Today", cell=budget_bar),
+            Column(label="Spent", cell=lambda row: fmt.money(row["spentTodayPaisa"]), is_number=True),
+            Column(label="Budget", cell=lambda row: fmt.money(row["dailyBudgetPaisa"]), is_number=True),
+            Column(label="Held", cell=lambda row: fmt.money(row["heldPaisa"]), is_number=True, is_wide_only=True),
+            Column(label="Leased", cell=lambda row: fmt.money(row["leasedPaisa"]), is_number=True, is_wide_only=True),
+            Column(label="Left", cell=lambda row: fmt.money(row["remainingTodayPaisa"]), is_number=True, is_wide_only=True),
+            Column(label="Pace", cell=lambda row: pace_badge(row["pace"]), is_wide_only=True),
+            Column(label="End of day", cell=lambda row: fmt.money(row["projectedPaisa"]), is_number=True, is_wide_only=True),
         ],
         lambda query: _campaigns(visit.api, query),
         href=lambda row: f"{ADDRESS}/campaigns/{row['campaignId']}",
@@ -85,22 +85,22 @@ async def budgets(visit: Visit) -> None:
     )  # fmt: skip
     await table.show()
     ui.html(split_key(SPLIT_KEY), sanitize=False).classes("row-of small quiet")
-    live(REFRESH_SECONDS, table.show)
+    refresh_every(REFRESH_SECONDS, table.show)
 
 
 @page(OF_ADVERTISERS, title="Budgets", roles=BUYERS)
-async def advertisers(visit: Visit) -> None:
+async def advertisers(visit: PageVisit) -> None:
     """Show what advertisers have spent today."""
     await _top(visit, OF_ADVERTISERS)
-    table = Table(
+    table = DataTable(
         visit.query,
         [
             Column(label="Advertiser", cell=lambda row: row["name"], sort="name"),
-            Column(label="Today", cell=split_row),
-            Column(label="Spent", cell=lambda row: shown.money(row["spentTodayPaisa"]), is_number=True),
+            Column(label="Today", cell=budget_bar),
+            Column(label="Spent", cell=lambda row: fmt.money(row["spentTodayPaisa"]), is_number=True),
             Column(label="Budget", cell=_budget, is_number=True),
-            Column(label="Held", cell=lambda row: shown.money(row["heldPaisa"]), is_number=True, is_wide_only=True),
-            Column(label="Left", cell=lambda row: shown.money(row["remainingTodayPaisa"]), is_number=True, is_wide_only=True),
+            Column(label="Held", cell=lambda row: fmt.money(row["heldPaisa"]), is_number=True, is_wide_only=True),
+            Column(label="Left", cell=lambda row: fmt.money(row["remainingTodayPaisa"]), is_number=True, is_wide_only=True),
         ],
         lambda query: _advertisers(visit.api, query),
         href=lambda row: f"{OF_ADVERTISERS}/{row['id']}",
@@ -113,10 +113,10 @@ async def advertisers(visit: Visit) -> None:
     ui.html(split_key([one for one in SPLIT_KEY if one[0] != "Leased"]), sanitize=False).classes(
         "row-of small quiet"
     )
-    live(REFRESH_SECONDS, table.show)
+    refresh_every(REFRESH_SECONDS, table.show)
 
 
-async def _top(visit: Visit, current: str) -> None:
+async def _top(visit: PageVisit, current: str) -> None:
     with heading("Budgets", note="What is spent today, against what may be by now."):
         pass
     with ui.element("div").classes("grid-of tiles"):
@@ -125,24 +125,22 @@ async def _top(visit: Visit, current: str) -> None:
     async def tell() -> None:
         found = await visit.api.get("/api/v1/admin/budget/statistics")
         budget, spent = found["totalDailyBudget"], found["totalSpentToday"]
-        share = shown.percent(spent / budget if budget else 0, places=0)
-        tiles[0].update(shown.money(round(spent * PAISA)), note=f"{share} of all budgets")
-        tiles[1].update(shown.money(round(budget * PAISA)))
-        tiles[2].update(shown.percent(found["averageUtilization"] / 100, places=1))
+        share = fmt.percent(spent / budget if budget else 0, places=0)
+        tiles[0].update(fmt.money(round(spent * PAISA)), note=f"{share} of all budgets")
+        tiles[1].update(fmt.money(round(budget * PAISA)))
+        tiles[2].update(fmt.percent(found["averageUtilization"] / 100, places=1))
         count = "of {count} campaigns".format(count=f"{found['totalCampaigns']:,}")
         exceeded = found["campaignsExceeded"]
-        tiles[3].update(shown.count(exceeded), note=count, kind="warn" if exceeded else "")
+        tiles[3].update(fmt.count(exceeded), note=count, kind="warn" if exceeded else "")
 
     await tell()
-    live(REFRESH_SECONDS, tell)
+    refresh_every(REFRESH_SECONDS, tell)
     view_links(VIEWS, current=current, label="Whose budgets")
 
 
 def _budget(row: Json) -> str | Markup:
     budget = row["dailyBudgetPaisa"]
-    return (
-        Markup('<span class="quiet">{}</span>').format("no limit") if budget is None else shown.money(budget)
-    )
+    return Markup('<span class="quiet">{}</span>').format("no limit") if budget is None else fmt.money(budget)
 
 
 async def _campaigns(api: ApiClient, query: Mapping[str, str]) -> Json:

@@ -9,22 +9,23 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components.forms.fields import chooser
-from adloom.console.components.forms.form import CatalogForm
+from adloom.console.components.forms.fields import reference_field
+from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import badge, card, empty_state, notice
-from adloom.console.components.messages import confirm, say_good
-from adloom.console.components.status import thumb
-from adloom.console.page import Visit
+from adloom.console.components.messages import confirm, notify_success
+from adloom.console.components.status import thumbnail
+from adloom.console.page import PageVisit
+from adloom.console.resource_pages import Reload
 from adloom.core.actor import Role
 
-Save = Callable[[CatalogForm], Awaitable[None]]
+Save = Callable[[Form], Awaitable[None]]
 
 
-async def ask_placement(visit: Visit, on_save: Save) -> None:
+async def ask_placement(visit: PageVisit, on_save: Save) -> None:
     """Choose a placement; an advertiser cannot list those of others, so it names one by its id."""
     with ui.dialog(value=True) as dialog, ui.card():
         ui.html("<h2>Add a placement</h2>", sanitize=False)
-        form = CatalogForm()
+        form = Form()
         if visit.role is Role.ADVERTISER:
             form.text(
                 "placementId",
@@ -33,7 +34,7 @@ async def ask_placement(visit: Visit, on_save: Save) -> None:
                 hint="The publisher or the house tells you the id.",
             )
         else:
-            await chooser(
+            await reference_field(
                 form,
                 "placementId",
                 "Placement",
@@ -46,12 +47,12 @@ async def ask_placement(visit: Visit, on_save: Save) -> None:
         _actions(form, dialog, "Create", on_save)
 
 
-async def ask_banner(visit: Visit, campaign: Json, on_save: Save) -> None:
+async def ask_banner(visit: PageVisit, campaign: Json, on_save: Save) -> None:
     """Choose a banner, of the campaign's advertiser where it has one."""
     with ui.dialog(value=True) as dialog, ui.card():
         ui.html("<h2>Add a banner</h2>", sanitize=False)
-        form = CatalogForm({"displayOrder": 0, "weight": 100})
-        await chooser(
+        form = Form({"displayOrder": 0, "weight": 100})
+        await reference_field(
             form,
             "bannerId",
             "Banner",
@@ -70,11 +71,11 @@ def ask_assignment(row: Json, on_save: Save) -> None:
     with ui.dialog(value=True) as dialog, ui.card():
         title = f"{row['bannerTitle']}: How it is shown"
         ui.html(f"<h2>{escape(title)}</h2>", sanitize=False)
-        form = CatalogForm(row)
+        form = Form(row)
         form.flag("isActive", "On")
         _places(form)
         form.flag("isFallback", "Fallback: fills a slot only where nothing else does")
-        form.whole("fallbackPriority", "Order among fallbacks", hint="Small ones first.")
+        form.integer("fallbackPriority", "Order among fallbacks", hint="Small ones first.")
         with (
             ui.expansion("Say something else here than the banner does").classes("full"),
             ui.element("div").classes("stack tight"),
@@ -82,23 +83,23 @@ def ask_assignment(row: Json, on_save: Save) -> None:
             form.text("overrideHeadline", "Headline here")
             form.text("overrideSubheadline", "Subheadline here")
             form.text("overrideCtaLabel", "Button here")
-            form.web("overrideCtaUrl", "Leads here to")
-            form.whole("transitionDurationMs", "Slides in within milliseconds")
+            form.url("overrideCtaUrl", "Leads here to")
+            form.integer("transitionDurationMs", "Slides in within milliseconds")
         _actions(form, dialog, "Save", on_save)
 
 
-def _places(form: CatalogForm) -> None:
+def _places(form: Form) -> None:
     with ui.element("div").classes("grid-of tiles"):
-        form.whole("displayOrder", "Order", hint="Small ones first.")
-        form.whole("weight", "Weight", hint="Large ones first.")
+        form.integer("displayOrder", "Order", hint="Small ones first.")
+        form.integer("weight", "Weight", hint="Large ones first.")
 
 
-def _actions(form: CatalogForm, dialog: ui.dialog, label: str, on_save: Save) -> None:
+def _actions(form: Form, dialog: ui.dialog, label: str, on_save: Save) -> None:
     async def save() -> None:
         await on_save(form)
         dialog.close()
 
-    form.actions(label, save, on_cancel=dialog.close)
+    form.buttons(label, save, on_cancel=dialog.close)
 
 
 LINK_ACTIVE: Final = "This campaign uses the placement"
@@ -107,21 +108,22 @@ LINK_ACTIVE: Final = "This campaign uses the placement"
 ROWS_MAX = 100
 
 
-class Assignments:
+async def show_assignments(visit: PageVisit, campaign: Json, reload: Reload) -> None:
+    del reload
+    await _Assignments(visit, campaign).show()  # pyright: ignore[reportGeneralTypeIssues] - a refreshable of a coroutine is awaited
+
+
+class _Assignments:
     """The placements of a campaign, each with its banners in the order in which slots are filled."""
 
-    def __init__(self, visit: Visit, campaign: Json) -> None:
+    def __init__(self, visit: PageVisit, campaign: Json) -> None:
         self._visit = visit
         self._campaign = campaign
         self._address = f"/admin/campaigns/{campaign['id']}/placements"
         self._may_write = visit.may_write and not campaign["deletedAt"]
 
-    async def build(self) -> None:
-        """Show them."""
-        await self._body()  # pyright: ignore[reportGeneralTypeIssues] - a refreshable of a coroutine is awaited
-
     @ui.refreshable_method
-    async def _body(self) -> None:
+    async def show(self) -> None:
         answer = await self._visit.api.get(
             "/admin/assignments", campaignId=self._campaign["id"], pageSize=ROWS_MAX
         )
@@ -177,40 +179,40 @@ class Assignments:
                 ui.button("Remove", on_click=lambda: self._ask_unassign(row)).props("flat")
 
     async def _add_placement(self) -> None:
-        async def save(form: CatalogForm) -> None:
-            await self._visit.api.post(self._address, form.creation())
-            await self._again()
+        async def save(form: Form) -> None:
+            await self._visit.api.post(self._address, form.create_body())
+            await self._reload()
 
         await ask_placement(self._visit, save)
 
     async def _add_banner(self, row: Json) -> None:
-        async def save(form: CatalogForm) -> None:
-            await self._visit.api.post(f"{self._address}/{row['placementId']}/banners", form.creation())
-            await self._again()
+        async def save(form: Form) -> None:
+            await self._visit.api.post(f"{self._address}/{row['placementId']}/banners", form.create_body())
+            await self._reload()
 
         await ask_banner(self._visit, self._campaign, save)
 
     def _change(self, row: Json) -> None:
-        async def save(form: CatalogForm) -> None:
-            changes = form.patch()
+        async def save(form: Form) -> None:
+            changes = form.patch_body()
             if changes:
                 await self._visit.api.patch(self._banner_address(row), changes)
-            say_good("Saved." if changes else strings.NOTHING_CHANGED)
-            await self._again()
+            notify_success("Saved." if changes else strings.NOTHING_CHANGED)
+            await self._reload()
 
         ask_assignment(row, save)
 
     async def _switch(self, row: Json, is_active: bool) -> None:  # noqa: FBT001 - as the switch says it
         await self._visit.api.patch(f"{self._address}/{row['placementId']}", {"isActive": is_active})
-        await self._again()
+        await self._reload()
 
     def _ask_unlink(self, row: Json) -> None:
         async def go() -> None:
             await self._visit.api.delete(f"{self._address}/{row['placementId']}")
-            await self._again()
+            await self._reload()
 
         confirm(
-            f"Take «{row['placementLabel']}» from this campaign?",
+            f"Take “{row['placementLabel']}” from this campaign?",
             (
                 "Its banners are taken from there too, with their order, weights and own words. Nothing of this campaign is offered there within two seconds; offers that are out still count. This cannot be undone."
             ),
@@ -222,10 +224,10 @@ class Assignments:
     def _ask_unassign(self, row: Json) -> None:
         async def go() -> None:
             await self._visit.api.delete(self._banner_address(row))
-            await self._again()
+            await self._reload()
 
         confirm(
-            f"Take «{row['bannerTitle']}» from «{row['placementLabel']}»?",
+            f"Take “{row['bannerTitle']}” from “{row['placementLabel']}”?",
             (
                 "It is not offered there within two seconds. The banner itself stays, but its order, weight and own words on this placement are gone."
             ),
@@ -237,8 +239,8 @@ class Assignments:
     def _banner_address(self, row: Json) -> str:
         return f"{self._address}/{row['placementId']}/banners/{row['bannerId']}"
 
-    async def _again(self) -> None:
-        await self._body.refresh()
+    async def _reload(self) -> None:
+        await self.show.refresh()
 
 
 def _placement_head(row: Json) -> Markup:
@@ -259,7 +261,7 @@ def _banner_row(row: Json, *, is_first: bool) -> Markup:
     return Markup(
         '<div class="row-of"><span class="al-wide-only">{}</span><div class="grow">'
         '<a class="strong" href="/console/banners/{}">{}</a> {}<div class="quiet small">{}</div></div></div>'
-    ).format(thumb(row["bannerImageUrl"]), row["bannerId"], row["bannerTitle"], marks, place)
+    ).format(thumbnail(row["bannerImageUrl"]), row["bannerId"], row["bannerTitle"], marks, place)
 
 
 def _marks(row: Json, *, is_first: bool) -> list[Markup]:

@@ -1,7 +1,7 @@
 """The moves of a campaign: which there are, and what follows from each, said before it is made."""
 
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Final
 
 from markupsafe import escape
@@ -10,8 +10,9 @@ from nicegui import ui
 from adloom.catalog.campaign.lifecycle import ALLOWED_MOVES, CampaignStatus
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json
-from adloom.console.components.forms.form import CatalogForm
-from adloom.console.components.messages import confirm, say_good, say_undoable
+from adloom.console.components.forms.form import Form
+from adloom.console.components.messages import confirm, notify_success
+from adloom.console.resource_pages import Reload
 
 MOVES: Final = {
     "activate": "Activate",
@@ -52,13 +53,13 @@ CONSEQUENCES: Final = {
     ),
 }
 MOVE_TITLES: Final = {
-    "activate": "Activate «{name}»?",
-    "resume": "Resume «{name}»?",
-    "schedule": "Schedule «{name}»?",
-    "unschedule": "Make «{name}» a draft again?",
-    "pause": "Pause «{name}»?",
-    "end": "End «{name}» for good?",
-    "cancel": "Cancel «{name}» for good?",
+    "activate": "Activate “{name}”?",
+    "resume": "Resume “{name}”?",
+    "schedule": "Schedule “{name}”?",
+    "unschedule": "Make “{name}” a draft again?",
+    "pause": "Pause “{name}”?",
+    "end": "End “{name}” for good?",
+    "cancel": "Cancel “{name}” for good?",
 }
 
 
@@ -73,44 +74,44 @@ TARGETS: Final = {
 }
 FINAL: Final = frozenset({"end", "cancel"})
 
-Done = Callable[[], Awaitable[None]]
 
-
-def moves_of(status: str) -> list[str]:
+def list_moves(status: str) -> list[str]:
     """Tell the moves that a campaign of this status can make."""
     allowed = ALLOWED_MOVES[CampaignStatus(status)]
     return [move for move, target in TARGETS.items() if target in allowed]
 
 
-def move_buttons(api: ApiClient, campaign: Json, on_done: Done) -> None:
-    """Show the moves of a campaign: the first as a button, the others in a menu with the deletion."""
-    first, *others = [*moves_of(campaign["status"]), "delete"]
+def add_move_buttons(
+    api: ApiClient, campaign: Json, reload: Reload, *, on_delete: Callable[[], None]
+) -> None:
+    """Show the first move as a button, the others in a menu with the deletion."""
+    first, *others = [*list_moves(campaign["status"]), "delete"]
     if first == "delete":
-        ui.button("Delete", on_click=lambda: ask_deletion(api, campaign, on_done)).props("outline")
+        ui.button("Delete", on_click=on_delete).props("outline")
         return
-    ui.button(_label(first, campaign), on_click=lambda: ask_move(api, campaign, first, on_done)).props(
+    ui.button(_label(first, campaign), on_click=lambda: ask_move(api, campaign, first, reload)).props(
         "unelevated"
     )
     with ui.button(icon="more_horiz").props('outline aria-label="More"'), ui.menu():
         for move in others:
             if move == "delete":
                 ui.separator()
-                ui.menu_item("Delete", on_click=lambda: ask_deletion(api, campaign, on_done))
+                ui.menu_item("Delete", on_click=on_delete)
             else:
                 ui.menu_item(
-                    _label(move, campaign), on_click=functools.partial(ask_move, api, campaign, move, on_done)
+                    _label(move, campaign), on_click=functools.partial(ask_move, api, campaign, move, reload)
                 )
 
 
-def ask_move(api: ApiClient, campaign: Json, move: str, on_done: Done) -> None:
+def ask_move(api: ApiClient, campaign: Json, move: str, reload: Reload) -> None:
     """Say what follows from a move, and make it when it is confirmed."""
     if move == "schedule" and not campaign["startsAt"]:
-        _ask_start(api, campaign, on_done)
+        _ask_start(api, campaign, reload)
         return
     word = _word(move, campaign)
 
     async def go() -> None:
-        await _move(api, campaign, move, None, on_done)
+        await _move(api, campaign, move, None, reload)
 
     confirm(
         MOVE_TITLES[word].format(name=campaign["name"]),
@@ -121,52 +122,27 @@ def ask_move(api: ApiClient, campaign: Json, move: str, on_done: Done) -> None:
     )
 
 
-def ask_deletion(api: ApiClient, campaign: Json, on_done: Done) -> None:
-    """Say what follows from deleting a campaign; it can be undone."""
-    address = f"/admin/campaigns/{campaign['id']}"
-
-    async def undo() -> None:
-        await api.post(f"{address}/restore")
-        say_good(strings.RESTORED.format(name=campaign["name"]))
-        await on_done()
-
-    async def go() -> None:
-        await api.delete(address)
-        say_undoable(strings.WAS_DELETED.format(name=campaign["name"]), undo)
-        await on_done()
-
-    confirm(
-        strings.DELETE_TITLE.format(name=campaign["name"]),
-        (
-            "No new offers within two seconds, and it leaves the lists. Offers that are already out still count and are charged, and what is held and not seen comes back. Reports keep it. You can undo this: restored, it has the status that it has now, so an active campaign runs again at once."
-        ),
-        action="Delete",
-        on_confirm=go,
-        is_dangerous=True,
-    )
-
-
-def _ask_start(api: ApiClient, campaign: Json, on_done: Done) -> None:
+def _ask_start(api: ApiClient, campaign: Json, reload: Reload) -> None:
     with ui.dialog(value=True) as dialog, ui.card():
         title = MOVE_TITLES["schedule"].format(name=campaign["name"])
         ui.html(f"<h2>{escape(title)}</h2>", sanitize=False)
         ui.label(CONSEQUENCES["schedule"])
         ui.label("It has no start. Say when it shall begin:")
-        form = CatalogForm(campaign)
+        form = Form(campaign)
         form.moment("startsAt", "Starts", zone=lambda: campaign["timezone"], hint=campaign["timezone"])
 
         async def save() -> None:
-            await _move(api, campaign, "schedule", form.values(), on_done)
+            await _move(api, campaign, "schedule", form.values(), reload)
             dialog.close()
 
-        form.actions(MOVES["schedule"], save, on_cancel=dialog.close)
+        form.buttons(MOVES["schedule"], save, on_cancel=dialog.close)
 
 
-async def _move(api: ApiClient, campaign: Json, move: str, body: Json | None, on_done: Done) -> None:
+async def _move(api: ApiClient, campaign: Json, move: str, body: Json | None, reload: Reload) -> None:
     moved = await api.patch(f"/admin/campaigns/{campaign['id']}/{move}", body)
     status = strings.CAMPAIGN_STATUSES[moved["status"]].lower()
-    say_good(f"«{campaign['name']}» is {status}.")
-    await on_done()
+    notify_success(f"“{campaign['name']}” is {status}.")
+    await reload()
 
 
 def _word(move: str, campaign: Json) -> str:

@@ -8,31 +8,32 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components.attributes import attributed
+from adloom.console.components.attributes import set_attributes
 from adloom.console.components.banner_preview import DEVICES, BannerPreview, with_neighbours
 from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.format import count, money, percent
-from adloom.console.components.forms.fields import name_of
+from adloom.console.components.forms.fields import fetch_name
 from adloom.console.components.layout import Tile, card, facts, meter
-from adloom.console.components.schedule_calendar import banner_is_on, calendar, campaign_is_on, days_of
-from adloom.console.components.status import bid_of, dates_of
-from adloom.console.components.targeting_sentence import sentence_of
-from adloom.console.page import Visit
+from adloom.console.components.schedule_calendar import banner_is_on, calendar, campaign_is_on, list_days
+from adloom.console.components.status import format_bid, format_dates
+from adloom.console.components.targeting_sentence import describe_rules
+from adloom.console.page import PageVisit
+from adloom.console.resource_pages import Reload
 
 RESULT_DAYS: Final = 14
 REFRESH_SECONDS: Final = 2.0
 RULES_MAX: Final = 100
 
 
-async def campaign_overview(visit: Visit, campaign: Json) -> None:
-    """Show budget, results and what readers see."""
+async def show_overview(visit: PageVisit, campaign: Json, reload: Reload) -> None:
+    del reload
     assigned = await visit.api.get("/admin/assignments", campaignId=campaign["id"], pageSize=100)
     shown = [row for row in assigned["items"] if row["bannerId"]]
     _say_what_is_missing(campaign, has_banner=bool(shown))
     await _budget(visit, campaign)
     with ui.element("div").classes("grid-of side"):
         with ui.element("div").classes("stack"):
-            await results(visit, campaignId=campaign["id"])
+            await show_results(visit, campaignId=campaign["id"])
             await _facts(visit, campaign)
         if shown:
             await _look(visit, shown[0])
@@ -57,10 +58,10 @@ def _say_what_is_missing(campaign: Json, *, has_banner: bool) -> None:
         ).classes("grow")
         if not has_banner:
             banners = ui.button("Choose placement and banner").props("outline")
-            attributed(banners, href=f"/console/campaigns/{campaign['id']}?tab=banners")
+            set_attributes(banners, href=f"/console/campaigns/{campaign['id']}?tab=banners")
 
 
-async def _budget(visit: Visit, campaign: Json) -> None:
+async def _budget(visit: PageVisit, campaign: Json) -> None:
     with ui.element("div").classes("grid-of tiles"):
         spent = Tile("Spent")
         held = Tile("Held", hint=strings.HELD_HINT)
@@ -73,7 +74,7 @@ async def _budget(visit: Visit, campaign: Json) -> None:
         budget = await visit.api.get(f"/admin/campaigns/{campaign['id']}/budget")
         daily, total = budget["dailyBudgetPaisa"], budget["totalBudgetPaisa"]
         spent.update(money(budget["spentTodayPaisa"]), note=_of(daily))
-        held.update(money(budget["heldPaisa"]), note=strings.TODAY_NOTE.format(day=budget["day"]))
+        held.update(money(budget["heldPaisa"]), note=f"Day {budget['day']}")
         left = budget["remainingTodayPaisa"]
         remaining.update(
             "no limit" if left is None else money(left),
@@ -98,7 +99,7 @@ def _bar(budget: Json) -> str:
 
 
 def _of(budget: int | None) -> str:
-    return "without a limit" if budget is None else strings.OF_BUDGET.format(budget=money(budget))
+    return "without a limit" if budget is None else f"of {money(budget)}"
 
 
 def _pace(budget: Json) -> str:
@@ -106,7 +107,7 @@ def _pace(budget: Json) -> str:
     return "as fast as it can" if pace is None else f"{percent(pace, places=0)} of the line"
 
 
-async def results(visit: Visit, **narrowed: str) -> None:
+async def show_results(visit: PageVisit, **narrowed: str) -> None:
     """Show impressions and clicks of the last days, of a campaign, a banner or a placement."""
     last = visit.now.date()
     days = [last - timedelta(days=RESULT_DAYS - 1 - number) for number in range(RESULT_DAYS)]
@@ -137,19 +138,19 @@ async def results(visit: Visit, **narrowed: str) -> None:
         )
 
 
-async def _facts(visit: Visit, campaign: Json) -> None:
+async def _facts(visit: PageVisit, campaign: Json) -> None:
     rules = await visit.api.get("/admin/targeting-rules", campaignId=campaign["id"], pageSize=RULES_MAX)
     owner = campaign["advertiserId"]
-    name = await name_of(visit.api, "/admin/advertisers", owner)
-    whose: str | Markup = "The house itself"
+    name = await fetch_name(visit.api, "/admin/advertisers", owner)
+    whose: str | Markup = strings.THE_HOUSE
     if owner:
         whose = Markup('<a href="/console/advertisers/{}">{}</a>').format(owner, name)
     with card("At a glance"):
         facts(
             [
-                ("Targeting", sentence_of(rules["items"])),
-                ("Dates", f"{dates_of(campaign)} ({campaign['timezone']})"),
-                ("Bid", bid_of(campaign)),
+                ("Targeting", describe_rules(rules["items"])),
+                ("Dates", f"{format_dates(campaign)} ({campaign['timezone']})"),
+                ("Bid", format_bid(campaign)),
                 ("Pacing", strings.PACINGS[campaign["pacingStrategy"]]),
                 ("Advertiser", whose),
                 ("Source", strings.SOURCES[campaign["source"]]),
@@ -159,17 +160,17 @@ async def _facts(visit: Visit, campaign: Json) -> None:
         )
 
 
-async def _look(visit: Visit, row: Json) -> None:
+async def _look(visit: PageVisit, row: Json) -> None:
     banner = await visit.api.get(f"/admin/banners/{row['bannerId']}")
     layout = row["placementLayoutType"]
     note = f"{banner['title']} on {row['placementLabel']}"
     with card("What readers see"), ui.element("div").classes("stack"):
         ui.label(note).classes("quiet small")
         for device in DEVICES:
-            BannerPreview(device).show(with_neighbours(overridden(banner, row), layout), layout)
+            BannerPreview(device).show(with_neighbours(apply_overrides(banner, row), layout), layout)
 
 
-def overridden(banner: Json, row: Json) -> Json:
+def apply_overrides(banner: Json, row: Json) -> Json:
     """Give a banner with the words that it has on a placement."""
     said = {
         "headline": row["overrideHeadline"],
@@ -183,8 +184,9 @@ def overridden(banner: Json, row: Json) -> Json:
 BANNERS_SHOWN_MAX = 6
 
 
-async def campaign_schedule(visit: Visit, campaign: Json) -> None:
-    """Show the campaign's own calendar, and those of its banners that have one."""
+async def show_schedule(visit: PageVisit, campaign: Json, reload: Reload) -> None:
+    """Show the calendar of the campaign, and of its banners that have a schedule."""
+    del reload
     rules = await visit.api.get("/admin/targeting-rules", campaignId=campaign["id"], pageSize=RULES_MAX)
     is_on = campaign_is_on(campaign, rules["items"])
     with card(strings.NEXT_WEEKS):
@@ -192,7 +194,7 @@ async def campaign_schedule(visit: Visit, campaign: Json) -> None:
             "When dates and conditions about hours and days let it run. Its banners may have schedules of their own."
         ).classes("quiet small")
         zone = campaign["timezone"]
-        calendar(days_of(is_on, zone=zone, now=visit.now), now=visit.now, zone=zone)
+        calendar(list_days(is_on, zone=zone, now=visit.now), now=visit.now, zone=zone)
     assigned = await visit.api.get("/admin/assignments", campaignId=campaign["id"], pageSize=100)
     ids = list(dict.fromkeys(row["bannerId"] for row in assigned["items"] if row["bannerId"]))
     for banner_id in ids[:BANNERS_SHOWN_MAX]:
@@ -201,7 +203,7 @@ async def campaign_schedule(visit: Visit, campaign: Json) -> None:
             continue
         zone = banner["scheduleTimezone"]
         own = banner_is_on(banner)
-        both = days_of(lambda at, own=own: own(at) and is_on(at), zone=zone, now=visit.now)
+        both = list_days(lambda at, own=own: own(at) and is_on(at), zone=zone, now=visit.now)
         with card(banner["title"], note="Schedules of its banners"):
             calendar(both, now=visit.now, zone=zone)
 

@@ -9,10 +9,11 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json, ProblemError
 from adloom.console.components.layout import card, empty_state
-from adloom.console.components.messages import say_good, say_undoable
-from adloom.console.components.targeting_sentence import part_of, sentence_of
+from adloom.console.components.messages import notify_success, notify_undoable
+from adloom.console.components.targeting_sentence import describe_rule, describe_rules
 from adloom.console.countries import COUNTRIES, LANGUAGES
-from adloom.console.page import Visit
+from adloom.console.page import PageVisit
+from adloom.console.resource_pages import Reload
 from adloom.core.errors import AdloomError
 from adloom.targeting.rules import OPERATORS, RuleType, parse_rule
 
@@ -164,7 +165,7 @@ class RuleDialog:
             self._button.disable()
             return
         normal = {**self._body, "value": rule.json_value}
-        sentence = strings.SHOWN_TO.format(parts=part_of(normal))
+        sentence = strings.SHOWN_TO.format(parts=describe_rule(normal))
         unknown = (
             "A reader of whom this is not known sees the campaign."
             if self._operator == "not_in"
@@ -203,20 +204,21 @@ RULE_ICONS: Final = {
 RULES_MAX = 100
 
 
-class Targeting:
+async def show_targeting(visit: PageVisit, campaign: Json, reload: Reload) -> None:
+    del reload
+    await _Targeting(visit, campaign).show()  # pyright: ignore[reportGeneralTypeIssues] - a refreshable of a coroutine is awaited
+
+
+class _Targeting:
     """The conditions of a campaign; every change is one request, and the sentence follows."""
 
-    def __init__(self, visit: Visit, campaign: Json) -> None:
+    def __init__(self, visit: PageVisit, campaign: Json) -> None:
         self._visit = visit
         self._campaign = campaign
         self._may_write = visit.may_write and not campaign["deletedAt"]
 
-    async def build(self) -> None:
-        """Show the sentence and the conditions."""
-        await self._body()  # pyright: ignore[reportGeneralTypeIssues] - a refreshable of a coroutine is awaited
-
     @ui.refreshable_method
-    async def _body(self) -> None:
+    async def show(self) -> None:
         answer = await self._visit.api.get(
             "/admin/targeting-rules", campaignId=self._campaign["id"], pageSize=RULES_MAX, sort="createdAt"
         )
@@ -224,7 +226,7 @@ class Targeting:
         with card("Targeting"):
             ui.html(
                 Markup('<p class="al-sentence">{}</p><p class="quiet small">{}</p>').format(
-                    sentence_of(rules),
+                    describe_rules(rules),
                     "A reader has to meet every condition. Hours and days are those of the placement's time zone.",
                 ),
                 sanitize=False,
@@ -247,7 +249,9 @@ class Targeting:
             ui.icon(RULE_ICONS[rule["ruleType"]]).props('aria-hidden="true"').classes("quiet")
             ui.html(
                 Markup('<span class="quiet small">{}</span><div class="{}">{}</div>').format(
-                    strings.RULE_TYPES[rule["ruleType"]], "" if rule["isActive"] else "quiet", part_of(rule)
+                    strings.RULE_TYPES[rule["ruleType"]],
+                    "" if rule["isActive"] else "quiet",
+                    describe_rule(rule),
                 ),
                 sanitize=False,
             ).classes("grow")
@@ -269,12 +273,12 @@ class Targeting:
         else:
             body = {**body, "updatedAt": rule["updatedAt"]}
             await self._visit.api.patch(f"/admin/targeting-rules/{rule['id']}", body)
-        say_good("The condition is added." if rule is None else "The condition is changed.")
-        await self._again()
+        notify_success("The condition is added." if rule is None else "The condition is changed.")
+        await self._reload()
 
     async def _switch(self, rule: Json, is_active: bool) -> None:  # noqa: FBT001 - as the switch says it
         await self._visit.api.patch(f"/admin/targeting-rules/{rule['id']}", {"isActive": is_active})
-        await self._again()
+        await self._reload()
 
     async def _remove(self, rule: Json) -> None:
         await self._visit.api.delete(f"/admin/targeting-rules/{rule['id']}")
@@ -283,8 +287,8 @@ class Targeting:
         async def undo() -> None:
             await self._save(None, kept)
 
-        say_undoable("The condition is removed.", undo)
-        await self._again()
+        notify_undoable("The condition is removed.", undo)
+        await self._reload()
 
-    async def _again(self) -> None:
-        await self._body.refresh()
+    async def _reload(self) -> None:
+        await self.show.refresh()

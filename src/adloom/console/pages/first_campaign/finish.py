@@ -7,17 +7,17 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console.client import Json
-from adloom.console.components.attributes import attributed
+from adloom.console.components.attributes import set_attributes
 from adloom.console.components.format import count
 from adloom.console.components.layout import card, snippet
-from adloom.console.page import Visit
-from adloom.console.pages.first_campaign.plan import Plan
+from adloom.console.page import PageVisit
+from adloom.console.pages.first_campaign.plan import CampaignPlan
 from adloom.console.pages.first_campaign.steps import SAMPLE_PATH, is_of_sample
 
 REFRESH_SECONDS: Final = 1.0
 
 
-async def finish(visit: Visit, plan: Plan) -> None:
+async def finish(visit: PageVisit, plan: CampaignPlan) -> None:
     """Show the way to the page, and what becomes of the ad there."""
     placement, campaign = plan.made["placement"], plan.made["campaign"]
     tag = await visit.api.get(f"/admin/placements/{placement['id']}/tag")
@@ -26,7 +26,7 @@ async def finish(visit: Visit, plan: Plan) -> None:
             _way(placement, tag)
             with ui.element("div").classes("row-of"):
                 whole = ui.button("To the campaign").props("outline")
-                attributed(whole, href=f"/console/campaigns/{campaign['id']}")
+                set_attributes(whole, href=f"/console/campaigns/{campaign['id']}")
                 ui.button("Make another one", on_click=ui.navigate.reload).props("flat")
         with card("Live check"):
             checks = ui.html("", sanitize=False, tag="ul").classes("al-progress").props('aria-live="polite"')
@@ -54,10 +54,10 @@ def _way(placement: Json, tag: Json) -> None:
 def _link(label: str, address: str) -> None:
     with ui.element("div").classes("row-of"):
         link = ui.button(label, icon="open_in_new").props('target="_blank" rel="noopener" unelevated')
-        attributed(link, href=address)
+        set_attributes(link, href=address)
 
 
-async def _checks(visit: Visit, placement: Json, campaign: Json) -> Markup:
+async def _checks(visit: PageVisit, placement: Json, campaign: Json) -> Markup:
     today = visit.now.date()
     stats = await visit.api.get(
         "/admin/stats/banners", **{"from": today, "to": today, "campaignId": campaign["id"], "groupBy": "day"}

@@ -5,11 +5,11 @@ from typing import Final
 from markupsafe import Markup
 from nicegui import ui
 
-from adloom.console.components.attributes import attributed
+from adloom.console.components.attributes import set_attributes
 from adloom.console.components.layout import heading
-from adloom.console.page import Visit, page
+from adloom.console.page import PageVisit, page
 from adloom.console.pages.first_campaign.finish import finish
-from adloom.console.pages.first_campaign.plan import Plan
+from adloom.console.pages.first_campaign.plan import CampaignPlan
 from adloom.console.pages.first_campaign.steps import go_step, how_step, what_step, where_step
 from adloom.console.shell import ADMINS
 
@@ -20,9 +20,9 @@ STEPS: Final = (where_step, what_step, how_step, go_step)
 
 
 @page("/console/first-campaign", title="My first campaign", roles=ADMINS)
-async def first_campaign(visit: Visit) -> None:
+async def first_campaign(visit: PageVisit) -> None:
     """Lead from nothing to an ad on a page."""
-    plan = Plan()
+    plan = CampaignPlan()
     number = 0
 
     @ui.refreshable
@@ -58,4 +58,4 @@ def _trail(current: int) -> None:
         for number, label in enumerate(FIRST_CAMPAIGN_STEPS)
     )
     label = f"Step {min(current + 1, len(FIRST_CAMPAIGN_STEPS))} of {len(FIRST_CAMPAIGN_STEPS)}"
-    attributed(ui.html(steps, sanitize=False, tag="ol").classes("al-steps"), aria_label=label)
+    set_attributes(ui.html(steps, sanitize=False, tag="ol").classes("al-steps"), aria_label=label)

@@ -7,7 +7,7 @@ from typing import Final
 
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json
-from adloom.console.components.banner_preview import ABREAST
+from adloom.console.components.banner_preview import BANNERS_ABREAST
 
 STEPS: Final = tuple(strings.FIRST_CAMPAIGN_PARTS)
 # Before whatever else is on the placement: whoever makes a first ad wants to see it.
@@ -15,7 +15,7 @@ WEIGHT: Final = 1_000
 SLUG_LENGTH_MAX: Final = 60
 
 
-class Plan:
+class CampaignPlan:
     """The decisions so far, and what was made of them: a second try goes on where the first was refused."""
 
     def __init__(self) -> None:
@@ -64,18 +64,18 @@ class Plan:
                 return await api.patch(f"{campaign}/activate")
 
 
-def new_placement(label: str, layout: str) -> Json:
+def describe_placement(label: str, layout: str) -> Json:
     """Describe a placement by its name: the slug follows from it."""
     return {
         "label": label,
-        "slug": slug_of(label),
+        "slug": make_slug(label),
         "layoutType": layout,
-        "maxBanners": ABREAST.get(layout, 1),
+        "maxBanners": BANNERS_ABREAST.get(layout, 1),
         "allowPartialRender": True,
     }
 
 
-def slug_of(label: str) -> str:
+def make_slug(label: str) -> str:
     """Make a slug of words: those that letters of other alphabets leave nothing of are called a place."""
     plain = unicodedata.normalize("NFKD", label).encode("ascii", "ignore").decode().lower()
     return re.sub(r"[^a-z0-9]+", "-", plain)[:SLUG_LENGTH_MAX].strip("-") or "place"

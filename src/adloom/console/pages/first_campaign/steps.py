@@ -7,21 +7,21 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json, ProblemError
-from adloom.console.components.attributes import attributed
+from adloom.console.components.attributes import set_attributes
 from adloom.console.components.banner_preview import DEVICES, BannerPreview, with_neighbours
 from adloom.console.components.format import day, money
 from adloom.console.components.forms import checks
-from adloom.console.components.forms.fields import chooser
-from adloom.console.components.forms.form import CatalogForm, Form
+from adloom.console.components.forms.fields import reference_field
+from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import card, notice
-from adloom.console.page import Visit
-from adloom.console.pages.first_campaign.plan import Plan, new_placement, slug_of
+from adloom.console.page import PageVisit
+from adloom.console.pages.first_campaign.plan import CampaignPlan, describe_placement, make_slug
 
 # Forward by 1, back by -1.
-Turn = Callable[[int], Awaitable[None]]
+GoTo = Callable[[int], Awaitable[None]]
 
 
-def next_buttons(form: Form, turn: Turn, on_next: Callable[[], None], *, is_first: bool = False) -> None:
+def next_buttons(form: Form, turn: GoTo, on_next: Callable[[], None], *, is_first: bool = False) -> None:
     """Show the way on, which is closed while a field is wrong, and the way back."""
 
     async def forth() -> None:
@@ -34,7 +34,7 @@ def next_buttons(form: Form, turn: Turn, on_next: Callable[[], None], *, is_firs
     with ui.element("div").classes("row-of"):
         if not is_first:
             ui.button("Back", on_click=back).props("flat")
-        form.actions("Next", forth)
+        form.buttons("Next", forth)
 
 
 SAMPLE: Final = "sample"
@@ -45,7 +45,7 @@ SAMPLE_SLUG: Final = "hedgerow-top"
 SAMPLE_PATH: Final = "/sample"
 
 
-async def where_step(visit: Visit, plan: Plan, turn: Turn) -> None:
+async def where_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
     """Choose the sample's page, a placement that is there, or a new one."""
     sample = await sample_placement(visit.api)
     some = await visit.api.get("/admin/placements", isActive=True, delivery="direct", pageSize=1)
@@ -54,16 +54,14 @@ async def where_step(visit: Visit, plan: Plan, turn: Turn) -> None:
     options |= {NEW_PLACEMENT: "On a new placement"}
     with card("Where shall it appear?", classes="al-narrow"), ui.element("div").classes("stack"):
         choice = ui.radio(options, value=next(iter(options)))
-        form = CatalogForm(
-            {"label": "Home page, at the top", "layoutType": "full_static", "placementId": None}
-        )
+        form = Form({"label": "Home page, at the top", "layoutType": "full_static", "placementId": None})
         if sample:
             with ui.element("div").bind_visibility_from(choice, "value", value=SAMPLE):
                 ui.label(
                     f"The quickest way to see it: {sample['label']}, in the magazine that came with this installation."
                 ).classes("quiet small")
         with ui.element("div").bind_visibility_from(choice, "value", value=EXISTING):
-            known = await chooser(
+            known = await reference_field(
                 form,
                 "placementId",
                 "Placement",
@@ -89,17 +87,17 @@ async def where_step(visit: Visit, plan: Plan, turn: Turn) -> None:
     known.validation = lambda value: None if value or choice.value != EXISTING else "is required"
 
 
-def _new_fields(form: CatalogForm) -> None:
+def _new_fields(form: Form) -> None:
     label = form.text("label", "What do you call the place?", check=checks.name)
     form.choice("layoutType", "Layout", strings.LAYOUTS)
     note = ui.label().classes("quiet small")
     note.bind_text_from(
-        label, "value", backward=lambda value: f"Your page will ask for it as {slug_of(value or '')}."
+        label, "value", backward=lambda value: f"Your page will ask for it as {make_slug(value or '')}."
     )
     ui.label("You get two lines to put into your page.").classes("quiet small")
 
 
-async def _decide(api: ApiClient, plan: Plan, form: CatalogForm, choice: str, sample: Json | None) -> None:
+async def _decide(api: ApiClient, plan: CampaignPlan, form: Form, choice: str, sample: Json | None) -> None:
     values = form.values()
     match choice:
         case "sample" if sample:
@@ -107,7 +105,9 @@ async def _decide(api: ApiClient, plan: Plan, form: CatalogForm, choice: str, sa
         case "existing":
             plan.placement = await api.get(f"/admin/placements/{values['placementId']}")
         case _:
-            plan.placement = new_placement(values["label"] or "Home page, at the top", values["layoutType"])
+            plan.placement = describe_placement(
+                values["label"] or "Home page, at the top", values["layoutType"]
+            )
     plan.made.pop("placement", None)
 
 
@@ -128,7 +128,7 @@ HEADLINE_LENGTH_MAX: Final = 255
 BUTTON_LENGTH_MAX: Final = 100
 
 
-async def what_step(visit: Visit, plan: Plan, turn: Turn) -> None:
+async def what_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
     """Say what the banner says, and see it at once."""
     known = await _images(visit.api)
     first = {
@@ -137,7 +137,7 @@ async def what_step(visit: Visit, plan: Plan, turn: Turn) -> None:
         "primaryImageUrl": known[0]["primaryImageUrl"] if known else "",
         "ctaUrl": known[0]["ctaUrl"] if known else "",
     }
-    form = CatalogForm(plan.banner or first)
+    form = Form(plan.banner or first)
     with ui.element("div").classes("al-editor"):
         with card("What do readers see?"), ui.element("div").classes("stack tight"):
             fields = _banner_fields(form, known)
@@ -160,10 +160,10 @@ async def what_step(visit: Visit, plan: Plan, turn: Turn) -> None:
     show()
 
 
-def _banner_fields(form: CatalogForm, known: list[Json]) -> list[ui.input | ui.textarea]:
+def _banner_fields(form: Form, known: list[Json]) -> list[ui.input | ui.textarea]:
     headline = form.text("headline", "Headline", is_required=True, check=checks.at_most(HEADLINE_LENGTH_MAX))
     second = form.text("subheadline", "A second line", check=checks.at_most(HEADLINE_LENGTH_MAX))
-    image = form.web(
+    image = form.url(
         "primaryImageUrl",
         "Address of a picture",
         is_required=True,
@@ -175,14 +175,14 @@ def _banner_fields(form: CatalogForm, known: list[Json]) -> list[ui.input | ui.t
             for banner in known:
                 _picture(banner, image)
     button = form.text("ctaLabel", "Button", check=checks.at_most(BUTTON_LENGTH_MAX))
-    leads_to = form.web("ctaUrl", "Leads to", is_required=True)
+    leads_to = form.url("ctaUrl", "Leads to", is_required=True)
     return [headline, second, image, button, leads_to]
 
 
 def _picture(banner: Json, image: ui.input | ui.textarea) -> None:
     address = banner["primaryImageUrl"]
     label = f"Use this picture: {banner['title']}"
-    button = attributed(ui.element("button"), type="button", aria_label=label)
+    button = set_attributes(ui.element("button"), type="button", aria_label=label)
     with button.on("click", lambda: image.set_value(address)):
         ui.element("img").props["src"] = address
 
@@ -196,10 +196,10 @@ async def _images(api: ApiClient) -> list[Json]:
     return list(found.values())[:IMAGES_SHOWN_MAX]
 
 
-async def how_step(visit: Visit, plan: Plan, turn: Turn) -> None:
+async def how_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
     """Give it a name, an end and a price; what is left empty is no limit."""
     del visit
-    form = CatalogForm(plan.campaign or {"name": "My first campaign"})
+    form = Form(plan.campaign or {"name": "My first campaign"})
     with card("How shall it run?", classes="al-narrow"), ui.element("div").classes("stack tight"):
         form.name("name", "Name of the campaign")
         form.moment("endsAt", "Runs until", zone=lambda: "UTC", hint="Empty: until you pause it.")
@@ -208,20 +208,20 @@ async def how_step(visit: Visit, plan: Plan, turn: Turn) -> None:
             "Pays for a thousand impressions",
             hint="Empty: it costs nothing. Good for a first try.",
         )
-        form.sum(
+        form.money(
             "budgetDailyPaisa",
             "A day at most",
             hint="Empty: no limit. It is never exceeded, not by one impression.",
         )
 
         def keep() -> None:
-            plan.campaign = form.creation()
+            plan.campaign = form.create_body()
             plan.made.pop("campaign", None)
 
         next_buttons(form, turn, keep)
 
 
-async def go_step(visit: Visit, plan: Plan, turn: Turn) -> None:
+async def go_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
     """Say in one sentence what will be, then do it and show how far it is."""
 
     async def make() -> None:
@@ -263,12 +263,12 @@ async def go_step(visit: Visit, plan: Plan, turn: Turn) -> None:
             BannerPreview("desktop").show(with_neighbours(plan.banner, plan.layout), plan.layout)
 
 
-def summary(plan: Plan) -> str:
+def summary(plan: CampaignPlan) -> str:
     """Say what the plan is, in one sentence."""
     ends_at, bid = plan.campaign.get("endsAt"), plan.campaign.get("bidAmount")
     budget = plan.campaign.get("budgetDailyPaisa")
     limit = f" and at most {money(budget)} a day" if budget is not None else ""
-    return "«{headline}» on «{placement}», {until}, {cost}.".format(
+    return "“{headline}” on “{placement}”, {until}, {cost}.".format(
         headline=plan.banner["headline"],
         placement=plan.placement["label"],
         until=f"until {day(ends_at)}" if ends_at else "until you pause it",

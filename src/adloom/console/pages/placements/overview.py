@@ -8,33 +8,34 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.banner_preview import DEVICES, BannerPreview, layout_picture
-from adloom.console.components.forms.fields import name_of
+from adloom.console.components.forms.fields import fetch_name
 from adloom.console.components.layout import badge, card, empty_state, facts, snippet
-from adloom.console.components.status import campaign_badge, thumb
-from adloom.console.page import Visit
-from adloom.console.pages.campaigns.overview import overridden, results
+from adloom.console.components.status import campaign_badge, thumbnail
+from adloom.console.page import PageVisit
+from adloom.console.pages.campaigns.overview import apply_overrides, show_results
+from adloom.console.resource_pages import Reload
 from adloom.core.actor import Role
 
 ROWS_MAX: Final = 100
-LAYOUTS_BESIDE: Final = 4
+BANNERS_SHOWN_MAX: Final = 4
 
 
-async def placement_overview(visit: Visit, placement: Json) -> None:
-    """Show the tag, the banners in their order, and how it goes."""
-    # Who shows what is the advertisers' own.
-    rows = [] if visit.role is Role.PUBLISHER else await _assigned(visit, placement)
+async def show_overview(visit: PageVisit, placement: Json, reload: Reload) -> None:
+    del reload
+    # Publishers may not know what advertisers assign.
+    rows = [] if visit.role is Role.PUBLISHER else await _fetch_assignments(visit, placement)
     with ui.element("div").classes("grid-of side"):
         with ui.element("div").classes("stack"):
-            await _tag(visit, placement)
+            await _show_tag(visit, placement)
             if visit.role is not Role.PUBLISHER:
-                _shown(rows)
-            await results(visit, placementId=placement["id"])
-            await _facts(visit, placement)
+                _show_banners(rows)
+            await show_results(visit, placementId=placement["id"])
+            await _show_facts(visit, placement)
         if rows:
-            await _look(visit, placement, rows)
+            await _show_preview(visit, placement, rows)
 
 
-async def _tag(visit: Visit, placement: Json) -> None:
+async def _show_tag(visit: PageVisit, placement: Json) -> None:
     tag = await visit.api.get(f"/admin/placements/{placement['id']}/tag")
     with card("Put it on a page"):
         ui.label(
@@ -46,8 +47,8 @@ async def _tag(visit: Visit, placement: Json) -> None:
             ui.link("Try it", tag["pageUrl"], new_tab=True)
 
 
-async def _facts(visit: Visit, placement: Json) -> None:
-    site = await name_of(visit.api, "/admin/sites", placement["siteId"])
+async def _show_facts(visit: PageVisit, placement: Json) -> None:
+    site = await fetch_name(visit.api, "/admin/sites", placement["siteId"])
     width, height = placement["recommendedWidth"], placement["recommendedHeight"]
     with card("At a glance"):
         facts(
@@ -69,12 +70,12 @@ async def _facts(visit: Visit, placement: Json) -> None:
         )
 
 
-async def _assigned(visit: Visit, placement: Json) -> list[Json]:
+async def _fetch_assignments(visit: PageVisit, placement: Json) -> list[Json]:
     answer = await visit.api.get("/admin/assignments", placementId=placement["id"], pageSize=ROWS_MAX)
     return [row for row in answer["items"] if row["bannerId"]]
 
 
-def _shown(rows: list[Json]) -> None:
+def _show_banners(rows: list[Json]) -> None:
     with card("What is shown here", note="In the order in which slots are filled" if rows else ""):
         if not rows:
             empty_state("image", "Nothing is shown here yet", "Assign a banner to it in a campaign.")
@@ -84,12 +85,14 @@ def _shown(rows: list[Json]) -> None:
                 ui.html(_row(row), sanitize=False)
 
 
-async def _look(visit: Visit, placement: Json, rows: list[Json]) -> None:
+async def _show_preview(visit: PageVisit, placement: Json, rows: list[Json]) -> None:
     live = [
         row for row in rows if row["campaignStatus"] == "active" and row["isActive"] and row["isLinkActive"]
     ]
-    first = (live or rows)[: placement["maxBanners"]][:LAYOUTS_BESIDE]
-    banners = [overridden(await visit.api.get(f"/admin/banners/{row['bannerId']}"), row) for row in first]
+    first = (live or rows)[: placement["maxBanners"]][:BANNERS_SHOWN_MAX]
+    banners = [
+        apply_overrides(await visit.api.get(f"/admin/banners/{row['bannerId']}"), row) for row in first
+    ]
     with card("What readers see"), ui.element("div").classes("stack"):
         for device in DEVICES:
             BannerPreview(device).show(
@@ -104,7 +107,7 @@ def _row(row: Json) -> Markup:
         '<div class="small"><a href="/console/campaigns/{}?tab=banners">{}</a> {}</div>'
         '<div class="quiet small">{}</div></div></div>'
     ).format(
-        thumb(row["bannerImageUrl"]),
+        thumbnail(row["bannerImageUrl"]),
         row["bannerId"],
         row["bannerTitle"],
         fallback,

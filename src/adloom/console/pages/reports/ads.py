@@ -9,7 +9,7 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json, ProblemError
-from adloom.console.components import format as shown
+from adloom.console.components import format as fmt
 from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.forms.fields import day_field
 from adloom.console.components.layout import (
@@ -22,10 +22,10 @@ from adloom.console.components.layout import (
     notice,
     view_links,
 )
-from adloom.console.components.messages import say_bad, say_good
-from adloom.console.components.table import Column, Table
-from adloom.console.page import Visit, page
-from adloom.console.pages.reports.question import page_of_rows, question_of
+from adloom.console.components.messages import notify_error, notify_success
+from adloom.console.components.table import Column, DataTable
+from adloom.console.page import PageVisit, page
+from adloom.console.pages.reports.question import paginate, parse_query
 from adloom.console.shell import BUYERS
 from adloom.core.actor import Role
 
@@ -41,11 +41,11 @@ DEEPER: Final = {"campaigns": ("adsets", "campaignId"), "adsets": ("ads", "adset
 STATUS_KINDS: Final = {"ACTIVE": "good", "PAUSED": "warn", "ARCHIVED": ""}
 
 
-class Asked:
+class AdsQuery:
     """What the address asks for."""
 
     def __init__(self, query: Mapping[str, str], *, today: date, seller: str | None) -> None:
-        days = question_of(query, today=today)
+        days = parse_query(query, today=today)
         self.first, self.last = days.first, days.last
         level = query.get("level", "")
         self.level = level if level in strings.LEVELS else "campaigns"
@@ -76,12 +76,12 @@ class Asked:
 
 
 @page(ADDRESS, title="Stats sync", roles=BUYERS)
-async def ads(visit: Visit) -> None:
+async def ads(visit: PageVisit) -> None:
     """Show what ads elsewhere have cost and brought."""
     is_own = visit.role is Role.ADVERTISER
     sellers = [] if is_own else await _sellers(visit)
     seller = None if is_own else visit.query.get("sellerId") or (sellers[0]["id"] if sellers else None)
-    asked = Asked(visit.query, today=visit.now.date(), seller=seller)
+    asked = AdsQuery(visit.query, today=visit.now.date(), seller=seller)
     with heading(
         await _title(visit, asked),
         note="What ad accounts elsewhere have cost and brought, day by day.",
@@ -112,7 +112,7 @@ async def ads(visit: Visit) -> None:
     await _report(visit, asked)
 
 
-async def _sellers(visit: Visit) -> list[Json]:
+async def _sellers(visit: PageVisit) -> list[Json]:
     """List who may have ad accounts, one that has some first."""
     listed: list[Json] = (await visit.api.get("/admin/advertisers", pageSize=LISTED_MAX, sort="name"))[
         "items"
@@ -126,7 +126,7 @@ async def _sellers(visit: Visit) -> list[Json]:
     return listed
 
 
-async def _title(visit: Visit, asked: Asked) -> str:
+async def _title(visit: PageVisit, asked: AdsQuery) -> str:
     """Name what one looks into, or the page itself."""
     for name, noun in (("adsetId", "adsets"), ("campaignId", "campaigns")):
         if name in asked.parents and (asked.seller or visit.role is Role.ADVERTISER):
@@ -135,7 +135,7 @@ async def _title(visit: Visit, asked: Asked) -> str:
     return "Stats sync"
 
 
-def _crumbs(asked: Asked) -> list[tuple[str, str]]:
+def _crumbs(asked: AdsQuery) -> list[tuple[str, str]]:
     if not asked.parents:
         return []
     crumbs = [(strings.LEVELS["campaigns"], asked.address(level="campaigns", campaignId=None, adsetId=None))]
@@ -144,7 +144,7 @@ def _crumbs(asked: Asked) -> list[tuple[str, str]]:
     return crumbs
 
 
-def _controls(asked: Asked, sellers: Sequence[Json]) -> None:
+def _controls(asked: AdsQuery, sellers: Sequence[Json]) -> None:
     today_length = (asked.last - asked.first).days + 1
     with ui.element("div").classes("al-bar"):
         if sellers:
@@ -168,7 +168,7 @@ def _controls(asked: Asked, sellers: Sequence[Json]) -> None:
         day_field("to", "To", asked.last, lambda day: ui.navigate.to(asked.address(to=day)))
 
 
-async def _report(visit: Visit, asked: Asked) -> None:
+async def _report(visit: PageVisit, asked: AdsQuery) -> None:
     try:
         answer = await visit.api.get(f"{REPORTS}/{asked.level}", **asked.query())
     except ProblemError as error:
@@ -188,10 +188,10 @@ async def _report(visit: Visit, asked: Asked) -> None:
     async def read(query: Mapping[str, str]) -> Json:
         narrowed = {name: query.get(name) for name in ("search", "status", "sort")}
         found = await visit.api.get(f"{REPORTS}/{asked.level}", **asked.query(**narrowed))
-        return page_of_rows(found["rows"], query)
+        return paginate(found["rows"], query)
 
     deeper = DEEPER.get(asked.level)
-    table = Table(
+    table = DataTable(
         visit.query,
         _columns(asked),
         read,
@@ -204,19 +204,19 @@ async def _report(visit: Visit, asked: Asked) -> None:
     await table.show()
 
 
-def _totals(summary: Json, asked: Asked) -> None:
+def _totals(summary: Json, asked: AdsQuery) -> None:
     currency = summary["currency"] or "several currencies"
     with ui.element("div").classes("grid-of tiles"):
         Tile("Spend").update(_money(summary[asked.spend_field]), note=currency)
-        Tile("Impressions").update(shown.count(summary["impressions"]))
-        Tile("Link clicks").update(shown.count(summary["linkClicks"]), note=shown.percent(summary["ctr"]))
-        Tile("Purchases").update(shown.count(summary["purchases"]), note=_money(summary["purchaseValue"]))
+        Tile("Impressions").update(fmt.count(summary["impressions"]))
+        Tile("Link clicks").update(fmt.count(summary["linkClicks"]), note=fmt.percent(summary["ctr"]))
+        Tile("Purchases").update(fmt.count(summary["purchases"]), note=_money(summary["purchaseValue"]))
         Tile("ROAS").update(_money(summary["roas"]))
         if asked.is_of_pages:
             Tile("Revenue").update(_money(summary["revenue"]))
 
 
-def _chart(rows: Sequence[Json], asked: Asked) -> None:
+def _chart(rows: Sequence[Json], asked: AdsQuery) -> None:
     field = asked.spend_field
     top = sorted(rows, key=lambda row: -(row[field] or 0))[:CHARTED_MAX]
     with card(SPEND_AND_ROAS):
@@ -235,8 +235,8 @@ def _label(row: Json) -> str:
     return f"{row['name']} ({source.lower()})" if source else row["name"]
 
 
-def _columns(asked: Asked) -> list[Column]:
-    def number(label: str, field: str, show: Any = shown.count, *, is_wide_only: bool = False) -> Column:  # noqa: ANN401 - how it is shown
+def _columns(asked: AdsQuery) -> list[Column]:
+    def number(label: str, field: str, show: Any = fmt.count, *, is_wide_only: bool = False) -> Column:  # noqa: ANN401 - how it is shown
         return Column(
             label=label,
             cell=lambda row: show(row[field]),
@@ -262,7 +262,7 @@ def _columns(asked: Asked) -> list[Column]:
         number("Spend", asked.spend_field, _money),
         number("Impressions", "impressions", is_wide_only=True),
         number("Link clicks", "linkClicks", is_wide_only=True),
-        number("CTR", "ctr", shown.percent, is_wide_only=True),
+        number("CTR", "ctr", fmt.percent, is_wide_only=True),
         number("Purchases", "purchases"),
         number("Per purchase", "costPerPurchase", _money, is_wide_only=True),
         number("ROAS", "roas", _money),
@@ -270,15 +270,15 @@ def _columns(asked: Asked) -> list[Column]:
     pages = [
         number("Orders", "ordersCount", is_wide_only=True),
         number("Revenue", "revenue", _money, is_wide_only=True),
-        number("Bought of clicks", "cr2", shown.percent, is_wide_only=True),
+        number("Bought of clicks", "cr2", fmt.percent, is_wide_only=True),
     ]
     return [*first, *figures, *(pages if asked.is_of_pages else ())]
 
 
-async def _download(visit: Visit, asked: Asked) -> None:
+async def _download(visit: PageVisit, asked: AdsQuery) -> None:
     text = await visit.api.get_text(f"{REPORTS}/{asked.level}", **asked.query(format="csv"))
     ui.download.content(text, f"adloom-{asked.level}-{asked.first}-to-{asked.last}.csv", "text/csv")
-    say_good(strings.DOWNLOADED)
+    notify_success(strings.DOWNLOADED)
 
 
 def _money(amount: float | None) -> str:
@@ -295,7 +295,7 @@ SAID_SECONDS: Final = 1.5  # For the message to be read, before the page is load
 JOB_LEVELS: Final = {"CAMPAIGN": "campaigns", "ADSET": "adsets", "AD": "ads"}
 
 
-def ask_sync(visit: Visit, asked: Json) -> None:
+def ask_sync(visit: PageVisit, asked: Json) -> None:
     """Ask whether the days shall be fetched anew, and show how it goes."""
     with ui.dialog(value=True) as dialog, ui.card():
         ui.html("<h2>Sync these days</h2>", sanitize=False)
@@ -306,7 +306,9 @@ def ask_sync(visit: Visit, asked: Json) -> None:
             button.disable()
             body = {name: str(asked[name]) for name in ("sellerId", "dateFrom", "dateTo") if asked[name]}
             answer = await visit.api.post(f"{MANAGER}/sync", body)
-            say_good(f"{answer['enqueued']} jobs are started." if answer["enqueued"] else "They run already.")
+            notify_success(
+                f"{answer['enqueued']} jobs are started." if answer["enqueued"] else "They run already."
+            )
             with dialog:
                 timer = ui.timer(LOOK_SECONDS, lambda: look(answer["jobIds"], timer))
 
@@ -320,9 +322,9 @@ def ask_sync(visit: Visit, asked: Json) -> None:
             timer.deactivate()
             failed = next((job for job in jobs if job["state"] == "failed"), None)
             if failed is not None:
-                say_bad(f"A job has failed: {failed['error'] or ''}")
+                notify_error(f"A job has failed: {failed['error'] or ''}")
                 return
-            say_good("Synced. The figures are new.")
+            notify_success("Synced. The figures are new.")
             with dialog:
                 ui.timer(SAID_SECONDS, ui.navigate.reload, once=True)
 

@@ -6,7 +6,7 @@ from typing import Final
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.charts.chart import Chart, Series, Unit
-from adloom.console.pages.reports.question import FIELDS, Question
+from adloom.console.pages.reports.question import FIELDS, ReportQuery
 
 GREATEST_MAX: Final = 15
 PARTS_MAX: Final = 5
@@ -16,7 +16,7 @@ UNITS: Final[dict[str, Unit]] = {"ctr": "percent", "spendPaisa": "money"}
 Label = Callable[[str, object], str]
 
 
-def keys_shown(question: Question, rows: Sequence[Json]) -> list[tuple[str, object]]:
+def list_keys(question: ReportQuery, rows: Sequence[Json]) -> list[tuple[str, object]]:
     """Tell which keys the chart will name, as dimension and value."""
     time, other = _dimensions(question)
     if other is None:
@@ -29,7 +29,7 @@ def keys_shown(question: Question, rows: Sequence[Json]) -> list[tuple[str, obje
     return named
 
 
-def report_chart(question: Question, rows: Sequence[Json], label: Label) -> None:
+def report_chart(question: ReportQuery, rows: Sequence[Json], label: Label) -> None:
     """Draw a report."""
     time, other = _dimensions(question)
     metric = question.metric
@@ -52,7 +52,9 @@ def report_chart(question: Question, rows: Sequence[Json], label: Label) -> None
     Chart(labels, _over_time(question, rows, moments, label), classes="tall", description=title)
 
 
-def _by_parts(question: Question, rows: Sequence[Json], keys: Sequence[object], label: Label) -> list[Series]:
+def _by_parts(
+    question: ReportQuery, rows: Sequence[Json], keys: Sequence[object], label: Label
+) -> list[Series]:
     """Make the bars of keys; by a second dimension each has parts, where parts add up."""
     metric, unit = question.metric, UNITS.get(question.metric, "number")
     first, *more = question.by
@@ -77,7 +79,7 @@ def _by_parts(question: Question, rows: Sequence[Json], keys: Sequence[object], 
 
 
 def _over_time(
-    question: Question, rows: Sequence[Json], moments: Sequence[str], label: Label
+    question: ReportQuery, rows: Sequence[Json], moments: Sequence[str], label: Label
 ) -> list[Series]:
     time, other = _dimensions(question)
     assert time is not None
@@ -118,7 +120,7 @@ def _over_time(
     return found
 
 
-def _dimensions(question: Question) -> tuple[str | None, str | None]:
+def _dimensions(question: ReportQuery) -> tuple[str | None, str | None]:
     """Tell the dimension of time, and the first of the others."""
     time = next((one for one in question.by if one in OF_TIME), None)
     if "hour" in question.by:

@@ -9,16 +9,16 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json, ProblemError, fetch_names, short_id
-from adloom.console.components import format as shown
-from adloom.console.components.attributes import attributed
+from adloom.console.components import format as fmt
+from adloom.console.components.attributes import set_attributes
 from adloom.console.components.forms.fields import day_field
 from adloom.console.components.layout import Tile, card, empty_state, heading, notice
-from adloom.console.components.messages import say_good
-from adloom.console.components.table import Column, Table
+from adloom.console.components.messages import notify_success
+from adloom.console.components.table import Column, DataTable
 from adloom.console.countries import COUNTRIES
-from adloom.console.page import Visit, page
-from adloom.console.pages.reports.chart import OF_TIME, keys_shown, report_chart
-from adloom.console.pages.reports.question import FIELDS, Question, page_of_rows, period_of, question_of
+from adloom.console.page import PageVisit, page
+from adloom.console.pages.reports.chart import OF_TIME, list_keys, report_chart
+from adloom.console.pages.reports.question import FIELDS, ReportQuery, find_period, paginate, parse_query
 from adloom.core.actor import Role
 
 ADDRESS: Final = "/console/reports"
@@ -29,10 +29,10 @@ STATISTICS: Final = "/admin/stats/banners"
 
 
 @page(ADDRESS, title="Reports")
-async def reports(visit: Visit) -> None:
+async def reports(visit: PageVisit) -> None:
     """Show what was counted."""
     today = visit.now.date()
-    question = question_of(visit.query, today=today)
+    question = parse_query(visit.query, today=today)
     with heading(
         "Reports",
         note="Impressions, clicks and spend, by whatever you want to know. Days and hours are those of UTC.",
@@ -56,20 +56,20 @@ async def reports(visit: Visit) -> None:
         return
     _totals(answer["totals"], question)
     names = _Names(visit.api)
-    await names.learn(keys_shown(question, rows))
+    await names.learn_names(list_keys(question, rows))
     with card():
         report_chart(question, rows, names.label)
     await _table(visit, question, rows, names)
 
 
-async def _download(api: ApiClient, question: Question) -> None:
+async def _download(api: ApiClient, question: ReportQuery) -> None:
     text = await api.get_text(STATISTICS, **question.query, format="csv")
     name = f"adloom-{'-'.join(question.by)}-{question.first}-to-{question.last}.csv"
     ui.download.content(text, name, "text/csv")
-    say_good(strings.DOWNLOADED)
+    notify_success(strings.DOWNLOADED)
 
 
-async def _controls(visit: Visit, question: Question, today: date) -> None:
+async def _controls(visit: PageVisit, question: ReportQuery, today: date) -> None:
     def ask(**changes: object) -> None:
         ui.navigate.to(f"{ADDRESS}?{question.address(**changes)}")
 
@@ -78,7 +78,7 @@ async def _controls(visit: Visit, question: Question, today: date) -> None:
             ask(**{"from": today - timedelta(days=int(event.value) - 1), "to": today})
 
     with ui.element("div").classes("al-bar"):
-        ui.select(strings.PERIODS, label="Period", value=period_of(question, today=today)).props(
+        ui.select(strings.PERIODS, label="Period", value=find_period(question, today=today)).props(
             "outlined dense options-dense"
         ).on_value_change(ask_period)
         day_field("from", "From", question.first, lambda day: ask(**{"from": day}))
@@ -99,11 +99,11 @@ async def _controls(visit: Visit, question: Question, today: date) -> None:
                 dict(options) if given is None or given in options else {**options, given: short_id(given)}
             )
             field = ui.select(known, label=label, value=given, clearable=True, with_input=True)
-            attributed(field, data_field=name).props("outlined dense options-dense")
+            set_attributes(field, data_field=name).props("outlined dense options-dense")
             field.on_value_change(lambda event, name=name: ask(**{name: event.value}))
 
 
-async def _filters(visit: Visit) -> list[tuple[str, str, Mapping[str, str]]]:
+async def _filters(visit: PageVisit) -> list[tuple[str, str, Mapping[str, str]]]:
     found: list[tuple[str, str, Mapping[str, str]]] = []
     if visit.role is not Role.PUBLISHER:
         listed = (await visit.api.get("/admin/campaigns", pageSize=LISTED_MAX, sort="name"))["items"]
@@ -116,15 +116,15 @@ async def _filters(visit: Visit) -> list[tuple[str, str, Mapping[str, str]]]:
     return found
 
 
-def _totals(totals: Json, question: Question) -> None:
+def _totals(totals: Json, question: ReportQuery) -> None:
     with ui.element("div").classes("grid-of tiles"):
         for name, clicks in (("impressions", "invalidImpressions"), ("clicks", "invalidClicks")):
             invalid = totals[clicks]
             note = "{count} are not valid, and not billed".format(count=f"{invalid:,}") if invalid else ""
-            Tile(strings.METRICS[name]).update(shown.count(totals[name]), note=note)
-        Tile(strings.METRICS["ctr"]).update(shown.percent(totals["ctr"]))
+            Tile(strings.METRICS[name]).update(fmt.count(totals[name]), note=note)
+        Tile(strings.METRICS["ctr"]).update(fmt.percent(totals["ctr"]))
         note = "" if question.has_spend else "Charges tell nothing of readers"
-        Tile(strings.METRICS["spendPaisa"]).update(shown.money(totals["spendPaisa"]), note=note)
+        Tile(strings.METRICS["spendPaisa"]).update(fmt.money(totals["spendPaisa"]), note=note)
 
 
 class _Names:
@@ -134,7 +134,7 @@ class _Names:
         self._api = api
         self._known: dict[str, str] = {}
 
-    async def learn(self, keys: Sequence[tuple[str, object]]) -> None:
+    async def learn_names(self, keys: Sequence[tuple[str, object]]) -> None:
         for noun in NAMED:
             ids = [
                 str(key)
@@ -161,10 +161,10 @@ def _cell(dimension: str, text: str) -> str | Markup:
     return Markup('<span class="nowrap">{}</span>').format(text) if dimension in OF_TIME else text
 
 
-async def _table(visit: Visit, question: Question, rows: Sequence[Json], names: _Names) -> None:
+async def _table(visit: PageVisit, question: ReportQuery, rows: Sequence[Json], names: _Names) -> None:
     async def read(query: Mapping[str, str]) -> Json:
-        answer = page_of_rows(rows, query)
-        await names.learn([(one, row[FIELDS[one]]) for row in answer["items"] for one in question.by])
+        answer = paginate(rows, query)
+        await names.learn_names([(one, row[FIELDS[one]]) for row in answer["items"] for one in question.by])
         return answer
 
     columns = [
@@ -176,16 +176,16 @@ async def _table(visit: Visit, question: Question, rows: Sequence[Json], names: 
         for one in question.by
     ]
     columns += [
-        Column(label=strings.METRICS["impressions"], cell=lambda row: shown.count(row["impressions"]), sort="impressions", is_number=True),
-        Column(label=strings.METRICS["clicks"], cell=lambda row: shown.count(row["clicks"]), sort="clicks", is_number=True),
-        Column(label=strings.METRICS["ctr"], cell=lambda row: shown.percent(row["ctr"]), sort="ctr", is_number=True),
+        Column(label=strings.METRICS["impressions"], cell=lambda row: fmt.count(row["impressions"]), sort="impressions", is_number=True),
+        Column(label=strings.METRICS["clicks"], cell=lambda row: fmt.count(row["clicks"]), sort="clicks", is_number=True),
+        Column(label=strings.METRICS["ctr"], cell=lambda row: fmt.percent(row["ctr"]), sort="ctr", is_number=True),
     ]  # fmt: skip
     if question.has_spend:
         columns.append(
-            Column(label=strings.METRICS["spendPaisa"], cell=lambda row: shown.money(row["spendPaisa"]), sort="spendPaisa", is_number=True)
+            Column(label=strings.METRICS["spendPaisa"], cell=lambda row: fmt.money(row["spendPaisa"]), sort="spendPaisa", is_number=True)
         )  # fmt: skip
     columns.append(
-        Column(label="Invalid", cell=lambda row: shown.count(row["invalidImpressions"] + row["invalidClicks"]), is_number=True, is_wide_only=True)
+        Column(label="Invalid", cell=lambda row: fmt.count(row["invalidImpressions"] + row["invalidClicks"]), is_number=True, is_wide_only=True)
     )  # fmt: skip
-    table = Table(visit.query, columns, read)
+    table = DataTable(visit.query, columns, read)
     await table.show()

@@ -25,7 +25,7 @@ FIELDS: Final = {
 }
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class ReportQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked; both days are included."""
 
     first: date
@@ -57,19 +57,19 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         return urlencode({name: value for name, value in asked.items() if value})
 
 
-def question_of(query: Mapping[str, str], *, today: date) -> Question:
+def parse_query(query: Mapping[str, str], *, today: date) -> ReportQuery:
     """Read an address; what makes no sense is the default."""
     last = _day(query.get("to")) or today
     first = _day(query.get("from")) or last - timedelta(days=DAYS_DEFAULT - 1)
     by = tuple(dict.fromkeys(one for one in query.get("by", "").split(",") if one in strings.DIMENSIONS))
     metric = query.get("metric", "")
     filters = {name: query[name] for name in FILTERS if query.get(name)}
-    asked = Question(first=min(first, last), last=last, by=by or ("day",), filters=filters)
+    asked = ReportQuery(first=min(first, last), last=last, by=by or ("day",), filters=filters)
     known = metric in strings.METRICS and (metric != "spendPaisa" or asked.has_spend)
     return msgspec.structs.replace(asked, metric=metric if known else "impressions")
 
 
-def period_of(question: Question, *, today: date) -> str | None:
+def find_period(question: ReportQuery, *, today: date) -> str | None:
     """Name the period that the days are, if they are one."""
     if question.last != today:
         return None
@@ -84,7 +84,7 @@ def _day(text: str | None) -> date | None:
         return None
 
 
-def page_of_rows(rows: Sequence[Json], query: Mapping[str, str]) -> Json:
+def paginate(rows: Sequence[Json], query: Mapping[str, str]) -> Json:
     """Answer as the API answers a page of a list."""
     sort = query.get("sort", "")
     field = sort.removeprefix("-")

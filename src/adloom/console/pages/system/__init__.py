@@ -5,14 +5,14 @@ from typing import Final
 
 from adloom.console import strings
 from adloom.console.components.layout import heading, tab_links
-from adloom.console.page import Visit, page
+from adloom.console.page import PageVisit, page
 from adloom.console.pages.system.accounts import show_accounts
 from adloom.console.pages.system.keys import show_keys
 from adloom.console.pages.system.ledger import show_dead_letters, show_ledger
 from adloom.console.pages.system.processes import show_processes, show_settings
 from adloom.console.shell import ADMINS
 
-PARTS: Final[dict[str, Callable[[Visit], Awaitable[None]]]] = {
+PARTS: Final[dict[str, Callable[[PageVisit], Awaitable[None]]]] = {
     "processes": show_processes,
     "ledger": show_ledger,
     "dead": show_dead_letters,
@@ -23,7 +23,7 @@ PARTS: Final[dict[str, Callable[[Visit], Awaitable[None]]]] = {
 
 
 @page("/console/system", title="System", roles=ADMINS)
-async def system(visit: Visit) -> None:
+async def system(visit: PageVisit) -> None:
     """Show one part of the system."""
     tab = visit.query.get("tab", "processes")
     tab = tab if tab in PARTS else "processes"

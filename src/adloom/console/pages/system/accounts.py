@@ -11,35 +11,35 @@ from adloom.console.client import Json
 from adloom.console.components.format import ago
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import badge
-from adloom.console.components.messages import confirm, say_good
-from adloom.console.components.table import Column, Table, action
-from adloom.console.page import Visit
+from adloom.console.components.messages import confirm, notify_success
+from adloom.console.components.table import Column, DataTable, row_button
+from adloom.console.page import PageVisit
 
 PASSWORD_HINT: Final = "At least 10 characters. Hand it over in private; its owner can change it."
 
 PATH = "/admin/accounts"
 
 
-async def show_accounts(visit: Visit) -> None:
+async def show_accounts(visit: PageVisit) -> None:
     """List the accounts."""
-    accounts = Accounts(visit)
+    accounts = AccountsTab(visit)
     with ui.element("div").classes("row-of apart"):
         ui.label("People who may log in, here and by the API.").classes("quiet")
         ui.button("New account", icon="add", on_click=accounts.make).props("unelevated")
     await accounts.show()
 
 
-class Accounts:
+class AccountsTab:
     """The list, and what can be done with each account."""
 
-    def __init__(self, visit: Visit) -> None:
+    def __init__(self, visit: PageVisit) -> None:
         self._visit = visit
         self._emails: dict[str, str] = {}
-        self._table: Table | None = None
+        self._table: DataTable | None = None
 
     async def show(self) -> None:
         """Build the list."""
-        self._table = Table(
+        self._table = DataTable(
             self._visit.query,
             self._columns(),
             self._read,
@@ -66,7 +66,7 @@ class Accounts:
                 dialog.close()
                 await self._say("{email} can log in now.", made["email"])
 
-            form.actions("New account", save, on_cancel=dialog.close)
+            form.buttons("New account", save, on_cancel=dialog.close)
 
     async def _read(self, query: Mapping[str, str]) -> Json:
         answer = await self._visit.api.get(PATH, **query)
@@ -74,7 +74,7 @@ class Accounts:
         return answer
 
     async def _say(self, sentence: str, email: str) -> None:
-        say_good(sentence.format(email=email))
+        notify_success(sentence.format(email=email))
         if self._table is not None:
             await self._table.refresh()
 
@@ -109,7 +109,7 @@ class Accounts:
                 dialog.close()
                 await self._say("The password is set; {email} is logged out everywhere.", email)
 
-            form.actions("Set password", save, on_cancel=dialog.close)
+            form.buttons("Set password", save, on_cancel=dialog.close)
 
     def _columns(self) -> list[Column]:
         return [
@@ -132,4 +132,4 @@ class Accounts:
 def _actions(row: Json) -> Markup:
     switch = ("enable", "Enable") if row["disabledAt"] else ("disable", "Disable")
     names = (("password", "Set password"), switch)
-    return Markup(" ").join(action(name, row["id"], label) for name, label in names)
+    return Markup(" ").join(row_button(name, row["id"], label) for name, label in names)

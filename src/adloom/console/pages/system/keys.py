@@ -10,14 +10,14 @@ from adloom.console.client import Json
 from adloom.console.components.format import ago
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import badge
-from adloom.console.components.messages import confirm, say_good
-from adloom.console.components.table import Column, Table, action
-from adloom.console.page import Visit
+from adloom.console.components.messages import confirm, notify_success
+from adloom.console.components.table import Column, DataTable, row_button
+from adloom.console.page import PageVisit
 
 PATH = "/admin/api-keys"
 
 
-async def show_keys(visit: Visit) -> None:
+async def show_keys(visit: PageVisit) -> None:
     """List the keys."""
     with ui.element("div").classes("row-of apart"):
         ui.label("Keys for machines. A key is shown once, when it is made.").classes("quiet")
@@ -32,18 +32,18 @@ async def show_keys(visit: Visit) -> None:
     async def revoke(key_id: str) -> None:
         async def go() -> None:
             await visit.api.delete(f"{PATH}/{key_id}")
-            say_good("The key is revoked.")
+            notify_success("The key is revoked.")
             await table.refresh()
 
         confirm(
-            f"Revoke «{names.get(key_id, '')}»?",
+            f"Revoke “{names.get(key_id, '')}”?",
             "Whatever uses it is refused from now on. This cannot be undone.",
             action="Revoke",
             on_confirm=go,
             is_dangerous=True,
         )
 
-    table = Table(
+    table = DataTable(
         visit.query,
         _columns(visit),
         read,
@@ -55,7 +55,7 @@ async def show_keys(visit: Visit) -> None:
     await table.show()
 
 
-def _columns(visit: Visit) -> list[Column]:
+def _columns(visit: PageVisit) -> list[Column]:
     return [
         Column(label="Name", cell=lambda row: Markup("<b>{}</b>").format(row["name"])),
         Column(label="Begins with", cell=lambda row: Markup('<span class="mono">{}…</span>').format(row["keyHint"])),
@@ -72,17 +72,17 @@ def _columns(visit: Visit) -> list[Column]:
         ),
         Column(
             label="",
-            cell=lambda row: "" if row["revokedAt"] else action("revoke", row["id"], "Revoke"),
+            cell=lambda row: "" if row["revokedAt"] else row_button("revoke", row["id"], "Revoke"),
             is_number=True,
         ),
     ]  # fmt: skip
 
 
-def _make(visit: Visit, table: Table) -> None:
+def _make(visit: PageVisit, table: DataTable) -> None:
     with ui.dialog(value=True) as dialog, ui.card():
         ui.html("<h2>New key</h2>", sanitize=False)
         form = Form({"role": "viewer"})
-        form.text("name", "Name", is_required=True, hint="What uses it, such as «nightly import».")
+        form.text("name", "Name", is_required=True, hint="What uses it, such as “nightly import”.")
         form.choice("role", "Role", strings.ROLES, is_required=True)
         form.text("accountId", "Account", hint=strings.ACCOUNT_HINT)
 
@@ -92,7 +92,7 @@ def _make(visit: Visit, table: Table) -> None:
             _show_once(made["key"])
             await table.refresh()
 
-        form.actions("New key", save, on_cancel=dialog.close)
+        form.buttons("New key", save, on_cancel=dialog.close)
 
 
 def _show_once(key: str) -> None:
@@ -104,7 +104,7 @@ def _show_once(key: str) -> None:
 
             def copy() -> None:
                 ui.clipboard.write(key)
-                say_good("Copied")
+                notify_success("Copied")
 
             ui.button(icon="content_copy", on_click=copy).props('flat round aria-label="Copy"')
         with ui.element("div").classes("al-actions"):

@@ -8,17 +8,17 @@ from nicegui import ui
 from adloom.console.client import Json
 from adloom.console.components.format import ago, count, duration, full_moment
 from adloom.console.components.layout import Tile, badge, empty_state, facts
-from adloom.console.components.live import live
-from adloom.console.components.messages import confirm, say_good
-from adloom.console.components.table import HEAR, Column, action, plain_table
-from adloom.console.page import Visit
+from adloom.console.components.live import refresh_every
+from adloom.console.components.messages import confirm, notify_success
+from adloom.console.components.table import CLICK_HANDLER, Column, plain_table, row_button
+from adloom.console.page import PageVisit
 
 REFRESH_SECONDS: Final = 2.0
 LAG_SECONDS_GOOD: Final = 10.0
 MEGABYTE: Final = 1_000_000
 
 
-async def show_ledger(visit: Visit) -> None:
+async def show_ledger(visit: PageVisit) -> None:
     """Show the ledger, live."""
     with ui.element("div").classes("grid-of tiles"):
         entries, memory, dead = (Tile(label) for label in ("Entries in the ledger", "Memory", "Dead letters"))
@@ -33,7 +33,7 @@ async def show_ledger(visit: Visit) -> None:
         table.content = plain_table(COLUMNS, answer["projections"])
 
     await refresh()
-    live(REFRESH_SECONDS, refresh)
+    refresh_every(REFRESH_SECONDS, refresh)
 
 
 def _behind(row: Json) -> str:
@@ -59,24 +59,24 @@ COLUMNS: Final = [
 PATH = "/admin/system/dead-letters"
 
 
-async def show_dead_letters(visit: Visit) -> None:
+async def show_dead_letters(visit: PageVisit) -> None:
     """List the letters, oldest first."""
     ui.label(
         "Events that could not be counted. They wait here until you have them tried again or forget them."
     ).classes("quiet")
-    letters = Letters(visit)
+    letters = DeadLetters(visit)
     await letters.refresh()
 
 
-class Letters:
+class DeadLetters:
     """The list, and what can be done with each letter."""
 
-    def __init__(self, visit: Visit) -> None:
+    def __init__(self, visit: PageVisit) -> None:
         self._visit = visit
         self._shown: list[Json] = []
         self._next: str | None = None
         with ui.element("div").classes("al-card flush"):
-            self._table = ui.html("", sanitize=False).on("click", self._hear, js_handler=HEAR)
+            self._table = ui.html("", sanitize=False).on("click", self._on_click, js_handler=CLICK_HANDLER)
             self._nothing = ui.element("div")
             with self._nothing:
                 empty_state(
@@ -111,14 +111,14 @@ class Letters:
             Column(label="", cell=_actions, is_number=True),
         ]  # fmt: skip
 
-    async def _hear(self, event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
+    async def _on_click(self, event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
         name, letter_id = event.args
         match name:
             case "show":
                 await self._show(letter_id)
             case "retry":
                 await self._visit.api.post(f"{PATH}/{letter_id}/retry")
-                say_good("It is in the ledger again; what fails again comes back here.")
+                notify_success("It is in the ledger again; what fails again comes back here.")
                 await self.refresh()
             case _:
                 self._ask_to_forget(letter_id)
@@ -142,7 +142,7 @@ class Letters:
     def _ask_to_forget(self, letter_id: str) -> None:
         async def forget() -> None:
             await self._visit.api.delete(f"{PATH}/{letter_id}")
-            say_good("The letter is forgotten.")
+            notify_success("The letter is forgotten.")
             await self.refresh()
 
         confirm(
@@ -156,4 +156,4 @@ class Letters:
 
 def _actions(row: Json) -> Markup:
     names = (("show", "Show"), ("retry", "Try again"), ("forget", "Forget"))
-    return Markup(" ").join(action(name, row["id"], label) for name, label in names)
+    return Markup(" ").join(row_button(name, row["id"], label) for name, label in names)

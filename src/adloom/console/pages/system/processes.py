@@ -9,14 +9,14 @@ from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.format import ago, count, duration, percent, rate
 from adloom.console.components.layout import Tile, badge, card, empty_state
-from adloom.console.components.live import live
+from adloom.console.components.live import refresh_every
 from adloom.console.components.table import Column, plain_table
-from adloom.console.page import Visit
+from adloom.console.page import PageVisit
 
 REFRESH_SECONDS: Final = 2.0
 
 
-async def show_processes(visit: Visit) -> None:
+async def show_processes(visit: PageVisit) -> None:
     """List the processes, live."""
     with ui.element("div").classes("grid-of four"):
         running, catalog = Tile("Processes"), Tile("Catalog version")
@@ -43,10 +43,10 @@ async def show_processes(visit: Visit) -> None:
         nothing.set_visibility(not answer["items"])
 
     await refresh()
-    live(REFRESH_SECONDS, refresh)
+    refresh_every(REFRESH_SECONDS, refresh)
 
 
-def _columns(visit: Visit, catalog_version: int) -> list[Column]:
+def _columns(visit: PageVisit, catalog_version: int) -> list[Column]:
     return [
         Column(label="Process", cell=lambda row: Markup('<b class="nowrap">{}</b>').format(row["process"])),
         Column(label="Machine", cell=lambda row: row["host"], is_wide_only=True),
@@ -81,7 +81,7 @@ def _waiting(row: Json) -> str | Markup:
     return Markup('<span title="{}">{}</span>').format(hint, count(row["pending"]))
 
 
-async def show_settings(visit: Visit) -> None:
+async def show_settings(visit: PageVisit) -> None:
     """Show the settings, one column a kind of process."""
     ui.label("What each process runs with. Secrets, and addresses that carry some, are masked.").classes(
         "quiet"

@@ -1,1 +1,1 @@
-"""«Why?»: the explanation of a decision, and of a campaign that does not deliver."""
+"""The explanation of a decision, and of a campaign that does not deliver."""

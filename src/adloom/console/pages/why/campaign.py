@@ -7,12 +7,12 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json, ProblemError
-from adloom.console.components import format as shown
-from adloom.console.components.attributes import attributed
-from adloom.console.components.charts.bars import Step, funnel
+from adloom.console.components import format as fmt
+from adloom.console.components.attributes import set_attributes
+from adloom.console.components.charts.bars import FunnelStep, funnel
 from adloom.console.components.layout import NoticeKind, Tile, badge, card, empty_state, meter, notice
-from adloom.console.page import Visit
-from adloom.console.pages.why.candidates import AUCTION, amount, step_of
+from adloom.console.page import PageVisit
+from adloom.console.pages.why.candidates import AUCTION, amount, find_step
 
 CHECK_STATES: Final = {"ok": "passes", "limits": "holds back", "stops": "stops"}
 CHECKS: Final = {
@@ -54,7 +54,7 @@ TABS: Final = {
 }
 
 
-async def show_campaign(visit: Visit) -> None:
+async def show_campaign(visit: PageVisit) -> None:
     """Show what keeps a campaign back, or ask which campaign."""
     campaign_id = visit.query.get("campaign", "")
     await _chooser(visit.api, campaign_id)
@@ -72,10 +72,10 @@ async def show_campaign(visit: Visit) -> None:
         return
     states = {check["state"] for check in found["checks"]}
     kind: NoticeKind = "bad" if "stops" in states else "good" if found["impressions"] else "warn"
-    title = "How does «{name}» deliver?" if kind == "good" else "Why does «{name}» not deliver?"
+    title = "How does “{name}” deliver?" if kind == "good" else "Why does “{name}” not deliver?"
     notice(found["verdict"], kind=kind, title=title.format(name=found["name"]))
     _figures(found)
-    with card("Step by step", note=f"Since {shown.full_moment(found['since'])}", classes="flush"):
+    with card("Step by step", note=f"Since {fmt.full_moment(found['since'])}", classes="flush"):
         _checks(found)
     if found["auctions"]["held"]:
         _auctions(found["auctions"])
@@ -95,20 +95,20 @@ async def _chooser(api: ApiClient, campaign_id: str) -> None:
 def _figures(found: Json) -> None:
     auctions = found["auctions"]
     with ui.element("div").classes("grid-of tiles"):
-        Tile("Impressions").update(shown.count(found["impressions"]))
-        Tile("Clicks").update(shown.count(found["clicks"]))
+        Tile("Impressions").update(fmt.count(found["impressions"]))
+        Tile("Clicks").update(fmt.count(found["clicks"]))
         if auctions["held"]:
-            share = shown.percent(auctions["won"] / auctions["held"], places=0)
-            Tile("Auctions it could win").update(shown.count(auctions["held"]))
-            Tile("Auctions won").update(shown.count(auctions["won"]), note=f"{share} of all")
+            share = fmt.percent(auctions["won"] / auctions["held"], places=0)
+            Tile("Auctions it could win").update(fmt.count(auctions["held"]))
+            Tile("Auctions won").update(fmt.count(auctions["won"]), note=f"{share} of all")
 
 
 def _checks(found: Json) -> None:
     with ui.element("ul").classes("al-checks"):
         for check in found["checks"]:
             icon, colour = ICONS[check["state"]]
-            with attributed(ui.element("li"), data_check=check["name"], data_state=check["state"]):
-                attributed(ui.icon(icon).classes(colour), aria_label=CHECK_STATES[check["state"]])
+            with set_attributes(ui.element("li"), data_check=check["name"], data_state=check["state"]):
+                set_attributes(ui.icon(icon).classes(colour), aria_label=CHECK_STATES[check["state"]])
                 ui.html(
                     Markup('<span class="strong">{}</span>').format(CHECKS.get(check["name"], check["name"])),
                     sanitize=False,
@@ -143,24 +143,24 @@ def _share(check: Json) -> Markup:
 
 def _auctions(auctions: Json) -> None:
     left = auctions["held"]
-    found = [Step(label="Held", left=left)]
+    found = [FunnelStep(label="Held", left=left)]
     left -= auctions["absent"]
     found.append(
-        Step(
+        FunnelStep(
             label="It was a candidate", left=left, note="Not a candidate: not running then, or without a bid."
         )
     )
     for name in AUCTION[:-1]:
-        taken = sum(count for step, count in auctions["removed"].items() if step_of(step) == name)
+        taken = sum(count for step, count in auctions["removed"].items() if find_step(step) == name)
         if taken:
             left -= taken
             found.append(
-                Step(label=strings.FUNNEL_STEPS[name], left=left, note=strings.FUNNEL_STEP_NOTES[name])
+                FunnelStep(label=strings.FUNNEL_STEPS[name], left=left, note=strings.FUNNEL_STEP_NOTES[name])
             )
     note = strings.FUNNEL_STEP_NOTES["won"]
     if auctions["ecpm"] is not None and auctions["winningEcpm"] is not None:
         note = f"Where it lost it was worth {amount(auctions['ecpm'])} on average; who won there, {amount(auctions['winningEcpm'])}."
-    found.append(Step(label=strings.FUNNEL_STEPS["won"], left=auctions["won"], note=note, kind="good"))
+    found.append(FunnelStep(label=strings.FUNNEL_STEPS["won"], left=auctions["won"], note=note, kind="good"))
     with card("In the auctions since then"):
         funnel(found, description="In the auctions since then")
 
@@ -178,4 +178,4 @@ async def _placements(api: ApiClient, campaign_id: str) -> None:
                 except ProblemError:
                     continue  # Somebody else's: its name is not for everybody.
                 ask = ui.button(placement["label"], icon="person_search").props("outline")
-                attributed(ask, href=f"/console/why?placement={placement['slug']}")
+                set_attributes(ask, href=f"/console/why?placement={placement['slug']}")

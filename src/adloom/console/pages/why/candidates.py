@@ -9,8 +9,8 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json, fetch_names, short_id
-from adloom.console.components import format as shown
-from adloom.console.components.charts.bars import Step
+from adloom.console.components import format as fmt
+from adloom.console.components.charts.bars import FunnelStep
 from adloom.console.components.layout import badge
 
 REASONS: Final = {
@@ -79,30 +79,32 @@ ON_BANNER: Final = ("banner_", "schedule", "frequency_")
 ON_PLACEMENT: Final = ("placement_", "no_partial_render")
 
 
-def step_of(removed_by: str) -> str:
+def find_step(removed_by: str) -> str:
     """Name the step of the funnel that a removal belongs to."""
     return STEP_OF.get(removed_by.partition(":")[0], STATUS)
 
 
-def funnel_steps(removed: Mapping[str, int], *, lost: int, won: int, is_auction: bool) -> list[Step]:
+def funnel_steps(removed: Mapping[str, int], *, lost: int, won: int, is_auction: bool) -> list[FunnelStep]:
     """Make the funnel of removals by their names, of who lost and of who won."""
     order = AUCTION if is_auction else DIRECT
     taken = Counter[str]()
     for name, count in removed.items():
-        taken[step_of(name)] += count
+        taken[find_step(name)] += count
     taken[order[-1]] += lost
     left = sum(taken.values()) + won
-    found = [Step(label="All candidates", left=left)]
+    found = [FunnelStep(label="All candidates", left=left)]
     for name in order:
         left -= taken[name]
         kind = "good" if name == order[-1] and left else ""
         found.append(
-            Step(label=strings.FUNNEL_STEPS[name], left=left, note=strings.FUNNEL_STEP_NOTES[name], kind=kind)
+            FunnelStep(
+                label=strings.FUNNEL_STEPS[name], left=left, note=strings.FUNNEL_STEP_NOTES[name], kind=kind
+            )
         )
     return found
 
 
-def place_to_change(removed_by: str | None, outcome: str, *, is_auction: bool) -> str | None:
+def find_noun_to_change(removed_by: str | None, outcome: str, *, is_auction: bool) -> str | None:
     """Name the kind of thing whose page changes a decision; none does for who is shown."""
     if outcome == WON:
         return None
@@ -114,7 +116,7 @@ def place_to_change(removed_by: str | None, outcome: str, *, is_auction: bool) -
     return "advertiser" if name in {"advertiser_budget", "advertiser_deleted"} else "campaign"
 
 
-def recorded_reason(removed_by: str | None, outcome: str) -> str:
+def explain_record(removed_by: str | None, outcome: str) -> str:
     """Say why, where only the name of a step is on record."""
     if outcome in {WON, LOST}:
         return REASONS[outcome]
@@ -188,7 +190,7 @@ def _row(
                 ("", "eCPM", amount(one.get("ecpm"))),
                 ("", "Bid", _bid(one)),
                 ("strong", "To win", amount(one.get("wouldHaveToBid"), places=4)),
-                ("", "CTR", shown.percent(one.get("predictedCtr"))),
+                ("", "CTR", fmt.percent(one.get("predictedCtr"))),
                 ("", "Quality", amount(one.get("qualityScore"))),
             )
         ]
@@ -213,7 +215,7 @@ def _reason(one: Json, *, is_auction: bool, placement_id: str | None) -> Markup:
 
 
 def _link(one: Json, *, is_auction: bool, placement_id: str | None) -> Markup:
-    kind = place_to_change(one.get("removedBy"), one["outcome"], is_auction=is_auction)
+    kind = find_noun_to_change(one.get("removedBy"), one["outcome"], is_auction=is_auction)
     if kind is None or one.get("campaignId") is None:
         return Markup("")
     ids: dict[str, Any] = {
@@ -223,7 +225,7 @@ def _link(one: Json, *, is_auction: bool, placement_id: str | None) -> Markup:
     }
     # Whose budget it is stands on the campaign's page.
     kind = kind if ids.get(kind) else "campaign"
-    tab = TABS.get(step_of(one.get("removedBy") or FLOOR)) if kind == "campaign" else None
+    tab = TABS.get(find_step(one.get("removedBy") or FLOOR)) if kind == "campaign" else None
     return Markup(' <a href="/console/{}s/{}{}">{}</a>').format(
         kind, ids[kind], f"?tab={tab}" if tab else "", strings.OPEN_LABELS[kind]
     )

@@ -1,7 +1,7 @@
-"""The page «Why?»; what is asked stands in its address, so that it can be shared."""
+"""The page "Why?". Its address holds the question, so that it can be shared."""
 
 from adloom.console.components.layout import heading, view_links
-from adloom.console.page import Visit, page
+from adloom.console.page import PageVisit, page
 from adloom.console.pages.why.campaign import show_campaign
 from adloom.console.pages.why.reader import ADDRESS, show_reader
 from adloom.console.pages.why.recorded import show_recorded
@@ -9,7 +9,7 @@ from adloom.core.actor import Role
 
 
 @page(ADDRESS, title="Why?")
-async def why(visit: Visit) -> None:
+async def why(visit: PageVisit) -> None:
     """Explain a decision: for a reader, of an auction, or of a campaign."""
     with heading(
         "Why?", note="Who would be shown to a reader, who was in an auction, and what keeps a campaign back."

@@ -10,12 +10,12 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json, ProblemError
-from adloom.console.components.attributes import attributed
-from adloom.console.components.charts.bars import Step, funnel
+from adloom.console.components.attributes import set_attributes
+from adloom.console.components.charts.bars import FunnelStep, funnel
 from adloom.console.components.layout import card, empty_state, facts, notice
-from adloom.console.components.messages import say_good
+from adloom.console.components.messages import notify_success
 from adloom.console.countries import COUNTRIES, LANGUAGES
-from adloom.console.page import Visit
+from adloom.console.page import PageVisit
 from adloom.console.pages.why.candidates import amount, candidate_table, funnel_steps
 
 CONTEXT_NAMES: Final = {
@@ -42,7 +42,7 @@ READER: Final = ("device", "country", "language", "segment", "loggedIn", "newVis
 IN_AUCTIONS: Final = {"loggedIn": "loginState", "referrer": "referrerDomain"}
 
 
-async def show_reader(visit: Visit) -> None:
+async def show_reader(visit: PageVisit) -> None:
     """Show the question, and the answer where it is asked."""
     places = await _placements(visit.api)
     asked = visit.query.get("placement", "")
@@ -118,7 +118,7 @@ def _form(query: Mapping[str, str], places: list[Json]) -> None:
         fields["userId"].props["hint"] = "For frequency caps, in auctions."
         fields["at"].tooltip("Counts and budgets stand as now.")
     for name, field in fields.items():
-        attributed(field, data_field=name).props("outlined dense options-dense")
+        set_attributes(field, data_field=name).props("outlined dense options-dense")
 
     def ask() -> None:
         given = {name: str(field.value).strip() for name, field in fields.items() if field.value}
@@ -132,11 +132,11 @@ def _form(query: Mapping[str, str], places: list[Json]) -> None:
 
 def _copy() -> None:
     ui.run_javascript("navigator.clipboard?.writeText(location.href)")
-    say_good("The address of this question is copied.")
+    notify_success("The address of this question is copied.")
 
 
 async def _answer(
-    visit: Visit, slug: str, placement: Json | None, beside: ui.element, below: ui.element
+    visit: PageVisit, slug: str, placement: Json | None, beside: ui.element, below: ui.element
 ) -> None:
     given = {name: visit.query[name] for name in READER if visit.query.get(name)}
     at = _moment(visit.query.get("at"))
@@ -175,7 +175,7 @@ async def _answer(
                 facts([(label, _seen(name, context[name])) for name, label in CONTEXT_NAMES.items()])
 
 
-def _funnel(answer: Json, *, won: int, is_auction: bool) -> list[Step]:
+def _funnel(answer: Json, *, won: int, is_auction: bool) -> list[FunnelStep]:
     """Count everybody: of a large market not all candidates are sent, but all are counted."""
     removed: Mapping[str, int] = answer["removed"]
     lost = _count(answer) - sum(removed.values()) - won
@@ -186,11 +186,11 @@ def _count(answer: Json) -> int:
     return answer.get("candidateCount", len(answer["candidates"]))
 
 
-async def _direct(visit: Visit, slug: str, given: Mapping[str, str], at: str | None) -> Json:
+async def _direct(visit: PageVisit, slug: str, given: Mapping[str, str], at: str | None) -> Json:
     return await visit.api.get(f"/banners/explain/{slug}", **given, at=at)
 
 
-async def _auction(visit: Visit, slug: str, given: Mapping[str, str], at: str | None) -> Json:
+async def _auction(visit: PageVisit, slug: str, given: Mapping[str, str], at: str | None) -> Json:
     reader = dict(given)
     user_id = reader.pop("userId", NOBODY)
     body = {
@@ -213,7 +213,7 @@ def _say_who_is_shown(won: list[Json]) -> None:
     if not won:
         notice("Nobody would be shown to this reader.", kind="warn")
     elif len(won) == 1:
-        notice(f"«{won[0]['title']}» would be shown to this reader.", kind="good")
+        notice(f"“{won[0]['title']}” would be shown to this reader.", kind="good")
     else:
         notice(f"{len(won)} banners would be shown to this reader.", kind="good")
 
@@ -223,7 +223,7 @@ def _say_who_wins(won: list[Json], answer: Json) -> None:
         notice("Nobody would win this auction.", kind="warn")
         return
     title, price = won[0].get("title") or "somebody else's", amount(answer["finalPrice"], places=4)
-    notice(f"«{title}» would win, and pay {price} per thousand impressions.", kind="good")
+    notice(f"“{title}” would win, and pay {price} per thousand impressions.", kind="good")
 
 
 def _moment(text: str | None) -> str | None:

@@ -8,19 +8,19 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json, ProblemError, fetch_names
-from adloom.console.components import format as shown
-from adloom.console.components.attributes import attributed
+from adloom.console.components import format as fmt
+from adloom.console.components.attributes import set_attributes
 from adloom.console.components.charts.bars import funnel
 from adloom.console.components.layout import card, empty_state, notice
-from adloom.console.page import Visit
-from adloom.console.pages.why.candidates import candidate_table, funnel_steps, recorded_reason
+from adloom.console.page import PageVisit
+from adloom.console.pages.why.candidates import candidate_table, explain_record, funnel_steps
 
 BIDS_MAX: Final = 256
 TO_PARAMETERS: Final = {"loginState": "loggedIn", "referrerDomain": "referrer"}
 OF_TIME: Final = frozenset({"hour", "day"})
 
 
-async def show_recorded(visit: Visit) -> None:
+async def show_recorded(visit: PageVisit) -> None:
     """Show what became of an auction, or ask which."""
     auction_id = visit.query.get("auction", "")
     if not auction_id:
@@ -38,27 +38,29 @@ async def show_recorded(visit: Visit) -> None:
         notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
         return
     with ui.element("div").classes("row-of apart"):
-        ui.label(f"Held {shown.full_moment(auction['auctionTime'])}").classes("quiet")
+        ui.label(f"Held {fmt.full_moment(auction['auctionTime'])}").classes("quiet")
         with ui.element("div").classes("row-of"):
-            again = await question_now(visit, auction)
+            again = await make_question_url(visit, auction)
             if again:
-                attributed(ui.button("Ask the same now", icon="replay").props("outline"), href=again)
+                set_attributes(ui.button("Ask the same now", icon="replay").props("outline"), href=again)
             whole = ui.button("The auction in full").props("outline")
-            attributed(whole, href=f"/console/auctions/{auction['id']}")
-    await auction_parts(visit, auction)
+            set_attributes(whole, href=f"/console/auctions/{auction['id']}")
+    await show_auction(visit, auction)
 
 
-async def auction_parts(visit: Visit, auction: Json) -> None:
+async def show_auction(visit: PageVisit, auction: Json) -> None:
     """Show the funnel and the bids of an auction."""
     bids: list[Json] = auction["bids"]
     won = sum(bid["outcome"] == "won" for bid in bids)
     with card(strings.AUCTION_FUNNEL):
         funnel(
-            funnel_steps(_removed(auction), lost=max(0, auction["bidCount"] - won), won=won, is_auction=True),
+            funnel_steps(
+                _count_removed(auction), lost=max(0, auction["bidCount"] - won), won=won, is_auction=True
+            ),
             description=strings.AUCTION_FUNNEL,
         )
     with card("Candidates", note=f"{len(bids):,}", classes="flush"):
-        told = [{**bid, "reason": recorded_reason(bid["removedBy"], bid["outcome"])} for bid in bids]
+        told = [{**bid, "reason": explain_record(bid["removedBy"], bid["outcome"])} for bid in bids]
         await candidate_table(visit.api, told, is_auction=True, placement_id=auction["placementId"])
     if len(bids) >= BIDS_MAX:
         ui.label("At most 256 bids of an auction are recorded one by one; the funnel counts all.").classes(
@@ -66,7 +68,7 @@ async def auction_parts(visit: Visit, auction: Json) -> None:
         )
 
 
-def _removed(auction: Json) -> Mapping[str, int]:
+def _count_removed(auction: Json) -> Mapping[str, int]:
     if auction["removed"]:
         return auction["removed"]
     # An account is told of its own only.
@@ -77,7 +79,7 @@ def _removed(auction: Json) -> Mapping[str, int]:
     return own
 
 
-async def question_now(visit: Visit, auction: Json) -> str | None:
+async def make_question_url(visit: PageVisit, auction: Json) -> str | None:
     """Make the address that asks for the same reader now; None where the placement is not known."""
     if auction["placementId"] is None or auction["context"] is None:
         return None
@@ -91,7 +93,7 @@ async def question_now(visit: Visit, auction: Json) -> str | None:
     return f"/console/why?{urlencode({'placement': placement['slug'], **reader, **user})}"
 
 
-async def winner_of(visit: Visit, auction: Json) -> str | None:
+async def winner_of(visit: PageVisit, auction: Json) -> str | None:
     """Name the banner that has won, where one may know it."""
     if auction["winningAdId"] is None:
         return None

@@ -1,0 +1,311 @@
+"""The pages of a noun of the catalog, made from a declaration: list, new, detail with tabs, settings and history.
+
+SITES = resource_pages(ResourcePages(noun="site", columns=..., fields=..., tabs={"placements": Tab(...)}, ...))
+
+A noun declares its columns, its form and its own tabs; deleting, undoing, saving and the history are the same for all.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+import msgspec
+from markupsafe import Markup
+from nicegui import ui
+
+from adloom.console import strings
+from adloom.console.client import Json
+from adloom.console.components.attributes import set_attributes
+from adloom.console.components.format import ago
+from adloom.console.components.forms.form import Form
+from adloom.console.components.layout import card, heading, notice, tab_links
+from adloom.console.components.messages import confirm, notify_success, notify_undoable
+from adloom.console.components.table import Column, DataTable
+from adloom.console.history import show_history
+from adloom.console.page import PageVisit, page
+from adloom.console.shell import ADMINS
+from adloom.core.actor import Role
+
+# Reads the item again and rebuilds its page.
+Reload = Callable[[], Awaitable[None]]
+Build = Callable[[PageVisit, Json, Reload], Awaitable[None]]
+Fields = Callable[[PageVisit, Form, bool], Awaitable[None]]
+
+ON_OR_OFF: Final = ("On or off", {"true": "On", "false": "Off"})
+WITH_DELETED: Final = ("Deleted", {"true": "Show them too"})
+
+
+class Tab(msgspec.Struct, frozen=True):
+    """A tab of a detail page; without a builder it has the form."""
+
+    label: str
+    build: Build | None = None
+
+
+class Deletion(msgspec.Struct, frozen=True):
+    """What deleting an item means, said before it is done."""
+
+    consequence: str
+    is_restorable: bool = True
+    is_in_actions: bool = False  # The noun's own actions offer it.
+
+
+def _no_actions(visit: PageVisit, item: Json, reload: Reload) -> None:
+    del visit, item, reload
+
+
+class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
+    """The declaration of a noun's pages. The API has the noun at /admin/{noun}s, the console at /console/{noun}s."""
+
+    noun: str
+    icon: str
+    note: str
+    empty_note: str
+    roles: AbstractSet[Role]
+    columns: Callable[[PageVisit], list[Column]]
+    search: str
+    fields: Fields
+    name_field: str = "name"
+    filters: Mapping[str, tuple[str, Mapping[str, str]]] = msgspec.field(
+        default_factory=dict[str, tuple[str, Mapping[str, str]]]
+    )
+    # Adds what the API's list does not have, such as names of owners.
+    complete: Callable[[PageVisit, list[Json]], Awaitable[None]] | None = None
+    defaults: Mapping[str, object] = msgspec.field(default_factory=dict[str, object])
+    # Which fields of a new item the address gives, by the name that it has there.
+    defaults_from_query: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
+    is_compact: bool = False  # All fields in one narrow card.
+    is_admins_only: bool = False  # Only admins create, change and delete.
+    badge: Callable[[Json], Markup] = lambda _: Markup("")
+    detail_note: Callable[[Json], str] = lambda _: ""
+    links: Callable[[Json], None] = lambda _: None  # For every role.
+    actions: Callable[[PageVisit, Json, Reload], None] = _no_actions  # For those who may write.
+    list_actions: Callable[[PageVisit], None] = lambda _: None
+    deletion: Deletion | None = None
+    add: Callable[[Json], tuple[str, str]] | None = (
+        None  # The label and address of the button that adds a part.
+    )
+    above_tabs: Build | None = None
+    tabs: Mapping[str, Tab]
+    tab_after_create: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"{self.noun.capitalize()}s"
+
+    @property
+    def home(self) -> str:
+        return f"/console/{self.noun}s"
+
+    @property
+    def new(self) -> str:
+        return f"{self.home}/new"
+
+    @property
+    def api(self) -> str:
+        return f"/admin/{self.noun}s"
+
+    @property
+    def all_tabs(self) -> dict[str, Tab]:
+        """The noun's own tabs, then the settings unless a tab has the form already, then the history."""
+        has_form = any(tab.build is None for tab in self.tabs.values())
+        settings = {} if has_form else {"settings": Tab("Settings")}
+        return {**self.tabs, **settings, "history": Tab("History", self._show_history)}
+
+    def may_write(self, visit: PageVisit) -> bool:
+        return visit.is_admin if self.is_admins_only else visit.may_write
+
+    def table(self, visit: PageVisit, **narrowed: str) -> DataTable:
+        """Make the table of all items, or of those of an owner."""
+
+        async def read(query: Mapping[str, str]) -> Json:
+            answer = await visit.api.get(self.api, **query, **narrowed)
+            if self.complete is not None:
+                await self.complete(visit, answer["items"])
+            return answer
+
+        table = DataTable(
+            visit.query,
+            [column for column in self.columns(visit) if column.owner not in narrowed],
+            read,
+            href=lambda row: f"{self.home}/{row['id']}",
+            sort="-createdAt",
+            empty=(self.icon, f"No {self.noun}s yet", self.empty_note),
+            empty_action=(f"New {self.noun}", self.new) if self.may_write(visit) else None,
+            caption=self.title,
+        )
+        table.search(self.search)
+        for name, (label, options) in self.filters.items():
+            table.filter(name, label, options)
+        return table
+
+    async def show_list(self, visit: PageVisit) -> None:
+        with heading(self.title, note=self.note):
+            self.list_actions(visit)
+            if self.may_write(visit):
+                ui.button(f"New {self.noun}", icon="add").props(f'href="{self.new}" unelevated')
+        await self.table(visit).show()
+
+    async def show_new(self, visit: PageVisit) -> None:
+        with heading(f"New {self.noun}", crumbs=[(self.title, self.home)]):
+            pass
+        if not self.may_write(visit):
+            notice(strings.VIEW_ONLY)
+            return
+        given = {name: visit.query.get(key) for name, key in self.defaults_from_query.items()}
+        form = Form({**self.defaults, **given})
+        await self._add_fields(visit, form, is_new=True)
+
+        async def save() -> None:
+            made = await visit.api.post(self.api, form.create_body())
+            tab = f"?tab={self.tab_after_create}" if self.tab_after_create else ""
+            ui.navigate.to(f"{self.home}/{made['id']}{tab}")
+
+        form.buttons("Create", save, on_cancel=lambda: ui.navigate.to(self.home))
+
+    async def show_detail(self, visit: PageVisit) -> None:
+        @ui.refreshable
+        async def body() -> None:
+            item = await visit.api.get(f"{self.api}/{visit.parts['item_id']}")
+            await self._show_item(visit, item, reload)
+
+        async def reload() -> None:
+            await body.refresh()
+
+        await body()
+
+    async def _show_item(self, visit: PageVisit, item: Json, reload: Reload) -> None:
+        is_deleted = bool(item.get("deletedAt"))
+        with heading(
+            item[self.name_field],
+            note=self.detail_note(item),
+            crumbs=[(self.title, self.home)],
+            badge=self.badge(item),
+        ):
+            self.links(item)
+            if visit.may_write and not is_deleted:
+                self.actions(visit, item, reload)
+                if self.deletion is not None and not self.deletion.is_in_actions and self.may_write(visit):
+                    label = "Delete" if self.deletion.is_restorable else "Remove"
+                    ui.button(label, on_click=lambda: self.ask_delete(visit, item, reload)).props("outline")
+                if self.add is not None:
+                    label, href = self.add(item)
+                    set_attributes(ui.button(label, icon="add").props("unelevated"), href=href)
+        if is_deleted:
+            self._show_deleted(visit, item, reload)
+        if self.above_tabs is not None:
+            await self.above_tabs(visit, item, reload)
+        tabs = self.all_tabs
+        asked = visit.query.get("tab", "")
+        current = asked if asked in tabs else next(iter(tabs))
+        labels = {name: tab.label for name, tab in tabs.items()}
+        tab_links(visit.path, current, labels, label="Parts of this page")
+        await (tabs[current].build or self._show_form)(visit, item, reload)
+
+    async def _show_form(self, visit: PageVisit, item: Json, reload: Reload) -> None:
+        may_write = self.may_write(visit)
+        if not may_write:
+            notice(strings.VIEW_ONLY)
+        form = Form(item)
+        await self._add_fields(visit, form, is_new=False)
+        if may_write and not item.get("deletedAt"):
+            form.buttons("Save", lambda: save_changes(visit, f"{self.api}/{item['id']}", form, reload))
+
+    async def _add_fields(self, visit: PageVisit, form: Form, *, is_new: bool) -> None:
+        if not self.is_compact:
+            await self.fields(visit, form, is_new)
+            return
+        with card(classes="al-narrow"), ui.element("div").classes("stack tight"):
+            await self.fields(visit, form, is_new)
+
+    async def _show_history(self, visit: PageVisit, item: Json, reload: Reload) -> None:
+        del reload
+        await show_history(visit, self.noun, item["id"])
+
+    def ask_delete(self, visit: PageVisit, item: Json, reload: Reload) -> None:
+        """Say what deleting means, and do it when confirmed; where it can be undone, offer that."""
+        assert self.deletion is not None
+        name = item[self.name_field]
+        is_restorable = self.deletion.is_restorable
+
+        async def delete() -> None:
+            await visit.api.delete(f"{self.api}/{item['id']}")
+            if not is_restorable:
+                ui.navigate.to(self.home)
+                return
+            notify_undoable(f"“{name}” is deleted.", lambda: self._restore(visit, item, reload))
+            await reload()
+
+        confirm(
+            f"Delete “{name}”?" if is_restorable else f"Remove “{name}” for good?",
+            self.deletion.consequence,
+            action="Delete" if is_restorable else "Remove",
+            on_confirm=delete,
+            is_dangerous=True,
+        )
+
+    async def _restore(self, visit: PageVisit, item: Json, reload: Reload) -> None:
+        await visit.api.post(f"{self.api}/{item['id']}/restore")
+        notify_success(f"“{item[self.name_field]}” is back.")
+        await reload()
+
+    def _show_deleted(self, visit: PageVisit, item: Json, reload: Reload) -> None:
+        with ui.element("div").classes("al-notice warn").props('role="status"'):
+            ui.icon("delete_outline").props('aria-hidden="true"')
+            ui.html(
+                Markup(
+                    '<div class="strong">This {} is deleted</div>'
+                    "<div>It is not shown to anybody, and it is not in the lists. It was deleted {}.</div>"
+                ).format(self.noun, ago(item["deletedAt"], now=visit.now)),
+                sanitize=False,
+            ).classes("grow")
+            if visit.may_write:
+                ui.button("Restore", on_click=lambda: self._restore(visit, item, reload)).props("outline")
+
+
+def resource_pages(pages: ResourcePages) -> ResourcePages:
+    """Register the list, the page for a new item and the detail page."""
+    page(pages.home, title=pages.title, roles=pages.roles)(pages.show_list)
+    creators = ADMINS if pages.is_admins_only else pages.roles
+    page(pages.new, title=f"New {pages.noun}", roles=creators)(pages.show_new)
+    page(f"{pages.home}/{{item_id}}", title=pages.noun.capitalize(), roles=pages.roles)(pages.show_detail)
+    return pages
+
+
+async def save_changes(visit: PageVisit, address: str, form: Form, reload: Reload) -> None:
+    """Send what was changed in a form, and say whether anything was."""
+    changes = form.patch_body()
+    if changes:
+        await visit.api.patch(address, changes)
+    notify_success("Saved." if changes else strings.NOTHING_CHANGED)
+    await reload()
+
+
+def switch_button(
+    name: str, switch: Callable[[], Awaitable[None]], *, is_on: bool, off_note: str, on_note: str
+) -> None:
+    """Show the button that switches an item on or off, after saying what that means."""
+    action = "Switch off" if is_on else "Switch on"
+
+    async def go() -> None:
+        await switch()
+        notify_success(f"“{name}” is {'off' if is_on else 'on'}.")
+
+    def ask() -> None:
+        confirm(
+            f"Switch “{name}” {'off' if is_on else 'on'}?",
+            off_note if is_on else on_note,
+            action=action,
+            on_confirm=go,
+        )
+
+    ui.button(action, on_click=ask).props("outline")
+
+
+def changed_column(visit: PageVisit) -> Column:
+    return Column(
+        label="Changed",
+        cell=lambda row: ago(row["updatedAt"], now=visit.now),
+        sort="updatedAt",
+        is_wide_only=True,
+    )

@@ -1,1 +1,0 @@
-"""What pages about one thing of the catalog share."""
