@@ -1,1 +1,1 @@
-"""The console: pages for people, made of what the admin API tells and takes."""
+"""The console: pages for people, built on the admin API."""

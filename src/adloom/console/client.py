@@ -20,11 +20,11 @@ ORIGIN: Final = "http://console.internal"
 
 
 class SessionEndedError(Exception):
-    """Nobody is logged in any more: the log-in is over, or was ended elsewhere."""
+    """The session has expired or was ended elsewhere."""
 
 
 class ProblemError(Exception):
-    """The API has refused, in its own words; `fields` has what is wrong with each field."""
+    """The API refused a request; `fields` has the error of each field."""
 
     def __init__(self, *, status: int, code: str, message: str, fields: Mapping[str, str]) -> None:
         super().__init__(message)
@@ -35,7 +35,7 @@ class ProblemError(Exception):
 
 
 class ApiClient:
-    """Calls the API; each call says who asks anew, so that a log-out counts at once."""
+    """Calls the API. Each call checks the session again, so that a log-out takes effect at once."""
 
     def __init__(self, app: ASGIApp, token_source: TokenSource) -> None:
         self._client = httpx.AsyncClient(
@@ -44,27 +44,22 @@ class ApiClient:
         self._token_source = token_source
 
     async def get(self, path: str, **query: object) -> Json:
-        """Read; what is None is not asked for, lists are sent once for each of their values."""
+        """Send a GET; parameters that are None are left out, lists are repeated."""
         return await self._request_json("GET", path, query=query)
 
     async def get_text(self, path: str, **query: object) -> str:
-        """Read what is not JSON, such as a sheet."""
         return (await self._request("GET", path, query=query)).text
 
     async def post(self, path: str, body: object = None, **query: object) -> Json:
-        """Make something, or do something."""
         return await self._request_json("POST", path, query=query, body=body)
 
     async def put(self, path: str, body: object = None) -> Json:
-        """Set something."""
         return await self._request_json("PUT", path, body=body)
 
     async def patch(self, path: str, body: object = None) -> Json:
-        """Change something."""
         return await self._request_json("PATCH", path, body=body)
 
     async def delete(self, path: str) -> None:
-        """Take something away."""
         await self._request("DELETE", path)
 
     async def _request_json(
@@ -95,7 +90,6 @@ class ApiClient:
 
 
 def parse_problem(answer: httpx.Response) -> ProblemError:
-    """Take the problem out of an answer."""
     try:
         body: Json = msgspec.json.decode(answer.content, type=dict[str, Any])
     except msgspec.DecodeError:
@@ -126,7 +120,7 @@ AT_ONCE_MAX: Final = 6  # Others want the database too.
 
 
 async def fetch_all(asked: Sequence[Awaitable[T]]) -> list[T]:
-    """Wait for all, and give them in their order; the first that fails fails all."""
+    """Await all, a few at a time, and return the results in order; the first error is raised."""
     turn = asyncio.Semaphore(AT_ONCE_MAX)
 
     async def one(what: Awaitable[T]) -> T:
@@ -154,7 +148,7 @@ NOUNS: Final = {
 
 
 async def fetch_names(api: ApiClient, noun: str, ids: Iterable[str | None]) -> dict[str, str]:
-    """Tell the names of some things; of what is gone, or somebody else's, the end of the id stands for it."""
+    """Return the names of items by id; an item that cannot be read gets a short form of its id."""
     path, field = NOUNS[noun]
     wanted = sorted({one for one in ids if one})
     names = {one: short_id(one) for one in wanted}
@@ -170,5 +164,5 @@ async def fetch_names(api: ApiClient, noun: str, ids: Iterable[str | None]) -> d
 
 
 def short_id(thing_id: str) -> str:
-    """Show an id by its end, which differs most."""
+    """Shorten an id to its end: the beginning of a UUIDv7 is a time, so it differs least."""
     return f"…{thing_id[-SHORT_ID_LENGTH:]}"

@@ -1,4 +1,4 @@
-"""Countries and languages by their codes, for people who do not know the codes."""
+"""Names of countries and languages by their codes."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Who changed a thing, when, and from what to what."""
+"""The history of an item: who changed what, and when."""
 
 import re
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ HUMP: Final = re.compile(r"([A-Z])")
 
 
 async def show_history(visit: PageVisit, noun: str, noun_id: str) -> None:
-    """Show the changes of a thing, newest first, more of them when asked; of a campaign also those of its parts."""
+    """Show the changes of an item, newest first; a campaign includes those of its parts."""
     about = {"campaignId": noun_id} if noun == "campaign" else {"noun": noun, "nounId": noun_id}
     number = 1
     people = await _people(visit)
@@ -74,7 +74,7 @@ async def show_history(visit: PageVisit, noun: str, noun_id: str) -> None:
 
 
 async def _people(visit: PageVisit) -> Mapping[str, str]:
-    """Tell the addresses of those who log in, as far as somebody may know them."""
+    """Return e-mail addresses by user id; only admins may read them."""
     if not visit.is_admin:
         return {}
     answer = await visit.api.get("/admin/accounts", pageSize=PEOPLE_MAX)
@@ -124,7 +124,7 @@ def _change(name: str, change: Mapping[str, Any], *, is_new: bool) -> Markup:
 
 
 def _label(name: str) -> str:
-    """Write the name of a field as words, without the unit that is shown in another way."""
+    """Write a field name as words, without its unit."""
     return HUMP.sub(r" \1", UNIT.sub("", name)).capitalize()
 
 

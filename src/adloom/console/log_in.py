@@ -1,4 +1,4 @@
-"""Logging in and out with a browser: plain forms that need no script and no web socket."""
+"""The log-in and log-out forms: plain HTML without scripts or web sockets."""
 
 from html import escape
 from typing import Annotated, Final
@@ -52,7 +52,6 @@ Guard = Annotated[SessionGuard, Depends(_get_guard)]
 
 @router.get(LOG_IN)
 async def show_log_in(request: Request, guard: Guard) -> Response:
-    """Show the form, or go on where somebody is logged in already."""
     goal = make_local_url(request.query_params.get("next"))
     if await guard.find_session(request) is not None:
         return RedirectResponse(goal, 303)
@@ -62,7 +61,6 @@ async def show_log_in(request: Request, guard: Guard) -> Response:
 
 @router.post(LOG_IN)
 async def log_in(request: Request, guard: Guard, now: Now) -> Response:
-    """Check a password, and give the browser its cookie; what goes wrong is said in the API's words."""
     email, goal = "", HOME
     try:
         fields = await _fields(request)
@@ -82,7 +80,7 @@ async def log_in(request: Request, guard: Guard, now: Now) -> Response:
 
 @router.get("/console/welcome")
 async def welcome(request: Request, guard: Guard, now: Now) -> Response:
-    """Log in by the link of the first start, which works once."""
+    """Log in with the one-time link that the first start printed."""
     try:
         limit_attempts(request, now)
         token = await guard.sessions.welcome(request.query_params.get("token", ""), now=now)
@@ -95,7 +93,6 @@ async def welcome(request: Request, guard: Guard, now: Now) -> Response:
 
 @router.post("/console/logout")
 async def log_out(request: Request, guard: Guard) -> Response:
-    """End the log-in of this browser."""
     if not guard.is_same_origin(request):
         return _show_refusal(HOME, ForbiddenError(FOREIGN_FORM))
     if token := request.cookies.get(COOKIE):

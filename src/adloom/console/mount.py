@@ -55,18 +55,16 @@ def mount_console(app: FastAPI, *, clock: Clock, jwt_secret: str, public_url: st
 
 
 class ConsoleRoute(BaseRoute):
-    """Hands the addresses of the console to NiceGUI, and leaves all others to the API."""
+    """Passes the console's addresses to NiceGUI, and leaves all others to the API."""
 
     def __init__(self, guard: SessionGuard) -> None:
         self._guard = guard
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Tell whether an address is the console's."""
         is_ours = scope["type"] in {"http", "websocket"} and _is_ours(scope["path"])
         return (Match.FULL if is_ours else Match.NONE), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a page, one of NiceGUI's own files, or the socket of a page."""
         if scope["path"].startswith(SOCKET) and not await self._may_listen(HTTPConnection(scope)):
             await _refuse(scope, receive, send)
             return
@@ -80,7 +78,7 @@ class ConsoleRoute(BaseRoute):
         await nicegui.app(scope, receive, send_with_headers)
 
     async def _may_listen(self, connection: HTTPConnection) -> bool:
-        """Tell whether a socket is one of a page of ours; a browser opens sockets for any site."""
+        """Return whether a socket comes from one of our pages: browsers open sockets for any site."""
         return (
             self._guard.is_same_origin(connection) and await self._guard.find_session(connection) is not None
         )
@@ -111,7 +109,7 @@ async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
 
 @functools.cache
 def _set_up() -> None:
-    """Make NiceGUI ours, once a process: nothing is loaded from elsewhere, nothing is kept on the disk."""
+    """Configure NiceGUI once per process: it loads nothing from elsewhere and stores nothing on disk."""
     nicegui.app.config.add_run_config(
         reload=False,
         title="Adloom",

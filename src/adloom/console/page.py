@@ -31,7 +31,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class PageVisit:
-    """One opened page: who is there, what was asked for, and the way to the API."""
+    """One opened page: the user, the address and the API client."""
 
     def __init__(self, request: Request, *, api: ApiClient, clock: Clock, email: str, role: Role) -> None:
         self.api = api
@@ -44,17 +44,15 @@ class PageVisit:
 
     @property
     def now(self) -> datetime:
-        """The present moment."""
         return self._clock.now()
 
     @property
     def may_write(self) -> bool:
-        """Whether this role changes anything at all: a viewer only reads."""
+        """Whether the role can change anything: a viewer only reads."""
         return self.role is not Role.VIEWER
 
     @property
     def is_admin(self) -> bool:
-        """Whether this role may do what only admins do."""
         return self.role is Role.ADMIN
 
 
@@ -63,7 +61,7 @@ REGISTERED: Final[set[str]] = set()
 
 
 def page(path: str, *, title: str, roles: AbstractSet[Role] = EVERYBODY) -> Callable[[Builder], Builder]:
-    """Register a page of the console; its path begins with /console, its builder fills the frame."""
+    """Register a page; its path begins with /console."""
 
     def register(builder: Builder) -> Builder:
         async def build(request: Request) -> Response | None:
@@ -108,7 +106,7 @@ async def _build(request: Request, builder: Builder, roles: AbstractSet[Role]) -
 
 
 def _show_failure(error: Exception) -> None:
-    """Say on the page what went wrong in it after it was sent."""
+    """Show an error that happened after the page was sent."""
     match error:
         case SessionEndedError():
             ui.navigate.to(LOG_IN)
@@ -126,7 +124,7 @@ NOT_FOUND = 404
 
 
 def register_not_found() -> None:
-    """Take what no page takes; so it comes after all of them."""
+    """Register the page for all other addresses; call it after all pages are registered."""
 
     @page("/console/{rest:path}", title=NOTHING_HERE)
     async def not_found(visit: PageVisit) -> None:

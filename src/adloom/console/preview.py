@@ -26,19 +26,16 @@ router = APIRouter(include_in_schema=False)
 
 @router.get(PREVIEW)
 async def serve_page() -> Response:
-    """Give the page."""
     return Response(asset("preview.html"), media_type="text/html", headers=FRAMED)
 
 
 @router.get(f"{PREVIEW}/stage.js")
 async def serve_stage() -> Response:
-    """Give what sets the scene."""
     return Response(asset("stage.js"), media_type="text/javascript", headers=OPEN)
 
 
 @router.get(f"{PREVIEW}/tag.js")
 async def serve_tag() -> Response:
-    """Give the tag, as delivery serves it."""
     return Response(_tag(), media_type="text/javascript", headers=OPEN)
 
 

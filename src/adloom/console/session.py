@@ -22,7 +22,7 @@ ADDRESS_LENGTH_MAX: Final = 2_000
 
 
 class SessionGuard:
-    """Knows who shows a cookie, and speaks to the API in their name; one for the control plane."""
+    """Finds the session of a cookie, and makes API clients that act for its user."""
 
     def __init__(self, app: FastAPI, *, clock: Clock, jwt_secret: str, public_url: str) -> None:
         self.clock = clock
@@ -32,11 +32,10 @@ class SessionGuard:
 
     @property
     def sessions(self) -> ConsoleSessions:
-        """The log-ins; there are none before the control plane has connected."""
+        """Exists once the control plane has connected."""
         return self._app.state.console_sessions
 
     async def find_session(self, connection: HTTPConnection) -> tuple[str, ConsoleSession] | None:
-        """Tell who shows the cookie of a request, if they are logged in."""
         token = connection.cookies.get(COOKIE)
         if not token:
             return None
@@ -44,7 +43,7 @@ class SessionGuard:
         return (token, session) if session is not None else None
 
     def make_client(self, token: str) -> ApiClient:
-        """Speak to the API as somebody, as long as their log-in lasts."""
+        """Make an API client that acts for a user while the session lasts."""
 
         async def access_token(is_active: bool) -> str:  # noqa: FBT001 - as its type says
             now = self.clock.now()
@@ -58,7 +57,7 @@ class SessionGuard:
         return ApiClient(self._app, access_token)
 
     def is_same_origin(self, connection: HTTPConnection) -> bool:
-        """Tell whether a request comes from a page of ours, as far as its browser says anything of it."""
+        """Return whether a request comes from one of our pages, as far as the browser says."""
         origin = connection.headers.get("origin")
         if origin is None:
             return connection.headers.get("sec-fetch-site", "none") in {"none", "same-origin"}
@@ -67,7 +66,7 @@ class SessionGuard:
         )
 
     def set_cookie(self, response: Response, token: str) -> None:
-        """Give a browser its token; no script can read it, and no other site can have it sent along."""
+        """Set the session cookie: scripts cannot read it, and other sites cannot send it."""
         response.set_cookie(
             COOKIE,
             token,
@@ -79,20 +78,19 @@ class SessionGuard:
         )
 
     def delete_cookie(self, response: Response) -> None:
-        """Take its token from a browser."""
         response.delete_cookie(
             COOKIE, path="/", httponly=True, samesite="lax", secure=self.public_url.startswith("https://")
         )
 
 
 def make_log_in_url(request: Request) -> str:
-    """Tell where to log in, and to come back here afterwards."""
+    """Return the address of the log-in that leads back to this page."""
     here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     return LOG_IN if here == HOME else f"{LOG_IN}?next={quote(here, safe='/')}"
 
 
 def make_local_url(address: str | None) -> str:
-    """Tell where to go after a log-in: a page of the console, never another site."""
+    """Return the address to open after the log-in: a page of the console, never another site."""
     if address is None or len(address) > ADDRESS_LENGTH_MAX or not address.isprintable() or "\\" in address:
         return HOME
     parts = urlsplit(address)

@@ -53,7 +53,6 @@ ENTRIES: Final = (
 
 
 def list_entries(role: Role, *, registered: AbstractSet[str]) -> list[NavigationEntry]:
-    """Tell the entries that somebody of a role can use."""
     return [section for section in ENTRIES if role in section.roles and section.path in registered]
 
 
@@ -61,7 +60,6 @@ def list_entries(role: Role, *, registered: AbstractSet[str]) -> list[Navigation
 def shell(
     *, path: str, role: Role, email: str, registered: AbstractSet[str], api: ApiClient
 ) -> Generator[None]:
-    """Frame what is built inside."""
     drawer = ui.left_drawer(value=None, bordered=True).props("breakpoint=900 width=220")
     with drawer:
         _navigation(path, role, registered)

@@ -25,18 +25,17 @@ router = APIRouter()
 
 @functools.cache
 def asset(name: str) -> bytes:
-    """Read a file of the look."""
     return resources.files("adloom.console").joinpath("assets", name).read_bytes()
 
 
 @functools.cache
 def asset_address(name: str) -> str:
-    """Tell where a file of the look is; another content has another address."""
+    """Return the address of an asset; it changes with the content."""
     return f"/console/assets/{name}?v={hashlib.sha256(asset(name)).hexdigest()[:12]}"
 
 
 def head() -> str:
-    """Make what stands in the head of every page: the script first, so that no page flashes in the wrong colours."""
+    """Return the tags of the page head; the script comes first, so that no page flashes in the wrong colours."""
     return (
         f'<script src="{asset_address("console.js")}"></script>'
         f'<link rel="stylesheet" href="{asset_address("console.css")}">'
@@ -46,7 +45,7 @@ def head() -> str:
 
 @router.get("/console/assets/{name}", include_in_schema=False)
 async def serve_asset(name: str, request: Request) -> Response:
-    """Answer a file of the look; it is kept for good where it is asked for by its hash."""
+    """Serve an asset; an address with the current hash is cached for good."""
     if name not in ASSETS:
         raise NotFoundError("There is nothing at this address.")
     is_known = str(request.url).endswith(asset_address(name))

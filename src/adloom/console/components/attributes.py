@@ -12,7 +12,7 @@ Element = TypeVar("Element", bound=ui.element)
 
 
 def set_attributes(element: Element, **values: str) -> Element:
-    """Set attributes, whatever is in their values; `aria_label` is the attribute aria-label."""
+    """Set attributes to any text; `aria_label` sets aria-label."""
     for name, value in values.items():
         element.props[name.replace("_", "-")] = value
     return element

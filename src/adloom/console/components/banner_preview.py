@@ -40,7 +40,7 @@ NEIGHBOUR: Final = {"headline": "Another ad", "subheadline": "", "bgColor": "#ee
 
 
 class BannerPreview:
-    """One frame; `show` fills it anew without loading it."""
+    """A preview frame; `show` changes its content without reloading it."""
 
     def __init__(self, device: Device) -> None:
         with ui.element("div").classes(f"al-preview {device}"):
@@ -51,7 +51,7 @@ class BannerPreview:
     def show(
         self, banners: Sequence[Banner], layout: str, *, ratio: str | None = None, instead: str | None = None
     ) -> None:
-        """Show banners in a layout; where there is none, the picture that a placement has instead."""
+        """Show banners in a layout; without banners, show the image `instead`."""
         scene = {
             "layout": layout,
             "ratio": ratio,
@@ -66,7 +66,7 @@ class BannerPreview:
 
 
 def with_neighbours(banner: Banner, layout: str) -> list[Banner]:
-    """Give a banner company, where its layout shows several beside each other."""
+    """Add placeholder banners where the layout shows several next to each other."""
     return [banner, *[NEIGHBOUR] * (BANNERS_ABREAST.get(layout, 1) - 1)]
 
 
@@ -87,7 +87,6 @@ LINES: Final = (5, 10, 15, 20, 25)
 
 
 def layout_picture(layout: str) -> Markup:
-    """Draw a layout, with its name beside it."""
     lines = Markup("").join(
         Markup('<rect x="3" y="{}" width="{}" height="1.5" class="text"/>').format(top, 26 if top % 2 else 22)
         for top in LINES

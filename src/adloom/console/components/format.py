@@ -1,4 +1,4 @@
-"""Figures and moments as people read them."""
+"""Numbers and times as people read them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -18,12 +18,12 @@ BILLION: Final = 1_000_000_000
 
 
 def money(paisa: int | None) -> str:
-    """Show hundredths as a sum: 123456 is 1,234.56."""
+    """Format hundredths: 123456 is 1,234.56."""
     return strings.NONE if paisa is None else f"{paisa / 100:,.2f}"
 
 
 def count(number: float | None) -> str:
-    """Show a number with thousands parted, long ones in short."""
+    """Format a number with thousands separators; long ones in M and G."""
     if number is None:
         return strings.NONE
     if abs(number) >= BILLION:
@@ -34,19 +34,17 @@ def count(number: float | None) -> str:
 
 
 def rate(per_second: float | None) -> str:
-    """Show how often something happens in a second."""
     if per_second is None:
         return strings.NONE
     return f"{per_second:,.0f}" if per_second >= 100 else f"{per_second:,.1f}"  # noqa: PLR2004 - three digits are enough
 
 
 def percent(share: float | None, *, places: int = 2) -> str:
-    """Show a fraction in hundredths."""
     return strings.NONE if share is None else f"{share * 100:,.{places}f}%"
 
 
 def duration(seconds: float | None) -> str:
-    """Show a span of time by its largest unit: 95 is 1 min."""
+    """Format seconds in the largest unit: 95 is 2 min."""
     if seconds is None:
         return strings.NONE
     if seconds < 1:
@@ -58,14 +56,13 @@ def duration(seconds: float | None) -> str:
 
 
 def moment(text: str | datetime | None) -> datetime | None:
-    """Read a moment of the API."""
     if text is None or isinstance(text, datetime):
         return text
     return datetime.fromisoformat(text)
 
 
 def ago(text: str | datetime | None, *, now: datetime) -> Markup:
-    """Show a moment by how far away it is, and in full to who points at it."""
+    """Format a time relative to now, with the full time as a tooltip."""
     at = moment(text)
     if at is None:
         return escape(strings.NONE)
@@ -76,19 +73,16 @@ def ago(text: str | datetime | None, *, now: datetime) -> Markup:
 
 
 def full_moment(text: str | datetime | None) -> str:
-    """Show a moment in full, in UTC."""
     at = moment(text)
     return strings.NONE if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def day(text: str | datetime | None) -> str:
-    """Show the day of a moment."""
     at = moment(text)
     return strings.NONE if at is None else f"{at.astimezone(UTC):%Y-%m-%d}"
 
 
 def is_within(text: str | datetime | None, span: timedelta, *, now: datetime) -> bool:
-    """Tell whether a moment is ahead, but not further than a span."""
     at = moment(text)
     return at is not None and now <= at <= now + span
 

@@ -18,7 +18,7 @@ from adloom.console.components.messages import notify_success
 def heading(
     title: str, *, note: str = "", crumbs: Sequence[tuple[str, str]] = (), badge: str = ""
 ) -> Generator[None]:
-    """Name a page; what is built inside stands at its right: buttons, mostly. `badge` is HTML (`badge()`)."""
+    """Show the title of a page; what is built inside appears on the right. `badge` is HTML (`badge()`)."""
     with ui.element("div").classes("al-heading"):
         trail = Markup(" <span>/</span> ").join(
             Markup('<a href="{}">{}</a>').format(href, label) for label, href in crumbs
@@ -32,7 +32,6 @@ def heading(
 
 @contextmanager
 def card(title: str = "", *, note: str = "", classes: str = "") -> Generator[ui.element]:
-    """Frame a part of a page."""
     with ui.element("section").classes(f"al-card {classes}") as frame:
         if title:
             aside = Markup('<span class="quiet small">{}</span>').format(note) if note else ""
@@ -41,18 +40,16 @@ def card(title: str = "", *, note: str = "", classes: str = "") -> Generator[ui.
 
 
 def badge(text: str, kind: str = "") -> Markup:
-    """Show a state as a small coloured word: good, warn, bad, info or none of them."""
+    """Show a status; `kind` is good, warn, bad, info or empty."""
     return Markup('<span class="al-badge {}">{}</span>').format(kind, text)
 
 
 def facts(pairs: Sequence[tuple[str, str | Markup]]) -> None:
-    """List what is known of a thing."""
     items = Markup("").join(Markup("<dt>{}</dt><dd>{}</dd>").format(name, value) for name, value in pairs)
     ui.html(items, sanitize=False, tag="dl").classes("al-facts")
 
 
 def meter(share: float, kind: str = "") -> Markup:
-    """Show a share of a whole as a bar."""
     percent = min(100.0, max(0.0, share * 100))
     return Markup('<div class="al-meter {}"><i style="width: {:.1f}%"></i></div>').format(kind, percent)
 
@@ -75,7 +72,6 @@ def empty_state(  # noqa: PLR0913 - what empty states differ in
     href: str = "",
     on_action: Callable[[], object] | None = None,
 ) -> None:
-    """Say that there is nothing yet, and what to do about it."""
     with ui.element("div").classes("al-empty"):
         ui.icon(icon).props('aria-hidden="true"')
         ui.html(f"<h2>{escape(title)}</h2><p>{escape(note)}</p>", sanitize=False)
@@ -86,7 +82,6 @@ def empty_state(  # noqa: PLR0913 - what empty states differ in
 
 
 def notice(text: str, *, kind: NoticeKind = "info", title: str = "") -> None:
-    """Make a remark in the page."""
     with ui.element("div").classes(f"al-notice {kind}").props('role="status"'):
         ui.icon(ICONS[kind]).props('aria-hidden="true"')
         head = f'<div class="strong">{escape(title)}</div>' if title else ""
@@ -94,7 +89,6 @@ def notice(text: str, *, kind: NoticeKind = "info", title: str = "") -> None:
 
 
 def problem_notice(error: ProblemError) -> None:
-    """Say why something is not here, in the words of the API."""
     with ui.element("div").classes("stack"):
         notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
         with ui.element("div").classes("row-of"):
@@ -103,7 +97,7 @@ def problem_notice(error: ProblemError) -> None:
 
 
 def tab_links(path: str, current: str, labels: Mapping[str, str], *, label: str) -> None:
-    """Show the parts of a page, which are chosen by `?tab=`."""
+    """Show the tabs of a page, which `?tab=` selects."""
     links = Markup("").join(
         Markup('<a href="{}?tab={}"{}>{}</a>').format(
             path, name, Markup(' aria-current="page"') if name == current else "", text
@@ -116,7 +110,7 @@ def tab_links(path: str, current: str, labels: Mapping[str, str], *, label: str)
 
 
 def view_links(views: Sequence[tuple[str, str]], *, current: str, label: str) -> None:
-    """Show links to the views; each is its label and its address."""
+    """Show links to the views of a page, as label and address."""
     links = Markup("").join(
         Markup('<a href="{}"{}>{}</a>').format(
             href, Markup(' aria-current="page"') if href == current else "", text
@@ -127,7 +121,7 @@ def view_links(views: Sequence[tuple[str, str]], *, current: str, label: str) ->
 
 
 class Tile:
-    """A label, a figure, a note and a small line; `update` shows them anew."""
+    """A label, a figure, a note and a sparkline."""
 
     def __init__(self, label: str, *, hint: str = "") -> None:
         self._label = label
@@ -138,7 +132,6 @@ class Tile:
     def update(
         self, figure: str, *, note: str = "", values: Sequence[float | None] = (), kind: str = ""
     ) -> None:
-        """Show a figure."""
         content = Markup(
             '<div class="label">{}</div><div class="figure {}">{}</div><div class="note" title="{}">{}</div>{}'
         ).format(self._label, kind, figure, note, note, spark(values) if values else "")
@@ -147,8 +140,6 @@ class Tile:
 
 
 def snippet(text: str) -> None:
-    """Show lines with a button that copies them."""
-
     def copy() -> None:
         ui.clipboard.write(text)
         notify_success("Copied.")

@@ -1,4 +1,4 @@
-"""What goes on while somebody looks at a page."""
+"""Refreshing a page while it is open."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,7 +11,7 @@ REST: Final = 10
 
 
 def refresh_every(seconds: float, refresh: Callable[[], Awaitable[object]]) -> None:
-    """Refresh every so often, more seldom where it takes long; a page in a tab that nobody sees asks for nothing."""
+    """Refresh regularly, less often if a refresh is slow, and not while the tab is hidden."""
 
     async def refreshed() -> None:
         clock = asyncio.get_running_loop().time

@@ -13,12 +13,10 @@ BAD_MILLISECONDS: Final = 8_000
 
 
 def notify_success(message: str) -> None:
-    """Say that something has worked."""
     ui.notify(message, type="positive", position="bottom-right", icon="check", multi_line=True)
 
 
 def notify_error(message: str) -> None:
-    """Say that something has not worked, for long enough to be read."""
     ui.notify(
         message,
         type="negative",
@@ -35,7 +33,7 @@ EVENT: Final = "adloom_undo"
 
 
 def notify_undoable(message: str, on_undo: Callable[[], Awaitable[None]]) -> None:
-    """Say what was done, and undo it for whoever asks while the message is there."""
+    """Show what was done, with a button that undoes it while the message is visible."""
     options = {
         "message": message,
         "type": "info",
@@ -63,7 +61,7 @@ def confirm(
     on_confirm: Callable[[], Awaitable[None]],
     is_dangerous: bool = False,
 ) -> None:
-    """Ask, and do it when it is confirmed; what the API refuses is said, and the question stays."""
+    """Ask, and act when confirmed; if the API refuses, show its error and keep the question open."""
     with ui.dialog(value=True) as dialog, ui.card():
         ui.html(f"<h2>{escape(title)}</h2>", sanitize=False)
         ui.label(consequence)

@@ -1,4 +1,4 @@
-"""When something is on over the next weeks, as a calendar: each day with its hours."""
+"""A calendar of the next weeks: the hours of each day in which a campaign or a banner can run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
@@ -40,14 +40,14 @@ IsOn = Callable[[datetime], bool]
 
 
 class CalendarDay(msgspec.Struct, frozen=True):
-    """A day, and in which quarters of its hours something is on."""
+    """A day, and in which quarter hours something is on."""
 
     day: date
     steps: tuple[bool, ...]
 
     @property
     def spans(self) -> list[tuple[int, int]]:
-        """The quarters from which and before which it is on."""
+        """Runs of quarter hours that are on, as first and one past the last."""
         found: list[tuple[int, int]] = []
         for number, is_on in enumerate(self.steps):
             if is_on and found and found[-1][1] == number:
@@ -58,7 +58,6 @@ class CalendarDay(msgspec.Struct, frozen=True):
 
     @property
     def hours(self) -> str:
-        """The hours in words."""
         spans = self.spans
         if not spans:
             return "off"
@@ -69,7 +68,7 @@ class CalendarDay(msgspec.Struct, frozen=True):
 
 
 def list_days(is_on: IsOn, *, zone: str, now: datetime) -> list[CalendarDay]:
-    """Tell when something is on, from the Monday of this week on until four weeks are over."""
+    """List the days from Monday of this week until at least four weeks from today."""
     where = find_zone(zone) or ZoneInfo("UTC")
     today = now.astimezone(where).date()
     monday = today - timedelta(days=today.weekday())
@@ -79,7 +78,7 @@ def list_days(is_on: IsOn, *, zone: str, now: datetime) -> list[CalendarDay]:
 
 
 def banner_is_on(banner: Mapping[str, Any]) -> IsOn:
-    """Tell by its schedule when a banner is on, as delivery does."""
+    """Return a function of time that applies the banner's schedule as delivery does."""
     schedule = Schedule(
         status=ScheduleStatus(banner["scheduleStatus"]),
         publish_at=moment(banner["publishAt"]),
@@ -94,7 +93,7 @@ def banner_is_on(banner: Mapping[str, Any]) -> IsOn:
 
 
 def campaign_is_on(campaign: Mapping[str, Any], rules: Sequence[Mapping[str, Any]]) -> IsOn:
-    """Tell by its dates, and by rules about hours and days, when a campaign is on."""
+    """Return a function of time that applies the campaign's dates and its rules about hours and days."""
     starts_at, ends_at = moment(campaign["startsAt"]), moment(campaign["endsAt"])
     zone = find_zone(campaign["timezone"]) or ZoneInfo("UTC")
     timed = [
@@ -114,7 +113,6 @@ def campaign_is_on(campaign: Mapping[str, Any], rules: Sequence[Mapping[str, Any
 
 
 def calendar(days: Sequence[CalendarDay], *, now: datetime, zone: str) -> None:
-    """Show days as weeks; those that are over are pale."""
     today = now.astimezone(find_zone(zone) or ZoneInfo("UTC")).date()
     head = Markup("").join(Markup("<div class='weekday'>{}</div>").format(name) for name in WEEKDAYS)
     cells = Markup("").join(_cell(day, today) for day in days)

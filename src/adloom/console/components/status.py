@@ -1,4 +1,4 @@
-"""The state of a thing as a small coloured word, and what a row of a table says about it."""
+"""Status badges, and short texts for table cells."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -32,7 +32,6 @@ Thing = Mapping[str, Any]
 
 
 def campaign_badge(campaign: Thing) -> Markup:
-    """Show where a campaign is on its way."""
     if campaign.get("deletedAt"):
         return badge("Deleted", "bad")
     status: str = campaign["status"]
@@ -40,7 +39,7 @@ def campaign_badge(campaign: Thing) -> Markup:
 
 
 def banner_badge(banner: Thing) -> Markup:
-    """Show whether a banner can be shown, as far as it says itself."""
+    """Show the status that the banner itself has; its campaigns have their own."""
     if banner.get("deletedAt"):
         return badge("Deleted", "bad")
     if not banner["isActive"]:
@@ -50,17 +49,14 @@ def banner_badge(banner: Thing) -> Markup:
 
 
 def switch_badge(*, is_on: bool) -> Markup:
-    """Show whether something is switched on."""
     return badge("On", "good") if is_on else badge("Off", "warn")
 
 
 def account_badge(account: Thing) -> Markup:
-    """Show whether an account is there."""
     return badge("Deleted", "bad") if account.get("deletedAt") else Markup("")
 
 
 def format_dates(campaign: Thing) -> str:
-    """Show from when to when a campaign runs."""
     if not campaign["startsAt"] and not campaign["endsAt"]:
         return "no end"
     return "{first} → {last}".format(
@@ -70,7 +66,6 @@ def format_dates(campaign: Thing) -> str:
 
 
 def format_bid(campaign: Thing) -> str:
-    """Show what a campaign bids."""
     amount = campaign["bidAmount"]
     if amount is None:
         return "none"
@@ -78,7 +73,7 @@ def format_bid(campaign: Thing) -> str:
 
 
 def thumbnail(address: str | None, alt: str = "") -> Markup:
-    """Show a picture as small as a word; one that does not come leaves its space."""
+    """Show a small image; if it does not load, its space stays."""
     if not address:
         return Markup('<span class="al-thumb"></span>')
     return Markup(

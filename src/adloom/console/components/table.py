@@ -36,7 +36,7 @@ CLICK_HANDLER: Final = """(event) => {
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):
-    """A column: what it shows of a row, and by which field of the API it can be sorted."""
+    """A column: how it shows a row, and by which field of the API it sorts."""
 
     label: str
     cell: Callable[[Row], str | Markup]
@@ -47,12 +47,12 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def row_button(name: str, value: str, label: str) -> Markup:
-    """Make a button of a row; `Table(on_action={name: …})` hears it."""
+    """Make a button in a row; `DataTable(on_action={name: …})` handles its click."""
     return Markup('<button class="act" data-act="{}" data-value="{}">{}</button>').format(name, value, label)
 
 
 class DataTable:
-    """Build the search and the filters, then `show` the first page."""
+    """A table. Add the search and the filters, then `show` it."""
 
     def __init__(  # noqa: PLR0913 - what tables differ in
         self,
@@ -84,7 +84,6 @@ class DataTable:
             self._nothing = ui.element("div")
 
     def search(self, label: str = "Search") -> None:
-        """Add a search; it looks as one types."""
         with self._bar:
             field = ui.input(label, value=self._address.get("search", ""))
             field.props(f'outlined dense clearable debounce={SEARCH_WAIT_MILLISECONDS} type="search"')
@@ -92,7 +91,6 @@ class DataTable:
         self._filters["search"] = field
 
     def filter(self, name: str, label: str, options: Mapping[str, str]) -> None:
-        """Add a filter by a field of the API."""
         with self._bar:
             given = self._address.get(name)
             field = ui.select(
@@ -102,7 +100,6 @@ class DataTable:
         self._filters[name] = field
 
     async def show(self) -> None:
-        """Read the page of the address, and show it."""
         query = self._query()
         answer = await self._read({"page": "1", "pageSize": str(PAGE_SIZE), **query})
         rows: list[Row] = answer["items"]
@@ -114,7 +111,7 @@ class DataTable:
                 self._show_empty(is_filtered=bool(query.keys() - {"sort"}))
 
     async def refresh(self) -> None:
-        """Read anew, and keep the address true."""
+        """Show the table again, and update the address."""
         await self.show()
         self._update_address()
 
@@ -218,7 +215,7 @@ class DataTable:
 
 
 def plain_table(columns: Sequence[Column], rows: Sequence[Row]) -> Markup:
-    """Make a table of rows that are all there, without paging or sorting."""
+    """Make a table of rows that are all here, without paging or sorting."""
     head = Markup("").join(
         Markup('<th scope="col" class="{}">{}</th>').format(_classes(column), column.label)
         for column in columns

@@ -1,4 +1,4 @@
-"""What targeting rules mean, as one sentence."""
+"""Targeting rules as one sentence."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -38,7 +38,7 @@ Rule = Mapping[str, Any]
 
 
 def describe_rules(rules: Sequence[Rule]) -> str:
-    """Say to whom a campaign with these rules is shown; rules that are switched off do not count."""
+    """Describe who sees a campaign with these rules; rules that are off do not count."""
     active = [rule for rule in rules if rule.get("isActive", True)]
     active.sort(key=lambda rule: ORDER.index(rule["ruleType"]))
     sentence = "Shown to everybody, everywhere, at any time."
@@ -52,7 +52,6 @@ def describe_rules(rules: Sequence[Rule]) -> str:
 
 
 def describe_rule(rule: Rule) -> str:
-    """Say what one rule asks."""
     kind, operator, value = rule["ruleType"], rule["operator"], rule["value"]
     if operator == "is":
         return _FLAGS[kind][bool(value)]
@@ -70,7 +69,7 @@ def describe_rule(rule: Rule) -> str:
 
 
 def _span(days: Sequence[int]) -> str:
-    """Say days that follow each other by the first and the last of them."""
+    """Describe consecutive days by the first and the last; empty if they are not consecutive."""
     if not SPAN_MIN <= len(days) < DAYS_A_WEEK:
         return ""
     there = set(days)

@@ -1,1 +1,1 @@
-"""The pages of the console; each file registers its own with `console.page`."""
+"""The pages of the console. Each module registers its pages with `console.page`."""

@@ -1,4 +1,4 @@
-"""Jobs: what waits, runs, was done and has failed; and trying again what has."""
+"""Background jobs by queue and state, with a retry of failed ones."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
@@ -36,7 +36,7 @@ KINDS: Final = {"failed": "bad", "waiting": "", "active": "info", "completed": "
 
 @page(ADDRESS, title="Jobs", roles=BUYERS)
 async def jobs(visit: PageVisit) -> None:
-    """Show the queues; an advertiser sees the jobs of its own statistics."""
+    """Show the queues; an advertiser sees only the jobs of its own statistics."""
     if visit.role is Role.ADVERTISER:
         with heading("Jobs", note=NOTE):
             pass
@@ -135,7 +135,7 @@ async def _shown(table: DataTable, tell: Callable[[], Awaitable[None]] | None = 
 
 
 async def _first_state(visit: PageVisit, queue: str) -> str:
-    """Begin with what has failed, where something has."""
+    """Start with failed jobs if there are any."""
     found = {one["name"]: one for one in (await visit.api.get("/admin/jobs"))["items"]}
     return "failed" if found[queue]["failed"] else "completed"
 

@@ -27,7 +27,7 @@ LAG_SECONDS_GOOD: Final = 10.0
 
 @page("/console", title="Overview")
 async def overview(visit: PageVisit) -> None:
-    """Show how it goes; an account sees what is its own."""
+    """Show the figures; an advertiser or publisher sees its own."""
     span = visit.query.get("span", "today")
     span = span if span in SPANS else "today"
     with heading("Overview"):
@@ -61,7 +61,7 @@ async def overview(visit: PageVisit) -> None:
 
 
 async def _invite(visit: PageVisit) -> None:
-    """Show whoever has nothing yet where to begin."""
+    """Show where to start if there is no campaign yet."""
     found = await visit.api.get("/admin/campaigns", pageSize=1)
     if found["totalCount"] == 0:
         with card():
@@ -75,7 +75,7 @@ async def _invite(visit: PageVisit) -> None:
 
 
 class OverviewFigures:
-    """The tiles and charts, and how they are read anew."""
+    """The tiles and charts of the overview, and their refresh."""
 
     def __init__(self, visit: PageVisit, span: str) -> None:
         self._visit = visit
@@ -87,7 +87,6 @@ class OverviewFigures:
         self._lags: deque[float | None] = deque(maxlen=REMEMBERED)
 
     def build_tiles(self) -> None:
-        """Lay out what this role can know."""
         house = [
             (
                 "requests",
@@ -119,7 +118,7 @@ class OverviewFigures:
         self._tiles = {name: Tile(label, hint=hint) for name, label, hint in shown}
 
     async def build_charts(self, main: ui.element, below: ui.element) -> None:
-        """Read the span, and draw it: the first chart in the middle, the others below."""
+        """Draw the charts of the span: the first in the middle, the others below."""
         answer = await self._read_span()
         note = "by day, UTC" if answer["stepSeconds"] == DAY_SECONDS else "by hour, UTC"
         for index, (name, title, series) in enumerate(self._drawn(answer)):
@@ -128,14 +127,13 @@ class OverviewFigures:
         self._show_span(answer)
 
     async def refresh_span(self) -> None:
-        """Read the span anew."""
         answer = await self._read_span()
         for name, _, series in self._drawn(answer):
             self._charts[name].update(_labels(answer), series)
         self._show_span(answer)
 
     async def refresh_now(self) -> None:
-        """Read what only the present knows."""
+        """Refresh the figures that only exist for the present."""
         if not self._is_house:
             return
         traffic = await self._visit.api.get("/admin/system/traffic")
@@ -189,7 +187,6 @@ class OverviewFigures:
                 )
 
     def _drawn(self, answer: Json) -> list[tuple[str, str, list[Series]]]:
-        """Say which charts there are, and of what."""
         points = answer["points"]
 
         def values(field: str) -> list[float | None]:
@@ -215,7 +212,7 @@ class OverviewFigures:
 
 
 def _noted(history: deque[float | None], value: float | None) -> list[float | None]:
-    """Remember a figure that nobody keeps, for the line of this page."""
+    """Keep a figure that the API has no history of, for the sparkline of this page."""
     history.append(value)
     return list(history)
 
@@ -237,7 +234,7 @@ HOUSE_WAYS: Final = {"ledger": "/console/system", "processes": "/console/system"
 
 
 class AttentionList:
-    """Reads what needs attention, and shows it."""
+    """The list of what needs attention."""
 
     def __init__(self, visit: PageVisit) -> None:
         self._visit = visit
@@ -247,7 +244,6 @@ class AttentionList:
             empty_state("task_alt", "Nothing needs your attention.", "")
 
     async def refresh(self) -> None:
-        """Look again."""
         answer = await self._visit.api.get("/admin/attention")
         items: list[Json] = answer["items"]
         shown = [self._item(item) for item in items]

@@ -12,7 +12,7 @@ from adloom.console.components.layout import meter
 
 
 class FunnelStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A step: what it is called, how many pass it, and what took the others."""
+    """A step of a funnel: how many pass it, and why the others do not."""
 
     label: str
     left: int
@@ -21,7 +21,6 @@ class FunnelStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def funnel(steps: Sequence[FunnelStep], *, description: str) -> None:
-    """Draw the steps; the first is the whole."""
     whole = max((step.left for step in steps), default=0) or 1
     rows = Markup("").join(_funnel_row(step, whole, before) for step, before in _with_before(steps))
     set_attributes(
@@ -57,7 +56,7 @@ Part = tuple[str, float, str]  # What it is called, how much it is, and its colo
 
 
 def split(parts: Sequence[Part], *, whole: float | None = None, description: str = "") -> Markup:
-    """Draw the parts of a whole; of more than that the parts are the whole."""
+    """Draw the parts of a whole; if they exceed it, their sum is the whole."""
     total = max(whole or 0, sum(amount for _, amount, _ in parts)) or 1
     bars = Markup("").join(
         Markup('<i style="width: {:.2f}%; background: var(--{})" title="{}"></i>').format(
@@ -70,7 +69,7 @@ def split(parts: Sequence[Part], *, whole: float | None = None, description: str
 
 
 def split_key(parts: Sequence[tuple[str, str, str]]) -> Markup:
-    """List parts with their colours: what each is called, how it is shown, and its colour."""
+    """Draw the key of a split: name, text and colour of each part."""
     return Markup("").join(
         Markup(
             '<span class="al-split_key" style="--colour: var(--{})">{} <b class="num">{}</b></span>'
@@ -83,7 +82,6 @@ Share = tuple[str, float, str]  # What it is called, how much of the whole, and 
 
 
 def shares(rows: Sequence[Share], *, kind: str = "") -> Markup:
-    """List the shares."""
     items = Markup("").join(
         Markup(
             '<li><span class="cut" title="{name}">{name}</span><b class="num">{share}</b>{bar}<span class="quiet small num">{note}</span></li>'

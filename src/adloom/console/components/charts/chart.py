@@ -1,4 +1,4 @@
-"""Charts in the colours of the theme, and small ones that are only a line."""
+"""Line and bar charts in the colours of the theme, and sparklines."""
 
 from collections.abc import Sequence
 from typing import Any, Final, Literal
@@ -19,7 +19,7 @@ Unit = Literal["number", "percent", "money", "millis"]
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):
-    """One line, or one set of bars; `axis` 1 is measured on the right."""
+    """A line or a set of bars; `axis` 1 is on the right."""
 
     name: str
     values: Sequence[float | None]
@@ -33,7 +33,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Chart:
-    """A chart over names or moments; `update` replaces its figures without a flash."""
+    """A chart over labels; `update` replaces its figures without a flash."""
 
     def __init__(
         self, labels: Sequence[str], series: Sequence[Series], *, classes: str = "", description: str = ""
@@ -44,14 +44,12 @@ class Chart:
         ui.on("adloom_theme", self._element.update)
 
     def update(self, labels: Sequence[str], series: Sequence[Series]) -> None:
-        """Show other figures."""
         self._element.options.clear()
         self._element.options.update(_options(labels, series))
         self._element.update()
 
 
 def spark(values: Sequence[float | None]) -> Markup:
-    """Draw a line without any words."""
     known = [(index, value) for index, value in enumerate(values) if value is not None]
     if len(known) < 2:  # noqa: PLR2004 - a line has two ends
         return Markup('<div class="al-spark"></div>')
@@ -134,7 +132,7 @@ def _series(series: Series, index: int) -> dict[str, Any]:
 
 
 def has_lone_point(values: Sequence[float | None]) -> bool:
-    """Tell whether one of the values has nothing on either side that a line could lead to."""
+    """Return whether a value has no neighbour: a line would not show it."""
     known = [False, *(value is not None for value in values), False]
     return any(
         is_known and not before and not after
@@ -148,7 +146,7 @@ def _top(series: Sequence[Series], axis: int) -> int | None:
 
 
 def share_top(shares: Sequence[float | None]) -> int | None:
-    """Bound an axis of shares that come near the whole, or of which there is none yet: there is no 120 %."""
+    """Return 1 as the top of an axis whose shares come near 1 or are all zero: there is no 120 %."""
     most = max((value for value in shares if value is not None), default=0)
     return 1 if most == 0 or NEARLY_WHOLE < most <= 1 else None
 

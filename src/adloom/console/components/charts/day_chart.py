@@ -1,4 +1,4 @@
-"""A day's spend as a line over the hours, with the plan beside it."""
+"""The spend of a day over its hours, next to the plan."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -17,7 +17,7 @@ TICK = 3 * HOUR
 
 
 class DayChart:
-    """Draws what the API tells of a day; `update` draws it anew."""
+    """The chart of a day's spend."""
 
     def __init__(self, day: Json, *, now: datetime) -> None:
         self._element = ui.echart(_options(day, now)).classes("al-chart tall")
@@ -25,7 +25,6 @@ class DayChart:
         ui.on("adloom_theme", self._element.update)
 
     def update(self, day: Json, *, now: datetime) -> None:
-        """Show another state of the day."""
         self._element.options.clear()
         self._element.options.update(_options(day, now))
         self._element.update()
@@ -119,7 +118,7 @@ def _at(text: str) -> datetime:
 
 
 def _clock(starts: datetime, timezone: str) -> str:
-    """Write the hour of a second of the day, as the wall shows it; a day with a changed clock is told as it begins."""
+    """Return JavaScript that formats a second of the day as local time; it ignores a clock change in the day."""
     try:
         offset = starts.astimezone(ZoneInfo(timezone))
     except (ZoneInfoNotFoundError, ValueError):

@@ -1,4 +1,4 @@
-"""Points of two figures, by group, with the line on which both are the same."""
+"""A scatter chart of two figures by group, with the line where both are equal."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ Point = tuple[float, float, str]  # Across, up, and what it is about.
 
 
 class Scatter:
-    """A cloud of points a group; `update` shows others."""
+    """A scatter chart with one series a group."""
 
     def __init__(
         self, groups: Mapping[str, Sequence[Point]], *, across: str, up: str, description: str
@@ -27,14 +27,12 @@ class Scatter:
         ui.on("adloom_theme", self._element.update)
 
     def update(self, groups: Mapping[str, Sequence[Point]]) -> None:
-        """Show other points."""
         self._element.options.clear()
         self._element.options.update(make_options(groups, across=self._across, up=self._up))
         self._element.update()
 
 
 def make_options(groups: Mapping[str, Sequence[Point]], *, across: str, up: str) -> dict[str, Any]:
-    """Make what ECharts draws."""
     most = max((max(one[:2]) for points in groups.values() for one in points), default=1)
     series = [_series(name, points, index) for index, (name, points) in enumerate(groups.items())]
     series.append(

@@ -1,4 +1,4 @@
-"""What is wrong with what somebody types, in the words of the API, before the API has to say it."""
+"""Checks of form fields, in the words of the API: they show an error before the API has to."""
 
 import re
 from collections.abc import Callable
@@ -22,7 +22,6 @@ Check = Callable[[Any], str | None]
 
 
 def web_address(value: str) -> str | None:
-    """Ask for an address of the web."""
     try:
         parts = urlsplit(value.strip())
         is_web = parts.scheme in {"http", "https"} and bool(parts.hostname)
@@ -36,7 +35,6 @@ def web_address(value: str) -> str | None:
 
 
 def slug(value: str) -> str | None:
-    """Ask for a slug."""
     return (
         None
         if re.fullmatch(SLUG_PATTERN, value)
@@ -45,33 +43,27 @@ def slug(value: str) -> str | None:
 
 
 def colour(value: str) -> str | None:
-    """Ask for a colour."""
     return None if re.fullmatch(COLOR_PATTERN, value) else "must be a colour like #ff8800"
 
 
 def domain(value: str) -> str | None:
-    """Ask for a domain."""
     name = normalize_domain(value)
     return None if name is not None and "." in name else MUST_BE_DOMAIN
 
 
 def domains(values: list[str]) -> str | None:
-    """Ask for domains."""
     return next((f"{value}: {MUST_BE_DOMAIN}" for value in values if domain(value)), None)
 
 
 def natural(value: float) -> str | None:
-    """Ask for a whole number that is not negative."""
     return None if value == int(value) and 0 <= value <= INTEGER_MAX else "must be a whole number, 0 or more"
 
 
 def positive(value: float) -> str | None:
-    """Ask for a whole number of at least one."""
     return None if value == int(value) and 1 <= value <= INTEGER_MAX else "must be a whole number, 1 or more"
 
 
 def price(value: float) -> str | None:
-    """Ask for a price."""
     return (
         None
         if value >= 0 and value == round(value, PRICE_PLACES_MAX)
@@ -80,12 +72,11 @@ def price(value: float) -> str | None:
 
 
 def money(value: float) -> str | None:
-    """Ask for a sum."""
     return None if value >= 0 else "must be 0 or more"
 
 
 def moment(value: str) -> str | None:
-    """Ask for a day and a time, as a browser's own field gives them."""
+    """Check the value of a datetime-local field."""
     try:
         datetime.fromisoformat(value)
     except ValueError:
@@ -94,7 +85,6 @@ def moment(value: str) -> str | None:
 
 
 def time_of_day(value: str) -> str | None:
-    """Ask for a time of day."""
     try:
         time.fromisoformat(value)
     except ValueError:
@@ -103,7 +93,6 @@ def time_of_day(value: str) -> str | None:
 
 
 def recurrence(value: str) -> str | None:
-    """Ask for a rule that schedules can read."""
     try:
         parse_recurrence(value)
     except ValidationFailedError as error:
@@ -112,10 +101,8 @@ def recurrence(value: str) -> str | None:
 
 
 def name(value: str) -> str | None:
-    """Ask for a name."""
     return "must not be blank" if not value.strip() else at_most(NAME_LENGTH_MAX)(value)
 
 
 def at_most(length: int) -> Check:
-    """Ask for a text that is not too long."""
     return lambda value: None if len(value) <= length else f"must have at most {length} characters"

@@ -1,1 +1,1 @@
-"""Auctions: live, summed up, and one in full."""
+"""Auctions: the list with statistics, and one in detail."""

@@ -24,7 +24,6 @@ NOT_SAID = frozenset({"hour", "day", "loginState", "newVisitor"})
 
 @page(ADDRESS + "/{auction_id}", title="Auction", roles=BUYERS)
 async def auction(visit: PageVisit) -> None:
-    """Show an auction."""
     found = await visit.api.get(f"{AUCTIONS}/{visit.parts['auction_id']}")
     note = fmt.full_moment(found["auctionTime"])
     with heading(f"Auction {short_id(found['id'])}", note=note, crumbs=[("Auctions", ADDRESS)]):

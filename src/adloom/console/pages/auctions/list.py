@@ -1,4 +1,4 @@
-"""The auctions: what they come to, price against eCPM, and the last ones, live."""
+"""Auctions: totals, price against eCPM, and the latest ones, live."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -36,7 +36,7 @@ HOUR: Final = timedelta(hours=1)
 
 
 class AuctionQuery:
-    """What the page asks: which auctions, and what their campaigns are called."""
+    """The filters of the page, and the names of campaigns it has read."""
 
     def __init__(self, visit: PageVisit) -> None:
         self._visit = visit
@@ -47,39 +47,33 @@ class AuctionQuery:
 
     @property
     def query(self) -> dict[str, object]:
-        """What the API is asked."""
         since = self._visit.now - int(self.hours) * HOUR
         return {"startDate": f"{since:%Y-%m-%dT%H:%M:%SZ}", "placementType": self.type}
 
     @property
     def every_hour(self) -> list[datetime]:
-        """The hours of the period, whether or not something was auctioned in them."""
+        """All hours of the period, with or without auctions."""
         last = self._visit.now.replace(minute=0, second=0, microsecond=0)
         return [last - number * HOUR for number in range(int(self.hours), -1, -1)]
 
     def address(self, **changes: str | None) -> str:
-        """Make the address of this question with some changes."""
         asked = {"hours": self.hours, "type": self.type, **changes}
         return f"{ADDRESS}?{urlencode({name: value for name, value in asked.items() if value})}"
 
     async def read(self, part: str, **more: object) -> Json:
-        """Ask for a part of what is known of the auctions."""
         return await self._visit.api.get(f"{AUCTIONS}{part}", **{**self.query, **more})
 
     async def page(self, query: Mapping[str, str]) -> Json:
-        """Read a page of the auctions, each with the name of its winner."""
         known = {name: value for name, value in query.items() if name in {"page", "pageSize", "sort"}}
         answer = await self.read("", **known)
         await self.learn_names(row["winningCampaignId"] for row in answer["items"])
         return answer
 
     async def learn_names(self, campaign_ids: Iterable[str | None]) -> None:
-        """Learn what campaigns are called."""
         new = [one for one in campaign_ids if one and one not in self._names]
         self._names |= await fetch_names(self._visit.api, "campaign", new)
 
     def name(self, campaign_id: str | None) -> str:
-        """Tell what a campaign is called."""
         if campaign_id is not None:
             return self._names.get(campaign_id, "")
         return "somebody else" if self._visit.role is Role.ADVERTISER else "nobody"
@@ -87,7 +81,6 @@ class AuctionQuery:
 
 @page(ADDRESS, title="Auctions", roles=BUYERS)
 async def auctions(visit: PageVisit) -> None:
-    """Show the auctions."""
     market = AuctionQuery(visit)
     with heading(
         "Auctions",

@@ -39,7 +39,6 @@ async def add_banner_fields(visit: PageVisit, form: Form, is_new: bool) -> None:
 
 
 def _show_preview(form: Form) -> None:
-    """Show what is typed, in a layout of one's choice."""
     layout = ui.select(strings.LAYOUTS, label="In the layout", value=LAYOUT_FIRST).props("outlined dense")
     frames = [BannerPreview(device) for device in DEVICES]
 
@@ -110,7 +109,7 @@ async def _add_other_fields(visit: PageVisit, form: Form) -> None:
 
 
 def parse_variants(text: str) -> dict[str, str]:
-    """Read lines of a name and an address; what is no such line is left out."""
+    """Parse lines of a name and an address; other lines are ignored."""
     parts = [line.split(maxsplit=1) for line in (text or "").splitlines()]
     return {pair[0]: pair[1].strip() for pair in parts if len(pair) == VARIANT_PARTS}
 

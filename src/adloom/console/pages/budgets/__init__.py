@@ -1,1 +1,1 @@
-"""Budgets: how they stand, and how a day goes."""
+"""Budgets: today's spend, and the course of a day."""

@@ -31,7 +31,6 @@ Refresh = Callable[[], Awaitable[None]]
 
 @page(ADDRESS + "/campaigns/{campaign_id}", title="Budgets", roles=BUYERS)
 async def campaign_budget(visit: PageVisit) -> None:
-    """Show the day of a campaign's budget."""
     path = f"/admin/campaigns/{visit.parts['campaign_id']}"
     campaign = await visit.api.get(path)
     with heading(campaign["name"], crumbs=[("Budgets", ADDRESS)]):
@@ -54,7 +53,6 @@ async def campaign_budget(visit: PageVisit) -> None:
 
 @page(OF_ADVERTISERS + "/{advertiser_id}", title="Budgets", roles=BUYERS)
 async def advertiser_budget(visit: PageVisit) -> None:
-    """Show the day of an advertiser's budget, over all its campaigns."""
     path = f"/admin/advertisers/{visit.parts['advertiser_id']}"
     advertiser = await visit.api.get(path)
     crumbs = [("Budgets", ADDRESS), ("Advertisers", OF_ADVERTISERS)]
@@ -67,7 +65,7 @@ async def advertiser_budget(visit: PageVisit) -> None:
 
 
 async def _day(visit: PageVisit, path: str, noun: str, tiles: list[Tile], tell: Tell) -> Refresh:
-    """Build the day, and give what shows it anew."""
+    """Build the page of a day, and return its refresh."""
     standing, day = await fetch_all([visit.api.get(f"{path}/{noun}"), visit.api.get(f"{path}/{noun}/day")])
     tell(tiles, standing, day)
     note = f"{day['day']}, {day['timezone']}"

@@ -22,21 +22,19 @@ ON_THE_LINE: Final = (0.9, 1.02)
 
 
 def split_budget(row: Json) -> list[Part]:
-    """Part a day's budget: what is leased and not offered is part of what is left."""
+    """Split a day's budget into spent, held and leased; leased is part of what is left."""
     leased = row["leasedPaisa"]
     amounts = (row["spentTodayPaisa"], row["heldPaisa"], leased)
     return [(name, amount, COLOURS[name]) for name, amount in zip(COLOURS, amounts, strict=False)]
 
 
 def budget_bar(row: Json) -> Markup:
-    """Draw where the budget of a row is."""
     whole = row["dailyBudgetPaisa"]
     text = f"{fmt.money(row['spentTodayPaisa'])} / {'no limit' if whole is None else fmt.money(whole)}"
     return split(split_budget(row), whole=whole, description=text)
 
 
 def pace_badge(pace: float | None) -> Markup:
-    """Say how the spend stands to the line."""
     if pace is None:
         return Markup('<span class="quiet">{}</span>').format("as fast as it can")
     low, high = ON_THE_LINE
@@ -62,7 +60,6 @@ HIGH: Final = 0.9
 
 @page(ADDRESS, title="Budgets", roles=BUYERS)
 async def budgets(visit: PageVisit) -> None:
-    """Show how far campaigns have used their daily budgets."""
     await _top(visit, ADDRESS)
     table = DataTable(
         visit.query,
@@ -90,7 +87,6 @@ async def budgets(visit: PageVisit) -> None:
 
 @page(OF_ADVERTISERS, title="Budgets", roles=BUYERS)
 async def advertisers(visit: PageVisit) -> None:
-    """Show what advertisers have spent today."""
     await _top(visit, OF_ADVERTISERS)
     table = DataTable(
         visit.query,
@@ -144,7 +140,7 @@ def _budget(row: Json) -> str | Markup:
 
 
 async def _campaigns(api: ApiClient, query: Mapping[str, str]) -> Json:
-    """Read a page of pacers, each with how its budgets stand."""
+    """Read a page of pacers, each with the state of its budgets."""
     answer = await api.get("/api/v1/admin/budget/pacers", **query)
     ids = [row["campaignId"] for row in answer["items"]]
     names = await fetch_names(api, "campaign", ids)

@@ -22,7 +22,7 @@ Save = Callable[[Form], Awaitable[None]]
 
 
 async def ask_placement(visit: PageVisit, on_save: Save) -> None:
-    """Choose a placement; an advertiser cannot list those of others, so it names one by its id."""
+    """Ask for a placement; an advertiser cannot list placements, so it enters an id."""
     with ui.dialog(value=True) as dialog, ui.card():
         ui.html("<h2>Add a placement</h2>", sanitize=False)
         form = Form()
@@ -48,7 +48,7 @@ async def ask_placement(visit: PageVisit, on_save: Save) -> None:
 
 
 async def ask_banner(visit: PageVisit, campaign: Json, on_save: Save) -> None:
-    """Choose a banner, of the campaign's advertiser where it has one."""
+    """Ask for a banner of the campaign's advertiser."""
     with ui.dialog(value=True) as dialog, ui.card():
         ui.html("<h2>Add a banner</h2>", sanitize=False)
         form = Form({"displayOrder": 0, "weight": 100})
@@ -67,7 +67,6 @@ async def ask_banner(visit: PageVisit, campaign: Json, on_save: Save) -> None:
 
 
 def ask_assignment(row: Json, on_save: Save) -> None:
-    """Say how a banner is shown on a placement."""
     with ui.dialog(value=True) as dialog, ui.card():
         title = f"{row['bannerTitle']}: How it is shown"
         ui.html(f"<h2>{escape(title)}</h2>", sanitize=False)

@@ -1,4 +1,4 @@
-"""The moves of a campaign: which there are, and what follows from each, said before it is made."""
+"""The buttons that change the status of a campaign; each says what it does before it does it."""
 
 import functools
 from collections.abc import Callable
@@ -76,7 +76,6 @@ FINAL: Final = frozenset({"end", "cancel"})
 
 
 def list_moves(status: str) -> list[str]:
-    """Tell the moves that a campaign of this status can make."""
     allowed = ALLOWED_MOVES[CampaignStatus(status)]
     return [move for move, target in TARGETS.items() if target in allowed]
 
@@ -104,7 +103,6 @@ def add_move_buttons(
 
 
 def ask_move(api: ApiClient, campaign: Json, move: str, reload: Reload) -> None:
-    """Say what follows from a move, and make it when it is confirmed."""
     if move == "schedule" and not campaign["startsAt"]:
         _ask_start(api, campaign, reload)
         return

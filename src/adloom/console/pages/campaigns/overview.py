@@ -90,7 +90,6 @@ async def _budget(visit: PageVisit, campaign: Json) -> None:
 
 
 def _bar(budget: Json) -> str:
-    """Show how much of the day's budget is spent."""
     daily = budget["dailyBudgetPaisa"]
     if not daily:
         return ""
@@ -108,7 +107,7 @@ def _pace(budget: Json) -> str:
 
 
 async def show_results(visit: PageVisit, **narrowed: str) -> None:
-    """Show impressions and clicks of the last days, of a campaign, a banner or a placement."""
+    """Show impressions and clicks of the last days of a campaign, a banner or a placement."""
     last = visit.now.date()
     days = [last - timedelta(days=RESULT_DAYS - 1 - number) for number in range(RESULT_DAYS)]
     answer = await visit.api.get(
@@ -171,7 +170,7 @@ async def _look(visit: PageVisit, row: Json) -> None:
 
 
 def apply_overrides(banner: Json, row: Json) -> Json:
-    """Give a banner with the words that it has on a placement."""
+    """Return the banner with the texts it has on a placement."""
     said = {
         "headline": row["overrideHeadline"],
         "subheadline": row["overrideSubheadline"],
@@ -209,7 +208,6 @@ async def show_schedule(visit: PageVisit, campaign: Json, reload: Reload) -> Non
 
 
 def has_schedule(banner: Json) -> bool:
-    """Tell whether a banner is not simply always on."""
     return banner["scheduleStatus"] != "evergreen" or any(
         banner[name] for name in ("recurrenceRule", "recurrenceWindowStart")
     )

@@ -45,7 +45,7 @@ Save = Callable[[Json | None, Json], Awaitable[None]]
 
 
 class RuleDialog:
-    """One condition; `on_save` gets the rule that was given, and the new one as the API wants it."""
+    """The dialog for one rule; `on_save` gets the old rule and the new one in the API's form."""
 
     def __init__(self, rule: Json | None, on_save: Save) -> None:
         self._rule = rule
@@ -55,7 +55,6 @@ class RuleDialog:
         self._value: Any = rule["value"] if rule else []
 
     def open(self) -> None:
-        """Show the dialog."""
         with ui.dialog(value=True) as self._dialog, ui.card():
             title = "Add a condition" if self._rule is None else "Change the condition"
             ui.html(f"<h2>{escape(title)}</h2>", sanitize=False)
@@ -155,7 +154,7 @@ class RuleDialog:
         return {"ruleType": self._kind, "operator": self._operator, "value": self._value}
 
     def _tell(self) -> None:
-        """Say what the condition means, or what is wrong with it: by the rules that the API goes by."""
+        """Show what the rule means or what is wrong with it, by the same code as the API."""
         try:
             rule = parse_rule(self._kind, self._operator, self._value)
         except AdloomError as error:
@@ -210,7 +209,7 @@ async def show_targeting(visit: PageVisit, campaign: Json, reload: Reload) -> No
 
 
 class _Targeting:
-    """The conditions of a campaign; every change is one request, and the sentence follows."""
+    """The rules of a campaign; each change is one request, and the sentence follows."""
 
     def __init__(self, visit: PageVisit, campaign: Json) -> None:
         self._visit = visit

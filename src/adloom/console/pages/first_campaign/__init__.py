@@ -1,1 +1,1 @@
-"""The guided path: from nothing to an ad on a page."""
+"""The guide to the first campaign: from nothing to an ad on a page."""

@@ -1,4 +1,4 @@
-"""The ad is on its way: where to look, and whether it was asked for, seen and clicked."""
+"""The last page of the guide: where the ad appears, and whether it was requested, seen and clicked."""
 
 from typing import Final
 from urllib.parse import urlsplit
@@ -18,7 +18,6 @@ REFRESH_SECONDS: Final = 1.0
 
 
 async def finish(visit: PageVisit, plan: CampaignPlan) -> None:
-    """Show the way to the page, and what becomes of the ad there."""
     placement, campaign = plan.made["placement"], plan.made["campaign"]
     tag = await visit.api.get(f"/admin/placements/{placement['id']}/tag")
     with ui.element("div").classes("grid-of two"):

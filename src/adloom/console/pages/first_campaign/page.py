@@ -1,4 +1,4 @@
-"""The guided path: where, what, how, go; then a look at the page itself."""
+"""The guide to the first campaign: four steps, then a live check of the result."""
 
 from typing import Final
 
@@ -21,7 +21,6 @@ STEPS: Final = (where_step, what_step, how_step, go_step)
 
 @page("/console/first-campaign", title="My first campaign", roles=ADMINS)
 async def first_campaign(visit: PageVisit) -> None:
-    """Lead from nothing to an ad on a page."""
     plan = CampaignPlan()
     number = 0
 
@@ -47,7 +46,6 @@ async def first_campaign(visit: PageVisit) -> None:
 
 
 def _trail(current: int) -> None:
-    """Show which steps there are, and which of them is the present one."""
     steps = Markup("").join(
         Markup('<li class="{}"{}><b>{}</b>{}</li>').format(
             "done" if number < current else "",

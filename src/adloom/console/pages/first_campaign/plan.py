@@ -1,4 +1,4 @@
-"""What somebody has decided on the guided path, and making it real one request at a time."""
+"""The choices made in the guide, and the requests that carry them out."""
 
 import re
 import unicodedata
@@ -16,7 +16,7 @@ SLUG_LENGTH_MAX: Final = 60
 
 
 class CampaignPlan:
-    """The decisions so far, and what was made of them: a second try goes on where the first was refused."""
+    """The choices so far, and what was created from them: a second try continues where the first failed."""
 
     def __init__(self) -> None:
         self.placement: Json = {}
@@ -26,11 +26,10 @@ class CampaignPlan:
 
     @property
     def layout(self) -> str:
-        """The layout in which the banner will be."""
         return self.placement["layoutType"]
 
     async def carry_out(self, api: ApiClient, on_step: Callable[[str], None]) -> None:
-        """Make everything that is not there yet, in its order, and tell each step that is done."""
+        """Create what does not exist yet, in order, and report each finished step."""
         for step in STEPS:
             if step not in self.made:
                 self.made[step] = await self._do(api, step)
@@ -65,7 +64,6 @@ class CampaignPlan:
 
 
 def describe_placement(label: str, layout: str) -> Json:
-    """Describe a placement by its name: the slug follows from it."""
     return {
         "label": label,
         "slug": make_slug(label),
@@ -76,6 +74,6 @@ def describe_placement(label: str, layout: str) -> Json:
 
 
 def make_slug(label: str) -> str:
-    """Make a slug of words: those that letters of other alphabets leave nothing of are called a place."""
+    """Make a slug of a label; a label without Latin letters or digits becomes `place`."""
     plain = unicodedata.normalize("NFKD", label).encode("ascii", "ignore").decode().lower()
     return re.sub(r"[^a-z0-9]+", "-", plain)[:SLUG_LENGTH_MAX].strip("-") or "place"

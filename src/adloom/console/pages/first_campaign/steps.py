@@ -1,4 +1,4 @@
-"""The steps of the guided path: where, what, how, go."""
+"""The steps of the guide: where, what, how, go."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -22,8 +22,6 @@ GoTo = Callable[[int], Awaitable[None]]
 
 
 def next_buttons(form: Form, turn: GoTo, on_next: Callable[[], None], *, is_first: bool = False) -> None:
-    """Show the way on, which is closed while a field is wrong, and the way back."""
-
     async def forth() -> None:
         on_next()
         await turn(1)
@@ -46,7 +44,7 @@ SAMPLE_PATH: Final = "/sample"
 
 
 async def where_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
-    """Choose the sample's page, a placement that is there, or a new one."""
+    """Choose the sample's front page, an existing placement or a new one."""
     sample = await sample_placement(visit.api)
     some = await visit.api.get("/admin/placements", isActive=True, delivery="direct", pageSize=1)
     options = {SAMPLE: "On the sample's front page"} if sample else {}
@@ -112,13 +110,11 @@ async def _decide(api: ApiClient, plan: CampaignPlan, form: Form, choice: str, s
 
 
 async def sample_placement(api: ApiClient) -> Json | None:
-    """Find the placement of the sample's front page, if the sample is there."""
     answer = await api.get("/admin/placements", search=SAMPLE_SLUG, isActive=True, pageSize=5)
     return next((row for row in answer["items"] if is_of_sample(row)), None)
 
 
 def is_of_sample(placement: Json) -> bool:
-    """Tell whether a placement is the one on the sample's front page."""
     return placement.get("slug") == SAMPLE_SLUG and placement.get("pageContext") == SAMPLE
 
 
@@ -129,7 +125,6 @@ BUTTON_LENGTH_MAX: Final = 100
 
 
 async def what_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
-    """Say what the banner says, and see it at once."""
     known = await _images(visit.api)
     first = {
         "headline": "Something worth a look",
@@ -188,7 +183,7 @@ def _picture(banner: Json, image: ui.input | ui.textarea) -> None:
 
 
 async def _images(api: ApiClient) -> list[Json]:
-    """Tell a few pictures that banners have already, each once."""
+    """Return a few images of existing banners, each once."""
     answer = await api.get("/admin/banners", pageSize=BANNERS_READ)
     found: dict[str, Json] = {}
     for banner in answer["items"]:
@@ -197,7 +192,6 @@ async def _images(api: ApiClient) -> list[Json]:
 
 
 async def how_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
-    """Give it a name, an end and a price; what is left empty is no limit."""
     del visit
     form = Form(plan.campaign or {"name": "My first campaign"})
     with card("How shall it run?", classes="al-narrow"), ui.element("div").classes("stack tight"):
@@ -222,8 +216,6 @@ async def how_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
 
 
 async def go_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
-    """Say in one sentence what will be, then do it and show how far it is."""
-
     async def make() -> None:
         button.disable()
         back.disable()
@@ -264,7 +256,6 @@ async def go_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
 
 
 def summary(plan: CampaignPlan) -> str:
-    """Say what the plan is, in one sentence."""
     ends_at, bid = plan.campaign.get("endsAt"), plan.campaign.get("bidAmount")
     budget = plan.campaign.get("budgetDailyPaisa")
     limit = f" and at most {money(budget)} a day" if budget is not None else ""

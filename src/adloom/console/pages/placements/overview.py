@@ -1,4 +1,4 @@
-"""What a placement shows, and how a page gets it."""
+"""The overview of a placement: its tag, its banners and its results."""
 
 from typing import Final
 

@@ -1,1 +1,1 @@
-"""Reports: statistics by any dimension, and those of ad accounts elsewhere."""
+"""Reports: own statistics by any dimension, and statistics of external ad accounts."""

@@ -1,4 +1,4 @@
-"""Statistics of ad accounts elsewhere: campaigns, ad sets, ads and sell pages; and a sync by hand."""
+"""Statistics of external ad accounts: campaigns, ad sets, ads and sell pages; and a manual sync."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
@@ -42,7 +42,7 @@ STATUS_KINDS: Final = {"ACTIVE": "good", "PAUSED": "warn", "ARCHIVED": ""}
 
 
 class AdsQuery:
-    """What the address asks for."""
+    """The filters in the address."""
 
     def __init__(self, query: Mapping[str, str], *, today: date, seller: str | None) -> None:
         days = parse_query(query, today=today)
@@ -54,21 +54,19 @@ class AdsQuery:
 
     @property
     def is_of_pages(self) -> bool:
-        """Whether it is about sell pages, which have figures of their own."""
+        """Whether it is about sell pages, which have other figures."""
         return self.level == "sellpages"
 
     @property
     def spend_field(self) -> str:
-        """What the spend is called there."""
         return "adSpend" if self.is_of_pages else "spend"
 
     def query(self, **more: object) -> dict[str, object]:
-        """Tell what the API is asked."""
         parents = {} if self.is_of_pages else self.parents
         return {"dateFrom": self.first, "dateTo": self.last, "sellerId": self.seller, **parents, **more}
 
     def address(self, **changes: object) -> str:
-        """Make the address of this question with some changes; what is None is left out."""
+        """Return the address with some changes; None removes a parameter."""
         asked: dict[str, object] = {
             "sellerId": self.seller, "level": self.level, "from": self.first, "to": self.last, **self.parents, **changes,
         }  # fmt: skip
@@ -77,7 +75,6 @@ class AdsQuery:
 
 @page(ADDRESS, title="Stats sync", roles=BUYERS)
 async def ads(visit: PageVisit) -> None:
-    """Show what ads elsewhere have cost and brought."""
     is_own = visit.role is Role.ADVERTISER
     sellers = [] if is_own else await _sellers(visit)
     seller = None if is_own else visit.query.get("sellerId") or (sellers[0]["id"] if sellers else None)
@@ -113,7 +110,7 @@ async def ads(visit: PageVisit) -> None:
 
 
 async def _sellers(visit: PageVisit) -> list[Json]:
-    """List who may have ad accounts, one that has some first."""
+    """List advertisers, the first one that has ad accounts first."""
     listed: list[Json] = (await visit.api.get("/admin/advertisers", pageSize=LISTED_MAX, sort="name"))[
         "items"
     ]
@@ -127,7 +124,7 @@ async def _sellers(visit: PageVisit) -> list[Json]:
 
 
 async def _title(visit: PageVisit, asked: AdsQuery) -> str:
-    """Name what one looks into, or the page itself."""
+    """Return the name of the campaign or ad set, or the title of the page."""
     for name, noun in (("adsetId", "adsets"), ("campaignId", "campaigns")):
         if name in asked.parents and (asked.seller or visit.role is Role.ADVERTISER):
             path = f"/api/ads-manager/{noun}/{asked.parents[name]}"
@@ -296,7 +293,6 @@ JOB_LEVELS: Final = {"CAMPAIGN": "campaigns", "ADSET": "adsets", "AD": "ads"}
 
 
 def ask_sync(visit: PageVisit, asked: Json) -> None:
-    """Ask whether the days shall be fetched anew, and show how it goes."""
     with ui.dialog(value=True) as dialog, ui.card():
         ui.html("<h2>Sync these days</h2>", sanitize=False)
         ui.label(f"The days {asked['dateFrom']} to {asked['dateTo']} are fetched anew, one job a level.")

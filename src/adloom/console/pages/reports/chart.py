@@ -1,4 +1,4 @@
-"""The chart of a report: over time where there is time in it, else the greatest of what it is by."""
+"""The chart of a report: over time, or the largest values of a dimension."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -17,7 +17,7 @@ Label = Callable[[str, object], str]
 
 
 def list_keys(question: ReportQuery, rows: Sequence[Json]) -> list[tuple[str, object]]:
-    """Tell which keys the chart will name, as dimension and value."""
+    """List the keys that the chart will name, as dimension and value."""
     time, other = _dimensions(question)
     if other is None:
         return []
@@ -30,7 +30,6 @@ def list_keys(question: ReportQuery, rows: Sequence[Json]) -> list[tuple[str, ob
 
 
 def report_chart(question: ReportQuery, rows: Sequence[Json], label: Label) -> None:
-    """Draw a report."""
     time, other = _dimensions(question)
     metric = question.metric
     title = "{metric} by {dimension}".format(
@@ -55,7 +54,7 @@ def report_chart(question: ReportQuery, rows: Sequence[Json], label: Label) -> N
 def _by_parts(
     question: ReportQuery, rows: Sequence[Json], keys: Sequence[object], label: Label
 ) -> list[Series]:
-    """Make the bars of keys; by a second dimension each has parts, where parts add up."""
+    """Make the bars; a second dimension splits them into parts, except for CTR, which does not add up."""
     metric, unit = question.metric, UNITS.get(question.metric, "number")
     first, *more = question.by
     if not more or metric == "ctr":
@@ -121,7 +120,7 @@ def _over_time(
 
 
 def _dimensions(question: ReportQuery) -> tuple[str | None, str | None]:
-    """Tell the dimension of time, and the first of the others."""
+    """Return the time dimension and the first other one."""
     time = next((one for one in question.by if one in OF_TIME), None)
     if "hour" in question.by:
         time = "hour"

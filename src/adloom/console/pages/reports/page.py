@@ -1,4 +1,4 @@
-"""Reports: any dimension, any range, as a chart, as a table and as a sheet."""
+"""Reports: any dimension and range, as a chart, a table and a CSV file."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
@@ -30,7 +30,6 @@ STATISTICS: Final = "/admin/stats/banners"
 
 @page(ADDRESS, title="Reports")
 async def reports(visit: PageVisit) -> None:
-    """Show what was counted."""
     today = visit.now.date()
     question = parse_query(visit.query, today=today)
     with heading(
@@ -128,7 +127,7 @@ def _totals(totals: Json, question: ReportQuery) -> None:
 
 
 class _Names:
-    """What the keys of a report are called; those that are shown are asked for."""
+    """The names of a report's keys; only names that are shown are fetched."""
 
     def __init__(self, api: ApiClient) -> None:
         self._api = api

@@ -26,7 +26,7 @@ FIELDS: Final = {
 
 
 class ReportQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked; both days are included."""
+    """The filters of a report; both days are included."""
 
     first: date
     last: date
@@ -36,16 +36,15 @@ class ReportQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def query(self) -> dict[str, str]:
-        """What the API is asked."""
         return {"from": str(self.first), "to": str(self.last), "groupBy": ",".join(self.by), **self.filters}
 
     @property
     def has_spend(self) -> bool:
-        """Whether the spend is known: charges tell nothing of readers."""
+        """Whether the spend is known: charges are not counted by country or device."""
         return OF_READERS.isdisjoint((*self.by, *self.filters))
 
     def address(self, **changes: object) -> str:
-        """Make the address of this question with some changes; what is None is left out."""
+        """Return the address with some changes; None removes a parameter."""
         asked: dict[str, object] = {
             "from": self.first,
             "to": self.last,
@@ -58,7 +57,7 @@ class ReportQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_query(query: Mapping[str, str], *, today: date) -> ReportQuery:
-    """Read an address; what makes no sense is the default."""
+    """Parse an address; invalid values become defaults."""
     last = _day(query.get("to")) or today
     first = _day(query.get("from")) or last - timedelta(days=DAYS_DEFAULT - 1)
     by = tuple(dict.fromkeys(one for one in query.get("by", "").split(",") if one in strings.DIMENSIONS))
@@ -70,7 +69,7 @@ def parse_query(query: Mapping[str, str], *, today: date) -> ReportQuery:
 
 
 def find_period(question: ReportQuery, *, today: date) -> str | None:
-    """Name the period that the days are, if they are one."""
+    """Return the named period that the days form, if any."""
     if question.last != today:
         return None
     length = str((question.last - question.first).days + 1)
@@ -85,7 +84,7 @@ def _day(text: str | None) -> date | None:
 
 
 def paginate(rows: Sequence[Json], query: Mapping[str, str]) -> Json:
-    """Answer as the API answers a page of a list."""
+    """Sort and cut rows into a page in the form of the API's lists; unknown values come last."""
     sort = query.get("sort", "")
     field = sort.removeprefix("-")
     ordered = list(rows)

@@ -1,4 +1,4 @@
-"""The installation itself: what runs, how far the ledger is, who may come in, with which settings."""
+"""The installation: processes, event log, dead letters, API keys, accounts and settings."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -24,7 +24,6 @@ PARTS: Final[dict[str, Callable[[PageVisit], Awaitable[None]]]] = {
 
 @page("/console/system", title="System", roles=ADMINS)
 async def system(visit: PageVisit) -> None:
-    """Show one part of the system."""
     tab = visit.query.get("tab", "processes")
     tab = tab if tab in PARTS else "processes"
     with heading("System"):

@@ -1,4 +1,4 @@
-"""The accounts of people: made, given another password, disabled and enabled."""
+"""The accounts of people: create, set a password, disable and enable."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -21,7 +21,6 @@ PATH = "/admin/accounts"
 
 
 async def show_accounts(visit: PageVisit) -> None:
-    """List the accounts."""
     accounts = AccountsTab(visit)
     with ui.element("div").classes("row-of apart"):
         ui.label("People who may log in, here and by the API.").classes("quiet")
@@ -30,7 +29,7 @@ async def show_accounts(visit: PageVisit) -> None:
 
 
 class AccountsTab:
-    """The list, and what can be done with each account."""
+    """The list of accounts, and the actions on each."""
 
     def __init__(self, visit: PageVisit) -> None:
         self._visit = visit
@@ -38,7 +37,6 @@ class AccountsTab:
         self._table: DataTable | None = None
 
     async def show(self) -> None:
-        """Build the list."""
         self._table = DataTable(
             self._visit.query,
             self._columns(),
@@ -52,7 +50,6 @@ class AccountsTab:
         await self._table.show()
 
     def make(self) -> None:
-        """Ask who shall log in."""
         with ui.dialog(value=True) as dialog, ui.card():
             ui.html("<h2>New account</h2>", sanitize=False)
             form = Form({"role": "viewer"})

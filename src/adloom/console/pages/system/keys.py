@@ -1,4 +1,4 @@
-"""API keys of machines: made, shown once, revoked."""
+"""API keys: create, show once, revoke."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,6 @@ PATH = "/admin/api-keys"
 
 
 async def show_keys(visit: PageVisit) -> None:
-    """List the keys."""
     with ui.element("div").classes("row-of apart"):
         ui.label("Keys for machines. A key is shown once, when it is made.").classes("quiet")
         ui.button("New key", icon="add", on_click=lambda: _make(visit, table)).props("unelevated")

@@ -19,7 +19,6 @@ MEGABYTE: Final = 1_000_000
 
 
 async def show_ledger(visit: PageVisit) -> None:
-    """Show the ledger, live."""
     with ui.element("div").classes("grid-of tiles"):
         entries, memory, dead = (Tile(label) for label in ("Entries in the ledger", "Memory", "Dead letters"))
     with ui.element("div").classes("al-card flush"):
@@ -60,7 +59,6 @@ PATH = "/admin/system/dead-letters"
 
 
 async def show_dead_letters(visit: PageVisit) -> None:
-    """List the letters, oldest first."""
     ui.label(
         "Events that could not be counted. They wait here until you have them tried again or forget them."
     ).classes("quiet")
@@ -69,7 +67,7 @@ async def show_dead_letters(visit: PageVisit) -> None:
 
 
 class DeadLetters:
-    """The list, and what can be done with each letter."""
+    """The list of dead letters, and the actions on each."""
 
     def __init__(self, visit: PageVisit) -> None:
         self._visit = visit
@@ -87,7 +85,6 @@ class DeadLetters:
         self._more = ui.button("Show more", on_click=self._read_on).props("outline")
 
     async def refresh(self) -> None:
-        """Read from the beginning."""
         self._shown = []
         self._next = None
         await self._read_on()

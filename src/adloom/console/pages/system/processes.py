@@ -17,7 +17,6 @@ REFRESH_SECONDS: Final = 2.0
 
 
 async def show_processes(visit: PageVisit) -> None:
-    """List the processes, live."""
     with ui.element("div").classes("grid-of four"):
         running, catalog = Tile("Processes"), Tile("Catalog version")
         requests, fill = Tile("Requests a second"), Tile("Filled, last hour")
@@ -82,7 +81,6 @@ def _waiting(row: Json) -> str | Markup:
 
 
 async def show_settings(visit: PageVisit) -> None:
-    """Show the settings, one column a kind of process."""
     ui.label("What each process runs with. Secrets, and addresses that carry some, are masked.").classes(
         "quiet"
     )

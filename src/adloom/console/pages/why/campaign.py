@@ -1,4 +1,4 @@
-"""Why a campaign does not deliver: every step between it and a reader, and the auctions of the last hour."""
+"""Why a campaign does not deliver: every step between it and a reader, and its auctions of the last hour."""
 
 from typing import Final
 
@@ -55,7 +55,6 @@ TABS: Final = {
 
 
 async def show_campaign(visit: PageVisit) -> None:
-    """Show what keeps a campaign back, or ask which campaign."""
     campaign_id = visit.query.get("campaign", "")
     await _chooser(visit.api, campaign_id)
     if not campaign_id:

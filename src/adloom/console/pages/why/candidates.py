@@ -80,12 +80,11 @@ ON_PLACEMENT: Final = ("placement_", "no_partial_render")
 
 
 def find_step(removed_by: str) -> str:
-    """Name the step of the funnel that a removal belongs to."""
     return STEP_OF.get(removed_by.partition(":")[0], STATUS)
 
 
 def funnel_steps(removed: Mapping[str, int], *, lost: int, won: int, is_auction: bool) -> list[FunnelStep]:
-    """Make the funnel of removals by their names, of who lost and of who won."""
+    """Build the funnel from removals by name, and the numbers of losers and winners."""
     order = AUCTION if is_auction else DIRECT
     taken = Counter[str]()
     for name, count in removed.items():
@@ -105,7 +104,7 @@ def funnel_steps(removed: Mapping[str, int], *, lost: int, won: int, is_auction:
 
 
 def find_noun_to_change(removed_by: str | None, outcome: str, *, is_auction: bool) -> str | None:
-    """Name the kind of thing whose page changes a decision; none does for who is shown."""
+    """Return the noun whose page can change the outcome; None for a winner."""
     if outcome == WON:
         return None
     name = removed_by or ""
@@ -117,7 +116,7 @@ def find_noun_to_change(removed_by: str | None, outcome: str, *, is_auction: boo
 
 
 def explain_record(removed_by: str | None, outcome: str) -> str:
-    """Say why, where only the name of a step is on record."""
+    """Return the reason in words where the record has only the name of a step."""
     if outcome in {WON, LOST}:
         return REASONS[outcome]
     head, _, part = (removed_by or "").partition(":")
@@ -142,7 +141,7 @@ SHOWN_MAX: Final = 200  # Rows that a person looks through; the funnel counts al
 async def candidate_table(
     api: ApiClient, candidates: Sequence[Json], *, is_auction: bool, placement_id: str | None = None
 ) -> None:
-    """Show who came how far; those who came furthest stand first, as the API gives them."""
+    """Show the candidates in the order of the API: those that came furthest first."""
     rows = candidates[:SHOWN_MAX]
     campaigns = await fetch_names(api, "campaign", (one.get("campaignId") for one in rows))
     untitled = [one.get("adId") for one in rows if not one.get("title")]
@@ -237,7 +236,7 @@ def _bid(one: Json) -> str:
 
 
 def amount(value: float | None, *, places: int = 2) -> str:
-    """Show a price with at least two places, and with more only where they say something."""
+    """Format a price with at least two decimals, and more only if they are not zero."""
     if value is None:
         return strings.NONE
     text = f"{value:,.{places}f}"

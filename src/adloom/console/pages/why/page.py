@@ -10,7 +10,6 @@ from adloom.core.actor import Role
 
 @page(ADDRESS, title="Why?")
 async def why(visit: PageVisit) -> None:
-    """Explain a decision: for a reader, of an auction, or of a campaign."""
     with heading(
         "Why?", note="Who would be shown to a reader, who was in an auction, and what keeps a campaign back."
     ):

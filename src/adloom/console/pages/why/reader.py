@@ -1,4 +1,4 @@
-"""Why, for a reader: somebody asks a placement, and every candidate is judged."""
+"""Which ad a reader would get on a placement, and why."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -43,7 +43,6 @@ IN_AUCTIONS: Final = {"loggedIn": "loginState", "referrer": "referrerDomain"}
 
 
 async def show_reader(visit: PageVisit) -> None:
-    """Show the question, and the answer where it is asked."""
     places = await _placements(visit.api)
     asked = visit.query.get("placement", "")
     placement = next((one for one in places if one["slug"] == asked), None)
@@ -176,7 +175,7 @@ async def _answer(
 
 
 def _funnel(answer: Json, *, won: int, is_auction: bool) -> list[FunnelStep]:
-    """Count everybody: of a large market not all candidates are sent, but all are counted."""
+    """Build the funnel from counts: in a large market not all candidates are sent, but all are counted."""
     removed: Mapping[str, int] = answer["removed"]
     lost = _count(answer) - sum(removed.values()) - won
     return funnel_steps(removed, lost=lost, won=won, is_auction=is_auction)
@@ -227,7 +226,7 @@ def _say_who_wins(won: list[Json], answer: Json) -> None:
 
 
 def _moment(text: str | None) -> str | None:
-    """Read a moment of the address: a wall clock of UTC, as the browser writes it, or in full."""
+    """Parse a time of the address: local browser format as UTC, or a full time."""
     if not text:
         return None
     try:

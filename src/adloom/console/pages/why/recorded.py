@@ -1,4 +1,4 @@
-"""Why, for an auction that was held: what is on record of every candidate."""
+"""Why an ad won a past auction: the record of every candidate."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -21,7 +21,6 @@ OF_TIME: Final = frozenset({"hour", "day"})
 
 
 async def show_recorded(visit: PageVisit) -> None:
-    """Show what became of an auction, or ask which."""
     auction_id = visit.query.get("auction", "")
     if not auction_id:
         empty_state(
@@ -49,7 +48,6 @@ async def show_recorded(visit: PageVisit) -> None:
 
 
 async def show_auction(visit: PageVisit, auction: Json) -> None:
-    """Show the funnel and the bids of an auction."""
     bids: list[Json] = auction["bids"]
     won = sum(bid["outcome"] == "won" for bid in bids)
     with card(strings.AUCTION_FUNNEL):
@@ -80,7 +78,7 @@ def _count_removed(auction: Json) -> Mapping[str, int]:
 
 
 async def make_question_url(visit: PageVisit, auction: Json) -> str | None:
-    """Make the address that asks for the same reader now; None where the placement is not known."""
+    """Return the address that asks for the same reader now; None if the placement is unknown."""
     if auction["placementId"] is None or auction["context"] is None:
         return None
     try:
@@ -94,7 +92,6 @@ async def make_question_url(visit: PageVisit, auction: Json) -> str | None:
 
 
 async def winner_of(visit: PageVisit, auction: Json) -> str | None:
-    """Name the banner that has won, where one may know it."""
     if auction["winningAdId"] is None:
         return None
     return (await fetch_names(visit.api, "banner", [auction["winningAdId"]]))[auction["winningAdId"]]
