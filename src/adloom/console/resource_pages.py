@@ -304,8 +304,5 @@ def switch_button(
 
 def changed_column(visit: PageVisit) -> Column:
     return Column(
-        label="Changed",
-        cell=lambda row: ago(row["updatedAt"], now=visit.now),
-        sort="updatedAt",
-        is_wide_only=True,
+        "Changed", lambda row: ago(row["updatedAt"], now=visit.now), sort="updatedAt", is_wide_only=True
     )

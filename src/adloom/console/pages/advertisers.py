@@ -30,21 +30,16 @@ REFRESH_SECONDS: Final = 2.0
 
 def _columns(visit: PageVisit) -> list[Column]:
     return [
-        Column(label="Name", cell=lambda row: row["name"], sort="name"),
-        Column(label="Status", cell=account_badge),
+        Column("Name", "name", sort="name"),
+        Column("Status", account_badge),
         Column(
-            label="Daily budget",
-            cell=lambda row: money(row["dailyBudgetPaisa"]),
+            "Daily budget",
+            lambda row: money(row["dailyBudgetPaisa"]),
             sort="dailyBudgetPaisa",
             is_number=True,
         ),
-        Column(label="Time zone", cell=lambda row: row["timezone"], is_wide_only=True),
-        Column(
-            label="Blocked sites",
-            cell=lambda row: str(len(row["blockedSites"])),
-            is_number=True,
-            is_wide_only=True,
-        ),
+        Column("Time zone", "timezone", is_wide_only=True),
+        Column("Blocked sites", lambda row: str(len(row["blockedSites"])), is_number=True, is_wide_only=True),
         changed_column(visit),
     ]
 

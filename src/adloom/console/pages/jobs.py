@@ -83,15 +83,7 @@ async def _queues(visit: PageVisit) -> None:
         if visit.query.get("state")
         else {**visit.query, "state": await _first_state(visit, queue)}
     )
-    table = DataTable(
-        address,
-        [
-            Column(label="Job", cell=_name),
-            *_common(visit),
-        ],
-        read,
-        on_action={"retry": retry},
-    )
+    table = DataTable(address, [Column("Job", _name), *_common(visit)], read, on_action={"retry": retry})
     await _shown(table, tell)
 
 
@@ -106,10 +98,7 @@ async def _own_jobs(visit: PageVisit) -> None:
 
     table = DataTable(
         visit.query,
-        [
-            Column(label="Job", cell=_own_name),
-            *_common(visit),
-        ],
+        [Column("Job", _own_name), *_common(visit)],
         read,
         on_action={"retry": retry},
         sort="-createdAt",
@@ -146,13 +135,13 @@ def _common(visit: PageVisit) -> list[Column]:
         return row_button("retry", row["id"], "Try again") if is_offered else ""
 
     return [
-        Column(label="State", cell=lambda row: badge(STATES[row["state"]].lower(), KINDS[row["state"]])),
-        Column(label="Progress", cell=_progress, is_wide_only=True),
-        Column(label="Attempts", cell=lambda row: str(row["attempts"]), is_number=True, is_wide_only=True),
-        Column(label="What it said", cell=_error, is_wide_only=True),
-        Column(label="Put", cell=lambda row: fmt.ago(row["createdAt"], now=visit.now), is_wide_only=True),
-        Column(label="Ended", cell=lambda row: fmt.ago(row["endedAt"], now=visit.now)),
-        Column(label="", cell=last),
+        Column("State", lambda row: badge(STATES[row["state"]].lower(), KINDS[row["state"]])),
+        Column("Progress", _progress, is_wide_only=True),
+        Column("Attempts", lambda row: str(row["attempts"]), is_number=True, is_wide_only=True),
+        Column("What it said", _error, is_wide_only=True),
+        Column("Put", lambda row: fmt.ago(row["createdAt"], now=visit.now), is_wide_only=True),
+        Column("Ended", lambda row: fmt.ago(row["endedAt"], now=visit.now)),
+        Column("", last),
     ]  # fmt: skip
 
 

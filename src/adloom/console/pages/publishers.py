@@ -17,9 +17,9 @@ from adloom.console.shell import SELLERS
 
 def _columns(visit: PageVisit) -> list[Column]:
     return [
-        Column(label="Name", cell=lambda row: row["name"], sort="name"),
-        Column(label="Status", cell=account_badge),
-        Column(label="Created", cell=lambda row: ago(row["createdAt"], now=visit.now), sort="createdAt"),
+        Column("Name", "name", sort="name"),
+        Column("Status", account_badge),
+        Column("Created", lambda row: ago(row["createdAt"], now=visit.now), sort="createdAt"),
     ]
 
 

@@ -9,23 +9,16 @@ from adloom.console.components.forms.form import Form
 from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
 from adloom.console.pages.placements.pages import PLACEMENTS
-from adloom.console.resource_pages import (
-    Deletion,
-    Reload,
-    ResourcePages,
-    Tab,
-    changed_column,
-    resource_pages,
-)
+from adloom.console.resource_pages import Deletion, Reload, ResourcePages, Tab, changed_column, resource_pages
 from adloom.console.shell import SELLERS
 from adloom.core.actor import Role
 
 
 def _columns(visit: PageVisit) -> list[Column]:
     return [
-        Column(label="Domain", cell=lambda row: row["domain"], sort="domain"),
-        Column(label="Name", cell=lambda row: row["name"], sort="name"),
-        Column(label="Time zone", cell=lambda row: row["timezone"], is_wide_only=True),
+        Column("Domain", "domain", sort="domain"),
+        Column("Name", "name", sort="name"),
+        Column("Time zone", "timezone", is_wide_only=True),
         changed_column(visit),
     ]
 

@@ -86,10 +86,7 @@ def _link(noun: str, thing_id: str | None, names: dict[str, str], instead: str) 
 def _chart(found: Json, bids: Sequence[Json], banners: dict[str, str]) -> None:
     labels = [banners.get(bid["adId"] or "", "somebody else's") for bid in bids]
     series = [Series(name="eCPM", values=[bid["ecpm"] for bid in bids], kind="bar", colour=2)]
-    for name, value, colour in (
-        ("Price", found["finalPrice"], 1),
-        ("Floor", found["floorCpm"], 6),
-    ):
+    for name, value, colour in (("Price", found["finalPrice"], 1), ("Floor", found["floorCpm"], 6)):
         if value is not None:
             series.append(Series(name=name, values=[value] * len(bids), is_dashed=True, colour=colour))
     Chart(labels, series, description="eCPM of the bids")

@@ -110,13 +110,13 @@ async def auctions(visit: PageVisit) -> None:
     table = DataTable(
         visit.query,
         [
-            Column(label="Held", cell=lambda row: fmt.ago(row["auctionTime"], now=visit.now), sort="auctionTime"),
-            Column(label="Placement type", cell=lambda row: row["placementType"], is_wide_only=True),
-            Column(label="Winner", cell=lambda row: market.name(row["winningCampaignId"])),
-            Column(label="Bids", cell=lambda row: str(row["bidCount"]), is_number=True, is_wide_only=True),
-            Column(label="Price", cell=lambda row: amount(row["finalPrice"], places=4), is_number=True),
-            Column(label=strings.WINNER_ECPM, cell=lambda row: amount(row["winningeCPM"], places=4), is_number=True, is_wide_only=True),
-            Column(label="Price of eCPM", cell=_share, is_wide_only=True),
+            Column("Held", lambda row: fmt.ago(row["auctionTime"], now=visit.now), sort="auctionTime"),
+            Column("Placement type", "placementType", is_wide_only=True),
+            Column("Winner", lambda row: market.name(row["winningCampaignId"])),
+            Column("Bids", lambda row: str(row["bidCount"]), is_number=True, is_wide_only=True),
+            Column("Price", lambda row: amount(row["finalPrice"], places=4), is_number=True),
+            Column(strings.WINNER_ECPM, lambda row: amount(row["winningeCPM"], places=4), is_number=True, is_wide_only=True),
+            Column("Price of eCPM", _share, is_wide_only=True),
         ],
         market.page,
         href=lambda row: f"{ADDRESS}/{row['id']}",
@@ -149,12 +149,7 @@ async def _controls(market: AuctionQuery) -> None:
 
 def _tiles(market: AuctionQuery, total: Json, *, is_own: bool) -> None:
     with ui.element("div").classes("grid-of tiles"):
-        labels = (
-            "Auctions",
-            "Won by you" if is_own else "Won by somebody",
-            "Average eCPM",
-            "Bids",
-        )
+        labels = ("Auctions", "Won by you" if is_own else "Won by somebody", "Average eCPM", "Bids")
         tiles = [Tile(label) for label in labels]
 
     def tell(total: Json) -> None:

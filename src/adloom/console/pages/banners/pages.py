@@ -32,10 +32,10 @@ ASSIGNMENTS_MAX: Final = 100
 
 def _columns(visit: PageVisit) -> list[Column]:
     return [
-        Column(label="Title", cell=_title, sort="title"),
-        Column(label="Status", cell=banner_badge),
-        Column(label="Headline", cell=lambda row: row["headline"] or "", is_wide_only=True),
-        Column(label="Leads to", cell=_link_target, is_wide_only=True),
+        Column("Title", _title, sort="title"),
+        Column("Status", banner_badge),
+        Column("Headline", lambda row: row["headline"] or "", is_wide_only=True),
+        Column("Leads to", _link_target, is_wide_only=True),
         changed_column(visit),
     ]
 

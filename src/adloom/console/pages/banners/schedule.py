@@ -70,11 +70,9 @@ def _add_fields(form: Form) -> None:
         form.time_of_day("recurrenceWindowEnd", "Every day until")
     ui.label("A window may go over midnight: 22:00 until 02:00.").classes("quiet small")
     given = form.initial("recurrenceRule") or ""
-    preset = ui.select(
-        PRESETS,
-        label="Repeats",
-        value=given if given in PRESETS else OWN,
-    ).props("outlined dense")
+    preset = ui.select(PRESETS, label="Repeats", value=given if given in PRESETS else OWN).props(
+        "outlined dense"
+    )
     rule = form.text(
         "recurrenceRule",
         "Recurrence rule (RFC 5545)",

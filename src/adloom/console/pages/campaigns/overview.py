@@ -77,9 +77,7 @@ async def _budget(visit: PageVisit, campaign: Json) -> None:
         held.update(money(budget["heldPaisa"]), note=f"Day {budget['day']}")
         left = budget["remainingTodayPaisa"]
         remaining.update(
-            "no limit" if left is None else money(left),
-            kind="bad" if left == 0 else "",
-            note=_pace(budget),
+            "no limit" if left is None else money(left), kind="bad" if left == 0 else "", note=_pace(budget)
         )
         projected.update(money(budget["projectedPaisa"]), note=_of(daily))
         in_all.update(money(budget["spentTotalPaisa"]), note=_of(total))

@@ -37,19 +37,12 @@ DATES_HINT: Final = "In the campaign's time zone. Empty: no limit."
 
 def _columns(visit: PageVisit) -> list[Column]:
     return [
-        Column(label="Name", cell=lambda row: row["name"], sort="name"),
-        Column(label="Status", cell=campaign_badge, sort="status"),
-        Column(
-            label="Advertiser", cell=lambda row: row["ownerName"], is_wide_only=True, owner="advertiserId"
-        ),
-        Column(label="Dates", cell=lambda row: _dates(row, visit), sort="startsAt", is_wide_only=True),
-        Column(label="Bid", cell=format_bid, is_number=True),
-        Column(
-            label="Daily budget",
-            cell=lambda row: money(row["budgetDailyPaisa"]),
-            is_number=True,
-            is_wide_only=True,
-        ),
+        Column("Name", "name", sort="name"),
+        Column("Status", campaign_badge, sort="status"),
+        Column("Advertiser", "ownerName", is_wide_only=True, owner="advertiserId"),
+        Column("Dates", lambda row: _dates(row, visit), sort="startsAt", is_wide_only=True),
+        Column("Bid", format_bid, is_number=True),
+        Column("Daily budget", lambda row: money(row["budgetDailyPaisa"]), is_number=True, is_wide_only=True),
         changed_column(visit),
     ]
 

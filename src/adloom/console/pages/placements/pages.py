@@ -42,12 +42,12 @@ TYPE_LENGTH_MAX: Final = 50
 
 def _columns(visit: PageVisit) -> list[Column]:
     return [
-        Column(label="Label", cell=lambda row: row["label"], sort="label"),
-        Column(label="Slug", cell=lambda row: row["slug"], sort="slug", is_wide_only=True),
-        Column(label="On or off", cell=lambda row: switch_badge(is_on=row["isActive"]), sort="isActive"),
-        Column(label="Layout", cell=lambda row: layout_picture(row["layoutType"]), is_wide_only=True),
-        Column(label="Filled by", cell=lambda row: strings.DELIVERIES[row["delivery"]], sort="delivery"),
-        Column(label="Slots", cell=lambda row: str(row["maxBanners"]), is_number=True, is_wide_only=True),
+        Column("Label", "label", sort="label"),
+        Column("Slug", "slug", sort="slug", is_wide_only=True),
+        Column("On or off", lambda row: switch_badge(is_on=row["isActive"]), sort="isActive"),
+        Column("Layout", lambda row: layout_picture(row["layoutType"]), is_wide_only=True),
+        Column("Filled by", lambda row: strings.DELIVERIES[row["delivery"]], sort="delivery"),
+        Column("Slots", lambda row: str(row["maxBanners"]), is_number=True, is_wide_only=True),
         changed_column(visit),
     ]
 

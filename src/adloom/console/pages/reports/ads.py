@@ -235,23 +235,17 @@ def _label(row: Json) -> str:
 def _columns(asked: AdsQuery) -> list[Column]:
     def number(label: str, field: str, show: Any = fmt.count, *, is_wide_only: bool = False) -> Column:  # noqa: ANN401 - how it is shown
         return Column(
-            label=label,
-            cell=lambda row: show(row[field]),
-            sort=field,
-            is_number=True,
-            is_wide_only=is_wide_only,
+            label, lambda row: show(row[field]), sort=field, is_number=True, is_wide_only=is_wide_only
         )
 
-    first = [Column(label="Name", cell=lambda row: row["name"], sort="name")]
+    first = [Column("Name", "name", sort="name")]
     if asked.is_of_pages:
-        first.append(
-            Column(label="Source", cell=lambda row: row["adSource"] or strings.NONE, is_wide_only=True)
-        )
+        first.append(Column("Source", lambda row: row["adSource"] or strings.NONE, is_wide_only=True))
     else:
         first.append(
             Column(
-                label="Status",
-                cell=lambda row: badge(STATUSES[row["status"]].lower(), STATUS_KINDS[row["status"]]),
+                "Status",
+                lambda row: badge(STATUSES[row["status"]].lower(), STATUS_KINDS[row["status"]]),
                 is_wide_only=True,
             )
         )

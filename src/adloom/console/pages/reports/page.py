@@ -168,23 +168,23 @@ async def _table(visit: PageVisit, question: ReportQuery, rows: Sequence[Json], 
 
     columns = [
         Column(
-            label=strings.DIMENSIONS[one],
-            cell=lambda row, one=one: _cell(one, names.label(one, row[FIELDS[one]])),
+            strings.DIMENSIONS[one],
+            lambda row, one=one: _cell(one, names.label(one, row[FIELDS[one]])),
             sort=FIELDS[one] if one in {"day", "hour", "country", "device"} else "",
         )
         for one in question.by
     ]
     columns += [
-        Column(label=strings.METRICS["impressions"], cell=lambda row: fmt.count(row["impressions"]), sort="impressions", is_number=True),
-        Column(label=strings.METRICS["clicks"], cell=lambda row: fmt.count(row["clicks"]), sort="clicks", is_number=True),
-        Column(label=strings.METRICS["ctr"], cell=lambda row: fmt.percent(row["ctr"]), sort="ctr", is_number=True),
+        Column(strings.METRICS["impressions"], lambda row: fmt.count(row["impressions"]), sort="impressions", is_number=True),
+        Column(strings.METRICS["clicks"], lambda row: fmt.count(row["clicks"]), sort="clicks", is_number=True),
+        Column(strings.METRICS["ctr"], lambda row: fmt.percent(row["ctr"]), sort="ctr", is_number=True),
     ]  # fmt: skip
     if question.has_spend:
         columns.append(
-            Column(label=strings.METRICS["spendPaisa"], cell=lambda row: fmt.money(row["spendPaisa"]), sort="spendPaisa", is_number=True)
+            Column(strings.METRICS["spendPaisa"], lambda row: fmt.money(row["spendPaisa"]), sort="spendPaisa", is_number=True)
         )  # fmt: skip
     columns.append(
-        Column(label="Invalid", cell=lambda row: fmt.count(row["invalidImpressions"] + row["invalidClicks"]), is_number=True, is_wide_only=True)
+        Column("Invalid", lambda row: fmt.count(row["invalidImpressions"] + row["invalidClicks"]), is_number=True, is_wide_only=True)
     )  # fmt: skip
     table = DataTable(visit.query, columns, read)
     await table.show()

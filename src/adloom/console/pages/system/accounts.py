@@ -110,19 +110,19 @@ class AccountsTab:
 
     def _columns(self) -> list[Column]:
         return [
-            Column(label="E-mail address", cell=lambda row: Markup("<b>{}</b>").format(row["email"]), sort="email"),
-            Column(label="Role", cell=lambda row: row["role"], sort="role", is_wide_only=True),
+            Column("E-mail address", lambda row: Markup("<b>{}</b>").format(row["email"]), sort="email"),
+            Column("Role", "role", sort="role", is_wide_only=True),
             Column(
-                label="Made",
-                cell=lambda row: ago(row["createdAt"], now=self._visit.now),
+                "Made",
+                lambda row: ago(row["createdAt"], now=self._visit.now),
                 sort="createdAt",
                 is_wide_only=True,
             ),
             Column(
-                label="State",
-                cell=lambda row: badge("disabled") if row["disabledAt"] else badge("active", "good"),
+                "State",
+                lambda row: badge("disabled") if row["disabledAt"] else badge("active", "good"),
             ),
-            Column(label="", cell=_actions, is_number=True),
+            Column("", _actions, is_number=True),
         ]  # fmt: skip
 
 

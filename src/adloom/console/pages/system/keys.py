@@ -56,22 +56,22 @@ async def show_keys(visit: PageVisit) -> None:
 
 def _columns(visit: PageVisit) -> list[Column]:
     return [
-        Column(label="Name", cell=lambda row: Markup("<b>{}</b>").format(row["name"])),
-        Column(label="Begins with", cell=lambda row: Markup('<span class="mono">{}…</span>').format(row["keyHint"])),
-        Column(label="Role", cell=lambda row: row["role"]),
+        Column("Name", lambda row: Markup("<b>{}</b>").format(row["name"])),
+        Column("Begins with", lambda row: Markup('<span class="mono">{}…</span>').format(row["keyHint"])),
+        Column("Role", "role"),
         Column(
-            label="Made",
-            cell=lambda row: ago(row["createdAt"], now=visit.now),
+            "Made",
+            lambda row: ago(row["createdAt"], now=visit.now),
             sort="createdAt",
             is_wide_only=True,
         ),
         Column(
-            label="State",
-            cell=lambda row: badge("revoked") if row["revokedAt"] else badge("in use", "good"),
+            "State",
+            lambda row: badge("revoked") if row["revokedAt"] else badge("in use", "good"),
         ),
         Column(
-            label="",
-            cell=lambda row: "" if row["revokedAt"] else row_button("revoke", row["id"], "Revoke"),
+            "",
+            lambda row: "" if row["revokedAt"] else row_button("revoke", row["id"], "Revoke"),
             is_number=True,
         ),
     ]  # fmt: skip

@@ -43,15 +43,11 @@ def _behind(row: Json) -> str:
 
 
 COLUMNS: Final = [
-    Column(label="Projection", cell=lambda row: row["name"]),
-    Column(label="Behind", cell=_behind),
-    Column(
-        label="Folded by",
-        cell=lambda row: row["owner"] or badge("nobody", "bad"),
-        is_wide_only=True,
-    ),
-    Column(label="Failing", cell=lambda row: count(row["failing"]), is_number=True),
-    Column(label="Given up", cell=lambda row: count(row["dead"]), is_number=True),
+    Column("Projection", "name"),
+    Column("Behind", _behind),
+    Column("Folded by", lambda row: row["owner"] or badge("nobody", "bad"), is_wide_only=True),
+    Column("Failing", lambda row: count(row["failing"]), is_number=True),
+    Column("Given up", lambda row: count(row["dead"]), is_number=True),
 ]
 
 
@@ -100,12 +96,12 @@ class DeadLetters:
 
     def _columns(self) -> list[Column]:
         return [
-            Column(label="Letter", cell=lambda row: Markup('<span class="mono">{}</span>').format(row["id"])),
-            Column(label="Projection", cell=lambda row: row["projection"]),
-            Column(label="Given up", cell=lambda row: ago(row["at"], now=self._visit.now), is_wide_only=True),
-            Column(label="Tries", cell=lambda row: str(row["tries"]), is_number=True, is_wide_only=True),
-            Column(label="Reason", cell=lambda row: row["reason"], is_wide_only=True),
-            Column(label="", cell=_actions, is_number=True),
+            Column("Letter", lambda row: Markup('<span class="mono">{}</span>').format(row["id"])),
+            Column("Projection", "projection"),
+            Column("Given up", lambda row: ago(row["at"], now=self._visit.now), is_wide_only=True),
+            Column("Tries", lambda row: str(row["tries"]), is_number=True, is_wide_only=True),
+            Column("Reason", "reason", is_wide_only=True),
+            Column("", _actions, is_number=True),
         ]  # fmt: skip
 
     async def _on_click(self, event: Any) -> None:  # noqa: ANN401 - NiceGUI's own

@@ -47,14 +47,14 @@ async def show_processes(visit: PageVisit) -> None:
 
 def _columns(visit: PageVisit, catalog_version: int) -> list[Column]:
     return [
-        Column(label="Process", cell=lambda row: Markup('<b class="nowrap">{}</b>').format(row["process"])),
-        Column(label="Machine", cell=lambda row: row["host"], is_wide_only=True),
-        Column(label="PID", cell=lambda row: str(row["pid"]), is_number=True, is_wide_only=True),
-        Column(label="Up since", cell=lambda row: ago(row["startedAt"], now=visit.now)),
-        Column(label="Index", cell=lambda row: _index(row, catalog_version)),
-        Column(label="Requests/s", cell=lambda row: rate(row["requestsPerSecond"]), is_number=True),
-        Column(label="Median / 99 %", cell=_latency, is_number=True, is_wide_only=True),
-        Column(label="Waiting", cell=_waiting, is_number=True, is_wide_only=True),
+        Column("Process", lambda row: Markup('<b class="nowrap">{}</b>').format(row["process"])),
+        Column("Machine", "host", is_wide_only=True),
+        Column("PID", lambda row: str(row["pid"]), is_number=True, is_wide_only=True),
+        Column("Up since", lambda row: ago(row["startedAt"], now=visit.now)),
+        Column("Index", lambda row: _index(row, catalog_version)),
+        Column("Requests/s", lambda row: rate(row["requestsPerSecond"]), is_number=True),
+        Column("Median / 99 %", _latency, is_number=True, is_wide_only=True),
+        Column("Waiting", _waiting, is_number=True, is_wide_only=True),
     ]
 
 
@@ -95,7 +95,7 @@ async def show_settings(visit: PageVisit) -> None:
         for name in names
     ]
     columns = [
-        Column(label="Setting", cell=lambda row: Markup('<span class="mono">{}</span>').format(row["name"])),
+        Column("Setting", lambda row: Markup('<span class="mono">{}</span>').format(row["name"])),
         *(_column(process) for process in processes),
     ]
     with card(classes="flush"):
@@ -111,4 +111,4 @@ def _column(process: str) -> Column:
             return Markup('<span class="quiet">{}</span>').format("not set")
         return Markup('<span class="mono">{}</span>').format(value)
 
-    return Column(label=process, cell=cell)
+    return Column(process, cell)
