@@ -21,7 +21,7 @@ def test_a_tooltip_takes_the_name_of_a_point_for_text() -> None:
 
 
 def test_only_constants_are_written_into_strings_that_are_parsed() -> None:
-    """See `components/attributes.py`: what else there is goes through `attributed`."""
+    """See `components/attributes.py`: what else there is goes through `set_attributes`."""
     root = Path(console.__file__).parent
     found = [
         f"{path.relative_to(root)}:{call.lineno} {ast.unparse(value)}"

@@ -143,7 +143,7 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
         with heading(self.title, note=self.note):
             self.list_actions(visit)
             if self.may_write(visit):
-                ui.button(f"New {self.noun}", icon="add").props(f'href="{self.new}" unelevated')
+                set_attributes(ui.button(f"New {self.noun}", icon="add").props("unelevated"), href=self.new)
         await self.table(visit).show()
 
     async def show_new(self, visit: PageVisit) -> None:
