@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Literal
+from typing import Final, Literal
 
 from markupsafe import Markup, escape
 from nicegui import ui
@@ -10,8 +10,10 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import ProblemError
 from adloom.console.components.attributes import set_attributes
-from adloom.console.components.charts.chart import spark
 from adloom.console.components.messages import notify_success
+
+SPARK_WIDTH: Final = 100
+SPARK_HEIGHT: Final = 30
 
 
 @contextmanager
@@ -120,6 +122,23 @@ def view_links(views: Sequence[tuple[str, str]], *, current: str, label: str) ->
     set_attributes(ui.html(links, sanitize=False, tag="nav").classes("al-tabs"), aria_label=label)
 
 
+def _sparkline(values: Sequence[float | None]) -> Markup:
+    known = [(index, value) for index, value in enumerate(values) if value is not None]
+    if len(known) < 2:  # noqa: PLR2004 - a line has two ends
+        return Markup('<div class="al-spark"></div>')
+    top = max(value for _, value in known) or 1
+    step = SPARK_WIDTH / (len(values) - 1)
+    points = [
+        f"{index * step:.1f},{SPARK_HEIGHT - value / top * (SPARK_HEIGHT - 3):.1f}" for index, value in known
+    ]
+    line = "L".join(points)
+    first, last = known[0][0] * step, known[-1][0] * step
+    return Markup(
+        '<div class="al-spark"><svg viewBox="0 0 {w} {h}" preserveAspectRatio="none" aria-hidden="true">'
+        '<path class="area" d="M{first:.1f},{h}L{line}L{last:.1f},{h}Z"/><path class="line" d="M{line}"/></svg></div>'
+    ).format(w=SPARK_WIDTH, h=SPARK_HEIGHT, line=line, first=first, last=last)
+
+
 class Tile:
     """A label, a figure, a note and a sparkline."""
 
@@ -134,7 +153,7 @@ class Tile:
     ) -> None:
         content = Markup(
             '<div class="label">{}</div><div class="figure {}">{}</div><div class="note" title="{}">{}</div>{}'
-        ).format(self._label, kind, figure, note, note, spark(values) if values else "")
+        ).format(self._label, kind, figure, note, note, _sparkline(values) if values else "")
         if self._element.content != content:
             self._element.content = content
 

@@ -1,16 +1,13 @@
-"""Line and bar charts in the colours of the theme, and sparklines."""
+"""Line and bar charts in the colours of the theme."""
 
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 import msgspec
-from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console.components.attributes import set_attributes
 
-SPARK_WIDTH: Final = 100
-SPARK_HEIGHT: Final = 30
 COLOURS: Final = 6
 NEARLY_WHOLE: Final = 0.6
 QUARTER: Final = 0.25
@@ -47,23 +44,6 @@ class Chart:
         self._element.options.clear()
         self._element.options.update(_options(labels, series))
         self._element.update()
-
-
-def spark(values: Sequence[float | None]) -> Markup:
-    known = [(index, value) for index, value in enumerate(values) if value is not None]
-    if len(known) < 2:  # noqa: PLR2004 - a line has two ends
-        return Markup('<div class="al-spark"></div>')
-    top = max(value for _, value in known) or 1
-    step = SPARK_WIDTH / (len(values) - 1)
-    points = [
-        f"{index * step:.1f},{SPARK_HEIGHT - value / top * (SPARK_HEIGHT - 3):.1f}" for index, value in known
-    ]
-    line = "L".join(points)
-    first, last = known[0][0] * step, known[-1][0] * step
-    return Markup(
-        '<div class="al-spark"><svg viewBox="0 0 {w} {h}" preserveAspectRatio="none" aria-hidden="true">'
-        '<path class="area" d="M{first:.1f},{h}L{line}L{last:.1f},{h}Z"/><path class="line" d="M{line}"/></svg></div>'
-    ).format(w=SPARK_WIDTH, h=SPARK_HEIGHT, line=line, first=first, last=last)
 
 
 def _options(labels: Sequence[str], series: Sequence[Series]) -> dict[str, Any]:
