@@ -4,7 +4,7 @@ import random
 from datetime import UTC, datetime
 from itertools import count
 
-from adloom.sample.document import chosen_ids
+from adloom.sample.content.document import choose_ids
 from adloom.sample.manifest import Manifest, State
 
 LOADED_AT = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
@@ -12,7 +12,7 @@ LOADED_AT = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 
 def a_manifest(*, state: State = State.THERE, loaded_at: datetime = LOADED_AT) -> Manifest:
     numbers = count(1)
-    ids = chosen_ids(lambda: f"01890000-0000-7000-8000-{next(numbers):012x}", {})
+    ids = choose_ids(lambda: f"01890000-0000-7000-8000-{next(numbers):012x}", {})
     return Manifest(state=state, loaded_at=loaded_at, things=ids)
 
 

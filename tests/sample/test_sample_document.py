@@ -8,16 +8,21 @@ from adloom.catalog.campaign.lifecycle import CampaignStatus
 from adloom.catalog.placement.model import Layout
 from adloom.catalog.transfer.document import read_json
 from adloom.catalog.transfer.kind import KIND_NAMED
-from adloom.sample.abroad import OUTSIDE
-from adloom.sample.advertisers import ADVERTISERS
-from adloom.sample.campaigns import CAMPAIGNS
-from adloom.sample.creatives import CREATIVE_BY_KEY, CREATIVES
-from adloom.sample.document import chosen_ids, document
-from adloom.sample.places import FREE_SLUG, SLOT_BY_SLUG, SLOTS
+from adloom.sample.content.catalog import (
+    ADVERTISERS,
+    BANNER_BY_KEY,
+    BANNERS,
+    CAMPAIGNS,
+    FREE_SLUG,
+    OUTSIDE,
+    SLOT_BY_SLUG,
+    SLOTS,
+)
+from adloom.sample.content.document import build_document, choose_ids
 from adloom.schedule.pacing import PacingStrategy
 from tests.sample.builders import LOADED_AT, a_manifest
 
-DOCUMENT = document(a_manifest().things, delivery_url="http://127.0.0.1:8080", now=LOADED_AT)
+DOCUMENT = build_document(a_manifest().things, delivery_url="http://127.0.0.1:8080", now=LOADED_AT)
 
 
 def test_there_is_a_placement_of_every_layout() -> None:
@@ -63,8 +68,8 @@ def test_every_banner_is_shown_by_a_campaign_of_its_own_advertiser() -> None:
         for key in keys
     }
 
-    assert shown == {(creative.advertiser, creative.key) for creative in CREATIVES}
-    assert set(CREATIVE_BY_KEY) == {key for _, key in shown}
+    assert shown == {(creative.advertiser, creative.key) for creative in BANNERS}
+    assert set(BANNER_BY_KEY) == {key for _, key in shown}
 
 
 def test_budgets_of_advertisers_differ() -> None:
@@ -92,7 +97,7 @@ def test_what_is_still_there_keeps_its_id() -> None:
     numbers = count(10_000)
     kept = {"placements": {"hedgerow-top": "kept"}, "brands": {"own": "17"}}
 
-    ids = chosen_ids(lambda: f"{next(numbers):032x}", kept)
+    ids = choose_ids(lambda: f"{next(numbers):032x}", kept)
 
     assert ids["placements"]["hedgerow-top"] == "kept"
     assert ids["brands"]["own"] == "17"
@@ -102,5 +107,5 @@ def test_what_is_still_there_keeps_its_id() -> None:
 def test_what_is_elsewhere_hangs_on_what_came_before_it() -> None:
     made = {(kind, key) for kind, ids in a_manifest().things.items() for key in ids}
     for thing in OUTSIDE:
-        assert {*thing.hangs_on.values(), *thing.is_here.values()} <= made, thing.key
+        assert {*thing.parents.values(), *thing.own.values()} <= made, thing.key
         made.add((thing.kind, thing.key))

@@ -12,8 +12,7 @@ import pytest
 
 from adloom.app.sample_data import is_catalog_untouched, is_loaded
 from adloom.runtime.installation import DataDirectory
-from adloom.sample.campaigns import CAMPAIGNS
-from adloom.sample.places import SLOTS
+from adloom.sample.content.catalog import CAMPAIGNS, SLOTS
 from tests.support.chromium import a_chromium, a_visit
 from tests.support.product import Finished, Product, adloom, an_open_folder, status_of, wait_until
 

@@ -6,16 +6,15 @@ from urllib.parse import urlsplit
 import pytest
 
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoutes
-from adloom.sample.creatives import CREATIVES
-from adloom.sample.document import phone_picture_of, picture_of
-from adloom.sample.markup import TAG_PATH
-from adloom.sample.pages import sample_pages, sample_routes
-from adloom.sample.pictures import FREE_PATH
-from adloom.sample.places import SLOTS
-from adloom.sample.style import STYLE
-from adloom.sample.visits import SIGHTS
+from adloom.sample.content.catalog import BANNERS, SLOTS, read_data
+from adloom.sample.content.document import phone_picture_of, picture_of
+from adloom.sample.content.pictures import FREE_PATH
+from adloom.sample.pages.markup import TAG_PATH
+from adloom.sample.pages.routes import sample_pages, sample_routes
+from adloom.sample.visitors.visits import SIGHTS
 
 PAGES = sample_pages()
+STYLE = read_data("page.css").decode()
 ADDRESS = re.compile(r'(?:href|src)="([^"]*)"')
 SLOT = re.compile(r'data-adloom="([^"]*)"')
 
@@ -83,7 +82,7 @@ def test_simulated_readers_ask_for_what_the_pages_ask_for() -> None:
 
 
 def test_every_picture_and_every_page_of_a_banner_is_there() -> None:
-    for creative in CREATIVES:
+    for creative in BANNERS:
         shown = (picture_of(creative), phone_picture_of(creative))
         assert all(is_ok(picture.path) for picture in shown if picture)
         assert is_ok(creative.page)
@@ -97,8 +96,6 @@ def test_a_picture_that_nobody_shows_is_not_drawn() -> None:
     assert answer_of("/sample/pictures/tea-rust-99999x99999.svg").head.startswith(b"HTTP/1.1 404 ")
 
 
-@pytest.mark.parametrize(
-    "path", ["/sample", "/sample/shop", "/sample/page.css", picture_of(CREATIVES[0]).path]
-)
+@pytest.mark.parametrize("path", ["/sample", "/sample/shop", "/sample/page.css", picture_of(BANNERS[0]).path])
 def test_nothing_is_there_without_the_sample(path: str) -> None:
     assert answer_of(path, is_there=False).head.startswith(b"HTTP/1.1 404 ")

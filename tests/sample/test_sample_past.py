@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from adloom.sample.past import past_events
+from adloom.sample.visitors.past import past_events
 from tests.sample.builders import LOADED_AT, a_chance, a_manifest
 
 

@@ -4,10 +4,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from adloom.sample.creatives import CREATIVES
-from adloom.sample.document import phone_picture_of, picture_of
-from adloom.sample.pictures import HILLS, PALETTES, Picture
-from adloom.sample.subjects import SUBJECTS
+from adloom.sample.content.catalog import BANNERS
+from adloom.sample.content.document import phone_picture_of, picture_of
+from adloom.sample.content.pictures import HILLS, PALETTES, SUBJECTS, Picture
 
 
 @pytest.mark.parametrize("subject", [*SUBJECTS, HILLS])
@@ -36,7 +35,7 @@ def test_colours_make_other_pictures() -> None:
 
 
 def test_every_banner_has_a_picture_that_a_phone_can_show() -> None:
-    for creative in CREATIVES:
+    for creative in BANNERS:
         shown = phone_picture_of(creative) or picture_of(creative)
 
         assert shown.width <= 600

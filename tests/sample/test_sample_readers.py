@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.sample.readers import COUNTRIES, DEVICES, a_reader, chosen
+from adloom.sample.visitors.visitors import COUNTRIES, DEVICES, a_reader, chosen
 from adloom.serving.request.device import DeviceParser
 from tests.sample.builders import a_chance
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from adloom.sample.document import document
+from adloom.sample.content.document import build_document
 from adloom.sample.manifest import Manifest
 from adloom.sample.removal import GOING, Removal, User, planned_removal
 from tests.sample.builders import LOADED_AT, a_manifest
@@ -11,7 +11,7 @@ MANIFEST = a_manifest()
 
 
 def the_catalog(**more: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    lists = document(MANIFEST.things, delivery_url="http://127.0.0.1:8080", now=LOADED_AT)
+    lists = build_document(MANIFEST.things, delivery_url="http://127.0.0.1:8080", now=LOADED_AT)
     return {kind: [*items, *more.get(kind, [])] for kind, items in lists.items()}
 
 

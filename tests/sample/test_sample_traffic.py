@@ -5,13 +5,13 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from adloom.core.clock import ManualClock
-from adloom.sample.browser import Asked, BusyError, Placement
-from adloom.sample.curve import BRISK, BRISK_VISITS_PER_SECOND
 from adloom.sample.manifest import Manifest, State
-from adloom.sample.past import Event
-from adloom.sample.readers import Reader
-from adloom.sample.traffic import AWAY_SECONDS_MAX, Traffic
-from adloom.sample.visits import Offer, Sight
+from adloom.sample.visitors.browser import Asked, BusyError, Placement
+from adloom.sample.visitors.curve import BRISK, BRISK_VISITS_PER_SECOND
+from adloom.sample.visitors.past import Event
+from adloom.sample.visitors.traffic import AWAY_SECONDS_MAX, Traffic
+from adloom.sample.visitors.visitors import Reader
+from adloom.sample.visitors.visits import Offer, Sight
 from tests.sample.builders import LOADED_AT, a_chance, a_manifest
 
 

@@ -1,7 +1,7 @@
 """What simulated readers do with what they are shown."""
 
-from adloom.sample.readers import a_reader
-from adloom.sample.visits import SIGHTS, Offer, a_visit, ctrs_of, reactions_to
+from adloom.sample.visitors.visitors import a_reader
+from adloom.sample.visitors.visits import SIGHTS, Offer, a_visit, ctrs_of, reactions_to
 from tests.sample.builders import a_chance, a_manifest
 
 

@@ -46,8 +46,8 @@ from adloom.runtime.telemetry.heartbeat.publish import publish_meanwhile
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.telemetry.tracing import sample_calls
 from adloom.runtime.valkey import DedicatedConnection, open_valkey
-from adloom.sample.pages import sample_routes
-from adloom.sample.places import SLUGS
+from adloom.sample.content.catalog import SLOT_BY_SLUG
+from adloom.sample.pages.routes import sample_routes
 from adloom.serving.auction.events import AdEventRoutes
 from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.background.model_loader import ModelLoader
@@ -249,7 +249,7 @@ def _build_detector(settings: DeliverySettings, contexts: ContextParser) -> Traf
 def _has_sample(refresher: IndexRefresher) -> bool:
     """Tell whether there is anything of the sample to be asked for."""
     by_slug = refresher.current.by_slug
-    return any(slug.encode() in by_slug for slug in SLUGS)
+    return any(slug.encode() in by_slug for slug in SLOT_BY_SLUG)
 
 
 def _alive(request: object) -> FastAnswer:

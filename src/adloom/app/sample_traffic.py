@@ -14,9 +14,9 @@ from adloom.runtime.installation import DataDirectory, InstallationError
 from adloom.runtime.random import system_chance
 from adloom.runtime.settings import telemetry_settings
 from adloom.runtime.telemetry.logs import configure_logs
-from adloom.sample.browser import Browser
 from adloom.sample.manifest import FILE_NAME, Manifest
-from adloom.sample.traffic import Traffic
+from adloom.sample.visitors.browser import Browser
+from adloom.sample.visitors.traffic import Traffic
 
 NICENESS = 10  # Real readers come first.
 

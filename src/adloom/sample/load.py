@@ -4,11 +4,9 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
-from adloom.sample.abroad import OUTSIDE, PATHS, Outside
 from adloom.sample.admin import AdminClient
-from adloom.sample.advertisers import MEADOW
-from adloom.sample.campaigns import CAMPAIGNS
-from adloom.sample.document import chosen_ids, document
+from adloom.sample.content.catalog import CAMPAIGNS, OUTSIDE, OUTSIDE_PATHS, SELLER, OutsideItem
+from adloom.sample.content.document import build_document, choose_ids
 from adloom.sample.manifest import Manifest, State
 
 # As far back as the pretended platform is asked what it has counted.
@@ -28,10 +26,10 @@ def load_sample(  # noqa: PLR0913 - all that a load needs from outside
 ) -> Manifest:
     """Make everything. What is going to be made is kept before it is, so that a load that breaks off can be undone."""
     kept = {} if before is None else before.things
-    ids = chosen_ids(new_id, kept)
+    ids = choose_ids(new_id, kept)
     manifest = Manifest(state=State.LOADING, loaded_at=now, things={**kept, **ids})
     keep(manifest)
-    admin.send("POST", "/admin/import", dict(document(ids, delivery_url=delivery_url, now=now)))
+    admin.send("POST", "/admin/import", dict(build_document(ids, delivery_url=delivery_url, now=now)))
     for campaign in CAMPAIGNS:
         if campaign.is_deleted:
             admin.delete(f"/admin/campaigns/{ids['campaigns'][campaign.key]}")
@@ -43,10 +41,10 @@ def load_sample(  # noqa: PLR0913 - all that a load needs from outside
 
 def _load_abroad(admin: AdminClient, manifest: Manifest, *, keep: Keep, now: datetime) -> Manifest:
     """Make what there is on platforms elsewhere, and have the last weeks of it fetched."""
-    seller = manifest.ids_of("advertisers")[MEADOW]
+    seller = manifest.ids_of("advertisers")[SELLER]
     for thing in OUTSIDE:
         if thing.key not in manifest.ids_of(thing.kind):
-            made_id = admin.make(PATHS[thing.kind], {"sellerId": seller, **_fields(thing, manifest)})
+            made_id = admin.make(OUTSIDE_PATHS[thing.kind], {"sellerId": seller, **_fields(thing, manifest)})
             manifest = manifest.with_thing(thing.kind, thing.key, made_id)
             keep(manifest)
     first, last = (now - timedelta(days=DAYS_ABROAD)).date(), now.date()
@@ -55,7 +53,7 @@ def _load_abroad(admin: AdminClient, manifest: Manifest, *, keep: Keep, now: dat
     return manifest
 
 
-def _fields(thing: Outside, manifest: Manifest) -> dict[str, object]:
-    named = {**thing.hangs_on, **thing.is_here}
+def _fields(thing: OutsideItem, manifest: Manifest) -> dict[str, object]:
+    named = {**thing.parents, **thing.own}
     references = {field: manifest.ids_of(kind)[key] for field, (kind, key) in named.items()}
     return {"name": thing.name, **thing.fields, **references}

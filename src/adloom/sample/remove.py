@@ -5,9 +5,8 @@ from typing import Any, Final
 
 import msgspec
 
-from adloom.sample.abroad import ACCOUNTS, PAGES, PATHS
 from adloom.sample.admin import AdminClient, RefusedError
-from adloom.sample.advertisers import MEADOW
+from adloom.sample.content.catalog import OUTSIDE_PATHS, SELLER
 from adloom.sample.manifest import Manifest, State
 from adloom.sample.removal import GOING, OF_A_CAMPAIGN, Stays, User, planned_removal
 
@@ -32,11 +31,11 @@ def remove_sample(admin: AdminClient, manifest: Manifest, *, keep: Keep) -> Remo
     keep(manifest)
     stays: list[Stays] = []
     went = 0
-    for kind in reversed(PATHS):
+    for kind in reversed(OUTSIDE_PATHS):
         for key, made_id in reversed(manifest.ids_of(kind).items()):
-            seller = manifest.ids_of("advertisers").get(MEADOW, "")
+            seller = manifest.ids_of("advertisers").get(SELLER, "")
             try:
-                went += admin.delete(f"{PATHS[kind]}/{made_id}?sellerId={seller}")
+                went += admin.delete(f"{OUTSIDE_PATHS[kind]}/{made_id}?sellerId={seller}")
             except RefusedError as error:
                 stays.append(Stays(kind, key, key, User("advertisers", str(error))))
                 continue
@@ -57,9 +56,9 @@ def _used_abroad(admin: AdminClient, manifest: Manifest) -> Mapping[str, User]:
     """Tell which advertisers have ad accounts or sell pages that somebody else has made, or that stay."""
     used: dict[str, User] = {}
     for seller in manifest.ids_of("advertisers").values():
-        for kind in (ACCOUNTS, PAGES):
+        for kind in ("adAccounts", "sellPages"):
             try:
-                page = admin.read(f"{PATHS[kind]}?sellerId={seller}&pageSize={PAGE_SIZE}")
+                page = admin.read(f"{OUTSIDE_PATHS[kind]}?sellerId={seller}&pageSize={PAGE_SIZE}")
             except RefusedError:
                 break  # The advertiser is gone already.
             for item in page["items"]:

@@ -1,4 +1,4 @@
-"""The sample's pictures, drawn by us from a few parameters: nothing is loaded from anywhere else."""
+"""The sample's pictures: SVG drawn from a subject, a palette and a size. Nothing is loaded from outside."""
 
 import itertools
 import math
@@ -7,20 +7,37 @@ from typing import Final
 
 import msgspec
 
-from adloom.sample.subjects import SUBJECTS
+from adloom.sample.content.catalog import read_data
 
 FOLDER: Final = "/sample/pictures/"
 FREE_PATH: Final = f"{FOLDER}your-ad.svg"
-HORIZON: Final = 0.8  # Of the height: where the ground begins,
-RAISED_HORIZON: Final = 0.53  # and where in a picture with words on its ground.
-BOX: Final = 400  # In which a subject is drawn.
-WIDE: Final = 1.6  # From this ratio on the words of an ad stand beside the subject, not over it.
-WORDS_SHARE: Final = 0.45  # Of a wide ad: where its words stand.
+HORIZON: Final = 0.8  # Share of the height where the ground begins.
+RAISED_HORIZON: Final = 0.53  # The same in a picture with text on its ground.
+BOX: Final = 400  # Side of the square that a subject is drawn in.
+WIDE: Final = 1.6  # From this ratio on an ad's text is beside the subject, not over it.
+TEXT_SHARE: Final = 0.45  # Share of a wide ad that its text takes.
 HILLS: Final = "hills"
+SUBJECT_NAMES: Final = (
+    "basket",
+    "blanket",
+    "books",
+    "boots",
+    "bulb",
+    "candle",
+    "chair",
+    "gift",
+    "lamp",
+    "lantern",
+    "letter",
+    "loaf",
+    "signpost",
+    "tea",
+    "teapot",
+)
 
 
 class Palette(msgspec.Struct, frozen=True):
-    """The colours of a picture: the sky, a glow in it, the ground, and what lies farther away."""
+    """The colours of a picture."""
 
     sky: str
     glow: str
@@ -28,53 +45,44 @@ class Palette(msgspec.Struct, frozen=True):
     far: str
 
 
-RUST: Final = Palette("#b9562b", "#d27a3f", "#5f2d1d", "#8f4024")
-PINE: Final = Palette("#2f6b5c", "#3b7d6c", "#1d463c", "#28594c")
-NIGHT: Final = Palette("#28335c", "#37457a", "#182041", "#202a50")
-HONEY: Final = Palette("#c98a2e", "#dfa94d", "#7d4f17", "#a76d20")
-PLUM: Final = Palette("#6b3554", "#854a6b", "#42203a", "#572a47")
-SLATE: Final = Palette("#3d5563", "#52707f", "#253741", "#304752")
-MOSS: Final = Palette("#5d6f3a", "#76894c", "#36441f", "#49592c")
-ROSE: Final = Palette("#a94a52", "#c2656a", "#69272f", "#8a3a42")
 PALETTES: Final = {
-    "rust": RUST,
-    "pine": PINE,
-    "night": NIGHT,
-    "honey": HONEY,
-    "plum": PLUM,
-    "slate": SLATE,
-    "moss": MOSS,
-    "rose": ROSE,
+    "rust": Palette("#b9562b", "#d27a3f", "#5f2d1d", "#8f4024"),
+    "pine": Palette("#2f6b5c", "#3b7d6c", "#1d463c", "#28594c"),
+    "night": Palette("#28335c", "#37457a", "#182041", "#202a50"),
+    "honey": Palette("#c98a2e", "#dfa94d", "#7d4f17", "#a76d20"),
+    "plum": Palette("#6b3554", "#854a6b", "#42203a", "#572a47"),
+    "slate": Palette("#3d5563", "#52707f", "#253741", "#304752"),
+    "moss": Palette("#5d6f3a", "#76894c", "#36441f", "#49592c"),
+    "rose": Palette("#a94a52", "#c2656a", "#69272f", "#8a3a42"),
 }
+# Shapes in a box of 400 by 400, on a ground at 330.
+SUBJECTS: Final = {name: read_data(f"subjects/{name}.svg").decode() for name in SUBJECT_NAMES}
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """A picture by what it shows, in which colours, and how large."""
+    """A picture: what it shows, in which colours, how large."""
 
     subject: str
     palette: str
     width: int
     height: int
-    is_for_ad: bool = False  # An ad has words at the foot of its picture, or at its left.
+    is_for_ad: bool = False  # An ad has text at the foot of its picture, or at its left.
 
     @property
     def path(self) -> str:
-        """Where it is served."""
         kind = "ad-" if self.is_for_ad else ""
         return f"{FOLDER}{kind}{self.subject}-{self.palette}-{self.width}x{self.height}.svg"
 
     @property
     def is_wide(self) -> bool:
-        """Whether words stand beside the subject, not under it."""
+        """Whether the text is beside the subject, not under it."""
         return self.width >= WIDE * self.height
 
     @property
     def colour(self) -> str:
-        """The colour that it has most of."""
         return PALETTES[self.palette].sky
 
     def svg(self) -> str:
-        """Draw it."""
         palette = PALETTES[self.palette]
         size = f'width="{self.width}" height="{self.height}"'
         return (
@@ -110,7 +118,7 @@ def _hills(picture: Picture, palette: Palette) -> Iterator[str]:
     count = max(3, round(width / height * 3))
     for number in range(count):
         share = (number + 0.5 + 0.3 * math.sin(number * 2.4)) / count
-        if picture.is_for_ad and picture.is_wide and share < WORDS_SHARE:
+        if picture.is_for_ad and picture.is_wide and share < TEXT_SHARE:
             continue
         x, size = share * width, height * (0.075 + 0.03 * math.sin(number * 1.7))
         foot = height * (0.8 - 0.05 * math.sin(share * 5))
@@ -136,23 +144,3 @@ def _ridge(picture: Picture, level: float, swing: float, colour: str, *, phase: 
         middle = (x1 + x2) / 2
         path += f"C{middle:.0f} {y1:.0f} {middle:.0f} {y2:.0f} {x2:.0f} {y2:.0f}"
     return f'<path d="{path}V{height}H0Z" fill="{colour}"/>'
-
-
-def free_place() -> str:
-    """Draw what stands where an ad could be."""
-    words = (
-        ("300", "46", "700", "Your first ad"),
-        ("350", "25", "400", "This place is kept free for it."),
-        ("386", "25", "400", "Make a campaign, and it is here."),
-    )
-    text = "".join(
-        f'<text x="300" y="{y}" font-size="{size}" font-weight="{weight}" text-anchor="middle">{line}</text>'
-        for y, size, weight, line in words
-    )
-    return (
-        '<svg xmlns="http://www.w3.org/2000/svg" width="600" height="600" viewBox="0 0 600 600">'
-        '<rect width="600" height="600" fill="#f3e7d3"/><rect x="26" y="26" width="548" height="548" rx="24" '
-        'fill="none" stroke="#a8481f" stroke-width="5" stroke-dasharray="18 14"/>'
-        '<path d="M300 150V230M260 190H340" stroke="#a8481f" stroke-width="14" stroke-linecap="round"/>'
-        f'<g fill="#2b2622" font-family="system-ui, sans-serif">{text}</g></svg>'
-    )

@@ -1,4 +1,4 @@
-"""The sample as a document of an import: everything that the catalog keeps of it, with ids chosen before."""
+"""The sample as an import document for the catalog, with ids chosen beforehand."""
 
 # pure
 
@@ -6,35 +6,42 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from adloom.sample.advertisers import ADVERTISERS, BRANDS
-from adloom.sample.campaigns import CAMPAIGNS, Campaign
-from adloom.sample.creative import Creative, Shape
-from adloom.sample.creatives import CREATIVES
-from adloom.sample.pictures import FREE_PATH, Picture
-from adloom.sample.places import SITES, SLOTS, Slot
+from adloom.sample.content.catalog import (
+    ADVERTISERS,
+    BANNERS,
+    BRANDS,
+    CAMPAIGNS,
+    SITES,
+    SLOTS,
+    BannerShape,
+    SampleBanner,
+    SampleCampaign,
+    SampleSlot,
+)
+from adloom.sample.content.pictures import FREE_PATH, Picture
 
 Item = dict[str, Any]
 Ids = Mapping[str, Mapping[str, str]]
 
 TAG: Final = "sample"
 ZONE: Final = "Europe/London"
-SIZES: Final = {Shape.CARD: (600, 400), Shape.WIDE: (1200, 300), Shape.BAR: (1600, 100)}
-PHONE_SIZES: Final = {Shape.WIDE: (600, 400), Shape.BAR: (600, 120)}
+SIZES: Final = {BannerShape.CARD: (600, 400), BannerShape.WIDE: (1200, 300), BannerShape.BAR: (1600, 100)}
+PHONE_SIZES: Final = {BannerShape.WIDE: (600, 400), BannerShape.BAR: (600, 120)}
 CAP_WINDOW: Final = "Day"
 BRAND_IDS_FROM: Final = 1_000_000_000
 
 
-def chosen_ids(new_id: Callable[[], str], kept: Ids) -> dict[str, dict[str, str]]:
-    """Choose an id for every thing of the document; one that is still there keeps its own."""
+def choose_ids(new_id: Callable[[], str], kept: Ids) -> dict[str, dict[str, str]]:
+    """Choose an id for every item of the document; an item that still exists keeps its own."""
     keys = {
         "advertisers": [advertiser.key for advertiser in ADVERTISERS],
         "publishers": [site.key for site in SITES],
         "sites": [site.key for site in SITES],
         "placements": [slot.slug for slot in SLOTS],
-        "banners": [creative.key for creative in CREATIVES],
+        "banners": [banner.key for banner in BANNERS],
         "campaigns": [campaign.key for campaign in CAMPAIGNS],
         "targetingRules": [_rule_key(campaign, at) for campaign in CAMPAIGNS for at in _places(campaign)],
-        "frequencyCaps": [creative.key for creative in CREATIVES if creative.per_user_day_max],
+        "frequencyCaps": [banner.key for banner in BANNERS if banner.per_user_day_max],
     }
     chosen = {
         kind: {key: kept.get(kind, {}).get(key) or new_id() for key in names} for kind, names in keys.items()
@@ -43,8 +50,7 @@ def chosen_ids(new_id: Callable[[], str], kept: Ids) -> dict[str, dict[str, str]
     return {**chosen, "brands": brands}
 
 
-def document(ids: Ids, *, delivery_url: str, now: datetime) -> dict[str, list[Item]]:
-    """Say all that the catalog is told."""
+def build_document(ids: Ids, *, delivery_url: str, now: datetime) -> dict[str, list[Item]]:
     return {
         "advertisers": [
             {
@@ -68,25 +74,25 @@ def document(ids: Ids, *, delivery_url: str, now: datetime) -> dict[str, list[It
         ],
         "brands": [{"id": int(ids["brands"][brand.key]), "label": brand.label} for brand in BRANDS],
         "placements": [_placement(slot, ids, delivery_url) for slot in SLOTS],
-        "banners": [_banner(creative, ids, delivery_url, now) for creative in CREATIVES],
+        "banners": [_banner(banner, ids, delivery_url, now) for banner in BANNERS],
         "campaigns": [_campaign(campaign, ids, now) for campaign in CAMPAIGNS],
         "links": [link for campaign in CAMPAIGNS for link in _links(campaign, ids)],
         "assignments": [assignment for campaign in CAMPAIGNS for assignment in _assignments(campaign, ids)],
         "targetingRules": [rule for campaign in CAMPAIGNS for rule in _rules(campaign, ids)],
         "frequencyCaps": [
             {
-                "id": ids["frequencyCaps"][creative.key],
-                "adId": ids["banners"][creative.key],
-                "maxImpressionsPerUser": creative.per_user_day_max,
+                "id": ids["frequencyCaps"][banner.key],
+                "adId": ids["banners"][banner.key],
+                "maxImpressionsPerUser": banner.per_user_day_max,
                 "window": CAP_WINDOW,
             }
-            for creative in CREATIVES
-            if creative.per_user_day_max
+            for banner in BANNERS
+            if banner.per_user_day_max
         ],
     }
 
 
-def _placement(slot: Slot, ids: Ids, delivery_url: str) -> Item:
+def _placement(slot: SampleSlot, ids: Ids, delivery_url: str) -> Item:
     width, height = slot.size
     item: Item = {
         "id": ids["placements"][slot.slug],
@@ -115,64 +121,63 @@ def _placement(slot: Slot, ids: Ids, delivery_url: str) -> Item:
     return item
 
 
-def picture_of(creative: Creative) -> Picture:
-    """Tell which picture a banner has."""
-    return Picture(creative.subject, creative.palette, *SIZES[creative.shape], is_for_ad=True)
+def picture_of(banner: SampleBanner) -> Picture:
+    return Picture(banner.subject, banner.palette, *SIZES[banner.shape], is_for_ad=True)
 
 
-def phone_picture_of(creative: Creative) -> Picture | None:
-    """Tell which picture a banner has on a phone, where it is another."""
-    size = PHONE_SIZES.get(creative.shape)
-    return None if size is None else Picture(creative.subject, creative.palette, *size, is_for_ad=True)
+def phone_picture_of(banner: SampleBanner) -> Picture | None:
+    """Return the banner's picture for phones, where it is another one."""
+    size = PHONE_SIZES.get(banner.shape)
+    return None if size is None else Picture(banner.subject, banner.palette, *size, is_for_ad=True)
 
 
-def _banner(creative: Creative, ids: Ids, delivery_url: str, now: datetime) -> Item:
-    phone = phone_picture_of(creative)
+def _banner(banner: SampleBanner, ids: Ids, delivery_url: str, now: datetime) -> Item:
+    phone = phone_picture_of(banner)
     item: Item = {
-        "id": ids["banners"][creative.key],
-        "advertiserId": None if creative.advertiser is None else ids["advertisers"][creative.advertiser],
-        "title": creative.headline,
-        # Feeds have their text there; on a page it would stand beside the other.
-        "description": creative.line if creative.is_for_feeds else None,
+        "id": ids["banners"][banner.key],
+        "advertiserId": None if banner.advertiser is None else ids["advertisers"][banner.advertiser],
+        "title": banner.headline,
+        # Feeds show this field; on a page it would repeat the subheadline.
+        "description": banner.line if banner.is_for_feeds else None,
         "source": "system",
-        "primaryImageUrl": f"{delivery_url}{picture_of(creative).path}",
-        "primaryImageAlt": creative.alt,
+        "primaryImageUrl": f"{delivery_url}{picture_of(banner).path}",
+        "primaryImageAlt": banner.alt,
         "mobileImageUrl": phone and f"{delivery_url}{phone.path}",
-        "headline": creative.headline,
-        "subheadline": None if creative.is_for_feeds else creative.line,
-        "ctaLabel": creative.action,
-        "ctaUrl": f"{delivery_url}{creative.page}",
+        "headline": banner.headline,
+        "subheadline": None if banner.is_for_feeds else banner.line,
+        "ctaLabel": banner.action,
+        "ctaUrl": f"{delivery_url}{banner.page}",
         "utmSource": "hedgerow",
-        "utmContent": creative.key,
-        "bgColor": picture_of(creative).colour,
-        "brandId": None if creative.brand is None else int(ids["brands"][creative.brand]),
+        "utmContent": banner.key,
+        "bgColor": picture_of(banner).colour,
+        "brandId": None if banner.brand is None else int(ids["brands"][banner.brand]),
         "tags": [TAG],
     }
-    if creative.window is not None:
-        start, end = creative.window
+    if banner.window is not None:
+        start, end = banner.window
         item |= {
             "scheduleTimezone": ZONE,
-            "recurrenceRule": creative.recurrence,
+            "recurrenceRule": banner.recurrence,
             "recurrenceWindowStart": start,
             "recurrenceWindowEnd": end,
         }
-    if creative.publish_in_days is not None:
-        item["publishAt"] = _moment(now, creative.publish_in_days)
-    if creative.expired_days_ago is not None:
-        item["publishAt"] = _moment(now, -creative.expired_days_ago - 90)
-        item["expiresAt"] = _moment(now, -creative.expired_days_ago)
-    if creative.is_draft:
+    if banner.publish_in_days is not None:
+        item["publishAt"] = _moment(now, banner.publish_in_days)
+    if banner.expired_days_ago is not None:
+        item["publishAt"] = _moment(now, -banner.expired_days_ago - 90)
+        item["expiresAt"] = _moment(now, -banner.expired_days_ago)
+    if banner.is_draft:
         item["scheduleStatus"] = "draft"
     return item
 
 
-def _campaign(campaign: Campaign, ids: Ids, now: datetime) -> Item:
+def _campaign(campaign: SampleCampaign, ids: Ids, now: datetime) -> Item:
     starts, ends = campaign.days
     return {
         "id": ids["campaigns"][campaign.key],
         "advertiserId": None if campaign.advertiser is None else ids["advertisers"][campaign.advertiser],
         "name": campaign.name,
-        "description": campaign.why,
+        "description": campaign.description,
         "source": "system",
         "status": campaign.status,
         "startsAt": _moment(now, starts),
@@ -188,14 +193,14 @@ def _campaign(campaign: Campaign, ids: Ids, now: datetime) -> Item:
     }
 
 
-def _links(campaign: Campaign, ids: Ids) -> Iterator[Item]:
+def _links(campaign: SampleCampaign, ids: Ids) -> Iterator[Item]:
     for slug in campaign.shows:
         yield {"campaignId": ids["campaigns"][campaign.key], "placementId": ids["placements"][slug]}
 
 
-def _assignments(campaign: Campaign, ids: Ids) -> Iterator[Item]:
-    for link, creatives in zip(_links(campaign, ids), campaign.shows.values(), strict=True):
-        for order, key in enumerate(creatives):
+def _assignments(campaign: SampleCampaign, ids: Ids) -> Iterator[Item]:
+    for link, keys in zip(_links(campaign, ids), campaign.shows.values(), strict=True):
+        for order, key in enumerate(keys):
             yield {
                 **link,
                 "bannerId": ids["banners"][key],
@@ -204,7 +209,7 @@ def _assignments(campaign: Campaign, ids: Ids) -> Iterator[Item]:
             }
 
 
-def _rules(campaign: Campaign, ids: Ids) -> Iterator[Item]:
+def _rules(campaign: SampleCampaign, ids: Ids) -> Iterator[Item]:
     for at in _places(campaign):
         rule = campaign.rules[at]
         yield {
@@ -217,15 +222,15 @@ def _rules(campaign: Campaign, ids: Ids) -> Iterator[Item]:
 
 
 def _number(made_id: str) -> str:
-    """Make an id for a record that the shop would number: so large that none of the shop's own is the same."""
+    """Make an id for a record that a shop numbers itself: larger than any of its own."""
     return str(BRAND_IDS_FROM + int(made_id[-7:], 16))
 
 
-def _places(campaign: Campaign) -> range:
+def _places(campaign: SampleCampaign) -> range:
     return range(len(campaign.rules))
 
 
-def _rule_key(campaign: Campaign, at: int) -> str:
+def _rule_key(campaign: SampleCampaign, at: int) -> str:
     return f"{campaign.key}-{at}"
 
 

@@ -1,4 +1,4 @@
-"""The sample's routes: its pages and pictures, there while the sample is."""
+"""The routes of the sample: its pages and pictures, while the sample is loaded."""
 
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -13,14 +13,12 @@ from adloom.runtime.http.fast.fast_routes import (
     encode_head,
     problem_answer,
 )
-from adloom.sample.creatives import CREATIVES
-from adloom.sample.document import phone_picture_of, picture_of
-from adloom.sample.magazine import magazine_pages
-from adloom.sample.markup import STYLE_PATH, Page
-from adloom.sample.pictures import FOLDER, FREE_PATH, HILLS, PALETTES, Picture, free_place
-from adloom.sample.shop import shop_pages
-from adloom.sample.style import STYLE
-from adloom.sample.subjects import SUBJECTS
+from adloom.sample.content.catalog import BANNERS, read_data
+from adloom.sample.content.document import phone_picture_of, picture_of
+from adloom.sample.content.pictures import FOLDER, FREE_PATH, HILLS, PALETTES, SUBJECTS, Picture
+from adloom.sample.pages.magazine import magazine_pages
+from adloom.sample.pages.markup import STYLE_PATH, Page
+from adloom.sample.pages.shop import shop_pages
 
 HTML: Final = b"text/html; charset=utf-8"
 CSS: Final = b"text/css; charset=utf-8"
@@ -36,12 +34,11 @@ GONE: Final = problem_answer(NotFoundError("The sample is not here. `adloom samp
 
 @cache
 def sample_pages() -> dict[str, Page]:
-    """Give every page, by its path."""
     return {page.path: page for page in (*magazine_pages(), *shop_pages())}
 
 
 def sample_routes(is_there: Callable[[], bool]) -> list[FastRoute]:
-    """List the routes of the sample; they answer 404 while it is not there."""
+    """Return the routes; they answer 404 while the sample is not loaded."""
 
     def guarded(answer_for: Callable[[bytes], FastAnswer]) -> Callable[[FastRequest], FastAnswer]:
         return lambda request: answer_for(request.path) if is_there() else GONE
@@ -57,13 +54,13 @@ def sample_routes(is_there: Callable[[], bool]) -> list[FastRoute]:
 def _text(path: bytes) -> FastAnswer:
     name = path.decode()
     if name == STYLE_PATH:
-        return _answer(STYLE, CSS)
+        return _answer(read_data("page.css").decode(), CSS)
     return _answer(sample_pages()[name].html(), HTML)
 
 
 def _picture(path: bytes) -> FastAnswer:
     if path == FREE_PATH.encode():
-        return _answer(free_place(), SVG)
+        return _answer(read_data("your-ad.svg").decode(), SVG)
     picture = _known_pictures().get(path.decode("latin-1"))
     return GONE if picture is None else _answer(picture.svg(), SVG)
 
@@ -74,10 +71,10 @@ def _known_pictures() -> dict[str, Picture]:
 
 
 def _pictures() -> Iterator[Picture]:
-    """Tell every picture that a page or a banner may show: each subject in each colour, in the sizes that we use."""
-    for creative in CREATIVES:
-        yield picture_of(creative)
-        phone = phone_picture_of(creative)
+    """Yield every picture that a page or a banner may show: each subject and palette in the sizes we use."""
+    for banner in BANNERS:
+        yield picture_of(banner)
+        phone = phone_picture_of(banner)
         if phone is not None:
             yield phone
     for subject in (*SUBJECTS, HILLS):

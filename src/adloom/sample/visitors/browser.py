@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from adloom.sample.past import Event
-from adloom.sample.readers import Reader
-from adloom.sample.visits import Offer, Sight
+from adloom.sample.visitors.past import Event
+from adloom.sample.visitors.visitors import Reader
+from adloom.sample.visitors.visits import Offer, Sight
 
 ANSWER_SECONDS_MAX: Final = 5.0
 BUSY: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})

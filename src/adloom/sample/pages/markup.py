@@ -5,8 +5,8 @@ from typing import Final
 
 import msgspec
 
-from adloom.sample.pictures import Picture
-from adloom.sample.places import SLOT_BY_SLUG
+from adloom.sample.content.catalog import SLOT_BY_SLUG
+from adloom.sample.content.pictures import Picture
 
 STYLE_PATH: Final = "/sample/page.css"
 TAG_PATH: Final = "/tag.js"

@@ -11,12 +11,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from adloom.core.random import Chance
-from adloom.sample.campaigns import CAMPAIGNS
-from adloom.sample.creatives import CREATIVE_BY_KEY
-from adloom.sample.curve import VISITS_PER_SECOND, busyness
+from adloom.sample.content.catalog import BANNER_BY_KEY, CAMPAIGNS, SLOT_BY_SLUG
 from adloom.sample.manifest import Manifest
-from adloom.sample.places import SLOT_BY_SLUG
-from adloom.sample.readers import a_reader, chosen
+from adloom.sample.visitors.curve import VISITS_PER_SECOND, busyness
+from adloom.sample.visitors.visitors import a_reader, chosen
 
 Event = dict[str, str]
 
@@ -50,7 +48,7 @@ def past_events(manifest: Manifest, chance: Chance) -> Iterator[Event]:
                 **_circumstances(chance),
             }
             yield _named(manifest, "impression", number, seen_at, event)
-            if chance.random() < CREATIVE_BY_KEY[key].ctr:
+            if chance.random() < BANNER_BY_KEY[key].ctr:
                 yield _named(manifest, "click", number, seen_at + timedelta(seconds=5), event)
 
 

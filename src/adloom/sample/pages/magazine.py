@@ -3,8 +3,8 @@
 from html import escape
 from typing import Final
 
-from adloom.sample.articles import ARTICLES, Article
-from adloom.sample.markup import Page, image, slot
+from adloom.sample.content.articles import ARTICLES, Article
+from adloom.sample.pages.markup import Page, image, slot
 
 HOUSE: Final = "hedgerow"
 FRONT: Final = "/sample"

@@ -8,12 +8,11 @@ from typing import Final
 import msgspec
 
 from adloom.core.random import Chance
-from adloom.sample import magazine, shop
-from adloom.sample.articles import ARTICLES
-from adloom.sample.creatives import CREATIVES
+from adloom.sample.content.articles import ARTICLES, DEPARTMENTS, PRODUCTS
+from adloom.sample.content.catalog import BANNERS
 from adloom.sample.manifest import Manifest
-from adloom.sample.products import PRODUCTS, SHELVES
-from adloom.sample.readers import Reader, a_reader, chosen
+from adloom.sample.pages import magazine, shop
+from adloom.sample.visitors.visitors import Reader, a_reader, chosen
 
 FEED: Final = "hedgerow-feed"
 APP: Final = "hedgerow-app"
@@ -66,8 +65,8 @@ def _sights() -> Iterator[tuple[Sight, float]]:
     yield Sight(path="/app/stories", auctioned=FEED), 0.12
     yield Sight(path="/app/posts", auctioned=APP), 0.1
     yield Sight(path=shop.FRONT, slots=shop.FRONT_SLOTS), 0.11
-    for shelf in SHELVES:
-        yield Sight(path=shelf.path, slots=shop.SHELF_SLOTS), 0.06 / len(SHELVES)
+    for department in DEPARTMENTS:
+        yield Sight(path=department.path, slots=shop.DEPARTMENT_SLOTS), 0.06 / len(DEPARTMENTS)
     for product in PRODUCTS:
         yield Sight(path=product.path, slots=shop.PRODUCT_SLOTS), 0.07 / len(PRODUCTS)
 
@@ -83,7 +82,7 @@ def a_visit(chance: Chance) -> Visit:
 def ctrs_of(manifest: Manifest) -> dict[str, float]:
     """Tell how often the sample's own banners are clicked, by their ids; others are nobody's business here."""
     ids = manifest.ids_of("banners")
-    return {ids[creative.key]: creative.ctr for creative in CREATIVES if creative.key in ids}
+    return {ids[creative.key]: creative.ctr for creative in BANNERS if creative.key in ids}
 
 
 def reactions_to(

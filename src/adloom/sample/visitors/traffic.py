@@ -10,12 +10,12 @@ import structlog
 
 from adloom.core.clock import Clock
 from adloom.core.random import Chance
-from adloom.sample.browser import Asked, BusyError
-from adloom.sample.curve import seconds_to_next, visits_per_second
 from adloom.sample.manifest import Manifest, State
-from adloom.sample.past import BATCH_EVENTS, Event, past_events
-from adloom.sample.readers import Reader
-from adloom.sample.visits import Offer, Reaction, Sight, a_visit, ctrs_of, reactions_to
+from adloom.sample.visitors.browser import Asked, BusyError
+from adloom.sample.visitors.curve import seconds_to_next, visits_per_second
+from adloom.sample.visitors.past import BATCH_EVENTS, Event, past_events
+from adloom.sample.visitors.visitors import Reader
+from adloom.sample.visitors.visits import Offer, Reaction, Sight, a_visit, ctrs_of, reactions_to
 
 LOOK_SECONDS: Final = 1.0  # How often we look whether the sample is still there.
 WAITING_MAX: Final = 1_000  # Reactions; beyond this the oldest readers have gone.

@@ -1,18 +1,18 @@
-"""Meadow & Oak: a shop front, its shelves, a page for every product, and a basket that stays empty."""
+"""Meadow & Oak: a shop front, its departments, a page for each product, and an empty basket."""
 
 from html import escape
 from typing import Final
 
-from adloom.sample.markup import Page, image, slot
-from adloom.sample.products import PRODUCTS, SHELVES, Product, Shelf
+from adloom.sample.content.articles import DEPARTMENTS, PRODUCTS, Department, SampleProduct
+from adloom.sample.pages.markup import Page, image, slot
 
 HOUSE: Final = "oak"
 FRONT: Final = "/sample/shop"
 BASKET: Final = "/sample/shop/basket"
 FRONT_SLOTS: Final = ("oak-pair", "oak-grid")
-SHELF_SLOTS: Final = ("oak-popup",)
+DEPARTMENT_SLOTS: Final = ("oak-popup",)
 PRODUCT_SLOTS: Final = ("oak-product",)
-SHELF_BY_KEY: Final = {shelf.key: shelf for shelf in SHELVES}
+DEPARTMENT_BY_KEY: Final = {department.key: department for department in DEPARTMENTS}
 NEW_COUNT: Final = 4
 ALSO_COUNT: Final = 3
 FOOTER: Final = """
@@ -22,14 +22,13 @@ FOOTER: Final = """
 
 
 def shop_pages() -> list[Page]:
-    """Make every page of the shop."""
-    return [_front(), _basket(), *map(_shelf, SHELVES), *map(_product, PRODUCTS)]
+    return [_front(), _basket(), *map(_department, DEPARTMENTS), *map(_product, PRODUCTS)]
 
 
-def _header(current: Shelf | None = None) -> str:
+def _header(current: Department | None = None) -> str:
     nav = "".join(
-        f'<a href="{shelf.path}"{" aria-current=page" if shelf is current else ""}>{escape(shelf.name)}</a>'
-        for shelf in SHELVES
+        f'<a href="{department.path}"{" aria-current=page" if department is current else ""}>{escape(department.name)}</a>'
+        for department in DEPARTMENTS
     )
     return f"""<a class="skip" href="#main">To the shelves</a>
 <p class="small notice">Free delivery over £40, in this story at least</p>
@@ -40,15 +39,15 @@ def _header(current: Shelf | None = None) -> str:
 
 def _front() -> Page:
     shelves = "".join(
-        f'<a class="shelf" href="{shelf.path}"><span class="frame">{image(_first_on(shelf).picture(600, 400))}</span>'
-        f'<b>{escape(shelf.name)}</b><span class="small">{escape(shelf.line)}</span></a>'
-        for shelf in SHELVES
+        f'<a class="shelf" href="{department.path}"><span class="frame">{image(_first_on(department).picture(600, 400))}</span>'
+        f'<b>{escape(department.name)}</b><span class="small">{escape(department.line)}</span></a>'
+        for department in DEPARTMENTS
     )
     new = "".join(_tile(product) for product in PRODUCTS[:NEW_COUNT])
     body = f"""{_header()}<main id="main" class="page">
 <section class="window"><div><p class="small kicker">The autumn collection</p>
 <h1>Things for cold evenings</h1><p>Made slowly, by people whose names we know, to be used for longer than you plan to.</p>
-<p><a class="button" href="{SHELVES[2].path}">See what is new</a></p></div>
+<p><a class="button" href="{DEPARTMENTS[2].path}">See what is new</a></p></div>
 <div class="frame">{image(PRODUCTS[6].picture(900, 600), "Three folded blankets", is_first=True)}</div></section>
 <section class="shelves" aria-label="Shelves">{shelves}</section>
 {slot("oak-pair")}
@@ -58,32 +57,36 @@ def _front() -> Page:
     return Page(path=FRONT, title="Meadow & Oak", house=HOUSE, body=body, slots=FRONT_SLOTS)
 
 
-def _first_on(shelf: Shelf) -> Product:
-    return next(product for product in PRODUCTS if product.shelf == shelf.key)
+def _first_on(department: Department) -> SampleProduct:
+    return next(product for product in PRODUCTS if product.department == department.key)
 
 
-def _tile(product: Product) -> str:
+def _tile(product: SampleProduct) -> str:
     return f"""<a class="tile" href="{product.path}"><span class="frame">{image(product.picture(500, 500))}</span>
 <b>{escape(product.name)}</b><span class="small">{escape(product.line)}</span><span class="price">£{product.pounds}</span></a>"""
 
 
-def _shelf(shelf: Shelf) -> Page:
-    tiles = "".join(_tile(product) for product in PRODUCTS if product.shelf == shelf.key)
-    body = f"""{_header(shelf)}<main id="main" class="page"><section class="title"><h1>{escape(shelf.name)}</h1>
-<p>{escape(shelf.line)}</p></section><div class="tiles three">{tiles}</div></main>{FOOTER}{slot("oak-popup")}"""
+def _department(department: Department) -> Page:
+    tiles = "".join(_tile(product) for product in PRODUCTS if product.department == department.key)
+    body = f"""{_header(department)}<main id="main" class="page"><section class="title"><h1>{escape(department.name)}</h1>
+<p>{escape(department.line)}</p></section><div class="tiles three">{tiles}</div></main>{FOOTER}{slot("oak-popup")}"""
     return Page(
-        path=shelf.path, title=f"{shelf.name} · Meadow & Oak", house=HOUSE, body=body, slots=SHELF_SLOTS
+        path=department.path,
+        title=f"{department.name} · Meadow & Oak",
+        house=HOUSE,
+        body=body,
+        slots=DEPARTMENT_SLOTS,
     )
 
 
-def _product(product: Product) -> Page:
-    shelf = SHELF_BY_KEY[product.shelf]
+def _product(product: SampleProduct) -> Page:
+    department = DEPARTMENT_BY_KEY[product.department]
     also = "".join(_tile(other) for other in _also(product))
-    body = f"""{_header(shelf)}<main id="main" class="page">
-<p class="small crumbs"><a href="{FRONT}">Shop</a> / <a href="{shelf.path}">{escape(shelf.name)}</a></p>
+    body = f"""{_header(department)}<main id="main" class="page">
+<p class="small crumbs"><a href="{FRONT}">Shop</a> / <a href="{department.path}">{escape(department.name)}</a></p>
 <div class="product"><div class="frame">{image(product.picture(800, 800), product.name, is_first=True)}</div>
 <div><h1>{escape(product.name)}</h1><p class="price">£{product.pounds}</p><p>{escape(product.text)}</p>
-<p class="small">{escape(product.made)}</p><p><a class="button" href="{BASKET}">Add to basket</a></p>
+<p class="small">{escape(product.origin)}</p><p><a class="button" href="{BASKET}">Add to basket</a></p>
 {slot("oak-product")}</div></div>
 <section><h2>Also on our shelves</h2><div class="tiles three">{also}</div></section></main>{FOOTER}"""
     return Page(
@@ -91,7 +94,7 @@ def _product(product: Product) -> Page:
     )
 
 
-def _also(product: Product) -> list[Product]:
+def _also(product: SampleProduct) -> list[SampleProduct]:
     at = PRODUCTS.index(product)
     return [PRODUCTS[(at + step) % len(PRODUCTS)] for step in range(1, ALSO_COUNT + 1)]
 

@@ -1,0 +1,1 @@
+"""The pages of the sample: a magazine and a shop, with slots for ads."""
