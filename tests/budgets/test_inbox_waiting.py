@@ -18,7 +18,7 @@ from simulation.chance import seeded
 from simulation.clocks import VirtualClock
 from simulation.faults import Host
 from simulation.trace import Trace
-from tests.support.entities import START
+from tests.support.actors import START
 
 
 class OneSession(SessionStore):

@@ -6,10 +6,18 @@ from pathlib import Path
 
 from adloom.core.clock import ManualClock
 from adloom.runtime.settings import Telemetry, worker_settings
-from adloom.runtime.telemetry.heartbeat.keys import HOUR, MINUTE, PROCESSES
-from adloom.runtime.telemetry.heartbeat.model import GONE_AFTER, MASK, Reading, mask_settings
-from adloom.runtime.telemetry.heartbeat.publish import HeartbeatPublisher
-from adloom.runtime.telemetry.heartbeat.read import FORGOTTEN_AFTER, HeartbeatReader
+from adloom.runtime.telemetry.heartbeat import (
+    FORGOTTEN_AFTER,
+    GONE_AFTER,
+    HOUR,
+    MASK,
+    MINUTE,
+    PROCESSES,
+    HeartbeatPublisher,
+    HeartbeatReader,
+    Reading,
+    mask_settings,
+)
 from adloom.runtime.valkey import Valkey
 from tests.support.builders import NOON
 

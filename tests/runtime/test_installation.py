@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from adloom.runtime.environment import SECRET_CHARACTERS_MIN
 from adloom.runtime.installation import (
     DataDirectory,
     Installation,
@@ -18,6 +17,7 @@ from adloom.runtime.installation import (
     default_data_directory,
     make_secrets,
 )
+from adloom.runtime.settings import SECRET_CHARACTERS_MIN
 
 HOLDS_IT = """
 import sys

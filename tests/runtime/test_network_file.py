@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from adloom.runtime.network_file import NetworkFileError, networks_in
-from adloom.runtime.settings import SettingsError, delivery_settings
+from adloom.runtime.settings import NetworkFileError, SettingsError, delivery_settings, read_networks
 from tests.runtime.test_settings import GOOD
 
 A_LIST = """\ufeff# Clouds, as of today
@@ -25,7 +24,7 @@ def a_file(folder: Path, text: str) -> Path:
 
 
 def test_networks_and_addresses_are_read_and_comments_are_not(tmp_path: Path) -> None:
-    assert networks_in(a_file(tmp_path, A_LIST)) == tuple(
+    assert read_networks(a_file(tmp_path, A_LIST)) == tuple(
         ip_network(network)
         for network in ("203.0.113.0/24", "198.51.100.7/32", "2001:db8:f00::/40", "10.0.0.0/8")
     )
@@ -35,7 +34,7 @@ def test_a_line_that_is_no_network_is_named(tmp_path: Path) -> None:
     path = a_file(tmp_path, "# clouds\n203.0.113.0/24\n203.0.113.0/33 # too long\n")
 
     with pytest.raises(NetworkFileError, match=r"^line 3 is '203\.0\.113\.0/33'$"):
-        networks_in(path)
+        read_networks(path)
 
 
 def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
@@ -44,10 +43,10 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
 
     for path in (tmp_path / "missing.txt", tmp_path):
         with pytest.raises(NetworkFileError, match=r"^it cannot be read: "):
-            networks_in(path)
+            read_networks(path)
     for path in (binary, Path("a\0b")):
         with pytest.raises(NetworkFileError, match=r"^it is no text: "):
-            networks_in(path)
+            read_networks(path)
 
 
 def test_the_setting_that_names_a_bad_file_is_named_with_its_value_and_line(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from uuid import UUID
 from adloom.core.actor import Role
 from adloom.events.projections.dead_letters import DeadLetters
 from adloom.runtime.postgres import Pool
-from adloom.runtime.telemetry.heartbeat.model import Reading
+from adloom.runtime.telemetry.heartbeat import Reading
 from adloom.runtime.valkey import Valkey
 from tests.stats.test_spend_routes import a_busy_state, keep
 from tests.stats.test_system_routes import told

@@ -7,7 +7,7 @@ import pytest
 
 from adloom.core.actor import Role
 from adloom.runtime.postgres import Pool
-from adloom.runtime.telemetry.heartbeat.model import Reading
+from adloom.runtime.telemetry.heartbeat import Reading
 from adloom.runtime.valkey import Valkey
 from tests.stats.folding import Books, clicked, seen
 from tests.stats.test_system_routes import told

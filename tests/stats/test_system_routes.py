@@ -9,8 +9,7 @@ from adloom.core.clock import ManualClock
 from adloom.events.log.stream import STREAM
 from adloom.events.projections.dead_letters import DeadLetters
 from adloom.runtime.settings import Telemetry
-from adloom.runtime.telemetry.heartbeat.model import Reading
-from adloom.runtime.telemetry.heartbeat.publish import HeartbeatPublisher
+from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, Reading
 from adloom.runtime.valkey import Valkey
 from tests.support.builders import NOON
 from tests.support.control import Client, ControlPlane, error_fields, problem

@@ -67,8 +67,7 @@ from adloom.runtime.http.server import serve
 from adloom.runtime.jobs.queue import open_queue
 from adloom.runtime.postgres import open_pool
 from adloom.runtime.settings import ControlSettings, control_settings
-from adloom.runtime.telemetry.heartbeat.model import Reading, mask_settings
-from adloom.runtime.telemetry.heartbeat.publish import HeartbeatPublisher, publish_meanwhile
+from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, Reading, mask_settings, publish_meanwhile
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import open_valkey
 from adloom.serving.openapi import delivery_paths

@@ -42,7 +42,7 @@ from adloom.runtime.http.rate_limit import RateLimiter
 from adloom.runtime.http.server import serve
 from adloom.runtime.postgres import open_pool
 from adloom.runtime.settings import DeliverySettings, delivery_settings
-from adloom.runtime.telemetry.heartbeat.publish import publish_meanwhile
+from adloom.runtime.telemetry.heartbeat import publish_meanwhile
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.telemetry.tracing import sample_calls
 from adloom.runtime.valkey import DedicatedConnection, open_valkey

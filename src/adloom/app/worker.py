@@ -36,8 +36,7 @@ from adloom.runtime.http.server import serve
 from adloom.runtime.jobs.queue import open_queue
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.settings import Telemetry, WorkerSettings, worker_settings
-from adloom.runtime.telemetry.heartbeat.model import mask_settings
-from adloom.runtime.telemetry.heartbeat.publish import HeartbeatPublisher
+from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import Valkey, open_valkey
 from adloom.sync.jobs import QUEUE

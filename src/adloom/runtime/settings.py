@@ -1,322 +1,369 @@
-"""Settings: read from the environment once, in an entrypoint, into one frozen struct a process.
+"""Settings: read from the environment once, in an entrypoint, into one frozen struct per process.
 
-A wrong value stops the process at start with the variable, the value and what was expected.
+Each setting is one field: its variable, how the text is parsed, its default. A wrong value stops the process
+at start; the message names every wrong variable, its value and what was expected.
 """
 
+import os
 from collections.abc import Callable, Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, Any, Final, TypeVar, get_type_hints
+from urllib.parse import urlsplit
 
 import msgspec
 
-from adloom.runtime.environment import Environment, Network, Secret, SettingsError
-from adloom.runtime.jobs.cron import Cron
+from adloom.runtime.installation import default_data_directory
+from adloom.runtime.jobs.cron import Cron, CronError
 
-# The words of settings are found here, wherever they had to be put.
-__all__ = (
-    "ControlSettings",
-    "DeliverySettings",
-    "Network",
-    "Secret",
-    "Services",
-    "SettingsError",
-    "Telemetry",
-    "WorkerSettings",
-    "control_settings",
-    "delivery_settings",
-    "with_dotenv",
-    "worker_settings",
+S = TypeVar("S", bound=msgspec.Struct)
+Network = IPv4Network | IPv6Network
+
+DELIVERY_PORT: Final = 8080
+CONTROL_PORT: Final = 8090
+WORKER_PORT: Final = 3001
+AUCTION_RETENTION_DAYS: Final = 7
+AUCTION_RECORD_BYTES_PER_SECOND: Final = 2**20
+LEARNING_WAIT_SECONDS: Final = 30 * 60
+SECRET_CHARACTERS_MIN: Final = 32
+
+
+class Secret(str):
+    """A text that does not show itself when the struct around it is printed or logged."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'…'"
+
+
+class SettingsError(Exception):
+    """The environment is not usable; the message names every variable that is wrong."""
+
+
+class SettingValueError(ValueError):
+    """One wrong value: what was expected, and which part of the value is wrong if not all of it."""
+
+    def __init__(self, expected: str, part: str | None = None) -> None:
+        super().__init__(expected)
+        self.part = part
+
+
+class SecretValueError(ValueError):
+    """A wrong value that must not be repeated; the message follows the variable's name."""
+
+
+class NetworkFileError(Exception):
+    """A file that cannot be read, or has a line that is no network."""
+
+
+class Variable(msgspec.Struct, frozen=True):
+    """Where a field comes from; a default that depends on other variables is made from all of them."""
+
+    name: str
+    parse: Callable[[str], object] = str
+    default: Callable[[Mapping[str, str]], object] | None = None
+
+
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = None
+        if number is None or not least <= number <= most:
+            raise SettingValueError(f"a whole number from {least} to {most}")
+        return number
+
+    return parse
+
+
+def _parse_share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise SettingValueError("a number from 0 to 1")
+    return share
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in words:
+            raise SettingValueError(f"one of {', '.join(sorted(words))}")
+        return text
+
+    return parse
+
+
+def _parse_switch(text: str) -> bool:
+    return _one_of("on", "off")(text) == "on"
+
+
+def _url(*schemes: str) -> Callable[[str], Secret]:
+    def parse(text: str) -> Secret:
+        try:
+            parts = urlsplit(text)
+            is_url = parts.scheme in schemes and bool(parts.netloc)
+        except ValueError:
+            is_url = False
+        if not is_url:  # A URL may carry a password.
+            raise SecretValueError(f"must be an address like {schemes[0]}://host/….")
+        return Secret(text)
+
+    return parse
+
+
+def _parse_web_url(text: str) -> str:
+    return str(_url("http", "https")(text)).rstrip("/")
+
+
+def _parse_secret(text: str) -> Secret:
+    if len(text) < SECRET_CHARACTERS_MIN:
+        raise SecretValueError(f"is too short: it needs at least {SECRET_CHARACTERS_MIN} characters.")
+    return Secret(text)
+
+
+def _parse_secrets(text: str) -> tuple[Secret, ...]:
+    secrets = tuple(Secret(word.strip()) for word in text.split(",") if word.strip())
+    if any(len(secret) < SECRET_CHARACTERS_MIN for secret in secrets):
+        raise SecretValueError(f"needs at least {SECRET_CHARACTERS_MIN} characters for each secret.")
+    return secrets
+
+
+def _parse_networks(text: str) -> tuple[Network, ...]:
+    networks: list[Network] = []
+    for word in text.replace(",", " ").split():
+        try:
+            networks.append(ip_network(word, strict=False))
+        except ValueError:
+            expected = "addresses or networks like 10.0.0.0/8, separated by commas"
+            raise SettingValueError(expected, word) from None
+    return tuple(networks)
+
+
+def _parse_network_file(text: str) -> tuple[Network, ...]:
+    try:
+        return read_networks(Path(text))
+    except NetworkFileError as error:
+        raise SettingValueError(f"a file with a network like 192.0.2.0/24 a line, but {error}") from error
+
+
+def _parse_cron(text: str) -> Cron:
+    try:
+        return Cron(text)
+    except CronError as error:
+        expected = f"a cron expression of five fields like '*/5 * * * *', but {error}"
+        raise SettingValueError(expected) from error
+
+
+def _local_url(port_variable: str, port: int) -> Callable[[Mapping[str, str]], str]:
+    return lambda variables: f"http://127.0.0.1:{variables.get(port_variable) or port}"
+
+
+def _default_spool(variables: Mapping[str, str]) -> Path:
+    return default_data_directory(variables, is_root=os.geteuid() == 0) / "spool"
+
+
+_PORT: Final = _whole(0, 65535)
+_PERMITS: Final = Variable("RATE_LIMIT_PERMITS_PER_MINUTE", _whole(1, 1_000_000_000))
+_ENCRYPTION: Final = Variable("ADLOOM_SECRET", _parse_secrets)
+_PROXIES: Final = Variable("ADLOOM_TRUSTED_PROXIES", _parse_networks)
+_DELIVERY_URL: Final = Variable(
+    "ADLOOM_DELIVERY_URL", _parse_web_url, _local_url("ADLOOM_DELIVERY_PORT", DELIVERY_PORT)
 )
-
-T = TypeVar("T")
-
-DELIVERY_PORT = 8080
-CONTROL_PORT = 8090
-WORKER_PORT = 3001
-POSTGRES_SCHEMES = frozenset({"postgres", "postgresql"})
-VALKEY_SCHEMES = frozenset({"redis", "rediss", "valkey", "valkeys"})
-LOGIN_PERMITS_PER_MINUTE = 60
-SERVE_CACHE_SECONDS = 60
-SERVE_CACHE_SECONDS_MAX = 86_400
-TOPIC_ENTRIES_MAX = 1_000_000
-LEDGER_RETENTION_DAYS = 7
-LEDGER_RETENTION_DAYS_MAX = 30
-EVENT_RETENTION_DAYS = 90
-# A repeated event is told by the rows of the days before, for a week; and may be a day old when it comes.
-EVENT_RETENTION_DAYS_MIN = 9
-EVENT_RETENTION_DAYS_MAX = 3650
-AUCTION_RETENTION_DAYS = 7
-AUCTION_RETENTION_DAYS_MAX = 365
-EVENTS_PER_ADDRESS_PER_MINUTE = 600
-SPOOL_BYTES_MAX = 2**30
-SPOOL_BYTES_MAX_MAX = 2**40
-EVERY_MINUTE = "* * * * *"
-EVERY_NIGHT = "0 1 * * *"
-TOKEN_SECONDS = 30 * 60
-HOLD_SECONDS = 300
-LEARNING_WAIT_SECONDS = 30 * 60
-AUCTION_RECORD_BYTES_PER_SECOND = 2**20
-SWITCH = frozenset({"on", "off"})
-OWN_BIDS = frozenset({"ignore", "count"})
-CAPPED = frozenset({"offer", "withhold"})
-LOG_LEVELS = frozenset({"debug", "info", "warning", "error"})
-LOG_FORMATS = frozenset({"auto", "json", "console"})
+_CONTROL_URL: Final = Variable(
+    "ADLOOM_CONTROL_URL", _parse_web_url, _local_url("ADLOOM_CONTROL_PORT", CONTROL_PORT)
+)
+_A_DAY: Final = _whole(1, 86_400)
+_CAPPED: Final = _one_of("offer", "withhold")
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):
-    """Where PostgreSQL and Valkey are; the addresses may carry passwords."""
+    """Where PostgreSQL and Valkey are; the URLs may carry passwords."""
 
-    database_url: Secret
-    redis_url: Secret
+    database_url: Annotated[Secret, Variable("DATABASE_URL", _url("postgres", "postgresql"))]
+    redis_url: Annotated[Secret, Variable("REDIS_URL", _url("redis", "rediss", "valkey", "valkeys"))]
 
 
 class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
     """How a process is seen from outside."""
 
-    process: str
-    log_level: str
-    log_format: str
-    metrics_port: int | None
-    otlp_endpoint: str | None
+    process: Annotated[str, Variable("ADLOOM_PROCESS")]
+    log_level: Annotated[str, Variable("ADLOOM_LOG_LEVEL", _one_of("debug", "info", "warning", "error"))] = (
+        "info"
+    )
+    log_format: Annotated[str, Variable("ADLOOM_LOG_FORMAT", _one_of("auto", "json", "console"))] = "auto"
+    metrics_port: Annotated[int | None, Variable("ADLOOM_METRICS_PORT", _PORT)] = None  # 0 is none, too.
+    otlp_endpoint: Annotated[str | None, Variable("OTEL_EXPORTER_OTLP_ENDPOINT")] = None
 
 
 class AuctionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How auctions are held, and what is kept of them."""
+    """How auctions run, and what is recorded of them."""
 
-    own_bids: str = "ignore"
-    sample_rate: float = 1.0
-    record_bytes_per_second: int = AUCTION_RECORD_BYTES_PER_SECOND
-    frequency_when_away: str = "withhold"
-    frequency_without_user: str = "withhold"
+    own_bids: Annotated[str, Variable("ADLOOM_AUCTION_OWN_BIDS", _one_of("ignore", "count"))] = "ignore"
+    sample_rate: Annotated[float, Variable("ADLOOM_AUCTION_SAMPLE_RATE", _parse_share)] = 1.0
+    record_bytes_per_second: Annotated[
+        int, Variable("ADLOOM_AUCTION_RECORD_BYTES_PER_SECOND", _whole(1, 2**40))
+    ] = AUCTION_RECORD_BYTES_PER_SECOND
+    frequency_when_away: Annotated[str, Variable("ADLOOM_FREQUENCY_WHEN_AWAY", _CAPPED)] = "withhold"
+    frequency_without_user: Annotated[str, Variable("ADLOOM_FREQUENCY_WITHOUT_USER", _CAPPED)] = "withhold"
 
 
 class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything the delivery plane needs to know."""
+    """The settings of a delivery process."""
 
     services: Services
     telemetry: Telemetry
-    host: str
-    port: int
-    public_url: str
-    token_secret: Secret
-    older_token_secrets: tuple[Secret, ...]
-    token_seconds: int
-    geoip_file: str | None
-    rate_limit_permits_per_minute: int | None
-    trusted_proxies: tuple[Network, ...]
-    data_centers: tuple[Network, ...]
-    events_per_address_per_minute: int
-    serve_cache_seconds: int
-    spool_directory: Path
-    spool_bytes_max: int
-    has_served_events: bool
-    has_sample_pages: bool
-    auctions: AuctionSettings
+    host: Annotated[str, Variable("ADLOOM_DELIVERY_HOST")] = "127.0.0.1"
+    port: Annotated[int, Variable("ADLOOM_DELIVERY_PORT", _PORT)] = DELIVERY_PORT
+    public_url: Annotated[str, _DELIVERY_URL]
+    token_secret: Annotated[Secret, Variable("ADLOOM_TOKEN_SECRET", _parse_secret)]
+    older_token_secrets: Annotated[
+        tuple[Secret, ...], Variable("ADLOOM_OLDER_TOKEN_SECRETS", _parse_secrets)
+    ] = ()
+    token_seconds: Annotated[int, Variable("ADLOOM_TOKEN_SECONDS", _whole(60, 86_400))] = 30 * 60
+    geoip_file: Annotated[str | None, Variable("ADLOOM_GEOIP_FILE")] = None
+    rate_limit_permits_per_minute: Annotated[int | None, _PERMITS] = None
+    trusted_proxies: Annotated[tuple[Network, ...], _PROXIES] = ()
+    data_centers: Annotated[
+        tuple[Network, ...], Variable("ADLOOM_DATA_CENTERS_FILE", _parse_network_file)
+    ] = ()
+    events_per_address_per_minute: Annotated[
+        int, Variable("ADLOOM_EVENTS_PER_ADDRESS_PER_MINUTE", _whole(0, 1_000_000_000))
+    ] = 600
+    serve_cache_seconds: Annotated[int, Variable("BANNER_SERVE_CACHE_TTL_SECONDS", _whole(0, 86_400))] = 60
+    spool_directory: Annotated[
+        Path, Variable("ADLOOM_SPOOL_DIR", lambda text: Path(text).absolute(), _default_spool)
+    ]
+    spool_bytes_max: Annotated[int, Variable("ADLOOM_SPOOL_BYTES_MAX", _whole(0, 2**40))] = 2**30
+    has_served_events: Annotated[bool, Variable("ADLOOM_SERVED_EVENTS", _parse_switch)] = False
+    has_sample_pages: Annotated[bool, Variable("ADLOOM_SAMPLE_PAGES", _parse_switch)] = False
+    auctions: AuctionSettings = AuctionSettings()
 
 
 class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything the control plane needs to know."""
+    """The settings of the control process; those of auctions are delivery's, to explain what it does."""
 
     services: Services
     telemetry: Telemetry
-    host: str
-    port: int
-    public_url: str
-    jwt_secret: Secret
-    sealing_secrets: tuple[Secret, ...] = ()
-    rate_limit_permits_per_minute: int
-    trusted_proxies: tuple[Network, ...]
-    auctions: AuctionSettings = AuctionSettings()  # As delivery has them, to explain what it does.
-    delivery_url: str = (
-        f"http://127.0.0.1:{DELIVERY_PORT}"  # Where readers find it, for what publishers copy.
-    )
+    host: Annotated[str, Variable("ADLOOM_CONTROL_HOST")] = "127.0.0.1"
+    port: Annotated[int, Variable("ADLOOM_CONTROL_PORT", _PORT)] = CONTROL_PORT
+    public_url: Annotated[str, _CONTROL_URL]
+    jwt_secret: Annotated[Secret, Variable("JWT_SECRET", _parse_secret)]
+    sealing_secrets: Annotated[tuple[Secret, ...], _ENCRYPTION] = ()
+    rate_limit_permits_per_minute: Annotated[int, _PERMITS] = 60
+    trusted_proxies: Annotated[tuple[Network, ...], _PROXIES] = ()
+    auctions: AuctionSettings = AuctionSettings()
+    delivery_url: Annotated[str, _DELIVERY_URL] = f"http://127.0.0.1:{DELIVERY_PORT}"
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything the worker needs to know."""
+    """The settings of a worker process."""
 
     services: Services
     telemetry: Telemetry
-    host: str
-    port: int
-    schedule_sync_cron: Cron
-    ledger_retention_days: int
-    event_retention_days: int
-    auction_retention_days: int
-    topic_entries_max: int
-    stats_rollup_cron: Cron
-    hold_seconds: int
-    learning_wait_seconds: int
-    sync_cron: Cron
-    sync_lookback_days: int
-    sealing_secrets: tuple[Secret, ...] = ()
-    meta_url: str | None
+    host: Annotated[str, Variable("ADLOOM_WORKER_HOST")] = "127.0.0.1"
+    port: Annotated[int, Variable("WORKER_PORT", _PORT)] = WORKER_PORT
+    schedule_sync_cron: Annotated[Cron, Variable("BANNER_SCHEDULE_SYNC_CRON", _parse_cron)] = Cron(
+        "* * * * *"
+    )
+    ledger_retention_days: Annotated[int, Variable("ADLOOM_LEDGER_RETENTION_DAYS", _whole(1, 30))] = 7
+    # At least 9: a repeated event is recognised by the rows of a week, and may be a day old when it comes.
+    event_retention_days: Annotated[int, Variable("ADLOOM_EVENT_RETENTION_DAYS", _whole(9, 3650))] = 90
+    auction_retention_days: Annotated[int, Variable("ADLOOM_AUCTION_RETENTION_DAYS", _whole(1, 365))] = (
+        AUCTION_RETENTION_DAYS
+    )
+    topic_entries_max: Annotated[int, Variable("ADLOOM_TOPIC_ENTRIES_MAX", _whole(0, 1_000_000_000))] = (
+        1_000_000
+    )
+    stats_rollup_cron: Annotated[Cron, Variable("BANNER_STATS_ROLLUP_CRON", _parse_cron)] = Cron("0 1 * * *")
+    hold_seconds: Annotated[int, Variable("ADLOOM_HOLD_SECONDS", _A_DAY)] = 300
+    learning_wait_seconds: Annotated[int, Variable("ADLOOM_LEARNING_WAIT_SECONDS", _A_DAY)] = (
+        LEARNING_WAIT_SECONDS
+    )
+    sync_cron: Annotated[Cron, Variable("ADLOOM_SYNC_CRON", _parse_cron)] = Cron("*/5 * * * *")
+    sync_lookback_days: Annotated[int, Variable("ADLOOM_SYNC_LOOKBACK_DAYS", _whole(0, 90))] = 3
+    sealing_secrets: Annotated[tuple[Secret, ...], _ENCRYPTION] = ()
+    meta_url: Annotated[str | None, Variable("ADLOOM_META_URL")] = None
 
 
 def delivery_settings(variables: Mapping[str, str]) -> DeliverySettings:
-    """Read the settings of a delivery process."""
-    return _checked(variables, _delivery)
+    return _read(DeliverySettings, variables, process="delivery")
 
 
 def control_settings(variables: Mapping[str, str]) -> ControlSettings:
-    """Read the settings of the control process."""
-    return _checked(variables, _control)
+    return _read(ControlSettings, variables, process="control")
 
 
 def worker_settings(variables: Mapping[str, str]) -> WorkerSettings:
-    """Read the settings of a worker process."""
-    return _checked(variables, _worker)
+    return _read(WorkerSettings, variables, process="worker")
 
 
 def telemetry_settings(variables: Mapping[str, str]) -> Telemetry:
-    """Read how a process is seen that has no other settings."""
-    return _checked(variables, lambda environment: _telemetry(environment, "adloom"))
+    """For a process that has no other settings."""
+    return _read(Telemetry, variables, process="adloom")
 
 
 def with_dotenv(variables: Mapping[str, str], path: Path) -> dict[str, str]:
-    """Add what a `.env` file says; what the environment says itself wins."""
+    """Add what a `.env` file says; the environment itself wins."""
     if not path.is_file():
         return dict(variables)
-    return {**_dotenv(path.read_text(encoding="utf-8")), **variables}
+    # Loaded only where there is a file: most commands run without one.
+    from dotenv import dotenv_values  # noqa: PLC0415
+
+    found = dotenv_values(path, interpolate=False)
+    return {**{name: value for name, value in found.items() if value is not None}, **variables}
 
 
-def _checked(variables: Mapping[str, str], read: Callable[[Environment], T]) -> T:
-    environment = Environment(variables)
-    settings = read(environment)
-    environment.checked()
+def read_networks(path: Path) -> tuple[Network, ...]:
+    """Read a file with one network or address a line; `#` begins a comment."""
+    try:
+        # Some editors begin a file with a byte-order mark.
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise NetworkFileError(f"it cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise NetworkFileError(f"it is no text: {error}") from error
+    networks: list[Network] = []
+    for number, line in enumerate(lines, 1):
+        if text := line.partition("#")[0].strip():
+            try:
+                networks.append(ip_network(text, strict=False))
+            except ValueError as error:
+                raise NetworkFileError(f"line {number} is {text!r}") from error
+    return tuple(networks)
+
+
+def _read(kind: type[S], variables: Mapping[str, str], *, process: str) -> S:
+    problems: list[str] = []
+    given = {name: value for name, value in variables.items() if value}
+    settings = _read_struct(kind, {"ADLOOM_PROCESS": process, **given}, problems)
+    if settings is None:
+        raise SettingsError("\n".join(problems))
     return settings
 
 
-def _delivery(environment: Environment) -> DeliverySettings:
-    port = _port(environment, "ADLOOM_DELIVERY_PORT", DELIVERY_PORT)
-    return DeliverySettings(
-        services=_services(environment),
-        telemetry=_telemetry(environment, "delivery"),
-        host=environment.text("ADLOOM_DELIVERY_HOST", "127.0.0.1"),
-        port=port,
-        public_url=_public_url(environment, "ADLOOM_DELIVERY_URL", port),
-        token_secret=environment.secret("ADLOOM_TOKEN_SECRET"),
-        older_token_secrets=environment.secrets("ADLOOM_OLDER_TOKEN_SECRETS"),
-        token_seconds=environment.integer("ADLOOM_TOKEN_SECONDS", TOKEN_SECONDS, least=60, most=86_400),
-        geoip_file=environment.optional("ADLOOM_GEOIP_FILE"),
-        rate_limit_permits_per_minute=_permits(environment),
-        trusted_proxies=environment.networks("ADLOOM_TRUSTED_PROXIES"),
-        data_centers=environment.network_file("ADLOOM_DATA_CENTERS_FILE"),
-        events_per_address_per_minute=environment.integer(
-            "ADLOOM_EVENTS_PER_ADDRESS_PER_MINUTE", EVENTS_PER_ADDRESS_PER_MINUTE, least=0, most=1_000_000_000
-        ),
-        serve_cache_seconds=environment.integer(
-            "BANNER_SERVE_CACHE_TTL_SECONDS", SERVE_CACHE_SECONDS, least=0, most=SERVE_CACHE_SECONDS_MAX
-        ),
-        spool_directory=environment.path("ADLOOM_SPOOL_DIR", in_data_directory="spool"),
-        spool_bytes_max=environment.integer(
-            "ADLOOM_SPOOL_BYTES_MAX", SPOOL_BYTES_MAX, least=0, most=SPOOL_BYTES_MAX_MAX
-        ),
-        has_served_events=environment.choice("ADLOOM_SERVED_EVENTS", "off", among=SWITCH) == "on",
-        has_sample_pages=environment.choice("ADLOOM_SAMPLE_PAGES", "off", among=SWITCH) == "on",
-        auctions=_auctions(environment),
-    )
-
-
-def _auctions(environment: Environment) -> AuctionSettings:
-    return AuctionSettings(
-        own_bids=environment.choice("ADLOOM_AUCTION_OWN_BIDS", "ignore", among=OWN_BIDS),
-        sample_rate=environment.share("ADLOOM_AUCTION_SAMPLE_RATE", 1.0),
-        record_bytes_per_second=environment.integer(
-            "ADLOOM_AUCTION_RECORD_BYTES_PER_SECOND", AUCTION_RECORD_BYTES_PER_SECOND, least=1, most=2**40
-        ),
-        frequency_when_away=environment.choice("ADLOOM_FREQUENCY_WHEN_AWAY", "withhold", among=CAPPED),
-        frequency_without_user=environment.choice("ADLOOM_FREQUENCY_WITHOUT_USER", "withhold", among=CAPPED),
-    )
-
-
-def _control(environment: Environment) -> ControlSettings:
-    port = _port(environment, "ADLOOM_CONTROL_PORT", CONTROL_PORT)
-    return ControlSettings(
-        services=_services(environment),
-        telemetry=_telemetry(environment, "control"),
-        host=environment.text("ADLOOM_CONTROL_HOST", "127.0.0.1"),
-        port=port,
-        public_url=_public_url(environment, "ADLOOM_CONTROL_URL", port),
-        jwt_secret=environment.secret("JWT_SECRET"),
-        sealing_secrets=environment.secrets("ADLOOM_SECRET"),
-        rate_limit_permits_per_minute=_permits(environment) or LOGIN_PERMITS_PER_MINUTE,
-        trusted_proxies=environment.networks("ADLOOM_TRUSTED_PROXIES"),
-        auctions=_auctions(environment),
-        delivery_url=_public_url(
-            environment, "ADLOOM_DELIVERY_URL", _port(environment, "ADLOOM_DELIVERY_PORT", DELIVERY_PORT)
-        ),
-    )
-
-
-def _worker(environment: Environment) -> WorkerSettings:
-    return WorkerSettings(
-        services=_services(environment),
-        telemetry=_telemetry(environment, "worker"),
-        host=environment.text("ADLOOM_WORKER_HOST", "127.0.0.1"),
-        port=_port(environment, "WORKER_PORT", WORKER_PORT),
-        schedule_sync_cron=environment.cron("BANNER_SCHEDULE_SYNC_CRON", EVERY_MINUTE),
-        ledger_retention_days=environment.integer(
-            "ADLOOM_LEDGER_RETENTION_DAYS", LEDGER_RETENTION_DAYS, least=1, most=LEDGER_RETENTION_DAYS_MAX
-        ),
-        event_retention_days=environment.integer(
-            "ADLOOM_EVENT_RETENTION_DAYS",
-            EVENT_RETENTION_DAYS,
-            least=EVENT_RETENTION_DAYS_MIN,
-            most=EVENT_RETENTION_DAYS_MAX,
-        ),
-        auction_retention_days=environment.integer(
-            "ADLOOM_AUCTION_RETENTION_DAYS", AUCTION_RETENTION_DAYS, least=1, most=AUCTION_RETENTION_DAYS_MAX
-        ),
-        topic_entries_max=environment.integer(
-            "ADLOOM_TOPIC_ENTRIES_MAX", TOPIC_ENTRIES_MAX, least=0, most=1_000_000_000
-        ),
-        stats_rollup_cron=environment.cron("BANNER_STATS_ROLLUP_CRON", EVERY_NIGHT),
-        hold_seconds=environment.integer("ADLOOM_HOLD_SECONDS", HOLD_SECONDS, least=1, most=86_400),
-        learning_wait_seconds=environment.integer(
-            "ADLOOM_LEARNING_WAIT_SECONDS", LEARNING_WAIT_SECONDS, least=1, most=86_400
-        ),
-        sync_cron=environment.cron("ADLOOM_SYNC_CRON", "*/5 * * * *"),
-        sync_lookback_days=environment.integer("ADLOOM_SYNC_LOOKBACK_DAYS", 3, least=0, most=90),
-        sealing_secrets=environment.secrets("ADLOOM_SECRET"),
-        meta_url=environment.optional("ADLOOM_META_URL"),
-    )
-
-
-def _services(environment: Environment) -> Services:
-    return Services(
-        database_url=Secret(environment.url("DATABASE_URL", schemes=POSTGRES_SCHEMES)),
-        redis_url=Secret(environment.url("REDIS_URL", schemes=VALKEY_SCHEMES)),
-    )
-
-
-def _telemetry(environment: Environment, process: str) -> Telemetry:
-    return Telemetry(
-        process=environment.text("ADLOOM_PROCESS", process),
-        log_level=environment.choice("ADLOOM_LOG_LEVEL", "info", among=LOG_LEVELS),
-        log_format=environment.choice("ADLOOM_LOG_FORMAT", "auto", among=LOG_FORMATS),
-        metrics_port=environment.optional_integer("ADLOOM_METRICS_PORT", least=0, most=65535) or None,
-        otlp_endpoint=environment.optional("OTEL_EXPORTER_OTLP_ENDPOINT"),
-    )
-
-
-def _port(environment: Environment, name: str, default: int) -> int:
-    return environment.integer(name, default, least=0, most=65535)
-
-
-def _public_url(environment: Environment, name: str, port: int) -> str:
-    address = environment.url(name, f"http://127.0.0.1:{port}", schemes=frozenset({"http", "https"}))
-    return address.rstrip("/")
-
-
-def _permits(environment: Environment) -> int | None:
-    return environment.optional_integer("RATE_LIMIT_PERMITS_PER_MINUTE", least=1, most=1_000_000_000)
-
-
-def _dotenv(text: str) -> dict[str, str]:
-    variables: dict[str, str] = {}
-    for line in text.splitlines():
-        name, is_pair, value = line.strip().removeprefix("export ").partition("=")
-        if is_pair and name and not name.startswith("#"):
-            variables[name.strip()] = value.strip().strip("'\"")
-    return variables
+def _read_struct(kind: type[S], variables: Mapping[str, str], problems: list[str]) -> S | None:
+    """Read every field, to find all problems; None if there are any."""
+    values: dict[str, Any] = {}
+    hints = get_type_hints(kind, include_extras=True)
+    for field in msgspec.structs.fields(kind):
+        hint: Any = hints[field.name]
+        if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+            values[field.name] = _read_struct(hint, variables, problems)
+            continue
+        [variable] = hint.__metadata__
+        try:
+            if text := variables.get(variable.name):
+                values[field.name] = variable.parse(text)
+            elif variable.default is not None:
+                values[field.name] = variable.default(variables)
+            elif field.required:
+                problems.append(f"{variable.name} is not set.")
+        except SettingValueError as error:
+            problems.append(f"{variable.name} is {(error.part or text)!r}: expected {error}.")
+        except SecretValueError as error:
+            problems.append(f"{variable.name} {error}")
+    return None if problems else kind(**values)

@@ -16,7 +16,7 @@ from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Connection, Pool
 from simulation.chance import seeded
 from tests.support.accounts import ACCOUNT, Note, an_account
-from tests.support.entities import START, Catalog, Listeners, Row
+from tests.support.actors import START, Catalog, Listeners, Row
 
 A, B = Address("campaign", "a"), Address("advertiser", "b")
 

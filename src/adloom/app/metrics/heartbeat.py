@@ -6,8 +6,7 @@ from adloom.events.log.spool.drain import DiskSpool
 from adloom.runtime.http.fast.fast_routes import FastRoute
 from adloom.runtime.http.fast.timing import ServeTimes
 from adloom.runtime.settings import DeliverySettings
-from adloom.runtime.telemetry.heartbeat.model import Reading, mask_settings
-from adloom.runtime.telemetry.heartbeat.publish import HeartbeatPublisher
+from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, Reading, mask_settings
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import Valkey
 from adloom.serving.auction.api import AuctionRoutes

@@ -26,7 +26,7 @@ from adloom.runtime.http.api.dependencies import CurrentActor, Database, Guarded
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.postgres import Pool
-from adloom.runtime.telemetry.heartbeat.read import HeartbeatReader
+from adloom.runtime.telemetry.heartbeat import HeartbeatReader
 
 
 class AttentionItem(Answer):

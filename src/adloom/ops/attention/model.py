@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.budgets.status import BudgetStatus
-from adloom.runtime.telemetry.heartbeat.model import Heartbeat
+from adloom.runtime.telemetry.heartbeat import ProcessHeartbeat
 
 SOON: Final = timedelta(days=3)
 # Behind its line by a third, it will hardly catch up: the line itself runs a fifth ahead of the clock.
@@ -62,7 +62,7 @@ class Thing(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime | None = None
 
 
-def of_processes(processes: Sequence[Heartbeat], *, catalog_version: int) -> list[Attention]:
+def of_processes(processes: Sequence[ProcessHeartbeat], *, catalog_version: int) -> list[Attention]:
     """Judge which processes run, and whether they serve what the catalog says."""
     kinds = {one.kind for one in processes}
     found = [

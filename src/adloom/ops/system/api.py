@@ -15,9 +15,7 @@ from adloom.resource.changes import read_version
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.shapes import Answer, Body, Text100
-from adloom.runtime.telemetry.heartbeat.keys import MINUTE
-from adloom.runtime.telemetry.heartbeat.model import Heartbeat, TrafficCounts
-from adloom.runtime.telemetry.heartbeat.read import HeartbeatReader
+from adloom.runtime.telemetry.heartbeat import MINUTE, HeartbeatReader, ProcessHeartbeat, TrafficCounts
 from adloom.runtime.valkey import Valkey
 
 LETTERS_MAX: Final = 100
@@ -270,7 +268,7 @@ async def read_settings(valkey: ValkeyOfTheApp, now: Now) -> AllSettingsAnswer:
     )
 
 
-def _process(vitals: Heartbeat) -> ProcessAnswer:
+def _process(vitals: ProcessHeartbeat) -> ProcessAnswer:
     reading = vitals.reading
     return ProcessAnswer(
         id=vitals.id,

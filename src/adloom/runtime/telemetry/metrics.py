@@ -59,7 +59,7 @@ class Metrics:
 def serve_metrics(telemetry: Telemetry) -> Generator[Metrics]:
     """Open the registry of this process, and serve it where a port is set."""
     metrics = Metrics(telemetry.process)
-    if telemetry.metrics_port is None:
+    if not telemetry.metrics_port:
         yield metrics
         return
     try:

@@ -11,7 +11,7 @@ from adloom.core.money import Micros
 from adloom.events.ingest.token import TokenSigner, pack_charge, pack_terms
 from adloom.events.log.served_encoder import ServedEventEncoder
 from adloom.serving.auction.decide import WinningBid
-from adloom.serving.auction.request import NO_USER
+from adloom.serving.auction.request import NO_USER_TEXT
 from adloom.serving.direct.encode import MillisecondStamp
 from adloom.serving.index.bid_block import Bidder
 from adloom.serving.index.index import IndexedPlacement
@@ -93,7 +93,7 @@ class AdEncoder:
                 token,
                 self._impression,
                 token,
-                b"" if user == NO_USER else b"?userId=" + user.encode(),
+                b"" if user == NO_USER_TEXT else b"?userId=" + user.encode(),
                 self._click,
                 token,
                 b'"}',

@@ -21,7 +21,7 @@ from adloom.events.frequency.many import USERS_MAX, BannerFrequency, FrequencyQu
 from adloom.events.frequency.windows import Window
 from adloom.runtime.http.fast.tick_batch import TOGETHER_MAX
 from adloom.serving.auction.decide import NO_KEYS
-from adloom.serving.auction.request import NO_USER
+from adloom.serving.auction.request import NO_USER_TEXT
 from adloom.serving.index.bid_block import BidBlock
 from adloom.serving.index.index import Index, IndexedPlacement, MarketPlacements
 
@@ -204,7 +204,7 @@ class FrequencyLookup:
         self, asked: FrequencyQuery, banners: CappedBanners, asker: LookupWaiter
     ) -> SeenBanners | None:
         """Tell which banners take no part; None where it has to be looked up: then who asked hears of it."""
-        if asked[0] == NO_USER:
+        if asked[0] == NO_USER_TEXT:
             return self._unknown(self._without_user, banners)
         if self._is_away():
             return self._unknown(self._when_away, banners)

@@ -17,7 +17,7 @@ from adloom.serving.request.overrides import BOOLEANS, PARAMETERS, Overrides, Pa
 from adloom.targeting.context import Context
 
 DEFAULT_TYPE: Final = "feed"
-NO_USER: Final = str(NO_USER)
+NO_USER_TEXT: Final = str(NO_USER)
 CONTEXT_KEYS_MAX: Final = 64
 CONTEXTS_REMEMBERED_MAX: Final = 4_096
 CONTEXT_BYTES_REMEMBERED_MAX: Final = 512

@@ -12,9 +12,7 @@ from adloom.runtime.http.api.dependencies import CurrentActor, Database, Guarded
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.postgres import Pool
-from adloom.runtime.telemetry.heartbeat.keys import HOUR
-from adloom.runtime.telemetry.heartbeat.model import TrafficCounts
-from adloom.runtime.telemetry.heartbeat.read import HeartbeatReader
+from adloom.runtime.telemetry.heartbeat import HOUR, HeartbeatReader, TrafficCounts
 from adloom.runtime.valkey import Valkey
 from adloom.stats.model import Counts, Grouping, StatsQuestion
 from adloom.stats.overview.model import DAY, Point, Span, begins, key_of, summed

@@ -11,7 +11,7 @@ from adloom.runtime.actors.host import ActorHost
 from adloom.runtime.actors.kind import ActorKind
 from simulation.chance import seeded
 from simulation.clocks import VirtualClock
-from tests.support.entities import START, Catalog, Listeners, MemoryStates, Row, on_virtual_time
+from tests.support.actors import START, Catalog, Listeners, MemoryStates, Row, on_virtual_time
 
 
 class Purse(msgspec.Struct, frozen=True):

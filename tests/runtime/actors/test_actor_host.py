@@ -9,7 +9,7 @@ from adloom.runtime.actors.effects import Address
 from adloom.runtime.actors.host import NotHostedError
 from adloom.runtime.actors.mailboxes import Mailboxes, MailboxFullError
 from adloom.runtime.actors.runner import TELLS_MAX
-from tests.support.entities import Add, Count, Row, Stage, Tally, a_tally, on_virtual_time
+from tests.support.actors import Add, Count, Row, Stage, Tally, a_tally, on_virtual_time
 
 
 @on_virtual_time

@@ -17,7 +17,7 @@ from adloom.runtime.actors.kind import ActorKind
 from adloom.runtime.actors.mailboxes import Mailboxes
 from adloom.runtime.actors.runner import BROKEN_AFTER
 from simulation.clocks import VirtualClock
-from tests.support.entities import START, Add, MemoryStates, Nap, Stage, Tally, a_tally, on_virtual_time
+from tests.support.actors import START, Add, MemoryStates, Nap, Stage, Tally, a_tally, on_virtual_time
 
 
 def at(seconds: float) -> datetime:

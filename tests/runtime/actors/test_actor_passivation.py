@@ -8,7 +8,7 @@ from adloom.runtime.actors.effects import StepResult, Tell
 from adloom.runtime.actors.host import LOOK_SECONDS
 from adloom.runtime.actors.kind import ActorKind
 from simulation.clocks import VirtualClock
-from tests.support.entities import (
+from tests.support.actors import (
     START,
     Add,
     MemoryStates,

@@ -19,7 +19,7 @@ from simulation import loop as virtual
 from simulation.chance import seeded
 from simulation.clocks import VirtualClock
 from tests.support.accounts import ACCOUNT, Account, Changed, Note, Pay, an_account
-from tests.support.entities import START, Catalog, MemoryStates
+from tests.support.actors import START, Catalog, MemoryStates
 
 KEYS = "abcd"
 SECONDS = 40

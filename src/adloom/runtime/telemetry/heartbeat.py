@@ -1,0 +1,253 @@
+"""Heartbeats: every second each process writes its figures to Valkey, so that any machine can list all of them.
+
+In Valkey: one hash of processes, one of their settings, and one of request counts for each hour and minute.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, cast
+
+import msgspec
+import structlog
+
+from adloom import VERSION
+from adloom.core.clock import Clock
+from adloom.runtime.settings import Secret, Telemetry
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey
+
+PROCESSES: Final = "adloom:processes"
+SETTINGS: Final = "adloom:processes:settings"
+REQUESTS: Final = "requests"
+FILLED: Final = "filled"
+HOUR: Final = timedelta(hours=1)
+MINUTE: Final = timedelta(minutes=1)
+RETENTION: Final = {HOUR: timedelta(days=8), MINUTE: timedelta(hours=3)}
+GONE_AFTER: Final = timedelta(seconds=10)  # Without a heartbeat for this long a process counts as gone.
+FORGOTTEN_AFTER: Final = timedelta(days=1)
+INTERVAL_SECONDS: Final = 1.0
+RATE_OVER: Final = 10  # Heartbeats: at few requests a single second says little.
+# Settings do not change while a process lives; they are repeated for a Valkey that has lost them.
+SETTINGS_EVERY: Final = 60
+LAST_WRITE_SECONDS_MAX: Final = 0.5  # If Valkey is away when a process stops, it expires a little later.
+MASK: Final = "…"
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """The figures of a moment; None where this kind of process has none."""
+
+    requests: int = 0  # Since the process started, and so is `filled`.
+    filled: int = 0
+    index_version: int | None = None
+    p50_seconds: float | None = None
+    p99_seconds: float | None = None
+    pending: int | None = None
+    spool_bytes: int | None = None
+
+
+class ProcessHeartbeat(msgspec.Struct, frozen=True, kw_only=True):
+    """A process, as it was a moment ago."""
+
+    process: str
+    kind: str
+    host: str
+    pid: int
+    version: str
+    started_at: datetime
+    told_at: datetime
+    requests_per_second: float
+    reading: Reading
+
+    @property
+    def id(self) -> str:
+        return f"{self.process}@{self.host}:{self.pid}"
+
+    def is_alive(self, *, now: datetime) -> bool:
+        return now - self.told_at < GONE_AFTER
+
+
+class TrafficCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Ad requests of all processes in an hour or a minute, and how many were filled."""
+
+    begins_at: datetime
+    requests: int
+    filled: int
+
+
+class HeartbeatPublisher:
+    """Writes the figures of this process, and adds what it served to the counts of all."""
+
+    def __init__(  # noqa: PLR0913 - what processes differ in
+        self,
+        valkey: Valkey,
+        clock: Clock,
+        *,
+        telemetry: Telemetry,
+        settings: Mapping[str, str],
+        read: Callable[[], Reading] = Reading,
+        is_serving: bool = False,
+    ) -> None:
+        self._valkey = valkey
+        self._clock = clock
+        self._process = telemetry.process
+        self._settings = msgspec.json.encode(dict(settings))
+        self._read = read
+        self._is_serving = is_serving
+        self._host = socket.gethostname()
+        self._started_at = clock.now()
+        self._recent: deque[tuple[datetime, Reading]] = deque(maxlen=RATE_OVER)
+        self._count = 0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Publish until told to stop; then remove the process from the list."""
+        is_away = False
+        while not stop.is_set():
+            try:
+                await self.publish()
+                is_away = False
+            except VALKEY_AWAY as error:
+                if not is_away:
+                    log.warning("vitals_wait", reason=str(error) or type(error).__name__)
+                is_away = True
+            except Exception:
+                # A heartbeat must never end the process that it describes.
+                log.exception("vitals_failed")
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(INTERVAL_SECONDS):
+                    await stop.wait()
+        with contextlib.suppress(*VALKEY_AWAY):
+            name = self._build_heartbeat(self._clock.now(), self._read()).id
+            await self._valkey.hdel(PROCESSES, name)
+            await self._valkey.hdel(SETTINGS, name)
+
+    async def publish(self) -> None:
+        now, reading = self._clock.now(), self._read()
+        heartbeat = self._build_heartbeat(now, reading)
+        before = self._recent[-1][1] if self._recent else Reading()
+        pipe = self._valkey.pipeline(transaction=False)
+        pipe.hset(PROCESSES, heartbeat.id, msgspec.json.encode(heartbeat).decode())
+        if self._count % SETTINGS_EVERY == 0:
+            pipe.hset(SETTINGS, heartbeat.id, self._settings.decode())
+        requests, filled = reading.requests - before.requests, reading.filled - before.filled
+        if requests and self._is_serving:
+            for step in (HOUR, MINUTE):
+                key = traffic_key(floor_time(now, step), step)
+                pipe.hincrby(key, REQUESTS, requests)
+                pipe.hincrby(key, FILLED, filled)
+                pipe.expire(key, int(RETENTION[step].total_seconds()))
+        await pipe.execute()
+        self._recent.append((now, reading))
+        self._count += 1
+
+    def _build_heartbeat(self, now: datetime, reading: Reading) -> ProcessHeartbeat:
+        rate = 0.0
+        if self._recent and (elapsed := (now - self._recent[0][0]).total_seconds()) > 0:
+            rate = (reading.requests - self._recent[0][1].requests) / elapsed
+        return ProcessHeartbeat(
+            process=self._process,
+            kind=self._process.partition("-")[0],
+            host=self._host,
+            pid=os.getpid(),
+            version=VERSION,
+            started_at=self._started_at,
+            told_at=now,
+            requests_per_second=round(rate, 2),
+            reading=reading,
+        )
+
+
+@contextlib.asynccontextmanager
+async def publish_meanwhile(publisher: HeartbeatPublisher) -> AsyncGenerator[None]:
+    """Publish heartbeats while the block runs."""
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(publisher.run(stop))
+        try:
+            yield
+        finally:
+            stop.set()
+            await asyncio.wait([task], timeout=LAST_WRITE_SECONDS_MAX)
+            task.cancel()
+
+
+class HeartbeatReader:
+    """Reads the heartbeats and traffic of all processes."""
+
+    def __init__(self, valkey: Valkey) -> None:
+        self._valkey = valkey
+
+    async def processes(self, *, now: datetime) -> Sequence[ProcessHeartbeat]:
+        """Return the processes that are alive, sorted by name; entries of long gone ones are deleted."""
+        alive: list[ProcessHeartbeat] = []
+        for name, text in (await self._read_hash(PROCESSES)).items():
+            heartbeat = _decode_if_readable(text)
+            if heartbeat is not None and heartbeat.is_alive(now=now):
+                alive.append(heartbeat)
+            elif heartbeat is None or now - heartbeat.told_at > FORGOTTEN_AFTER:
+                await cast("Awaitable[object]", self._valkey.hdel(PROCESSES, name.decode()))
+                await cast("Awaitable[object]", self._valkey.hdel(SETTINGS, name.decode()))
+        return sorted(alive, key=lambda one: (one.process, one.host, one.pid))
+
+    async def settings(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the settings that each process runs with, by its id."""
+        found = await self._read_hash(SETTINGS)
+        return {name.decode(): msgspec.json.decode(text, type=dict[str, str]) for name, text in found.items()}
+
+    async def traffic(self, step: timedelta, *, count: int, now: datetime) -> Sequence[TrafficCounts]:
+        """Return the counts of the last hours or minutes, the current one last."""
+        last = floor_time(now, step)
+        begins = [last - step * back for back in range(count - 1, -1, -1)]
+        pipe = self._valkey.pipeline(transaction=False)
+        for at in begins:
+            pipe.hmget(traffic_key(at, step), [REQUESTS, FILLED])
+        answers = cast("list[list[bytes | None]]", await pipe.execute())
+        return [
+            TrafficCounts(begins_at=at, requests=int(requests or 0), filled=int(filled or 0))
+            for at, (requests, filled) in zip(begins, answers, strict=True)
+        ]
+
+    async def _read_hash(self, key: str) -> Mapping[bytes, bytes]:
+        return cast("Mapping[bytes, bytes]", await cast("Awaitable[object]", self._valkey.hgetall(key)))
+
+
+def floor_time(moment: datetime, step: timedelta) -> datetime:
+    seconds = int(step.total_seconds())
+    return datetime.fromtimestamp(int(moment.timestamp()) // seconds * seconds, UTC)
+
+
+def traffic_key(begins_at: datetime, step: timedelta) -> str:
+    return f"adloom:traffic:{int(step.total_seconds())}:{int(begins_at.timestamp())}"
+
+
+def mask_settings(settings: msgspec.Struct) -> dict[str, str]:
+    """Write settings as texts for people; secrets, and URLs that may carry some, are masked."""
+    masked: dict[str, str] = {}
+    for name, value in msgspec.structs.asdict(settings).items():
+        if isinstance(value, msgspec.Struct):
+            masked |= {f"{name}.{inner}": text for inner, text in mask_settings(value).items()}
+        else:
+            masked[name] = _mask(value)
+    return masked
+
+
+def _mask(value: Any) -> str:  # noqa: ANN401 - whatever a setting is
+    if isinstance(value, Secret):
+        return MASK if value else ""
+    if isinstance(value, tuple | list):
+        return ", ".join(_mask(one) for one in value)  # pyright: ignore[reportUnknownVariableType]  whatever it has
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "" if value is None else str(value)
+
+
+def _decode_if_readable(text: bytes) -> ProcessHeartbeat | None:
+    try:
+        return msgspec.json.decode(text, type=ProcessHeartbeat)
+    except msgspec.DecodeError:  # Written by a version with another format.
+        return None
