@@ -100,7 +100,7 @@ class SampleRule(msgspec.Struct, frozen=True):
 
     type: str
     operator: str
-    value: list[str] | list[int] | bool
+    value: list[str | int] | bool
 
 
 class SampleCampaign(msgspec.Struct, frozen=True, kw_only=True):
