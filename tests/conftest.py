@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,6 +16,7 @@ import pytest
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.valkey import Valkey, open_valkey
+from tests.support.product import Product, an_open_folder
 from tests.support.services import NO_SERVERS, Services, ServiceStarter, ask_for_services, running_valkey
 
 hypothesis.settings.register_profile("quick", max_examples=50, deadline=None)
@@ -53,10 +55,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if NEEDS_SERVER & set(getattr(item, "fixturenames", ())):
             item.add_marker("server")
+        if item.path.parent.name == "simulation":
+            item.add_marker("slow")
+    # The longest files first, so that both workers end at about the same time.
+    by_file: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        by_file.setdefault(item.path, []).append(item)
+    ranks = {path: min(_rank(item) for item in found) for path, found in by_file.items()}
+    items.sort(key=lambda item: ranks[item.path])
     if config.getoption("quick"):
         quick = [item for item in items if not any(map(item.get_closest_marker, SLOW_MARKERS))]
         config.hook.pytest_deselected(items=[item for item in items if item not in set(quick)])
         items[:] = quick
+
+
+def _rank(item: pytest.Item) -> int:
+    for rank, markers in enumerate((("process", "browser"), ("slow",), ("server",))):
+        if any(map(item.get_closest_marker, markers)):
+            return rank
+    return 3
 
 
 class HandOver:
@@ -98,6 +115,20 @@ def services(request: pytest.FixtureRequest) -> Services:
     if worker_input is None:
         return request.config.stash[STARTER].services()
     return ask_for_services(worker_input["services"])
+
+
+@pytest.fixture(scope="session")
+def shared_product() -> Iterator[Product]:
+    """An empty product for tests that do it no harm; each makes placements of its own."""
+    with an_open_folder() as folder, Product(folder / "data", "--empty") as product:
+        yield product.wait_until_ready()
+
+
+@pytest.fixture(scope="session")
+def sample_product() -> Iterator[Product]:
+    """A product with its sample, for tests that leave the sample as it is."""
+    with an_open_folder() as folder, Product(folder / "data") as product:
+        yield product.wait_until_ready()
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.support.days import these_days, zone_at_noon
-from tests.support.product import Product, adloom, an_open_folder, wait_until
+from tests.support.product import Product, adloom, wait_until
 
 pytestmark = pytest.mark.process
 
@@ -108,15 +108,13 @@ class Market:
 
 
 @pytest.fixture(scope="module")
-def market() -> Iterator[Market]:
-    with an_open_folder() as folder, Product(folder / "data", "--empty") as product:
-        product.wait_until_ready()
-        headers = {"Authorization": f"Bearer {product.token('admin')}"}
-        with (
-            httpx.Client(base_url=product.control_url, headers=headers, timeout=30) as admin,
-            httpx.Client(base_url=product.delivery_url, timeout=30) as page,
-        ):
-            yield Market(product, admin, page)
+def market(shared_product: Product) -> Iterator[Market]:
+    headers = {"Authorization": f"Bearer {shared_product.token('admin')}"}
+    with (
+        httpx.Client(base_url=shared_product.control_url, headers=headers, timeout=30) as admin,
+        httpx.Client(base_url=shared_product.delivery_url, timeout=30) as page,
+    ):
+        yield Market(shared_product, admin, page)
 
 
 def cpm(bid: float, **fields: Any) -> dict[str, Any]:

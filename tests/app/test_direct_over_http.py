@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.product import Product, an_open_folder, wait_until
+from tests.support.product import Product, wait_until
 
 pytestmark = pytest.mark.process
 
@@ -108,15 +108,13 @@ class Shop:
 
 
 @pytest.fixture(scope="module")
-def shop() -> Iterator[Shop]:
-    with an_open_folder() as folder, Product(folder / "data", "--empty") as product:
-        product.wait_until_ready()
-        headers = {"Authorization": f"Bearer {product.token('admin')}"}
-        with (
-            httpx.Client(base_url=product.control_url, headers=headers) as admin,
-            httpx.Client(base_url=product.delivery_url) as page,
-        ):
-            yield Shop(admin, page)
+def shop(shared_product: Product) -> Iterator[Shop]:
+    headers = {"Authorization": f"Bearer {shared_product.token('admin')}"}
+    with (
+        httpx.Client(base_url=shared_product.control_url, headers=headers) as admin,
+        httpx.Client(base_url=shared_product.delivery_url) as page,
+    ):
+        yield Shop(admin, page)
 
 
 @pytest.mark.parametrize("row", READERS, ids=lambda row: f"{row[0]} {row[1]}")

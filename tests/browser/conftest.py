@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.support.chromium import a_chromium
-from tests.support.product import Product, an_open_folder
+from tests.support.product import Product
 from tests.support.publisher import Seller, Site, a_seller, a_site
 
 
@@ -18,10 +18,9 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def product() -> Iterator[Product]:
+def product(shared_product: Product) -> Product:
     """An empty product; a file that needs another defines its own."""
-    with an_open_folder() as folder, Product(folder / "data", "--empty") as product:
-        yield product.wait_until_ready()
+    return shared_product
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.support.chromium import Visit, a_visit
 from tests.support.console import log_in_to
 from tests.support.days import these_days
-from tests.support.product import Product, an_open_folder
+from tests.support.product import Product
 
 pytestmark = pytest.mark.browser
 
@@ -39,10 +39,8 @@ class Admin:
 
 
 @pytest.fixture(scope="module")
-def product() -> Iterator[Product]:
-    """A product with its sample."""
-    with an_open_folder() as folder, Product(folder / "data") as product:
-        yield product.wait_until_ready()
+def product(sample_product: Product) -> Product:
+    return sample_product
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from adloom.console import pages
 from adloom.console.page import REGISTERED
 from tests.support.chromium import Visit, a_visit
 from tests.support.console import log_in_to
-from tests.support.product import Product, an_open_folder, wait_until
+from tests.support.product import Product, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
@@ -42,10 +42,8 @@ for module in pkgutil.walk_packages(pages.__path__, f"{pages.__name__}."):
 
 
 @pytest.fixture(scope="module")
-def product() -> Iterator[Product]:
-    """A product with its sample."""
-    with an_open_folder() as folder, Product(folder / "data") as product:
-        yield product.wait_until_ready()
+def product(sample_product: Product) -> Product:
+    return sample_product
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import ROOT
-from tests.support.product import Product, an_open_folder, wait_until
+from tests.support.product import Product, wait_until
 from tests.support.publisher import Seller, a_seller, a_site
 
 pytestmark = pytest.mark.process
@@ -31,14 +31,9 @@ def node() -> str | None:
 
 
 @pytest.fixture(scope="module")
-def seller_and_product() -> Iterator[tuple[Seller, Product]]:
-    with (
-        an_open_folder() as folder,
-        Product(folder / "data", "--empty") as product,
-        a_site() as site,
-        a_seller(product.wait_until_ready(), site) as seller,
-    ):
-        yield seller, product
+def seller_and_product(shared_product: Product) -> Iterator[tuple[Seller, Product]]:
+    with a_site() as site, a_seller(shared_product, site) as seller:
+        yield seller, shared_product
 
 
 @pytest.fixture(scope="module")
