@@ -15,8 +15,8 @@ from adloom.events.ingest.batch import (
     EVENTS_MAX,
     SLICE_EVENTS,
     BatchSlicer,
-    EventBatch,
     Report,
+    ReportBatch,
     decode_report,
     split_batch,
 )
@@ -194,7 +194,7 @@ def test_nothing_is_more_than_refused(body: bytes) -> None:
         listed = split_batch(body)
     except ValidationFailedError:
         return
-    batch = EventBatch(listed, refused_by_nobody)
+    batch = ReportBatch(listed, refused_by_nobody)
 
     batch.process(EVENTS_MAX)
 
@@ -304,14 +304,14 @@ async def test_others_are_answered_while_a_large_batch_is_judged(edge: Edge) -> 
 async def test_batches_take_turns_and_none_is_judged_in_one_go() -> None:
     judged: list[str] = []
 
-    def a_batch(name: str) -> EventBatch:
+    def a_batch(name: str) -> ReportBatch:
         def accept(report: Report) -> bytes:
             judged.append(name)
             return report.correlation_id.encode()
 
-        return EventBatch(split_batch(msgspec.json.encode({"events": events(4)})), accept)
+        return ReportBatch(split_batch(msgspec.json.encode({"events": events(4)})), accept)
 
-    def finished(batch: EventBatch) -> asyncio.Future[FastAnswer]:
+    def finished(batch: ReportBatch) -> asyncio.Future[FastAnswer]:
         done: asyncio.Future[FastAnswer] = asyncio.get_running_loop().create_future()
         done.set_result(batch.build_answer())
         return done
@@ -339,8 +339,8 @@ async def test_a_fault_while_a_batch_is_judged_reaches_its_client_and_nobody_els
 
     turns = BatchSlicer()
     listed = split_batch(msgspec.json.encode({"events": events(1)}))
-    broken = turns.run(EventBatch(listed, fail), nothing)
-    whole = turns.run(EventBatch(listed, refused_by_nobody), nothing)
+    broken = turns.run(ReportBatch(listed, fail), nothing)
+    whole = turns.run(ReportBatch(listed, refused_by_nobody), nothing)
 
     with pytest.raises(RuntimeError):
         await broken

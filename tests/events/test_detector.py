@@ -4,7 +4,7 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from adloom.events.ingest.ivt.detector import FORWARDED_BYTES_REMEMBERED_MAX, NullDetector, TrafficDetector
+from adloom.events.ingest.ivt.detector import FORWARDED_BYTES_CACHED_MAX, NullDetector, TrafficDetector
 from adloom.events.ingest.ivt.flags import NO_FLAGS, UNKNOWN_SENDER, describe_sender
 from adloom.events.ingest.ivt.networks import Networks
 from adloom.events.log.event import Mark
@@ -68,7 +68,7 @@ def test_a_server_of_ours_that_does_not_say_for_whom_it_asks_is_nobody(
 
 
 def test_a_chain_too_long_to_be_remembered_is_read_all_the_same() -> None:
-    chain = ", ".join(["1.1.1.1"] * FORWARDED_BYTES_REMEMBERED_MAX) + ", 203.0.113.9"
+    chain = ", ".join(["1.1.1.1"] * FORWARDED_BYTES_CACHED_MAX) + ", 203.0.113.9"
 
     sender = a_detector().identify_sender(a_request("192.0.2.1", x_forwarded_for=chain))
 

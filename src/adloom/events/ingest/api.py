@@ -20,7 +20,7 @@ from adloom.events.ingest.accept import (
     validate_report,
     verify_token,
 )
-from adloom.events.ingest.batch import BODY_BYTES_MAX, SLICE_EVENTS, BatchSlicer, EventBatch, split_batch
+from adloom.events.ingest.batch import BODY_BYTES_MAX, SLICE_EVENTS, BatchSlicer, ReportBatch, split_batch
 from adloom.events.ingest.ivt.detector import Detector, NullDetector
 from adloom.events.ingest.request import UNKNOWN_REQUEST, ClickRequest, ImpressionRequest, Report, RequestInfo
 from adloom.events.ingest.token import OfferToken, TokenKeys
@@ -104,7 +104,7 @@ class EventRoutes:
     def batch(self, request: FastRequest) -> FastAnswer | asyncio.Future[FastAnswer]:
         """Store many reports at once; the answer names those that were rejected."""
         events = split_batch(request.body)
-        batch = EventBatch(events, self._build_acceptor(request))
+        batch = ReportBatch(events, self._build_acceptor(request))
         if len(events) > SLICE_EVENTS:
             return self._slicer.run(batch, lambda: self._append_batch(batch))
         batch.process(len(events))
@@ -164,7 +164,7 @@ class EventRoutes:
         flags = self._flag_event(self._identify_sender(request), now)
         return encode_event(build_event(report, attribution, self._read_request_info(request), flags))
 
-    def _append_batch(self, batch: EventBatch) -> asyncio.Future[FastAnswer]:
+    def _append_batch(self, batch: ReportBatch) -> asyncio.Future[FastAnswer]:
         """Append the accepted events, all or none; the future has the answer when they are durable."""
         appended = self._append_all(batch.entries, batch.build_answer())
         self.batched += len(batch.entries)

@@ -36,7 +36,7 @@ class _Kind(msgspec.Struct, frozen=True, gc=False):
     type: Literal["impression", "click"]
 
 
-class RejectedEvent(msgspec.Struct, frozen=True, rename="camel"):
+class BatchRejection(msgspec.Struct, frozen=True, rename="camel"):
     """An event of a batch that was not accepted, by its place, and why."""
 
     index: int
@@ -46,7 +46,7 @@ class RejectedEvent(msgspec.Struct, frozen=True, rename="camel"):
 
 class _Outcome(msgspec.Struct, frozen=True):
     accepted: int
-    rejected: Sequence[RejectedEvent]
+    rejected: Sequence[BatchRejection]
 
 
 _decode_batch: Final = msgspec.json.Decoder(BatchRequest).decode
@@ -82,7 +82,7 @@ def decode_report(event: bytes) -> Report:
     return _impressions.decode(event) if kind == "impression" else _clicks.decode(event)
 
 
-class EventBatch:
+class ReportBatch:
     """A batch under way: the log entries of the events accepted so far, and the rejected events."""
 
     def __init__(self, events: Sequence[Raw], accept: Callable[[Report], bytes]) -> None:
@@ -90,7 +90,7 @@ class EventBatch:
         self._accept = accept
         self._next = 0
         self.entries: list[bytes] = []
-        self.rejected: list[RejectedEvent] = []
+        self.rejected: list[BatchRejection] = []
 
     @property
     def is_finished(self) -> bool:
@@ -103,7 +103,7 @@ class EventBatch:
             try:
                 entry = self._accept(decode_report(bytes(self._events[index])))
             except AdloomError as error:
-                self.rejected.append(RejectedEvent(index, error.code, _format_message(error)))
+                self.rejected.append(BatchRejection(index, error.code, _format_message(error)))
             else:
                 self.entries.append(entry)
 
@@ -113,13 +113,13 @@ class EventBatch:
 
 
 class _WaitingBatch(msgspec.Struct, frozen=True, eq=False):
-    batch: EventBatch
+    batch: ReportBatch
     finish: Callable[[], asyncio.Future[FastAnswer]]
     answered: asyncio.Future[FastAnswer]
 
 
 class BatchSlicer:
-    """Processes large batches one after another, one slice each time around the loop, so that others get their turn."""
+    """Processes large batches one after another, a slice per iteration of the event loop, so that other requests go on."""
 
     def __init__(self, *, slice_events: int = SLICE_EVENTS, waiting_max: int = WAITING_MAX) -> None:
         self._slice_events = slice_events
@@ -127,7 +127,7 @@ class BatchSlicer:
         self._waiting: deque[_WaitingBatch] = deque()
 
     def run(
-        self, batch: EventBatch, finish: Callable[[], asyncio.Future[FastAnswer]]
+        self, batch: ReportBatch, finish: Callable[[], asyncio.Future[FastAnswer]]
     ) -> asyncio.Future[FastAnswer]:
         """Process a batch and finish it; the future has the result of `finish`."""
         if len(self._waiting) >= self._waiting_max:

@@ -1,13 +1,13 @@
-"""The tracking token of an offer: what was offered, where, when and at what price, signed so that nobody can make one up.
+"""The signed tracking token of an offer: what was offered, where, when and at what price.
 
 99 bytes, which are 132 characters of base64url without padding and without a spare bit: a token
-has exactly one spelling, so a changed character is always a changed token.
+has exactly one spelling, so a changed character is always another token.
 
     version 1 · key id 1 · issued at 4 (seconds) · request id 16 · slot 1 · lease 4 · charge 8 ·
     banner, placement, campaign 48 · tag 16 (BLAKE2b, keyed, over all before it)
 
-The charge is in micros, its highest bit says that a click is what is charged. Tokens of version 1 have
-neither lease nor charge (87 bytes, 116 characters); they are believed as long as their offers may last.
+The charge is in micros; its highest bit says that a click is charged. Tokens of version 1 have neither lease
+nor charge (87 bytes, 116 characters); they are accepted as long as their offers may last.
 
 Signing is on the path of every offer. So the 56 bytes of a candidate's charge and ids are packed once,
 when it is first chosen (`pack_terms`), and the keyed hash is started once and copied.
@@ -48,17 +48,17 @@ _FREE: Final = bytes(_CHARGE.size)
 # MessagePack of four ids. Its decoder makes them in a sixth of the time that `UUID` takes.
 _IDS: Final = b"\x94\xc4\x10%b\xc4\x10%b\xc4\x10%b\xc4\x10%b"
 _ids: Final = msgspec.msgpack.Decoder(tuple[RequestId, BannerId, PlacementId, CampaignId]).decode
-# By the length of their spelling: each version has its own.
+# By the length of the token: each version has its own.
 _BODY_BYTES: Final = {TOKEN_CHARACTERS: (2, _FIELDS.size), 116: (1, _FIELDS_1.size)}
 _pack = _FIELDS.pack
 _to_base64 = binascii.b2a_base64
 _TO_URL: Final = bytes.maketrans(b"+/", b"-_")
-# `+` and `/` become characters that base64 has not, else a token would have a second spelling.
+# `+` and `/` become characters that base64 does not have, else a token would have a second spelling.
 _FROM_URL: Final = bytes.maketrans(b"-_+/", b"+/!!")
 
 
 class OfferToken(msgspec.Struct, frozen=True, kw_only=True):
-    """What a genuine token says; an expired one is still genuine."""
+    """What a token says that we signed, expired or not."""
 
     request_id: RequestId
     slot: int
@@ -67,7 +67,7 @@ class OfferToken(msgspec.Struct, frozen=True, kw_only=True):
     campaign_id: CampaignId
     issued_at: datetime
     is_expired: bool
-    lease: int = 0  # Out of which it was given; 0 where its campaign needs none.
+    lease: int = 0  # That the offer was taken from; 0 where its campaign needs none.
     charge: Micros = Micros(0)
     charged_by: ChargedBy = ChargedBy.IMPRESSION
 
@@ -79,7 +79,7 @@ class TrackingTokenInvalidError(ForbiddenError):
 
 
 class TokenRejection(StrEnum):
-    """Why a text is no token of ours."""
+    """Why a text is not a token of ours."""
 
     MALFORMED = "malformed"
     UNKNOWN_KEY = "unknown_key"
@@ -87,7 +87,6 @@ class TokenRejection(StrEnum):
 
 
 def pack_charge(amount: Micros, charged_by: ChargedBy) -> bytes:
-    """Pack what an offer costs, and what it is charged by."""
     return _CHARGE.pack(amount | _BY_CLICK if charged_by is ChargedBy.CLICK else amount)
 
 
@@ -97,7 +96,7 @@ def pack_terms(pair: bytes, placement_id: bytes, charge: bytes = _FREE) -> bytes
 
 
 def drop_charge(terms: bytes) -> bytes:
-    """Give the terms of the same candidate at no price."""
+    """Return the terms of the same candidate at no price."""
     return _FREE + terms[len(_FREE) :]
 
 
@@ -105,47 +104,45 @@ class TokenSigner:
     """Signs offers with one secret."""
 
     def __init__(self, secret: str) -> None:
-        # Whatever the secret's length, the key has the one that the hash wants; the id tells keys
-        # apart without numbering them, so rotating means no more than giving the new secret.
+        # The key has the length that the hash wants, whatever the secret's. Its id is derived too, so rotating
+        # means no more than setting a new secret.
         key = blake2b(secret.encode(), digest_size=_KEY_BYTES + 1, person=b"adloom-offer-key").digest()
         self.key_id = key[_KEY_BYTES]
         self._start = blake2b(key=key[:_KEY_BYTES], digest_size=_TAG_BYTES)
 
     def sign(self, terms: bytes, *, request_id: bytes, issued_at: int, slot: int, lease: int = 0) -> bytes:
-        """Make the token of one offer from its packed terms, its request, its lease and the second it was made in."""
         body = _pack(TOKEN_VERSION, self.key_id, issued_at, request_id, slot, lease, terms)
         mac = self._start.copy()
         mac.update(body)
         return _to_base64(body + mac.digest(), newline=False).translate(_TO_URL)
 
     def has_signed(self, body: bytes, tag: bytes) -> bool:
-        """Tell whether this key made the tag; takes the same time whatever the answer."""
+        """Compare in constant time."""
         mac = self._start.copy()
         mac.update(body)
         return compare_digest(mac.digest(), tag)
 
 
 class TokenKeys:
-    """The key that signs now, and older ones whose tokens are still believed."""
+    """The key that signs now, and older ones whose tokens are still accepted."""
 
     def __init__(
         self, secret: str, *, older: Iterable[str] = (), lifetime: timedelta = TOKEN_LIFETIME
     ) -> None:
         self.signer = TokenSigner(secret)
-        # Two keys may share an id, one pair in 256; then either may have signed.
-        self._believed: dict[int, list[TokenSigner]] = {}
+        # One pair of keys in 256 shares an id; then either may have signed.
+        self._accepted: dict[int, list[TokenSigner]] = {}
         for signer in (self.signer, *(TokenSigner(one) for one in older)):
-            self._believed.setdefault(signer.key_id, []).append(signer)
+            self._accepted.setdefault(signer.key_id, []).append(signer)
         self._lifetime = lifetime
 
     def verify(self, token: bytes, *, now: datetime) -> OfferToken | TokenRejection:
-        """Read a token if one of our keys has signed it."""
         raw = _decode(token)
         version, body_bytes = _BODY_BYTES.get(len(token), (0, 0))
         if raw is None or raw[0] != version:
             return TokenRejection.MALFORMED
         body, tag = raw[:body_bytes], raw[body_bytes:]
-        signers = self._believed.get(raw[1])
+        signers = self._accepted.get(raw[1])
         if signers is None:
             return TokenRejection.UNKNOWN_KEY
         for signer in signers:

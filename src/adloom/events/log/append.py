@@ -1,14 +1,12 @@
 """Group commit: events that arrive while one append is under way go into the next one, together.
 
-One append is in flight at a time, so a batch grows by itself as the ledger gets slower, and an
-idle appender waits for its first event without a timer. A ledger that is fast would get small
-batches, whose cost is in their number: so an append begins no sooner than some milliseconds after
-the one before it, and what comes meanwhile goes along.
+One append is in flight at a time, so batches grow by themselves as the log gets slower, and an idle appender waits
+for its first event without a timer. A fast log would get small batches, and their cost is in their number: so an append
+begins no sooner than some milliseconds after the one before it, and takes along what came meanwhile.
 
-When an append fails, its events may be in the ledger all the same: the answer may have been
-lost on the way. They are put into the spool, if there is one that takes them. Else the client is
-told 503 and may send them again, or not. Any of it is right, because projections count a
-correlation id once.
+When an append fails, its events may be in the log all the same: the answer may have been lost. They are put into the
+spool, if there is one that takes them. Else the client gets 503 and may send them again, or not. Any of it is right,
+because projections count a correlation id once.
 """
 
 import asyncio
@@ -27,20 +25,20 @@ BATCH_MAX: Final = 500  # The server does nothing else while it takes a batch: t
 APART_SECONDS: Final = 0.002  # From the beginning of an append to that of the next.
 APPEND_SECONDS_MAX: Final = 3.0
 CLOSE_SECONDS_MAX: Final = 2.0
-CLOSE_LEDGER_SECONDS_MAX: Final = 1.0  # Of them; what is left is for the spool.
+CLOSE_LEDGER_SECONDS_MAX: Final = 1.0  # Of these; the rest is for the spool.
 
 T = TypeVar("T")
 
-# An event, whom to tell that it is durable, and what; the results are of many types, each future's its own.
+# An event, the future that waits for it, and its result; each future has its own type of result.
 _Waiting: TypeAlias = tuple[bytes, asyncio.Future[Any] | None, Any]
 
-_MORE: Final = object()  # In place of a result: others of the same request are behind this one.
+_MORE: Final = object()  # In place of a result: more events of the same request follow.
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class EventLog(Protocol):
-    """Where events are kept."""
+    """Where events are appended."""
 
     async def append(self, entries: Sequence[bytes]) -> None:
         """Append all, in order, and return when they are durable; UnavailableError when that is not known."""
@@ -48,20 +46,20 @@ class EventLog(Protocol):
 
 
 class EventSpool(Protocol):
-    """Where events wait while the ledger is away."""
+    """Where events wait while the log is away."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits, so that new events are not before older ones in the ledger."""
+        """Whether new events may go to the log without overtaking older ones."""
         ...
 
     @property
     def has_room_to_spare(self) -> bool:
-        """Whether it should take events that nobody waits for."""
+        """Whether it should take events that no request waits for."""
         ...
 
     async def wait_for_drain(self) -> None:
-        """Wait for a moment if it is just being emptied."""
+        """Wait a moment if it is just being drained."""
         ...
 
     async def put(self, entries: Sequence[bytes]) -> None:
@@ -93,7 +91,7 @@ class EventAppender:
         self._next_at = -math.inf
         self._in_flight: asyncio.Timeout | None = None
         self._task: asyncio.Task[None] | None = None
-        # Plain counters: a collector reads them when it is asked.
+        # Plain counters, read by the metrics.
         self.appended = 0
         self.spooled = 0
         self.failed = 0
@@ -120,14 +118,12 @@ class EventAppender:
 
     @property
     def pending(self) -> int:
-        """How many events wait for their turn."""
         return len(self._pending)
 
     def append(self, entry: bytes, result: T) -> asyncio.Future[T]:
-        """Append an event; the future gives `result` when it is durable, and UnavailableError if that is not known.
+        """Append an event; the future has `result` when it is durable, and UnavailableError if that is not known.
 
-        The caller says what the future will give so that an answer made in advance needs no
-        second future and no callback.
+        With the result given in advance the caller needs no second future and no callback.
         """
         loop = self._admit(1)
         future: asyncio.Future[T] = loop.create_future()
@@ -136,9 +132,9 @@ class EventAppender:
         return future
 
     def append_all(self, entries: Sequence[bytes], result: T) -> asyncio.Future[T]:
-        """Append the events of one request, in order; the future gives `result` when all are durable.
+        """Append the events of one request, in order; the future has `result` when all are durable.
 
-        They are refused together. They may end up in two appends: then the first that fails fails them all.
+        They are refused together. They may be in two appends: then the first failure fails them all.
         """
         loop = self._admit(len(entries))
         future: asyncio.Future[T] = loop.create_future()
@@ -152,11 +148,11 @@ class EventAppender:
         return future
 
     def enqueue(self, entry: bytes) -> bool:
-        """Append an event that nobody waits for; false when it was dropped, because there is no room."""
+        """Append an event that no request waits for; False when it was dropped because too many wait."""
         return self.enqueue_all((entry,)) == 1
 
     def enqueue_all(self, entries: Sequence[bytes]) -> int:
-        """Append events that nobody waits for, in order; how many there is room for. The others are dropped."""
+        """Append events that no request waits for, in order; return how many were taken. The others are dropped."""
         is_open = self._task is not None and not self._is_closing
         room = max(0, self._pending_max - len(self._pending)) if is_open else 0
         taken = entries[:room]
@@ -186,7 +182,7 @@ class EventAppender:
             await self._arrived.wait()
 
     async def _gather(self) -> None:
-        """Let more events come, unless there are enough, or the last append was long ago."""
+        """Wait for more events, unless there are enough, or the last append was long ago."""
         now = asyncio.get_running_loop().time()
         if now < self._next_at and len(self._pending) < self._batch_max and not self._is_closing:
             await asyncio.sleep(self._next_at - now)
@@ -210,7 +206,7 @@ class EventAppender:
                     future.set_result(result)
 
     async def _store_batch(self, batch: Sequence[_Waiting]) -> None:
-        """Make a batch durable, in the ledger or behind what waits in the spool."""
+        """Make a batch durable, in the log or behind what waits in the spool."""
         spool = self._spool
         if spool is None:
             await self._append(batch)
@@ -243,7 +239,7 @@ class EventAppender:
         self.appended += len(batch)
 
     def _shorten_deadline(self) -> None:
-        """Leave time for the spool, at the end, where the ledger does not answer."""
+        """Leave time for the spool when we stop and the log does not answer."""
         if self._spool is None:
             return
         self._ledger_until = asyncio.get_running_loop().time() + CLOSE_LEDGER_SECONDS_MAX

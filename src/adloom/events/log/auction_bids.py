@@ -17,11 +17,10 @@ import msgspec
 from adloom.core.ids import BannerId, CampaignId
 from adloom.core.money import Micros
 
-BIDS_MAX: Final = 256  # Of an entry, so that a place is one byte; how many there were is told beside them.
+BIDS_MAX: Final = 256  # Of an entry, so that a place is one byte. The entry also has their full number.
 REASONS_MAX: Final = 250  # An outcome is one byte.
-IDS_REMEMBERED_MAX: Final = (
-    16_384  # The same ads bid again and again; to make an id takes longer than all else of a bid.
-)
+# The same ads bid again and again, and to make an id takes longer than the rest of a bid.
+IDS_CACHED_MAX: Final = 16_384
 
 WON: Final = 0
 LOST: Final = 1
@@ -61,13 +60,13 @@ def pack_bid(  # noqa: PLR0913, PLR0917 - called for hundreds of bids of an auct
 
 
 def unpack_bids(bids: bytes) -> Generator[RecordedBid]:
-    """Read the bids, in the order in which they were recorded; ValueError where one is cut."""
+    """Return the bids in the order in which they were recorded; ValueError where one is cut."""
     if len(bids) % BID_BYTES:
         raise ValueError("The last bid of an auction is cut.")
     for banner, campaign, bid, quality, kind, ctr, ecpm, outcome in _BID.iter_unpack(bids):
         yield RecordedBid(
-            BannerId(_id_of(banner)),
-            CampaignId(_id_of(campaign)),
+            BannerId(_make_id(banner)),
+            CampaignId(_make_id(campaign)),
             Micros(bid),
             kind == _CPC,
             ctr,
@@ -77,6 +76,6 @@ def unpack_bids(bids: bytes) -> Generator[RecordedBid]:
         )
 
 
-@lru_cache(IDS_REMEMBERED_MAX)
-def _id_of(written: bytes) -> UUID:
+@lru_cache(IDS_CACHED_MAX)
+def _make_id(written: bytes) -> UUID:
     return UUID(bytes=written)

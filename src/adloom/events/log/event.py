@@ -1,8 +1,7 @@
-"""What happened, as the ledger keeps it: an auction was held, an offer was served, a browser reported an event.
+"""The events of the log: an auction was held, an offer was served, a browser reported an impression or a click.
 
-The tag of a kind carries its version. Fields may be added with a default, and older entries
-are read as before; any other change is a new tag beside the old one, because the ledger is
-read again from its beginning.
+The tag of a kind has its version. Fields may be added with a default, and older entries are read as before. Any other
+change is a new tag beside the old one, because the log is read again from its beginning.
 """
 
 # pure
@@ -20,7 +19,7 @@ from adloom.events.log.auction_bids import BID_BYTES, BIDS_MAX, REASONS_MAX
 
 OCCURRED_AGE_MAX: Final = timedelta(hours=24)
 OCCURRED_AHEAD_MAX: Final = timedelta(minutes=5)
-# What an auction's entry keeps of a request's context; whoever writes one cuts it to this.
+# The context of a request in an auction's entry; the code that writes one cuts it to this.
 CONTEXT_MAX: Final = 16
 CONTEXT_KEY_MAX: Final = 50
 CONTEXT_VALUE_MAX: Final = 200
@@ -67,22 +66,22 @@ _SHORT_NAMES: Final = {
 
 
 class Mark(StrEnum):
-    """Something about an event that whoever counts or bills it should know."""
+    """Something about an event that matters for counting or billing it."""
 
     OCCURRED_AT_REPLACED = "occurred_at_replaced"
     TOKEN_EXPIRED = "token_expired"  # noqa: S105 - a mark, no secret
-    # What the request gave away.
+    # Found in the request.
     CRAWLER = "crawler"
     PREFETCH = "prefetch"
     DATA_CENTER = "data_center"
     ADDRESS_FLOOD = "address_flood"
-    # What only the other events of the same offer tell; the projection adds them.
+    # Found in the other events of the same offer; the projection adds them.
     CLICK_WITHOUT_IMPRESSION = "click_without_impression"
     SECOND_IMPRESSION = "second_impression"
     SECOND_CLICK = "second_click"
 
 
-# Marks that an event may have and still be billed and learned from; all others are reasons to do neither.
+# Events with these marks are still billed and learned from; with any other they are not.
 HARMLESS_MARKS: Final = frozenset({Mark.OCCURRED_AT_REPLACED})
 INVALIDATING_MARKS: Final = tuple(mark for mark in Mark if mark not in HARMLESS_MARKS)
 
@@ -105,10 +104,10 @@ class TrackedEvent(
     campaign_id: CampaignId | None = None
     occurred_at: datetime
     received_at: datetime
-    # The offer, from a genuine token only: its request, and which of the request's slots.
+    # The offer, only from a token that we signed: its request, and which of the request's slots.
     request_id: RequestId | None = None
     slot: int | None = None
-    # From the token too: the second of the offer, the lease it was given out of, what it costs and when that falls due.
+    # From the token too: the second of the offer, the lease it was taken from, its price, and what is charged for.
     offered_at: int = 0
     lease: int = 0
     charge: Micros = Micros(0)
@@ -118,13 +117,13 @@ class TrackedEvent(
     device_type: str | None = None
     country_code: str | None = None
     page_url: str | None = None
-    # Where it came from, the host part cut off; only where a mark is about that.
+    # The sender's network; only where a mark is about that.
     client_network: str | None = None
     marks: tuple[Mark, ...] = ()
 
     @property
     def is_valid(self) -> bool:
-        """Whether nothing that is known of the event keeps it out of billing and learning."""
+        """Whether no mark keeps the event out of billing and learning."""
         return HARMLESS_MARKS.issuperset(self.marks)
 
     @property
@@ -154,7 +153,7 @@ class Served(
     tag_field="k",
     tag="served.v1",
 ):
-    """An offer was made; nobody has seen it yet. Prices are per thousand impressions."""
+    """An offer was made, which may or may not be seen later. Prices are per thousand impressions."""
 
     request_id: RequestId
     slot: int
@@ -169,7 +168,7 @@ class Served(
 
 
 class AuctionWin(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """Who won an auction, and at which price; the charge is per click or per thousand impressions, as was bid."""
+    """The winner of an auction, and its price. The charge is per click or per thousand impressions, as was bid."""
 
     banner_id: BannerId
     campaign_id: CampaignId
@@ -180,14 +179,14 @@ class AuctionWin(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class RemovedCandidates(msgspec.Struct, frozen=True, array_like=True):
-    """How many candidates one step has taken out of an auction before it was held."""
+    """How many candidates one step removed before the auction."""
 
     reason: Annotated[str, msgspec.Meta(max_length=50)]
     count: int
 
 
 class BidsUnderFloor(msgspec.Struct, frozen=True, array_like=True):
-    """A floor, and who of an auction's bids was under it: their places, a byte each."""
+    """A floor, and the places of the bids that were under it, a byte each."""
 
     floor: Micros
     places: Annotated[bytes, msgspec.Meta(max_length=BIDS_MAX)]
@@ -201,7 +200,7 @@ class Unsold(
     tag_field="k",
     tag="unsold.v1",
 ):
-    """Nobody won an auction; the auction lies beside the ledger, under the id of this entry."""
+    """An auction without a winner; its record is in the side stream, under the id of this entry."""
 
     held_at: datetime
 
@@ -215,15 +214,15 @@ class Auctioned(
     tag_field="k",
     tag="auction.v1",
 ):
-    """An auction was held, and won or not; prices as in `Served`.
+    """The record of an auction, won or not; prices as in `Served`.
 
-    It lies beside the ledger, under the id of the entry that tells what was served, or that nobody won. Who follows
-    what is served takes one in the ledger itself, where they once were, for that too.
+    It is in the side stream, under the id of the entry `Served` or `Unsold`. Older versions wrote it into the log
+    itself; there it stands for what was served, too.
     """
 
-    auction_id: RequestId  # The request that its offer is of; the offer's slot is 0.
+    auction_id: RequestId  # The request of its offer; the offer's slot is 0.
     user_id: UUID
-    # Where the request named one.
+    # If the request named one.
     placement_id: PlacementId | None = None
     placement_type: Annotated[str, msgspec.Meta(max_length=50)]
     held_at: datetime
@@ -236,14 +235,14 @@ class Auctioned(
     ] = {}
     scoring: Annotated[str, msgspec.Meta(max_length=30)]
     scoring_version: int = 0
-    floor: Micros = Micros(0)  # Of the winner's placement, or of the one that the request named.
+    floor: Micros = Micros(0)  # Of the winner's placement, or of the requested one.
     winner: AuctionWin | None = None
-    # How many took part; `bids` has at most so many of them, and behind them of those who were removed.
+    # How many took part. `bids` has at most so many of them, and then some that were removed.
     bid_count: int
     bids: Annotated[bytes, msgspec.Meta(max_length=BIDS_MAX * BID_BYTES)] = b""
-    # All who were removed, whether or not `bids` has them; an outcome in there is the place of a reason here.
+    # All that were removed, in `bids` or not; an outcome there is the place of a reason here.
     removed: Annotated[tuple[RemovedCandidates, ...], msgspec.Meta(max_length=REASONS_MAX)] = ()
-    # Of all in `bids` who were under the floor of their own placement; entries of older versions have none.
+    # Of all in `bids` that were under the floor of their own placement; entries of older versions have none.
     floors: Annotated[tuple[BidsUnderFloor, ...], msgspec.Meta(max_length=BIDS_MAX)] = ()
 
 
@@ -255,16 +254,14 @@ _decoder: Final = msgspec.msgpack.Decoder[LogEvent](LogEvent)
 
 
 class UnreadableEntryError(Exception):
-    """An entry of the ledger that is no event that we know."""
+    """An entry of the log that is not an event that we know."""
 
 
 def encode_event(event: LogEvent) -> bytes:
-    """Encode an event for the ledger."""
     return _encoder.encode(event)
 
 
 def decode_event(entry: bytes) -> LogEvent:
-    """Read an event from the ledger."""
     try:
         return _decoder.decode(entry)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -272,7 +269,7 @@ def decode_event(entry: bytes) -> LogEvent:
 
 
 def get_event_time(happening: LogEvent) -> datetime:
-    """Tell when we heard of something, or did it."""
+    """Return when we received a report, or did something ourselves."""
     match happening:
         case Impression() | Click():
             return happening.received_at
@@ -283,7 +280,7 @@ def get_event_time(happening: LogEvent) -> datetime:
 
 
 def resolve_occurred_at(reported: datetime | None, *, now: datetime) -> tuple[datetime, tuple[Mark, ...]]:
-    """Take the time that the browser reported, unless its clock is plainly wrong: then ours, marked."""
+    """Return the time that the browser reported, unless its clock is plainly wrong: then ours, and a mark."""
     if reported is None:
         return now, ()
     if now - reported > OCCURRED_AGE_MAX or reported - now > OCCURRED_AHEAD_MAX:

@@ -1,4 +1,4 @@
-"""Entries of the ledger that tell of offers: all that they have in common is encoded once."""
+"""Encodes the log entries of served offers; what the offers of a candidate share is encoded once."""
 
 import struct
 from datetime import UTC, datetime
@@ -9,8 +9,8 @@ from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
 from adloom.events.log.event import Served, encode_event
 
-# A specimen is encoded with these, and cut where they stand. No other bytes of it can be the same: a text has
-# no such byte, and an id that we have made says its version.
+# A specimen is encoded with these values, and cut where they are. No other bytes of it can be the same: a text
+# has no such byte, and an id of ours has its version in it.
 _ANY_REQUEST: Final = UUID(bytes=b"\xfe" * 16)
 _ANY_USER: Final = UUID(bytes=b"\xfd" * 16)
 _ANY_TIME: Final = datetime(2000, 1, 1, microsecond=1, tzinfo=UTC)
@@ -21,11 +21,11 @@ _TIMESTAMP_64: Final = 0xD7FF
 
 
 class ServedEventEncoder:
-    """Encodes what `Served` says of offers that differ in their request, moment and user only."""
+    """Encodes `Served` events that differ in their request, time and user only."""
 
     __slots__ = ("_after", "_before_time", "_before_user", "_first")
 
-    def __init__(  # noqa: PLR0913 - all that they share
+    def __init__(  # noqa: PLR0913 - all that the events share
         self,
         *,
         banner_id: BannerId,
@@ -54,7 +54,7 @@ class ServedEventEncoder:
         self._before_user, _, self._after = rest.partition(_ANY_USER.bytes)
 
     def encode(self, request_id: bytes, served_at: datetime, second: int, user_id: bytes) -> bytes:
-        """Encode one of them, which was served in a second since the epoch."""
+        """Encode one event; `second` is that of `served_at`, since the epoch."""
         return b"".join(
             (
                 self._first,

@@ -1,4 +1,4 @@
-"""The ledger in Valkey: one stream, one entry an event, read by cursor."""
+"""The event log in Valkey: one stream, one entry an event, read by cursor."""
 
 import struct
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ STREAM: Final = "adloom:ledger"
 DEAD_STREAM: Final = "adloom:ledger:dead"
 FIELD: Final = b"e"
 
-# One command with one argument and one answer a batch: the driver takes longer to write many arguments than all
-# else, and a batch is in the file whole or not at all.
+# One command with one argument and one answer a batch: the driver takes longer to write many arguments than for
+# everything else, and a batch is in the file whole or not at all.
 APPEND_SCRIPT: Final = """
 local stream, entries = KEYS[1], ARGV[1]
 local count, place, entry = 0, 1, nil
@@ -28,7 +28,7 @@ end
 return count
 """
 
-# Entries that follow a cursor are counted one by one only where the group cannot tell their number.
+# Entries after a cursor are counted one by one only where the group does not know their number.
 BEHIND_COUNTED_MAX: Final = 10_000
 LAG_SCRIPT: Final = """
 local stream, group, cursor, counted_max = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
@@ -41,7 +41,7 @@ for _, facts in ipairs(redis.call('XINFO', 'GROUPS', stream)) do
     for i = 1, #facts, 2 do one[facts[i]] = facts[i + 1] end
     if one.name == group and one.lag then
         if one['last-delivered-id'] == cursor then return {one.lag, age} end
-        -- Handed out, and not folded yet; where the group is behind the cursor, this is empty.
+        -- Handed out, and not applied yet; where the group is behind the cursor, this is empty.
         local taken = redis.call('XRANGE', stream, '(' .. cursor, one['last-delivered-id'], 'COUNT', counted_max)
         if #taken > 0 then return {one.lag + #taken, age} end
     end
@@ -54,14 +54,14 @@ _Rows: TypeAlias = list[tuple[bytes, dict[bytes, bytes]]]
 
 
 class Lag(msgspec.Struct, frozen=True):
-    """How far a projection is behind: entries that it has not folded, and the age of the oldest of them."""
+    """How far a projection is behind: entries that it has not applied, and the age of the oldest of them."""
 
     entries: int
     seconds: float
 
 
 class EventLogSize(msgspec.Struct, frozen=True):
-    """How much the ledger holds, how much memory that takes, about, and how many dead letters there are."""
+    """The entries of the log, their memory (about), and the number of dead letters."""
 
     entries: int = 0
     memory_bytes: int = 0
@@ -76,9 +76,9 @@ class ValkeyEventLog:
         self._append_sha: str | None = None
 
     async def append(self, entries: Sequence[bytes]) -> None:
-        """Append all, in order; acknowledged when they are as durable as the server is set to make them."""
+        """Append all, in order; they are then as durable as the server is set to make them."""
         with unavailable_when_away():
-            # What is appended twice counts once, and a browser does not send its report again.
+            # An event that is appended twice counts once, and a browser does not send its report again.
             count = await retry_if_disconnected(lambda: self._append(entries))
         if count != len(entries):
             raise UnavailableError(f"The ledger answered {count!r} to {len(entries)} entries.")
@@ -90,13 +90,13 @@ class ValkeyEventLog:
         try:
             return await self._valkey.evalsha(self._append_sha, 1, STREAM, packed)
         except NoScriptError:
-            # The server was started anew and has run nothing yet.
+            # The server was restarted and does not know the script.
             self._append_sha = None
             return await self._valkey.eval(APPEND_SCRIPT, 1, STREAM, packed)
 
     async def read(self, after: str, *, count_max: int, wait_seconds: float) -> list[LogEntry]:
-        """Read the entries after a cursor, and wait a little for the first where there are none."""
-        wait_millis = max(1, int(wait_seconds * 1000))  # Zero would be for ever.
+        """Return the entries after a cursor; wait a little for the first where there are none."""
+        wait_millis = max(1, int(wait_seconds * 1000))  # Zero would be forever.
         with unavailable_when_away():
             answer = await self._valkey.xread({STREAM: after}, count=count_max, block=wait_millis)
         # The stubs know every protocol version and decoding; ours answers pairs of bytes.
@@ -108,7 +108,6 @@ class ValkeyEventLog:
         ]
 
     async def measure_lag(self, projection: str, cursor: str) -> Lag:
-        """Tell how far a projection's cursor is behind the newest entry."""
         with unavailable_when_away():
             entries, age_millis = await self._valkey.eval(
                 LAG_SCRIPT, 1, STREAM, projection, cursor, BEHIND_COUNTED_MAX
@@ -116,7 +115,6 @@ class ValkeyEventLog:
         return Lag(entries=entries, seconds=max(0, age_millis) / 1000)
 
     async def measure_size(self) -> EventLogSize:
-        """Tell how much there is."""
         with unavailable_when_away():
             entries = await self._valkey.xlen(STREAM)
             memory_bytes = await self._valkey.memory_usage(STREAM)
@@ -124,6 +122,6 @@ class ValkeyEventLog:
         return EventLogSize(entries=entries, memory_bytes=memory_bytes or 0, dead=dead)
 
     async def trim(self, before: str) -> int:
-        """Forget the entries before an id, give or take a block of the stream."""
+        """Remove the entries before an id, give or take a block of the stream."""
         with unavailable_when_away():
             return await self._valkey.xtrim(STREAM, minid=before, approximate=True)

@@ -1,6 +1,6 @@
-"""Reads from a request who sends it, and what is doubtful about that.
+"""Finds the sender of a request, and marks doubtful traffic.
 
-What an address is known for is remembered by what it was read from, in memory only.
+What is known of an address is cached in memory only, by what it was read from.
 """
 
 import ipaddress
@@ -26,8 +26,8 @@ from adloom.runtime.http.client_address import find_client_address
 from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers
 
 MARKS: Final = (Mark.CRAWLER, Mark.PREFETCH, Mark.DATA_CENTER, Mark.ADDRESS_FLOOD)
-SENDERS_REMEMBERED_MAX: Final = 16_384
-FORWARDED_BYTES_REMEMBERED_MAX: Final = 256  # A longer chain is no usual one, and read each time.
+SENDERS_CACHED_MAX: Final = 16_384
+FORWARDED_BYTES_CACHED_MAX: Final = 256  # A longer chain is unusual, and parsed each time.
 
 _FORWARDED_FOR: Final = b"x-forwarded-for"
 _SEC_PURPOSE: Final = b"sec-purpose"
@@ -36,31 +36,27 @@ _X_MOZ: Final = b"x-moz"
 
 
 class Detector(Protocol):
-    """Judges events by the requests that report them."""
+    """Flags events by the requests that report them."""
 
-    def identify_sender(self, request: FastRequest, /) -> Sender:
-        """Tell who sends a request."""
-        ...
+    def identify_sender(self, request: FastRequest, /) -> Sender: ...
 
     def flag_event(self, sender: Sender, now: datetime, /) -> TrafficFlags:
-        """Count one event of a sender, and say what is doubtful about it."""
+        """Count one event of a sender, and return its flags."""
         ...
 
 
 class NullDetector:
-    """Suspects nobody."""
+    """Flags nothing."""
 
     def identify_sender(self, request: FastRequest) -> Sender:  # noqa: ARG002 - the protocol's signature
-        """Tell nothing of who sends a request."""
         return UNKNOWN_SENDER
 
     def flag_event(self, sender: Sender, now: datetime) -> TrafficFlags:  # noqa: ARG002 - likewise
-        """Find nothing doubtful."""
         return NO_FLAGS
 
 
 class TrafficDetector:
-    """Looks at the headers and the address of every request, and counts how often an address reports."""
+    """Looks at the headers and the address of every request, and counts the events of each address."""
 
     def __init__(
         self,
@@ -75,19 +71,19 @@ class TrafficDetector:
         self._proxies = Networks(trusted)
         self._data_centers = data_centers or Networks()
         self._is_flood = FloodCounter(events_per_minute_max).count_event
-        self._remembered_at = lru_cache(SENDERS_REMEMBERED_MAX)(self._sender_at)
-        # Plain counters: a collector reads them when it is asked.
+        self._identify_cached = lru_cache(SENDERS_CACHED_MAX)(self._identify_address)
+        # Plain counters, read by the metrics.
         self.marked: dict[Mark, int] = dict.fromkeys(MARKS, 0)
 
     def identify_sender(self, request: FastRequest) -> Sender:
-        """Tell who sends a request: by its address, its user agent and its purpose."""
+        """Identify the sender by the address, the user agent and the headers of purpose."""
         if request.first_values is None:
             request.first_values = index_headers(request.headers)
         values = request.first_values
         if self._trusted and _FORWARDED_FOR in values:
-            sender = self._sender_behind(request)
+            sender = self._identify_forwarded(request)
         else:
-            sender = self._remembered_at(request.client, ())
+            sender = self._identify_cached(request.client, ())
         is_crawler = self._is_crawler(values.get(b"user-agent", b""))
         if not (is_crawler or _SEC_PURPOSE in values or _PURPOSE in values or _X_MOZ in values):
             return sender
@@ -95,7 +91,6 @@ class TrafficDetector:
         return add_header_marks(sender, is_crawler=is_crawler, is_prefetch=is_prefetch(purposes))
 
     def flag_event(self, sender: Sender, now: datetime) -> TrafficFlags:
-        """Count one event of a sender, and say what is doubtful about it."""
         is_flood = sender.rate_key is not None and self._is_flood(sender.rate_key, now)
         if not (is_flood or sender.marks):
             return NO_FLAGS
@@ -104,12 +99,12 @@ class TrafficDetector:
             self.marked[mark] += 1
         return flags
 
-    def _sender_behind(self, request: FastRequest) -> Sender:
+    def _identify_forwarded(self, request: FastRequest) -> Sender:
         forwarded = tuple([value for name, value in request.headers if name == _FORWARDED_FOR])
-        is_usual = sum(map(len, forwarded)) <= FORWARDED_BYTES_REMEMBERED_MAX
-        return (self._remembered_at if is_usual else self._sender_at)(request.client, forwarded)
+        is_usual = sum(map(len, forwarded)) <= FORWARDED_BYTES_CACHED_MAX
+        return (self._identify_cached if is_usual else self._identify_address)(request.client, forwarded)
 
-    def _sender_at(self, peer: str | None, forwarded: tuple[bytes, ...]) -> Sender:
+    def _identify_address(self, peer: str | None, forwarded: tuple[bytes, ...]) -> Sender:
         text = peer or ""
         if forwarded:
             text = find_client_address(peer, [line.decode("latin-1") for line in forwarded], self._trusted)
@@ -118,7 +113,7 @@ class TrafficDetector:
         except ValueError:
             return UNKNOWN_SENDER
         address = getattr(address, "ipv4_mapped", None) or address
-        # A proxy of ours, or a server that we trust, which does not say for whom it asks.
+        # A proxy of ours, or a trusted server, that does not say for which client it asks.
         if address in self._proxies:
             return UNKNOWN_SENDER
         return describe_sender(address, data_centers=self._data_centers)

@@ -1,6 +1,6 @@
-"""What makes an event doubtful: its sender is a crawler, only fetches ahead, sits in a data centre, or floods us.
+"""What makes traffic doubtful: the sender is a crawler, a prefetch, in a data centre, or sends too much.
 
-Nothing is refused for it. A doubtful event is counted and marked, and so neither billed nor learned from.
+No event is refused for it. A doubtful event is counted and marked, and neither billed nor learned from.
 """
 
 # pure
@@ -16,15 +16,15 @@ import msgspec
 from adloom.events.ingest.ivt.networks import Address, Networks
 from adloom.events.log.event import Mark
 
-# Of an address we keep the network only, which is no household's: and only where a mark is about it.
+# We keep only the network of an address, which is no household's, and only where a mark is about it.
 IPV4_KEPT_LENGTH: Final = 24
 IPV6_KEPT_LENGTH: Final = 48
-NETWORKS_REMEMBERED_MAX: Final = 1_024
-# One household or one machine gets a /64 of IPv6: counting single addresses would count nobody.
+NETWORKS_CACHED_MAX: Final = 1_024
+# One household or one machine gets a /64 of IPv6, so single addresses say nothing.
 IPV6_COUNTED_BYTES: Final = 8
 
-# Behind these stands a proxy that nobody has declared, or a server that reports for its readers.
-# (What Python calls private has the networks of documentation too, which examples use as clients.)
+# Behind these is an undeclared proxy, or a server that reports for its visitors.
+# (What Python calls private includes the networks of documentation, which examples use as clients.)
 INTERNAL: Final = Networks(
     ipaddress.ip_network(network)
     for network in (
@@ -44,7 +44,7 @@ _AHEAD: Final = re.compile(rb"prefetch|prerender", re.IGNORECASE)
 
 
 class TrafficFlags(msgspec.Struct, frozen=True, gc=False):
-    """What is doubtful about one event, and where it came from if that is what is doubtful."""
+    """The marks of one event, and the network it came from if a mark is about that."""
 
     marks: tuple[Mark, ...] = ()
     client_network: str | None = None
@@ -54,23 +54,23 @@ NO_FLAGS: Final = TrafficFlags()
 
 
 class Sender(msgspec.Struct, frozen=True, gc=False):
-    """What a request tells of who sends it, the same for all of its events."""
+    """What a request says of its sender, the same for all of its events."""
 
     marks: tuple[Mark, ...] = ()
     address: Address | None = None
-    rate_key: bytes | None = None  # Nobody counts where this is None.
+    rate_key: bytes | None = None  # None where the rate is not counted.
 
 
 UNKNOWN_SENDER: Final = Sender()
 
 
 def is_prefetch(purposes: Sequence[bytes]) -> bool:
-    """Tell from headers of purpose whether a browser asks before its reader does."""
+    """Return whether a browser fetches before its visitor asks, by the headers of purpose."""
     return any(_AHEAD.search(purpose) for purpose in purposes)
 
 
 def describe_sender(address: Address, *, data_centers: Networks) -> Sender:
-    """Tell what is known of a client by its address alone."""
+    """Return what an address alone says of a client."""
     return Sender(
         (Mark.DATA_CENTER,) if address in data_centers else (),
         address,
@@ -79,13 +79,11 @@ def describe_sender(address: Address, *, data_centers: Networks) -> Sender:
 
 
 def add_header_marks(sender: Sender, *, is_crawler: bool, is_prefetch: bool) -> Sender:
-    """Add what the request's headers tell to what its address does."""
     marks = (*((Mark.CRAWLER,) if is_crawler else ()), *((Mark.PREFETCH,) if is_prefetch else ()))
     return Sender((*marks, *sender.marks), sender.address, sender.rate_key) if marks else sender
 
 
 def build_flags(sender: Sender, *, is_flood: bool) -> TrafficFlags:
-    """Say what is doubtful about an event of a sender."""
     marks = (*sender.marks, Mark.ADDRESS_FLOOD) if is_flood else sender.marks
     if not marks:
         return NO_FLAGS
@@ -95,8 +93,8 @@ def build_flags(sender: Sender, *, is_flood: bool) -> TrafficFlags:
     )
 
 
-@lru_cache(NETWORKS_REMEMBERED_MAX)
+@lru_cache(NETWORKS_CACHED_MAX)
 def truncate_address(address: Address) -> str:
-    """Cut off of an address what would tell one reader from another."""
+    """Return the network of an address, without the part that identifies one visitor."""
     length = IPV4_KEPT_LENGTH if isinstance(address, ipaddress.IPv4Address) else IPV6_KEPT_LENGTH
     return str(ipaddress.ip_network((address, length), strict=False))

@@ -1,4 +1,4 @@
-"""Many networks as one: merged and in order, so that an address is looked for by halving."""
+"""Membership of an address in many networks, by binary search."""
 
 # pure
 
@@ -12,7 +12,7 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class Networks:
-    """A set of addresses, given by networks: lists of clouds have ten thousand of them."""
+    """A set of addresses, given as networks: lists of cloud providers have ten thousand of them."""
 
     def __init__(self, networks: Iterable[Network] = ()) -> None:
         listed = list(networks)
