@@ -75,7 +75,7 @@ async def test_a_click_is_in_the_ledger_when_it_is_accepted(edge: Edge) -> None:
     )
 
 
-async def test_a_time_that_cannot_be_is_replaced_and_marked(edge: Edge) -> None:
+async def test_an_impossible_time_is_replaced_and_marked(edge: Edge) -> None:
     await edge.post("impression", a_report(occurredAt="0001-01-01T00:00:00+14:00"))
 
     [event] = edge.store.events
@@ -145,14 +145,14 @@ async def test_every_missing_field_is_named(edge: Edge) -> None:
         b"\xef\xbb\xbf{}",
     ],
 )
-async def test_a_body_that_is_no_object_is_refused(edge: Edge, body: bytes) -> None:
+async def test_a_body_that_is_not_an_object_is_rejected(edge: Edge, body: bytes) -> None:
     with pytest.raises(AdloomError) as refused:
         await edge.post("impression", body)
 
     assert refused.value.code == "VALIDATION_FAILED"
 
 
-async def test_a_field_that_is_given_twice_is_named_when_one_of_them_is_wrong(edge: Edge) -> None:
+async def test_a_repeated_field_is_named_when_one_of_its_values_is_wrong(edge: Edge) -> None:
     body = msgspec.json.encode(a_report())[:-1] + b',"bannerId":"x","bannerId":"%b"}' % str(BANNER).encode()
 
     with pytest.raises(AdloomError) as refused:
@@ -176,7 +176,7 @@ names = (
     | st.dictionaries(names, json_values).map(msgspec.json.encode)
     | json_values.map(msgspec.json.encode)
 )
-def test_no_body_is_more_than_refused(body: bytes) -> None:
+def test_no_body_causes_more_than_a_rejection(body: bytes) -> None:
     decoder = BodyDecoder(ImpressionRequest)
 
     with contextlib.suppress(ValidationFailedError):
@@ -186,7 +186,7 @@ def test_no_body_is_more_than_refused(body: bytes) -> None:
 @pytest.mark.parametrize(
     "ignored", [b'"z":1e9999', b'"z":"\xff"', b'"\xff":1', b'"z":' + b"[" * 500 + b"]" * 500]
 )
-async def test_what_is_ignored_is_not_decoded_either(edge: Edge, ignored: bytes) -> None:
+async def test_unknown_fields_are_not_decoded(edge: Edge, ignored: bytes) -> None:
     body = msgspec.json.encode(a_report()).removesuffix(b"}") + b',"y":"\\u0000",' + ignored + b"}"
 
     assert await edge.post("impression", body) is ACCEPTED
@@ -195,7 +195,7 @@ async def test_what_is_ignored_is_not_decoded_either(edge: Edge, ignored: bytes)
 # --- tokens
 
 
-async def test_an_event_with_a_token_is_bound_to_its_offer_and_billable(edge: Edge) -> None:
+async def test_an_event_with_a_token_belongs_to_its_offer_and_is_billable(edge: Edge) -> None:
     await edge.post("impression", a_report(campaignId=None, trackingToken=a_token(slot=2).decode()))
 
     [event] = edge.store.events
@@ -204,7 +204,7 @@ async def test_an_event_with_a_token_is_bound_to_its_offer_and_billable(edge: Ed
 
 
 @pytest.mark.parametrize("path", [b"/i/", b"/c/"])
-async def test_a_pixel_and_a_link_are_bound_to_the_slot_of_their_offer(edge: Edge, path: bytes) -> None:
+async def test_a_pixel_and_a_link_belong_to_the_slot_of_their_offer(edge: Edge, path: bytes) -> None:
     await edge.ask(b"GET", path + a_token(slot=5))
 
     [event] = edge.store.events
@@ -228,7 +228,7 @@ async def test_an_event_with_an_expired_token_counts_and_is_not_billable(edge: E
 
 
 @pytest.mark.parametrize("token", ["nonsense", "", "ü" * 58, a_token(banner=BannerId(NOBODY)).decode()])
-async def test_a_token_that_is_forged_or_of_another_offer_is_refused(edge: Edge, token: str) -> None:
+async def test_a_token_that_is_forged_or_of_another_offer_is_rejected(edge: Edge, token: str) -> None:
     with pytest.raises(AdloomError) as refused:
         await edge.post("click", a_report(trackingToken=token))
 
@@ -254,7 +254,7 @@ def german_phone(request: FastRequest) -> RequestInfo:
     ],
 )
 @pytest.mark.parametrize("kind", ["impression", "click"])
-async def test_what_a_report_leaves_out_is_taken_from_its_request(
+async def test_the_request_fills_in_what_a_report_leaves_out(
     kind: str, told: dict[str, str], kept: tuple[str, str]
 ) -> None:
     async with an_edge(read_request_info=german_phone) as edge:
@@ -265,7 +265,7 @@ async def test_what_a_report_leaves_out_is_taken_from_its_request(
 
 
 @pytest.mark.parametrize("path", [b"/i/", b"/c/"])
-async def test_a_pixel_and_a_link_take_all_of_it_from_the_request(path: bytes) -> None:
+async def test_a_pixel_and_a_link_take_device_and_country_from_the_request(path: bytes) -> None:
     async with an_edge(read_request_info=german_phone) as edge:
         await edge.ask(b"GET", path + a_token())
 
@@ -309,7 +309,7 @@ async def test_a_destination_cannot_break_out_of_its_header(edge: Edge) -> None:
 @pytest.mark.parametrize(
     "path", [b"/i/", b"/c/", b"/i/nonsense", b"/c/nonsense", b"/c/https://evil.example/"]
 )
-async def test_an_address_that_we_did_not_sign_is_refused(edge: Edge, path: bytes) -> None:
+async def test_an_address_that_we_did_not_sign_is_rejected(edge: Edge, path: bytes) -> None:
     with pytest.raises(AdloomError) as refused:
         await edge.ask(b"GET", path)
 
@@ -325,7 +325,7 @@ async def test_a_link_whose_banner_leads_nowhere_is_not_found(edge: Edge) -> Non
     assert refused.value.code == "BANNER_NOT_FOUND"
 
 
-async def test_looking_at_the_head_of_an_address_counts_nothing(edge: Edge) -> None:
+async def test_a_head_request_counts_nothing(edge: Edge) -> None:
     assert await edge.ask(b"HEAD", b"/i/" + a_token()) is PIXEL
     assert (await edge.ask(b"HEAD", b"/c/" + a_token())).head.startswith(b"HTTP/1.1 302")
 
@@ -344,7 +344,7 @@ async def test_without_the_ledger_events_and_pixels_are_not_accepted(edge: Edge)
         await edge.ask(b"GET", b"/i/" + a_token())
 
 
-async def test_without_the_ledger_a_reader_is_led_on_and_the_lost_click_is_counted(edge: Edge) -> None:
+async def test_without_the_ledger_a_visitor_is_redirected_and_the_lost_click_is_counted(edge: Edge) -> None:
     edge.store.is_away = True
 
     answer = await edge.ask(b"GET", b"/c/" + a_token())
@@ -353,7 +353,7 @@ async def test_without_the_ledger_a_reader_is_led_on_and_the_lost_click_is_count
     assert edge.routes.clicks_lost == 1
 
 
-async def test_a_refused_click_is_led_on_too() -> None:
+async def test_a_refused_click_is_redirected_too() -> None:
     async with EventAppender(MemoryStore(), pending_max=0) as appender:
         edge = Edge(MemoryStore(), appender)
 
@@ -363,7 +363,7 @@ async def test_a_refused_click_is_led_on_too() -> None:
     assert edge.routes.clicks_lost == 1
 
 
-async def test_a_reader_is_led_on_while_the_ledger_hangs() -> None:
+async def test_a_visitor_is_redirected_while_the_ledger_hangs() -> None:
     class HangingStore:
         async def append(self, entries: Sequence[bytes]) -> None:
             assert entries

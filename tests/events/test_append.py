@@ -33,7 +33,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def test_what_arrives_in_one_pass_is_one_batch_and_what_arrives_meanwhile_is_the_next() -> None:
+async def test_events_of_one_loop_iteration_are_one_batch_and_later_ones_are_the_next() -> None:
     store = HeldStore()
     async with EventAppender(store) as appender:
         first = [appender.append(b"a", 1), appender.append(b"b", 2)]
@@ -66,7 +66,7 @@ async def test_a_batch_has_a_bound() -> None:
 
 
 @pytest.mark.parametrize("error", [UnavailableError("away"), ValueError("a bug")])
-async def test_when_the_ledger_does_not_acknowledge_the_events_fail_and_later_ones_do_not(
+async def test_events_that_the_ledger_does_not_acknowledge_fail_and_later_ones_do_not(
     error: Exception,
 ) -> None:
     store = HeldStore()
@@ -83,7 +83,7 @@ async def test_when_the_ledger_does_not_acknowledge_the_events_fail_and_later_on
     assert (appender.appended, appender.failed) == (1, 1)
 
 
-async def test_a_ledger_that_hangs_is_given_up() -> None:
+async def test_a_ledger_that_hangs_fails_after_a_timeout() -> None:
     async with EventAppender(HeldStore(), append_seconds_max=0.01) as appender:
         with pytest.raises(UnavailableError):
             await appender.append(b"a", None)
@@ -153,7 +153,7 @@ async def test_a_request_without_events_is_done_at_once() -> None:
         assert appender.append_all([], "none").result() == "none"
 
 
-async def test_an_event_that_nobody_waits_for_is_appended_in_its_turn_or_dropped() -> None:
+async def test_an_event_that_no_request_waits_for_is_appended_in_order_or_dropped() -> None:
     store = HeldStore()
     async with EventAppender(store, pending_max=2) as appender:
         assert appender.enqueue(b"a")
@@ -205,7 +205,7 @@ async def test_the_ledger_has_the_entry_when_the_future_is_done(valkey: Valkey) 
     assert all(future.exception() is None for future in futures)
 
 
-async def test_a_valkey_that_went_and_came_back_is_used_again(valkey: Valkey) -> None:
+async def test_a_valkey_that_was_restarted_is_used_again(valkey: Valkey) -> None:
     async with EventAppender(ValkeyEventLog(valkey)) as appender:
         await appender.append(b"a", None)
         # A new server knows neither the connection nor the script.
@@ -217,7 +217,7 @@ async def test_a_valkey_that_went_and_came_back_is_used_again(valkey: Valkey) ->
     assert await valkey.xlen(STREAM) == 2
 
 
-async def test_a_valkey_that_is_away_gives_unavailable() -> None:
+async def test_without_valkey_an_append_is_unavailable() -> None:
     nobody = f"redis://127.0.0.1:{free_port()}/0"
     async with open_valkey(nobody) as gone, EventAppender(ValkeyEventLog(gone)) as appender:
         with pytest.raises(UnavailableError):

@@ -84,7 +84,7 @@ def test_an_entry_of_a_version_that_recorded_no_floors_of_bids_is_read() -> None
     ],
     ids=lambda fields: next(iter(fields)),
 )
-def test_what_is_beyond_a_bound_is_not_read(fields: dict[str, Any]) -> None:
+def test_an_entry_beyond_a_bound_is_unreadable(fields: dict[str, Any]) -> None:
     with pytest.raises(UnreadableEntryError):
         decode_event(encode_event(an_auction(**fields)))
 
@@ -100,7 +100,7 @@ def test_the_largest_entry_is_some_kilobytes() -> None:
     assert len(encode_event(largest)) < BIDS_MAX * BID_BYTES + 5_000
 
 
-def test_the_event_tables_have_no_use_for_an_auction() -> None:
+def test_the_event_tables_ignore_an_auction() -> None:
     batch = split_by_kind([DecodedEntry("1-1", an_auction(UUID(int=1)))])
 
     assert batch.events == []

@@ -66,7 +66,7 @@ async def test_events_of_both_kinds_are_in_the_ledger_in_their_order(edge: Edge)
 
 
 @pytest.mark.parametrize("count", [0, 1, SLICE_EVENTS, SLICE_EVENTS + 1, EVENTS_MAX])
-async def test_as_many_as_are_allowed_are_all_accepted(edge: Edge, count: int) -> None:
+async def test_a_batch_of_the_largest_size_is_accepted(edge: Edge, count: int) -> None:
     outcome = await outcome_of(edge, *events(count))
 
     assert outcome == {"accepted": count, "rejected": []}
@@ -94,7 +94,7 @@ async def test_as_many_as_are_allowed_are_all_accepted(edge: Edge, count: int) -
         ([an_event()], "VALIDATION_FAILED", "The event must be a JSON object."),
     ],
 )
-async def test_a_bad_event_is_named_by_its_place_and_the_good_ones_go_on(
+async def test_a_bad_event_is_named_by_its_index_and_the_good_ones_are_accepted(
     edge: Edge, bad: Any, code: str, named: str
 ) -> None:
     outcome = await outcome_of(edge, an_event(correlationId="a"), bad, an_event(correlationId="b"))
@@ -115,7 +115,7 @@ async def test_a_batch_without_a_good_event_is_answered_all_the_same(edge: Edge)
     assert edge.store.entries == []
 
 
-async def test_an_event_that_is_no_utf8_costs_only_itself(edge: Edge) -> None:
+async def test_an_event_that_is_not_utf8_costs_only_itself(edge: Edge) -> None:
     good = msgspec.json.encode(an_event())
     bad = good.replace(b'"one"', b'"\xff"')
 
@@ -150,7 +150,7 @@ async def test_a_type_that_is_given_twice_is_the_last_one(edge: Edge) -> None:
         b"," * (COMMAS_MAX + 1),
     ],
 )
-async def test_too_many_events_or_no_list_of_them_is_refused_as_a_whole(edge: Edge, body: bytes) -> None:
+async def test_a_batch_with_too_many_events_or_without_a_list_is_rejected(edge: Edge, body: bytes) -> None:
     with pytest.raises(ValidationFailedError) as refused:
         await edge.post("batch", body)
 
@@ -173,7 +173,7 @@ async def test_too_many_events_or_no_list_of_them_is_refused_as_a_whole(edge: Ed
         b"\xef\xbb\xbf{}",
     ],
 )
-async def test_a_body_that_cannot_be_read_is_refused_as_a_whole(edge: Edge, body: bytes) -> None:
+async def test_a_batch_that_cannot_be_decoded_is_rejected(edge: Edge, body: bytes) -> None:
     with pytest.raises(ValidationFailedError) as refused:
         await edge.post("batch", body)
 
@@ -189,7 +189,7 @@ json_values = st.recursive(
 
 
 @given(st.binary() | st.lists(json_values).map(lambda listed: msgspec.json.encode({"events": listed})))
-def test_nothing_is_more_than_refused(body: bytes) -> None:
+def test_no_event_causes_more_than_a_rejection(body: bytes) -> None:
     try:
         listed = split_batch(body)
     except ValidationFailedError:
@@ -210,7 +210,7 @@ names = st.sampled_from([field.encode_name for field in msgspec.structs.fields(C
 
 
 @given(st.dictionaries(names, json_values | st.just("x")))
-def test_an_event_of_a_batch_is_read_as_its_own_route_reads_it(fields: dict[str, Any]) -> None:
+def test_an_event_of_a_batch_is_decoded_as_by_its_own_route(fields: dict[str, Any]) -> None:
     event = msgspec.json.encode(an_event("click", **fields))
 
     try:
@@ -226,7 +226,7 @@ def test_an_event_of_a_batch_is_read_as_its_own_route_reads_it(fields: dict[str,
 # --- what the request tells
 
 
-async def test_the_request_tells_of_all_of_its_events_at_once() -> None:
+async def test_the_request_is_examined_once_for_all_events() -> None:
     asked: list[bytes] = []
 
     def reader_of(request: Any) -> RequestInfo:
@@ -244,7 +244,7 @@ async def test_the_request_tells_of_all_of_its_events_at_once() -> None:
     assert len(asked) == 1
 
 
-async def test_each_accepted_event_counts_for_the_flood_and_a_refused_one_does_not() -> None:
+async def test_only_accepted_events_count_towards_a_flood() -> None:
     detector = TrafficDetector(lambda _: False, events_per_minute_max=3)
     async with an_edge(detector=detector) as edge:
         await edge.post("impression", a_report(), client="203.0.113.7")
@@ -257,7 +257,7 @@ async def test_each_accepted_event_counts_for_the_flood_and_a_refused_one_does_n
     assert detector.marked[Mark.ADDRESS_FLOOD] == 2
 
 
-async def test_an_event_with_a_token_is_bound_to_its_offer(edge: Edge) -> None:
+async def test_an_event_with_a_token_belongs_to_its_offer(edge: Edge) -> None:
     await outcome_of(edge, an_event("click", trackingToken=a_token(slot=4).decode()))
 
     [event] = edge.store.events
@@ -286,7 +286,7 @@ async def test_without_the_ledger_no_batch_is_accepted(edge: Edge, count: int) -
         await edge.post("batch", {"events": events(count)})
 
 
-async def test_others_are_answered_while_a_large_batch_is_judged(edge: Edge) -> None:
+async def test_other_requests_are_answered_while_a_large_batch_is_processed(edge: Edge) -> None:
     finished: list[str] = []
 
     async def report(kind: str, body: Any) -> None:
@@ -301,7 +301,7 @@ async def test_others_are_answered_while_a_large_batch_is_judged(edge: Edge) -> 
     assert edge.store.events[0].correlation_id == "meanwhile"
 
 
-async def test_batches_take_turns_and_none_is_judged_in_one_go() -> None:
+async def test_large_batches_are_processed_in_slices_one_after_another() -> None:
     judged: list[str] = []
 
     def a_batch(name: str) -> ReportBatch:
@@ -328,7 +328,7 @@ async def test_batches_take_turns_and_none_is_judged_in_one_go() -> None:
     assert judged == ["first"] * 4 + ["second"] * 4
 
 
-async def test_a_fault_while_a_batch_is_judged_reaches_its_client_and_nobody_else() -> None:
+async def test_an_error_in_a_batch_reaches_only_its_own_client() -> None:
     def fail(report: Report) -> bytes:
         raise RuntimeError(report.correlation_id)
 

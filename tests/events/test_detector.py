@@ -47,7 +47,7 @@ def a_request(client: str | None = "203.0.113.7", **headers: str | list[str]) ->
         ("192.0.2.1", ["fe80::1%\xff"], "fe80::1%\xff"),
     ],
 )
-def test_a_sender_is_known_by_the_address_nearest_to_us_that_is_not_trusted(
+def test_the_sender_is_the_nearest_address_that_is_not_a_trusted_proxy(
     client: str, forwarded: list[str], address: str
 ) -> None:
     detector = a_detector()
@@ -61,13 +61,13 @@ def test_a_sender_is_known_by_the_address_nearest_to_us_that_is_not_trusted(
     ("client", "forwarded"),
     [("192.0.2.1", []), ("192.0.2.1", ["192.0.2.3"]), (None, []), ("", []), ("not an address", [])],
 )
-def test_a_server_of_ours_that_does_not_say_for_whom_it_asks_is_nobody(
+def test_a_trusted_server_that_names_no_client_is_an_unknown_sender(
     client: str | None, forwarded: list[str]
 ) -> None:
     assert a_detector().identify_sender(a_request(client, x_forwarded_for=forwarded)) is UNKNOWN_SENDER
 
 
-def test_a_chain_too_long_to_be_remembered_is_read_all_the_same() -> None:
+def test_a_chain_too_long_for_the_cache_is_parsed_all_the_same() -> None:
     chain = ", ".join(["1.1.1.1"] * FORWARDED_BYTES_CACHED_MAX) + ", 203.0.113.9"
 
     sender = a_detector().identify_sender(a_request("192.0.2.1", x_forwarded_for=chain))
@@ -76,17 +76,17 @@ def test_a_chain_too_long_to_be_remembered_is_read_all_the_same() -> None:
 
 
 @pytest.mark.parametrize("header", ["sec_purpose", "purpose", "x_moz"])
-def test_a_request_that_is_sent_ahead_is_marked(header: str) -> None:
+def test_a_prefetch_request_is_marked(header: str) -> None:
     request = a_request(**{header: "prefetch"})
 
     assert a_detector().identify_sender(request).marks == (Mark.PREFETCH,)
 
 
-def test_a_request_with_another_purpose_is_not() -> None:
+def test_a_request_with_another_purpose_is_not_marked() -> None:
     assert a_detector().identify_sender(a_request(purpose="preview")).marks == ()
 
 
-def test_all_that_a_request_tells_is_said_of_its_sender() -> None:
+def test_a_sender_gets_the_marks_of_headers_and_address() -> None:
     request = a_request("198.51.100.9", user_agent="a bot", sec_purpose="prefetch;prerender")
 
     assert a_detector().identify_sender(request).marks == (Mark.CRAWLER, Mark.PREFETCH, Mark.DATA_CENTER)
@@ -110,21 +110,21 @@ def test_neighbours_in_a_network_of_ipv6_are_counted_as_one_and_others_are_not()
 
 
 @pytest.mark.parametrize("client", ["127.0.0.1", "192.168.1.1", "192.0.2.1", None])
-def test_nobody_within_is_ever_a_flood(client: str | None) -> None:
+def test_an_internal_address_never_floods(client: str | None) -> None:
     detector = a_detector(limit=1)
     sender = detector.identify_sender(a_request(client))
 
     assert all(detector.flag_event(sender, NOW) is NO_FLAGS for _ in range(10))
 
 
-def test_whoever_trusts_suspects_nobody() -> None:
+def test_the_null_detector_flags_nothing() -> None:
     trusting = NullDetector()
 
     assert trusting.flag_event(trusting.identify_sender(a_request(user_agent="a bot")), NOW) is NO_FLAGS
 
 
 @pytest.mark.parametrize("path", [b"/i/" + a_token(), b"/c/" + a_token()])
-async def test_a_pixel_and_a_link_are_watched_too(path: bytes) -> None:
+async def test_a_pixel_and_a_link_are_flagged_too(path: bytes) -> None:
     async with an_edge(detector=a_detector(limit=1)) as edge:
         for _ in range(2):
             await edge.ask(b"GET", path, headers={"user-agent": "a bot"}, client="203.0.113.7")
@@ -136,7 +136,7 @@ async def test_a_pixel_and_a_link_are_watched_too(path: bytes) -> None:
     assert [event.client_network for event in edge.store.events] == [None, "203.0.113.0/24"]
 
 
-async def test_looking_at_the_head_of_an_address_is_not_counted() -> None:
+async def test_a_head_request_does_not_count_towards_a_flood() -> None:
     async with an_edge(detector=a_detector(limit=1)) as edge:
         await edge.ask(b"HEAD", b"/i/" + a_token(), client="203.0.113.7")
         await edge.ask(b"GET", b"/i/" + a_token(), client="203.0.113.7")

@@ -60,7 +60,7 @@ def test_an_entry_of_a_newer_program_with_one_more_field_is_read() -> None:
 
 
 @pytest.mark.parametrize("entry", [b"", b"\xff", b"{}", b"\x81\xa1k\xadimpression.v9", b"\x91" * 100_000])
-def test_an_entry_that_is_no_event_is_unreadable(entry: bytes) -> None:
+def test_an_entry_that_is_not_an_event_is_unreadable(entry: bytes) -> None:
     with pytest.raises(UnreadableEntryError):
         decode_event(entry)
 
@@ -69,7 +69,7 @@ def test_an_entry_that_is_no_event_is_unreadable(entry: bytes) -> None:
     reported=st.datetimes(timezones=st.timezones())
     | st.datetimes(timezones=st.sampled_from([timezone(timedelta(hours=h)) for h in (-14, 0, 14)]))
 )
-def test_any_reported_time_gives_a_time_that_is_near_now(reported: datetime) -> None:
+def test_the_resolved_time_is_always_near_now(reported: datetime) -> None:
     occurred_at, marks = resolve_occurred_at(reported, now=NOW)
 
     assert NOW - OCCURRED_AGE_MAX <= occurred_at <= NOW + OCCURRED_AHEAD_MAX
@@ -78,7 +78,7 @@ def test_any_reported_time_gives_a_time_that_is_near_now(reported: datetime) -> 
 
 
 @given(age=st.timedeltas(min_value=-OCCURRED_AHEAD_MAX, max_value=OCCURRED_AGE_MAX))
-def test_a_time_within_the_bounds_is_believed(age: timedelta) -> None:
+def test_a_time_within_the_bounds_is_accepted(age: timedelta) -> None:
     assert resolve_occurred_at(NOW - age, now=NOW) == (NOW - age, ())
 
 

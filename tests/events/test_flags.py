@@ -26,7 +26,7 @@ A_READER = describe_sender(HOME, data_centers=CLOUDS)
 A_MACHINE = describe_sender(CLOUD, data_centers=CLOUDS)
 
 
-def test_a_reader_is_not_suspected() -> None:
+def test_a_visitor_gets_no_flags() -> None:
     assert build_flags(A_READER, is_flood=False) is NO_FLAGS
     assert add_header_marks(A_READER, is_crawler=False, is_prefetch=False) is A_READER
 
@@ -37,7 +37,7 @@ def test_a_crawler_is_marked_and_its_address_is_not_kept() -> None:
     assert build_flags(crawler, is_flood=False) == TrafficFlags((Mark.CRAWLER,), None)
 
 
-def test_what_is_fetched_ahead_is_marked_and_its_address_is_not_kept() -> None:
+def test_a_prefetch_is_marked_and_its_address_is_not_kept() -> None:
     ahead = add_header_marks(A_READER, is_crawler=False, is_prefetch=True)
 
     assert build_flags(ahead, is_flood=False) == TrafficFlags((Mark.PREFETCH,), None)
@@ -51,7 +51,7 @@ def test_a_flood_is_marked_with_its_network() -> None:
     assert build_flags(A_READER, is_flood=True) == TrafficFlags((Mark.ADDRESS_FLOOD,), "203.0.113.0/24")
 
 
-def test_what_is_doubtful_for_many_reasons_has_all_their_marks() -> None:
+def test_an_event_gets_the_marks_of_all_reasons() -> None:
     sender = add_header_marks(A_MACHINE, is_crawler=True, is_prefetch=True)
 
     assert build_flags(sender, is_flood=True) == TrafficFlags(
@@ -72,7 +72,7 @@ def test_what_is_doubtful_for_many_reasons_has_all_their_marks() -> None:
         ([b"pre fetch"], False),
     ],
 )
-def test_a_purpose_tells_what_is_fetched_ahead(purposes: list[bytes], is_ahead: bool) -> None:  # noqa: FBT001 - a case
+def test_headers_of_purpose_identify_a_prefetch(purposes: list[bytes], is_ahead: bool) -> None:  # noqa: FBT001 - a case
     assert is_prefetch(purposes) is is_ahead
 
 
@@ -90,7 +90,7 @@ def test_a_purpose_tells_what_is_fetched_ahead(purposes: list[bytes], is_ahead: 
         "fe80::1%eth0",
     ],
 )
-def test_an_address_from_within_is_nobody_s_and_not_counted(address: str) -> None:
+def test_an_internal_address_is_not_counted(address: str) -> None:
     assert describe_sender(ipaddress.ip_address(address), data_centers=CLOUDS).rate_key is None
 
 
@@ -111,7 +111,7 @@ def test_a_network_of_ipv6_is_counted_as_one() -> None:
     assert one != other
 
 
-def test_what_the_operator_has_listed_is_a_data_centre_wherever_it_is() -> None:
+def test_a_listed_network_is_a_data_centre_even_if_it_is_internal() -> None:
     within = ipaddress.ip_address("127.0.0.9")
 
     assert describe_sender(within, data_centers=CLOUDS) == Sender((Mark.DATA_CENTER,), within, None)
@@ -126,12 +126,12 @@ def test_what_the_operator_has_listed_is_a_data_centre_wherever_it_is() -> None:
         ("fe80::1%eth0", "fe80::/48"),
     ],
 )
-def test_of_an_address_only_the_network_is_kept(address: str, network: str) -> None:
+def test_only_the_network_of_an_address_is_kept(address: str, network: str) -> None:
     assert truncate_address(ipaddress.ip_address(address)) == network
 
 
 @given(st.ip_addresses())
-def test_a_kept_network_has_its_address_and_tells_no_more(
+def test_a_kept_network_contains_its_address_and_hides_the_host(
     address: ipaddress.IPv4Address | ipaddress.IPv6Address,
 ) -> None:
     network = ipaddress.ip_network(truncate_address(address))

@@ -33,7 +33,7 @@ async def test_a_report_with_a_token_has_the_price_of_its_offer(edge: Edge, kind
 
 
 @pytest.mark.parametrize("path", [b"/i/", b"/c/"])
-async def test_so_have_a_pixel_and_a_link(edge: Edge, path: bytes) -> None:
+async def test_a_pixel_and_a_link_have_the_price_of_their_offer(edge: Edge, path: bytes) -> None:
     await edge.ask(b"GET", path + TOKEN)
 
     [event] = edge.store.events
@@ -47,7 +47,7 @@ async def test_a_report_without_a_token_costs_nothing_whatever_it_says(edge: Edg
     assert price_of(event) == (0, 0, 0, ChargedBy.IMPRESSION)
 
 
-def test_an_event_that_costs_nothing_takes_no_more_room_than_before() -> None:
+def test_an_event_that_costs_nothing_has_no_bytes_for_its_price() -> None:
     free = encode_event(an_impression())
 
     assert not any(name in free for name in (b"\xa2of", b"\xa1l", b"\xa2ch", b"\xa2by"))

@@ -58,7 +58,7 @@ async def test_many_events_at_once_are_all_accepted_and_in_the_ledger(
     assert await valkey.xlen(STREAM) == 200
 
 
-async def test_the_pixel_and_the_link_answer_as_browsers_need_it(client: httpx.AsyncClient) -> None:
+async def test_the_pixel_and_the_link_answer_what_browsers_need(client: httpx.AsyncClient) -> None:
     token = a_token().decode()
 
     pixel = await client.get(f"/i/{token}")
@@ -69,7 +69,7 @@ async def test_the_pixel_and_the_link_answer_as_browsers_need_it(client: httpx.A
     assert (link.status_code, link.headers["location"]) == (302, "https://shop.example/?utm_source=a")
 
 
-async def test_refusals_are_problems_with_codes(client: httpx.AsyncClient) -> None:
+async def test_rejections_are_problem_details_with_codes(client: httpx.AsyncClient) -> None:
     missing = await client.post("/banners/events/click", json={})
     unknown = await client.post("/banners/events/click", json=a_report(bannerId=str(NOBODY)))
     forged = await client.post("/banners/events/click", json=a_report(trackingToken="nonsense"))
@@ -146,7 +146,7 @@ async def test_a_batch_may_have_more_bytes_than_a_single_event_and_a_bound_of_it
         b'{"events":[],"events":' + b'{"a":' * 100_000,
     ],
 )
-async def test_a_hostile_batch_is_refused_and_the_connection_goes_on(
+async def test_a_hostile_batch_is_rejected_and_the_connection_stays_open(
     client: httpx.AsyncClient, body: bytes
 ) -> None:
     refused = await client.post("/banners/events/batch", content=body)
@@ -156,7 +156,7 @@ async def test_a_hostile_batch_is_refused_and_the_connection_goes_on(
     assert good.status_code == 202
 
 
-async def test_without_the_ledger_a_batch_is_to_be_sent_again(
+async def test_without_the_ledger_a_batch_gets_503_with_retry_after(
     client_without_ledger: httpx.AsyncClient,
 ) -> None:
     for count in (1, 500):
@@ -165,7 +165,7 @@ async def test_without_the_ledger_a_batch_is_to_be_sent_again(
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
 
 
-async def test_without_the_ledger_clients_are_told_to_come_back_and_readers_are_led_on(
+async def test_without_the_ledger_clients_get_503_and_visitors_are_redirected(
     client_without_ledger: httpx.AsyncClient,
 ) -> None:
     refused = await client_without_ledger.post("/banners/events/impression", json=a_report())

@@ -25,7 +25,7 @@ def in_order(reported: Iterable[tuple[bytes, timedelta]]) -> list[tuple[bytes, d
 
 
 @given(reports, limits)
-def test_no_event_is_marked_unless_more_than_the_limit_came_within_a_minute(
+def test_no_event_is_marked_unless_the_limit_was_exceeded_within_a_minute(
     reported: list[tuple[bytes, timedelta]], limit: int
 ) -> None:
     counter = FloodCounter(limit)
@@ -37,7 +37,7 @@ def test_no_event_is_marked_unless_more_than_the_limit_came_within_a_minute(
 
 
 @given(reports, limits)
-def test_of_the_events_in_an_address_s_minute_exactly_those_after_the_limit_are_marked(
+def test_exactly_the_events_beyond_the_limit_of_a_minute_are_marked(
     reported: list[tuple[bytes, timedelta]], limit: int
 ) -> None:
     counter = FloodCounter(limit)
@@ -60,7 +60,7 @@ def test_a_burst_is_marked_from_the_first_one_too_many(limit: int, events: int) 
 
 
 @given(st.lists(st.binary(min_size=4, max_size=4), max_size=300), st.integers(1, 20))
-def test_no_more_addresses_are_remembered_than_its_bound(seen: list[bytes], addresses_max: int) -> None:
+def test_the_number_of_remembered_addresses_is_bounded(seen: list[bytes], addresses_max: int) -> None:
     counter = FloodCounter(1, addresses_max=addresses_max)
 
     for address in seen:
@@ -69,7 +69,7 @@ def test_no_more_addresses_are_remembered_than_its_bound(seen: list[bytes], addr
 
 
 @given(st.integers(2, 20), st.integers(1, 50))
-def test_whoever_floods_is_not_forgotten_for_others_who_do_not(addresses_max: int, rounds: int) -> None:
+def test_an_address_that_floods_is_not_forgotten_for_others(addresses_max: int, rounds: int) -> None:
     counter = FloodCounter(5, addresses_max=addresses_max)
     others = iter(range(10_000))
 
@@ -82,7 +82,7 @@ def test_whoever_floods_is_not_forgotten_for_others_who_do_not(addresses_max: in
     assert marked == [number > 5 for number in range(1, rounds + 1)]
 
 
-def test_zero_turns_it_off_and_remembers_nobody() -> None:
+def test_a_limit_of_zero_turns_counting_off() -> None:
     counter = FloodCounter(0)
 
     assert not any(counter.count_event(b"one", NOW) for _ in range(1_000))

@@ -24,7 +24,7 @@ moments = st.datetimes(datetime(2020, 1, 1), datetime(2100, 1, 1)).map(  # noqa:
     user_id=st.one_of(ids, st.just(UUID(int=0))),
     served_at=moments,
 )
-def test_it_is_read_as_what_was_said(
+def test_a_composed_entry_decodes_to_the_same_event(
     same: tuple[UUID, UUID, UUID, str, Micros, Micros], request_id: UUID, user_id: UUID, served_at: datetime
 ) -> None:
     banner_id, placement_id, campaign_id, placement_type, final_price, winning_ecpm = same

@@ -60,7 +60,7 @@ def test_a_token_says_what_was_signed(  # noqa: PLR0913, PLR0917 - all that a to
     assert (offer.lease, (offer.charge, offer.charged_by)) == (lease, charge)
 
 
-def test_a_token_of_the_version_before_is_believed_and_costs_nothing() -> None:
+def test_a_token_of_version_1_is_accepted_and_costs_nothing() -> None:
     offer = KEYS.verify(TOKEN_OF_VERSION_1, now=NOW)
 
     assert isinstance(offer, OfferToken)
@@ -70,7 +70,7 @@ def test_a_token_of_the_version_before_is_believed_and_costs_nothing() -> None:
 
 
 @given(place=st.integers(0, 115), character=st.sampled_from(URL_CHARACTERS))
-def test_any_other_character_of_one_of_the_version_before_is_refused(place: int, character: str) -> None:
+def test_any_changed_character_of_a_token_of_version_1_is_rejected(place: int, character: str) -> None:
     token = TOKEN_OF_VERSION_1
     changed = token[:place] + character.encode() + token[place + 1 :]
 
@@ -78,7 +78,7 @@ def test_any_other_character_of_one_of_the_version_before_is_refused(place: int,
 
 
 @given(bit=st.integers(0, 99 * 8 - 1))
-def test_any_flipped_bit_is_refused(bit: int) -> None:
+def test_any_flipped_bit_is_rejected(bit: int) -> None:
     changed = bytearray(raw(a_token()))
     changed[bit // 8] ^= 1 << bit % 8
 
@@ -86,7 +86,7 @@ def test_any_flipped_bit_is_refused(bit: int) -> None:
 
 
 @given(place=st.integers(0, TOKEN_CHARACTERS - 1), character=st.characters(max_codepoint=255))
-def test_any_other_character_is_refused(place: int, character: str) -> None:
+def test_any_changed_character_is_rejected(place: int, character: str) -> None:
     token = a_token()
     changed = token[:place] + character.encode("latin-1") + token[place + 1 :]
 
@@ -109,16 +109,16 @@ def test_a_token_has_only_one_spelling() -> None:
         lambda length: st.text(URL_CHARACTERS, min_size=length, max_size=length).map(str.encode)
     )
 )
-def test_what_we_did_not_make_is_refused(text: bytes) -> None:
+def test_a_text_that_we_did_not_sign_is_rejected(text: bytes) -> None:
     assert isinstance(KEYS.verify(text, now=NOW), TokenRejection)
 
 
 @given(secret=st.text(min_size=32).filter(lambda text: text != SECRET))
-def test_another_key_is_refused(secret: str) -> None:
+def test_a_token_of_another_key_is_rejected(secret: str) -> None:
     assert isinstance(TokenKeys(secret).verify(a_token(), now=NOW), TokenRejection)
 
 
-def test_a_key_with_the_same_id_is_refused_all_the_same() -> None:
+def test_a_token_of_another_key_with_the_same_id_is_rejected() -> None:
     others = (TokenKeys(f"another secret, the {number}th of them all") for number in range(10_000))
     same_id = next(keys for keys in others if keys.signer.key_id == KEYS.signer.key_id)
 
@@ -126,7 +126,7 @@ def test_a_key_with_the_same_id_is_refused_all_the_same() -> None:
     assert isinstance(TokenKeys("new" * 20, older=[SECRET]).verify(a_token(), now=NOW), OfferToken)
 
 
-def test_after_a_rotation_the_tokens_of_both_keys_are_believed_and_the_new_one_signs() -> None:
+def test_after_a_rotation_tokens_of_both_keys_are_accepted_and_the_new_key_signs() -> None:
     rotated = TokenKeys("the-secret-that-comes-after-the-first-one", older=[SECRET])
 
     assert isinstance(rotated.verify(a_token(), now=NOW), OfferToken)
@@ -137,7 +137,7 @@ def test_after_a_rotation_the_tokens_of_both_keys_are_believed_and_the_new_one_s
 @pytest.mark.parametrize(
     ("age", "is_expired"), [(0, False), (30 * 60, False), (30 * 60 + 1, True), (-60, False)]
 )
-def test_a_token_expires_after_thirty_minutes_and_stays_genuine(age: int, is_expired: bool) -> None:  # noqa: FBT001 - a case
+def test_a_token_expires_after_thirty_minutes_and_can_still_be_read(age: int, is_expired: bool) -> None:  # noqa: FBT001 - a case
     offer = KEYS.verify(a_token(issued_at=NOW), now=NOW + timedelta(seconds=age))
 
     assert isinstance(offer, OfferToken)

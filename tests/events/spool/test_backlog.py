@@ -45,7 +45,7 @@ def entries(count: int, *, size: int = 12) -> list[bytes]:
     return [b"%0*d" % (size, number) for number in range(count)]
 
 
-async def test_what_was_put_is_given_in_batches_until_it_is_drained(platter: Platter) -> None:
+async def test_entries_are_read_in_batches_until_they_are_drained(platter: Platter) -> None:
     backlog, _ = a_backlog(platter)
     await backlog.put(entries(3))
 
@@ -60,7 +60,7 @@ async def test_what_was_put_is_given_in_batches_until_it_is_drained(platter: Pla
     assert backlog.waiting_bytes == 0
 
 
-async def test_drained_files_are_removed_and_their_room_is_given_back(platter: Platter) -> None:
+async def test_drained_files_are_removed_and_their_bytes_are_free_again(platter: Platter) -> None:
     backlog, _ = a_backlog(platter, bytes_max=2_000, segment_bytes_max=300)
     for _ in range(5):
         await backlog.put(entries(10))
@@ -105,7 +105,7 @@ async def test_a_batch_that_the_disk_did_not_take_is_refused_whole_and_the_next_
     assert platter.files == {}
 
 
-async def test_what_failed_is_cut_off(platter: Platter) -> None:
+async def test_a_failed_write_is_cut_off(platter: Platter) -> None:
     backlog, disk = a_backlog(platter)
     await backlog.put([b"before"])
     [content] = platter.files.values()
@@ -155,7 +155,7 @@ async def test_a_damaged_file_is_drained_as_far_as_possible_and_kept(platter: Pl
     assert await drained(after) == []
 
 
-async def test_damage_to_what_we_have_acknowledged_ourselves_is_seen_at_the_very_end_too(
+async def test_damage_at_the_end_of_our_own_file_is_noticed_too(
     platter: Platter,
 ) -> None:
     backlog, _ = a_backlog(platter)
@@ -169,7 +169,7 @@ async def test_damage_to_what_we_have_acknowledged_ourselves_is_seen_at_the_very
     assert [name.endswith(".damaged") for name in platter.files] == [True]
 
 
-async def test_files_that_somebody_holds_are_not_adopted(platter: Platter) -> None:
+async def test_files_of_a_living_process_are_not_adopted(platter: Platter) -> None:
     living, _ = a_backlog(platter)
     await living.put(entries(3))
 
@@ -253,7 +253,7 @@ async def test_a_file_that_cannot_be_read_is_tried_again_and_at_last_left_to_the
     assert await drained(backlog) == [b"first"]
 
 
-async def test_what_is_no_file_of_ours_is_left_alone(platter: Platter) -> None:
+async def test_other_files_in_the_folder_are_left_alone(platter: Platter) -> None:
     stranger = FakeDisk(platter)
     for name in ("notes.txt", "delivery-1.spool", "a.b.000001.spool.damaged"):
         await (await stranger.create(name, b"")).release()
@@ -265,7 +265,7 @@ async def test_what_is_no_file_of_ours_is_left_alone(platter: Platter) -> None:
     assert len(platter.files) == 3
 
 
-async def test_what_is_released_can_be_adopted(platter: Platter) -> None:
+async def test_a_released_file_can_be_adopted(platter: Platter) -> None:
     before, _ = a_backlog(platter)
     await before.put(entries(3))
     await before.release()

@@ -167,7 +167,7 @@ class SpoolMachine(RuleBasedStateMachine):
 
 
 @for_each("seed", range(300))
-def test_what_was_acknowledged_comes_out_in_order_after_many_steps(seed: int) -> None:
+def test_acknowledged_entries_are_drained_in_order_after_many_steps(seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - not for cryptography
     machine = SpoolMachine()
     machine.begin(seed=seed)

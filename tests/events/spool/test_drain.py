@@ -103,7 +103,7 @@ async def test_only_the_first_waits_for_a_ledger_that_hangs(platter: Platter, le
     assert seconds < 0.1
 
 
-async def test_when_the_spool_does_not_take_it_either_the_event_fails(
+async def test_an_event_fails_when_the_spool_does_not_take_it_either(
     platter: Platter, ledger: FakeLedger
 ) -> None:
     spool, disk = a_spool(platter, ledger)
@@ -136,7 +136,9 @@ async def test_a_full_spool_refuses_and_says_so(platter: Platter, ledger: FakeLe
         assert not spool.is_able
 
 
-async def test_what_nobody_waits_for_may_take_half_of_the_room(platter: Platter, ledger: FakeLedger) -> None:
+async def test_events_that_no_request_waits_for_may_take_half_of_the_bytes(
+    platter: Platter, ledger: FakeLedger
+) -> None:
     spool, _ = a_spool(platter, ledger, bytes_max=100)
     async with spool, EventAppender(ledger, spool) as appender:
         ledger.is_away = True
@@ -148,7 +150,9 @@ async def test_what_nobody_waits_for_may_take_half_of_the_room(platter: Platter,
     assert (appender.spooled, appender.dropped) == (6, 2)
 
 
-async def test_a_steady_stream_finds_its_way_back_to_the_ledger(platter: Platter, ledger: FakeLedger) -> None:
+async def test_a_steady_stream_goes_to_the_ledger_again_after_an_outage(
+    platter: Platter, ledger: FakeLedger
+) -> None:
     ledger.seconds = 0.002
     spool, disk = a_spool(platter, ledger)
     disk.pause = lambda: asyncio.sleep(0.001)
@@ -212,7 +216,7 @@ async def test_a_successor_drains_what_was_left(platter: Platter, ledger: FakeLe
     assert ledger.entries == numbered(20)
 
 
-async def test_what_a_process_of_another_name_left_is_found_by_a_later_look(
+async def test_files_of_a_process_with_another_name_are_adopted_by_a_later_look(
     platter: Platter, ledger: FakeLedger
 ) -> None:
     ledger.is_away = True

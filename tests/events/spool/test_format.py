@@ -30,7 +30,7 @@ entries = st.lists(
 
 
 @given(entries, st.integers(1, 7))
-def test_what_was_written_is_read_in_pieces_of_any_size(written: list[bytes], count_max: int) -> None:
+def test_records_are_read_in_batches_of_any_size(written: list[bytes], count_max: int) -> None:
     data = encode_records(written, SEED)
 
     read: list[bytes] = []
@@ -46,7 +46,7 @@ def test_what_was_written_is_read_in_pieces_of_any_size(written: list[bytes], co
 
 
 @given(entries.filter(bool), st.data())
-def test_of_what_was_cut_off_all_that_is_whole_is_read(written: list[bytes], data: st.DataObject) -> None:
+def test_whole_records_of_a_truncated_file_are_read(written: list[bytes], data: st.DataObject) -> None:
     whole = encode_records(written, SEED)
     cut = data.draw(st.integers(0, len(whole) - 1))
     zeros = data.draw(st.integers(0, 20))
@@ -63,9 +63,7 @@ def test_of_what_was_cut_off_all_that_is_whole_is_read(written: list[bytes], dat
 
 
 @given(entries.filter(bool), st.data())
-def test_damage_costs_the_records_that_it_hits_and_no_other(
-    written: list[bytes], data: st.DataObject
-) -> None:
+def test_damage_costs_only_the_records_that_it_hits(written: list[bytes], data: st.DataObject) -> None:
     before = encode_records(written, SEED)
     start = data.draw(st.integers(0, len(before) - 1))
     end = data.draw(st.integers(start + 1, len(before)))
@@ -86,7 +84,7 @@ def test_damage_costs_the_records_that_it_hits_and_no_other(
     assert (part.damaged > 0 or part.unreadable_bytes > 0) == (len(untouched) < len(written))
 
 
-def test_a_record_within_an_event_is_not_taken_for_one_when_its_own_is_damaged() -> None:
+def test_a_record_inside_a_damaged_entry_is_not_read_as_one() -> None:
     of_another_file = encode_records([b"forged"], read_seed(build_header(LIFE, 2)))
     data = bytearray(encode_records([b"x" + of_another_file, b"after"], SEED))
     data[8] ^= 1
@@ -97,12 +95,12 @@ def test_a_record_within_an_event_is_not_taken_for_one_when_its_own_is_damaged()
 
 
 @pytest.mark.parametrize("entry", [b"", bytes(ENTRY_BYTES_MAX + 1)])
-def test_an_event_that_could_not_be_read_again_is_not_written(entry: bytes) -> None:
+def test_an_entry_that_could_not_be_read_again_is_not_written(entry: bytes) -> None:
     with pytest.raises(AssertionError):
         encode_records([entry], SEED)
 
 
-def test_the_largest_event_is_found_behind_damage() -> None:
+def test_the_largest_entry_is_found_behind_damage() -> None:
     data = b"?" + encode_records([bytes(ENTRY_BYTES_MAX)], SEED)
 
     part = read_records(data, 0, SEED, count_max=ALL)
@@ -123,7 +121,7 @@ def test_a_header_is_whole_or_it_is_not() -> None:
         assert not is_whole_header(head[:place])
 
 
-def test_a_header_of_another_version_is_known_as_such() -> None:
+def test_a_header_of_another_version_raises() -> None:
     head = build_header(LIFE, 7)
     newer = head[:8] + struct.pack("<I", 2) + head[12:-4]
 

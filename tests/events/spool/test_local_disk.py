@@ -57,9 +57,7 @@ async def test_a_file_is_written_read_cut_off_renamed_and_removed(disk: LocalDis
     assert await disk.list_names() == []
 
 
-async def test_a_file_that_is_held_cannot_be_claimed_and_one_that_was_let_go_can(
-    disk: LocalDisk, folder: Path
-) -> None:
+async def test_only_a_released_file_can_be_claimed(disk: LocalDisk, folder: Path) -> None:
     other = LocalDisk(folder)
     file = await disk.create(NAME, b"head")
 

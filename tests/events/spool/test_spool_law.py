@@ -144,7 +144,7 @@ class World:
 
 
 @for_each("seed", range(40))
-def test_what_was_answered_is_in_the_ledger_in_order(seed: int) -> None:
+def test_answered_events_are_in_the_ledger_in_order(seed: int) -> None:
     world = World(seed)
 
     run(seed, world.live())

@@ -1,7 +1,6 @@
-"""The bids of an auction as the ledger keeps them: records of one size, end to end, as one piece of bytes.
+"""The bids of an auction in the event log: records of one size, end to end.
 
-There may be hundreds of them in an entry that most projections have no use for: to them they are a
-copy of some bytes.
+An entry may have hundreds of them, and most projections do not use them: to those they are a copy of some bytes.
 """
 
 # pure

@@ -1,4 +1,4 @@
-"""The spool: whether events wait on the disk, and whether a file of it could not be read."""
+"""Whether events wait in the spool, and whether a file of it could not be read."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -7,11 +7,10 @@ from pathlib import Path
 from adloom.events.log.spool.inspect import SpoolFileInfo, list_spool_files
 from adloom.ops.doctor.finding import Finding, fail, ok, warn
 
-DRAINED_AFTER = timedelta(minutes=1)  # A delivery process looks for what others left twice a minute.
+DRAINED_AFTER = timedelta(minutes=1)  # Delivery processes look for files of dead ones twice a minute.
 
 
 def examine_spool(folder: Path, *, has_ledger: bool, now: datetime) -> Finding:
-    """Look at what waits for the ledger."""
     try:
         files = list_spool_files(folder)
     except OSError as error:
@@ -20,7 +19,6 @@ def examine_spool(folder: Path, *, has_ledger: bool, now: datetime) -> Finding:
 
 
 def judge_spool(files: Sequence[SpoolFileInfo], *, has_ledger: bool, now: datetime) -> Finding:
-    """Judge what waits for the ledger."""
     damaged = [file.name for file in files if file.is_damaged]
     if damaged:
         return fail(
@@ -33,7 +31,7 @@ def judge_spool(files: Sequence[SpoolFileInfo], *, has_ledger: bool, now: dateti
     if not files:
         return ok("Spool", "nothing waits for the ledger")
     if not has_ledger:
-        return warn("Spool", f"{detail} wait for Valkey", "mend Valkey; delivery drains them then")
+        return warn("Spool", f"{detail} wait for Valkey", "repair Valkey; delivery drains them then")
     if now - max(file.written_at for file in files) > DRAINED_AFTER:
         return fail(
             "Spool",
