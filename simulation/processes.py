@@ -15,7 +15,8 @@ from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.spool.drain import DiskSpool, SpoolLimits
-from adloom.events.projections.projection import Projection, ProjectionStore
+from adloom.events.ports import ProjectionStore
+from adloom.events.projections.projection import Projection
 from adloom.events.projections.retention import LogRetention
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoutes, problem_answer
 from adloom.serving.direct.api import ServeRoutes

@@ -16,7 +16,7 @@ from adloom.core.errors import UnavailableError
 from adloom.events.followers.counted import CountedEntry
 from adloom.events.log.entry import BEGINNING, parse_entry_id
 from adloom.events.log.event import HARMLESS_MARKS, Click, Event, Impression, Mark, Unsold
-from adloom.events.projections.projection import BatchResult, CursorMovedError, DecodedEntry, PoisonEntryError
+from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry, PoisonEntryError
 from adloom.events.tables.apply_batch import (
     GOOD,
     Additions,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import Click, Impression
-from adloom.events.projections.projection import BatchResult, CursorMovedError, DecodedEntry
+from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
 from simulation.faults import Faults, Host, Outages
 from simulation.laws import EventKey
 from simulation.tables import TablesConnection, key_of

@@ -8,7 +8,7 @@ from adloom.core.clock import Clock
 from adloom.core.ids import IdSource, RequestId
 from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import ChargedBy, Click, Impression, decode_event, encode_event
-from adloom.events.projections.projection import DecodedEntry
+from adloom.events.ports import DecodedEntry
 from simulation.budgets.catalog import MoneyCatalog
 from simulation.budgets.faults import MoneyFaults
 from simulation.budgets.laws import Given, MoneyLaws

@@ -14,10 +14,9 @@ from adloom.cli.ledger_report import LedgerCommandError
 from adloom.events.log.entry import LogEntry
 from adloom.events.log.event import encode_event
 from adloom.events.log.stream import STREAM, ValkeyEventLog
-from adloom.events.projections.dead_letters import DeadLetters
+from adloom.events.projections.dead_letters import DeadLetters, wrap_redelivery
 from adloom.events.projections.group import ConsumerGroup
 from adloom.events.projections.quarantine import TRIES_MAX
-from adloom.events.projections.redelivery import wrap_redelivery
 from adloom.runtime.ports import free_port
 from adloom.runtime.valkey import Valkey
 from tests.events.builders import an_impression

@@ -6,13 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import Auctioned, Event, Served, Unsold, encode_event
-from adloom.events.projections.projection import (
-    BatchResult,
-    CursorMovedError,
-    DecodedEntry,
-    PoisonEntryError,
-    Projection,
-)
+from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry, PoisonEntryError
+from adloom.events.projections.projection import Projection
 
 
 class Book:

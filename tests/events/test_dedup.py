@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from adloom.events.log.event import Event
-from adloom.events.projections.projection import BatchResult, DecodedEntry
+from adloom.events.ports import BatchResult, DecodedEntry
 from adloom.events.tables.apply_batch import IMPRESSIONS, Additions, EventBatch, StoredState, apply_batch
 from adloom.events.tables.dedup import SEGMENTS_MAX, DedupFilter, IdFilter
 from adloom.events.tables.store import EventTables

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from adloom.events.projections.projection import BatchResult, DecodedEntry
+from adloom.events.ports import BatchResult, DecodedEntry
 from adloom.events.tables.store import EventTables
 from adloom.runtime import migrate
 from adloom.runtime.postgres import Pool, open_pool

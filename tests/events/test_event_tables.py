@@ -13,7 +13,7 @@ from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
 from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import Event, Mark, Served
-from adloom.events.projections.projection import BatchResult, CursorMovedError, DecodedEntry, PoisonEntryError
+from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry, PoisonEntryError
 from adloom.events.tables.store import EventTables
 from adloom.runtime.postgres import Pool, open_pool
 from tests.events.builders import BANNER, CAMPAIGN, NOBODY, NOW, PLACEMENT, REQUEST, a_click, an_impression

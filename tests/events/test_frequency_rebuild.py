@@ -15,9 +15,9 @@ from adloom.events.frequency.windows import Window
 from adloom.events.log.entry import LogEntry
 from adloom.events.log.event import Impression, Mark
 from adloom.events.ports import BatchResult, CursorMovedError
+from adloom.events.projections.dead_letters import wrap_redelivery
 from adloom.events.projections.group import ConsumerGroup
 from adloom.events.projections.projection import Projection
-from adloom.events.projections.redelivery import wrap_redelivery
 from adloom.events.rebuild.rebuild import RebuildRefusedError
 from adloom.events.rebuild.source import LogScanner
 from adloom.events.tables.store import EVENT_TABLES

@@ -10,15 +10,10 @@ from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import Event, encode_event
 from adloom.events.log.stream import STREAM, ValkeyEventLog
+from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry, ProjectionStore
 from adloom.events.projections.dead_letters import DeadLetters
 from adloom.events.projections.group import ConsumerGroup, lock_key
-from adloom.events.projections.projection import (
-    BatchResult,
-    CursorMovedError,
-    DecodedEntry,
-    Projection,
-    ProjectionStore,
-)
+from adloom.events.projections.projection import Projection
 from adloom.events.projections.quarantine import TRIES_MAX
 from adloom.events.tables.store import EventTables
 from adloom.runtime.postgres import Pool, open_pool

@@ -11,8 +11,8 @@ from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import BEGINNING, LogEntry
 from adloom.events.log.event import encode_event
 from adloom.events.ports import CursorMovedError
+from adloom.events.projections.dead_letters import unwrap_redelivery, wrap_redelivery
 from adloom.events.projections.quarantine import TRIES_MAX, BatchApplier
-from adloom.events.projections.redelivery import unwrap_redelivery, wrap_redelivery
 from tests.events.book import Book
 from tests.events.builders import an_impression
 

@@ -14,10 +14,9 @@ from adloom.events.log.entry import LogEntry
 from adloom.events.log.event import Event, Impression, Mark, Served, encode_event
 from adloom.events.log.stream import STREAM
 from adloom.events.ports import BatchResult, DecodedEntry
-from adloom.events.projections.dead_letters import DeadLetters
+from adloom.events.projections.dead_letters import DeadLetters, wrap_redelivery
 from adloom.events.projections.group import ConsumerGroup
 from adloom.events.projections.projection import Projection
-from adloom.events.projections.redelivery import wrap_redelivery
 from adloom.events.rebuild.rebuild import EventTablesRebuild, RebuildRefusedError, RebuildReport
 from adloom.events.rebuild.source import LogScanner
 from adloom.events.rebuild.store import REBUILT

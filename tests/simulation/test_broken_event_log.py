@@ -9,7 +9,7 @@ import pytest
 
 from adloom.events.log.entry import LogEntry, parse_entry_id
 from adloom.events.log.event import Event
-from adloom.events.projections.projection import BatchResult, CursorMovedError, DecodedEntry
+from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
 from simulation.disk import Disk
 from simulation.faults import ROUGH
 from simulation.laws import EventKey

@@ -12,8 +12,7 @@ from rich.table import Table
 
 from adloom.core.errors import UnavailableError
 from adloom.events.log.event import UnreadableEntryError, decode_event
-from adloom.events.projections.dead_letters import DeadLetter, DeadLetters
-from adloom.events.projections.redelivery import unwrap_redelivery
+from adloom.events.projections.dead_letters import DeadLetter, DeadLetters, unwrap_redelivery
 from adloom.events.projections.status import LogStatus, LogStatusReader, ProjectionStatus, entry_time
 from adloom.ops.projections import list_projections, read_cursors
 from adloom.runtime.postgres import POSTGRES_AWAY, open_pool

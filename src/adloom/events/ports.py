@@ -1,4 +1,4 @@
-"""What a projection stands between: its place in the ledger's consumer group, and its store."""
+"""The two ports of a projection: its consumer group in the event log, and its store."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -10,14 +10,14 @@ from adloom.events.log.event import LogEvent
 
 
 class DecodedEntry(NamedTuple):
-    """One entry of the ledger, read."""
+    """One entry of the event log, decoded."""
 
     entry_id: str
     event: LogEvent
 
 
 class BatchResult(msgspec.Struct, frozen=True):
-    """What became of the events of a batch."""
+    """How many events of a batch were counted, and why others were not."""
 
     counted: int = 0
     repeated: int = 0  # Their correlation id was there already.
@@ -32,56 +32,56 @@ class BatchResult(msgspec.Struct, frozen=True):
 
 
 class CursorMovedError(Exception):
-    """Somebody else has moved the cursor: a worker that was thought dead, or a second one."""
+    """Another worker has moved the cursor: one that was thought dead, or a second one."""
 
 
 class PoisonEntryError(Exception):
-    """The store will never take one of these events, however often it is asked."""
+    """The store will never take one of these events, however often it is tried."""
 
 
 class LogConsumer(Protocol):
-    """One worker's place in the group of one projection; each raises UnavailableError when the ledger is away."""
+    """One worker's place in the group of one projection; every call raises UnavailableError when the log is away."""
 
     async def acquire(self) -> bool:
-        """Take the projection's lease, or keep it; tell whether it is ours."""
+        """Take the projection's lock or renew it; return whether it is ours."""
         ...
 
     async def release(self) -> None:
-        """Give the lease back, so that another need not wait for its end."""
+        """Give the lock back, so that another worker need not wait for its end."""
         ...
 
     async def read(self, after: str, *, until: str | None, count_max: int) -> Sequence[LogEntry] | None:
-        """Take the entries that follow `after`, none beyond `until`; None when the lease is another's.
+        """Return the entries after `after`, none beyond `until`; None when another worker has the lock.
 
-        There is no gap between `after` and the first of them, whatever was taken before by whomever:
-        `after` is the store's cursor, and what lies behind it is not folded.
+        There is no gap between `after` and the first entry, whatever was read before: `after` is the store's
+        cursor, and nothing behind it is applied.
         """
         ...
 
     async def wait(self, after: str, *, seconds: float) -> None:
-        """Return as soon as there is an entry after `after`, or when the time is over."""
+        """Return as soon as there is an entry after `after`, or after `seconds`."""
         ...
 
     async def count_try(self, entry_id: str) -> int:
-        """Note that an entry was tried by itself and failed; tell how often by now, by whomever."""
+        """Count that an entry was tried alone and failed; return the number of tries of all workers."""
         ...
 
     async def add_dead_letter(self, entry: LogEntry, *, reason: str, tries: int, again: bytes) -> None:
-        """Lay an entry aside, once however often it is asked; `again` is what to append for another try."""
+        """Put an entry aside; repeated calls keep it once. `again` is what a retry appends."""
         ...
 
 
 class ProjectionStore(Protocol):
-    """Where the events go, with the cursor."""
+    """Where events are applied, with the cursor."""
 
     async def read_cursor(self) -> str:
-        """Tell the last entry that was folded; UnavailableError when away."""
+        """Return the last entry that was applied; UnavailableError when away."""
         ...
 
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
-        """Fold the events and move the cursor from `after` to `cursor`, both or neither.
+        """Apply the events and move the cursor from `after` to `cursor`, both or neither.
 
-        Raises CursorMovedError when it is not at `after`, PoisonEntryError for an event that can
-        never be taken, and UnavailableError when it is not known whether the batch is in.
+        Raises CursorMovedError when it is not at `after`, PoisonEntryError for an event that can never be
+        taken, and UnavailableError when it is not known whether the batch is in.
         """
         ...

@@ -17,8 +17,9 @@ from adloom.events.cursor_store import read_all_cursors
 from adloom.events.followers.counted import RecentCounted
 from adloom.events.followers.counted_store import CountedStore
 from adloom.events.frequency import projection as frequency
+from adloom.events.ports import ProjectionStore
 from adloom.events.projections.group import ConsumerGroup
-from adloom.events.projections.projection import BATCH_MAX, Projection, ProjectionStore
+from adloom.events.projections.projection import BATCH_MAX, Projection
 from adloom.events.projections.recent_entries import RecentEntries
 from adloom.events.tables.dedup import DedupFilter
 from adloom.events.tables.store import EVENT_TABLES, EventTables

@@ -1,7 +1,7 @@
-"""Dead letters: entries that a projection could not fold, laid aside in a stream of their own.
+"""Dead letters: entries that a projection could not apply, in a stream of their own.
 
-They stay until somebody has them tried again or forgets them. A projection that finds no more room
-for one waits: what was accepted is never dropped by itself.
+They stay until a person retries or deletes them. A projection that finds no room for one waits: what was
+accepted is never dropped by itself.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,11 +11,12 @@ from typing import Final, TypeAlias, cast
 import msgspec
 
 from adloom.core.errors import UnavailableError
+from adloom.events.log.entry import LogEntry
 from adloom.events.log.stream import DEAD_STREAM, STREAM
 from adloom.runtime.valkey import Valkey, unavailable_when_away
 
 LETTERS_MAX: Final = 10_000
-# Which entries of which projection lie there: an entry that is buried twice is there once.
+# Which entries of which projection are here, so that an entry is added once.
 INDEX: Final = f"{DEAD_STREAM}:entries"
 PAGE: Final = 100
 
@@ -34,7 +35,7 @@ redis.call('HSET', index, field, id)
 return 1
 """
 
-# Out of here and into the ledger at once, or neither. The second key is absent where it is to be forgotten.
+# Removes a letter and appends it to the log, both or neither. Without the third key it is only removed.
 REMOVE_SCRIPT: Final = """
 local dead, index, ledger = KEYS[1], KEYS[2], KEYS[3]
 local found = redis.call('XRANGE', dead, ARGV[1], ARGV[1])
@@ -64,7 +65,7 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeadLetters:
-    """Reads the dead letters, tries them again and forgets them."""
+    """Lists, retries and deletes dead letters."""
 
     def __init__(self, valkey: Valkey, *, letters_max: int = LETTERS_MAX) -> None:
         self._valkey = valkey
@@ -73,7 +74,7 @@ class DeadLetters:
     async def add(  # noqa: PLR0913 - a letter has as many fields
         self, projection: str, entry_id: str, data: bytes, *, reason: str, tries: int, again: bytes
     ) -> None:
-        """Lay an entry aside, once however often it is asked; UnavailableError when there is no room."""
+        """Put an entry aside; repeated calls keep it once. UnavailableError when there is no room."""
         with unavailable_when_away():
             is_buried = await self._valkey.eval(
                 BURY_SCRIPT,
@@ -94,12 +95,10 @@ class DeadLetters:
             )
 
     async def count(self) -> int:
-        """Tell how many there are."""
         with unavailable_when_away():
             return await self._valkey.xlen(DEAD_STREAM)
 
     async def count_by_projection(self) -> Mapping[str, int]:
-        """Tell how many each projection has."""
         with unavailable_when_away():
             fields = cast("list[bytes]", await self._valkey.hkeys(INDEX))
         counts: dict[str, int] = {}
@@ -109,7 +108,7 @@ class DeadLetters:
         return counts
 
     async def list_after(self, after: str = "-", *, count_max: int = PAGE) -> Sequence[DeadLetter]:
-        """Give the letters after one, oldest first."""
+        """Return the letters after one, oldest first."""
         first = after if after == "-" else f"({after}"
         with unavailable_when_away():
             rows = await self._valkey.xrange(DEAD_STREAM, min=first, count=count_max)
@@ -117,18 +116,17 @@ class DeadLetters:
         return [_letter(row_id, fields) for row_id, fields in cast("_Rows", rows)]
 
     async def get(self, letter_id: str) -> DeadLetter | None:
-        """Give one; None where there is none."""
         with unavailable_when_away():
             rows = cast("_Rows", await self._valkey.xrange(DEAD_STREAM, letter_id, letter_id))
         return _letter(*rows[0]) if rows else None
 
     async def retry(self, letter_id: str) -> bool:
-        """Append an entry to the ledger again and take it from here; False where there is none."""
+        """Append an entry to the log again and remove it here; False if there is none."""
         with unavailable_when_away():
             return bool(await self._valkey.eval(REMOVE_SCRIPT, 3, DEAD_STREAM, INDEX, STREAM, letter_id))
 
     async def delete(self, letter_id: str) -> bool:
-        """Take an entry from here for good; False where there is none."""
+        """Remove an entry for good; False if there is none."""
         with unavailable_when_away():
             return bool(await self._valkey.eval(REMOVE_SCRIPT, 2, DEAD_STREAM, INDEX, letter_id))
 
@@ -139,7 +137,7 @@ def _letter(row_id: bytes, fields: dict[bytes, bytes]) -> DeadLetter:
 
     return DeadLetter(
         id=row_id.decode(),
-        # Letters of before there were several projections do not say whose they are.
+        # Letters from before there were several projections do not name one.
         projection=text(b"projection") or "event_tables",
         entry_id=text(b"entry"),
         reason=text(b"reason"),
@@ -147,3 +145,33 @@ def _letter(row_id: bytes, fields: dict[bytes, bytes]) -> DeadLetter:
         at=datetime.fromtimestamp(int(text(b"at") or row_id.partition(b"-")[0]) / 1000, UTC),
         data=fields.get(b"e", b""),
     )
+
+
+class Redelivery(msgspec.Struct, frozen=True, array_like=True, tag_field="k", tag="again.v1"):
+    """An entry that is appended again for one projection only: a follower that could not apply it the first time.
+
+    The others have applied the first one and skip this. The follower takes it for the first one, under whose id
+    the tables say whether it counted.
+    """
+
+    projection: str
+    entry_id: str
+    data: bytes
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(Redelivery).decode
+
+
+def wrap_redelivery(entry: LogEntry, projection: str) -> bytes:
+    """Wrap an entry for one projection; what is wrapped already stays as it is."""
+    if unwrap_redelivery(entry.data) is not None:
+        return entry.data
+    return _encode(Redelivery(projection=projection, entry_id=entry.id, data=entry.data))
+
+
+def unwrap_redelivery(data: bytes) -> Redelivery | None:
+    try:
+        return _decode(data)
+    except msgspec.DecodeError:
+        return None

@@ -1,13 +1,13 @@
-"""A projection's consumer group in Valkey, and the lease that gives it one owner at a time.
+"""A projection's consumer group in Valkey, and the lock that gives it one owner at a time.
 
-The group remembers how far entries were handed out, and how often a bad one was tried. It does not
-remember each entry that is being folded (XREADGROUP … NOACK): whatever was handed out and not folded
-lies between the projection's cursor and the group's place, so its next owner sets the group back to
-the cursor. Pending are only entries that were tried and failed. Kept for every entry, that list took
-eight times of Valkey's CPU (4.0 and 0.5 µs an event) and as much of its file as the event itself.
+The group remembers how far entries were handed out, and how often a bad one was tried. It does not remember
+each entry that is being applied (XREADGROUP … NOACK): what was handed out and not applied lies between the
+projection's cursor and the group's position, so the next owner sets the group back to the cursor. Only entries
+that were tried and failed are pending. A pending list of every entry took eight times of Valkey's CPU (4.0
+and 0.5 µs an event) and as much of its file as the event itself.
 
-The projections of a worker take the same entries one after the other. Only the first asks for them: it leaves them
-in a tail, from which its followers go on, and these move their group once in a while.
+The projections of a worker read the same entries one after the other. Only the first reads them from Valkey
+and leaves them in `RecentEntries`; its followers read there, and move their groups once a second.
 """
 
 import asyncio
@@ -27,8 +27,8 @@ from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_whe
 from adloom.runtime.valkey_lock import LEASE, ValkeyLock
 
 CONSUMER_KEPT: Final = timedelta(hours=1)
-MOVE_SECONDS: Final = 1.0  # How often the group of a follower is moved to where that is.
-SET_BACK_MAX: Final = 3  # More often in a row somebody else must be reading, without a lease.
+MOVE_SECONDS: Final = 1.0  # How often a follower's group is moved to the follower's cursor.
+SET_BACK_MAX: Final = 3  # If it happens more often in a row, another reader is at work without the lock.
 
 # Workers that are long gone: in containers each start has another name.
 DROP_IDLE_SCRIPT: Final = """
@@ -54,8 +54,8 @@ local function is_beyond(one, other)
     return a > c or (a == c and b > d)
 end
 """
-# Put the group where the cursor is, whatever was lost: the group, the stream, or the stream's newest
-# entries. Their ids must not be given again: whoever got one would be passed over.
+# Put the group at the cursor, whatever was lost: the group, the stream, or the stream's newest entries. Their
+# ids must not be used again: an entry with one would be skipped.
 SET_SCRIPT: Final = f"""
 local stream, lease, group, holder, after = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
 {_IS_BEYOND}
@@ -70,7 +70,7 @@ for i = 1, #facts, 2 do
 end
 return 1
 """
-# Make what anybody left pending our own, without counting that as a try, and let go of what is folded.
+# Claim everything pending, without counting that as a try, and acknowledge what is applied.
 CLAIM_SCRIPT: Final = f"""
 local stream, group, consumer, after = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 {_IS_BEYOND}
@@ -84,7 +84,7 @@ repeat
 until from == '0-0'
 return 1
 """
-# The count of an entry's deliveries is that of its tries: the next one is counted before it is made.
+# The delivery count of an entry is its number of tries; the next try is counted before it is made.
 TRIED_SCRIPT: Final = """
 local stream, group, consumer, id = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local pending = redis.call('XPENDING', stream, group, id, id, 1)
@@ -122,17 +122,17 @@ class ConsumerGroup:
         self._letters = DeadLetters(valkey)
         self._recent = recent or RecentEntries(kept_max=0)
         self._leads = leads
-        self._moved_at = 0.0  # When the group was last where it should be,
-        self._is_left_behind = False  # and whether it is not since then.
-        # Taken already, but beyond what was asked for; they follow the last that was given.
+        self._moved_at = 0.0  # When the group was last at the cursor,
+        self._is_left_behind = False  # and whether it has fallen behind since.
+        # Read already, but beyond `until`; they follow the last that was returned.
         self._ahead: list[LogEntry] = []
         self._given = ""
         self._drop_idle = valkey.register_script(DROP_IDLE_SCRIPT)
         self._set = valkey.register_script(SET_SCRIPT)
         self._claim = valkey.register_script(CLAIM_SCRIPT)
         self._tried = valkey.register_script(TRIED_SCRIPT)
-        # As the server gives them: the driver would make a dictionary of every entry.
-        valkey.set_response_callback("XREADGROUP", _untouched)  # pyright: ignore[reportArgumentType] - its stubs have it give nothing
+        # As the server sends them: the driver would make a dictionary of every entry.
+        valkey.set_response_callback("XREADGROUP", _keep_raw)  # pyright: ignore[reportArgumentType] - its stubs have it give nothing
 
     async def acquire(self) -> bool:
         is_ours = await self._lock.acquire()
@@ -145,19 +145,19 @@ class ConsumerGroup:
         await self._lock.release()
 
     async def read(self, after: str, *, until: str | None, count_max: int) -> Sequence[LogEntry] | None:
-        """Take what follows `after`, to which everything is folded; None when the lease is another's."""
+        """Return what follows `after`, the store's cursor; None when another worker has the lock."""
         if self._given != after:
             self._ahead = []
         if until is not None and parse_entry_id(until) <= parse_entry_id(after):
             return []
         with unavailable_when_away():
             if known := [] if self._leads else self._recent.read_after(after, count_max=count_max):
-                if not await self._stay(after):
+                if not await self._read_on(after):
                     return None
-                self._ahead = []  # What is beyond `until` today is found in the tail again, with what came since.
+                self._ahead = []  # Those beyond `until` are found among the recent entries again.
                 return known[: count_readable(known, until, count_max)]
             if not self._ahead:
-                taken = await self._taken(after, count_max)
+                taken = await self._read_group(after, count_max)
                 if taken is None:
                     return None
                 self._ahead = taken
@@ -168,49 +168,48 @@ class ConsumerGroup:
         given, self._ahead = self._ahead[:count], self._ahead[count:]
         self._given = given[-1].id if given else after
         if given and not self._leads and self._recent.ends_before(after):
-            # Whom we follow is in another process: so we are the first here.
+            # The projection that we follow runs in another process, so we are the first here.
             self._recent.add(after, given)
         return given
 
     async def wait(self, after: str, *, seconds: float) -> None:
-        """Return as soon as there is an entry after one, or when the time is over."""
+        """Return as soon as there is an entry after `after`, or after `seconds`."""
         millis = max(1, int(seconds * 1000))  # Zero would be for ever.
         with unavailable_when_away():
             if self._is_left_behind:
-                await self._move(after)
+                await self._move_group(after)
             await self._valkey.xread({STREAM: after}, count=1, block=millis)
 
     async def count_try(self, entry_id: str) -> int:
-        """Note that an entry was tried and failed; tell how often by now."""
+        """Count that an entry was tried and failed; return how often by now."""
         with unavailable_when_away():
             return int(await self._tried(self._keys, [self._projection, self._consumer, entry_id]))
 
     async def add_dead_letter(self, entry: LogEntry, *, reason: str, tries: int, again: bytes) -> None:
-        """Lay an entry aside among the dead letters."""
         await self._letters.add(
             self._projection, entry.id, entry.data, reason=reason, tries=tries, again=again
         )
 
-    async def _stay(self, after: str) -> bool:
-        """Go on without the group, but not for long; tell whether the lease is ours, as far as we know."""
+    async def _read_on(self, after: str) -> bool:
+        """Read on without the group, but move it when that is due; return whether the lock is ours, as far as we know."""
         is_due = asyncio.get_running_loop().time() >= self._moved_at + MOVE_SECONDS
-        is_ours = not is_due or await self._move(after)
+        is_ours = not is_due or await self._move_group(after)
         self._is_left_behind = True
         return is_ours
 
-    async def _move(self, after: str) -> bool:
-        """Put the group where we are, which the lease has to be ours for."""
+    async def _move_group(self, after: str) -> bool:
+        """Move the group to `after`; return False if the lock is not ours."""
         self._moved_at = asyncio.get_running_loop().time()
         self._is_left_behind = False
         return bool(await self._set(self._keys, [self._projection, self._lock.holder, after]))
 
-    async def _taken(self, after: str, count_max: int) -> list[LogEntry] | None:
+    async def _read_group(self, after: str, count_max: int) -> list[LogEntry] | None:
         for _ in range(SET_BACK_MAX):
-            # Safe to ask again: what was taken and did not arrive is taken once more, from the cursor.
-            holder, groups, entries = await retry_if_disconnected(lambda: self._take(count_max))
+            # Safe to repeat: what was read and did not arrive is read once more, from the cursor.
+            holder, groups, entries = await retry_if_disconnected(lambda: self._fetch(count_max))
             if holder != self._lock.holder.encode():
                 return None
-            last, pending = _place(groups, self._projection)
+            last, pending = _find_position(groups, self._projection)
             if pending:
                 await self._claim(self._keys, [self._projection, self._consumer, after])
             if last == after:
@@ -219,18 +218,18 @@ class ConsumerGroup:
                 return None
         raise UnavailableError(f"Somebody else reads in the group {self._projection}.")
 
-    async def _take(self, count_max: int) -> tuple[object, object, list[LogEntry]]:
-        """Tell who has the lease and where the group is, and take what it gives from there, all at one moment."""
+    async def _fetch(self, count_max: int) -> tuple[object, object, list[LogEntry]]:
+        """Return the lock's holder, the group's position and the entries after it, as of one moment."""
         async with self._valkey.pipeline(transaction=True) as at_once:
             at_once.get(self._keys[1])
             at_once.xinfo_groups(STREAM)
             at_once.xreadgroup(self._projection, self._consumer, {STREAM: ">"}, count=count_max, noack=True)
             holder, groups, streams = await at_once.execute(raise_on_error=False)
-        return holder, groups, _entries(streams)
+        return holder, groups, _parse_entries(streams)
 
 
 def count_readable(entries: Sequence[LogEntry], until: str | None, count_max: int) -> int:
-    """Tell how many of the entries may be given, of which none may be beyond another's cursor."""
+    """Return how many of the entries may be returned: none beyond `until`, the cursor of another projection."""
     count = min(count_max, len(entries))
     if until is None:
         return count
@@ -242,12 +241,12 @@ def lock_key(projection: str) -> str:
     return f"{STREAM}:owner:{projection}"
 
 
-def _untouched(answer: object, **_: object) -> object:
+def _keep_raw(answer: object, **_: object) -> object:
     return answer
 
 
-def _place(groups: object, name: str) -> tuple[str | None, int]:
-    """Tell how far a group has handed out entries, and how many are pending; None where there is no group."""
+def _find_position(groups: object, name: str) -> tuple[str | None, int]:
+    """Return how far a group has handed out entries, and how many are pending; None if there is no group."""
     if isinstance(groups, ResponseError):  # There is no stream.
         return None, 0
     # The stubs know every protocol version and decoding.
@@ -257,7 +256,7 @@ def _place(groups: object, name: str) -> tuple[str | None, int]:
     return None, 0
 
 
-def _entries(streams: object) -> list[LogEntry]:
+def _parse_entries(streams: object) -> list[LogEntry]:
     if not streams or isinstance(streams, ResponseError):
         return []
     # Under the newer protocol this is a mapping, under the older one a list of pairs.

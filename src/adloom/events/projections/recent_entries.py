@@ -1,6 +1,6 @@
-"""The newest entries of the ledger, and what was read of them: the projections of a worker fold the same ones.
+"""The newest entries of the log and their decoded forms, shared by the projections of a worker.
 
-The first of them takes entries from the ledger and reads them; those who follow it, each a little later, find both here.
+The first projection reads and decodes entries; its followers, each a little later, find both here.
 """
 
 from bisect import bisect_right
@@ -11,25 +11,25 @@ from adloom.events.log.entry import LogEntry, parse_entry_id
 from adloom.events.log.event import decode_event
 from adloom.events.ports import DecodedEntry
 
-KEPT_MAX: Final = 40_000  # Two of the largest batches: 66 MB of impressions, of which 48 are what was read.
+KEPT_MAX: Final = 40_000  # Two of the largest batches: 66 MB of impressions, 48 of them decoded forms.
 BYTES_MAX: Final = (
     2**25
-)  # Of entries as the ledger has them: thrice those impressions. What is read of large ones is as large.
+)  # Of raw entries: three times those impressions. Decoded forms of large ones are as large.
 
 
 class RecentEntries:
-    """Entries without a gap; those that were taken longest ago are forgotten by halves."""
+    """Entries without a gap; the oldest are dropped by halves."""
 
     def __init__(self, *, kept_max: int = KEPT_MAX, bytes_max: int = BYTES_MAX) -> None:
         self._kept_max = kept_max
         self._bytes_max = bytes_max
         self._bytes = 0
         self._entries: list[LogEntry] = []
-        self._records: list[DecodedEntry | None] = []  # Of each entry, once it was read.
+        self._records: list[DecodedEntry | None] = []  # Of each entry, once it was decoded.
         self._before = ""  # The entry before the first of them.
 
     def add(self, after: str, entries: Sequence[LogEntry]) -> None:
-        """Keep entries that follow another."""
+        """Add entries that follow `after`."""
         if not self._entries or self._entries[-1].id != after:
             self._entries, self._records, self._before, self._bytes = [], [], after, 0
         self._entries.extend(entries)
@@ -39,7 +39,7 @@ class RecentEntries:
             self._forget()
 
     def _forget(self) -> None:
-        """Forget so many that half of what may be kept is left."""
+        """Drop entries until half of what may be kept is left."""
         gone, left = max(0, len(self._entries) - self._kept_max // 2), self._bytes
         left -= _bytes_of(self._entries[:gone])
         while left > self._bytes_max // 2:
@@ -49,21 +49,21 @@ class RecentEntries:
         del self._entries[:gone], self._records[:gone]
 
     def read_after(self, entry_id: str, *, count_max: int) -> list[LogEntry]:
-        """Give what follows an entry; nothing where that is not known here."""
+        """Return what follows an entry; nothing if that is not known here."""
         entries = self._entries
         if not entries:
             return []
         start = 0 if entry_id == self._before else self._place_after(entry_id)
         if entry_id != (entries[start - 1].id if start else self._before):
-            return []  # What lies between it and the first of ours is not known.
+            return []  # What lies between it and our first entry is not known.
         return entries[start : start + count_max]
 
     def ends_before(self, entry_id: str) -> bool:
-        """Tell whether all there is here comes before what follows an entry, so that this may be added."""
+        """Return whether all entries here come before what follows an entry, so that this may be added."""
         return not self._entries or parse_entry_id(self._entries[-1].id) <= parse_entry_id(entry_id)
 
     def decode(self, entries: Sequence[LogEntry]) -> list[DecodedEntry]:
-        """Read entries, each once for all; whatever the reader raises over one that is no event leaves this."""
+        """Decode entries, each once for all projections; raises what decoding an unreadable one raises."""
         start = self._place_of(entries)
         end = start + len(entries)
         known = self._records[start:end] if start >= 0 else [None] * len(entries)
@@ -79,7 +79,7 @@ class RecentEntries:
         return found
 
     def _place_of(self, entries: Sequence[LogEntry]) -> int:
-        """Find these very entries here: an id that was lost with the stream's end may be given again."""
+        """Find these very entries: an id that was lost with the stream's end may be used again."""
         if not entries or not self._entries:
             return -1
         start = self._place_after(entries[0].id) - 1

@@ -1,4 +1,4 @@
-"""Looking after the ledger: how far its projections are behind, and forgetting what is old and folded by all."""
+"""Retention of the event log: measures how far projections are behind, and trims what is old and applied by all."""
 
 import asyncio
 import contextlib
@@ -14,29 +14,23 @@ from adloom.events.log.entry import parse_entry_id
 from adloom.events.log.stream import EventLogSize, Lag
 
 LOOK_SECONDS: Final = 5.0
-RETENTION: Final = timedelta(days=7)  # What a rebuilt projection can be read again from.
+RETENTION: Final = timedelta(days=7)  # How far back a projection can be rebuilt from.
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class RetainedLog(Protocol):
-    """What can be asked of a ledger beside reading it."""
+    """The log, as retention needs it."""
 
-    async def measure_lag(self, projection: str, cursor: str) -> Lag:
-        """Tell how far a projection is behind."""
-        ...
+    async def measure_lag(self, projection: str, cursor: str) -> Lag: ...
 
-    async def trim(self, before: str) -> int:
-        """Forget entries before an id."""
-        ...
+    async def trim(self, before: str) -> int: ...
 
-    async def measure_size(self) -> EventLogSize:
-        """Tell how much there is."""
-        ...
+    async def measure_size(self) -> EventLogSize: ...
 
 
 def trim_before(cursors: Iterable[str], *, now: datetime, retention: timedelta) -> str | None:
-    """Choose the entry before which nobody needs the ledger: folded by all, and older than the retention."""
+    """Return the entry before which the log is not needed: applied by all, and older than the retention."""
     slowest = min(cursors, key=parse_entry_id, default=None)
     if slowest is None:
         return None
@@ -45,7 +39,7 @@ def trim_before(cursors: Iterable[str], *, now: datetime, retention: timedelta) 
 
 
 class LogRetention:
-    """Looks at the ledger now and then; its figures are those of the last look."""
+    """Checks the log now and then; its figures are those of the last check."""
 
     def __init__(
         self,
@@ -66,7 +60,7 @@ class LogRetention:
         self.trimmed = 0
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Look again and again until told to stop."""
+        """Check again and again until `stop`."""
         while not stop.is_set():
             try:
                 await self.check()
@@ -79,7 +73,7 @@ class LogRetention:
                     await stop.wait()
 
     async def check(self) -> None:
-        """Measure how far each projection is, and forget what nobody needs."""
+        """Measure the lag of each projection, and trim what is not needed."""
         cursors = await self._cursors()
         self.lags = {name: await self._ledger.measure_lag(name, cursor) for name, cursor in cursors.items()}
         before = trim_before(cursors.values(), now=self._clock.now(), retention=self._retention)

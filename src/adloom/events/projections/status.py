@@ -1,4 +1,4 @@
-"""The ledger at a glance: how much it holds, and how far, in whose hands and how well each projection is."""
+"""The status of the event log: its size, and the position, owner and failures of each projection."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -16,10 +16,10 @@ FAILING_SHOWN_MAX: Final = 1_000
 
 
 class ProjectionStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a projection is, and in whose hands.
+    """Where a projection is, and which worker owns it.
 
-    `taken` are entries that the owner has and has not folded yet, `failing` those that were tried in
-    vain, and `tries` is the most that one of them has had.
+    `taken` are entries that the owner has read and not applied yet, `failing` those that were tried and failed,
+    and `tries` is the largest number of tries of one of them.
     """
 
     name: str
@@ -33,7 +33,7 @@ class ProjectionStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole ledger; ids of entries begin with the millisecond they were made in."""
+    """The whole log; ids of entries begin with the millisecond in which they were appended."""
 
     size: EventLogSize
     oldest: str | None
@@ -42,7 +42,6 @@ class LogStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def entry_time(entry_id: str) -> datetime:
-    """Tell when an entry was made."""
     return datetime.fromtimestamp(parse_entry_id(entry_id)[0] / 1000, UTC)
 
 
@@ -55,7 +54,7 @@ class LogStatusReader:
         self._letters = DeadLetters(valkey)
 
     async def read(self, cursors: Mapping[str, str]) -> LogStatus:
-        """Tell how the ledger and those projections are; UnavailableError when that cannot be told."""
+        """Return the status of the log and of those projections; UnavailableError when it is not known."""
         with unavailable_when_away():
             oldest, newest = await self._ends()
             dead = await self._letters.count_by_projection()
@@ -89,7 +88,7 @@ class LogStatusReader:
         )
 
     async def _tries(self, name: str) -> int:
-        # The count of deliveries is one ahead: the next try is counted before it is made.
+        # The delivery count is one ahead: the next try is counted before it is made.
         pending = cast(
             "list[Mapping[str, Any]]",
             await self._valkey.xpending_range(STREAM, name, "-", "+", FAILING_SHOWN_MAX),

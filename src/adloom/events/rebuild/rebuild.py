@@ -19,7 +19,7 @@ from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import BEGINNING, LogEntry, parse_entry_id
 from adloom.events.log.event import UnreadableEntryError, decode_event
 from adloom.events.ports import BatchResult, DecodedEntry, PoisonEntryError
-from adloom.events.projections.redelivery import unwrap_redelivery
+from adloom.events.projections.dead_letters import unwrap_redelivery
 from adloom.events.rebuild import store as rebuild_store
 from adloom.events.rebuild.source import LogScanner
 from adloom.events.rebuild.store import IN_USE, REBUILT, REPLACED, EntryPosition

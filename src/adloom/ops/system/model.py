@@ -6,8 +6,7 @@ import msgspec
 
 from adloom.core.errors import FieldProblem, NotFoundError, ValidationFailedError
 from adloom.events.log.event import UnreadableEntryError, decode_event
-from adloom.events.projections.dead_letters import DeadLetter
-from adloom.events.projections.redelivery import unwrap_redelivery
+from adloom.events.projections.dead_letters import DeadLetter, unwrap_redelivery
 
 BYTES_SHOWN_MAX: Final = 2_000
 
