@@ -29,7 +29,7 @@ from adloom.events.tables.apply_batch import (
     apply_batch,
     count_by_day,
     count_by_key,
-    offer_of,
+    get_offer,
     split_by_kind,
 )
 from simulation.faults import ON_ITS_WAY, Faults, Host, Outages
@@ -82,7 +82,7 @@ class TablesServer:
 
     def known(self, batch: EventBatch) -> StoredState:
         """Tell what the tables know of a batch."""
-        offers = {offer for event in batch.events if (offer := offer_of(event))}
+        offers = {offer for event in batch.events if (offer := get_offer(event))}
         unseen = {
             offer: [
                 key.correlation_id

@@ -24,8 +24,7 @@ from adloom.core.ids import SystemIds
 from adloom.core.money import Micros
 from adloom.events.auction_log.recording import AuctionAppender
 from adloom.events.auction_log.side_stream import AuctionSideStream, pack_pair
-from adloom.events.frequency.counts import FIRST_GENERATION, generation_prefix
-from adloom.events.frequency.many import FrequencyReader
+from adloom.events.frequency.counts import FIRST_GENERATION, FrequencyReader, generation_prefix
 from adloom.events.frequency.windows import list_buckets
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
@@ -147,7 +146,7 @@ def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
     appender: EventAppender,
     recording: AuctionAppender,
 ) -> AuctionRoutes:
-    clock, pair_teller = SystemClock(), BatchingPublisher(recording.tell_all)
+    clock, pair_teller = SystemClock(), BatchingPublisher(recording.enqueue_all)
     return AuctionRoutes(
         lambda: index,
         clock,

@@ -9,7 +9,7 @@ import pytest
 from adloom.core.clock import ManualClock
 from adloom.core.errors import UnavailableError
 from adloom.events.auction_log.recording import BATCH_MAX, AuctionAppender
-from adloom.events.auction_log.side_stream import BESIDE, AuctionSideStream, pack_pair
+from adloom.events.auction_log.side_stream import SIDE_STREAM, AuctionSideStream, pack_pair
 from adloom.events.auction_log.store import BID_BYTES_AT_ONCE, ROWS_AT_ONCE, AuctionTables, split_pieces
 from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import LogEvent, Served, Unsold, decode_event, encode_event
@@ -56,7 +56,7 @@ class Hall:
         return {row["id"] for row in await self.pool.fetch("SELECT id FROM auction.auctions")}
 
     async def waiting(self) -> int:
-        return await self.valkey.xlen(BESIDE)
+        return await self.valkey.xlen(SIDE_STREAM)
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ async def test_beyond_what_may_wait_only_the_ledger_is_told(hall: Hall) -> None:
         await beside.append([a_pair(100 * number + one, bids=LARGE) for one in range(50)])
 
     assert await hall.valkey.xlen(STREAM) == 500
-    assert (await hall.valkey.memory_usage(BESIDE, samples=0) or 0) < 2.5 * MEGABYTE
+    assert (await hall.valkey.memory_usage(SIDE_STREAM, samples=0) or 0) < 2.5 * MEGABYTE
     assert 0 < beside.kept == await hall.waiting() == 500 - beside.left_out
     # Once they are rows, there is room again.
     assert (await hall.fold()).counted == beside.kept
@@ -193,7 +193,7 @@ async def test_what_was_left_lying_goes_with_the_next(hall: Hall) -> None:
 
 async def test_an_id_that_is_taken_keeps_nothing_from_the_ledger(hall: Hall) -> None:
     """Where the ledger was lost and its ids are given again, and what lies beside it was not lost."""
-    await hall.valkey.xadd(BESIDE, {"e": b"of another ledger"}, id="99999999999999-0")
+    await hall.valkey.xadd(SIDE_STREAM, {"e": b"of another ledger"}, id="99999999999999-0")
 
     await hall.beside.append([a_pair(1), a_pair(2)])
 
@@ -262,7 +262,7 @@ async def test_pairs_go_beside_the_ledger() -> None:
     beside = FakeBeside()
 
     async with AuctionAppender(beside, told.extend, FakeSpool(is_empty=True)) as appender:
-        appender.tell_all([a_pair(1), a_pair(2)])
+        appender.enqueue_all([a_pair(1), a_pair(2)])
 
     assert (beside.kept, told, appender.left_out) == ([a_pair(1), a_pair(2)], [], 0)
 
@@ -274,7 +274,7 @@ async def test_while_valkey_is_away_the_ledger_is_told_what_was_served(*, is_emp
     beside.is_away = True
 
     async with AuctionAppender(beside, told.extend, FakeSpool(is_empty=is_empty)) as appender:
-        appender.tell_all([a_pair(1), a_pair(2, is_sold=False)])
+        appender.enqueue_all([a_pair(1), a_pair(2, is_sold=False)])
 
     happenings: list[LogEvent] = [decode_event(one) for one in told]
     assert [type(one) for one in happenings] == [Served]
@@ -288,7 +288,7 @@ async def test_of_too_many_at_once_the_ledger_is_told_what_was_served() -> None:
     beside = FakeBeside()
 
     async with AuctionAppender(beside, told.extend, None) as appender:
-        appender.tell_all([a_pair(number) for number in range(1_010)])
+        appender.enqueue_all([a_pair(number) for number in range(1_010)])
 
     assert (len(beside.kept), len(told), appender.left_out) == (1_000, 10, 10)
     assert beside.tries == 1_000 // BATCH_MAX

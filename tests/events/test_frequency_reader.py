@@ -3,8 +3,12 @@
 from datetime import UTC, datetime
 from uuid import UUID
 
-from adloom.events.frequency.counts import FIRST_GENERATION, generation_prefix
-from adloom.events.frequency.many import BannerFrequency, FrequencyReader
+from adloom.events.frequency.counts import (
+    FIRST_GENERATION,
+    BannerFrequency,
+    FrequencyReader,
+    generation_prefix,
+)
 from adloom.events.frequency.windows import Window, list_buckets
 from adloom.runtime.valkey import Valkey
 from tests.support.rows import an_id

@@ -20,11 +20,11 @@ from adloom.core.errors import UnavailableError
 from adloom.core.ids import RequestId
 from adloom.events.auction_log.store import AuctionTables
 from adloom.events.ctr import trainer as training
+from adloom.events.ctr.pending import ExampleSampler
 from adloom.events.ctr.projection import LearningProjection
 from adloom.events.ctr.publish import MODEL, MODEL_NOTICES, ModelPublisher
 from adloom.events.ctr.store import LEARNING, LearningStore
 from adloom.events.ctr.trainer import Trainer
-from adloom.events.ctr.waiting import ExampleSampler
 from adloom.events.log.event import Auctioned, Click, Impression, Mark
 from adloom.events.log.stream import Lag
 from adloom.events.ports import CursorMovedError
@@ -100,7 +100,7 @@ class House:
 
     async def waiting(self) -> int:
         pieces = await self.store.read_due(datetime.max.replace(tzinfo=UTC), pieces_max=1_000)
-        return sum(len(piece.waiting) for piece in pieces)
+        return sum(len(piece.examples) for piece in pieces)
 
     async def learned(self) -> tuple[int, int]:
         """Let the wait pass, learn, and tell how many were clicked of how many."""
@@ -186,7 +186,7 @@ async def test_an_example_has_what_was_known_at_the_auction(house: House, pool: 
     ]
     await house.happened(held(1), seen(1, device_type="desktop", country_code="DE"))
     [piece] = await house.store.read_due(NOW + timedelta(days=1), pieces_max=10)
-    [one] = piece.waiting
+    [one] = piece.examples
 
     assert [one.placement_key, one.banner_key, one.campaign_key] == keys
     assert (one.placement_type, one.segment, one.last_purchase_days) == ("feed", "high-intent", 3)
@@ -197,7 +197,7 @@ async def test_an_example_has_what_was_known_at_the_auction(house: House, pool: 
 async def test_what_the_auction_did_not_know_is_not_known(house: House) -> None:
     await house.happened(held(1, context={}), seen(1, device_type="desktop", country_code="DE"))
     [piece] = await house.store.read_due(NOW + timedelta(days=1), pieces_max=10)
-    [one] = piece.waiting
+    [one] = piece.examples
 
     assert (one.device, one.country, one.segment, one.hour, one.last_purchase_days) == (None,) * 5
 
@@ -320,7 +320,7 @@ async def test_weights_are_those_of_the_keys_that_delivery_knows(house: House, p
 
 
 async def test_the_projection_tells_how_many_it_had_no_room_for(house: House) -> None:
-    narrow = LearningProjection(house.store, wait=WAIT, inlet=ExampleSampler(per_second_max=1))
+    narrow = LearningProjection(house.store, wait=WAIT, sampler=ExampleSampler(per_second_max=1))
     await house.followed.happened(*map(held, range(30)), *map(seen, range(30)))
     await house.followed.fold(house.auctions)
     folded = await house.followed.fold(narrow)

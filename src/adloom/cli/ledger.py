@@ -1,4 +1,4 @@
-"""The commands about the ledger: `adloom ledger …`."""
+"""The commands `adloom ledger …`, about the event log."""
 
 # ruff: noqa: PLC0415 - as in cli.py, a command imports what it needs when it runs
 
@@ -28,7 +28,7 @@ LetterId = Annotated[str, typer.Argument(metavar="ID", help="As `adloom ledger d
 
 @app.command()
 def status(*, data_dir: DataDir = None) -> None:
-    """Show how much the ledger holds, and for each projection how far it is and who folds it."""
+    """Show how much the ledger holds, and for each projection how far it is and which worker owns it."""
     from adloom.cli.ledger_report import show_status
     from adloom.runtime.embedded.servers import find_database_url, find_redis_url
 
@@ -103,7 +103,7 @@ def replay(
     ] = "beginning",
     data_dir: DataDir = None,
 ) -> None:
-    """Rebuild a projection from the ledger, beside the one in use, and put it in its place."""
+    """Rebuild a projection from the ledger, beside the one in use, and replace that."""
     from rich.console import Console
 
     from adloom.cli import replay as command
@@ -129,16 +129,16 @@ def topics(
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """List the topics that programs of yours can follow."""
-    from adloom.cli import topics as command
+    """List the topics that your programs can follow."""
+    from adloom.cli import ledger_report as command
     from adloom.runtime.embedded.servers import find_redis_url
 
     if schema is not None:
-        typer.echo(command.schema_named(schema), nl=False)
+        typer.echo(command.find_schema(schema), nl=False)
         return
 
     async def show() -> None:
-        async for line in command.topics_report(find_redis_url(os.environ, data_directory(data_dir))):
+        async for line in command.report_topics(find_redis_url(os.environ, data_directory(data_dir))):
             typer.echo(line)
 
     asyncio.run(show())

@@ -1,9 +1,9 @@
-"""What `adloom ledger status` and `adloom ledger dead …` do: look at the ledger, and at what was laid aside."""
+"""What `adloom ledger status`, `… dead` and `… topics` print: the state of the log, its dead letters, its topics."""
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
-from typing import Final
+from datetime import UTC, datetime
+from typing import Final, cast
 
 import msgspec
 from rich.console import Console
@@ -11,9 +11,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from adloom.core.errors import UnavailableError
+from adloom.events.log.entry import parse_entry_id
 from adloom.events.log.event import UnreadableEntryError, decode_event
 from adloom.events.projections.dead_letters import DeadLetter, DeadLetters, unwrap_redelivery
 from adloom.events.projections.status import LogStatus, LogStatusReader, ProjectionStatus, entry_time
+from adloom.events.topics.payload import AD_SERVED, CLICK_TRACKED, IMPRESSION_TRACKED, TOPICS, read_schema
 from adloom.ops.projections import list_projections, read_cursors
 from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
 from adloom.runtime.valkey import VALKEY_AWAY, open_valkey
@@ -21,13 +23,18 @@ from adloom.runtime.valkey import VALKEY_AWAY, open_valkey
 REASON_CHARACTERS_MAX: Final = 100
 MEGABYTE: Final = 1_000_000
 
+ABOUT: Final[Mapping[str, str]] = {
+    IMPRESSION_TRACKED: "an ad was seen",
+    CLICK_TRACKED: "an ad was clicked",
+    AD_SERVED: "an ad was offered, where ADLOOM_SERVED_EVENTS is on",
+}
+
 
 class LedgerCommandError(Exception):
-    """The ledger cannot be looked at, or has no such letter; the message says which."""
+    """The ledger cannot be read, or has no such letter; the message says which."""
 
 
 async def show_status(database_url: str, redis_url: str, console: Console) -> None:
-    """Show how much the ledger holds, and where each projection is."""
     try:
         async with open_pool(database_url, size_max=1) as pool, open_valkey(redis_url) as valkey:
             status = await LogStatusReader(valkey).read(
@@ -37,24 +44,23 @@ async def show_status(database_url: str, redis_url: str, console: Console) -> No
         raise LedgerCommandError(
             f"The ledger cannot be looked at: {error or type(error).__name__}"
         ) from error
-    console.print(_size(status), highlight=False)
-    console.print(_table(status.projections))
+    console.print(_describe_size(status), highlight=False)
+    console.print(_build_table(status.projections))
 
 
 async def list_dead(redis_url: str, console: Console) -> None:
-    """Show all dead letters, oldest first."""
-    async with _letters(redis_url) as letters:
-        table = _plain_table("id", "projection", "entry", "tries", "at", "reason")
+    async with _open_letters(redis_url) as letters:
+        table = _make_table("id", "projection", "entry", "tries", "at", "reason")
         count = 0
-        async for letter in _all(letters):
+        async for letter in _list_all(letters):
             count += 1
             table.add_row(
                 letter.id,
                 escape(letter.projection),
                 letter.entry_id,
                 str(letter.tries),
-                _time(letter.at),
-                escape(_shortened(letter.reason)),
+                _format_time(letter.at),
+                escape(_shorten(letter.reason)),
             )
     if count:
         console.print(table)
@@ -62,40 +68,61 @@ async def list_dead(redis_url: str, console: Console) -> None:
 
 
 async def show_dead(redis_url: str, letter_id: str, console: Console) -> None:
-    """Show everything about one letter."""
-    async with _letters(redis_url) as letters:
-        letter = await letters.get(_id(letter_id))
+    async with _open_letters(redis_url) as letters:
+        letter = await letters.get(_check_id(letter_id))
     if letter is None:
-        raise _unknown(letter_id)
+        raise _unknown_letter(letter_id)
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in _facts(letter):
+    for name, value in _list_facts(letter):
         table.add_row(name, escape(value))
     console.print(table)
 
 
 async def retry_dead(redis_url: str, letter_ids: Sequence[str] | None, console: Console) -> None:
-    """Have letters tried again: those that are named, or all."""
-    async with _letters(redis_url) as letters:
-        names = [one.id async for one in _all(letters)] if letter_ids is None else list(letter_ids)
-        missing = [name for name in names if not await letters.retry(_id(name))]
+    """Retry the named letters, or all."""
+    async with _open_letters(redis_url) as letters:
+        names = [one.id async for one in _list_all(letters)] if letter_ids is None else list(letter_ids)
+        missing = [name for name in names if not await letters.retry(_check_id(name))]
     count = len(names) - len(missing)
     console.print(f"{count} appended to the ledger again; what fails again comes back here.", highlight=False)
     if missing and letter_ids is not None:
-        raise _unknown(*missing)
+        raise _unknown_letter(*missing)
 
 
 async def forget_dead(redis_url: str, letter_id: str, console: Console) -> None:
-    """Drop a letter for good."""
-    async with _letters(redis_url) as letters:
-        if not await letters.delete(_id(letter_id)):
-            raise _unknown(letter_id)
+    async with _open_letters(redis_url) as letters:
+        if not await letters.delete(_check_id(letter_id)):
+            raise _unknown_letter(letter_id)
     console.print(f"{letter_id} is forgotten: its event is not counted.", highlight=False)
 
 
+def find_schema(topic: str) -> str:
+    if topic not in TOPICS:
+        raise LedgerCommandError(f"There is no topic {topic!r}; there are {', '.join(TOPICS)}.")
+    return read_schema(topic)
+
+
+async def report_topics(redis_url: str) -> AsyncGenerator[str]:
+    try:
+        async with open_valkey(redis_url) as valkey:
+            for topic in TOPICS:
+                entries: int = await valkey.xlen(topic)
+                rows = cast("list[tuple[bytes, object]]", await valkey.xrevrange(topic, count=1))
+                newest = f", the last at {_format_entry_time(rows[0][0])}" if rows else ""
+                yield f"{topic:<27}{entries:>12,} entries{newest} ({ABOUT[topic]})"
+    except VALKEY_AWAY as error:
+        raise LedgerCommandError(f"Valkey does not answer: {error}") from error
+
+
+def _format_entry_time(entry_id: bytes) -> str:
+    millis, _ = parse_entry_id(entry_id.decode())
+    return datetime.fromtimestamp(millis // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
 @asynccontextmanager
-async def _letters(redis_url: str) -> AsyncGenerator[DeadLetters]:
+async def _open_letters(redis_url: str) -> AsyncGenerator[DeadLetters]:
     try:
         async with open_valkey(redis_url) as valkey:
             yield DeadLetters(valkey)
@@ -105,7 +132,7 @@ async def _letters(redis_url: str) -> AsyncGenerator[DeadLetters]:
         ) from error
 
 
-async def _all(letters: DeadLetters) -> AsyncGenerator[DeadLetter]:
+async def _list_all(letters: DeadLetters) -> AsyncGenerator[DeadLetter]:
     page = await letters.list_after()
     while page:
         for letter in page:
@@ -113,30 +140,30 @@ async def _all(letters: DeadLetters) -> AsyncGenerator[DeadLetter]:
         page = await letters.list_after(page[-1].id)
 
 
-def _id(letter_id: str) -> str:
+def _check_id(letter_id: str) -> str:
     millis, dash, sequence = letter_id.partition("-")
     if not (dash and millis.isascii() and millis.isdigit() and sequence.isascii() and sequence.isdigit()):
         raise LedgerCommandError(f"{letter_id!r} is no id of a dead letter; they look like 1794720000000-0.")
     return letter_id
 
 
-def _unknown(*letter_ids: str) -> LedgerCommandError:
+def _unknown_letter(*letter_ids: str) -> LedgerCommandError:
     return LedgerCommandError(f"There is no dead letter {', '.join(letter_ids)}.")
 
 
-def _size(status: LogStatus) -> str:
+def _describe_size(status: LogStatus) -> str:
     size = status.size
     if status.oldest is None or status.newest is None:
         return "The ledger is empty."
     return (
         f"{size.entries:,} entries, about {size.memory_bytes / MEGABYTE:,.1f} MB,"
-        f" from {_time(entry_time(status.oldest))} to {_time(entry_time(status.newest))};"
+        f" from {_format_time(entry_time(status.oldest))} to {_format_time(entry_time(status.newest))};"
         f" {size.dead:,} dead letters"
     )
 
 
-def _table(projections: Iterable[ProjectionStatus]) -> Table:
-    table = _plain_table(
+def _build_table(projections: Iterable[ProjectionStatus]) -> Table:
+    table = _make_table(
         "projection", "cursor", "behind", "oldest", "owner", "taken", "failing", "tries", "dead"
     )
     for one in projections:
@@ -154,7 +181,7 @@ def _table(projections: Iterable[ProjectionStatus]) -> Table:
     return table
 
 
-def _plain_table(*columns: str) -> Table:
+def _make_table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         is_number = column in {"behind", "oldest", "taken", "failing", "tries", "dead"}
@@ -167,35 +194,35 @@ def _plain_table(*columns: str) -> Table:
     return table
 
 
-def _facts(letter: DeadLetter) -> list[tuple[str, str]]:
+def _list_facts(letter: DeadLetter) -> list[tuple[str, str]]:
     return [
         ("id", letter.id),
         ("projection", letter.projection),
-        ("entry", f"{letter.entry_id}, made {_time(entry_time(letter.entry_id))}"),
+        ("entry", f"{letter.entry_id}, made {_format_time(entry_time(letter.entry_id))}"),
         ("tries", str(letter.tries)),
-        ("given up", _time(letter.at)),
+        ("given up", _format_time(letter.at)),
         ("reason", letter.reason),
-        ("event", _event(letter.data)),
+        ("event", _format_event(letter.data)),
     ]
 
 
-def _event(data: bytes) -> str:
+def _format_event(data: bytes) -> str:
     again = unwrap_redelivery(data)
     if again is not None:
         data = again.data
     try:
-        happening = decode_event(data)
+        event = decode_event(data)
     except UnreadableEntryError:
         return f"unreadable, {len(data)} bytes: {data!r}"
-    said = msgspec.structs.asdict(happening)
-    shown = {"kind": type(happening).__name__} | {name: value for name, value in said.items() if value}
+    fields = msgspec.structs.asdict(event)
+    shown = {"kind": type(event).__name__} | {name: value for name, value in fields.items() if value}
     return msgspec.json.format(msgspec.json.encode(shown), indent=2).decode()
 
 
-def _shortened(reason: str) -> str:
+def _shorten(reason: str) -> str:
     line = " ".join(reason.split())
     return line if len(line) <= REASON_CHARACTERS_MAX else f"{line[: REASON_CHARACTERS_MAX - 1]}…"
 
 
-def _time(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}Z"

@@ -1,4 +1,4 @@
-"""`adloom ledger replay`: rebuilds a projection beside itself while everything goes on, and says what came of it."""
+"""`adloom ledger replay`: rebuilds a projection beside the one in use, while everything goes on."""
 
 import contextlib
 import sys
@@ -49,39 +49,37 @@ class ReplayProgress:
         self._task = bar.add_task("", total=None)
 
     def begin(self, step: str, total: int | None = None) -> None:
-        """Say what is done now, and how much of it there is, where that is known."""
         if not self._console.is_terminal:
             self._console.print(step, highlight=False)
         self._bar.reset(self._task, total=total, description=step)
 
     def advance(self, count: int) -> None:
-        """Say that so much more is done."""
         self._bar.advance(self._task, count)
 
 
 class ReplayContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What a replay is done with; `start` is the least id of the entries that are read again."""
+    """What a replay works with; `start` is the least id of the entries that are read again."""
 
     pool: Pool
     valkey: Valkey
     start: str
-    steps: ReplayProgress
+    progress: ReplayProgress
 
 
 async def run(projection: str, start: str, *, database_url: str, redis_url: str, console: Console) -> None:
-    """Replay a projection, and say what came of it."""
-    # What is skipped is told beside the bar, not within it.
+    """Replay a projection and print the result."""
+    # Warnings go to the standard error stream, not into the bar.
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
-    replay = _replay_of(projection)
+    replay = _find_replay(projection)
     began_at = time.perf_counter()
     try:
         async with (
             open_pool(database_url, size_max=POOL_SIZE_MAX) as pool,
             open_valkey(redis_url) as valkey,
         ):
-            with _shown(console) as steps:
-                said = await replay(
-                    ReplayContext(pool=pool, valkey=valkey, start=parse_start(start), steps=steps)
+            with _show_progress(console) as progress:
+                result = await replay(
+                    ReplayContext(pool=pool, valkey=valkey, start=parse_start(start), progress=progress)
                 )
     except (RebuildRefusedError, UnknownStartError) as error:
         raise ReplayError(str(error)) from error
@@ -89,10 +87,10 @@ async def run(projection: str, start: str, *, database_url: str, redis_url: str,
         raise ReplayError(
             f"The replay has ended early: {error or type(error).__name__}. It can be begun again at any time."
         ) from error
-    console.print(f"{said} It took {time.perf_counter() - began_at:,.1f} s.", highlight=False)
+    console.print(f"{result} It took {time.perf_counter() - began_at:,.1f} s.", highlight=False)
 
 
-def _replay_of(projection: str) -> Callable[[ReplayContext], Awaitable[str]]:
+def _find_replay(projection: str) -> Callable[[ReplayContext], Awaitable[str]]:
     if projection in IMPOSSIBLE:
         raise ReplayError(IMPOSSIBLE[projection])
     if projection not in REPLAYS:
@@ -102,7 +100,7 @@ def _replay_of(projection: str) -> Callable[[ReplayContext], Awaitable[str]]:
 
 
 @contextlib.contextmanager
-def _shown(console: Console) -> Generator[ReplayProgress]:
+def _show_progress(console: Console) -> Generator[ReplayProgress]:
     bar = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -117,22 +115,24 @@ def _shown(console: Console) -> Generator[ReplayProgress]:
         yield ReplayProgress(console, bar)
 
 
-async def _event_tables(order: ReplayContext) -> str:
-    rebuild = EventTablesRebuild(order.pool, LogScanner(order.valkey), progress=order.steps)
-    return _sentence(await rebuild.run(order.start))
+async def _replay_event_tables(context: ReplayContext) -> str:
+    rebuild = EventTablesRebuild(context.pool, LogScanner(context.valkey), progress=context.progress)
+    return _describe(await rebuild.run(context.start))
 
 
-async def _frequency(order: ReplayContext) -> str:
-    if order.start != BEGINNING:
+async def _replay_frequency(context: ReplayContext) -> str:
+    if context.start != BEGINNING:
         raise RebuildRefusedError(
             "frequency is counted anew from all rows of the event tables: it has no --from but the beginning."
         )
-    rebuild = FrequencyRebuild(order.pool, order.valkey, LogScanner(order.valkey), progress=order.steps)
+    rebuild = FrequencyRebuild(
+        context.pool, context.valkey, LogScanner(context.valkey), progress=context.progress
+    )
     shown = await rebuild.run(now=SystemClock().now())
     return f"frequency has counted {shown:,} valid impressions of users, and what came meanwhile."
 
 
-def _sentence(rebuilt: RebuildReport) -> str:
+def _describe(rebuilt: RebuildReport) -> str:
     folded = rebuilt.folded
     left_out = f", {rebuilt.left_out:,} left out" if rebuilt.left_out else ""
     dropped = f", {folded.dropped:,} of things that are gone" if folded.dropped else ""
@@ -149,8 +149,8 @@ def _sentence(rebuilt: RebuildReport) -> str:
 
 
 REPLAYS: Final[Mapping[str, Callable[[ReplayContext], Awaitable[str]]]] = {
-    EVENT_TABLES: _event_tables,
-    FREQUENCY: _frequency,
+    EVENT_TABLES: _replay_event_tables,
+    FREQUENCY: _replay_frequency,
 }
 IMPOSSIBLE: Final = {
     "topics": (

@@ -5,7 +5,6 @@ from adloom.cli.dead_jobs import JobsError
 from adloom.cli.ledger_report import LedgerCommandError
 from adloom.cli.replay import ReplayError
 from adloom.cli.sync import SyncCommandError
-from adloom.cli.topics import TopicsError
 from adloom.runtime.embedded.identity import UnreachableError
 from adloom.runtime.installation import InstallationError
 from adloom.runtime.schema import DatabaseError
@@ -28,7 +27,6 @@ USER_ERRORS = (
     SettingsError,
     StartError,
     SyncCommandError,
-    TopicsError,
     UnreachableError,
 )
 

@@ -1,4 +1,4 @@
-"""Every projection of the ledger, in one list: the worker runs it, `adloom ledger status` and the doctor show it."""
+"""The list of all projections of the event log: the worker runs it, `adloom ledger status` and the doctor show it."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
@@ -30,9 +30,9 @@ from adloom.runtime.valkey import Valkey
 
 
 class ProjectionSpec(msgspec.Struct, frozen=True):
-    """Where a projection keeps what it folds, and the name of the one that it may not pass.
+    """A projection's store, and the projection that it follows and may not pass.
 
-    `is_its_turn` tells whether this worker may fold it, where not any may.
+    `is_its_turn` returns whether this worker may run it, where only the leader may.
     """
 
     name: str
@@ -51,7 +51,7 @@ def list_projections(  # noqa: PLR0913 - settings, each with its default
     learning_wait_seconds: int = LEARNING_WAIT_SECONDS,
     budget_actors: BudgetActors | None = None,
 ) -> list[ProjectionSpec]:
-    """List the projections; whom one follows comes before it. Without budget actors charges stand still."""
+    """List the projections, each after the one it follows. Without budget actors charges stand still."""
     recent_counted = RecentCounted() if budget_actors is None else budget_actors.recent_counted
     lookup = CountedStore(pool, recent_counted)
     return [
@@ -95,41 +95,40 @@ def list_projections(  # noqa: PLR0913 - settings, each with its default
 
 
 def build_projections(
-    listed: Iterable[ProjectionSpec], valkey: Valkey, *, consumer: str, incarnation: str
+    specs: Iterable[ProjectionSpec], valkey: Valkey, *, consumer: str, incarnation: str
 ) -> list[Projection]:
-    """Make the projections that one worker runs."""
+    """Build the projections that one worker runs."""
     made: dict[str, Projection] = {}
     recent = RecentEntries()
-    for place in listed:
-        group = _TurnGroup(
-            place,
+    for spec in specs:
+        group = _LeaderGroup(
+            spec,
             valkey,
             consumer=consumer,
             incarnation=incarnation,
             recent=recent,
-            leads=place.follows is None,
+            leads=spec.follows is None,
         )
-        follows = made[place.follows] if place.follows is not None else None
-        made[place.name] = Projection(
-            place.name, group, place.store, follows=follows, recent=recent, batch_max=place.batch_max
+        follows = made[spec.follows] if spec.follows is not None else None
+        made[spec.name] = Projection(
+            spec.name, group, spec.store, follows=follows, recent=recent, batch_max=spec.batch_max
         )
     return list(made.values())
 
 
-async def read_cursors(listed: Sequence[ProjectionSpec], pool: Pool) -> dict[str, str]:
-    """Tell how far each projection is, one that is being rebuilt in the database included."""
-    return {place.name: await place.store.read_cursor() for place in listed} | await read_all_cursors(pool)
+async def read_cursors(specs: Sequence[ProjectionSpec], pool: Pool) -> dict[str, str]:
+    """Return the cursor of each projection, also of one that is being rebuilt in the database."""
+    return {spec.name: await spec.store.read_cursor() for spec in specs} | await read_all_cursors(pool)
 
 
-class _TurnGroup(ConsumerGroup):
-    """A place in a group that is given up while it is another worker's turn."""
+class _LeaderGroup(ConsumerGroup):
+    """A spec in a group that is given up while another worker is the leader."""
 
-    def __init__(self, place: ProjectionSpec, valkey: Valkey, **names: Any) -> None:  # noqa: ANN401 - as the group has them
-        super().__init__(valkey, place.name, **names)
-        self._is_its_turn = place.is_its_turn
+    def __init__(self, spec: ProjectionSpec, valkey: Valkey, **names: Any) -> None:  # noqa: ANN401 - as the group has them
+        super().__init__(valkey, spec.name, **names)
+        self._is_its_turn = spec.is_its_turn
 
     async def acquire(self) -> bool:
-        """Take the lease, or keep it; tell whether it is ours."""
         if self._is_its_turn is None or self._is_its_turn():
             return await super().acquire()
         await self.release()

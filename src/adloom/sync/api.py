@@ -54,7 +54,7 @@ class SellerPatch(Patch):
     """Changes, in a body that may say whose thing it is about."""
 
     # What a body says beside the fields of the thing itself.
-    BESIDE: ClassVar[frozenset[str]] = frozenset({"seller_id"})
+    SIDE_STREAM: ClassVar[frozenset[str]] = frozenset({"seller_id"})
 
     seller_id: SellerId
 
@@ -65,7 +65,7 @@ class SellerPatch(Patch):
 
     def applied_to(self, thing: S, **besides: object) -> S:
         """Change the fields of the thing that were given."""
-        own = type(self).model_construct(self.model_fields_set - self.BESIDE, **self.__dict__)
+        own = type(self).model_construct(self.model_fields_set - self.SIDE_STREAM, **self.__dict__)
         return Patch.apply_to(own, thing, **besides)  # pyright: ignore[reportArgumentType] - it passes them on
 
 

@@ -14,7 +14,7 @@ from adloom.core.clock import ManualClock
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import SystemIds
 from adloom.core.money import Micros
-from adloom.events.frequency.many import BannerFrequency, FrequencyQuery, MinimumCounts
+from adloom.events.frequency.counts import BannerFrequency, FrequencyQuery, MinimumCounts
 from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.events.log.event import LogEvent, decode_event
 from adloom.runtime.http.fast.fast_routes import DeferredAnswer, FastAnswer, FastRequest

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.money import decimal_from_micros
-from adloom.events.frequency.many import BannerFrequency
+from adloom.events.frequency.counts import BannerFrequency
 from adloom.events.frequency.windows import Window
 from adloom.runtime.http.fast.fast_routes import DeferredAnswer
 from adloom.serving.auction.frequency_lookup import CappedAds

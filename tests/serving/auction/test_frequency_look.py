@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from adloom.events.frequency.many import USERS_MAX, BannerFrequency
+from adloom.events.frequency.counts import USERS_MAX, BannerFrequency
 from adloom.events.frequency.windows import Window
 from adloom.events.log.event import Auctioned, RemovedCandidates
 from adloom.runtime.http.fast.fast_routes import DeferredAnswer

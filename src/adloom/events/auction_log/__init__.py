@@ -1,1 +1,1 @@
-"""The auctions that were held, as rows that people read."""
+"""The auction log: recorded auctions as rows that people read."""

@@ -1,21 +1,21 @@
-"""The days of the auctions, each a partition: making and dropping them."""
+"""SQL of the daily partitions of the auctions: making and dropping them."""
 
 from collections.abc import Collection
 from datetime import date, datetime
 from typing import Final
 
-from adloom.events.tables.partition_store import drop_day, missing_days
+from adloom.events.tables.partition_store import drop_day, find_missing_days
 from adloom.runtime.postgres import Connection, Pool
 
 SCHEMA: Final = "auction"
 TABLE: Final = "auctions"
 
 ENSURE_DAY: Final = "SELECT ensure_auction_day(day) FROM unnest($1::date[]) AS day"
-# One worker drops at a time; whoever waits for a table, waits for a moment only, and tries again later.
+# One worker drops at a time, and waits only a moment for a table; it tries again later.
 BEGIN_DROPPING: Final = """
     SELECT pg_try_advisory_lock(x'AD11'::integer, 4) AND set_config('lock_timeout', '3s', false) IS NOT NULL
 """
-# Days that were begun to be dropped come first, and then the oldest.
+# Days whose dropping has begun come first, then the oldest.
 OLD_DAYS: Final = """
     SELECT to_date(right(relname, 8), 'YYYYMMDD') AS day
       FROM pg_class
@@ -27,7 +27,7 @@ OLD_DAYS: Final = """
      ORDER BY inhrelid IS NOT NULL, day
      LIMIT $3
 """
-# Before the auctions themselves, so that it is tried again until both are gone.
+# Before the auctions themselves, so that it is retried until both are gone.
 FORGET_HOURS: Final = """
     DELETE FROM auction.hours
      WHERE hour >= $1::date::timestamp AT TIME ZONE 'UTC' AND hour < ($1::date + 1)::timestamp AT TIME ZONE 'UTC'
@@ -35,30 +35,29 @@ FORGET_HOURS: Final = """
 
 
 async def ensure_auction_days(connection: Connection, days: Collection[date]) -> int:
-    """Make the days that are not there yet, and tell how many."""
-    missing = await missing_days(connection, SCHEMA, days, [TABLE])
+    """Make the missing days; return how many."""
+    missing = await find_missing_days(connection, SCHEMA, days, [TABLE])
     if missing:
         await connection.execute(ENSURE_DAY, missing)
     return len(missing)
 
 
 class AuctionPartitions:
-    """The days of the auctions, as somebody who looks after them sees them."""
+    """The daily partitions of the auctions."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def ensure(self, days: Collection[date]) -> int:
-        """Make the days that are not there yet, each in a transaction of its own; tell how many."""
         async with self._pool.acquire() as connection:
             return sum([await ensure_auction_days(connection, [day]) for day in days])
 
     async def drop_old(
         self, *, before: date, kept_days: int, written_before: datetime, count_max: int
     ) -> list[date]:
-        """Drop the oldest days, if the database's clock agrees that they are old; tell which.
+        """Drop the oldest days, if the database's clock agrees that they are old; return which.
 
-        When they were written does not matter: an auction that comes later than it is kept is passed over.
+        It does not matter when they were written: an auction that comes after its retention is skipped.
         """
         del written_before
         async with self._pool.acquire() as connection:
@@ -71,6 +70,6 @@ class AuctionPartitions:
         return days
 
     async def forget_erased(self, before: datetime) -> int:
-        """Forget nobody: that is the event tables' to do, whose rows may come later than ours."""
+        """Forget nobody: the event tables do that, whose rows may come later than ours."""
         del before
         return 0

@@ -1,4 +1,4 @@
-"""Telling of recorded auctions: beside the ledger, or, where that cannot be, to the ledger what was served and no more."""
+"""Publishes recorded auctions: into the side stream, or, if that is impossible, only what was served into the log."""
 
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -13,15 +13,17 @@ BATCH_MAX: Final = (
     50  # The server does nothing else while it takes a batch: with 256 bids each about a millisecond.
 )
 
-TellAll = Callable[[Sequence[bytes]], object]
+EnqueueAll = Callable[[Sequence[bytes]], object]
 
 
 class AuctionAppender:
-    """Appends pairs of an entry and its auction, for which nobody waits; use it as a context."""
+    """Appends pairs of an entry and its auction, without waiting; use it as a context."""
 
-    def __init__(self, beside: EventLog, tell_all: TellAll, spool: EventSpool | None) -> None:
-        self._instead = _ServedInstead(tell_all, spool)
-        self._appender = EventAppender(beside, self._instead, pending_max=PENDING_MAX, batch_max=BATCH_MAX)
+    def __init__(self, side_stream: EventLog, enqueue_served: EnqueueAll, spool: EventSpool | None) -> None:
+        self._fallback = _ServedFallback(enqueue_served, spool)
+        self._appender = EventAppender(
+            side_stream, self._fallback, pending_max=PENDING_MAX, batch_max=BATCH_MAX
+        )
 
     async def __aenter__(self) -> Self:
         await self._appender.__aenter__()
@@ -36,24 +38,24 @@ class AuctionAppender:
     @property
     def left_out(self) -> int:
         """How many auctions were not recorded, because Valkey did not take them in time."""
-        return self._instead.left_out
+        return self._fallback.left_out
 
-    def tell_all(self, pairs: Sequence[bytes]) -> None:
-        """Append auctions; of those that there is no room for, what was served."""
+    def enqueue_all(self, pairs: Sequence[bytes]) -> None:
+        """Append auctions; of those without room, only what was served."""
         taken = self._appender.enqueue_all(pairs)
-        self._instead.tell(pairs[taken:])
+        self._fallback.enqueue_served(pairs[taken:])
 
 
-class _ServedInstead:
-    """Stands where an appender has its spool: nothing waits here, but the ledger's own entries go on alone.
+class _ServedFallback:
+    """Takes the place of an appender's spool: nothing waits here, the log's own entries are published alone.
 
-    While events wait in the process's spool, Valkey is away, and need not be asked.
+    While events wait in the process's spool, Valkey is away and need not be asked.
     """
 
     has_room_to_spare = True
 
-    def __init__(self, tell_all: TellAll, spool: EventSpool | None) -> None:
-        self._tell_all = tell_all
+    def __init__(self, enqueue_served: EnqueueAll, spool: EventSpool | None) -> None:
+        self._enqueue_served = enqueue_served
         self._spool = spool
         self.left_out = 0
 
@@ -62,14 +64,14 @@ class _ServedInstead:
         return self._spool is None or self._spool.is_empty
 
     async def wait_for_drain(self) -> None:
-        return  # Nothing is behind anything.
+        return  # Nothing waits here.
 
     async def put(self, entries: Sequence[bytes]) -> None:
-        self.tell(entries)
+        self.enqueue_served(entries)
 
-    def tell(self, pairs: Sequence[bytes]) -> None:
+    def enqueue_served(self, pairs: Sequence[bytes]) -> None:
         self.left_out += len(pairs)
         alone = map(unpack_entry, pairs)
-        # That nobody won is of no use without the auction.
+        # An unsold auction is of no use without its bids.
         if served := [entry for entry in alone if isinstance(decode_event(entry), Served)]:
-            self._tell_all(served)
+            self._enqueue_served(served)

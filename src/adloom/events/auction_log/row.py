@@ -1,4 +1,4 @@
-"""What becomes of an auction's entry: a row, with its bids written out as the API shows them. Pure."""
+"""Builds the row of a recorded auction, with its bids as the API shows them. Pure."""
 
 # pure
 
@@ -20,7 +20,7 @@ from adloom.events.log.event import Auctioned, BidsUnderFloor, RemovedCandidates
 
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
 NUL: Final = "\0"  # The one character that the database does not take.
-BIDS_REMEMBERED_MAX: Final = 100  # Of so many auctions: 9 MB where each has 256.
+BIDS_REMEMBERED_MAX: Final = 100  # Of auctions: 9 MB if each has 256 bids.
 
 
 class BidView(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
@@ -36,7 +36,7 @@ class BidView(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
     ecpm: float
     outcome: str
     removed_by: str | None = None
-    floor_cpm: float | None = None  # Of who was under it.
+    floor_cpm: float | None = None  # If the bid was under it.
 
 
 class AuctionRow(NamedTuple):
@@ -71,9 +71,9 @@ _CPM: Final = (BidType.CPM, BidType.CPM.value)
 def build_rows(
     auctions: Sequence[Auctioned], *, erased_at: Mapping[UUID, datetime], first_day: date
 ) -> list[AuctionRow]:
-    """Make the rows of those that are of a day that is still kept; who was erased since is left out of them."""
+    """Build the rows of auctions whose day is still kept, without users who were erased since."""
     return [
-        _row(auction, is_erased=auction.held_at <= erased_at.get(auction.user_id, NEVER))
+        _build_row(auction, is_erased=auction.held_at <= erased_at.get(auction.user_id, NEVER))
         for auction in auctions
         if auction.held_at.astimezone(UTC).date() >= first_day
     ]
@@ -82,28 +82,28 @@ def build_rows(
 def build_bid_view(
     bid: RecordedBid, removed: Sequence[RemovedCandidates], floor: Micros | None = None
 ) -> BidView:
-    """Write a bid out; what is recorded as a number of a reason gets its name."""
+    """Format a bid; the number of a reason becomes its name."""
     kind, kind_name = _CPC if bid.is_per_click else _CPM
     amount = price_thousand_clicks(kind, bid.bid, Ctr(bid.ctr))
     reason = bid.outcome - REMOVED
     return BidView(
         ad_id=bid.banner_id,
         campaign_id=bid.campaign_id,
-        bid=_shown(bid.bid),
+        bid=_round_amount(bid.bid),
         bid_type=kind_name,
-        bid_amount=None if amount is None else _shown(amount),
+        bid_amount=None if amount is None else _round_amount(amount),
         predicted_ctr=bid.ctr / CTR_ONE,
         quality_score=bid.quality / QUALITY_ONE,
-        ecpm=_shown(bid.ecpm),
+        ecpm=_round_amount(bid.ecpm),
         outcome=_OUTCOMES.get(bid.outcome, "removed"),
-        # An entry whose reasons are cut names none, rather than another's.
+        # An entry whose reasons are cut names none, rather than a wrong one.
         removed_by=removed[reason].reason if 0 <= reason < len(removed) else None,
-        floor_cpm=None if floor is None else _shown(floor),
+        floor_cpm=None if floor is None else _round_amount(floor),
     )
 
 
-def _row(auction: Auctioned, *, is_erased: bool) -> AuctionRow:
-    bids, campaign_ids = _written(auction.bids, auction.removed, auction.floors)
+def _build_row(auction: Auctioned, *, is_erased: bool) -> AuctionRow:
+    bids, campaign_ids = _format_bids(auction.bids, auction.removed, auction.floors)
     winner = auction.winner
     placement_id = winner.placement_id if winner else auction.placement_id
     return AuctionRow(
@@ -112,7 +112,7 @@ def _row(auction: Auctioned, *, is_erased: bool) -> AuctionRow:
         placement_type=auction.placement_type.replace(NUL, ""),
         placement_id=placement_id,
         auction_time=auction.held_at.astimezone(UTC),
-        context=None if is_erased else _context(auction.context),
+        context=None if is_erased else _format_context(auction.context),
         scoring=auction.scoring,
         scoring_version=auction.scoring_version,
         floor_cpm=decimal_from_micros(auction.floor),
@@ -129,27 +129,27 @@ def _row(auction: Auctioned, *, is_erased: bool) -> AuctionRow:
 
 
 @lru_cache(BIDS_REMEMBERED_MAX)
-def _written(
+def _format_bids(
     recorded: bytes, removed: tuple[RemovedCandidates, ...], floored: tuple[BidsUnderFloor, ...]
 ) -> tuple[str, str]:
-    """Write out bids, and whose took part; readers of a kind have the same auction, as long as nobody comes or goes."""
+    """Format bids and list the campaigns that took part; visitors of one kind share an auction until its bids change."""
     bids = list(unpack_bids(recorded))
     floors = {place: one.floor for one in floored for place in one.places}
     shown = [build_bid_view(bid, removed, floors.get(place)) for place, bid in enumerate(bids)]
-    return _encode(shown).decode(), _array([bid.campaign_id for bid in bids if bid.outcome < REMOVED])
+    return _encode(shown).decode(), _format_array([bid.campaign_id for bid in bids if bid.outcome < REMOVED])
 
 
-def _array(ids: Sequence[UUID]) -> str:
-    """Write an array as the database reads one, whose braces are other ones than those of JSON."""
+def _format_array(ids: Sequence[UUID]) -> str:
+    """Format an array as PostgreSQL reads it, with other braces than JSON."""
     return f"{{{_encode(ids)[1:-1].decode()}}}"
 
 
-def _context(context: Mapping[str, str]) -> str:
+def _format_context(context: Mapping[str, str]) -> str:
     return _encode(
         {name.replace(NUL, ""): value.replace(NUL, "") for name, value in context.items()}
     ).decode()
 
 
-def _shown(amount: Micros) -> float:
-    """Write an amount with four places, half to even as all amounts of the API are; a float is exact enough for those."""
+def _round_amount(amount: Micros) -> float:
+    """Return an amount with four places, half to even as everywhere in the API; a float is exact enough."""
     return round(amount, -2) / MICROS_PER_UNIT

@@ -1,8 +1,8 @@
-"""Recorded auctions beside the ledger: each under the id of the ledger's entry that tells what became of it.
+"""Recorded auctions in a side stream of the log, each under the id of the log's entry about its outcome.
 
-An auction with its bids may have 15 kilobytes, and nobody needs it once it is a row; the ledger's own entries are
-kept for days. So it lies in a stream of its own, whose entries go as soon as they are folded. How much may wait there
-is bounded, and there is no room where Valkey has little left: what readers report comes first.
+An auction with its bids may have 15 kilobytes and is needed only until it is a row; the log's own entries are kept
+for days. So it has a stream of its own, which is trimmed as soon as its entries are applied. The stream is bounded,
+and takes nothing when Valkey has little memory left: events of visitors come first.
 """
 
 import struct
@@ -14,14 +14,14 @@ from adloom.events.log.event import Auctioned, UnreadableEntryError, decode_even
 from adloom.events.log.stream import FIELD, STREAM
 from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
 
-BESIDE: Final = f"{STREAM}:auctions"
+SIDE_STREAM: Final = f"{STREAM}:auctions"
 WAITING_BYTES_MAX: Final = (
     64 * 2**20
-)  # A minute of one delivery process at its limit: so long a worker may be away.
-MEMORY_PERCENT_MAX: Final = 75  # Of Valkey's `maxmemory`, by whatever is in it. The doctor warns from there.
+)  # A minute of one delivery process at its limit: a worker may be away that long.
+MEMORY_PERCENT_MAX: Final = 75  # Of Valkey's `maxmemory`, whatever uses it. The doctor warns from there on.
 PAGE: Final = 100
 
-# The memory of a stream is reckoned from some of its blocks: the oldest of them.
+# The server estimates the memory of a stream from its oldest blocks.
 KEEP_SCRIPT: Final = """
 local ledger, beside, pairs_of_them = KEYS[1], KEYS[2], ARGV[1]
 local bytes_max, percent_max = tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -47,56 +47,54 @@ _Rows: TypeAlias = list[tuple[bytes, dict[bytes, bytes]]]
 
 
 def pack_pair(entry: bytes, auction: bytes) -> bytes:
-    """Put an entry of the ledger and the auction that it tells of into one piece."""
     return b"".join((_length.pack(len(entry)), entry, _length.pack(len(auction)), auction))
 
 
 def unpack_entry(pair: bytes) -> bytes:
-    """Give the entry of the ledger alone."""
     (size,) = _length.unpack_from(pair)
     return pair[_length.size : _length.size + size]
 
 
 class AuctionSideStream:
-    """Appends auctions with their entries, and gives them to whoever folds them."""
+    """Appends auctions with their entries, and reads them for the projection."""
 
     def __init__(self, valkey: Valkey, *, waiting_bytes_max: int = WAITING_BYTES_MAX) -> None:
         self._valkey = valkey
         self._waiting_bytes_max = waiting_bytes_max
         self._keep = valkey.register_script(KEEP_SCRIPT)
-        # Plain counters, read by a collector.
+        # Plain counters, read by the metrics.
         self.kept = 0
         self.left_out = 0
 
     async def append(self, entries: Sequence[bytes]) -> None:
-        """Append pairs, in order; where there is no room, the ledger's entry of each alone."""
+        """Append pairs, in order; if there is no room, only the log's entry of each."""
         arguments = [b"".join(entries), self._waiting_bytes_max, MEMORY_PERCENT_MAX]
         with unavailable_when_away():
-            # What is appended twice is recorded once, and told twice: that is rare.
-            kept = int(await retry_if_disconnected(lambda: self._keep([STREAM, BESIDE], arguments)))
+            # What is appended twice is recorded once; the log has it twice, which is rare.
+            kept = int(await retry_if_disconnected(lambda: self._keep([STREAM, SIDE_STREAM], arguments)))
         self.kept += kept
         self.left_out += len(entries) - kept
 
     async def read(self, ids: Collection[str], *, after: str, last: str) -> AsyncGenerator[list[Auctioned]]:
-        """Read the auctions of entries between two of the ledger, page by page; some may have none."""
+        """Read the auctions of entries between two of the log, page by page; some may have none."""
         rows: _Rows = []
         while ids and (not rows or len(rows) == PAGE):
             with unavailable_when_away():
-                rows = cast("_Rows", await self._valkey.xrange(BESIDE, f"({after}", last, count=PAGE))
+                rows = cast("_Rows", await self._valkey.xrange(SIDE_STREAM, f"({after}", last, count=PAGE))
             if not rows:
                 return
             after = rows[-1][0].decode()
-            yield [_auction(fields[FIELD]) for row_id, fields in rows if row_id.decode() in ids]
+            yield [_decode_auction(fields[FIELD]) for row_id, fields in rows if row_id.decode() in ids]
 
     async def trim(self, last: str) -> None:
-        """Forget all up to an entry of the ledger."""
+        """Remove everything up to an entry of the log."""
         millis, sequence = parse_entry_id(last)
         with unavailable_when_away():
-            await self._valkey.xtrim(BESIDE, minid=f"{millis}-{sequence + 1}", approximate=False)
+            await self._valkey.xtrim(SIDE_STREAM, minid=f"{millis}-{sequence + 1}", approximate=False)
 
 
-def _auction(data: bytes) -> Auctioned:
-    happening = decode_event(data)
-    if not isinstance(happening, Auctioned):
+def _decode_auction(data: bytes) -> Auctioned:
+    event = decode_event(data)
+    if not isinstance(event, Auctioned):
         raise UnreadableEntryError("What lies beside the ledger is no auction.")
-    return happening
+    return event

@@ -1,4 +1,4 @@
-"""The projection of auctions in PostgreSQL: each once, in the transaction that moves the cursor."""
+"""The projection `auctions` in PostgreSQL: each auction once, in the transaction that moves the cursor."""
 
 import contextlib
 from collections.abc import AsyncGenerator, Generator, Sequence
@@ -25,7 +25,7 @@ from adloom.runtime.postgres import Connection, Pool
 
 AUCTIONS: Final = "auctions"
 BATCH_MAX: Final = 2_000
-# Made and written in one go: all else in the worker waits while rows are made, here for some hundredths of a second.
+# The worker does nothing else while rows are built: some hundredths of a second.
 ROWS_AT_ONCE: Final = 500
 BID_BYTES_AT_ONCE: Final = 2**18
 
@@ -57,16 +57,16 @@ _database_errors: Final = partial(
 
 
 class AuctionTables:
-    """The projection `auctions`; what is older than is kept is passed over.
+    """The projection `auctions`; an auction past its retention is skipped.
 
-    Auctions lie beside the ledger, and are forgotten there once they are rows; older ones are in the ledger itself.
+    Auctions are in the side stream, which is trimmed once they are rows; older ones are in the log itself.
     """
 
     def __init__(
-        self, pool: Pool, beside: AuctionSideStream | None = None, *, clock: Clock, kept_days: int
+        self, pool: Pool, side_stream: AuctionSideStream | None = None, *, clock: Clock, kept_days: int
     ) -> None:
         self._pool = pool
-        self._beside = beside
+        self._side_stream = side_stream
         self._clock = clock
         self._kept = timedelta(days=kept_days)
 
@@ -75,55 +75,53 @@ class AuctionTables:
             return await read_cursor(self._pool, AUCTIONS)
 
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
-        """Insert the auctions that are not there and move the cursor, in one transaction."""
+        """Insert the new auctions and move the cursor, in one transaction."""
         with _database_errors():
-            async with aclosing(self._pieces(records, after=after, cursor=cursor)) as pieces:
+            async with aclosing(self._read_pieces(records, after=after, cursor=cursor)) as pieces:
                 first = await anext(pieces, None)
                 if first is None:
                     await move_cursor(self._pool, AUCTIONS, after=after, cursor=cursor)
                     return BatchResult()
                 async with self._pool.acquire() as connection, connection.transaction():
                     await lock_cursor(connection, AUCTIONS, after=after)
-                    folded = await self._fold(connection, first)
+                    result = await self._insert_piece(connection, first)
                     async for piece in pieces:
-                        folded += await self._fold(connection, piece)
+                        result += await self._insert_piece(connection, piece)
                     await move_cursor(connection, AUCTIONS, after=after, cursor=cursor)
-        await self._forget(cursor)
-        return folded
+        await self._trim(cursor)
+        return result
 
-    async def _pieces(
+    async def _read_pieces(
         self, records: Sequence[DecodedEntry], *, after: str, cursor: str
     ) -> AsyncGenerator[Sequence[Auctioned]]:
-        """Give the auctions of a batch, so many at a time as may be written in one go; none of them empty."""
+        """Yield the auctions of a batch in pieces that may be written at once; none is empty."""
         for piece in split_pieces([one.event for one in records if isinstance(one.event, Auctioned)]):
             yield piece
-        told = {one.entry_id for one in records if isinstance(one.event, Served | Unsold)}
-        if self._beside is None or not told:
+        entry_ids = {one.entry_id for one in records if isinstance(one.event, Served | Unsold)}
+        if self._side_stream is None or not entry_ids:
             return
-        async with aclosing(self._beside.read(told, after=after, last=cursor)) as pages:
+        async with aclosing(self._side_stream.read(entry_ids, after=after, last=cursor)) as pages:
             async for page in pages:
                 for piece in split_pieces(page):
                     yield piece
 
-    async def _fold(self, connection: Connection, auctions: Sequence[Auctioned]) -> BatchResult:
+    async def _insert_piece(self, connection: Connection, auctions: Sequence[Auctioned]) -> BatchResult:
         users = list({auction.user_id for auction in auctions})
         erased_at = {row["user_id"]: row["erased_at"] for row in await connection.fetch(ERASED, users)}
         first_day = (self._clock.now().astimezone(UTC) - self._kept).date()
         rows = build_rows(auctions, erased_at=erased_at, first_day=first_day)
         await ensure_auction_days(connection, {row.auction_time.date() for row in rows})
-        inserted = await _inserted(connection, rows) if rows else 0
+        inserted = await _insert_rows(connection, rows) if rows else 0
         return BatchResult(counted=inserted, repeated=len(rows) - inserted, dropped=len(auctions) - len(rows))
 
-    async def _forget(self, cursor: str) -> None:
-        if self._beside is not None:
-            with contextlib.suppress(
-                UnavailableError
-            ):  # The batch is in; the next one forgets this one, too.
-                await self._beside.trim(cursor)
+    async def _trim(self, cursor: str) -> None:
+        if self._side_stream is not None:
+            with contextlib.suppress(UnavailableError):  # The batch is in; the next one trims this one, too.
+                await self._side_stream.trim(cursor)
 
 
 def split_pieces(auctions: Sequence[Auctioned]) -> Generator[Sequence[Auctioned]]:
-    """Part auctions so that no piece takes long."""
+    """Split auctions so that no piece takes long."""
     start = size = 0
     for place, auction in enumerate(auctions):
         if place - start == ROWS_AT_ONCE or (size and size + len(auction.bids) > BID_BYTES_AT_ONCE):
@@ -134,6 +132,6 @@ def split_pieces(auctions: Sequence[Auctioned]) -> Generator[Sequence[Auctioned]
         yield auctions[start:]
 
 
-async def _inserted(connection: Connection, rows: Sequence[AuctionRow]) -> int:
+async def _insert_rows(connection: Connection, rows: Sequence[AuctionRow]) -> int:
     done = await connection.execute(INSERT, *map(list, zip(*rows, strict=True)))
     return int(done.rpartition(" ")[2])

@@ -1,1 +1,1 @@
-"""Learning CTRs from the ledger: impressions of auctions wait for their clicks, and then move the weights."""
+"""Learning click-through rates from the event log: impressions of auctions wait for clicks, then train the model."""

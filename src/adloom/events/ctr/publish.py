@@ -1,4 +1,4 @@
-"""Giving models to delivery processes: one key of Valkey, and a word on a channel when it has changed."""
+"""Publishes models to delivery processes: one key in Valkey, and a notice on a channel when it has changed."""
 
 import asyncio
 from typing import Final
@@ -19,7 +19,6 @@ class ModelPublisher:
         self.published = 0
 
     async def publish(self, model: Model) -> None:
-        """Put a model where all find it, and say so."""
         blob = await asyncio.to_thread(encode_model, model)
         with unavailable_when_away():
             async with self._valkey.pipeline(transaction=True) as at_once:
@@ -30,6 +29,6 @@ class ModelPublisher:
         self.published += 1
 
     async def is_published(self) -> bool:
-        """Tell whether there is a model; Valkey may have lost what it had."""
+        """Return whether there is a model; Valkey may have lost it."""
         with unavailable_when_away():
             return bool(await self._valkey.exists(MODEL))

@@ -1,4 +1,4 @@
-"""What learning keeps in PostgreSQL: its cursor, what waits, and what is learned."""
+"""SQL of learning: its cursor, pending examples, and the state of the model."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from adloom.events.ctr.waiting import (
+from adloom.events.ctr.pending import (
     Offer,
     PendingExample,
     decode_pending,
@@ -25,7 +25,7 @@ LEARNING: Final = "learning"
 AUCTION_PLACEMENTS: Final = """
     SELECT public_id FROM placements WHERE public_id = ANY ($1::uuid[]) AND delivery = 'auction'
 """
-# Conditions on marks are those of the indexes, word for word. Of a reader who was erased nothing is known here.
+# The conditions on marks equal those of the indexes, word for word. An erased user has no context.
 IMPRESSIONS: Final = """
     SELECT impression.request_id, impression.slot, impression.entry_ms, impression.entry_seq,
            impression.placement_id, impression.banner_id, impression.campaign_id,
@@ -59,7 +59,7 @@ NEXT_STATE: Final = """
 """
 TAKE_OUT: Final = "DELETE FROM learning_waiting WHERE id = ANY ($1::bigint[])"
 
-# An offer's second is cut off, and a clock of ours may be a little ahead of another.
+# The offer's time is whole seconds, and clocks of ours differ a little.
 _OFFERED_BEFORE: Final = 2
 _OFFERED_AFTER: Final = 5
 _MILLIS: Final = 1_000
@@ -68,7 +68,7 @@ _database_errors: Final = partial(translate_database_errors, "The database does 
 
 
 class SavedState(NamedTuple):
-    """What was learned, and its version: 0 where nothing was."""
+    """The encoded model and its version, 0 if nothing was learned yet."""
 
     version: int
     state: bytes | None
@@ -76,10 +76,10 @@ class SavedState(NamedTuple):
 
 
 class DuePiece(NamedTuple):
-    """A piece of what waits, whose time has come."""
+    """Pending examples whose time has come."""
 
     id: int
-    waiting: list[PendingExample]
+    examples: list[PendingExample]
 
 
 class LearningStore:
@@ -93,49 +93,49 @@ class LearningStore:
             return await read_cursor(self._pool, LEARNING)
 
     async def find_impressions(self, records: Sequence[DecodedEntry]) -> list[PendingExample]:
-        """Give the impressions of auctions that counted and are valid, in the order of the ledger."""
+        """Return the valid impressions of auctions that counted, in the order of the log."""
         seen = [record for record in records if _has_offer(record)]
         with _database_errors():
             if not seen:
                 return []
-            seen = await _of_auctions(self._pool, seen)
+            seen = await _keep_auctioned(self._pool, seen)
             if not seen:
                 return []
             async with self._pool.acquire() as connection, connection.transaction(readonly=True):
                 await connection.execute(BY_INDEX)
-                rows = await connection.fetch(IMPRESSIONS, *_asked(seen))
-        # Of entries that say the same, the one that the row was made from is the event.
+                rows = await connection.fetch(IMPRESSIONS, *_build_arguments(seen))
+        # Of entries with the same content, the one that the row was made from counts.
         entries = {parse_entry_id(record.entry_id) for record in seen}
         found = [row for row in rows if (row["entry_ms"], row["entry_seq"]) in entries]
         found.sort(key=lambda row: (row["entry_ms"], row["entry_seq"]))
-        return [_waiting(row) for row in found]
+        return [_build_pending(row) for row in found]
 
     async def add_pending(
-        self, waiting: Sequence[PendingExample], *, due_at: datetime, after: str, cursor: str
+        self, pending: Sequence[PendingExample], *, due_at: datetime, after: str, cursor: str
     ) -> None:
-        """Have impressions wait, and move the cursor, both or neither."""
+        """Store pending examples and move the cursor, both or neither."""
         with _database_errors():
-            if not waiting:
+            if not pending:
                 await move_cursor(self._pool, LEARNING, after=after, cursor=cursor)
                 return
             async with self._pool.acquire() as connection, connection.transaction():
                 await move_cursor(connection, LEARNING, after=after, cursor=cursor)
-                await connection.execute(WAIT, due_at, encode_pending(waiting))
+                await connection.execute(WAIT, due_at, encode_pending(pending))
 
     async def read_due(self, now: datetime, *, pieces_max: int) -> list[DuePiece]:
-        """Give pieces whose time has come, the oldest first."""
+        """Return the pieces whose time has come, the oldest first."""
         with _database_errors():
             rows = await self._pool.fetch(DUE, now, pieces_max)
         return [DuePiece(row["id"], decode_pending(row["examples"])) for row in rows]
 
-    async def find_clicks(self, waiting: Collection[PendingExample]) -> dict[Offer, int]:
-        """Tell which offers have a valid click, and when the ledger took it, in milliseconds."""
-        if not waiting:
+    async def find_clicks(self, pending: Collection[PendingExample]) -> dict[Offer, int]:
+        """Return the offers with a valid click, and when the log took it, in milliseconds."""
+        if not pending:
             return {}
-        # A browser's clock may be wrong by as much as we believe it.
-        first = datetime.fromtimestamp(min(one.seen_ms for one in waiting) / _MILLIS, UTC) - OCCURRED_AGE_MAX
-        # In their order, which makes looking them up cheaper.
-        requests = sorted({one.request_id for one in waiting})
+        # A browser's clock may be wrong by as much as we accept.
+        first = datetime.fromtimestamp(min(one.seen_ms for one in pending) / _MILLIS, UTC) - OCCURRED_AGE_MAX
+        # Sorted keys are cheaper to look up.
+        requests = sorted({one.request_id for one in pending})
         with _database_errors():
             async with self._pool.acquire() as connection, connection.transaction(readonly=True):
                 await connection.execute(BY_INDEX)
@@ -143,7 +143,6 @@ class LearningStore:
         return {(row["request_id"], row["slot"]): row["entry_ms"] for row in rows}
 
     async def read_state(self) -> SavedState:
-        """Give what was learned."""
         with _database_errors():
             row = await self._pool.fetchrow(STATE, LEARNING)
         return (
@@ -153,7 +152,7 @@ class LearningStore:
         )
 
     async def save_state(self, state: bytes, pieces: Sequence[int], *, version: int, now: datetime) -> None:
-        """Keep what was learned, and take out what it was learned from; CursorMovedError where another did."""
+        """Save the state and delete the examples it was learned from; CursorMovedError if another worker did."""
         with _database_errors():
             async with self._pool.acquire() as connection, connection.transaction():
                 done = await (
@@ -173,8 +172,8 @@ def _has_offer(record: DecodedEntry) -> bool:
     return isinstance(event, Impression) and event.request_id is not None and event.offered_at > 0
 
 
-async def _of_auctions(pool: Pool, seen: Sequence[DecodedEntry]) -> list[DecodedEntry]:
-    """Leave out what was seen on placements without auctions, which may be nearly all."""
+async def _keep_auctioned(pool: Pool, seen: Sequence[DecodedEntry]) -> list[DecodedEntry]:
+    """Leave out impressions of placements without auctions, which may be nearly all."""
     placements = {
         event.placement_id.int: event.placement_id for _, event in seen if isinstance(event, Impression)
     }
@@ -187,7 +186,9 @@ async def _of_auctions(pool: Pool, seen: Sequence[DecodedEntry]) -> list[Decoded
     ]
 
 
-def _asked(seen: Sequence[DecodedEntry]) -> tuple[list[UUID], datetime, datetime, datetime, datetime]:
+def _build_arguments(
+    seen: Sequence[DecodedEntry],
+) -> tuple[list[UUID], datetime, datetime, datetime, datetime]:
     events = [record.event for record in seen if isinstance(record.event, Impression)]
     moments = [event.occurred_at for event in events]
     seconds = [event.offered_at for event in events]
@@ -200,8 +201,8 @@ def _asked(seen: Sequence[DecodedEntry]) -> tuple[list[UUID], datetime, datetime
     )
 
 
-def _waiting(row: Row) -> PendingExample:
-    """Take what the prediction was made of; what the impression says of the same may be something else."""
+def _build_pending(row: Row) -> PendingExample:
+    """Use the context of the prediction; the impression may name another one."""
     context: Mapping[str, str] = row["context"]
     hour = context.get("hour", "")
     return PendingExample(

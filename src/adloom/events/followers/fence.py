@@ -1,8 +1,8 @@
 """Applying a batch in Valkey exactly once: one script that compares, applies and moves the cursor.
 
-The script does nothing where somebody else has moved the cursor: a second worker, a replay, or we
-ourselves, in a commit whose answer was lost. It does nothing either where a user was erased after
-the tables were asked about the batch, so that nothing of that user comes back behind the eraser.
+The script does nothing if the cursor was moved by a second worker, by a replay, or by ourselves in a commit whose
+answer was lost. It does nothing either if a user was erased after the tables were read for the batch, so that
+nothing of that user comes back.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,11 +17,11 @@ from adloom.events.ports import CursorMovedError, DecodedEntry
 from adloom.runtime.valkey import Valkey, unavailable_when_away
 
 ERASURES: Final = "adloom:ledger:erasures"  # How many there have been.
-TRIES_MAX: Final = 5  # Each is one more erasure within the milliseconds that a batch takes.
+TRIES_MAX: Final = 5  # Each stands for one more erasure within the milliseconds that a batch takes.
 
 Argument: TypeAlias = str | bytes | int
 
-# Expected values of the keys, the new value of the first of them, then what the body takes from `first` on.
+# Expected values of the keys, the new value of the first of them, then the body's arguments from `first` on.
 _FENCED: Final = """
 for i = 1, #KEYS do
     if (redis.call('GET', KEYS[i]) or '') ~= ARGV[i] then return i end
@@ -34,14 +34,14 @@ return 0
 
 
 class ExpectedValue(NamedTuple):
-    """What a key must hold for a script to do anything; an empty text is nothing."""
+    """What a key must hold for a script to run; an empty text stands for no key."""
 
     key: str
     value: str
 
 
 class FencedScript:
-    """A piece of Lua that runs while some keys are as expected, and then gives the first of them a new value."""
+    """A Lua script that runs only while some keys hold expected values, and then sets the first of them."""
 
     def __init__(self, valkey: Valkey, body: str) -> None:
         self._script = valkey.register_script(_FENCED.format(body=body))
@@ -49,13 +49,13 @@ class FencedScript:
     async def run(
         self, expected: Sequence[ExpectedValue], value: str, arguments: Sequence[Argument]
     ) -> str | None:
-        """Run it; give the key that was not as expected, None when all was and it is done."""
+        """Run it; return the key that was not as expected, or None if it ran."""
         keys = [one.key for one in expected]
         values = [*(one.value for one in expected), value, *arguments]
         with unavailable_when_away():
             try:
                 refused_by: int = await self._script(keys, values)
-            except ResponseError as error:  # The server's own words say what is in the way.
+            except ResponseError as error:  # The server's message says what is wrong.
                 raise UnavailableError(f"Valkey refuses the batch: {error}") from error
         return keys[refused_by - 1] if refused_by else None
 
@@ -76,7 +76,7 @@ class FollowerCommitter:
         expected: Sequence[ExpectedValue],
         cursor: str,
     ) -> list[CountedEntry]:
-        """Apply what counted of a batch, as `arguments` puts it, and give it; the cursor is expected first."""
+        """Apply the counted entries of a batch, as `arguments` packs them, and return them; the cursor is expected first."""
         for _ in range(TRIES_MAX):
             with unavailable_when_away():
                 erasures = await read_text(self._valkey, ERASURES)
@@ -91,14 +91,14 @@ class FollowerCommitter:
 
 
 async def read_cursor_at(valkey: Valkey, key: str) -> str:
-    """Tell the cursor that is kept at a key; at first it is at the ledger's beginning."""
+    """Return the cursor at a key; it starts at the beginning of the log."""
     with unavailable_when_away():
         await valkey.set(key, BEGINNING, nx=True)
         return await read_text(valkey, key)
 
 
 async def read_text(valkey: Valkey, key: str) -> str:
-    """Tell the text at a key, empty where there is none."""
+    """Return the text at a key, empty if there is none."""
     # The stubs know every decoding; ours answers bytes.
     value = cast("bytes | None", await valkey.get(key))
     return value.decode() if value else ""

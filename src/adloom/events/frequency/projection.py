@@ -1,4 +1,4 @@
-"""Folding valid impressions into counts per user and banner: each once, in the script that moves the cursor."""
+"""The projection `frequency`: counts valid impressions per user and banner, each once, in the script that moves the cursor."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -30,11 +30,11 @@ from adloom.runtime.valkey import Valkey, unavailable_when_away
 
 FREQUENCY: Final = "frequency"
 BATCH_MAX: Final = 1_000
-PART_MAX: Final = 200  # The server does nothing else while it counts a part: this is a few milliseconds.
+PART_MAX: Final = 200  # The server does nothing else while it counts a part: a few milliseconds.
 SECONDS_AN_HOUR: Final = 3_600
 
-# A bucket gets its end with its first count; a lifetime's moves on. One whose end is past is gone again
-# in the same moment: so late events count as long as somebody may still ask, and no longer.
+# A bucket gets its expiry with its first count; a lifetime's moves on. A bucket whose expiry is past vanishes at
+# once: late events count as long as a cap may still ask for them, and no longer.
 COUNT: Final = """
 local prefix, hours, shown = unpack(cmsgpack.unpack(ARGV[first]))
 for _, one in ipairs(shown) do
@@ -50,7 +50,7 @@ end
 
 
 class ShownCount(NamedTuple):
-    """A user was shown a banner so many times in an hour, counted from the epoch."""
+    """A user was shown a banner so many times in an hour, which is counted from the epoch."""
 
     user: str
     banner: str
@@ -59,7 +59,7 @@ class ShownCount(NamedTuple):
 
 
 class Generation(NamedTuple):
-    """Where counts go, while what else is as expected; entries up to `rebuilt` are in it already."""
+    """Where counts go, while other keys are as expected; entries up to `rebuilt` are in it already."""
 
     name: str
     expected: Sequence[ExpectedValue]
@@ -67,7 +67,7 @@ class Generation(NamedTuple):
 
 
 class FrequencyProjection:
-    """The projection `frequency`: the generation that is read, or one that is being built beside it."""
+    """The projection `frequency`, for the current generation or for one that is being built."""
 
     def __init__(self, valkey: Valkey, lookup: CountedLookup, *, building: Generation | None = None) -> None:
         self._valkey = valkey
@@ -76,23 +76,21 @@ class FrequencyProjection:
         self._generation = building or Generation(FIRST_GENERATION, ())
 
     async def read_cursor(self) -> str:
-        """Tell the last entry that was counted, in the generation that is read by now."""
+        """Return the last entry that was counted, in the current generation."""
         if not self._is_building:
-            self._generation = await self._current()
+            self._generation = await self._read_current()
         return await read_cursor_at(self._valkey, cursor_key(self._generation.name))
 
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
-        """Count the valid impressions of users and move the cursor, in one script; in more if they are many.
+        """Count the valid impressions of users and move the cursor, in one script, or in several for a large batch.
 
-        Each part moves the cursor to its own end, so whatever stops us between two has counted nothing twice.
+        Each part moves the cursor to its own end, so an interruption between two counts nothing twice.
         """
         generation = self._generation
         rebuilt = parse_entry_id(generation.rebuilt)
-        # An entry from before the rebuild comes again when somebody has redelivered it: it is there.
+        # An entry from before the rebuild comes again when it is redelivered: it is counted already.
         impressions = [
-            record
-            for record in records
-            if _is_of_a_user(record) and parse_entry_id(record.entry_id) > rebuilt
+            record for record in records if _has_user(record) and parse_entry_id(record.entry_id) > rebuilt
         ]
         counted: list[CountedEntry] = []
         for part, end in split_batch(impressions, after=after, cursor=cursor):
@@ -103,9 +101,9 @@ class FrequencyProjection:
                 cursor=end,
             )
             after = end
-        return BatchResult(counted=sum(map(_counts, counted)), repeated=len(impressions) - len(counted))
+        return BatchResult(counted=sum(map(_is_counted, counted)), repeated=len(impressions) - len(counted))
 
-    async def _current(self) -> Generation:
+    async def _read_current(self) -> Generation:
         with unavailable_when_away():
             pointer = await read_text(self._valkey, GENERATION)
             name = pointer or FIRST_GENERATION
@@ -116,10 +114,10 @@ class FrequencyProjection:
 def split_batch(
     records: Sequence[DecodedEntry], *, after: str, cursor: str, part_max: int = PART_MAX
 ) -> Iterator[tuple[Sequence[DecodedEntry], str]]:
-    """Cut a batch into parts, each with the place of the cursor behind it."""
+    """Split a batch into parts, each with the cursor behind it."""
     part: list[DecodedEntry] = []
     for record in records:
-        # A redelivered entry has its first id, which is behind the cursor: there is no cut after it.
+        # A redelivered entry has its first id, which is behind the cursor: no cut after it.
         if len(part) >= part_max and parse_entry_id(part[-1].entry_id) > parse_entry_id(after):
             after = part[-1].entry_id
             yield part, after
@@ -129,31 +127,30 @@ def split_batch(
 
 
 def sum_shown(counted: Sequence[CountedEntry]) -> list[ShownCount]:
-    """Sum up who was shown what in which hour."""
     times = Counter(
         (one.user_id, one.event.banner_id, int(one.event.occurred_at.timestamp()) // SECONDS_AN_HOUR)
         for one in counted
-        if isinstance(one.event, Impression) and _counts(one)
+        if isinstance(one.event, Impression) and _is_counted(one)
     )
     return [ShownCount(str(user), str(banner), hour, count) for (user, banner, hour), count in times.items()]
 
 
 def pack_counts(generation: str, rows: Sequence[ShownCount]) -> Argument:
-    """Pack counts for the script: an hour says which buckets, so each hour's are sent once."""
+    """Pack counts for the script: an hour decides the buckets, so each hour's are sent once."""
     places = {hour: place for place, hour in enumerate(dict.fromkeys(row.hour for row in rows), start=1)}
-    hours = [_buckets(hour) for hour in places]
+    hours = [_list_buckets(hour) for hour in places]
     counts = [(row.user, row.banner, places[row.hour], row.times) for row in rows]
     return msgspec.msgpack.encode((generation_prefix(generation), hours, counts))
 
 
-def _buckets(hour: int) -> list[tuple[str, int]]:
+def _list_buckets(hour: int) -> list[tuple[str, int]]:
     moment = datetime.fromtimestamp(hour * SECONDS_AN_HOUR, UTC)
     return [(bucket.suffix, bucket.expires_at) for bucket in list_buckets(moment)]
 
 
-def _is_of_a_user(record: DecodedEntry) -> bool:
+def _has_user(record: DecodedEntry) -> bool:
     return isinstance(record.event, Impression) and record.event.user_id is not None
 
 
-def _counts(counted: CountedEntry) -> bool:
+def _is_counted(counted: CountedEntry) -> bool:
     return counted.is_valid and counted.user_id is not None

@@ -1,4 +1,4 @@
-"""The windows of frequency caps: which bucket of each a moment falls into, and when that bucket is over.
+"""The windows of frequency caps: the bucket of each that a time falls into, and when that bucket is over.
 
 Windows are those of the calendar in UTC: an hour begins at its full hour, a week on Monday (ISO 8601).
 """
@@ -11,10 +11,10 @@ from typing import Final
 
 import msgspec
 
-# Counted a little beyond the end, so that no clock that is behind finds the bucket gone in the middle of it.
+# Kept a little beyond the end, so that a process with a slow clock still finds the bucket.
 KEPT_AFTER_END: Final = timedelta(minutes=5)
-# A lifetime has no end. Whoever has not been seen for so long after the month of the last time is
-# forgotten, else memory would need no end either.
+# A lifetime has no end. A user is forgotten so long after the month of the last impression; otherwise memory
+# would grow without end.
 LIFETIME_KEPT: Final = timedelta(days=400)
 
 _DAYS_A_WEEK: Final = 7
@@ -22,7 +22,7 @@ _DECEMBER: Final = 12
 
 
 class Window(StrEnum):
-    """Over which time a cap counts."""
+    """The period over which a cap counts."""
 
     HOUR = "hour"
     DAY = "day"
@@ -32,7 +32,7 @@ class Window(StrEnum):
 
 
 class WindowBucket(msgspec.Struct, frozen=True):
-    """One hour, day, week or month, by its name, and the second in which its counts may go."""
+    """One hour, day, week or month, by its name, and the second in which its counts expire."""
 
     window: Window
     name: str
@@ -40,12 +40,11 @@ class WindowBucket(msgspec.Struct, frozen=True):
 
     @property
     def suffix(self) -> str:
-        """What its keys end in."""
         return f":{self.window.value}:{self.name}"
 
 
 def list_buckets(moment: datetime) -> tuple[WindowBucket, ...]:
-    """Tell the bucket of each window that a moment falls into, in the order of the windows."""
+    """Return the bucket of each window for a time, in the order of the windows."""
     moment = moment.astimezone(UTC)
     hour = moment.replace(minute=0, second=0, microsecond=0)
     day = moment.date()
@@ -63,13 +62,13 @@ def list_buckets(moment: datetime) -> tuple[WindowBucket, ...]:
 
 
 def list_live_buckets(now: datetime) -> tuple[WindowBucket, ...]:
-    """Tell all buckets that may hold something now: clocks differ, and events may be a little ahead."""
+    """Return all buckets that may hold counts now: clocks differ, and events may be a little ahead."""
     moments = (now - timedelta(hours=1), now, now + timedelta(hours=1))
     return tuple({bucket.suffix: bucket for moment in moments for bucket in list_buckets(moment)}.values())
 
 
 def find_live_start(now: datetime) -> datetime:
-    """Tell the moment before which every bucket but the lifetime's is over."""
+    """Return the time before which every bucket but the lifetime's is over."""
     day = (now.astimezone(UTC) - timedelta(hours=1)).date()
     return _midnight(min(day.replace(day=1), day - timedelta(days=day.weekday())))
 

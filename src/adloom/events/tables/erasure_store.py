@@ -1,7 +1,7 @@
-"""SQL that takes a person out of the event tables and the auctions; what was counted stays counted.
+"""SQL that erases a user from the event tables and the auctions; the counts stay.
 
-`erased_users` remembers who it was and when. Events of theirs that were received before and are still on
-their way, in the ledger or in a spool, are folded without them; what they report later is theirs to give.
+`erased_users` remembers the user and the time. Events that were received before and are still on their way, in
+the log or in a spool, are applied without the user; later events are the user's own choice.
 """
 
 from collections.abc import Sequence
@@ -19,10 +19,10 @@ NOTE_ERASURE: Final = """
     ON CONFLICT (user_id) DO UPDATE SET erased_at = greatest(erased_users.erased_at, EXCLUDED.erased_at)
     RETURNING erased_at
 """
-# A batch that is being folded has read `erased_users` before us, and its rows would not be seen by us.
+# A batch that is being applied has read `erased_users` before us, and we would not see its rows.
 WAIT_FOR_THE_BATCH: Final = "SELECT FROM projection_cursors WHERE projection = $1 FOR UPDATE"
 
-# Clocks differ: what is here was received before, whatever its own says.
+# Clocks differ: a row that is here was received before, whatever its time says.
 ERASE_IMPRESSIONS: Final = """
     WITH emptied AS (
         UPDATE events.banner_impressions
@@ -40,7 +40,7 @@ ERASE_CLICKS: Final = """
     )
     SELECT count(*) AS rows, max(received_at) AS received_until FROM emptied
 """
-# What was bid for them stays; what they were known by does not.
+# The bids stay; the user and the context go.
 ERASE_AUCTIONS: Final = """
     WITH emptied AS (
         UPDATE auction.auctions SET user_id = NULL, context = NULL WHERE user_id = $1 RETURNING auction_time
@@ -64,7 +64,7 @@ ERASE_AGAIN: Final = (
 
 
 class ErasedRows(msgspec.Struct, frozen=True, kw_only=True):
-    """How many rows had the person in them, and since when nothing before is theirs any more."""
+    """How many rows had the user in them, and up to which time events are erased."""
 
     erased_at: datetime
     impressions: int
@@ -75,7 +75,7 @@ class ErasedRows(msgspec.Struct, frozen=True, kw_only=True):
 async def erase_user(
     connection: Connection, user_id: UUID, *, projections: Sequence[str], now: datetime
 ) -> ErasedRows:
-    """Take a person out of all rows, and remember to do so with what is on its way; in the caller's transaction.
+    """Erase a user from all rows, and remember it for events on their way; in the caller's transaction.
 
     `projections` are those that write the rows, always in the same order.
     """
@@ -98,6 +98,6 @@ async def erase_user(
 
 
 async def erase_again(connection: Connection, schema: str, *, since: datetime) -> None:
-    """Take those who were erased lately out of tables that were not in use then."""
+    """Erase users who were erased since a time from tables that were not in use then."""
     for statement in ERASE_AGAIN:
         await connection.execute(statement.format(schema=schema), since)

@@ -1,4 +1,4 @@
-"""Rows of events, and the counts that are kept with them."""
+"""SQL that writes rows of events, and the counts that belong to them."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The days of the tables of events, each a partition of both: which there are, making and dropping them."""
+"""SQL of the daily partitions of the event tables: which exist, making and dropping them."""
 
 from collections.abc import Collection, Sequence
 from datetime import UTC, date, datetime, time
@@ -10,7 +10,7 @@ from adloom.runtime.postgres import Connection, Pool
 
 DETACH_SECONDS_MAX: Final = 60.0
 
-# A day that is being dropped is still there by its name, but takes no rows.
+# A day that is being dropped still exists by name, but takes no rows.
 NOT_ATTACHED: Final = """
     SELECT DISTINCT day, partition.oid IS NULL AS is_missing
       FROM unnest($2::date[]) AS day
@@ -23,12 +23,12 @@ NOT_ATTACHED: Final = """
 """
 ENSURE_DAY: Final = "SELECT ensure_event_day($1, day) FROM unnest($2::date[]) AS day"
 
-# One worker drops at a time; whoever waits for a table, waits for a moment only, and tries again later.
+# One worker drops at a time, and waits only a moment for a table; it tries again later.
 BEGIN_DROPPING: Final = """
     SELECT pg_try_advisory_lock(x'AD11'::integer, 2) AND set_config('lock_timeout', '3s', false) IS NOT NULL
 """
-# Days that were begun to be dropped come first, and then the oldest. One that the ledger has written
-# into lately is kept, however old it is: its events may still be repeated.
+# Days whose dropping has begun come first, then the oldest. A day that the log has written into recently is
+# kept, however old it is: its events may still be repeated.
 OLD_DAYS: Final = """
     SELECT partition.day FROM (
         SELECT to_date(right(relname, 8), 'YYYYMMDD') AS day, bool_and(inhrelid IS NOT NULL) AS is_attached
@@ -53,14 +53,14 @@ FORGET_ERASED: Final = "DELETE FROM erased_users WHERE erased_at < $1"
 
 
 def day_start(day: date) -> datetime:
-    """Give the first moment of a day of UTC."""
+    """Return the first moment of a day in UTC."""
     return datetime.combine(day, time(), UTC)
 
 
-async def missing_days(
+async def find_missing_days(
     connection: Connection, schema: str, days: Collection[date], kinds: Sequence[str]
 ) -> list[date]:
-    """Tell which days are not there; UnavailableError where one is just being dropped."""
+    """Return the days that are missing; UnavailableError if one is being dropped."""
     absent = await connection.fetch(NOT_ATTACHED, schema, list(days), kinds)
     missing = [row["day"] for row in absent if row["is_missing"]]
     if len(missing) < len(absent):
@@ -71,7 +71,7 @@ async def missing_days(
 
 
 async def drop_day(connection: Connection, schema: str, kind: str, day: date) -> None:
-    """Drop a day of a table, detached before while others read and write."""
+    """Drop a day of a table; it is detached first, while others read and write."""
     parent, partition = f"{schema}.{kind}", f"{schema}.{kind}_{day:%Y%m%d}"
     state = await connection.fetchrow(STATE, partition)
     if state is None:
@@ -84,15 +84,15 @@ async def drop_day(connection: Connection, schema: str, kind: str, day: date) ->
 
 
 async def ensure_days(connection: Connection, schema: str, days: Collection[date]) -> int:
-    """Make the days that are not there yet, and tell how many."""
-    missing = await missing_days(connection, schema, days, KINDS)
+    """Make the missing days; return how many."""
+    missing = await find_missing_days(connection, schema, days, KINDS)
     if missing:
         await connection.execute(ENSURE_DAY, schema, missing)
     return len(missing)
 
 
 class EventPartitions:
-    """The days of the tables of a schema, as somebody who looks after them sees them."""
+    """The daily partitions of the event tables in a schema."""
 
     def __init__(self, pool: Pool, *, schema: str = "events") -> None:
         self._pool = pool
@@ -100,17 +100,14 @@ class EventPartitions:
         self._old_days = OLD_DAYS.format(schema=schema)
 
     async def ensure(self, days: Collection[date]) -> int:
-        """Make the days that are not there yet, each in a transaction of its own; tell how many."""
+        """Make the missing days, each in its own transaction; return how many."""
         async with self._pool.acquire() as connection:
             return sum([await ensure_days(connection, self._schema, [day]) for day in days])
 
     async def drop_old(
         self, *, before: date, kept_days: int, written_before: datetime, count_max: int
     ) -> list[date]:
-        """Drop the oldest days, if the database's clock agrees that they are old; tell which.
-
-        A day is detached first, while others read and write the tables, and dropped when nobody sees it.
-        """
+        """Drop the oldest days, if the database's clock agrees that they are old; return which."""
         written_before_ms = int(written_before.timestamp() * 1000)
         async with self._pool.acquire() as connection:
             if not await connection.fetchval(BEGIN_DROPPING):
@@ -124,5 +121,5 @@ class EventPartitions:
         return [row["day"] for row in rows]
 
     async def forget_erased(self, before: datetime) -> int:
-        """Forget who was erased before a moment from which on nothing of theirs is on its way."""
+        """Forget users who were erased before a time after which no event of theirs is on its way."""
         return int((await self._pool.execute(FORGET_ERASED, before)).rpartition(" ")[2])

@@ -1,6 +1,6 @@
-"""Looking after the days of the event tables: made ahead of time, dropped when they are old.
+"""Maintenance of daily partitions: made ahead of time, dropped when they are old.
 
-A day that is missing is made by the batch that needs it, so nothing hangs on our being in time.
+A batch makes a partition that is missing, so nothing depends on our being in time.
 """
 
 import asyncio
@@ -20,61 +20,59 @@ from adloom.runtime.postgres import POSTGRES_AWAY
 LOOK_SECONDS: Final = 3600.0
 TRY_AGAIN_SECONDS: Final = 60.0
 DAYS_AHEAD: Final = 7
-# As long as a correlation id is looked for, and a day.
+# As long as a correlation id is looked up, and a day.
 WRITTEN_DAYS_KEPT: Final = 9
-# A clock that jumps ahead for an hour costs a few days of rows, not all; what piles up is dropped in a day.
+# A clock that jumps ahead for an hour costs a few days of rows, not all.
 DROPPED_AT_ONCE_MAX: Final = 4
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class RetentionPeriods(msgspec.Struct, frozen=True, kw_only=True):
-    """How long rows of events are kept, and how long the ledger's entries."""
+    """How long rows of events are kept, and how long entries of the log."""
 
     event_days: int
     ledger_days: int
 
 
 class DailyPartitions(Protocol):
-    """Where the days are."""
+    """The daily partitions of some tables."""
 
     async def ensure(self, days: Collection[date]) -> int:
-        """Make the days that are not there yet; tell how many."""
+        """Make the partitions that are missing; return how many."""
         ...
 
     async def drop_old(
         self, *, before: date, kept_days: int, written_before: datetime, count_max: int
     ) -> Sequence[date]:
-        """Drop some days before one that nobody has written into since a moment; tell which."""
+        """Drop some days that nobody has written into since a time; return which."""
         ...
 
     async def forget_erased(self, before: datetime) -> int:
-        """Forget who was erased before a moment."""
+        """Forget which users were erased before a time; return how many."""
         ...
 
 
 class LogReader(Protocol):
-    """Who can tell where the ledger begins."""
+    """Reads the oldest entry of the log."""
 
-    async def read(self, after: str, *, count_max: int, wait_seconds: float) -> Sequence[LogEntry]:
-        """Read the entries after a cursor."""
-        ...
+    async def read(self, after: str, *, count_max: int, wait_seconds: float) -> Sequence[LogEntry]: ...
 
 
 class PartitionMaintenance:
-    """Looks after the days now and then, and sooner again where that failed."""
+    """Maintains partitions every hour, and sooner again after a failure."""
 
     def __init__(
         self,
         days: DailyPartitions,
-        ledger: LogReader,
+        log_reader: LogReader,
         *,
         clock: Clock,
         retention: RetentionPeriods,
         try_again_seconds: float = TRY_AGAIN_SECONDS,
     ) -> None:
         self._days = days
-        self._ledger = ledger
+        self._log = log_reader
         self._clock = clock
         self._retention = retention
         self._try_again_seconds = try_again_seconds
@@ -83,7 +81,7 @@ class PartitionMaintenance:
         self.failures = 0
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Look again and again until told to stop."""
+        """Check again and again until `stop`."""
         while not stop.is_set():
             seconds = LOOK_SECONDS
             try:
@@ -101,7 +99,7 @@ class PartitionMaintenance:
                     await stop.wait()
 
     async def check(self) -> None:
-        """Make the days to come, drop what is old, and forget erasures that nothing waits for any more."""
+        """Make the days to come, drop old ones, and forget erasures that no event on its way can concern."""
         now = self._clock.now()
         today = now.date()
         self.made += await self._days.ensure(
@@ -117,10 +115,10 @@ class PartitionMaintenance:
             self.dropped += len(dropped)
             log.info("event_days_dropped", days=[str(day) for day in dropped])
         read_again_since = now - timedelta(days=self._retention.ledger_days)
-        await self._days.forget_erased(min(read_again_since, await self._ledger_began(now)))
+        await self._days.forget_erased(min(read_again_since, await self._find_log_start(now)))
 
-    async def _ledger_began(self, now: datetime) -> datetime:
-        """Tell since when there is something in the ledger: it forgets by the block, not by the entry."""
-        for entry in await self._ledger.read(BEGINNING, count_max=1, wait_seconds=0.001):
+    async def _find_log_start(self, now: datetime) -> datetime:
+        """Return the time of the oldest entry of the log, which is trimmed by the block, not by the entry."""
+        for entry in await self._log.read(BEGINNING, count_max=1, wait_seconds=0.001):
             return datetime.fromtimestamp(parse_entry_id(entry.id)[0] / 1000, UTC)
         return now

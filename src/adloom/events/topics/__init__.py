@@ -1,1 +1,1 @@
-"""What happened, for programs of others: streams with a schema each."""
+"""Topics: streams of events for other programs, each with a schema."""

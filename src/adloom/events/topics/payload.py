@@ -1,11 +1,12 @@
-"""The events of the topics, as programs of others read them.
+"""The events of the topics, as other programs read them.
 
-Each topic has a schema beside this file. Fields may be added; to take one away or to change what it
-means is a new topic, with the next version in its name.
+Each topic has a schema beside this file. Fields may be added; removing one or changing its meaning makes a new
+topic, with the next version in its name.
 """
 
 from datetime import datetime
 from decimal import Decimal
+from importlib.resources import files
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -23,7 +24,7 @@ TOPICS: Final = (IMPRESSION_TRACKED, CLICK_TRACKED, AD_SERVED)
 
 
 class TrackedPayload(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A reader's browser reported something about an ad."""
+    """A visitor's browser reported an impression or a click."""
 
     event_id: str
     correlation_id: str
@@ -43,7 +44,7 @@ class TrackedPayload(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
 
 
 class AdServedPayload(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """An ad was offered; nobody has seen it yet."""
+    """An ad was offered; it has not been seen yet."""
 
     event_id: str
     auction_id: UUID
@@ -59,7 +60,7 @@ class AdServedPayload(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
 
 
 class TopicMessage(NamedTuple):
-    """A payload, and where it goes."""
+    """A payload and its topic."""
 
     topic: str
     payload: bytes
@@ -69,23 +70,23 @@ _encode: Final = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def build_message(counted: CountedEntry) -> TopicMessage | None:
-    """Write an entry that counted as an event of its topic; an auction that nobody won is of none."""
+    """Build the message of an entry that counted; an unsold auction has none."""
     match counted.event:
         case Impression():
-            return TopicMessage(IMPRESSION_TRACKED, _encode(_tracked(counted, counted.event)))
+            return TopicMessage(IMPRESSION_TRACKED, _encode(_build_tracked(counted, counted.event)))
         case Click():
-            return TopicMessage(CLICK_TRACKED, _encode(_tracked(counted, counted.event)))
+            return TopicMessage(CLICK_TRACKED, _encode(_build_tracked(counted, counted.event)))
         case Served():
-            return TopicMessage(AD_SERVED, _encode(_served(counted, counted.event)))
+            return TopicMessage(AD_SERVED, _encode(_build_served(counted, counted.event)))
         case Auctioned(winner=winner):
             if winner is None:
                 return None
-            return TopicMessage(AD_SERVED, _encode(_won(counted, counted.event, winner)))
+            return TopicMessage(AD_SERVED, _encode(_build_won(counted, counted.event, winner)))
         case Unsold():
             return None
 
 
-def _tracked(counted: CountedEntry, event: Impression | Click) -> TrackedPayload:
+def _build_tracked(counted: CountedEntry, event: Impression | Click) -> TrackedPayload:
     return TrackedPayload(
         event_id=counted.entry_id,
         correlation_id=event.correlation_id,
@@ -105,7 +106,7 @@ def _tracked(counted: CountedEntry, event: Impression | Click) -> TrackedPayload
     )
 
 
-def _served(counted: CountedEntry, event: Served) -> AdServedPayload:
+def _build_served(counted: CountedEntry, event: Served) -> AdServedPayload:
     return AdServedPayload(
         event_id=counted.entry_id,
         auction_id=event.request_id,
@@ -114,14 +115,14 @@ def _served(counted: CountedEntry, event: Served) -> AdServedPayload:
         campaign_id=event.campaign_id,
         placement_id=event.placement_id,
         placement_type=event.placement_type,
-        user_id=_named(counted.user_id),
+        user_id=_hide_nobody(counted.user_id),
         final_price=decimal_from_micros(event.final_price),
         winning_ecpm=decimal_from_micros(event.winning_ecpm),
         served_at=event.served_at,
     )
 
 
-def _won(counted: CountedEntry, auction: Auctioned, winner: AuctionWin) -> AdServedPayload:
+def _build_won(counted: CountedEntry, auction: Auctioned, winner: AuctionWin) -> AdServedPayload:
     return AdServedPayload(
         event_id=counted.entry_id,
         auction_id=auction.auction_id,
@@ -130,13 +131,19 @@ def _won(counted: CountedEntry, auction: Auctioned, winner: AuctionWin) -> AdSer
         campaign_id=winner.campaign_id,
         placement_id=winner.placement_id,
         placement_type=auction.placement_type,
-        user_id=_named(counted.user_id),
+        user_id=_hide_nobody(counted.user_id),
         final_price=decimal_from_micros(winner.final_price),
         winning_ecpm=decimal_from_micros(winner.ecpm),
         served_at=auction.held_at,
     )
 
 
-def _named(user_id: UUID | None) -> UUID | None:
-    """Leave out who is nobody: an auction is told of them as it was asked for."""
+def _hide_nobody(user_id: UUID | None) -> UUID | None:
+    """Leave out the id that stands for no user, which an auction carries."""
     return None if user_id == NO_USER else user_id
+
+
+def read_schema(topic: str) -> str:
+    """Return the JSON Schema of a topic, as its file has it."""
+    assert topic in TOPICS
+    return (files(__package__ or "") / f"{topic}.json").read_text(encoding="utf-8")

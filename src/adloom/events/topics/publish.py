@@ -1,4 +1,4 @@
-"""Publishing what counted to the topics: each event once, in the script that moves the cursor."""
+"""The projection `topics`: publishes what counted, each event once, in the script that moves the cursor."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -12,9 +12,9 @@ from adloom.runtime.valkey import Valkey
 TOPICS_PROJECTION: Final = "topics"
 CURSOR: Final = "adloom:ledger:cursor:topics"
 BATCH_MAX: Final = 500  # The server does nothing else while it takes a batch: this is about a millisecond.
-ENTRIES_MAX: Final = 1_000_000  # Of each topic, about: half a gigabyte.
+ENTRIES_MAX: Final = 1_000_000  # Of each topic, about; half a gigabyte.
 
-# A script that fails in the middle keeps what it has done, so what can fail is looked at before anything is.
+# A script that fails halfway keeps what it has done, so everything that can fail is checked first.
 PUBLISH: Final = """
 local entries_max, at = ARGV[first], first + 1
 while at < #ARGV do
@@ -43,11 +43,10 @@ class TopicsProjection:
         self._entries_max = entries_max
 
     async def read_cursor(self) -> str:
-        """Tell the last entry that was published."""
         return await read_cursor_at(self._valkey, CURSOR)
 
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
-        """Publish what counted and move the cursor, in one script; where nothing is kept, only move it."""
+        """Publish what counted and move the cursor, in one script; if nothing is kept, only move it."""
         wanted = records if self._entries_max else ()
         counted = await self._commit(
             wanted, self._arguments, expected=[ExpectedValue(CURSOR, after)], cursor=cursor

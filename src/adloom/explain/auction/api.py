@@ -19,7 +19,7 @@ from adloom.core.errors import PlacementNotFoundError
 from adloom.core.ids import NO_USER
 from adloom.core.money import Micros, decimal_from_micros
 from adloom.events.ctr.publish import MODEL
-from adloom.events.frequency.many import FrequencyReader
+from adloom.events.frequency.counts import FrequencyReader
 from adloom.events.frequency.windows import Window
 from adloom.explain.auction.store import MarketRows, read
 from adloom.explain.auction.verdict import Explained, Facts, Judged, explained

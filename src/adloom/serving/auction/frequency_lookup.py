@@ -17,7 +17,7 @@ import structlog
 from uuid_utils import UUID  # Written thousands of times at once: five times as fast as Python's.
 
 from adloom.core.clock import Clock
-from adloom.events.frequency.many import USERS_MAX, BannerFrequency, FrequencyQuery, MinimumCounts
+from adloom.events.frequency.counts import USERS_MAX, BannerFrequency, FrequencyQuery, MinimumCounts
 from adloom.events.frequency.windows import Window
 from adloom.runtime.http.fast.tick_batch import TOGETHER_MAX
 from adloom.serving.auction.decide import NO_KEYS

@@ -62,7 +62,7 @@ class AccountBody(AccountFields, SellerBody):
 class AccountPatch(SellerPatch, AccountFields):
     """Changes of an ad account; other credentials end what was wrong with those before."""
 
-    BESIDE: ClassVar = SellerPatch.BESIDE | {"credentials"}
+    SIDE_STREAM: ClassVar = SellerPatch.SIDE_STREAM | {"credentials"}
 
     credentials: Credentials | None
 
