@@ -66,15 +66,15 @@ def check(seed: int) -> int:
     )
     own_bids = chance.choice(list(OwnBids))
     states = PlacementStates()
-    stands = Markets(states, policies=POLICIES, own_bids=own_bids)
+    markets = Markets(states, policies=POLICIES, own_bids=own_bids)
     if chance.random() < 1 / 2:
-        stands.install(run_steps(stands.prepare(index, now=NOW, bidders_max=chance.choice([1, 3, 9]))))
+        markets.install(run_steps(markets.prepare(index, now=NOW, bidders_max=chance.choice([1, 3, 9]))))
     excluded: set[int] = set()
     for _ in range(REQUESTS_A_MARKET):
         _exclude(chance, states, excluded, snapshot)
         asked = a_request(chance, snapshot.placements)
         bids_max = chance.choice([1, 3, BIDS_MAX])
-        fast = _fast(stands, index, asked, bids_max)
+        fast = _fast(markets, index, asked, bids_max)
         plain = _plain(snapshot, asked, excluded, own_bids, bids_max)
         if fast != plain:
             raise Disagreement(f"seed {seed}: {fast} is not {plain} for {asked}, {own_bids}")
@@ -137,18 +137,18 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     under_floor: int = 0
 
 
-def _fast(stands: Markets, index: Index, asked: Asked, bids_max: int) -> Told:
+def _fast(markets: Markets, index: Index, asked: Asked, bids_max: int) -> Told:
     if asked.slug is not None:
-        stand = stands.find_by_slug(index, asked.slug, now=NOW)
+        market = markets.find_by_slug(index, asked.slug, now=NOW)
     else:
-        stand = stands.find_by_type(index, asked.placement_type, now=NOW)
-    if stand is None:
+        market = markets.find_by_type(index, asked.placement_type, now=NOW)
+    if market is None:
         return Told()
-    contexts = [_in_zone(asked.context, zone) for zone in stand.zones]
-    scorers = stands.build_scorers(stand, asked.signals)
-    absent = {"seen_enough": asked.seen_enough, "without": asked.without}
-    win, _ = stands.decide(stand, contexts, scorers, **absent)
-    field = build_funnel(stand.plan_scan(scorers), contexts, scorers, **absent, bids_max=bids_max)
+    contexts = [_in_zone(asked.context, zone) for zone in market.zones]
+    scorers = markets.build_scorers(market, asked.signals)
+    absent = {"seen_enough": asked.seen_enough, "unreserved": asked.unreserved}
+    win, _ = markets.decide(market, contexts, scorers, **absent)
+    field = build_funnel(market.plan_scan(scorers), contexts, scorers, **absent, bids_max=bids_max)
     told = Told(
         bids=[(-rank, bidder.seniority) for rank, bidder, _ in field.bids],
         bid_count=field.bid_count,
@@ -196,7 +196,7 @@ def _bids(snapshot: Snapshot, asked: Asked, excluded: set[int]) -> list[Bid]:
             for row in snapshot.assignments
             if row.placement_key == placement.key
             and _may_bid(row, context)
-            and row.campaign_key not in excluded | asked.without
+            and row.campaign_key not in excluded | asked.unreserved
             and row.banner_key not in asked.seen_enough
         ]
     return bids

@@ -41,8 +41,7 @@ from adloom.serving.auction.auctioneer import Auctioneer
 from adloom.serving.auction.encode import AdEncoder
 from adloom.serving.auction.frequency_lookup import FrequencyLookup
 from adloom.serving.auction.market import Markets
-from adloom.serving.auction.record.batch_publisher import BatchingPublisher
-from adloom.serving.auction.recorder import AuctionRecorder
+from adloom.serving.auction.recorder import AuctionRecorder, BatchingPublisher
 from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.exclusions import Exclusions
 from adloom.serving.eligibility.placement_state import PlacementStates
@@ -81,8 +80,8 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
     states.mark_changed(leases.take_changes())
     states.exclude(Exclusions(campaigns=half_of_them(campaigns)), source="bench")
     states.install(index, [run_steps(states.prepare(one, now=clock.now())) for one in index.by_key.values()])
-    stands = Markets(states)
-    stands.install(run_steps(stands.prepare(index, now=clock.now())))
+    markets = Markets(states)
+    markets.install(run_steps(markets.prepare(index, now=clock.now())))
     freeze_startup_objects(REQUEST_THRESHOLD)
     async with (
         open_valkey(redis_url) as valkey,
@@ -92,7 +91,7 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
     ):
         if has_frequency_caps:
             await _show(valkey, index.by_key.values(), clock)
-        auctions = _routes(index, stands, Reserver(states, caps, leases), states, line, appender, recording)
+        auctions = _routes(index, markets, Reserver(states, caps, leases), states, line, appender, recording)
         coming_and_going = asyncio.ensure_future(_come_and_go(states, campaigns))
         no_op = FastRoute(b"GET", NO_OP_PATH.encode(), is_prefix=False, handler=lambda _: NO_OP)
         with socket.create_server(("127.0.0.1", port)) as listener:
@@ -139,7 +138,7 @@ async def _come_and_go(states: PlacementStates, campaigns: int) -> None:
 
 def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
     index: Index,
-    stands: Markets,
+    markets: Markets,
     reserver: Reserver,
     states: PlacementStates,
     line: DedicatedConnection,
@@ -151,9 +150,9 @@ def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
         lambda: index,
         clock,
         SystemIds(),
-        stands=stands,
+        markets=markets,
         policies={HEURISTIC: Heuristic()},
-        auctioneer=Auctioneer(stands, ContextParser(), reserver, states.find_reason),
+        auctioneer=Auctioneer(markets, ContextParser(), reserver, states.find_reason),
         encoder=AdEncoder(TokenKeys(SECRET).signer, public_url="https://ads.example"),
         frequency=FrequencyLookup(FrequencyReader(line), clock),
         recorder=AuctionRecorder(

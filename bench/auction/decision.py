@@ -113,21 +113,21 @@ class Bench:
         index = self._compiled()
         now, states = SystemClock().now(), PlacementStates()
         states.exclude(Exclusions(campaigns=half_of_them(campaigns)))
-        self._stands = stands = Markets(states)
+        self._markets = markets = Markets(states)
         started_at = time.thread_time()
-        stands.install(run_steps(stands.prepare(index, now=now)))
+        markets.install(run_steps(markets.prepare(index, now=now)))
         self.head_millis = (time.thread_time() - started_at) * 1e3
         slugs, requests = list(index.by_slug), some_requests(REQUESTS)
         self._learned = LearnedScoring(_a_model(), kinds=_frequent_kinds(requests, campaigns))
         started_at = time.thread_time()
-        run_steps(stands.rank(HEURISTIC, lambda: self._learned.strengths))
+        run_steps(markets.rank(HEURISTIC, lambda: self._learned.strengths))
         self.ranking_seconds = time.thread_time() - started_at
         self.by_type: list[Asked] = [
-            (_there(stands.find_by_type(index, TYPES[number % len(TYPES)], now=now)), *request)
+            (_there(markets.find_by_type(index, TYPES[number % len(TYPES)], now=now)), *request)
             for number, request in enumerate(requests)
         ]
         self.by_slug: list[Asked] = [
-            (_there(stands.find_by_slug(index, slugs[number % len(slugs)], now=now)), *request)
+            (_there(markets.find_by_slug(index, slugs[number % len(slugs)], now=now)), *request)
             for number, request in enumerate(requests)
         ]
 
@@ -138,20 +138,20 @@ class Bench:
         self.compile_seconds = time.thread_time() - started_at
         return index
 
-    def win(self, stand: Market, context: Context, signals: Signals) -> WinningBid | None:
+    def win(self, market: Market, context: Context, signals: Signals) -> WinningBid | None:
         """Hold an auction."""
-        win, _ = self._stands.decide(stand, (context,), self._stands.build_scorers(stand, signals))
+        win, _ = self._markets.decide(market, (context,), self._markets.build_scorers(market, signals))
         return win
 
-    def learned_win(self, stand: Market, context: Context, signals: Signals) -> WinningBid | None:
+    def learned_win(self, market: Market, context: Context, signals: Signals) -> WinningBid | None:
         """Hold an auction in which the CTR of each ad is another."""
-        win, _ = self._stands.decide(stand, (context,), [self._learned.build_scorer(signals)])
+        win, _ = self._markets.decide(market, (context,), [self._learned.build_scorer(signals)])
         return win
 
-    def bid_count(self, stand: Market, context: Context, signals: Signals) -> int:
+    def bid_count(self, market: Market, context: Context, signals: Signals) -> int:
         """List who took part."""
-        scorers = self._stands.build_scorers(stand, signals)
-        return build_funnel(stand.plan_scan(scorers), (context,), scorers).bid_count
+        scorers = self._markets.build_scorers(market, signals)
+        return build_funnel(market.plan_scan(scorers), (context,), scorers).bid_count
 
 
 def _a_model() -> Model:
@@ -167,9 +167,9 @@ def _frequent_kinds(requests: Sequence[tuple[Context, Signals]], campaigns: int)
     return [kind for kind, _ in asked.most_common(min(KINDS_MAX, RANKED_MAX // campaigns))]
 
 
-def _there(stand: Market | None) -> Market:
-    assert stand is not None, "every placement of the bench is auctioned"
-    return stand
+def _there(market: Market | None) -> Market:
+    assert market is not None, "every placement of the bench is auctioned"
+    return market
 
 
 def _spreads(works: Sequence[tuple[Work, Sequence[Asked]]]) -> list[Spread]:
@@ -184,9 +184,9 @@ def _spreads(works: Sequence[tuple[Work, Sequence[Asked]]]) -> list[Spread]:
 
 def _take_turn(work: Work, asked: Sequence[Asked], best: list[int]) -> None:
     clock = time.perf_counter_ns
-    for number, (stand, context, signals) in enumerate(asked):
+    for number, (market, context, signals) in enumerate(asked):
         started_at = clock()
-        work(stand, context, signals)
+        work(market, context, signals)
         best[number] = min(best[number], clock() - started_at)
 
 

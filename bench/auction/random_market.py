@@ -117,7 +117,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     context: Context  # In UTC.
     signals: Signals
     seen_enough: frozenset[int]
-    without: frozenset[int]
+    unreserved: frozenset[int]
 
 
 def a_market(chance: Random) -> Snapshot:
@@ -164,7 +164,7 @@ def a_request(chance: Random, placements: Sequence[PlacementRow]) -> Asked:
             last_purchase_days=chance.choice([None, 3, 30]),
         ),
         seen_enough=_some(chance, BANNERS_MAX),
-        without=_some(chance, CAMPAIGNS_MAX),
+        unreserved=_some(chance, CAMPAIGNS_MAX),
     )
 
 
@@ -199,7 +199,7 @@ def _campaign(chance: Random, key: int, amounts: Sequence[int]) -> AssignmentRow
     rules: list[Rule] = chance.sample(RULES, chance.choice([0, 0, 1, 2]))
     return msgspec.structs.replace(
         an_assignment(chance, key),
-        standing=AssignmentStatus.LIVE if chance.random() < 9 / 10 else AssignmentStatus.CAMPAIGN_PAUSED,
+        status=AssignmentStatus.LIVE if chance.random() < 9 / 10 else AssignmentStatus.CAMPAIGN_PAUSED,
         starts_at=chance.choice([None, None, NOW, NOW + timedelta(hours=1)]),
         ends_at=chance.choice([None, None, NOW, NOW + timedelta(hours=2)]),
         rules=tuple(rules),

@@ -72,9 +72,9 @@ class SellingProcess:
         self._index = EMPTY
         caps, book = CapTracker(), self._leasing.leases
         self._reserve = Reserver(self._states, caps, book).reserve_all
-        self._stands = Markets(self._states)
+        self._markets = Markets(self._states)
         self._auctioneer = Auctioneer(
-            self._stands, ContextParser(), Reserver(self._states, caps, book), self._states.find_reason
+            self._markets, ContextParser(), Reserver(self._states, caps, book), self._states.find_reason
         )
 
     @property
@@ -86,9 +86,9 @@ class SellingProcess:
         """Take a new index, as its keeper does."""
         now = self._clock.now()
         prepared = [run_steps(self._states.prepare(one, now=now)) for one in index.by_key.values()]
-        heads = run_steps(self._stands.prepare(index, now=now))
+        heads = run_steps(self._markets.prepare(index, now=now))
         self._states.install(index, prepared)
-        self._stands.install(heads)
+        self._markets.install(heads)
         self._index = index
         self._leasing.update(index)
 
@@ -113,28 +113,28 @@ class SellingProcess:
     def auctioned(self) -> list[Sold]:
         """Answer a request for a placement that is auctioned off: one offer at most."""
         now = self._clock.now()
-        stand = self._stands.find_by_slug(self._index, AUCTION_SLUG, now=now)
-        if stand is None:
+        market = self._markets.find_by_slug(self._index, AUCTION_SLUG, now=now)
+        if market is None:
             return []
         second = int(now.timestamp())
-        auction = self._auctioneer.decide(REQUEST, UNKNOWN_VISITOR, self._index, stand, now)
-        rivals = self._rivals(stand, auction.asked.scorers[0])
-        sale = self._auctioneer.reserve_winner(auction, now, second, is_noted=True)
-        win = sale.auction.win
+        auction = self._auctioneer.decide(REQUEST, UNKNOWN_VISITOR, self._index, market, now)
+        rivals = self._rivals(market, auction.input.scorers[0])
+        outcome = self._auctioneer.reserve_winner(auction, now, second, is_recorded=True)
+        win = outcome.auction.win
         if win is None:
             return []
         return [
             Sold(
                 candidate=win.bidder,
-                cost=sale.auction.cost,
-                lease=sale.lease,
+                cost=outcome.auction.cost,
+                lease=outcome.lease,
                 second=second,
                 win=win,
-                rivals=() if sale.was_contended else rivals,
+                rivals=() if outcome.auction.input.unreserved else rivals,
             )
         ]
 
-    def _rivals(self, stand: Market, scorer: Scorer) -> tuple[Bid, ...]:
+    def _rivals(self, market: Market, scorer: Scorer) -> tuple[Bid, ...]:
         """Tell who bids and can pay; nobody where the states have still to hear of it."""
         book = self._leasing.leases
         if book.has_changes:
@@ -152,7 +152,7 @@ class SellingProcess:
                 quality=one.quality,
                 floor=one.floor,
             )
-            for block in stand.market[0].blocks
+            for block in market.placements[0].blocks
             if isinstance(block, BidBlock)
             for one in block.bidders
             if one.campaign_key not in out

@@ -110,7 +110,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
                 valkey,
                 clock,
                 states=states,
-                stands=build_markets(settings, states, models),
+                markets=build_markets(settings, states, models),
                 swapped=leases.update,
             )
         ) as refresher,

@@ -1,4 +1,4 @@
-"""The auctions of a delivery process, and what they show to Prometheus."""
+"""Composes the auctions of a delivery process, and registers their metrics."""
 
 from random import SystemRandom  # noqa: TID251 - chance begins here
 from typing import NamedTuple
@@ -20,8 +20,7 @@ from adloom.serving.auction.auctioneer import Auctioneer
 from adloom.serving.auction.encode import AdEncoder
 from adloom.serving.auction.frequency_lookup import CappedAds, FrequencyLookup
 from adloom.serving.auction.market import Markets
-from adloom.serving.auction.record.batch_publisher import BatchingPublisher
-from adloom.serving.auction.recorder import AuctionRecorder
+from adloom.serving.auction.recorder import AuctionRecorder, BatchingPublisher
 from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.background.model_loader import ModelLoader
 from adloom.serving.eligibility.placement_state import PlacementStates
@@ -31,7 +30,7 @@ from adloom.serving.request.context import ContextParser
 
 
 class AuctionParts(NamedTuple):
-    """What serves by auction, and what counts there."""
+    """The parts of auctions that the process needs to know."""
 
     routes: AuctionRoutes
     frequency: FrequencyLookup
@@ -39,33 +38,30 @@ class AuctionParts(NamedTuple):
     publishers: tuple[BatchingPublisher, ...]
 
     def flush(self) -> None:
-        """Tell all that is kept for a moment."""
-        for teller in self.publishers:
-            teller.flush()
+        for publisher in self.publishers:
+            publisher.flush()
 
 
 class RecordingParts(NamedTuple):
-    """Where recorded auctions go, and who takes them there."""
+    """The stream of recorded auctions, and its appender."""
 
     beside: AuctionSideStream
     appender: AuctionAppender
 
     @property
     def left_out(self) -> int:
-        """How many auctions were not recorded after all."""
         return self.beside.left_out + self.appender.left_out
 
 
 def build_markets(settings: DeliverySettings, states: PlacementStates, models: ModelLoader) -> Markets:
-    """Put together what markets have to auction off."""
-    stands = Markets(states, policies=_policies(models), own_bids=OwnBids(settings.auctions.own_bids))
-    models.set_ranker(stands.rank)
-    return stands
+    markets = Markets(states, policies=_policies(models), own_bids=OwnBids(settings.auctions.own_bids))
+    models.set_ranker(markets.rank)
+    return markets
 
 
 def build_auctions(  # noqa: PLR0913 - a composition root names them all
     settings: DeliverySettings,
-    keeper: IndexRefresher,
+    refresher: IndexRefresher,
     line: DedicatedConnection,
     clock: Clock,
     *,
@@ -76,7 +72,6 @@ def build_auctions(  # noqa: PLR0913 - a composition root names them all
     appender: EventAppender,
     recording: AuctionAppender,
 ) -> AuctionParts:
-    """Put the auctions of a process together."""
     wanted = settings.auctions
     frequency = FrequencyLookup(
         FrequencyReader(line),
@@ -84,27 +79,27 @@ def build_auctions(  # noqa: PLR0913 - a composition root names them all
         when_away=CappedAds(wanted.frequency_when_away),
         without_user=CappedAds(wanted.frequency_without_user),
     )
-    teller, pair_teller = BatchingPublisher(appender.enqueue_all), BatchingPublisher(recording.enqueue_all)
+    publisher, pair_publisher = BatchingPublisher(appender.enqueue_all), BatchingPublisher(recording.enqueue_all)
     recorder = AuctionRecorder(
-        teller.publish,
-        lambda entry, auction: pair_teller.publish(pack_pair(entry, auction)),
+        publisher.publish,
+        lambda entry, auction: pair_publisher.publish(pack_pair(entry, auction)),
         SystemRandom(),
         sample_rate=wanted.sample_rate,
         bytes_per_second=wanted.record_bytes_per_second,
     )
-    reserver = Reserver(keeper.states, keeper.caps, leases)
+    reserver = Reserver(refresher.states, refresher.caps, leases)
     routes = AuctionRoutes(
-        lambda: keeper.current,
+        lambda: refresher.current,
         clock,
         SystemIds(),
-        stands=keeper.stands,
+        markets=refresher.markets,
         policies=_policies(models),
-        auctioneer=Auctioneer(keeper.stands, contexts, reserver, keeper.states.find_reason),
+        auctioneer=Auctioneer(refresher.markets, contexts, reserver, refresher.states.find_reason),
         encoder=AdEncoder(keys.signer, public_url=settings.public_url),
         frequency=frequency,
         recorder=recorder,
     )
-    return AuctionParts(routes, frequency, recorder, (pair_teller, teller))
+    return AuctionParts(routes, frequency, recorder, (pair_publisher, publisher))
 
 
 def _policies(models: ModelLoader) -> dict[str, Scoring]:
@@ -112,22 +107,21 @@ def _policies(models: ModelLoader) -> dict[str, Scoring]:
 
 
 def register_auction_metrics(metrics: Metrics, auctions: AuctionParts, recording: RecordingParts) -> None:
-    """Show what became of auctions, and how often it was not known what a reader has seen."""
     routes, frequency, recorder, _ = auctions
     metrics.counters(
         "adloom_auctions",
-        "Auctions by outcome; all but won are answered 204, by what was in the way.",
+        "Auctions by outcome; all but won are answered 204, by the cause.",
         "outcome",
         lambda: {"won": routes.won, **routes.unfilled},
     )
     metrics.counter(
         "adloom_auction_revenue_micros",
-        "Final prices of all that was won, as if each was seen once.",
+        "Final prices of all wins, as if each was seen once.",
         lambda: routes.revenue_micros,
     )
     metrics.counters(
         "adloom_auction_records",
-        "Auctions by whether the ledger was told of all their bids.",
+        "Auctions by whether all their bids were recorded.",
         "outcome",
         lambda: {
             "recorded": recording.beside.kept,
@@ -137,7 +131,7 @@ def register_auction_metrics(metrics: Metrics, auctions: AuctionParts, recording
     )
     metrics.counters(
         "adloom_frequency_looks",
-        "Requests that depended on what the reader has seen, and round trips for that.",
+        "Requests that depended on what the visitor has seen, and round trips for that.",
         "what",
         lambda: {
             "requests": frequency.asked,
@@ -147,7 +141,7 @@ def register_auction_metrics(metrics: Metrics, auctions: AuctionParts, recording
     )
     metrics.counters(
         "adloom_frequency_unknown",
-        "Requests whose reader's impressions were not known, by what became of capped ads.",
+        "Requests whose visitor's impressions were not known, by what happened to capped ads.",
         "capped_ads",
         lambda: {
             "offered": frequency.offered_unknown,

@@ -77,7 +77,7 @@ class Counter:
         self.index = an_index(rows, *slots)
         self.clock = ManualClock(NOON)
         self.states, self.caps, self.leases = PlacementStates(), CapTracker(), LocalLeases(1)
-        stands = Markets(self.states)
+        markets = Markets(self.states)
         self.counts = FakeCounts()
         self.frequency = FrequencyLookup(
             self.counts,
@@ -98,9 +98,9 @@ class Counter:
             lambda: self.index,
             self.clock,
             SystemIds(),
-            stands=stands,
+            markets=markets,
             policies={HEURISTIC: Heuristic()},
-            auctioneer=Auctioneer(stands, CONTEXTS, reserver, self.states.find_reason),
+            auctioneer=Auctioneer(markets, CONTEXTS, reserver, self.states.find_reason),
             encoder=AdEncoder(KEYS.signer, public_url="https://ads.example"),
             frequency=self.frequency,
             recorder=self.recorder,

@@ -64,18 +64,18 @@ class Marketplace:
     def __init__(self, *rows: AssignmentRow, slots: Sequence[PlacementRow] = (), **options: Any) -> None:
         self.index = an_index(rows, *slots)
         self.states = PlacementStates()
-        self.stands = Markets(self.states, **options)
+        self.markets = Markets(self.states, **options)
 
-    def stand(self, *, slug: str | None = None, now: datetime = NOON) -> Market:
+    def find_market(self, *, slug: str | None = None, now: datetime = NOON) -> Market:
         if slug is None:
-            stand = self.stands.find_by_type(self.index, "feed", now=now)
+            market = self.markets.find_by_type(self.index, "feed", now=now)
         else:
-            stand = self.stands.find_by_slug(self.index, slug.encode(), now=now)
-        assert stand is not None
-        return stand
+            market = self.markets.find_by_slug(self.index, slug.encode(), now=now)
+        assert market is not None
+        return market
 
-    def scorers(self, stand: Market) -> list[Scorer]:
-        return self.stands.build_scorers(stand, Signals(placement_type="feed"))
+    def scorers(self, market: Market) -> list[Scorer]:
+        return self.markets.build_scorers(market, Signals(placement_type="feed"))
 
     def auction(
         self,
@@ -85,10 +85,10 @@ class Marketplace:
         now: datetime = NOON,
         **absent: frozenset[int],
     ) -> WinningBid | None:
-        stand = self.stand(slug=slug, now=now)
-        contexts = [context or a_context()] * len(stand.zones)
-        scorers = self.scorers(stand)
-        win, _ = self.stands.decide(stand, contexts, scorers, **absent)
+        market = self.find_market(slug=slug, now=now)
+        contexts = [context or a_context()] * len(market.zones)
+        scorers = self.scorers(market)
+        win, _ = self.markets.decide(market, contexts, scorers, **absent)
         return win
 
     def winner(self, context: Context | None = None, **options: Any) -> int | None:
@@ -98,10 +98,10 @@ class Marketplace:
     def field(
         self, *, slug: str | None = None, bids_max: int = 256, **absent: frozenset[int]
     ) -> AuctionFunnel:
-        stand = self.stand(slug=slug)
-        scorers = self.scorers(stand)
-        contexts = [a_context()] * len(stand.zones)
-        return build_funnel(stand.plan_scan(scorers), contexts, scorers, bids_max=bids_max, **absent)
+        market = self.find_market(slug=slug)
+        scorers = self.scorers(market)
+        contexts = [a_context()] * len(market.zones)
+        return build_funnel(market.plan_scan(scorers), contexts, scorers, bids_max=bids_max, **absent)
 
 
 COUNT = OwnBids.COUNT

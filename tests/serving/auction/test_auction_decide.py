@@ -78,9 +78,9 @@ def test_a_slug_asks_for_one_placement() -> None:
 def test_a_type_or_a_slug_that_is_not_auctioned_has_no_stand() -> None:
     market = Marketplace(a_row(1, "5"), slots=[a_slot(is_active=False)])
 
-    assert market.stands.find_by_type(market.index, "feed", now=NOON) is None
-    assert market.stands.find_by_slug(market.index, b"slot-1", now=NOON) is None
-    assert market.stands.find_by_slug(market.index, b"elsewhere", now=NOON) is None
+    assert market.markets.find_by_type(market.index, "feed", now=NOON) is None
+    assert market.markets.find_by_slug(market.index, b"slot-1", now=NOON) is None
+    assert market.markets.find_by_slug(market.index, b"elsewhere", now=NOON) is None
 
 
 def test_rules_are_kept() -> None:
@@ -104,9 +104,9 @@ def test_who_is_excluded_does_not_bid_and_raises_no_price() -> None:
 def test_an_auction_can_be_held_again_without_somebody() -> None:
     market = Marketplace(a_row(1, "5"), a_row(2, "3"))
 
-    assert market.winner(without=frozenset({1})) == 2
+    assert market.winner(unreserved=frozenset({1})) == 2
     assert market.winner(seen_enough=frozenset({1})) == 2
-    assert market.winner(without=frozenset({1}), seen_enough=frozenset({2})) is None
+    assert market.winner(unreserved=frozenset({1}), seen_enough=frozenset({2})) is None
 
 
 def test_the_many_bids_of_one_advertiser_do_not_raise_its_price() -> None:
@@ -121,7 +121,7 @@ def test_the_many_bids_of_one_advertiser_do_not_raise_its_price() -> None:
 
 
 def test_the_oldest_of_equals_wins_also_where_they_are_equal_by_rounding_only() -> None:
-    # A micro as a video is worth 1.1 micros, which are one. So the oldest stands behind the youngest in the
+    # A micro as a video is worth 1.1 micros, which are one. So the oldest markets behind the youngest in the
     # order of their placement, and that placement would be looked at last if the youngest stood for it.
     def a_micro(number: int, placement: int, **fields: Any) -> AssignmentRow:
         return a_row(number, Micros(1), placement_key=placement, **fields)

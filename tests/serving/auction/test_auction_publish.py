@@ -148,10 +148,10 @@ async def test_changes_equal_a_whole_rebuild(shop: Shop, pool: Pool, valkey: Val
 
 async def test_a_market_has_its_head_before_the_first_request(shop: Shop) -> None:
     now = SystemClock().now()
-    stand = shop.refresher.stands.find_by_type(shop.refresher.current, "feed", now=now)
+    market = shop.refresher.markets.find_by_type(shop.refresher.current, "feed", now=now)
 
-    assert stand is not None
-    assert [len(head.members) for head in stand.top_bids] == [2]
+    assert market is not None
+    assert [len(head.members) for head in market.top_bids] == [2]
 
 
 async def test_a_paused_campaign_is_out_of_every_stand(shop: Shop) -> None:

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from adloom.core.errors import ValidationFailedError
-from adloom.serving.auction.request import CONTEXT_BYTES_REMEMBERED_MAX, parse_request
+from adloom.serving.auction.request import CONTEXT_BYTES_CACHED_MAX, parse_request
 from tests.support.rows import an_id
 
 USER = an_id(7)
@@ -40,7 +40,7 @@ def test_what_is_said_of_a_reader_is_read_once() -> None:
 
 
 def test_what_is_long_is_read_as_well() -> None:
-    said = {"country": "FR", "something": "x" * CONTEXT_BYTES_REMEMBERED_MAX}
+    said = {"country": "FR", "something": "x" * CONTEXT_BYTES_CACHED_MAX}
 
     assert parse_request(a_body(userContext=said)).visitor.overrides.fields == {"country": "FR"}
 

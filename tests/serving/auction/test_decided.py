@@ -65,30 +65,30 @@ class House:
     def __init__(self, index: Index) -> None:
         self.index, self.now, self.policy = index, NOON, Policy()
         self.states = PlacementStates()
-        self.stands = Markets(self.states, policies={HEURISTIC: Heuristic(), LEARNED: self.policy})
+        self.markets = Markets(self.states, policies={HEURISTIC: Heuristic(), LEARNED: self.policy})
         reserver = Reserver(self.states, CapTracker(), LocalLeases(1))
-        self.auctioneer = Auctioneer(self.stands, HEADERS, reserver, self.states.find_reason)
+        self.auctioneer = Auctioneer(self.markets, HEADERS, reserver, self.states.find_reason)
 
-    def stand(self, slug: str | None = None) -> Market:
+    def find_market(self, slug: str | None = None) -> Market:
         if slug is None:
-            stand = self.stands.find_by_type(self.index, "feed", now=self.now)
+            market = self.markets.find_by_type(self.index, "feed", now=self.now)
         else:
-            stand = self.stands.find_by_slug(self.index, slug.encode(), now=self.now)
-        assert stand is not None
-        return stand
+            market = self.markets.find_by_slug(self.index, slug.encode(), now=self.now)
+        assert market is not None
+        return market
 
     def auction(self, request: FastRequest, reader: VisitorInfo, slug: str | None = None) -> DecidedAuction:
-        return self.auctioneer.decide(request, reader, self.index, self.stand(slug), self.now)
+        return self.auctioneer.decide(request, reader, self.index, self.find_market(slug), self.now)
 
     def anew(self, request: FastRequest, reader: VisitorInfo, slug: str | None = None) -> WinningBid | None:
         """Decide by somebody who remembers nothing of auctions."""
         fresh = Auctioneer(
-            self.stands,
+            self.markets,
             HEADERS,
             Reserver(self.states, CapTracker(), LocalLeases(1)),
             self.states.find_reason,
         )
-        return fresh.decide(request, reader, self.index, self.stand(slug), self.now).win
+        return fresh.decide(request, reader, self.index, self.find_market(slug), self.now).win
 
     def exclude(self, *campaigns: int) -> None:
         self.states.mark_changed(dict.fromkeys(campaigns, "budget"))
@@ -200,7 +200,7 @@ def test_what_was_decided_from_a_shelf_is_over_when_another_takes_its_place() ->
     [placement] = house.index.by_key.values()
 
     house.states.install(house.index, [run_steps(house.states.prepare(placement, now=house.now))])
-    house.stands.install({})
+    house.markets.install({})
     house.exclude(first.win.bidder.campaign_key)
 
     second = house.auction(a_request(), a_reader()).win
@@ -233,13 +233,13 @@ def test_the_oldest_are_forgotten() -> None:
 
 def sold(house: House) -> result_cache.BidRecord:
     auction = house.auction(a_request(), a_reader())
-    note = house.auctioneer.reserve_winner(auction, house.now, second_of(house.now), is_noted=True).record
+    note = house.auctioneer.reserve_winner(auction, house.now, second_of(house.now), is_recorded=True).record
     assert note is not None
     return note
 
 
 def noted(house: House) -> result_cache.BidRecord:
-    asked = house.auction(a_request(), a_reader()).asked
+    asked = house.auction(a_request(), a_reader()).input
     return BidRecorder(house.states.find_reason).record(msgspec.structs.replace(asked), house.now)
 
 

@@ -60,7 +60,7 @@ def test_equals_are_listed_by_age_also_where_they_are_equal_by_rounding_only() -
 def test_who_was_left_out_counts_as_excluded() -> None:
     market = Marketplace(a_row(1, "5"), a_row(2, "4"))
 
-    field = market.field(without=frozenset({1}))
+    field = market.field(unreserved=frozenset({1}))
 
     assert ([bidder.campaign_key for _, bidder, _ in field.bids], field.excluded) == ([2], 1)
 

@@ -69,7 +69,7 @@ def test_an_auction_is_exact_and_what_is_not_known_is_as_the_operator_has_decide
         looked_up = {keys[banner] for banner in counter.counts.banners[0]}
         absent = capped - looked_up if when_away is CappedAds.WITHHOLD else set[int]()
     out = [number for number in rows if counter.states.find_reason(number) is not None]
-    win = Marketplace(*rows.values()).auction(seen_enough=frozenset(absent), without=frozenset(out))
+    win = Marketplace(*rows.values()).auction(seen_enough=frozenset(absent), unreserved=frozenset(out))
     assert won == (
         win and (str(rows[win.bidder.banner_key].banner_id), float(decimal_from_micros(win.final)))
     )

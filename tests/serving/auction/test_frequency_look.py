@@ -309,10 +309,10 @@ async def test_who_was_looked_up_together_is_worked_out_and_then_told_and_nobody
         def __init__(self, name: str) -> None:
             self._name = name
 
-        def know(self, seen: SeenBanners) -> None:
+        def work_out(self, seen: SeenBanners) -> None:
             lines.append(f"{self._name} knows {len(seen.enough)}")
 
-        def tell(self) -> None:
+        def send(self) -> None:
             lines.append(f"{self._name} is told")
             if self._name == "a":
                 raise RuntimeError("The socket is gone.")

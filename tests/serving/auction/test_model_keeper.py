@@ -81,9 +81,9 @@ async def test_ads_are_ranked_for_frequent_readers_and_before_each_model_is_used
     ((block,),) = [placement.blocks for placement in index.by_key.values()]
     assert isinstance(block, BidBlock)
     keeper = ModelLoader(valkey, ManualClock(NOW))
-    stands = Markets(PlacementStates(), policies={LEARNED: keeper})
-    keeper.set_ranker(stands.rank)
-    stands.install(run_steps(stands.prepare(index, now=NOW)))
+    markets = Markets(PlacementStates(), policies={LEARNED: keeper})
+    keeper.set_ranker(markets.rank)
+    markets.install(run_steps(markets.prepare(index, now=NOW)))
 
     await ModelPublisher(valkey).publish(a_model(1))
     await keeper.load()
@@ -109,9 +109,9 @@ async def test_a_market_that_has_grown_leaves_no_rankings_that_nobody_uses(
     ((block,),) = [placement.blocks for placement in index.by_key.values()]
     assert isinstance(block, BidBlock)
     keeper = ModelLoader(valkey, ManualClock(NOW))
-    stands = Markets(PlacementStates(), policies={LEARNED: keeper})
-    keeper.set_ranker(stands.rank)
-    stands.install(run_steps(stands.prepare(index, now=NOW)))
+    markets = Markets(PlacementStates(), policies={LEARNED: keeper})
+    keeper.set_ranker(markets.rank)
+    markets.install(run_steps(markets.prepare(index, now=NOW)))
     await ModelPublisher(valkey).publish(a_model(1))
     await keeper.load()
     for segment in ("a", "b"):

@@ -30,11 +30,11 @@ ELSEWHERE = (parse_rule("country", "in", ["AQ"]),)
 LATER = {"starts_at": NOON + timedelta(hours=1)}
 
 
-def noted(market: Marketplace, seen_enough: frozenset[int], without: frozenset[int]) -> BidRecord:
-    stand = market.stand()
-    scorers = market.scorers(stand)
-    contexts = (a_context(),) * len(stand.zones)
-    asked = AuctionInput(stand.plan_scan(scorers), contexts, scorers, seen_enough, without)
+def noted(market: Marketplace, seen_enough: frozenset[int], unreserved: frozenset[int]) -> BidRecord:
+    found = market.find_market()
+    scorers = market.scorers(found)
+    contexts = (a_context(),) * len(found.zones)
+    asked = AuctionInput(found.plan_scan(scorers), contexts, scorers, seen_enough, unreserved)
     return BidRecorder(market.states.find_reason).record(asked, NOON)
 
 

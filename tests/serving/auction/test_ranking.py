@@ -60,32 +60,32 @@ class House:
 
     def __init__(self, index: Index, policy: LearnedScoring, own_bids: OwnBids, *, is_ranked: bool) -> None:
         self.index = index
-        self.stands = Markets(PlacementStates(), policies={LEARNED: policy}, own_bids=own_bids)
+        self.markets = Markets(PlacementStates(), policies={LEARNED: policy}, own_bids=own_bids)
         if is_ranked:
-            self.stands.install(run_steps(self.stands.prepare(index, now=NOON)))
+            self.markets.install(run_steps(self.markets.prepare(index, now=NOON)))
 
     def found(self, chance: Random, signals: Signals, slug: str | None) -> Found:
-        stand = self.stand(slug)
-        scorers = self.stands.build_scorers(stand, signals)
-        contexts = [a_context()] * len(stand.zones)
+        market = self.find_market(slug)
+        scorers = self.markets.build_scorers(market, signals)
+        contexts = [a_context()] * len(market.zones)
         absent = {
             "seen_enough": frozenset(chance.sample(range(1, 200), chance.choice([0, 60]))),
-            "without": frozenset(chance.sample(range(1, 200), chance.choice([0, 60]))),
+            "unreserved": frozenset(chance.sample(range(1, 200), chance.choice([0, 60]))),
         }
-        win, _ = self.stands.decide(stand, contexts, scorers, **absent)
+        win, _ = self.markets.decide(market, contexts, scorers, **absent)
         field = build_funnel(
-            stand.plan_scan(scorers), contexts, scorers, bids_max=chance.choice([1, 20, 256]), **absent
+            market.plan_scan(scorers), contexts, scorers, bids_max=chance.choice([1, 20, 256]), **absent
         )
         told = win and (win.bidder.seniority, win.ecpm, win.second, win.final, win.charge)
         return told, field
 
-    def stand(self, slug: str | None) -> Market:
+    def find_market(self, slug: str | None) -> Market:
         if slug is None:
-            stand = self.stands.find_by_type(self.index, "feed", now=NOON)
+            market = self.markets.find_by_type(self.index, "feed", now=NOON)
         else:
-            stand = self.stands.find_by_slug(self.index, slug.encode(), now=NOON)
-        assert stand is not None
-        return stand
+            market = self.markets.find_by_slug(self.index, slug.encode(), now=NOON)
+        assert market is not None
+        return market
 
 
 def blocks_of(index: Index) -> list[BidBlock]:
@@ -158,7 +158,7 @@ def test_few_of_many_bids_are_asked_for_their_ctr(
 
     monkeypatch.setattr(LearnedScorer, "predict_from_factor", counted)
     scorer = policy.build_scorer(Signals(placement_type="feed"))
-    win, _ = house.stands.decide(house.stand(None), [a_context()], [scorer])
+    win, _ = house.markets.decide(house.find_market(None), [a_context()], [scorer])
 
     assert win is not None
     assert len(asked) < asked_max
@@ -172,10 +172,10 @@ def test_rankings_of_what_was_learned_before_are_dropped() -> None:
     ranked = [block for block in blocks_of(index) if block.rankings]
 
     assert ranked
-    run_steps(house.stands.rank(LEARNED, lambda: second.strengths))
+    run_steps(house.markets.rank(LEARNED, lambda: second.strengths))
     assert all(set(block.rankings) == {*first.strengths, *second.strengths} for block in ranked)
     first.retire()
-    run_steps(house.stands.rank(LEARNED, lambda: third.strengths))
+    run_steps(house.markets.rank(LEARNED, lambda: third.strengths))
     assert all(set(block.rankings) == {*second.strengths, *third.strengths} for block in ranked)
 
 
@@ -185,7 +185,7 @@ def test_what_becomes_known_while_bids_are_ranked_is_ranked_too() -> None:
     policy = LearnedScoring(Model(version=1, weights=array("f", bytes(4 * SLOTS))))
     house = House(index, policy, OwnBids.IGNORE, is_ranked=False)
 
-    steps = house.stands.prepare(index, now=NOON)
+    steps = house.markets.prepare(index, now=NOON)
     for _ in steps:
         if not policy.kinds and any(block.rankings for block in blocks_of(index)):
             policy.use_kind(VisitorKind("mobile", None))

@@ -22,8 +22,8 @@ def with_heads(
     *rows: AssignmentRow, slots: Sequence[PlacementRow] = (), bidders_max: int = TOP_BIDS_MAX
 ) -> Marketplace:
     market = Marketplace(*rows, slots=slots)
-    stands = market.stands
-    stands.install(run_steps(stands.prepare(market.index, now=NOON, bidders_max=bidders_max)))
+    markets = market.markets
+    markets.install(run_steps(markets.prepare(market.index, now=NOON, bidders_max=bidders_max)))
     return market
 
 
@@ -67,17 +67,17 @@ def test_a_market_is_asked_for_as_often_as_somebody_wants_to_know(market: Market
 
 def test_who_asks_for_one_placement_does_not_hide_that_all_are_asked_for(market: Marketplace) -> None:
     for _ in range(3):
-        market.stand(slug="slot-1")
-        market.stand()
+        market.find_market(slug="slot-1")
+        market.find_market()
         assert sorted(market.states.take_requested()) == [1, 2]
 
 
 def test_who_was_excluded_while_heads_were_prepared_is_out() -> None:
     market = Marketplace(a_row(1, "5", placement_key=1), a_row(2, "4", placement_key=2), slots=TWO_SLOTS)
-    heads = run_steps(market.stands.prepare(market.index, now=NOON))
+    heads = run_steps(market.markets.prepare(market.index, now=NOON))
     market.states.mark_changed({1: "pacing"})
 
-    market.stands.install(heads)
+    market.markets.install(heads)
 
     assert market.winner() == 2
 
@@ -101,12 +101,12 @@ def test_another_index_is_followed(market: Marketplace) -> None:
 
 def test_heads_of_markets_that_did_not_change_stay() -> None:
     market = with_heads(a_row(1, "5"), slots=TWO_SLOTS)
-    stands = market.stands
+    markets = market.markets
 
-    first = run_steps(stands.prepare(market.index, now=NOON))
-    stands.install(first)
+    first = run_steps(markets.prepare(market.index, now=NOON))
+    markets.install(first)
 
-    assert run_steps(stands.prepare(market.index, now=NOON))["feed"] is first["feed"]
+    assert run_steps(markets.prepare(market.index, now=NOON))["feed"] is first["feed"]
 
 
 def test_one_placement_needs_no_head_and_zones_and_scorings_have_their_own() -> None:
@@ -136,10 +136,10 @@ def test_the_hour_is_that_of_each_placement() -> None:
         a_row(2, "4", placement_key=2, rules=noon),
         slots=[a_slot(1, timezone="Asia/Kolkata"), a_slot(2)],
     )
-    stand = market.stand()
+    found = market.find_market()
 
-    contexts = [a_context(hour=12 if zone.key == "UTC" else 17) for zone in stand.zones]
-    win, _ = market.stands.decide(stand, contexts, market.scorers(stand))
+    contexts = [a_context(hour=12 if zone.key == "UTC" else 17) for zone in found.zones]
+    win, _ = market.markets.decide(found, contexts, market.scorers(found))
 
     assert win is not None
     assert win.bidder.campaign_key == 2

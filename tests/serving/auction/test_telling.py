@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from adloom.serving.auction.record.batch_publisher import BatchingPublisher
+from adloom.serving.auction.recorder import BatchingPublisher
 
 pytestmark = pytest.mark.anyio
 

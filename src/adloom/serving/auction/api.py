@@ -1,12 +1,14 @@
-"""Serving by auction over HTTP: decode once, decide once, hold what was won, encode once.
+"""Serves auctions over HTTP: parse once, decide once, reserve the winner, encode once.
 
-Only where it depends on what the reader has seen does the answer wait, for one look-up that it shares with others.
+An answer waits only if it depends on what the visitor has seen; concurrent requests share that look-up.
 """
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from http import HTTPStatus
 from typing import Final
+
+import msgspec
 
 from adloom.auction.score import Scoring
 from adloom.core.clock import Clock
@@ -26,6 +28,7 @@ from adloom.serving.auction.auctioneer import Auctioneer, AuctionOutcome
 from adloom.serving.auction.encode import AdEncoder
 from adloom.serving.auction.frequency_lookup import NOTHING_KNOWN, FrequencyLookup, SeenBanners
 from adloom.serving.auction.market import Market, Markets
+from adloom.serving.auction.record.bid_record import BidRecord
 from adloom.serving.auction.record.removal import FREQUENCY_CAP, FREQUENCY_UNKNOWN, name_frequency_step
 from adloom.serving.auction.recorder import AuctionRecorder, FinishedAuction
 from adloom.serving.auction.request import DEFAULT_TYPE, AuctionQuery, parse_request
@@ -41,7 +44,7 @@ SERVED_HEAD: Final = encode_head(
 )
 NO_AD: Final = FastAnswer(encode_head(HTTPStatus.NO_CONTENT, None, _NO_STORE))
 
-# Made once: whoever guesses gets these answers as fast as a right one.
+# Encoded once: guessing slugs must not cost more than serving.
 NO_SUCH_PLACEMENT: Final = problem_answer(
     PlacementNotFoundError("No active placement has this slug and, where one is given, this placementType.")
 )
@@ -55,6 +58,19 @@ FILLED_ELSEWHERE: Final = {
 }
 
 
+class AuctionRequest(msgspec.Struct, gc=False):
+    """One request on its way to an answer."""
+
+    http: FastRequest
+    query: AuctionQuery
+    index: Index
+    now: datetime
+    second: int
+    auction: DecidedAuction
+    is_recorded: bool  # If the record still has headroom when it is answered.
+    seen: SeenBanners = NOTHING_KNOWN
+
+
 class AuctionRoutes:
     """Answers which ad wins a placement."""
 
@@ -64,7 +80,7 @@ class AuctionRoutes:
         clock: Clock,
         ids: IdSource,
         *,
-        stands: Markets,
+        markets: Markets,
         policies: Mapping[str, Scoring],
         auctioneer: Auctioneer,
         encoder: AdEncoder,
@@ -74,7 +90,7 @@ class AuctionRoutes:
         self._index = index
         self._now = clock.now
         self._new_id = ids.new_opaque
-        self._stands = stands
+        self._markets = markets
         self._policies = policies
         self._auctioneer = auctioneer
         self._encoder = encoder
@@ -87,195 +103,165 @@ class AuctionRoutes:
 
     @property
     def revenue_micros(self) -> int:
-        """What all that was won is worth at its final price, if each is seen once."""
+        """The sum of the final prices of all wins, as if each was seen once."""
         return self._price_sum // IMPRESSIONS_PER_CPM
 
     def routes(self) -> list[FastRoute]:
-        """List the routes, for the table of the hot path."""
         return [FastRoute(b"POST", SERVE_PATH, is_prefix=False, handler=self.serve, is_batched=True)]
 
-    def serve(self, request: FastRequest) -> FastAnswer | DeferredAnswer:
+    def serve(self, http: FastRequest) -> FastAnswer | DeferredAnswer:
         """Answer `POST /api/v1/ads/serve`."""
-        query = parse_request(request.body)
+        query = parse_request(http.body)
         index, now = self._index(), self._now()
-        stand = self._stand(index, query, now)
-        if stand is None:
-            return _refusal_of(index, query)
-        auction = self._auctioneer.decide(request, query.visitor, index, stand, now)
+        market = self._find_market(index, query, now)
+        if market is None:
+            return _refuse(index, query)
+        auction = self._auctioneer.decide(http, query.visitor, index, market, now)
         at = now.timestamp()
-        second, is_noted = int(at), self._recorder.wants_next(at)
-        if auction.watched:
-            return self._answered_in_turn(_Turn(self, request, query, index, auction, now, second, is_noted))
-        return self._answer(request, query, index, auction, now, second, is_noted, NOTHING_KNOWN)
+        request = AuctionRequest(http, query, index, now, int(at), auction, self._recorder.wants_next(at))
+        return self._look_up(request) if auction.capped_banner_ids else self._answer(request)
 
-    def _answered_in_turn(self, turn: "_Turn") -> FastAnswer | DeferredAnswer:
-        """Answer when it is known what the reader has seen, which may be now; only for the record all of it matters."""
-        query, auction = turn.query, turn.auction
-        asked = (query.user,) if turn.is_noted else (query.user, *auction.watched)
-        seen = self._frequency.look_up(
-            asked, self._auctioneer.find_capped_banners(auction.stand, turn.index), turn
-        )
-        return turn if seen is None else self.answered_knowing(turn, seen)
+    def _look_up(self, request: AuctionRequest) -> FastAnswer | DeferredAnswer:
+        """Answer as soon as it is known what the visitor has seen; a record needs to know it of all banners."""
+        user, auction = request.query.user, request.auction
+        asked = (user,) if request.is_recorded else (user, *auction.capped_banner_ids)
+        capped = self._auctioneer.find_capped_banners(auction.market, request.index)
+        pending = PendingAuction(self, request)
+        seen = self._frequency.look_up(asked, capped, pending)
+        return pending if seen is None else self.answer_knowing(request, seen)
 
-    def answered_knowing(self, turn: "_Turn", seen: SeenBanners) -> FastAnswer | DeferredAnswer:
-        """Hold the auction anew where it matters what the reader has seen, or meanwhile all may be another."""
-        query, auction, current = turn.query, turn.auction, self._index()
-        is_so = not seen.enough or not auction.depends_on(seen.enough)
-        if is_so and current is turn.index and self._auctioneer.still_holds(auction):
-            return self._answer(
-                turn.request, query, current, auction, turn.now, turn.second, turn.is_noted, seen
-            )
-        now = self._now()
-        stand = self._stand(current, query, now)
-        if stand is None:
-            return _refusal_of(current, query)
-        anew = self._auctioneer.decide(turn.request, query.visitor, current, stand, now, seen)
-        if not seen.is_all:
-            seen = SeenBanners(unseen=auction.watched)
-            if not set(anew.watched) <= set(auction.watched):
-                seen = self._frequency.decide_unknown(
-                    self._auctioneer.find_capped_banners(stand, current), auction.watched
-                )
-                anew = self._auctioneer.rerun_with(anew, seen)
-        second = int(now.timestamp())
-        return self._answer(turn.request, query, current, anew, now, second, turn.is_noted, seen)
+    def answer_knowing(self, request: AuctionRequest, seen: SeenBanners) -> FastAnswer | DeferredAnswer:
+        """Decide again if the outcome depends on what the visitor has seen, or the market has changed meanwhile."""
+        auction, index = request.auction, self._index()
+        is_same = not seen.enough or not auction.depends_on(seen.enough)
+        if not (is_same and index is request.index and self._auctioneer.is_fresh(auction)):
+            now, query = self._now(), request.query
+            market = self._find_market(index, query, now)
+            if market is None:
+                return _refuse(index, query)
+            again = self._auctioneer.decide(request.http, query.visitor, index, market, now, seen)
+            if not seen.is_all:
+                seen = SeenBanners(unseen=auction.capped_banner_ids)
+                if not set(again.capped_banner_ids) <= set(auction.capped_banner_ids):
+                    capped = self._auctioneer.find_capped_banners(market, index)
+                    seen = self._frequency.decide_unknown(capped, auction.capped_banner_ids)
+                    again = self._auctioneer.rerun_with(again, seen)
+            request.index, request.auction = index, again
+            request.now, request.second = now, int(now.timestamp())
+        request.seen = seen
+        return self._answer(request)
 
-    def _answered_still(self, turn: "_Turn", unseen: tuple[str, ...]) -> FastAnswer | DeferredAnswer:
-        """Answer where nobody could be held yet, and who is next has a cap: it is looked up, unless others were."""
-        if not unseen:
-            return self._answered_in_turn(turn)
-        seen = self._frequency.decide_unknown(
-            self._auctioneer.find_capped_banners(turn.auction.stand, turn.index), unseen
-        )
-        auction = self._auctioneer.rerun_with(turn.auction, seen)
-        return self._answer(
-            turn.request, turn.query, turn.index, auction, turn.now, turn.second, turn.is_noted, seen
-        )
+    def _answer_next_best(
+        self, request: AuctionRequest, auction: DecidedAuction
+    ) -> FastAnswer | DeferredAnswer:
+        """Look up a capped runner-up after the winner could not be reserved; at most once per request."""
+        looked_up = request.seen.unseen or request.auction.capped_banner_ids
+        request.auction = auction
+        if not looked_up:
+            return self._look_up(request)
+        capped = self._auctioneer.find_capped_banners(auction.market, request.index)
+        request.seen = self._frequency.decide_unknown(capped, looked_up)
+        request.auction = self._auctioneer.rerun_with(auction, request.seen)
+        return self._answer(request)
 
-    def _stand(self, index: Index, query: AuctionQuery, now: datetime) -> Market | None:
-        """Find the market that is asked for."""
+    def _find_market(self, index: Index, query: AuctionQuery, now: datetime) -> Market | None:
         if query.placement is None:
-            return self._stands.find_by_type(index, query.placement_type or DEFAULT_TYPE, now=now)
-        stand = self._stands.find_by_slug(index, query.placement.encode(), now=now)
-        if stand is None or query.placement_type in {None, stand.market[0].type}:
-            return stand
+            return self._markets.find_by_type(index, query.placement_type or DEFAULT_TYPE, now=now)
+        market = self._markets.find_by_slug(index, query.placement.encode(), now=now)
+        if market is None or query.placement_type in {None, market.placements[0].type}:
+            return market
         return None
 
-    def _answer(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
-        self,
-        request: FastRequest,
-        query: AuctionQuery,
-        index: Index,
-        auction: DecidedAuction,
-        now: datetime,
-        second: int,
-        is_noted: bool,  # noqa: FBT001 - likewise
-        seen: SeenBanners,
-    ) -> FastAnswer | DeferredAnswer:
-        recorder = self._recorder
-        sale = self._auctioneer.reserve_winner(
-            auction, now, second, is_noted=is_noted and recorder.has_headroom(), seen=seen
+    def _answer(self, request: AuctionRequest) -> FastAnswer | DeferredAnswer:
+        recorder, now, second = self._recorder, request.now, request.second
+        outcome = self._auctioneer.reserve_winner(
+            request.auction,
+            now,
+            second,
+            is_recorded=request.is_recorded and recorder.has_headroom(),
+            seen=request.seen,
         )
-        if sale.needs_lookup:
-            turn = _Turn(self, request, query, index, sale.auction, now, second, is_noted)
-            return self._answered_still(turn, seen.unseen or auction.watched)
-        auction, auction_id = sale.auction, self._new_id()
+        if outcome.needs_lookup:
+            return self._answer_next_best(request, outcome.auction)
+        auction, auction_id = outcome.auction, self._new_id()
         win = auction.win
         if win is None:
-            self._count_unfilled(sale)
-            if sale.record is not None:
-                recorder.record(self._held(auction_id, query, sale, None, now), sale.record, None)
+            self._count_unfilled(outcome)
+            if outcome.record is not None:
+                self._record(request, outcome, outcome.record, auction_id)
             return NO_AD
-        goods = auction.goods
-        if goods is None:
-            placement = auction.stand.placements[win.bidder.placement_key]
-            goods = auction.goods = self._encoder.render(win, auction.cost, placement)
-        user_id = bytes.fromhex(query.user.replace("-", ""))
-        served = goods.entry.encode(auction_id.bytes, now, second, user_id)
-        if sale.record is None:
-            recorder.served(served)
+        rendered = auction.rendered
+        if rendered is None:
+            placement = auction.market.placements_by_key[win.bidder.placement_key]
+            rendered = auction.rendered = self._encoder.render(win, auction.cost, placement)
+        user = request.query.user
+        served = rendered.entry.encode(auction_id.bytes, now, second, bytes.fromhex(user.replace("-", "")))
+        if outcome.record is None:
+            recorder.publish_served(served)
         else:
-            recorder.record(self._held(auction_id, query, sale, goods.placement, now), sale.record, served)
+            self._record(request, outcome, outcome.record, auction_id, rendered.placement, served)
         self.won += 1
         self._price_sum += win.final
         return FastAnswer(
-            SERVED_HEAD, self._encoder.encode(goods, auction_id, query.user, now, second, sale.lease)
+            SERVED_HEAD, self._encoder.encode(rendered, auction_id, user, now, second, outcome.lease)
         )
 
-    def _held(
+    def _record(  # noqa: PLR0913, PLR0917 - all that is recorded
         self,
+        request: AuctionRequest,
+        outcome: AuctionOutcome,
+        record: BidRecord,
         auction_id: OpaqueId,
-        query: AuctionQuery,
-        sale: AuctionOutcome,
-        won_on: IndexedPlacement | None,
-        now: datetime,
-    ) -> FinishedAuction:
-        scored_on = won_on or sale.auction.stand.market[0]
-        return FinishedAuction(
+        won_on: IndexedPlacement | None = None,
+        served: bytes | None = None,
+    ) -> None:
+        scored_on = won_on or outcome.auction.market.placements[0]
+        finished = FinishedAuction(
             auction_id=auction_id,
-            query=query,
-            outcome=sale,
+            query=request.query,
+            auction=outcome.auction,
             won_on=won_on,
             scoring_version=self._policies[scored_on.scoring].version,
-            now=now,
+            now=request.now,
         )
+        self._recorder.record(finished, record, served)
 
-    def _count_unfilled(self, sale: AuctionOutcome) -> None:
-        asked = sale.auction.asked
-        if sale.was_contended:
+    def _count_unfilled(self, outcome: AuctionOutcome) -> None:
+        auction_input = outcome.auction.input
+        if auction_input.unreserved:
             self.unfilled["not_held"] += 1
-        elif asked.seen_enough:
-            # Nobody is asked what a reader has seen unless somebody would have won.
-            self.unfilled[name_frequency_step(is_unknown=asked.is_unknown)] += 1
+        elif auction_input.seen_enough:
+            # It is looked up only if there was a winner.
+            self.unfilled[name_frequency_step(is_unknown=auction_input.is_unknown)] += 1
         else:
             self.unfilled["nobody"] += 1
 
 
-class _Turn(DeferredAnswer):
-    """A request that waits for its turn to know what its reader has seen."""
+class PendingAuction(DeferredAnswer):
+    """The answer of a request that waits to know what its visitor has seen."""
 
-    __slots__ = ("_known", "_routes", "auction", "index", "is_noted", "now", "query", "request", "second")
+    __slots__ = ("_request", "_result", "_routes")
 
-    def __init__(  # noqa: PLR0913, PLR0917 - a request, and what is known of it so far
-        self,
-        routes: AuctionRoutes,
-        request: FastRequest,
-        query: AuctionQuery,
-        index: Index,
-        auction: DecidedAuction,
-        now: datetime,
-        second: int,
-        is_noted: bool,  # noqa: FBT001 - on the path of every request, where names would cost
-    ) -> None:
-        # As `DeferredAnswer` does, without the call.
-        self._answer = None
-        self._calls = []
+    def __init__(self, routes: AuctionRoutes, request: AuctionRequest) -> None:
+        super().__init__()
         self._routes = routes
-        self.request = request
-        self.query = query
-        self.index = index
-        self.auction = auction
-        self.now = now
-        self.second = second
-        self.is_noted = is_noted
+        self._request = request
 
-    def know(self, seen: SeenBanners) -> None:
-        """Work out the answer, now that it is known what the reader has seen."""
+    def work_out(self, seen: SeenBanners) -> None:
         try:
-            known = self._routes.answered_knowing(self, seen)
-            assert isinstance(known, FastAnswer), "nobody waits twice"
-            self._known = known
-        except Exception as error:  # noqa: BLE001 - whoever waits is told
-            self._known = answer_error(error)
+            result = self._routes.answer_knowing(self._request, seen)
+            assert isinstance(result, FastAnswer), "a request waits once"
+            self._result = result
+        except Exception as error:  # noqa: BLE001 - the client gets an answer
+            self._result = answer_error(error)
 
-    def tell(self) -> None:
-        """Give the answer."""
-        self.resolve(self._known)
+    def send(self) -> None:
+        self.resolve(self._result)
 
 
-def _refusal_of(index: Index, query: AuctionQuery) -> FastAnswer:
+def _refuse(index: Index, query: AuctionQuery) -> FastAnswer:
     if query.placement is None:
-        return NO_AD  # A type is no address: where nothing of it is auctioned, nobody bids.
+        return NO_AD  # A type is no address: where nothing of it is auctioned, there are no bids.
     placement = index.by_slug.get(query.placement.encode())
     if placement is None or placement.delivery is Delivery.AUCTION:
         return NO_SUCH_PLACEMENT

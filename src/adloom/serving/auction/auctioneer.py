@@ -1,4 +1,4 @@
-"""Holding an auction: decided from what is there at the moment, won by who can also be held to it."""
+"""Decides auctions from the current market, and reserves what the winner needs."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -23,74 +23,68 @@ from adloom.serving.leases.reserve import Reserver
 from adloom.serving.request.context import ContextParser
 from adloom.targeting.context import Context
 
-TRIES_MAX: Final = 8  # Of winners whose budget is gone in the same moment; then nobody wins.
+TRIES_MAX: Final = 8  # Winners that could not be reserved; then the request stays unfilled.
 
 
 class AuctionOutcome(msgspec.Struct, frozen=True, gc=False):
-    """An auction whose winner, if there is one, is held to it; unless it is still open."""
+    """An auction whose winner, if there is one, is reserved."""
 
     auction: DecidedAuction
     lease: int
     record: BidRecord | None
-    needs_lookup: bool = False  # It hangs on banners with a cap that were not looked up; nobody is held yet.
-
-    @property
-    def was_contended(self) -> bool:
-        """Tell whether somebody would have won who could not be held."""
-        return bool(self.auction.asked.without)
+    needs_lookup: bool = False  # Depends on capped banners that were not looked up; nothing is reserved yet.
 
 
 class Auctioneer:
-    """Holds the auctions of a process."""
+    """Runs the auctions of a process."""
 
     def __init__(
         self,
-        stands: Markets,
+        markets: Markets,
         contexts: ContextParser,
         reserver: Reserver,
-        reason_of: Callable[[int], str | None],
+        find_exclusion: Callable[[int], str | None],
     ) -> None:
-        self._stands = stands
-        self._context_of = contexts.parse
-        self._moved_to = contexts.move_to_zone
+        self._markets = markets
+        self._parse_context = contexts.parse
+        self._move_to_zone = contexts.move_to_zone
         self._local_time = contexts.local_time
         self._reserve = reserver.reserve
-        self._notebook = BidRecorder(reason_of)
-        self._memory = AuctionCache(stands.change_counter)
-        self.still_holds = self._memory.is_fresh
+        self._bid_recorder = BidRecorder(find_exclusion)
+        self._cache = AuctionCache(markets.change_counter)
+        self.is_fresh = self._cache.is_fresh
         self._capped = CappedBannerCache()
 
     def decide(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
         self,
-        request: FastRequest,
-        reader: VisitorInfo,
+        http: FastRequest,
+        visitor: VisitorInfo,
         index: Index,
-        stand: Market,
+        market: Market,
         now: datetime,
         seen: SeenBanners | None = None,
     ) -> DecidedAuction:
-        """Decide who would win, or remember who does."""
-        context = self._context_of(request, stand.zones[0], now)
+        """Find the winner, from the cache if the result is still the same; nothing is reserved yet."""
+        context = self._parse_context(http, market.zones[0], now)
         if seen is not None and seen.enough:
-            asked = self._asked(reader, stand, context, now, seen)
-            return DecidedAuction(self._won(stand, asked), stand, asked)
-        kind: CacheKey = (stand, context, reader)
-        if len(stand.zones) > 1:
-            # Their hours change at other times.
-            kind += tuple([self._local_time(zone, now) for zone in stand.zones[1:]])
-        auction = self._memory.get(kind, of=index)
+            auction_input = self._build_input(visitor, market, context, now, seen)
+            return DecidedAuction(self._find_winner(market, auction_input), market, auction_input)
+        key: CacheKey = (market, context, visitor)
+        if len(market.zones) > 1:
+            # The hour changes at other times there.
+            key += tuple([self._local_time(zone, now) for zone in market.zones[1:]])
+        auction = self._cache.get(key, index)
         if auction is None:
-            asked = self._asked(reader, stand, context, now)
-            win, looked = self._stands.decide(stand, asked.contexts, asked.scorers)
+            auction_input = self._build_input(visitor, market, context, now)
+            win, scanned = self._markets.decide(market, auction_input.contexts, auction_input.scorers)
             auction = DecidedAuction(
-                win, stand, asked, looked=looked, scored_by=self._stands.list_policies(stand)
+                win, market, auction_input, scanned=scanned, scored_by=self._markets.list_policies(market)
             )
-            self._memory.put(kind, auction)
+            self._cache.put(key, auction)
         return auction
 
-    def find_capped_banners(self, stand: Market, index: Index) -> CappedBanners:
-        """Give the banners of a market that one reader may see only so often."""
-        return self._capped.get(stand.market, index)
+    def find_capped_banners(self, market: Market, index: Index) -> CappedBanners:
+        return self._capped.get(market.placements, index)
 
     def reserve_winner(
         self,
@@ -98,78 +92,87 @@ class Auctioneer:
         now: datetime,
         second: int,
         *,
-        is_noted: bool,
+        is_recorded: bool,
         seen: SeenBanners = NOTHING_KNOWN,
     ) -> AuctionOutcome:
-        """Hold the winner to it; if that cannot be, the next best wins, as far as it is known what the reader has seen.
+        """Reserve the winner, or else the next best.
 
-        Of banners that changed nothing it is noted too.
+        Stops where the next best depends on a capped banner that was not looked up.
         """
         tried = auction
-        note: BidRecord | None = None
+        record: BidRecord | None = None
         while True:
-            if is_noted:
-                # Before it is held, since that may take its campaign away.
-                note = self._noted(tried, now, seen)
+            if is_recorded:
+                # Before the reservation, which may exclude the winner's campaign.
+                record = self._record(tried, now, seen)
             win = tried.win
             if win is None:
-                return AuctionOutcome(tried, 0, note)
+                return AuctionOutcome(tried, 0, record)
             lease = self._reserve(win.bidder, tried.cost, second)
             if lease is not None:
-                return AuctionOutcome(tried, lease, note)
-            tried = self._anew(tried, seen, without=win.bidder.campaign_key)
-            if not seen.is_all and not set(tried.watched) <= set(seen.unseen or auction.watched):
+                return AuctionOutcome(tried, lease, record)
+            tried = self._rerun(tried, seen, unreserved=win.bidder.campaign_key)
+            looked_up = seen.unseen or auction.capped_banner_ids
+            if not seen.is_all and not set(tried.capped_banner_ids) <= set(looked_up):
                 return AuctionOutcome(tried, 0, None, needs_lookup=True)
 
     def rerun_with(self, auction: DecidedAuction, seen: SeenBanners) -> DecidedAuction:
-        """Auction off the same once more, now that it is known or decided of all banners whether they take part."""
-        return self._anew(auction, seen) if seen.enough else auction
+        """Run the same auction again without the banners that the visitor has seen often enough."""
+        return self._rerun(auction, seen) if seen.enough else auction
 
-    def _asked(
+    def _build_input(
         self,
-        reader: VisitorInfo,
-        stand: Market,
+        visitor: VisitorInfo,
+        market: Market,
         context: Context,
         now: datetime,
         seen: SeenBanners = NOTHING_KNOWN,
     ) -> AuctionInput:
-        context = reader.overrides.apply_to(context)
-        scorers = self._stands.build_scorers(stand, reader.signals(stand.market[0].type, context))
-        contexts = (context, *[self._moved_to(context, zone, now) for zone in stand.zones[1:]])
+        context = visitor.overrides.apply_to(context)
+        signals = visitor.build_signals(market.placements[0].type, context)
+        scorers = self._markets.build_scorers(market, signals)
+        contexts = (context, *[self._move_to_zone(context, zone, now) for zone in market.zones[1:]])
         return AuctionInput(
-            stand.plan_scan(scorers), contexts, scorers, seen_enough=seen.enough, is_unknown=seen.is_unknown
+            market.plan_scan(scorers), contexts, scorers, seen_enough=seen.enough, is_unknown=seen.is_unknown
         )
 
-    def _won(self, stand: Market, asked: AuctionInput) -> WinningBid | None:
-        win, _ = self._stands.decide(
-            stand, asked.contexts, asked.scorers, seen_enough=asked.seen_enough, without=asked.without
+    def _find_winner(self, market: Market, auction_input: AuctionInput) -> WinningBid | None:
+        win, _ = self._markets.decide(
+            market,
+            auction_input.contexts,
+            auction_input.scorers,
+            seen_enough=auction_input.seen_enough,
+            unreserved=auction_input.unreserved,
         )
         return win
 
-    def _anew(
-        self, auction: DecidedAuction, seen: SeenBanners, *, without: int | None = None
+    def _rerun(
+        self, auction: DecidedAuction, seen: SeenBanners, *, unreserved: int | None = None
     ) -> DecidedAuction:
-        """Auction off the same once more, without a campaign that could not be held."""
-        stand, asked = auction.stand, _knowing(auction.asked, seen)
-        if without is not None:
-            asked = msgspec.structs.replace(asked, without=asked.without | {without})
-        return DecidedAuction(
-            None if len(asked.without) >= TRIES_MAX else self._won(stand, asked), stand, asked
-        )
+        market, auction_input = auction.market, _add_seen(auction.input, seen)
+        if unreserved is not None:
+            auction_input = msgspec.structs.replace(
+                auction_input, unreserved=auction_input.unreserved | {unreserved}
+            )
+        is_given_up = len(auction_input.unreserved) >= TRIES_MAX
+        win = None if is_given_up else self._find_winner(market, auction_input)
+        return DecidedAuction(win, market, auction_input)
 
-    def _noted(self, auction: DecidedAuction, now: datetime, seen: SeenBanners) -> BidRecord:
+    def _record(self, auction: DecidedAuction, now: datetime, seen: SeenBanners) -> BidRecord:
         if seen.enough:
-            return self._notebook.record(_knowing(auction.asked, seen), now)
-        edition = auction.asked.plan.version(self._stands.change_counter.count)
-        if auction.note is not None and auction.note_edition == edition:
-            return auction.note
-        note = self._notebook.record(auction.asked, now)
-        if self._memory.is_fresh(auction):
-            self._memory.attach_record(auction, msgspec.structs.replace(note, examined_count=0), edition)
-        return note
+            return self._bid_recorder.record(_add_seen(auction.input, seen), now)
+        version = auction.input.plan.version(self._markets.change_counter.count)
+        if auction.record is not None and auction.record_version == version:
+            return auction.record
+        record = self._bid_recorder.record(auction.input, now)
+        if self._cache.is_fresh(auction):
+            self._cache.attach_record(auction, msgspec.structs.replace(record, examined_count=0), version)
+        return record
 
 
-def _knowing(asked: AuctionInput, seen: SeenBanners) -> AuctionInput:
+def _add_seen(auction_input: AuctionInput, seen: SeenBanners) -> AuctionInput:
     return msgspec.structs.replace(
-        asked, seen_enough=asked.seen_enough | seen.enough, is_unknown=asked.is_unknown or seen.is_unknown
+        auction_input,
+        seen_enough=auction_input.seen_enough | seen.enough,
+        is_unknown=auction_input.is_unknown or seen.is_unknown,
     )

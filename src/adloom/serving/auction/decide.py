@@ -1,8 +1,8 @@
-"""Who wins an auction, and against whom: a pure function of the index, the request and the moment.
+"""Finds the winner of an auction and its price: a pure function of the index, the request and the moment.
 
-Blocks of bids are looked at in the order of the most that a bid in them can be worth for this request.
-As soon as the next block can change neither who wins nor what the second bid is, nobody looks further.
-The answer is that of `auction.run`, over all bids one by one.
+Blocks of bids are scanned in the order of the highest eCPM that a bid in them can have for this request. The
+scan ends as soon as the next block can change neither the winner nor the second bid. The result is that of
+`auction.run`, which looks at all bids one by one.
 """
 
 # pure
@@ -37,7 +37,7 @@ NO_KEYS: Final[frozenset[int]] = frozenset()
 
 
 class WinningBid(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Who wins, and what it pays."""
+    """The winner, and what it pays."""
 
     bidder: Bidder
     ecpm: Micros
@@ -48,72 +48,76 @@ class WinningBid(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def capped_banner_ids(self) -> tuple[str, ...]:
-        """Name the banners of which it matters how often the reader has seen them: nobody else's absence changes anything."""
+        """The frequency-capped banners that the result depends on: leaving out any other changes nothing."""
         both = (self.bidder,) if self.runner_up is None else (self.bidder, self.runner_up)
         return tuple([str(UUID(bytes=one.pair[:16])) for one in both if one.frequency])
 
 
 def decide(  # noqa: PLR0913 - all that a request is
-    looks: Sequence[ScanStep],
+    steps: Sequence[ScanStep],
     contexts: Sequence[Context],
     scorers: Sequence[Scorer],
     *,
     own_bids: OwnBids = OwnBids.IGNORE,
     seen_enough: Collection[int] = NO_KEYS,
-    without: Collection[int] = NO_KEYS,
+    unreserved: Collection[int] = NO_KEYS,
 ) -> tuple[WinningBid | None, int]:
-    """Find the winner, and tell after how many looks: who is not in those could not change anything.
+    """Return the winner, and how many steps were scanned: bids of later steps could not change the result.
 
-    Banners that the reader has seen often enough and some campaigns take no part.
+    Banners that the visitor has seen often enough, and campaigns that could not be reserved, take no part.
     """
-    lead = _Lead(own_bids, seen_enough, without)
-    looked = 0
-    for bound, oldest, stock, number, block, looked_at, which, where in looks:
+    leader = _Leader(own_bids, seen_enough, unreserved)
+    scanned = 0
+    for bound, oldest, eligible_set, number, block, members, scorer_index, context_index in steps:
         if not bound:
-            break  # Nobody who is left can reach a floor.
-        best = lead.best
-        if best is not None and bound <= lead.second and (bound < lead.ecpm or oldest > best.campaign_key):
+            break  # No bid that is left can reach a floor.
+        best = leader.best
+        if (
+            best is not None
+            and bound <= leader.second
+            and (bound < leader.ecpm or oldest > best.campaign_key)
+        ):
             break
-        looked += 1
-        scorer = scorers[which]
-        if scorer.ranked is not None and lead.is_beyond(block, scorer.ranked):
+        scanned += 1
+        scorer = scorers[scorer_index]
+        if scorer.ranked is not None and leader.can_skip(block, scorer.ranked):
             continue
-        eligible = stock.available[number] & looked_at
+        eligible = eligible_set.available[number] & members
         if eligible:
-            eligible = block.targeting.find_eligible(contexts[where], eligible)
+            eligible = block.targeting.find_eligible(contexts[context_index], eligible)
         if eligible:
-            lead.hear(block, eligible, scorer)
-    if lead.best is None:
-        return None, looked
-    return _won(lead.best, lead.ecpm, lead.runner_up, lead.second), looked
+            leader.compare(block, eligible, scorer)
+    if leader.best is None:
+        return None, scanned
+    return _build_win(leader.best, leader.ecpm, leader.runner_up, leader.second), scanned
 
 
-class _Lead:
-    """Who leads so far, and the best bid of somebody else."""
+class _Leader:
+    """The best bid so far, and the best bid of another payer."""
 
     __slots__ = (
         "_is_counting_own",
         "_payer",
         "_seen_enough",
-        "_without",
+        "_unreserved",
         "best",
         "ecpm",
         "runner_up",
         "second",
     )
 
-    def __init__(self, own_bids: OwnBids, seen_enough: Collection[int], without: Collection[int]) -> None:
+    def __init__(self, own_bids: OwnBids, seen_enough: Collection[int], unreserved: Collection[int]) -> None:
         self._is_counting_own = own_bids is OwnBids.COUNT
         self._seen_enough = seen_enough
-        self._without = without
+        self._unreserved = unreserved
         self.best: Bidder | None = None
         self.ecpm = NO_BID
         self.runner_up: Bidder | None = None
         self.second = NO_BID
-        self._payer: int | None = None  # Whose bids do not count as the second.
+        self._payer: int | None = None  # Their own bids do not count as second.
 
-    def is_beyond(self, block: BidBlock, scorer: RankedScorer) -> bool:
-        """Tell whether no bid of a block can change anything, as far as it is ranked."""
+    def can_skip(self, block: BidBlock, scorer: RankedScorer) -> bool:
+        """Whether no bid of a ranked block can change anything."""
         ranking = block.rankings.get(scorer.strengths)
         if ranking is None or self.best is None:
             return False
@@ -121,19 +125,19 @@ class _Lead:
         most = max(ranking.per_impression, ranking.max_ecpm(ranking.chunks[0].top, high))
         return most <= self.second and most < self.ecpm
 
-    def hear(self, block: BidBlock, eligible: int, scorer: Scorer) -> None:  # noqa: C901, PLR0912 - a call for each bid would cost more than the bid
-        """Hear the bids of a block, as long as they can change anything."""
+    def compare(self, block: BidBlock, eligible: int, scorer: Scorer) -> None:  # noqa: C901, PLR0912 - a call for each bid would cost more than the bid
+        """Compare the bids of a block, as long as they can change anything."""
         if scorer.ranked is not None:
-            eligible = self._hear_ranked(block, eligible, scorer.ranked)
+            eligible = self._compare_ranked(block, eligible, scorer.ranked)
         best, best_ecpm, payer = self.best, self.ecpm, self._payer
         runner_up, second = self.runner_up, self.second
-        seen_enough, without = self._seen_enough, self._without
+        seen_enough, unreserved = self._seen_enough, self._unreserved
         ctr_max, bidders, worths, payers = scorer.ctr_max, block.bidders, block.worths, block.payers
         floor_min = block.floor_min
-        is_everybody_alike = floor_min == block.floor_max and not seen_enough and not without
+        is_simple = floor_min == block.floor_max and not seen_enough and not unreserved
         for is_per_click, members, _, end in block.lanes:
             is_uniform = scorer.is_uniform or not is_per_click
-            is_looked_at = not (is_uniform and is_everybody_alike)
+            needs_checks = not (is_uniform and is_simple)
             mask = eligible & members
             while mask:
                 lowest = mask & -mask
@@ -145,10 +149,10 @@ class _Lead:
                 else:
                     most = ecpm = (worth + HALF_PER_IMPRESSION) // PER_IMPRESSION
                 if most < floor_min or not most or (most <= second and most < best_ecpm):
-                    break  # The others of the lane have no more.
-                if is_looked_at:
+                    break  # The rest of the lane is lower.
+                if needs_checks:
                     one = bidders[position]
-                    if one.banner_key in seen_enough or one.campaign_key in without:
+                    if one.banner_key in seen_enough or one.campaign_key in unreserved:
                         continue
                     if not is_uniform:
                         ecpm = (worth * scorer.predict_ctr(one) + HALF_PER_CLICK) // PER_CLICK
@@ -168,17 +172,17 @@ class _Lead:
                     if ecpm > second:
                         second, runner_up = ecpm, bidders[position]
                 elif most < best_ecpm:
-                    # None of the others that the winner's advertiser has here can win, and they do not count.
+                    # The payer's other bids here can neither win nor count as second.
                     mask &= ~block.own_bids.get(its_payer, 0)
                 if is_uniform and ecpm <= second and position + 1 < end and worths[position + 1] == worth:
-                    # Those of the lane who bid the same are younger: they change nothing any more.
+                    # Equal bids of the lane are of younger campaigns: they change nothing.
                     next_lower = bisect_right(worths, -worth, lo=position, hi=end, key=neg)
                     mask = mask >> next_lower << next_lower
         self.best, self.ecpm, self._payer = best, best_ecpm, payer
         self.runner_up, self.second = runner_up, second
 
-    def _hear_ranked(self, block: BidBlock, eligible: int, scorer: RankedScorer) -> int:
-        """Hear those bids of a block that are ranked; give the others."""
+    def _compare_ranked(self, block: BidBlock, eligible: int, scorer: RankedScorer) -> int:
+        """Compare the ranked bids of a block; return the others."""
         ranking = block.rankings.get(scorer.strengths)
         if ranking is None:
             return eligible
@@ -187,10 +191,10 @@ class _Lead:
         for top, _, _, members in ranking.chunks:
             most = ranking.max_ecpm(top, high)
             if most < block.floor_min or (most <= self.second and most < self.ecpm):
-                break  # The others have no more.
+                break  # The rest is lower.
             mask = mine & members
             if self._payer is not None and most < self.ecpm:
-                # None that the winner's advertiser has here can win, and they do not count.
+                # The payer's bids here can neither win nor count as second.
                 mask &= ~block.own_bids.get(self._payer, 0)
             while mask:
                 lowest = mask & -mask
@@ -200,11 +204,11 @@ class _Lead:
                 if most > self.second or most >= self.ecpm:
                     one = block.bidders[position]
                     ctr = scorer.predict_from_strength(one, ranking.strengths[position])
-                    self._hear_one(one, (block.worths[position] * ctr + HALF_PER_CLICK) // PER_CLICK)
+                    self._compare_one(one, (block.worths[position] * ctr + HALF_PER_CLICK) // PER_CLICK)
         return eligible ^ mine
 
-    def _hear_one(self, one: Bidder, ecpm: int) -> None:
-        if one.banner_key in self._seen_enough or one.campaign_key in self._without:
+    def _compare_one(self, one: Bidder, ecpm: int) -> None:
+        if one.banner_key in self._seen_enough or one.campaign_key in self._unreserved:
             return
         if ecpm < one.floor or not ecpm:
             return
@@ -218,7 +222,7 @@ class _Lead:
             self.second, self.runner_up = ecpm, one
 
 
-def _won(best: Bidder, best_ecpm: int, runner_up: Bidder | None, second: int) -> WinningBid:
+def _build_win(best: Bidder, best_ecpm: int, runner_up: Bidder | None, second: int) -> WinningBid:
     ecpm = Micros(best_ecpm)
     to_exceed = None if runner_up is None else Micros(second)
     final = final_price(ecpm, second=to_exceed, floor=best.floor)

@@ -1,4 +1,4 @@
-"""From the win of an auction to the bytes of its answer: fresh parts between some that were encoded before."""
+"""Encodes the answer of a won auction: fresh parts between parts that are rendered once per win."""
 
 from datetime import datetime
 from typing import Final
@@ -26,13 +26,13 @@ class RenderedWin(msgspec.Struct, frozen=True, gc=False):
     """What all offers of a win have in common, encoded once."""
 
     placement: IndexedPlacement
-    terms: bytes  # Of their tokens.
-    ad: bytes  # The first part of their answers.
+    terms: bytes  # Of the token.
+    ad: bytes  # The first part of the answer.
     entry: ServedEventEncoder  # What the ledger is told of them.
 
 
 class AdEncoder:
-    """Signs and encodes what was won."""
+    """Signs and encodes wins."""
 
     def __init__(self, signer: TokenSigner, *, public_url: str) -> None:
         self._sign = signer.sign
@@ -40,22 +40,22 @@ class AdEncoder:
         self._impression = b'","impressionUrl":"%b/i/' % origin
         self._click = b'","clickUrl":"%b/c/' % origin
         self._stamp = MillisecondStamp()
-        self._known: dict[tuple[bytes, int, Micros, Micros, Micros], tuple[Bidder, RenderedWin]] = {}
+        self._rendered: dict[tuple[bytes, int, Micros, Micros, Micros], tuple[Bidder, RenderedWin]] = {}
 
     def render(self, win: WinningBid, cost: Micros, placement: IndexedPlacement) -> RenderedWin:
-        """Prepare what offers of a win, at the price that they have, share; readers of many kinds get the same."""
+        """Render a win at its price, cached: visitors of many kinds get the same."""
         bidder = win.bidder
         key = bidder.pair, bidder.placement_key, win.final, win.ecpm, cost
-        known = self._known.get(key)
+        known = self._rendered.get(key)
         if known is not None and known[0] is bidder:
             return known[1]
-        if len(self._known) >= RENDERED_MAX:
-            self._known.clear()
-        goods = self._prepared(win, cost, placement)
-        self._known[key] = bidder, goods
-        return goods
+        if len(self._rendered) >= RENDERED_MAX:
+            self._rendered.clear()
+        rendered = self._render(win, cost, placement)
+        self._rendered[key] = bidder, rendered
+        return rendered
 
-    def _prepared(self, win: WinningBid, cost: Micros, placement: IndexedPlacement) -> RenderedWin:
+    def _render(self, win: WinningBid, cost: Micros, placement: IndexedPlacement) -> RenderedWin:
         bidder = win.bidder
         banner_id, campaign_id = UUID(bytes=bidder.pair[:16]), UUID(bytes=bidder.pair[16:])
         return RenderedWin(
@@ -79,13 +79,13 @@ class AdEncoder:
         )
 
     def encode(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
-        self, goods: RenderedWin, auction_id: OpaqueId, user: str, now: datetime, second: int, lease: int
+        self, rendered: RenderedWin, auction_id: OpaqueId, user: str, now: datetime, second: int, lease: int
     ) -> bytes:
-        """Encode an offer; its pixel says who has seen it, which counts against caps on how often one may."""
-        token = self._sign(goods.terms, request_id=auction_id.bytes, issued_at=second, slot=0, lease=lease)
+        """Encode an offer; its pixel names the user, for frequency caps."""
+        token = self._sign(rendered.terms, request_id=auction_id.bytes, issued_at=second, slot=0, lease=lease)
         return b"".join(
             (
-                goods.ad,
+                rendered.ad,
                 self._stamp.format(now, second),
                 b'","auctionId":"',
                 str(auction_id).encode(),
@@ -102,7 +102,7 @@ class AdEncoder:
 
 
 def format_price(amount: Micros) -> bytes:
-    """Write an amount with at most four places, half to even, as all amounts of the API are."""
+    """Write an amount with at most four places, rounded half to even, as everywhere in the API."""
     steps, rest = divmod(amount, _MICROS_A_STEP)
     twice = 2 * rest
     steps += twice > _MICROS_A_STEP or (twice == _MICROS_A_STEP and steps % 2 == 1)

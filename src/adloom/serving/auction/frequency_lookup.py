@@ -1,8 +1,7 @@
-"""Whom a reader has seen often enough: looked up only where it matters, for all who ask at the same time at once.
+"""Batched frequency-cap look-ups: one Valkey round trip serves all concurrent requests whose result depends on it.
 
-While one look-up is under way, or was begun a moment ago, those who come wait for the next, which is for
-all of them: so there are few of them however many ask. One that fails or takes too long is not repeated
-for a while; until then the answer is what the operator has decided for that.
+Requests that come while a look-up is under way, or shortly after it began, wait for the next one together. After
+a look-up that fails or takes too long there is none for a while; until then the operator's setting decides.
 """
 
 import asyncio
@@ -26,7 +25,7 @@ from adloom.serving.index.bid_block import BidBlock
 from adloom.serving.index.index import Index, IndexedPlacement, MarketPlacements
 
 LOOK_SECONDS_MAX: Final = 0.25
-APART_SECONDS: Final = 0.002  # From the beginning of a look-up to that of the next.
+APART_SECONDS: Final = 0.002  # From the start of a look-up to the start of the next.
 AWAY_SECONDS: Final = 1.0  # After a look-up that failed, before the next is tried.
 
 BannerKeys = frozenset[int]
@@ -35,12 +34,12 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class SeenBanners(NamedTuple):
-    """The banners that a reader has seen often enough; of others it is known only where `is_all` says so."""
+    """The banners that a visitor has seen often enough; other banners are known only if `is_all`."""
 
     enough: BannerKeys = NO_KEYS
     is_all: bool = False
-    unseen: tuple[str, ...] = ()  # Looked up and not seen often enough, where those are not all.
-    is_unknown: bool = False  # Nobody knows how often those in `enough` were seen, and they are withheld.
+    unseen: tuple[str, ...] = ()  # Looked up and not seen often enough, if not all were looked up.
+    is_unknown: bool = False  # It is unknown how often those in `enough` were seen; they are withheld.
 
 
 NOTHING_KNOWN: Final = SeenBanners()
@@ -48,19 +47,19 @@ NOTHING_SEEN: Final = SeenBanners(is_all=True)
 
 
 class LookupWaiter(Protocol):
-    """Who waits to know what a reader has seen."""
+    """A request that waits to know what its visitor has seen."""
 
-    def know(self, seen: SeenBanners) -> None:
-        """Take what the reader has seen, and work out what follows from it; this must not raise."""
+    def work_out(self, seen: SeenBanners) -> None:
+        """Work out the answer; must not raise."""
         ...
 
-    def tell(self) -> None:
-        """Tell what followed, now that all who were looked up together know."""
+    def send(self) -> None:
+        """Send the answer, after all answers of a batch are worked out."""
         ...
 
 
 class CappedAds(StrEnum):
-    """What becomes of ads with a cap when it is not known how often they were seen."""
+    """What happens to capped ads when it is unknown how often they were seen."""
 
     OFFER = "offer"
     WITHHOLD = "withhold"
@@ -79,19 +78,18 @@ class FrequencyCounts(Protocol):
         ...
 
 
-Limits = dict[str, tuple[int, int]]  # By banners' ids as texts: how often, and their keys.
+Limits = dict[str, tuple[int, int]]  # By banner id as text: how often, and the banner's key.
 NO_LIMITS: Final[Limits] = {}
 
 
 class CappedBanners(msgspec.Struct, frozen=True, eq=False):
-    """The banners of a market that one reader may see only so often."""
+    """The frequency-capped banners of a market."""
 
     caps: Mapping[Window, Limits]
-    least: MinimumCounts  # By window, the smallest of their caps.
-    all_of_them: SeenBanners  # As withheld.
+    least: MinimumCounts  # By window, the smallest cap.
+    all_of_them: SeenBanners  # Withheld.
 
     def find_seen(self, shown: Sequence[BannerFrequency]) -> SeenBanners:
-        """Tell which of them a reader has seen often enough."""
         found: set[int] = set()
         for window, banner, times in shown:
             limit = self.caps.get(window, NO_LIMITS).get(banner)
@@ -100,7 +98,7 @@ class CappedBanners(msgspec.Struct, frozen=True, eq=False):
         return SeenBanners(frozenset(found), is_all=True) if found else NOTHING_SEEN
 
     def withhold_all_but(self, unseen: Sequence[str]) -> SeenBanners:
-        """Withhold all of them but those that were looked up and not seen often enough."""
+        """Withhold all but those that were looked up and not seen often enough."""
         if not unseen:
             return self.all_of_them
         known = {limits[one][1] for limits in self.caps.values() for one in unseen if one in limits}
@@ -108,7 +106,7 @@ class CappedBanners(msgspec.Struct, frozen=True, eq=False):
 
 
 class CappedBannerCache:
-    """The capped banners of the markets of one index; what a placement has is found out once."""
+    """The capped banners of the markets of one index, cached by placement."""
 
     def __init__(self) -> None:
         self._index: Index | None = None
@@ -118,16 +116,15 @@ class CappedBannerCache:
         ] = {}  # By the first placement of each.
 
     def get(self, market: MarketPlacements, index: Index) -> CappedBanners:
-        """Give those of a market."""
         if index is not self._index:
-            self._tidy(index)
+            self._drop_stale(index)
         key = ~market[0].key if len(market) == 1 else market[0].key
         known = self._markets.get(key)
-        if known is not None and (known[0] is market or _is_same(known[0], market)):
+        if known is not None and (known[0] is market or _are_same(known[0], market)):
             return known[1]
         caps: dict[Window, Limits] = {}
         for placement in market:
-            for window, limits in self._of_placement(placement).items():
+            for window, limits in self._list_placement_limits(placement).items():
                 caps.setdefault(window, {}).update(limits)
         banners = CappedBanners(
             caps,
@@ -141,8 +138,7 @@ class CappedBannerCache:
         self._markets[key] = market, banners
         return banners
 
-    def _tidy(self, index: Index) -> None:
-        """Forget what another index does not have any more."""
+    def _drop_stale(self, index: Index) -> None:
         self._index = index
         by_key = index.by_key
         self._placements = {
@@ -155,14 +151,14 @@ class CappedBannerCache:
             or (len(market) == 1 and by_key.get(market[0].key) is market[0])
         }
 
-    def _of_placement(self, placement: IndexedPlacement) -> Mapping[Window, Limits]:
+    def _list_placement_limits(self, placement: IndexedPlacement) -> Mapping[Window, Limits]:
         known = self._placements.get(placement.key)
         if known is None or known[0] is not placement:
-            known = self._placements[placement.key] = placement, _limits_of(placement)
+            known = self._placements[placement.key] = placement, _collect_limits(placement)
         return known[1]
 
 
-def _limits_of(placement: IndexedPlacement) -> dict[Window, Limits]:
+def _collect_limits(placement: IndexedPlacement) -> dict[Window, Limits]:
     limits: dict[Window, Limits] = {}
     for block in placement.blocks:
         if isinstance(block, BidBlock) and block.capped:
@@ -175,7 +171,7 @@ def _limits_of(placement: IndexedPlacement) -> dict[Window, Limits]:
 
 
 class FrequencyLookup:
-    """Looks up who has been seen often enough; what is counted is known to the last second."""
+    """Looks up which banners a visitor has seen often enough; counts are at most a second old."""
 
     def __init__(
         self,
@@ -195,46 +191,46 @@ class FrequencyLookup:
         self._next_at = 0.0
         # Plain counters, read by a collector.
         self.asked = 0
-        self.looked_up = 0  # Round trips, each for many.
+        self.looked_up = 0  # Round trips, each for many requests.
         self.failures = 0
-        self.offered_unknown = 0  # What was seen was not known, and capped ads took part.
+        self.offered_unknown = 0  # It was unknown what was seen, and capped ads took part.
         self.withheld_unknown = 0
 
     def look_up(
-        self, asked: FrequencyQuery, banners: CappedBanners, asker: LookupWaiter
+        self, asked: FrequencyQuery, banners: CappedBanners, waiter: LookupWaiter
     ) -> SeenBanners | None:
-        """Tell which banners take no part; None where it has to be looked up: then who asked hears of it."""
+        """Return the banners that take no part; None if they have to be looked up: then `waiter` is called later."""
         if asked[0] == NO_USER_TEXT:
-            return self._unknown(self._without_user, banners)
+            return self._resolve_unknown(self._without_user, banners)
         if self._is_away():
-            return self._unknown(self._when_away, banners)
+            return self._resolve_unknown(self._when_away, banners)
         self.asked += 1
-        self._waiting.append((asked, banners, asker))
+        self._waiting.append((asked, banners, waiter))
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._look_on(), name="frequency-look")
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="frequency-look")
         return None
 
     def decide_unknown(self, banners: CappedBanners, unseen: Sequence[str]) -> SeenBanners:
-        """Tell which banners take no part where others matter now than were looked up: nobody waits twice."""
-        return self._unknown(self._when_away, banners, unseen)
+        """Decide about capped banners that were not looked up: a request waits only once."""
+        return self._resolve_unknown(self._when_away, banners, unseen)
 
     def _is_away(self) -> bool:
         return self._away_until > 0.0 and asyncio.get_running_loop().time() < self._away_until
 
-    async def _look_on(self) -> None:
-        """Answer all who wait, until nobody does."""
+    async def _run(self) -> None:
+        """Look up until no request waits."""
         try:
             while self._waiting:
-                await self._gather()
-                asking, self._waiting = self._waiting[:USERS_MAX], self._waiting[USERS_MAX:]
-                await self._look(asking)
+                await self._collect()
+                waiting, self._waiting = self._waiting[:USERS_MAX], self._waiting[USERS_MAX:]
+                await self._answer(waiting)
         finally:
             self._task = None
 
-    async def _gather(self) -> None:
-        """Let more come, unless the last look-up was long ago: a look-up costs the same for one as for many."""
+    async def _collect(self) -> None:
+        """Let more requests come, unless the last look-up was long ago: a look-up for many costs the same as for one."""
         if self._is_away():
-            await asyncio.sleep(0)  # Those who came during a look-up that failed wait for nothing else.
+            await asyncio.sleep(0)  # Requests that came during a failed look-up are answered at once.
             return
         now = asyncio.get_running_loop().time()
         if now < self._next_at and len(self._waiting) < USERS_MAX:
@@ -242,43 +238,45 @@ class FrequencyLookup:
             now = self._next_at
         self._next_at = now + APART_SECONDS
 
-    async def _look(self, asking: Sequence[tuple[FrequencyQuery, CappedBanners, LookupWaiter]]) -> None:
-        found = None if self._is_away() else await self._found(asking)
-        # They are worked out together, and then told, as those who come in one turn of the loop are.
-        for start in range(0, len(asking), TOGETHER_MAX):
-            some = asking[start : start + TOGETHER_MAX]
-            for place, (asked, banners, asker) in enumerate(some, start):
+    async def _answer(self, waiting: Sequence[tuple[FrequencyQuery, CappedBanners, LookupWaiter]]) -> None:
+        found = None if self._is_away() else await self._read_counts(waiting)
+        # Work out a batch, then send it, as for requests that come in one tick of the loop.
+        for start in range(0, len(waiting), TOGETHER_MAX):
+            some = waiting[start : start + TOGETHER_MAX]
+            for place, (asked, banners, waiter) in enumerate(some, start):
                 if found is None:
-                    asker.know(self._unknown(self._when_away, banners))
+                    waiter.work_out(self._resolve_unknown(self._when_away, banners))
                 elif (shown := found.get(place)) is not None:
-                    asker.know(banners.find_seen(shown))
+                    waiter.work_out(banners.find_seen(shown))
                 else:
-                    asker.know(NOTHING_SEEN if len(asked) == 1 else NOTHING_KNOWN)
-            for _, _, asker in some:
+                    waiter.work_out(NOTHING_SEEN if len(asked) == 1 else NOTHING_KNOWN)
+            for _, _, waiter in some:
                 try:
-                    asker.tell()
-                except Exception:  # Whatever is wrong with one of them, others wait too.
+                    waiter.send()
+                except Exception:  # The others still wait.
                     log.exception("frequency_not_told")
 
-    async def _found(
-        self, asking: Sequence[tuple[FrequencyQuery, CappedBanners, LookupWaiter]]
+    async def _read_counts(
+        self, waiting: Sequence[tuple[FrequencyQuery, CappedBanners, LookupWaiter]]
     ) -> Mapping[int, Sequence[BannerFrequency]] | None:
-        """Look up what all of them want to know; None where that cannot be."""
-        asked_of = {id(banners): banners for _, banners, _ in asking}
-        least = _least_of(caps for banners in asked_of.values() for caps in banners.least.items())
+        """Look up all at once; None if that fails."""
+        asked_of = {id(banners): banners for _, banners, _ in waiting}
+        least = _smallest_caps(caps for banners in asked_of.values() for caps in banners.least.items())
         self.looked_up += 1
         try:
             async with asyncio.timeout(LOOK_SECONDS_MAX):
-                found = await self._counts.read([asked for asked, _, _ in asking], least, self._now())
-        except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for ever
+                found = await self._counts.read([asked for asked, _, _ in waiting], least, self._now())
+        except Exception as error:  # noqa: BLE001 - whatever it is, no request may wait for ever
             self.failures += 1
             self._away_until = asyncio.get_running_loop().time() + AWAY_SECONDS
-            log.warning("frequency_away", requests=len(asking), error=repr(error))
+            log.warning("frequency_away", requests=len(waiting), error=repr(error))
             return None
         self._away_until = 0.0
         return found
 
-    def _unknown(self, decided: CappedAds, banners: CappedBanners, unseen: Sequence[str] = ()) -> SeenBanners:
+    def _resolve_unknown(
+        self, decided: CappedAds, banners: CappedBanners, unseen: Sequence[str] = ()
+    ) -> SeenBanners:
         if decided is CappedAds.OFFER:
             self.offered_unknown += 1
             return NOTHING_SEEN
@@ -286,12 +284,12 @@ class FrequencyLookup:
         return banners.withhold_all_but(unseen)
 
 
-def _least_of(caps: Iterable[tuple[Window, int]]) -> MinimumCounts:
+def _smallest_caps(caps: Iterable[tuple[Window, int]]) -> MinimumCounts:
     least: dict[Window, int] = {}
     for window, times in caps:
         least[window] = min(times, least.get(window, times))
     return least
 
 
-def _is_same(one: MarketPlacements, other: MarketPlacements) -> bool:
+def _are_same(one: MarketPlacements, other: MarketPlacements) -> bool:
     return len(one) == len(other) and all(map(operator.is_, one, other))

@@ -1,10 +1,11 @@
-"""Telling the ledger of auctions; no answer waits for that.
+"""Publishes auctions to the event log; no answer waits for it.
 
-Whole auctions are recorded by chance, if the operator wants that, and only so many bytes a second: a
-market of thousands has kilobytes of bids. They lie beside the ledger, which is told what was served in any case.
+The log gets every served ad. Whole auctions go to a stream beside it: a sample, if the operator wants one, and
+only so many bytes a second, since a market of thousands has kilobytes of bids.
 """
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Final
@@ -17,108 +18,136 @@ from adloom.core.money import Micros
 from adloom.core.random import Chance
 from adloom.events.log.event import CONTEXT_VALUE_MAX, Auctioned, AuctionWin, Unsold, encode_event
 from adloom.serving.auction import decide
-from adloom.serving.auction.auctioneer import AuctionOutcome
 from adloom.serving.auction.record.bid_record import BidRecord
 from adloom.serving.auction.request import LAST_PURCHASE_DAYS, AuctionQuery, describe_context
+from adloom.serving.auction.result_cache import DecidedAuction
 from adloom.serving.index.bid_block import BidBlock
 from adloom.serving.index.index import IndexedPlacement
 from adloom.targeting.context import Context
 
-PAIRS_REMEMBERED_MAX: Final = 4_096
-CONTEXTS_REMEMBERED_MAX: Final = 1_024
-ROOM_SECONDS: Final = (
-    0.25  # Of the bytes a second: what may come at once. Everybody else waits for it, some milliseconds.
-)
-ENTRY_BYTES: Final = 300  # Of an auction without its bids.
-LOOKED_AT_BYTES: Final = 8  # What it costs to look at a candidate, in bytes that are told.
+PAIRS_CACHED_MAX: Final = 4_096
+CONTEXTS_CACHED_MAX: Final = 1_024
+BURST_SECONDS: Final = 0.25  # A burst of so many seconds' bytes delays other requests by some milliseconds.
+BATCH_SECONDS: Final = 0.02  # A crash loses no more than that.
+ENTRY_BYTES: Final = 300  # An auction without its bids.
+EXAMINED_BYTES: Final = 8  # What it costs to examine a candidate, in published bytes.
 
-Tell = Callable[[bytes], object]
-Record = Callable[[bytes, bytes], object]
+Publish = Callable[[bytes], object]
+PublishPair = Callable[[bytes, bytes], object]
+PublishAll = Callable[[Sequence[bytes]], object]
 
 
 class FinishedAuction(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An auction that was held."""
+    """What is recorded of an auction besides its bids."""
 
     auction_id: OpaqueId
     query: AuctionQuery
-    outcome: AuctionOutcome
+    auction: DecidedAuction
     won_on: IndexedPlacement | None
     scoring_version: int
     now: datetime
 
 
 class AuctionRecorder:
-    """Decides which auctions are recorded; `tell` takes an entry of the ledger, `record` one and the auction that it is of.
+    """Decides which auctions are recorded.
 
-    Neither waits.
+    `publish` takes an entry of the log, `publish_pair` an entry and its whole auction; neither waits.
     """
 
     def __init__(
-        self, tell: Tell, record: Record, chance: Chance, *, sample_rate: float, bytes_per_second: int
+        self,
+        publish: Publish,
+        publish_pair: PublishPair,
+        chance: Chance,
+        *,
+        sample_rate: float,
+        bytes_per_second: int,
     ) -> None:
-        self._record = record
-        self.served = tell  # Of an auction that is not recorded: the entry of its offer.
+        self.publish_served = publish  # For an auction that is not recorded.
+        self._publish_pair = publish_pair
         self._chance = chance
         self._sample_rate = sample_rate
         self._bytes_per_second = bytes_per_second
-        self._room = float(bytes_per_second * ROOM_SECONDS)
+        self._headroom = float(bytes_per_second * BURST_SECONDS)
         self._filled_at = 0.0
         # Plain counters, read by a collector.
         self.recorded = 0
-        self.left_out = 0  # Since there were too many.
+        self.left_out = 0  # No headroom.
         self.sampled_out = 0
 
     def wants_next(self, at: float) -> bool:
-        """Tell whether an auction is to be recorded whole; in the end, if there is still room then.
+        """Whether the next auction is in the sample and there is headroom for it.
 
-        Room comes all the time: what came once a second would be used at once, and everybody else would wait for it.
+        Headroom grows all the time: if it came once a second it would be used in one burst, and requests would wait.
         """
         if self._sample_rate < 1 and self._chance.random() >= self._sample_rate:
             self.sampled_out += 1
             return False
-        if self._room <= 0 or at > self._filled_at + ROOM_SECONDS:
+        if self._headroom <= 0 or at > self._filled_at + BURST_SECONDS:
             gained = max(0.0, at - self._filled_at) * self._bytes_per_second
-            self._room = min(self._room + gained, self._bytes_per_second * ROOM_SECONDS)
+            self._headroom = min(self._headroom + gained, self._bytes_per_second * BURST_SECONDS)
             self._filled_at = at
         return self.has_headroom()
 
     def has_headroom(self) -> bool:
-        """Tell whether there is room for one more."""
-        if self._room > 0:
+        if self._headroom > 0:
             return True
         self.left_out += 1
         return False
 
-    def record(self, held: FinishedAuction, note: BidRecord, served: bytes | None) -> None:
-        """Tell of an auction with all its bids, and with the entry of its offer, if somebody has won."""
-        self._room -= ENTRY_BYTES + len(note.bids) + LOOKED_AT_BYTES * note.examined_count
+    def record(self, finished: FinishedAuction, record: BidRecord, served: bytes | None) -> None:
+        """Publish an auction with all its bids; `served` is the entry of its offer, if there is a winner."""
+        self._headroom -= ENTRY_BYTES + len(record.bids) + EXAMINED_BYTES * record.examined_count
         self.recorded += 1
-        self._record(served or encode_event(Unsold(held_at=held.now)), encode_event(_auctioned(held, note)))
+        self._publish_pair(
+            served or encode_event(Unsold(held_at=finished.now)),
+            encode_event(_build_auctioned(finished, record)),
+        )
 
 
-def _auctioned(held: FinishedAuction, note: BidRecord) -> Auctioned:
-    auction, query = held.outcome.auction, held.query
-    win, market = auction.win, auction.stand.market
+class BatchingPublisher:
+    """Collects entries for a moment and publishes them together: a batch costs nearly as much as one."""
+
+    def __init__(self, publish_all: PublishAll, *, seconds: float = BATCH_SECONDS) -> None:
+        self._publish_all = publish_all
+        self._seconds = seconds
+        self._entries: list[bytes] = []
+
+    def publish(self, entry: bytes) -> None:
+        if not self._entries:
+            asyncio.get_running_loop().call_later(self._seconds, self.flush)
+        self._entries.append(entry)
+
+    def flush(self) -> None:
+        """Publish what is collected now; also at shutdown, before the log closes."""
+        entries, self._entries = self._entries, []
+        if entries:
+            self._publish_all(entries)
+
+
+def _build_auctioned(finished: FinishedAuction, record: BidRecord) -> Auctioned:
+    auction, query = finished.auction, finished.query
+    win, market = auction.win, auction.market.placements
     named = None if query.placement is None else market[0]
     return Auctioned(
-        auction_id=RequestId(UUID(bytes=held.auction_id.bytes)),
+        auction_id=RequestId(UUID(bytes=finished.auction_id.bytes)),
         user_id=UUID(query.user),
         placement_id=None if named is None else named.id,
         placement_type=market[0].type,
-        held_at=held.now,
-        context=_context_of(auction.asked.contexts[0], query.visitor.last_purchase_days),
-        scoring=(held.won_on or market[0]).scoring,
-        scoring_version=held.scoring_version,
-        floor=_floor_of(named) if win is None else win.bidder.floor,
-        winner=None if win is None or held.won_on is None else _winner(win, held.won_on),
-        bid_count=note.bid_count,
-        bids=note.bids if win is None else note.bids_with_winner(),
-        removed=note.removed,
-        floors=note.floors,
+        held_at=finished.now,
+        context=_describe(auction.input.contexts[0], query.visitor.last_purchase_days),
+        scoring=(finished.won_on or market[0]).scoring,
+        scoring_version=finished.scoring_version,
+        floor=_find_floor(named) if win is None else win.bidder.floor,
+        winner=None if win is None or finished.won_on is None else _build_winner(win, finished.won_on),
+        bid_count=record.bid_count,
+        bids=record.bids if win is None else record.bids_with_winner(),
+        removed=record.removed,
+        floors=record.floors,
     )
 
 
-def _winner(win: decide.WinningBid, won_on: IndexedPlacement) -> AuctionWin:
+def _build_winner(win: decide.WinningBid, won_on: IndexedPlacement) -> AuctionWin:
     banner_id, campaign_id = _ids_of(win.bidder.pair)
     return AuctionWin(
         banner_id=banner_id,
@@ -130,20 +159,20 @@ def _winner(win: decide.WinningBid, won_on: IndexedPlacement) -> AuctionWin:
     )
 
 
-def _floor_of(placement: IndexedPlacement | None) -> Micros:
-    """Tell the floor of a placement that was named, as far as anybody bids there."""
+def _find_floor(placement: IndexedPlacement | None) -> Micros:
+    """Return the floor of a placement that was asked for by slug, if it has bids."""
     blocks = () if placement is None else placement.blocks
     return next((block.floor_min for block in blocks if isinstance(block, BidBlock)), Micros(0))
 
 
-@lru_cache(PAIRS_REMEMBERED_MAX)
+@lru_cache(PAIRS_CACHED_MAX)
 def _ids_of(pair: bytes) -> tuple[BannerId, CampaignId]:
     return BannerId(UUID(bytes=pair[:16])), CampaignId(UUID(bytes=pair[16:]))
 
 
-@lru_cache(CONTEXTS_REMEMBERED_MAX)
-def _context_of(context: Context, last_purchase_days: int | None) -> dict[str, str]:
-    """Write down what was known of the request, by the names of the API; nobody changes it."""
+@lru_cache(CONTEXTS_CACHED_MAX)
+def _describe(context: Context, last_purchase_days: int | None) -> dict[str, str]:
+    """Return what was known of the request, by the names of the API; callers must not change it."""
     known = describe_context(context) | {"hour": str(context.hour), "day": str(context.day)}
     if last_purchase_days is not None:
         known[LAST_PURCHASE_DAYS] = str(last_purchase_days)

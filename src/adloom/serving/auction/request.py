@@ -1,4 +1,4 @@
-"""What a request for an auction says: for whom, where, and what is known of the reader."""
+"""Parses requests for an auction: the user, the placement, and what is known of the visitor."""
 
 import re
 from collections.abc import Mapping
@@ -19,13 +19,12 @@ from adloom.targeting.context import Context
 DEFAULT_TYPE: Final = "feed"
 NO_USER_TEXT: Final = str(NO_USER)
 CONTEXT_KEYS_MAX: Final = 64
-CONTEXTS_REMEMBERED_MAX: Final = 4_096
-CONTEXT_BYTES_REMEMBERED_MAX: Final = 512
+CONTEXTS_CACHED_MAX: Final = 4_096
+CONTEXT_BYTES_CACHED_MAX: Final = 512
 LAST_PURCHASE_DAYS: Final = "lastPurchaseDays"
 DAYS_DIGITS_MAX: Final = 6
-BACKSLASH: Final = (
-    b"\\"  # Behind which may be a NUL, which is refused; to look for that takes seven times as long.
-)
+# It may precede an escaped NUL, which is refused; to search for that takes seven times as long.
+BACKSLASH: Final = b"\\"
 
 _WITHIN: Final = "userContext."
 _LOGIN_STATES: Final = BOOLEANS | {"logged_in": True, "logged_out": False}
@@ -35,7 +34,7 @@ UserContext = Annotated[dict[str, Any], Meta(max_length=CONTEXT_KEYS_MAX)]
 
 
 class ServeRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """Somebody wants an ad for a user: on any placement of a type, or on one that is named."""
+    """Asks for an ad for a user: on any placement of a type, or on a named one."""
 
     user_id: UUID
     placement_type: Annotated[str, Meta(min_length=1, max_length=50)] | None = None
@@ -44,13 +43,12 @@ class ServeRequest(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class VisitorInfo(msgspec.Struct, frozen=True, eq=False):
-    """What a request says of its reader in so many words; readers of whom the same is said share it."""
+    """What a request says of its visitor; equal requests share one object."""
 
     overrides: Overrides
     last_purchase_days: int | None = None
 
-    def signals(self, placement_type: str, context: Context) -> Signals:
-        """Tell what is known of the request to whoever predicts clicks."""
+    def build_signals(self, placement_type: str, context: Context) -> Signals:
         return Signals(
             placement_type=placement_type,
             segment=context.segment,
@@ -62,7 +60,7 @@ class VisitorInfo(msgspec.Struct, frozen=True, eq=False):
 
 
 class AuctionQuery(msgspec.Struct, frozen=True, gc=False):
-    """A request that was understood; its user as ids are written."""
+    """A parsed request; its user as a canonical UUID text."""
 
     user: str
     placement_type: str | None
@@ -70,8 +68,8 @@ class AuctionQuery(msgspec.Struct, frozen=True, gc=False):
     visitor: VisitorInfo
 
 
-class _Bare(msgspec.Struct, frozen=True, rename="camel"):
-    """The same request as most are: an id as ids are written, and a context that was read before."""
+class _CommonRequest(msgspec.Struct, frozen=True, rename="camel"):
+    """The same request as most clients write it: a canonical id, and a context that is cached as bytes."""
 
     user_id: str
     placement_type: Annotated[str, Meta(min_length=1, max_length=50)] | None = None
@@ -80,16 +78,16 @@ class _Bare(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def parse_request(body: bytes) -> AuctionQuery:
-    """Read a request, or raise what is wrong with it."""
+    """Parse a request; ValidationFailedError names what is wrong with it."""
     try:
-        bare = _decode_bare(body)
-        context = bytes(bare.user_context)
-        is_short = len(context) <= CONTEXT_BYTES_REMEMBERED_MAX
-        if is_short and _is_written(bare.user_id) and BACKSLASH not in body:
-            reader = _remembered_reader_of(context) if context else UNKNOWN_VISITOR
-            return AuctionQuery(bare.user_id, bare.placement_type, bare.placement, reader)
+        common = _decode_common(body)
+        context = bytes(common.user_context)
+        is_short = len(context) <= CONTEXT_BYTES_CACHED_MAX
+        if is_short and _is_written(common.user_id) and BACKSLASH not in body:
+            visitor = _parse_cached_visitor(context) if context else UNKNOWN_VISITOR
+            return AuctionQuery(common.user_id, common.placement_type, common.placement, visitor)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass  # What is wrong with it is found out field by field.
+        pass  # The full decoder finds out what is wrong.
     whole = _decode(body)
     return AuctionQuery(
         str(whole.user_id), whole.placement_type, whole.placement, parse_visitor(whole.user_context)
@@ -97,31 +95,31 @@ def parse_request(body: bytes) -> AuctionQuery:
 
 
 def parse_visitor(user_context: Mapping[str, Any] | None) -> VisitorInfo:
-    """Read what is known of the reader; names that nobody knows are ignored, all values are texts."""
+    """Parse the user context; unknown names are ignored, all values are texts."""
     if not user_context:
         return UNKNOWN_VISITOR
     for value in user_context.values():
         if not isinstance(value, str):
-            raise _wrong_kind(user_context)
-    return _read(tuple([user_context.get(name) for name in _NAMES]))
+            raise _type_error(user_context)
+    return _parse_values(tuple([user_context.get(name) for name in _NAMES]))
 
 
-@lru_cache(CONTEXTS_REMEMBERED_MAX)
-def _remembered_reader_of(context: bytes) -> VisitorInfo:
+@lru_cache(CONTEXTS_CACHED_MAX)
+def _parse_cached_visitor(context: bytes) -> VisitorInfo:
     return parse_visitor(_decode_context(context))
 
 
-@lru_cache(CONTEXTS_REMEMBERED_MAX)
-def _read(values: tuple[str | None, ...]) -> VisitorInfo:
-    """Read the values of all names; what was refused is not remembered, so what is remembered is short."""
+@lru_cache(CONTEXTS_CACHED_MAX)
+def _parse_values(values: tuple[str | None, ...]) -> VisitorInfo:
+    """Parse the values of all names; errors are not cached, so cached values are short."""
     given = {name: value for name, value in zip(_NAMES, values, strict=True) if value is not None}
     days = given.pop(LAST_PURCHASE_DAYS, "")
     overrides = parse_overrides(given, within=_WITHIN, parameters=_PARAMETERS)
-    return VisitorInfo(overrides, _days_of(days) if days else None)
+    return VisitorInfo(overrides, _parse_days(days) if days else None)
 
 
 def describe_context(context: Context) -> dict[str, str]:
-    """Write what is known of a reader by the names of the API; what is not known is left out."""
+    """Return what is known of a visitor by the names of the API."""
     known = {
         "device": context.device,
         "country": context.country,
@@ -134,20 +132,20 @@ def describe_context(context: Context) -> dict[str, str]:
     return {name: value for name, value in known.items() if value is not None}
 
 
-def _days_of(days: str) -> int:
+def _parse_days(days: str) -> int:
     if days.isascii() and days.isdecimal() and len(days) <= DAYS_DIGITS_MAX:
         return int(days)
     problem = FieldProblem(_WITHIN + LAST_PURCHASE_DAYS, "must be a whole number of days, such as 7")
     raise ValidationFailedError(f"{problem.field} {problem.message}.", errors=[problem])
 
 
-def _wrong_kind(user_context: Mapping[str, Any]) -> ValidationFailedError:
+def _type_error(user_context: Mapping[str, Any]) -> ValidationFailedError:
     wrong = [name for name, value in user_context.items() if not isinstance(value, str)]
     problems = [FieldProblem(_WITHIN + name[:100], "must be a text") for name in wrong]
     return ValidationFailedError("All values of userContext must be texts.", errors=problems)
 
 
-def _login_state(value: object) -> bool | None:
+def _parse_login_state(value: object) -> bool | None:
     if value == "":
         return False
     found = _LOGIN_STATES.get(value.lower()) if isinstance(value, str) else None
@@ -160,14 +158,14 @@ _PARAMETERS: Final = {
     "device": PARAMETERS["device"],
     "country": PARAMETERS["country"],
     "language": PARAMETERS["language"],
-    "loginState": Parameter("is_logged_in", _login_state, "true or false"),
+    "loginState": Parameter("is_logged_in", _parse_login_state, "true or false"),
     "newVisitor": PARAMETERS["newVisitor"],
     "referrerDomain": PARAMETERS["referrer"],
     "segment": PARAMETERS["segment"],
 }
 _NAMES: Final = (*_PARAMETERS, LAST_PURCHASE_DAYS)
 _decode: Final = BodyDecoder(ServeRequest).decode
-_decode_bare: Final = msgspec.json.Decoder(_Bare).decode
+_decode_common: Final = msgspec.json.Decoder(_CommonRequest).decode
 _decode_context: Final = msgspec.json.Decoder(UserContext | None).decode
 _is_written: Final = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
 UNKNOWN_VISITOR: Final = VisitorInfo(Overrides({}))

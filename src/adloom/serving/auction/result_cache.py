@@ -1,8 +1,8 @@
-"""An auction that was decided, and the memory of those: under load the same is asked again and again.
+"""Decided auctions, cached: under load the same is asked again and again.
 
-Readers of the same kind get the same winner at the same price, until somebody comes or goes who could change
-that, or a policy has learned more. So what was decided is kept, and looked at before it is used again: it is
-what would be decided now.
+Requests of the same kind get the same winner at the same price, until a candidate that could change it comes
+or goes, or a policy has learned more. A cached result is checked before it is used: it is what would be
+decided now.
 """
 
 from collections import deque
@@ -21,115 +21,117 @@ from adloom.serving.eligibility.eligible_set import ChangeCounter
 from adloom.serving.request.context import LocalTime
 from adloom.targeting.context import Context
 
-AUCTIONS_MAX: Final = 2_048  # Remembered; beyond, the oldest go.
-NOTES_MAX: Final = 512  # Of them with all their bids: at most 8 MB.
+AUCTIONS_MAX: Final = 2_048  # Cached; beyond, the oldest go.
+RECORDS_MAX: Final = 512  # Of them with all their bids: at most 8 MB.
 
-# What an auction follows from, besides who is there: a stand, a context and a reader, and the hours of its other zones.
+# What a result follows from, besides who is eligible: market, context, visitor, and the hours of its other zones.
 CacheKey = tuple[Market | Context | VisitorInfo | LocalTime, ...]
 
 
 class DecidedAuction:
-    """Who would win, and what that was decided from; nothing is held yet."""
+    """The winner, and what it was decided from; nothing is reserved yet."""
 
     __slots__ = (
+        "_change_count",
+        "_checked_at",
+        "_eligible_sets",
         "_scored_by",
-        "_stocks",
-        "_turnover",
-        "_turns",
-        "asked",
+        "capped_banner_ids",
         "cost",
-        "goods",
-        "note",
-        "note_edition",
-        "stand",
-        "watched",
+        "input",
+        "market",
+        "record",
+        "record_version",
+        "rendered",
         "win",
     )
 
     def __init__(
         self,
         win: WinningBid | None,
-        stand: Market,
-        asked: AuctionInput,
+        market: Market,
+        auction_input: AuctionInput,
         *,
-        looked: int | None = None,
+        scanned: int | None = None,
         scored_by: Sequence[Scoring] = (),
     ) -> None:
         self.win = win
-        self.stand = stand
-        self.asked = asked
-        self.cost = Micros(0) if win is None else offer_cost(win)  # Of its offer, once it is seen or clicked.
-        self.watched = () if win is None else win.capped_banner_ids
-        # Made when it is first wanted.
-        self.goods: RenderedWin | None = None
-        self.note: BidRecord | None = None
-        self.note_edition = 0  # Everybody is in a note, not only who could change the outcome.
-        # It was decided from these, as they were when they had turned so often; None is what is not used again.
-        self._stocks = tuple(dict.fromkeys(look.eligible_set for look in asked.plan.steps[: looked or 0]))
-        self._turns = None if looked is None else sum([stock.change_count for stock in self._stocks])
-        self._turnover: int | None = None
+        self.market = market
+        self.input = auction_input
+        self.cost = Micros(0) if win is None else offer_cost(win)
+        self.capped_banner_ids = () if win is None else win.capped_banner_ids
+        # Made when first needed.
+        self.rendered: RenderedWin | None = None
+        self.record: BidRecord | None = None
+        self.record_version = 0  # A record has all bids, not only those that could change the outcome.
+        # The sets that were scanned, and how often they had changed; None for a result that is never cached.
+        scanned_steps = auction_input.plan.steps[: scanned or 0]
+        self._eligible_sets = tuple(dict.fromkeys(step.eligible_set for step in scanned_steps))
+        self._change_count = None if scanned is None else self._count_changes()
+        self._checked_at: int | None = None
         self._scored_by = [(policy, policy.version) for policy in scored_by]
 
-    def is_fresh(self, turnover: int) -> bool:
-        """Tell whether it would be decided the same now."""
+    def is_fresh(self, changes: int) -> bool:
+        """Whether it would be decided the same now; `changes` counts those of all eligible sets."""
         for policy, version in self._scored_by:
             if policy.version != version:
                 return False
-        if self.asked.plan.is_retired:
+        if self.input.plan.is_retired:
             return False
-        if turnover != self._turnover:
-            if sum([stock.change_count for stock in self._stocks]) != self._turns:
+        if changes != self._checked_at:
+            if self._count_changes() != self._change_count:
                 return False
-            self._turnover = turnover
+            self._checked_at = changes
         return True
 
-    def depends_on(self, seen_enough: BannerKeys) -> bool:
-        """Tell whether another wins, or at another price, where some banners take no part."""
+    def depends_on(self, banner_keys: BannerKeys) -> bool:
+        """Whether the winner or its price is another without these banners."""
         win = self.win
         if win is None:
             return False
         second = win.runner_up
-        return win.bidder.banner_key in seen_enough or (
-            second is not None and second.banner_key in seen_enough
+        return win.bidder.banner_key in banner_keys or (
+            second is not None and second.banner_key in banner_keys
         )
+
+    def _count_changes(self) -> int:
+        return sum([each.change_count for each in self._eligible_sets])
 
 
 class AuctionCache:
-    """Remembers the auctions of one index, by market and kind of request."""
+    """The decided auctions of one index."""
 
-    def __init__(self, turnover: ChangeCounter) -> None:
-        self._turnover = turnover
-        self._of: object = None
-        self._known: dict[CacheKey, DecidedAuction] = {}
+    def __init__(self, changes: ChangeCounter) -> None:
+        self._changes = changes
+        self._index: object = None
+        self._auctions: dict[CacheKey, DecidedAuction] = {}
         self._oldest_first: deque[CacheKey] = deque()
-        self._noted: deque[DecidedAuction] = deque()
+        self._with_record: deque[DecidedAuction] = deque()
 
     def is_fresh(self, auction: DecidedAuction) -> bool:
-        """Tell whether an auction would be decided the same now."""
-        return auction.is_fresh(self._turnover.count)
+        return auction.is_fresh(self._changes.count)
 
-    def get(self, kind: CacheKey, *, of: object) -> DecidedAuction | None:
-        """Give what would be decided now, if that is known; what is remembered is `of` one index."""
-        if of is not self._of:
-            self._of = of
-            self._known.clear()
+    def get(self, key: CacheKey, index: object) -> DecidedAuction | None:
+        """Return a fresh result; another index empties the cache."""
+        if index is not self._index:
+            self._index = index
+            self._auctions.clear()
             self._oldest_first.clear()
-            self._noted.clear()
-        known = self._known.get(kind)
-        return known if known is not None and known.is_fresh(self._turnover.count) else None
+            self._with_record.clear()
+        auction = self._auctions.get(key)
+        return auction if auction is not None and auction.is_fresh(self._changes.count) else None
 
-    def put(self, kind: CacheKey, auction: DecidedAuction) -> None:
-        """Remember an auction."""
-        if kind not in self._known:
-            self._oldest_first.append(kind)
-        self._known[kind] = auction
+    def put(self, key: CacheKey, auction: DecidedAuction) -> None:
+        if key not in self._auctions:
+            self._oldest_first.append(key)
+        self._auctions[key] = auction
         if len(self._oldest_first) > AUCTIONS_MAX:
-            del self._known[self._oldest_first.popleft()]
+            del self._auctions[self._oldest_first.popleft()]
 
-    def attach_record(self, auction: DecidedAuction, note: BidRecord, edition: int) -> None:
-        """Remember who took part, for an auction that may be used again, while its order has the same edition."""
-        auction.note = note
-        auction.note_edition = edition
-        self._noted.append(auction)
-        if len(self._noted) > NOTES_MAX:
-            self._noted.popleft().note = None
+    def attach_record(self, auction: DecidedAuction, record: BidRecord, version: int) -> None:
+        """Keep the record too, for as long as its scan plan has the same version."""
+        auction.record = record
+        auction.record_version = version
+        self._with_record.append(auction)
+        if len(self._with_record) > RECORDS_MAX:
+            self._with_record.popleft().record = None

@@ -52,7 +52,7 @@ class IndexRefresher:
         clock: Clock,
         *,
         states: PlacementStates | None = None,
-        stands: Markets | None = None,
+        markets: Markets | None = None,
         swapped: Callable[[Index], None] | None = None,
         quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
@@ -61,7 +61,7 @@ class IndexRefresher:
         self._clock = clock
         self._quiet_seconds = quiet_seconds
         self.states = states or PlacementStates()
-        self.stands = stands or Markets(self.states)
+        self.markets = markets or Markets(self.states)
         self._swapped = swapped
         self.caps = CapTracker()
         self._cap_counts = CapCounts()
@@ -181,10 +181,10 @@ class IndexRefresher:
         return placements, states
 
     async def _swap(self, index: Index, states: list[PlacementState], now: datetime) -> None:
-        heads = await Slicer(monotonic).run(self.stands.prepare(index, now=now))
+        top_sets = await Slicer(monotonic).run(self.markets.prepare(index, now=now))
         # From here on without a pause: a request sees all of it, or nothing.
         self.states.install(index, states)
-        self.stands.install(heads)
+        self.markets.install(top_sets)
         self._index = index
         self._caps = {
             key: caps for placement in index.by_key.values() for key, caps in placement.caps.items()

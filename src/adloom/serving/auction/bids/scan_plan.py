@@ -1,4 +1,4 @@
-"""In which order the bids of a market are looked at: by the most that they can be worth for a request."""
+"""The order in which the blocks of a market are scanned: by the highest eCPM that a bid in them can have."""
 
 # pure
 
@@ -15,20 +15,20 @@ from adloom.serving.index.bid_block import BidBlock
 
 
 class ScanStep(NamedTuple):
-    """A block of bids, and the most that can be in it for a request."""
+    """A block to scan, and the highest eCPM in it."""
 
     bound: Micros  # No bid has a higher eCPM.
-    oldest: int  # Among the bids that can have that much, the oldest campaign.
+    oldest: int  # The oldest campaign among the bids that can have that eCPM.
     eligible_set: EligibleSet
-    block_number: int  # Of the block, in the stock.
+    block_number: int  # In the eligible set.
     block: BidBlock
-    members: int  # Who of the block is looked at here; the others are elsewhere.
-    scorer_index: int  # Which of the request's scorers is asked.
-    context_index: int  # Which of its contexts counts: the hour differs by zone.
+    members: int  # The others of the block are among the top bids.
+    scorer_index: int  # Of the request's scorers.
+    context_index: int  # Of its contexts: the hour differs by zone.
 
 
 class BlockRef(NamedTuple):
-    """A block of bids, and what of a request is looked at for it."""
+    """A block of bids, and which scorer and context apply to it."""
 
     eligible_set: EligibleSet
     block_number: int
@@ -42,43 +42,43 @@ RETIRED: Final = -1
 
 
 class ScanPlan:
-    """The blocks of a market, in the order in which they are looked at for requests with the same CTRs."""
+    """The scan steps of a market for requests with the same CTR bounds."""
 
-    def __init__(self, lots: Iterable[BlockRef], scorers: Sequence[Scorer]) -> None:
-        self.steps = tuple(sorted((_look(lot, scorers) for lot in lots), key=_first_of_all))
+    def __init__(self, refs: Iterable[BlockRef], scorers: Sequence[Scorer]) -> None:
+        self.steps = tuple(sorted((_build_step(ref, scorers) for ref in refs), key=_rank))
         self._over_floor: dict[int, int] = {}
-        self._stocks = tuple(dict.fromkeys(look.eligible_set for look in self.steps))
-        self._turnover = -1
-        self._turns = 0
+        self._eligible_sets = tuple(dict.fromkeys(step.eligible_set for step in self.steps))
+        self._checked_at = -1
+        self._version = 0
         self.is_retired = False
 
-    def version(self, turnover: int) -> int:
-        """Give a number to who is there: while it is the same, so are they. `turnover` is that of all stocks."""
-        if turnover != self._turnover:
-            self._turnover = turnover
-            self._turns = sum([stock.change_count for stock in self._stocks])
-        return RETIRED if self.is_retired else self._turns
+    def version(self, changes: int) -> int:
+        """Return the version of the eligible sets; `changes` counts those of all sets, of any market."""
+        if changes != self._checked_at:
+            self._checked_at = changes
+            self._version = sum([each.change_count for each in self._eligible_sets])
+        return RETIRED if self.is_retired else self._version
 
     def retire(self) -> None:
-        """Hear that other stocks have taken the place of these: what was decided from them is over."""
+        """Its eligible sets were replaced: results from them are stale."""
         self.is_retired = True
 
-    def mask_over_floor(self, turn: int, ctr_max: Ctr) -> int:
-        """Tell who of the block whose turn it is can reach the floor; it is found out once."""
-        mask = self._over_floor.get(turn)
+    def mask_over_floor(self, number: int, ctr_max: Ctr) -> int:
+        """Return which bids of a step's block can reach the floor, cached."""
+        mask = self._over_floor.get(number)
         if mask is None:
-            mask = self._over_floor[turn] = _over_floor(self.steps[turn].block, ctr_max)
+            mask = self._over_floor[number] = _mask_over_floor(self.steps[number].block, ctr_max)
         return mask
 
 
-def _look(lot: BlockRef, scorers: Sequence[Scorer]) -> ScanStep:
-    bound, oldest = _top(lot, scorers[lot.scorer_index].ctr_max)
-    if bound < least_ecpm(lot.block.floor_min):
-        bound = Micros(0)  # Nobody can win with it, and nobody has to look.
-    return ScanStep(bound, oldest, *lot)
+def _build_step(ref: BlockRef, scorers: Sequence[Scorer]) -> ScanStep:
+    bound, oldest = _find_top(ref, scorers[ref.scorer_index].ctr_max)
+    if bound < least_ecpm(ref.block.floor_min):
+        bound = Micros(0)  # No bid can win: the block is never scanned.
+    return ScanStep(bound, oldest, *ref)
 
 
-def _over_floor(block: BidBlock, ctr_max: Ctr) -> int:
+def _mask_over_floor(block: BidBlock, ctr_max: Ctr) -> int:
     found = 0
     for is_per_click, _, start, end in block.lanes:
         bid_type = BidType.CPC if is_per_click else BidType.CPM
@@ -98,13 +98,13 @@ def _over_floor(block: BidBlock, ctr_max: Ctr) -> int:
     return found
 
 
-def _top(lot: BlockRef, ctr_max: Ctr) -> tuple[Micros, int]:
-    """Tell the most that a bid can be worth, and the oldest campaign that can have so much."""
-    bidders, worths = lot.block.bidders, lot.block.worths
+def _find_top(ref: BlockRef, ctr_max: Ctr) -> tuple[Micros, int]:
+    """Return the highest eCPM that a bid can have, and the oldest campaign that can have it."""
+    bidders, worths = ref.block.bidders, ref.block.worths
     top, oldest = Micros(0), 0
-    for is_per_click, members, _, _ in lot.block.lanes:
+    for is_per_click, members, _, _ in ref.block.lanes:
         bid_type = BidType.CPC if is_per_click else BidType.CPM
-        mask = lot.members & members
+        mask = ref.members & members
         while mask:
             lowest = mask & -mask
             position = lowest.bit_length() - 1
@@ -117,5 +117,5 @@ def _top(lot: BlockRef, ctr_max: Ctr) -> tuple[Micros, int]:
     return top, oldest
 
 
-def _first_of_all(look: ScanStep) -> tuple[int, int]:
-    return -look.bound, look.oldest
+def _rank(step: ScanStep) -> tuple[int, int]:
+    return -step.bound, step.oldest

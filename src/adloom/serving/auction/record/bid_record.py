@@ -1,4 +1,4 @@
-"""Noting who took part in an auction, and who did not and why, as the ledger keeps it. Pure."""
+"""Records the bids of an auction, and why the others were removed, as the event log keeps them."""
 
 # pure
 
@@ -28,109 +28,117 @@ from adloom.serving.index.bid_block import Bidder
 from adloom.targeting.context import Context
 
 _WON: Final = bytes((WON,))
-# An explanation has more than one name for each of them.
+# An explanation names parts of these steps.
 _IN_PARTS: Final = frozenset({removal.SCHEDULE, removal.LIMITS, removal.TARGETING})
 
 
 class BidRecord(msgspec.Struct, frozen=True, gc=False):
-    """Who took part, the highest first; none of them is said to have won."""
+    """All bids, the highest first; none of them is marked as the winner yet."""
 
     bids: bytes
     bid_count: int
     removed: tuple[RemovedCandidates, ...]
-    examined_count: int  # How many candidates were, to make it; none where it is used again.
-    floors: tuple[BidsUnderFloor, ...] = ()  # Of those in `bids` who were under theirs.
+    examined_count: int  # Candidates that were examined for it; 0 if it comes from the cache.
+    floors: tuple[BidsUnderFloor, ...] = ()  # Of the bids that were under theirs.
 
     def bids_with_winner(self) -> bytes:
-        """Give the bids where the highest has won."""
+        """Return the bids with the highest marked as the winner."""
         return self.bids[: BID_BYTES - 1] + _WON + self.bids[BID_BYTES:] if self.bid_count else self.bids
 
 
 class AuctionInput(msgspec.Struct, frozen=True, gc=False):
-    """A request, as an auction sees it."""
+    """What an auction is decided from, besides the eligible sets."""
 
     plan: ScanPlan
     contexts: tuple[Context, ...]
     scorers: Sequence[Scorer]
     seen_enough: frozenset[int] = NO_KEYS
-    without: frozenset[int] = NO_KEYS
-    is_unknown: bool = False  # Nobody knows how often those in `seen_enough` were seen.
+    unreserved: frozenset[int] = NO_KEYS
+    is_unknown: bool = False  # It is unknown how often those in `seen_enough` were seen.
 
 
 class BidRecorder:
-    """Notes auctions; `reason_of` tells why a campaign is excluded."""
+    """Records auctions; `find_exclusion` returns why a campaign is excluded."""
 
-    def __init__(self, reason_of: removal.ReasonOf) -> None:
-        self._reason_of = reason_of
+    def __init__(self, find_exclusion: removal.FindExclusion) -> None:
+        self._find_exclusion = find_exclusion
 
-    def record(self, asked: AuctionInput, now: datetime) -> BidRecord:
-        """Note an auction before its offer is held."""
-        field = build_funnel(
-            asked.plan,
-            asked.contexts,
-            asked.scorers,
-            seen_enough=asked.seen_enough,
-            without=asked.without,
+    def record(self, auction_input: AuctionInput, now: datetime) -> BidRecord:
+        """Call it before the winner is reserved, which may exclude its campaign."""
+        funnel = build_funnel(
+            auction_input.plan,
+            auction_input.contexts,
+            auction_input.scorers,
+            seen_enough=auction_input.seen_enough,
+            unreserved=auction_input.unreserved,
             bids_max=BIDS_MAX,
         )
-        listing = _Listing(
-            [_pack(one, ctr, -rank, LOST) for rank, one, ctr in field.bids],
-            _removed(field, asked),
+        listing = _BidList(
+            [_pack(one, ctr, -rank, LOST) for rank, one, ctr in funnel.bids],
+            _count_removed(funnel, auction_input),
         )
-        looked_at = field.bid_count + sum(listing.unlisted.values())
-        if looked_at <= BIDS_MAX:
+        examined = funnel.bid_count + sum(listing.unlisted.values())
+        if examined <= BIDS_MAX:
             listing.unlisted.clear()
-            self._list_everybody(asked, field, listing, now)
-        elif field.bid_count < BIDS_MAX:
-            self._fill(asked, field, listing, now)
+            self._list_all(auction_input, funnel, listing, now)
+        elif funnel.bid_count < BIDS_MAX:
+            self._fill(auction_input, funnel, listing, now)
         return BidRecord(
-            b"".join(listing.bids), field.bid_count, listing.removed(), looked_at, listing.floors()
+            b"".join(listing.bids), funnel.bid_count, listing.list_removed(), examined, listing.list_floors()
         )
 
-    def _list_everybody(
-        self, asked: AuctionInput, field: AuctionFunnel, listing: "_Listing", now: datetime
+    def _list_all(
+        self, auction_input: AuctionInput, funnel: AuctionFunnel, listing: "_BidList", now: datetime
     ) -> None:
-        """List all those too who took no part, since there is room for everybody."""
-        took_part = {one.seniority for _, one, _ in field.bids}
-        for look in asked.plan.steps:
-            scorer, context = asked.scorers[look.scorer_index], asked.contexts[look.context_index]
-            for position, one in enumerate(look.block.bidders):
-                if look.members >> position & 1 and one.seniority not in took_part:
-                    listing.add(one, scorer.predict_ctr(one), self._reason(one, asked, context, now))
+        """List also all that were removed: there is space for them."""
+        took_part = {one.seniority for _, one, _ in funnel.bids}
+        for scan_step in auction_input.plan.steps:
+            scorer = auction_input.scorers[scan_step.scorer_index]
+            context = auction_input.contexts[scan_step.context_index]
+            for position, one in enumerate(scan_step.block.bidders):
+                if scan_step.members >> position & 1 and one.seniority not in took_part:
+                    reason = self._find_reason(one, auction_input, context, now)
+                    listing.add(one, scorer.predict_ctr(one), reason)
 
-    def _fill(self, asked: AuctionInput, field: AuctionFunnel, listing: "_Listing", now: datetime) -> None:
-        """List those who took no part in the order in which they are looked at, until there is no more room."""
-        took_part = {one.seniority for _, one, _ in field.bids}
-        for turn, look in enumerate(asked.plan.steps):
-            scorer, context = asked.scorers[look.scorer_index], asked.contexts[look.context_index]
-            left = compute_step_masks(look, context, seen_enough=asked.seen_enough, without=asked.without)
-            # Who can reach the floor has done so where all have the same CTR; else it is looked at one by one.
-            can_bid = left.unseen & asked.plan.mask_over_floor(turn, scorer.ctr_max)
-            for position in iter_positions(look.members & ~can_bid if scorer.is_uniform else look.members):
-                one = look.block.bidders[position]
+    def _fill(
+        self, auction_input: AuctionInput, funnel: AuctionFunnel, listing: "_BidList", now: datetime
+    ) -> None:
+        """List some that were removed, in the order of the plan, as far as there is space."""
+        took_part = {one.seniority for _, one, _ in funnel.bids}
+        for number, scan_step in enumerate(auction_input.plan.steps):
+            scorer = auction_input.scorers[scan_step.scorer_index]
+            context = auction_input.contexts[scan_step.context_index]
+            left = compute_step_masks(
+                scan_step, context, seen_enough=auction_input.seen_enough, unreserved=auction_input.unreserved
+            )
+            # With a uniform CTR every bid that can reach the floor took part; else each is checked.
+            can_bid = left.unseen & auction_input.plan.mask_over_floor(number, scorer.ctr_max)
+            examined = scan_step.members & ~can_bid if scorer.is_uniform else scan_step.members
+            for position in iter_positions(examined):
+                one = scan_step.block.bidders[position]
                 if not scorer.is_uniform and one.seniority in took_part:
                     continue
-                step = _step_of(position, left, asked)
+                step = _find_step(position, left, auction_input)
                 listing.unlisted[step] -= 1
-                reason = self._reason(one, asked, context, now) if step in _IN_PARTS else step
+                reason = self._find_reason(one, auction_input, context, now) if step in _IN_PARTS else step
                 listing.add(one, scorer.predict_ctr(one), reason)
                 if len(listing.bids) == BIDS_MAX:
                     return
 
-    def _reason(self, one: Bidder, asked: AuctionInput, context: Context, now: datetime) -> str:
+    def _find_reason(self, one: Bidder, auction_input: AuctionInput, context: Context, now: datetime) -> str:
         return removal.find_removal(
             one,
             context,
             now=now,
-            reason_of=self._reason_of,
-            seen_enough=asked.seen_enough,
-            without=asked.without,
-            is_unknown=asked.is_unknown,
+            find_exclusion=self._find_exclusion,
+            seen_enough=auction_input.seen_enough,
+            unreserved=auction_input.unreserved,
+            is_unknown=auction_input.is_unknown,
         )
 
 
-class _Listing:
-    """Bids one by one; of all who are not listed it is counted which step has removed them."""
+class _BidList:
+    """Bids one by one; those that are not listed are counted by the step that removed them."""
 
     def __init__(self, bids: list[bytes], unlisted: dict[str, int]) -> None:
         self.bids = bids
@@ -139,23 +147,21 @@ class _Listing:
         self._under: dict[Micros, bytearray] = {}
 
     def add(self, one: Bidder, ctr: Ctr, reason: str) -> None:
-        """List somebody who was removed."""
         self._listed[reason] = self._listed.get(reason, 0) + 1
         if reason == removal.FLOOR:
             self._under.setdefault(one.floor, bytearray()).append(len(self.bids))
         outcome = REMOVED + list(self._listed).index(reason)
         self.bids.append(_pack(one, ctr, ecpm_of(one.bid_type, one.worth, ctr), outcome))
 
-    def removed(self) -> tuple[RemovedCandidates, ...]:
-        """Count everybody; the reasons of those who are listed come first, as their outcomes name them by place."""
+    def list_removed(self) -> tuple[RemovedCandidates, ...]:
+        """Count all; reasons of listed bids come first, since their outcomes refer to them by position."""
         counts = self._listed
         for step, count in self.unlisted.items():
             if count:
                 counts[step] = counts.get(step, 0) + count
         return tuple(RemovedCandidates(reason, count) for reason, count in counts.items())
 
-    def floors(self) -> tuple[BidsUnderFloor, ...]:
-        """Tell which floors those who are listed were under."""
+    def list_floors(self) -> tuple[BidsUnderFloor, ...]:
         return tuple(BidsUnderFloor(floor, bytes(places)) for floor, places in self._under.items())
 
 
@@ -163,18 +169,18 @@ def _pack(one: Bidder, ctr: Ctr, ecpm: int, outcome: int) -> bytes:
     return pack_bid(one.pair, one.bid, one.quality, one.bid_type is BidType.CPC, ctr, ecpm, outcome)
 
 
-def _removed(field: AuctionFunnel, asked: AuctionInput) -> dict[str, int]:
+def _count_removed(funnel: AuctionFunnel, auction_input: AuctionInput) -> dict[str, int]:
     return {
-        removal.SCHEDULE: field.not_in_time,
-        removal.LIMITS: field.excluded,
-        removal.TARGETING: field.not_targeted,
-        removal.name_frequency_step(is_unknown=asked.is_unknown): field.seen_enough,
-        removal.FLOOR: field.under_floor,
+        removal.SCHEDULE: funnel.not_in_time,
+        removal.LIMITS: funnel.excluded,
+        removal.TARGETING: funnel.not_targeted,
+        removal.name_frequency_step(is_unknown=auction_input.is_unknown): funnel.seen_enough,
+        removal.FLOOR: funnel.under_floor,
     }
 
 
-def _step_of(position: int, left: StepMasks, asked: AuctionInput) -> str:
-    """Name the step as `_removed` does."""
+def _find_step(position: int, left: StepMasks, auction_input: AuctionInput) -> str:
+    """Name the step as `_count_removed` does."""
     one = 1 << position
     if not left.available & one:
         return removal.LIMITS if left.in_time & one else removal.SCHEDULE
@@ -182,4 +188,4 @@ def _step_of(position: int, left: StepMasks, asked: AuctionInput) -> str:
         return removal.TARGETING
     if left.unseen & one:
         return removal.FLOOR
-    return removal.name_frequency_step(is_unknown=asked.is_unknown)
+    return removal.name_frequency_step(is_unknown=auction_input.is_unknown)

@@ -1,4 +1,4 @@
-"""Who took part in an auction, and how many did not: for its record and its explanation, not for its outcome."""
+"""Which bids took part in an auction, and how many each step removed: for its record, not for its outcome."""
 
 # pure
 
@@ -28,29 +28,29 @@ from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 from adloom.targeting.context import Context
 
 BIDS_MAX: Final = 256
-MORE: Final = 1.25  # So many times what is wanted is gathered before it is sorted.
+SURPLUS: Final = 1.25  # So many times the bids that are wanted are collected before they are sorted.
 
 _rank = itemgetter(0)
 
 
-# The eCPM, negative; who bid; the CTR. Plain, since there may be hundreds in each auction.
+# The negative eCPM, the bidder, the CTR. A plain tuple: there may be hundreds in an auction.
 RankedBid = tuple[int, Bidder, Ctr]
 
 
 class AuctionFunnel(msgspec.Struct, frozen=True, kw_only=True):
-    """All candidates of a market for one request, by what kept them from taking part."""
+    """All candidates of a market for one request, by the step that removed them."""
 
-    bids: list[RankedBid]  # Of those who took part, the highest, in the order of the auction.
+    bids: list[RankedBid]  # The highest that took part, in the order of the auction.
     bid_count: int
     not_in_time: int
-    excluded: int  # By a cap or a budget of their campaign.
+    excluded: int  # By a cap or the budget of the campaign.
     not_targeted: int
     seen_enough: int
     under_floor: int
 
 
 class StepMasks(NamedTuple):
-    """Who of a block is still there after each step, as bitmaps."""
+    """The bids of a block that are left after each step, as bitmaps."""
 
     in_time: int
     available: int
@@ -59,25 +59,25 @@ class StepMasks(NamedTuple):
 
 
 def build_funnel(  # noqa: PLR0913 - all that a request is
-    order: ScanPlan,
+    plan: ScanPlan,
     contexts: Sequence[Context],
     scorers: Sequence[Scorer],
     *,
     seen_enough: Collection[int] = NO_KEYS,
-    without: Collection[int] = NO_KEYS,
+    unreserved: Collection[int] = NO_KEYS,
     bids_max: int = BIDS_MAX,
 ) -> AuctionFunnel:
-    """Look at everybody; before an offer is held, since that may take its campaign away.
+    """Examine all candidates; call it before the winner is reserved, which may exclude its campaign.
 
-    Those who are not among the highest are counted by their bitmaps. `seen_enough` has banners with a cap only.
+    Bids that are not among the highest are counted by bitmaps. `seen_enough` has only banners with a cap.
     """
-    highest = _Highest(bids_max)
-    everybody = in_time = available = targeted = unseen = bid_count = 0
-    for turn, look in enumerate(order.steps):
+    highest = _HighestBids(bids_max)
+    total = in_time = available = targeted = unseen = bid_count = 0
+    for number, step in enumerate(plan.steps):
         left = compute_step_masks(
-            look, contexts[look.context_index], seen_enough=seen_enough, without=without
+            step, contexts[step.context_index], seen_enough=seen_enough, unreserved=unreserved
         )
-        everybody += look.members.bit_count()
+        total += step.members.bit_count()
         in_time += left.in_time.bit_count()
         available += left.available.bit_count()
         targeted += left.targeted.bit_count()
@@ -85,13 +85,13 @@ def build_funnel(  # noqa: PLR0913 - all that a request is
         if not mask:
             continue
         unseen += mask.bit_count()
-        scorer = scorers[look.scorer_index]
-        over_floor = mask & order.mask_over_floor(turn, scorer.ctr_max)
-        bid_count += over_floor.bit_count() - highest.enter(look.block, over_floor, scorer)
+        scorer = scorers[step.scorer_index]
+        over_floor = mask & plan.mask_over_floor(number, scorer.ctr_max)
+        bid_count += over_floor.bit_count() - highest.add_block(step.block, over_floor, scorer)
     return AuctionFunnel(
-        bids=highest.in_order(),
+        bids=highest.sort(),
         bid_count=bid_count,
-        not_in_time=everybody - in_time,
+        not_in_time=total - in_time,
         excluded=in_time - available,
         not_targeted=available - targeted,
         seen_enough=targeted - unseen,
@@ -100,49 +100,49 @@ def build_funnel(  # noqa: PLR0913 - all that a request is
 
 
 def compute_step_masks(
-    look: ScanStep, context: Context, *, seen_enough: Collection[int], without: Collection[int]
+    step: ScanStep, context: Context, *, seen_enough: Collection[int], unreserved: Collection[int]
 ) -> StepMasks:
-    """Take out of a block whom each step removes before bids are compared."""
-    stock, number, block = look.eligible_set, look.block_number, look.block
-    available = stock.available[number] & look.members
-    if without:
-        available &= ~_of_campaigns(without, stock, number)
+    """Apply the steps to a block that come before bids are compared."""
+    eligible_set, number, block = step.eligible_set, step.block_number, step.block
+    available = eligible_set.available[number] & step.members
+    if unreserved:
+        available &= ~_mask_campaigns(unreserved, eligible_set, number)
     targeted = unseen = block.targeting.find_eligible(context, available)
     if seen_enough:
-        unseen ^= _of_banners(seen_enough, block, targeted)
-    return StepMasks(stock.schedule_mask.masks[number] & look.members, available, targeted, unseen)
+        unseen ^= _mask_banners(seen_enough, block, targeted)
+    return StepMasks(eligible_set.schedule_mask.masks[number] & step.members, available, targeted, unseen)
 
 
-class _Highest:
+class _HighestBids:
     """The highest bids so far, and some more."""
 
     def __init__(self, bids_max: int) -> None:
         self._bids_max = bids_max
         self._bids: list[RankedBid] = []
-        self._lowest_rank = 0  # Who has less is certainly not among them.
+        self._lowest_rank = 0  # Lower bids are not among the highest.
 
-    def enter(self, block: BidBlock, among: int, scorer: Scorer) -> int:
-        """Add those of a block who may be among them; tell how many were found to be under the floor."""
-        if len(self._bids) > self._bids_max * MORE:
+    def add_block(self, block: BidBlock, among: int, scorer: Scorer) -> int:
+        """Add the bids of a block that may be among the highest; return how many were under the floor."""
+        if len(self._bids) > self._bids_max * SURPLUS:
             self._cut()
         lowest_rank = self._lowest_rank
         refused = 0
         for lane in block.lanes:
             if scorer.is_uniform or not lane.is_per_click:
-                self._enter_lane(block, lane, among, scorer, lowest_rank)
+                self._add_lane(block, lane, among, scorer, lowest_rank)
                 continue
             ranked = scorer.ranked
             ranking = None if ranked is None else block.rankings.get(ranked.strengths)
             if ranked is None or ranking is None:
-                refused += self._enter_each(
+                refused += self._add_each(
                     block, among & lane.members, lambda position: scorer.predict_ctr(block.bidders[position])
                 )
             else:
-                refused += self._enter_ranked(block, among, scorer.ctr_max, ranked, ranking)
+                refused += self._add_ranked(block, among, scorer.ctr_max, ranked, ranking)
         return refused
 
-    def in_order(self) -> list[RankedBid]:
-        """Give them in the order of the auction; only among equals it matters who is older."""
+    def sort(self) -> list[RankedBid]:
+        """Return them in the order of the auction; among equals the older campaign comes first."""
         self._cut()
         bids, start = self._bids, 0
         for end in range(1, len(bids) + 1):
@@ -152,8 +152,8 @@ class _Highest:
                 start = end
         return bids[: self._bids_max]
 
-    def _enter_each(self, block: BidBlock, among: int, ctr_at: Callable[[int], Ctr]) -> int:
-        """Add bids per click one by one; tell how many were under the floor."""
+    def _add_each(self, block: BidBlock, among: int, ctr_at: Callable[[int], Ctr]) -> int:
+        """Add bids per click one by one; return how many were under the floor."""
         refused = 0
         for position in iter_positions(among):
             one, ctr = block.bidders[position], ctr_at(position)
@@ -164,52 +164,55 @@ class _Highest:
                 self._bids.append((-ecpm, one, ctr))
         return refused
 
-    def _enter_ranked(
+    def _add_ranked(
         self, block: BidBlock, among: int, ctr_max: Ctr, scorer: RankedScorer, ranking: CtrRanking
     ) -> int:
-        """Add bids per click of pieces that may have some of the highest, or some under the floor; tell how many were."""
+        """Add bids per click, chunk by chunk; return how many were under the floor.
+
+        Chunks that have neither some of the highest nor some under the floor are only counted.
+        """
         span, bidders, strengths = scorer.span(block.placement_keys), block.bidders, ranking.strengths
         refused = 0
-        for piece in ranking.chunks:
-            mask = among & piece.members
+        for chunk in ranking.chunks:
+            mask = among & chunk.members
             if not mask:
                 continue
-            most = ranking.max_ecpm(piece.top, span.high)
+            most = ranking.max_ecpm(chunk.top, span.high)
             if most < least_ecpm(block.floor_min):
                 refused += mask.bit_count()
                 continue
             is_among_highest = -most <= self._lowest_rank
-            if is_among_highest or ranking.min_ecpm(piece, span.low, ctr_max) < least_ecpm(block.floor_max):
-                refused += self._enter_each(
+            if is_among_highest or ranking.min_ecpm(chunk, span.low, ctr_max) < least_ecpm(block.floor_max):
+                refused += self._add_each(
                     block,
                     mask,
                     lambda position: scorer.predict_from_strength(bidders[position], strengths[position]),
                 )
-                if len(self._bids) > self._bids_max * MORE:
+                if len(self._bids) > self._bids_max * SURPLUS:
                     self._cut()
         return refused
 
-    def _enter_lane(self, block: BidBlock, lane: Lane, among: int, scorer: Scorer, lowest_rank: int) -> None:
-        """Add those of a lane in which the highest comes first."""
+    def _add_lane(self, block: BidBlock, lane: Lane, among: int, scorer: Scorer, lowest_rank: int) -> None:
+        """Add the bids of a lane, which are sorted."""
         bids, bidders, worths = self._bids, block.bidders, block.worths
         uniform_ctr = scorer.ctr_max if scorer.is_uniform else None
-        # As `ecpm_of`, which would be called hundreds of times.
+        # Inlines `ecpm_of`, which would be called hundreds of times.
         factor, half, scale = 1, HALF_PER_IMPRESSION, PER_IMPRESSION
         if lane.is_per_click:
             factor, half, scale = scorer.ctr_max, HALF_PER_CLICK, PER_CLICK
         if -((worths[lane.start] * factor + half) // scale) > lowest_rank:
             return
-        for entered, position in enumerate(iter_positions(among & lane.members), 1):
+        for added, position in enumerate(iter_positions(among & lane.members), 1):
             rank = -((worths[position] * factor + half) // scale)
             if rank > lowest_rank:
-                break  # The others of the lane have no more.
+                break  # The rest of the lane is lower.
             one = bidders[position]
             bids.append((rank, one, uniform_ctr or scorer.predict_ctr(one)))
-            if entered == self._bids_max:
+            if added == self._bids_max:
                 lowest_rank = rank
 
     def _cut(self) -> None:
-        """Forget who is not among the highest, nor as high as the last of them."""
+        """Drop the bids that are lower than the last of the highest."""
         bids, most = self._bids, self._bids_max
         bids.sort(key=_rank)
         if len(bids) > most:
@@ -218,7 +221,7 @@ class _Highest:
 
 
 def iter_positions(mask: int) -> Iterator[int]:
-    """List the bits that are set, the lowest first: by far the fastest way where there are many."""
+    """Iterate the set bits, the lowest first; by far the fastest way if there are many."""
     digits = bin(mask)[:1:-1]
     position = digits.find("1")
     while position >= 0:
@@ -230,12 +233,12 @@ def _seniority(bid: RankedBid) -> tuple[int, int, int]:
     return bid[1].seniority
 
 
-def _of_campaigns(campaign_keys: Collection[int], stock: EligibleSet, number: int) -> int:
-    ranks = [rank for key in campaign_keys for rank in stock.ranks.get(key, ())]
+def _mask_campaigns(campaign_keys: Collection[int], eligible_set: EligibleSet, number: int) -> int:
+    ranks = [rank for key in campaign_keys for rank in eligible_set.ranks.get(key, ())]
     return sum(1 << rank % BLOCK_CANDIDATES_MAX for rank in ranks if rank // BLOCK_CANDIDATES_MAX == number)
 
 
-def _of_banners(banner_keys: Collection[int], block: BidBlock, among: int) -> int:
+def _mask_banners(banner_keys: Collection[int], block: BidBlock, among: int) -> int:
     if block.capped_banner_keys.isdisjoint(banner_keys):
         return 0
     mask, found = among & block.capped, 0
