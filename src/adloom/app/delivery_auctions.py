@@ -79,7 +79,10 @@ def build_auctions(  # noqa: PLR0913 - a composition root names them all
         when_away=CappedAds(wanted.frequency_when_away),
         without_user=CappedAds(wanted.frequency_without_user),
     )
-    publisher, pair_publisher = BatchingPublisher(appender.enqueue_all), BatchingPublisher(recording.enqueue_all)
+    publisher, pair_publisher = (
+        BatchingPublisher(appender.enqueue_all),
+        BatchingPublisher(recording.enqueue_all),
+    )
     recorder = AuctionRecorder(
         publisher.publish,
         lambda entry, auction: pair_publisher.publish(pack_pair(entry, auction)),
