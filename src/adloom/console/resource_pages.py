@@ -1,13 +1,13 @@
 """The pages of a noun of the catalog, made from a declaration: list, new, detail with tabs, settings and history.
 
-SITES = resource_pages(ResourcePages(noun="site", columns=..., fields=..., tabs={"placements": Tab(...)}, ...))
+SITES = ResourcePages(noun="site", columns=..., fields=..., tabs={"placements": Tab(...)}, ...).register()
 
 A noun declares its columns, its form and its own tabs; deleting, undoing, saving and the history are the same for all.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final
+from typing import Final, Self
 
 import msgspec
 from markupsafe import Markup
@@ -32,7 +32,6 @@ Build = Callable[[PageVisit, Json, Reload], Awaitable[None]]
 Fields = Callable[[PageVisit, Form, bool], Awaitable[None]]
 
 ON_OR_OFF: Final = ("On or off", {"true": "On", "false": "Off"})
-WITH_DELETED: Final = ("Deleted", {"true": "Show them too"})
 
 
 class Tab(msgspec.Struct, frozen=True):
@@ -40,14 +39,6 @@ class Tab(msgspec.Struct, frozen=True):
 
     label: str
     build: Build | None = None
-
-
-class Deletion(msgspec.Struct, frozen=True):
-    """What deleting an item means, said before it is done."""
-
-    consequence: str
-    is_restorable: bool = True
-    is_in_actions: bool = False  # The noun's own actions offer it.
 
 
 def _no_actions(visit: PageVisit, item: Json, reload: Reload) -> None:
@@ -62,7 +53,8 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
     note: str
     empty_note: str
     roles: AbstractSet[Role]
-    columns: Callable[[PageVisit], list[Column]]
+    columns: Sequence[Column]
+    last_column: tuple[str, str] = ("Changed", "updatedAt")  # A time.
     search: str
     fields: Fields
     name_field: str = "name"
@@ -81,7 +73,9 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
     links: Callable[[Json], None] = lambda _: None  # For every role.
     actions: Callable[[PageVisit, Json, Reload], None] = _no_actions  # For those who may write.
     list_actions: Callable[[PageVisit], None] = lambda _: None
-    deletion: Deletion | None = None
+    delete_note: str  # What deleting means, said before it is done.
+    is_restorable: bool = True
+    has_own_delete: bool = False  # The actions offer it.
     add: Callable[[Json], tuple[str, str]] | None = (
         None  # The label and address of the button that adds a part.
     )
@@ -112,6 +106,14 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
         settings = {} if has_form else {"settings": Tab("Settings")}
         return {**self.tabs, **settings, "history": Tab("History", self._show_history)}
 
+    def register(self) -> Self:
+        """Register the list, the page for a new item and the detail page."""
+        page(self.home, title=self.title, roles=self.roles)(self.show_list)
+        creators = ADMINS if self.is_admins_only else self.roles
+        page(self.new, title=f"New {self.noun}", roles=creators)(self.show_new)
+        page(f"{self.home}/{{item_id}}", title=self.noun.capitalize(), roles=self.roles)(self.show_detail)
+        return self
+
     def may_write(self, visit: PageVisit) -> bool:
         return visit.is_admin if self.is_admins_only else visit.may_write
 
@@ -126,7 +128,7 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
 
         table = DataTable(
             visit.query,
-            [column for column in self.columns(visit) if column.owner not in narrowed],
+            self._list_columns(visit, narrowed),
             read,
             href=lambda row: f"{self.home}/{row['id']}",
             sort="-createdAt",
@@ -135,9 +137,24 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
             caption=self.title,
         )
         table.search(self.search)
-        for name, (label, options) in self.filters.items():
+        deleted = {"includeDeleted": ("Deleted", {"true": "Show them too"})} if self.is_restorable else {}
+        for name, (label, options) in {**self.filters, **deleted}.items():
             table.filter(name, label, options)
         return table
+
+    def _list_columns(self, visit: PageVisit, narrowed: Mapping[str, str]) -> list[Column]:
+        label, field = self.last_column
+        last = Column(label, lambda row: ago(row[field], now=visit.now), sort=field, is_wide_only=True)
+        return [*(column for column in self.columns if column.owner not in narrowed), last]
+
+    def tab_of(self, owner: str) -> Tab:
+        """Make a tab of an owner's detail page that lists its items; `owner` is the field of an item with its id."""
+
+        async def build(visit: PageVisit, item: Json, reload: Reload) -> None:
+            del reload
+            await self.table(visit, **{owner: item["id"]}).show()
+
+        return Tab(f"Its {self.noun}s", build)
 
     async def show_list(self, visit: PageVisit) -> None:
         with heading(self.title, note=self.note):
@@ -185,8 +202,8 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
             self.links(item)
             if visit.may_write and not is_deleted:
                 self.actions(visit, item, reload)
-                if self.deletion is not None and not self.deletion.is_in_actions and self.may_write(visit):
-                    label = "Delete" if self.deletion.is_restorable else "Remove"
+                if self.may_write(visit) and not self.has_own_delete:
+                    label = "Delete" if self.is_restorable else "Remove"
                     ui.button(label, on_click=lambda: self.ask_delete(visit, item, reload)).props("outline")
                 if self.add is not None:
                     label, href = self.add(item)
@@ -224,22 +241,20 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
 
     def ask_delete(self, visit: PageVisit, item: Json, reload: Reload) -> None:
         """Say what deleting means, and do it when confirmed; where it can be undone, offer that."""
-        assert self.deletion is not None
         name = item[self.name_field]
-        is_restorable = self.deletion.is_restorable
 
         async def delete() -> None:
             await visit.api.delete(f"{self.api}/{item['id']}")
-            if not is_restorable:
+            if not self.is_restorable:
                 ui.navigate.to(self.home)
                 return
             notify_undoable(f"“{name}” is deleted.", lambda: self._restore(visit, item, reload))
             await reload()
 
         confirm(
-            f"Delete “{name}”?" if is_restorable else f"Remove “{name}” for good?",
-            self.deletion.consequence,
-            action="Delete" if is_restorable else "Remove",
+            f"Delete “{name}”?" if self.is_restorable else f"Remove “{name}” for good?",
+            self.delete_note,
+            action="Delete" if self.is_restorable else "Remove",
             on_confirm=delete,
             is_dangerous=True,
         )
@@ -261,15 +276,6 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
             ).classes("grow")
             if visit.may_write:
                 ui.button("Restore", on_click=lambda: self._restore(visit, item, reload)).props("outline")
-
-
-def resource_pages(pages: ResourcePages) -> ResourcePages:
-    """Register the list, the page for a new item and the detail page."""
-    page(pages.home, title=pages.title, roles=pages.roles)(pages.show_list)
-    creators = ADMINS if pages.is_admins_only else pages.roles
-    page(pages.new, title=f"New {pages.noun}", roles=creators)(pages.show_new)
-    page(f"{pages.home}/{{item_id}}", title=pages.noun.capitalize(), roles=pages.roles)(pages.show_detail)
-    return pages
 
 
 async def save_changes(visit: PageVisit, address: str, form: Form, reload: Reload) -> None:
@@ -300,9 +306,3 @@ def switch_button(
         )
 
     ui.button(action, on_click=ask).props("outline")
-
-
-def changed_column(visit: PageVisit) -> Column:
-    return Column(
-        "Changed", lambda row: ago(row["updatedAt"], now=visit.now), sort="updatedAt", is_wide_only=True
-    )

@@ -14,34 +14,10 @@ from adloom.console.components.status import account_badge
 from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
 from adloom.console.pages.campaigns.pages import CAMPAIGNS
-from adloom.console.resource_pages import (
-    WITH_DELETED,
-    Deletion,
-    Reload,
-    ResourcePages,
-    Tab,
-    changed_column,
-    resource_pages,
-)
+from adloom.console.resource_pages import Reload, ResourcePages
 from adloom.console.shell import BUYERS
 
 REFRESH_SECONDS: Final = 2.0
-
-
-def _columns(visit: PageVisit) -> list[Column]:
-    return [
-        Column("Name", "name", sort="name"),
-        Column("Status", account_badge),
-        Column(
-            "Daily budget",
-            lambda row: money(row["dailyBudgetPaisa"]),
-            sort="dailyBudgetPaisa",
-            is_number=True,
-        ),
-        Column("Time zone", "timezone", is_wide_only=True),
-        Column("Blocked sites", lambda row: str(len(row["blockedSites"])), is_number=True, is_wide_only=True),
-        changed_column(visit),
-    ]
 
 
 async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says
@@ -81,33 +57,36 @@ async def _show_spend(visit: PageVisit, advertiser: Json, reload: Reload) -> Non
     ui.timer(REFRESH_SECONDS, show)
 
 
-async def _show_campaigns(visit: PageVisit, advertiser: Json, reload: Reload) -> None:
-    del reload
-    await CAMPAIGNS.table(visit, advertiserId=advertiser["id"]).show()
-
-
-ADVERTISERS: Final = resource_pages(
-    ResourcePages(
-        noun="advertiser",
-        icon="storefront",
-        note="An advertiser pays for campaigns. It is an account: people and keys can act for it.",
-        empty_note="Campaigns can be your own. An advertiser has a daily budget for all its campaigns together.",
-        roles=BUYERS,
-        is_admins_only=True,
-        is_compact=True,
-        columns=_columns,
-        search="Search by name",
-        filters={"includeDeleted": WITH_DELETED},
-        fields=_add_fields,
-        defaults={"timezone": "UTC"},
-        badge=account_badge,
-        deletion=Deletion(
-            "Its people and keys are refused at once, and its ads are not offered any more within two seconds. "
-            "Offers that are already out still count and are charged. "
-            "You can undo this: everything it owns is then back as it was."
+ADVERTISERS: Final = ResourcePages(
+    noun="advertiser",
+    icon="storefront",
+    note="An advertiser pays for campaigns. It is an account: people and keys can act for it.",
+    empty_note="Campaigns can be your own. An advertiser has a daily budget for all its campaigns together.",
+    roles=BUYERS,
+    is_admins_only=True,
+    is_compact=True,
+    columns=[
+        Column("Name", "name", sort="name"),
+        Column("Status", account_badge),
+        Column(
+            "Daily budget",
+            lambda row: money(row["dailyBudgetPaisa"]),
+            sort="dailyBudgetPaisa",
+            is_number=True,
         ),
-        add=lambda advertiser: ("New campaign", f"{CAMPAIGNS.new}?advertiser={advertiser['id']}"),
-        above_tabs=_show_spend,
-        tabs={"campaigns": Tab("Its campaigns", _show_campaigns)},
-    )
-)
+        Column("Time zone", "timezone", is_wide_only=True),
+        Column("Blocked sites", lambda row: str(len(row["blockedSites"])), is_number=True, is_wide_only=True),
+    ],
+    search="Search by name",
+    fields=_add_fields,
+    defaults={"timezone": "UTC"},
+    badge=account_badge,
+    delete_note=(
+        "Its people and keys are refused at once, and its ads are not offered any more within two seconds. "
+        "Offers that are already out still count and are charged. "
+        "You can undo this: everything it owns is then back as it was."
+    ),
+    add=lambda advertiser: ("New campaign", f"{CAMPAIGNS.new}?advertiser={advertiser['id']}"),
+    above_tabs=_show_spend,
+    tabs={"campaigns": CAMPAIGNS.tab_of("advertiserId")},
+).register()

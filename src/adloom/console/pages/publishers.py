@@ -2,8 +2,6 @@
 
 from typing import Final
 
-from adloom.console.client import Json
-from adloom.console.components.format import ago
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import facts
 from adloom.console.components.status import account_badge
@@ -11,16 +9,8 @@ from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
 from adloom.console.pages.placements.pages import PLACEMENTS
 from adloom.console.pages.sites import SITES
-from adloom.console.resource_pages import WITH_DELETED, Deletion, Reload, ResourcePages, Tab, resource_pages
+from adloom.console.resource_pages import ResourcePages
 from adloom.console.shell import SELLERS
-
-
-def _columns(visit: PageVisit) -> list[Column]:
-    return [
-        Column("Name", "name", sort="name"),
-        Column("Status", account_badge),
-        Column("Created", lambda row: ago(row["createdAt"], now=visit.now), sort="createdAt"),
-    ]
 
 
 async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says
@@ -30,36 +20,24 @@ async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # no
         facts([("Account id", form.initial("id"))])
 
 
-async def _show_placements(visit: PageVisit, publisher: Json, reload: Reload) -> None:
-    del reload
-    await PLACEMENTS.table(visit, publisherId=publisher["id"]).show()
-
-
-async def _show_sites(visit: PageVisit, publisher: Json, reload: Reload) -> None:
-    del reload
-    await SITES.table(visit, publisherId=publisher["id"]).show()
-
-
-PUBLISHERS: Final = resource_pages(
-    ResourcePages(
-        noun="publisher",
-        icon="groups",
-        note="A publisher shows ads. It is an account that owns sites and placements.",
-        empty_note="Sites and placements can be your own. Create a publisher for the pages of another company.",
-        roles=SELLERS,
-        is_admins_only=True,
-        is_compact=True,
-        columns=_columns,
-        search="Search by name",
-        filters={"includeDeleted": WITH_DELETED},
-        fields=_add_fields,
-        badge=account_badge,
-        deletion=Deletion(
-            "Its people and keys are refused at once, and its placements are closed within two seconds. "
-            "Offers that are already out still count. "
-            "You can undo this: everything it owns is then back as it was."
-        ),
-        add=lambda publisher: ("New placement", f"{PLACEMENTS.new}?publisher={publisher['id']}"),
-        tabs={"placements": Tab("Its placements", _show_placements), "sites": Tab("Its sites", _show_sites)},
-    )
-)
+PUBLISHERS: Final = ResourcePages(
+    noun="publisher",
+    icon="groups",
+    note="A publisher shows ads. It is an account that owns sites and placements.",
+    empty_note="Sites and placements can be your own. Create a publisher for the pages of another company.",
+    roles=SELLERS,
+    is_admins_only=True,
+    is_compact=True,
+    columns=[Column("Name", "name", sort="name"), Column("Status", account_badge)],
+    search="Search by name",
+    fields=_add_fields,
+    badge=account_badge,
+    delete_note=(
+        "Its people and keys are refused at once, and its placements are closed within two seconds. "
+        "Offers that are already out still count. "
+        "You can undo this: everything it owns is then back as it was."
+    ),
+    add=lambda publisher: ("New placement", f"{PLACEMENTS.new}?publisher={publisher['id']}"),
+    tabs={"placements": PLACEMENTS.tab_of("publisherId"), "sites": SITES.tab_of("publisherId")},
+    last_column=("Created", "createdAt"),
+).register()

@@ -9,18 +9,9 @@ from adloom.console.components.forms.form import Form
 from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
 from adloom.console.pages.placements.pages import PLACEMENTS
-from adloom.console.resource_pages import Deletion, Reload, ResourcePages, Tab, changed_column, resource_pages
+from adloom.console.resource_pages import ResourcePages
 from adloom.console.shell import SELLERS
 from adloom.core.actor import Role
-
-
-def _columns(visit: PageVisit) -> list[Column]:
-    return [
-        Column("Domain", "domain", sort="domain"),
-        Column("Name", "name", sort="name"),
-        Column("Time zone", "timezone", is_wide_only=True),
-        changed_column(visit),
-    ]
 
 
 async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says
@@ -31,36 +22,33 @@ async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # no
         await owner_field(form, visit.api, "publisher")
 
 
-async def _show_placements(visit: PageVisit, site: Json, reload: Reload) -> None:
-    del reload
-    await PLACEMENTS.table(visit, siteId=site["id"]).show()
-
-
 def _new_placement(site: Json) -> tuple[str, str]:
     publisher = f"&publisher={site['publisherId']}" if site["publisherId"] else ""
     return "New placement", f"{PLACEMENTS.new}?site={site['id']}{publisher}"
 
 
-SITES: Final = resource_pages(
-    ResourcePages(
-        noun="site",
-        icon="language",
-        note="A domain whose pages have placements.",
-        empty_note="A site is a domain. Advertisers can block domains, and a placement can name its site.",
-        roles=SELLERS,
-        is_compact=True,
-        columns=_columns,
-        search="Search by domain or name",
-        fields=_add_fields,
-        defaults={"timezone": "UTC"},
-        defaults_from_query={"publisherId": "publisher"},
-        detail_note=lambda site: site["domain"],
-        deletion=Deletion(
-            "Its placements stay and keep serving, but without a site: ads of advertisers that block this domain "
-            "can then appear there. This cannot be undone.",
-            is_restorable=False,
-        ),
-        add=_new_placement,
-        tabs={"placements": Tab("Its placements", _show_placements)},
-    )
-)
+SITES: Final = ResourcePages(
+    noun="site",
+    icon="language",
+    note="A domain whose pages have placements.",
+    empty_note="A site is a domain. Advertisers can block domains, and a placement can name its site.",
+    roles=SELLERS,
+    is_compact=True,
+    columns=[
+        Column("Domain", "domain", sort="domain"),
+        Column("Name", "name", sort="name"),
+        Column("Time zone", "timezone", is_wide_only=True),
+    ],
+    search="Search by domain or name",
+    fields=_add_fields,
+    defaults={"timezone": "UTC"},
+    defaults_from_query={"publisherId": "publisher"},
+    detail_note=lambda site: site["domain"],
+    delete_note=(
+        "Its placements stay and keep serving, but without a site: ads of advertisers that block this domain "
+        "can then appear there. This cannot be undone."
+    ),
+    is_restorable=False,
+    add=_new_placement,
+    tabs={"placements": PLACEMENTS.tab_of("siteId")},
+).register()

@@ -14,30 +14,10 @@ from adloom.console.page import PageVisit
 from adloom.console.pages.banners.form import add_banner_fields
 from adloom.console.pages.banners.schedule import show_schedule
 from adloom.console.pages.campaigns.overview import show_results
-from adloom.console.resource_pages import (
-    ON_OR_OFF,
-    WITH_DELETED,
-    Deletion,
-    Reload,
-    ResourcePages,
-    Tab,
-    changed_column,
-    resource_pages,
-    switch_button,
-)
+from adloom.console.resource_pages import ON_OR_OFF, Reload, ResourcePages, Tab, switch_button
 from adloom.console.shell import BUYERS
 
 ASSIGNMENTS_MAX: Final = 100
-
-
-def _columns(visit: PageVisit) -> list[Column]:
-    return [
-        Column("Title", _title, sort="title"),
-        Column("Status", banner_badge),
-        Column("Headline", lambda row: row["headline"] or "", is_wide_only=True),
-        Column("Leads to", _link_target, is_wide_only=True),
-        changed_column(visit),
-    ]
 
 
 def _title(row: Json) -> Markup:
@@ -106,37 +86,39 @@ def _add_actions(visit: PageVisit, banner: Json, reload: Reload) -> None:
     )
 
 
-BANNERS: Final = resource_pages(
-    ResourcePages(
-        noun="banner",
-        name_field="title",
-        icon="image",
-        note="One creative: an image, texts, and the page they lead to.",
-        empty_note="A banner is what readers see. It needs a title and the address of an image.",
-        roles=BUYERS,
-        columns=_columns,
-        search="Search by title, headline or description",
-        filters={
-            "isActive": ON_OR_OFF,
-            "scheduleStatus": ("Schedule", strings.SCHEDULE_STATUSES),
-            "source": ("Source", strings.SOURCES),
-            "includeDeleted": WITH_DELETED,
-        },
-        fields=add_banner_fields,
-        defaults={"source": "internal", "priority": 0},
-        defaults_from_query={"advertiserId": "advertiser"},
-        badge=banner_badge,
-        actions=_add_actions,
-        deletion=Deletion(
-            "It is not offered any more within two seconds, and it leaves the lists. Offers that are already out "
-            "still count and are charged, and reports keep it. "
-            "You can undo this: it is then back in its campaigns where it was."
-        ),
-        tabs={
-            "look": Tab("Look and text"),
-            "where": Tab("Where it is shown", _show_uses),
-            "schedule": Tab("Schedule", show_schedule),
-        },
-        tab_after_create="where",
-    )
-)
+BANNERS: Final = ResourcePages(
+    noun="banner",
+    name_field="title",
+    icon="image",
+    note="One creative: an image, texts, and the page they lead to.",
+    empty_note="A banner is what readers see. It needs a title and the address of an image.",
+    roles=BUYERS,
+    columns=[
+        Column("Title", _title, sort="title"),
+        Column("Status", banner_badge),
+        Column("Headline", lambda row: row["headline"] or "", is_wide_only=True),
+        Column("Leads to", _link_target, is_wide_only=True),
+    ],
+    search="Search by title, headline or description",
+    filters={
+        "isActive": ON_OR_OFF,
+        "scheduleStatus": ("Schedule", strings.SCHEDULE_STATUSES),
+        "source": ("Source", strings.SOURCES),
+    },
+    fields=add_banner_fields,
+    defaults={"source": "internal", "priority": 0},
+    defaults_from_query={"advertiserId": "advertiser"},
+    badge=banner_badge,
+    actions=_add_actions,
+    delete_note=(
+        "It is not offered any more within two seconds, and it leaves the lists. Offers that are already out "
+        "still count and are charged, and reports keep it. "
+        "You can undo this: it is then back in its campaigns where it was."
+    ),
+    tabs={
+        "look": Tab("Look and text"),
+        "where": Tab("Where it is shown", _show_uses),
+        "schedule": Tab("Schedule", show_schedule),
+    },
+    tab_after_create="where",
+).register()

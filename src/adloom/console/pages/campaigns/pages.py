@@ -19,15 +19,7 @@ from adloom.console.pages.campaigns.assignments import show_assignments
 from adloom.console.pages.campaigns.moves import add_move_buttons
 from adloom.console.pages.campaigns.overview import show_overview, show_schedule
 from adloom.console.pages.campaigns.targeting import show_targeting
-from adloom.console.resource_pages import (
-    WITH_DELETED,
-    Deletion,
-    Reload,
-    ResourcePages,
-    Tab,
-    changed_column,
-    resource_pages,
-)
+from adloom.console.resource_pages import Reload, ResourcePages, Tab
 from adloom.console.shell import BUYERS
 from adloom.core.actor import Role
 
@@ -35,31 +27,19 @@ BID_TYPES: Final = {"cpm": "A thousand impressions (CPM)", "cpc": "A click (CPC)
 DATES_HINT: Final = "In the campaign's time zone. Empty: no limit."
 
 
-def _columns(visit: PageVisit) -> list[Column]:
-    return [
-        Column("Name", "name", sort="name"),
-        Column("Status", campaign_badge, sort="status"),
-        Column("Advertiser", "ownerName", is_wide_only=True, owner="advertiserId"),
-        Column("Dates", lambda row: _dates(row, visit), sort="startsAt", is_wide_only=True),
-        Column("Bid", format_bid, is_number=True),
-        Column("Daily budget", lambda row: money(row["budgetDailyPaisa"]), is_number=True, is_wide_only=True),
-        changed_column(visit),
-    ]
-
-
-def _dates(row: Json, visit: PageVisit) -> str | Markup:
-    """Show the dates, and how much of the time between them is over."""
-    starts_at, ends_at = moment(row["startsAt"]), moment(row["endsAt"])
-    if starts_at is None or ends_at is None:
-        return format_dates(row)
-    share = (visit.now - starts_at) / (ends_at - starts_at)
-    return Markup('<div class="al-flight">{}{}</div>').format(format_dates(row), meter(share))
-
-
-async def _add_advertiser_names(visit: PageVisit, rows: list[Json]) -> None:
+async def _complete_rows(visit: PageVisit, rows: list[Json]) -> None:
+    """Add the name of the advertiser, and the share of the campaign's time that is over."""
     names = await fetch_names(visit.api, "advertiser", (row["advertiserId"] for row in rows))
     for row in rows:
         row["ownerName"] = names.get(row["advertiserId"], strings.THE_HOUSE)
+        starts_at, ends_at = moment(row["startsAt"]), moment(row["endsAt"])
+        row["elapsed"] = (visit.now - starts_at) / (ends_at - starts_at) if starts_at and ends_at else None
+
+
+def _dates(row: Json) -> str | Markup:
+    if row["elapsed"] is None:
+        return format_dates(row)
+    return Markup('<div class="al-flight">{}{}</div>').format(format_dates(row), meter(row["elapsed"]))
 
 
 async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says
@@ -117,47 +97,48 @@ def _add_list_actions(visit: PageVisit) -> None:
         ui.button("Guide me", icon="auto_awesome").props('href="/console/first-campaign" outline')
 
 
-CAMPAIGNS: Final = resource_pages(
-    ResourcePages(
-        noun="campaign",
-        icon="campaign",
-        note="A campaign has dates, a budget and a bid, and shows its banners on placements.",
-        empty_note="A campaign brings a banner to a placement. The guide makes your first one in a few steps.",
-        roles=BUYERS,
-        columns=_columns,
-        complete=_add_advertiser_names,
-        search="Search by name or description",
-        filters={
-            "status": ("Status", strings.CAMPAIGN_STATUSES),
-            "source": ("Source", strings.SOURCES),
-            "includeDeleted": WITH_DELETED,
-        },
-        fields=_add_fields,
-        defaults={
-            "source": "internal",
-            "bidType": "cpm",
-            "pacingStrategy": "Smooth",
-            "timezone": "UTC",
-            "priority": 0,
-        },
-        defaults_from_query={"advertiserId": "advertiser"},
-        badge=campaign_badge,
-        links=_add_links,
-        list_actions=_add_list_actions,
-        actions=_add_actions,
-        deletion=Deletion(
-            "Its banners are not offered any more within two seconds, and it leaves the lists. Offers that are "
-            "already out still count and are charged; money held for ads that nobody sees comes back. "
-            "Reports keep it. You can undo this: it then has the status that it has now, "
-            "so an active campaign runs again at once.",
-            is_in_actions=True,
-        ),
-        tabs={
-            "overview": Tab("Overview", show_overview),
-            "banners": Tab("Banners and placements", show_assignments),
-            "targeting": Tab("Targeting", show_targeting),
-            "schedule": Tab("Schedule", show_schedule),
-        },
-        tab_after_create="banners",
-    )
-)
+CAMPAIGNS: Final = ResourcePages(
+    noun="campaign",
+    icon="campaign",
+    note="A campaign has dates, a budget and a bid, and shows its banners on placements.",
+    empty_note="A campaign brings a banner to a placement. The guide makes your first one in a few steps.",
+    roles=BUYERS,
+    columns=[
+        Column("Name", "name", sort="name"),
+        Column("Status", campaign_badge, sort="status"),
+        Column("Advertiser", "ownerName", is_wide_only=True, owner="advertiserId"),
+        Column("Dates", _dates, sort="startsAt", is_wide_only=True),
+        Column("Bid", format_bid, is_number=True),
+        Column("Daily budget", lambda row: money(row["budgetDailyPaisa"]), is_number=True, is_wide_only=True),
+    ],
+    complete=_complete_rows,
+    search="Search by name or description",
+    filters={"status": ("Status", strings.CAMPAIGN_STATUSES), "source": ("Source", strings.SOURCES)},
+    fields=_add_fields,
+    defaults={
+        "source": "internal",
+        "bidType": "cpm",
+        "pacingStrategy": "Smooth",
+        "timezone": "UTC",
+        "priority": 0,
+    },
+    defaults_from_query={"advertiserId": "advertiser"},
+    badge=campaign_badge,
+    links=_add_links,
+    list_actions=_add_list_actions,
+    actions=_add_actions,
+    delete_note=(
+        "Its banners are not offered any more within two seconds, and it leaves the lists. Offers that are "
+        "already out still count and are charged; money held for ads that nobody sees comes back. "
+        "Reports keep it. You can undo this: it then has the status that it has now, "
+        "so an active campaign runs again at once."
+    ),
+    has_own_delete=True,
+    tabs={
+        "overview": Tab("Overview", show_overview),
+        "banners": Tab("Banners and placements", show_assignments),
+        "targeting": Tab("Targeting", show_targeting),
+        "schedule": Tab("Schedule", show_schedule),
+    },
+    tab_after_create="banners",
+).register()

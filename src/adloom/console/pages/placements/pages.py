@@ -16,16 +16,7 @@ from adloom.console.components.status import switch_badge
 from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
 from adloom.console.pages.placements.overview import show_overview
-from adloom.console.resource_pages import (
-    ON_OR_OFF,
-    Deletion,
-    Reload,
-    ResourcePages,
-    Tab,
-    changed_column,
-    resource_pages,
-    switch_button,
-)
+from adloom.console.resource_pages import ON_OR_OFF, Reload, ResourcePages, Tab, switch_button
 from adloom.console.shell import SELLERS
 from adloom.core.actor import Role
 
@@ -38,18 +29,6 @@ DELIVERY_NOTES: Final = {
 RATIO_LENGTH_MAX: Final = 20
 PAGE_LENGTH_MAX: Final = 100
 TYPE_LENGTH_MAX: Final = 50
-
-
-def _columns(visit: PageVisit) -> list[Column]:
-    return [
-        Column("Label", "label", sort="label"),
-        Column("Slug", "slug", sort="slug", is_wide_only=True),
-        Column("On or off", lambda row: switch_badge(is_on=row["isActive"]), sort="isActive"),
-        Column("Layout", lambda row: layout_picture(row["layoutType"]), is_wide_only=True),
-        Column("Filled by", lambda row: strings.DELIVERIES[row["delivery"]], sort="delivery"),
-        Column("Slots", lambda row: str(row["maxBanners"]), is_number=True, is_wide_only=True),
-        changed_column(visit),
-    ]
 
 
 async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says
@@ -149,43 +128,48 @@ def _add_actions(visit: PageVisit, placement: Json, reload: Reload) -> None:
     )
 
 
-PLACEMENTS: Final = resource_pages(
-    ResourcePages(
-        noun="placement",
-        name_field="label",
-        icon="view_quilt",
-        note="A slot on a page, with a name that the page asks for.",
-        empty_note="A placement is where ads appear on a page. It needs a slug and a layout.",
-        roles=SELLERS,
-        columns=_columns,
-        search="Search by slug, label or page",
-        filters={
-            "isActive": ON_OR_OFF,
-            "layoutType": ("Layout", strings.LAYOUTS),
-            "delivery": ("Filled by", strings.DELIVERIES),
-        },
-        fields=_add_fields,
-        defaults={
-            "layoutType": "full_static",
-            "delivery": "direct",
-            "maxBanners": 1,
-            "isActive": True,
-            "placementType": "banner",
-            "floorCpm": 0,
-            "auctionScoring": "heuristic",
-            "timezone": "UTC",
-            "sortOrder": 0,
-        },
-        defaults_from_query={"publisherId": "publisher", "siteId": "site"},
-        badge=lambda placement: switch_badge(is_on=placement["isActive"]),
-        links=_add_links,
-        actions=_add_actions,
-        deletion=Deletion(
-            "Pages that ask for it get no ad. Its assignments are removed too, and this cannot be undone. "
-            "A placement with an active assignment of a campaign that is not over cannot be removed: "
-            "switch it off instead.",
-            is_restorable=False,
-        ),
-        tabs={"overview": Tab("Overview", show_overview)},
-    )
-)
+PLACEMENTS: Final = ResourcePages(
+    noun="placement",
+    name_field="label",
+    icon="view_quilt",
+    note="A slot on a page, with a name that the page asks for.",
+    empty_note="A placement is where ads appear on a page. It needs a slug and a layout.",
+    roles=SELLERS,
+    columns=[
+        Column("Label", "label", sort="label"),
+        Column("Slug", "slug", sort="slug", is_wide_only=True),
+        Column("On or off", lambda row: switch_badge(is_on=row["isActive"]), sort="isActive"),
+        Column("Layout", lambda row: layout_picture(row["layoutType"]), is_wide_only=True),
+        Column("Filled by", lambda row: strings.DELIVERIES[row["delivery"]], sort="delivery"),
+        Column("Slots", lambda row: str(row["maxBanners"]), is_number=True, is_wide_only=True),
+    ],
+    search="Search by slug, label or page",
+    filters={
+        "isActive": ON_OR_OFF,
+        "layoutType": ("Layout", strings.LAYOUTS),
+        "delivery": ("Filled by", strings.DELIVERIES),
+    },
+    fields=_add_fields,
+    defaults={
+        "layoutType": "full_static",
+        "delivery": "direct",
+        "maxBanners": 1,
+        "isActive": True,
+        "placementType": "banner",
+        "floorCpm": 0,
+        "auctionScoring": "heuristic",
+        "timezone": "UTC",
+        "sortOrder": 0,
+    },
+    defaults_from_query={"publisherId": "publisher", "siteId": "site"},
+    badge=lambda placement: switch_badge(is_on=placement["isActive"]),
+    links=_add_links,
+    actions=_add_actions,
+    delete_note=(
+        "Pages that ask for it get no ad. Its assignments are removed too, and this cannot be undone. "
+        "A placement with an active assignment of a campaign that is not over cannot be removed: "
+        "switch it off instead."
+    ),
+    is_restorable=False,
+    tabs={"overview": Tab("Overview", show_overview)},
+).register()
