@@ -15,10 +15,9 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components.attributes import set_attributes
 from adloom.console.components.format import ago
 from adloom.console.components.forms.form import Form
-from adloom.console.components.layout import card, heading, notice, tab_links
+from adloom.console.components.layout import card, heading, link_button, notice, tab_links
 from adloom.console.components.messages import confirm, notify_success, notify_undoable
 from adloom.console.components.table import Column, DataTable
 from adloom.console.history import show_history
@@ -160,12 +159,11 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
         with heading(self.title, note=self.note):
             self.list_actions(visit)
             if self.may_write(visit):
-                set_attributes(ui.button(f"New {self.noun}", icon="add").props("unelevated"), href=self.new)
+                link_button(f"New {self.noun}", self.new, icon="add", look="unelevated")
         await self.table(visit).show()
 
     async def show_new(self, visit: PageVisit) -> None:
-        with heading(f"New {self.noun}", crumbs=[(self.title, self.home)]):
-            pass
+        heading(f"New {self.noun}", crumbs=[(self.title, self.home)])
         if not self.may_write(visit):
             notice(strings.VIEW_ONLY)
             return
@@ -207,7 +205,7 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
                     ui.button(label, on_click=lambda: self.ask_delete(visit, item, reload)).props("outline")
                 if self.add is not None:
                     label, href = self.add(item)
-                    set_attributes(ui.button(label, icon="add").props("unelevated"), href=href)
+                    link_button(label, href, icon="add", look="unelevated")
         if is_deleted:
             self._show_deleted(visit, item, reload)
         if self.above_tabs is not None:

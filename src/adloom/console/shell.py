@@ -11,7 +11,7 @@ from nicegui import ui
 from adloom.console.client import ApiClient, ProblemError
 from adloom.console.components.attributes import set_attributes
 from adloom.console.components.forms.form import Form
-from adloom.console.components.messages import notify_success
+from adloom.console.components.messages import notify_success, open_dialog
 from adloom.console.session import LOG_IN
 from adloom.console.theme import asset_address
 from adloom.core.actor import Role
@@ -122,8 +122,7 @@ _LOG_OUT_FORM = (
 
 
 def _change_password(api: ApiClient) -> None:
-    with ui.dialog(value=True) as dialog, ui.card():
-        ui.html("<h2>Change password</h2>", sanitize=False)
+    with open_dialog("Change password") as dialog:
         form = Form()
         form.password("currentPassword", "Current password", autocomplete="current-password")
         form.password("newPassword", "New password", autocomplete="new-password")

@@ -16,11 +16,10 @@ SPARK_WIDTH: Final = 100
 SPARK_HEIGHT: Final = 30
 
 
-@contextmanager
 def heading(
     title: str, *, note: str = "", crumbs: Sequence[tuple[str, str]] = (), badge: str = ""
-) -> Generator[None]:
-    """Show the title of a page; what is built inside appears on the right. `badge` is HTML (`badge()`)."""
+) -> ui.element:
+    """Show the title of a page, and return the place for its buttons. `badge` is HTML (`badge()`)."""
     with ui.element("div").classes("al-heading"):
         trail = Markup(" <span>/</span> ").join(
             Markup('<a href="{}">{}</a>').format(href, label) for label, href in crumbs
@@ -28,8 +27,7 @@ def heading(
         above = Markup('<div class="al-crumbs">{} <span>/</span></div>').format(trail) if crumbs else ""
         below = Markup('<p class="quiet">{}</p>').format(note) if note else ""
         ui.html(f'{above}<div class="row-of"><h1>{escape(title)}</h1>{badge}</div>{below}', sanitize=False)
-        with ui.element("div").classes("row-of"):
-            yield
+        return ui.element("div").classes("row-of")
 
 
 @contextmanager
@@ -39,6 +37,12 @@ def card(title: str = "", *, note: str = "", classes: str = "") -> Generator[ui.
             aside = Markup('<span class="quiet small">{}</span>').format(note) if note else ""
             ui.html(f"<h2>{escape(title)}</h2>{aside}", sanitize=False).classes("al-card-head")
         yield frame
+
+
+def link_button(label: str, href: str, *, icon: str | None = None, look: str = "outline") -> ui.button:
+    button = set_attributes(ui.button(label, icon=icon), href=href)
+    button.props[look] = True
+    return button
 
 
 def badge(text: str, kind: str = "") -> Markup:
@@ -78,7 +82,7 @@ def empty_state(  # noqa: PLR0913 - what empty states differ in
         ui.icon(icon).props('aria-hidden="true"')
         ui.html(f"<h2>{escape(title)}</h2><p>{escape(note)}</p>", sanitize=False)
         if href:
-            set_attributes(ui.button(action).props("unelevated"), href=href)
+            link_button(action, href, look="unelevated")
         elif on_action is not None:
             ui.button(action, on_click=on_action).props("unelevated")
 
@@ -100,13 +104,8 @@ def problem_notice(error: ProblemError) -> None:
 
 def tab_links(path: str, current: str, labels: Mapping[str, str], *, label: str) -> None:
     """Show the tabs of a page, which `?tab=` selects."""
-    links = Markup("").join(
-        Markup('<a href="{}?tab={}"{}>{}</a>').format(
-            path, name, Markup(' aria-current="page"') if name == current else "", text
-        )
-        for name, text in labels.items()
-    )
-    set_attributes(ui.html(links, sanitize=False, tag="nav").classes("al-tabs"), aria_label=label)
+    views = [(text, f"{path}?tab={name}") for name, text in labels.items()]
+    view_links(views, current=f"{path}?tab={current}", label=label)
     # On a phone the chosen one may be beyond the edge.
     ui.run_javascript("adloom.reveal('.al-tabs [aria-current]')")
 
@@ -137,6 +136,11 @@ def _sparkline(values: Sequence[float | None]) -> Markup:
         '<div class="al-spark"><svg viewBox="0 0 {w} {h}" preserveAspectRatio="none" aria-hidden="true">'
         '<path class="area" d="M{first:.1f},{h}L{line}L{last:.1f},{h}Z"/><path class="line" d="M{line}"/></svg></div>'
     ).format(w=SPARK_WIDTH, h=SPARK_HEIGHT, line=line, first=first, last=last)
+
+
+def add_tiles(*labels: str) -> "list[Tile]":
+    with ui.element("div").classes("grid-of tiles"):
+        return [Tile(label) for label in labels]
 
 
 class Tile:

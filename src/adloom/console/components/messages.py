@@ -1,15 +1,17 @@
 """Short messages that disappear, with an undo where there is one, and questions before an action."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from typing import Final
 
 import msgspec
-from markupsafe import escape
+from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console.client import ProblemError
 
-BAD_MILLISECONDS: Final = 8_000
+ERROR_MILLISECONDS: Final = 8_000
+UNDO_MILLISECONDS: Final = 10_000
 
 
 def notify_success(message: str) -> None:
@@ -23,34 +25,27 @@ def notify_error(message: str) -> None:
         position="bottom-right",
         icon="error_outline",
         multi_line=True,
-        timeout=BAD_MILLISECONDS,
+        timeout=ERROR_MILLISECONDS,
         close_button=True,
     )
 
 
-UNDO_MILLISECONDS: Final = 10_000
-EVENT: Final = "adloom_undo"
-
-
 def notify_undoable(message: str, on_undo: Callable[[], Awaitable[None]]) -> None:
     """Show what was done, with a button that undoes it while the message is visible."""
-    options = {
-        "message": message,
-        "type": "info",
-        "position": "bottom-right",
-        "multiLine": True,
-        "timeout": UNDO_MILLISECONDS,
-    }
-    name = f"{EVENT}_{ui.context.client.id}_{id(on_undo)}"
+    name = f"adloom_undo_{ui.context.client.id}_{id(on_undo)}"
     ui.on(name, on_undo)
-    action = f"{{label: {_quoted('Undo')}, color: 'white', handler: () => emitEvent({_quoted(name)})}}"
+    options = {"message": message, "type": "info", "position": "bottom-right", "multiLine": True}
     ui.run_javascript(
-        f"Quasar.Notify.create({{...{msgspec.json.encode(options).decode()}, actions: [{action}]}})"
+        f"Quasar.Notify.create({{...{msgspec.json.encode(options).decode()}, timeout: {UNDO_MILLISECONDS}, "
+        f"actions: [{{label: 'Undo', color: 'white', handler: () => emitEvent('{name}')}}]}})"
     )
 
 
-def _quoted(text: str) -> str:
-    return msgspec.json.encode(text).decode()
+@contextmanager
+def open_dialog(title: str) -> Generator[ui.dialog]:
+    with ui.dialog(value=True) as dialog, ui.card():
+        ui.html(Markup("<h2>{}</h2>").format(title), sanitize=False)
+        yield dialog
 
 
 def confirm(
@@ -62,8 +57,7 @@ def confirm(
     is_dangerous: bool = False,
 ) -> None:
     """Ask, and act when confirmed; if the API refuses, show its error and keep the question open."""
-    with ui.dialog(value=True) as dialog, ui.card():
-        ui.html(f"<h2>{escape(title)}</h2>", sanitize=False)
+    with open_dialog(title) as dialog:
         ui.label(consequence)
 
         async def go() -> None:

@@ -38,8 +38,7 @@ KINDS: Final = {"failed": "bad", "waiting": "", "active": "info", "completed": "
 async def jobs(visit: PageVisit) -> None:
     """Show the queues; an advertiser sees only the jobs of its own statistics."""
     if visit.role is Role.ADVERTISER:
-        with heading("Jobs", note=NOTE):
-            pass
+        heading("Jobs", note=NOTE)
         await _own_jobs(visit)
     else:
         await _queues(visit)

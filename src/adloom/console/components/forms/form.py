@@ -18,7 +18,7 @@ from adloom.console.client import Json, ProblemError
 from adloom.console.components.attributes import set_attributes
 from adloom.console.components.format import moment as parse_moment
 from adloom.console.components.forms import checks
-from adloom.console.components.messages import notify_error
+from adloom.console.components.messages import notify_error, open_dialog
 from adloom.schedule.schedule import find_zone
 
 STALE: Final = "STALE_WRITE"
@@ -294,8 +294,7 @@ def _to_utc(value: str, zone: str | None) -> str | None:
 
 
 def _show_stale(error: ProblemError) -> None:
-    with ui.dialog(value=True) as dialog, ui.card():
-        ui.html("<h2>Somebody else changed this first</h2>", sanitize=False)
+    with open_dialog("Somebody else changed this first") as dialog:
         ui.label(error.message)
         with ui.element("div").classes("al-actions"):
             ui.button("Stay here", on_click=dialog.close).props("flat")

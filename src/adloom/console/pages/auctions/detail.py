@@ -8,9 +8,8 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json, fetch_names, short_id
 from adloom.console.components import format as fmt
-from adloom.console.components.attributes import set_attributes
 from adloom.console.components.charts.chart import Chart, Series
-from adloom.console.components.layout import card, facts, heading
+from adloom.console.components.layout import card, facts, heading, link_button
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.auctions.list import ADDRESS, AUCTIONS
 from adloom.console.pages.why.candidates import amount
@@ -29,9 +28,8 @@ async def auction(visit: PageVisit) -> None:
     with heading(f"Auction {short_id(found['id'])}", note=note, crumbs=[("Auctions", ADDRESS)]):
         again = await make_question_url(visit, found)
         if again:
-            set_attributes(ui.button("Ask the same now", icon="replay").props("outline"), href=again)
-        asked = ui.button("Why?", icon="help_outline").props("outline")
-        set_attributes(asked, href=f"/console/why?auction={found['id']}")
+            link_button("Ask the same now", again, icon="replay")
+        link_button("Why?", f"/console/why?auction={found['id']}", icon="help_outline")
     # An account knows what its own bids are worth: they may be far behind those of others.
     charted = [bid for bid in found["bids"] if bid["ecpm"] is not None][:CHARTED_MAX]
     named = [found["winningAdId"], *(bid["adId"] for bid in charted)]

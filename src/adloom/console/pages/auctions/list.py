@@ -82,13 +82,12 @@ class AuctionQuery:
 @page(ADDRESS, title="Auctions", roles=BUYERS)
 async def auctions(visit: PageVisit) -> None:
     market = AuctionQuery(visit)
-    with heading(
+    heading(
         "Auctions",
         note=(
             "Every auction is on record for some days, and here within seconds. Prices are per thousand impressions."
         ),
-    ):
-        pass
+    )
     total = await market.read("/statistics")
     await _controls(market)
     if not total["totalAuctions"]:

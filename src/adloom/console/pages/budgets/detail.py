@@ -11,9 +11,9 @@ from adloom.console.components.attributes import set_attributes
 from adloom.console.components.charts.bars import split, split_key
 from adloom.console.components.charts.day_chart import DayChart
 from adloom.console.components.forms.form import Form
-from adloom.console.components.layout import Tile, card, heading
+from adloom.console.components.layout import Tile, add_tiles, card, heading, link_button
 from adloom.console.components.live import refresh_every
-from adloom.console.components.messages import notify_success
+from adloom.console.components.messages import notify_success, open_dialog
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.budgets.list import (
     ADDRESS,
@@ -57,10 +57,8 @@ async def advertiser_budget(visit: PageVisit) -> None:
     advertiser = await visit.api.get(path)
     crumbs = [("Budgets", ADDRESS), ("Advertisers", OF_ADVERTISERS)]
     with heading(advertiser["name"], crumbs=crumbs):
-        whole = ui.button("Open the advertiser").props("outline")
-        set_attributes(whole, href=f"/console/advertisers/{advertiser['id']}")
-    with ui.element("div").classes("grid-of tiles"):
-        tiles = [Tile(name) for name in ("Spent today", "End of day", "Left", "Held")]
+        link_button("Open the advertiser", f"/console/advertisers/{advertiser['id']}")
+    tiles = add_tiles("Spent today", "End of day", "Left", "Held")
     await _day(visit, path, "spend", tiles, _tell_advertiser)
 
 
@@ -128,8 +126,7 @@ def _where(standing: Json) -> str:
 
 
 def _ask_reset(visit: PageVisit, campaign: Json, refresh: Refresh) -> None:
-    with ui.dialog(value=True) as dialog, ui.card():
-        ui.html("<h2>Begin the day's budget anew?</h2>", sanitize=False)
+    with open_dialog("Begin the day's budget anew?") as dialog:
         ui.label(
             f"What was spent today no longer counts against the daily budget, so up to {fmt.money(campaign['budgetDailyPaisa'])} more can be "
             "spent. The total budget, and what was charged, stay as they are. The history keeps your reason."

@@ -10,7 +10,7 @@ from adloom.console import strings
 from adloom.console.client import ApiClient, Json, fetch_all, fetch_names
 from adloom.console.components import format as fmt
 from adloom.console.components.charts.bars import Part, split, split_key
-from adloom.console.components.layout import Tile, badge, heading, view_links
+from adloom.console.components.layout import add_tiles, badge, heading, view_links
 from adloom.console.components.live import refresh_every
 from adloom.console.components.table import Column, DataTable
 from adloom.console.page import PageVisit, page
@@ -113,10 +113,8 @@ async def advertisers(visit: PageVisit) -> None:
 
 
 async def _top(visit: PageVisit, current: str) -> None:
-    with heading("Budgets", note="What is spent today, against what may be by now."):
-        pass
-    with ui.element("div").classes("grid-of tiles"):
-        tiles = [Tile(name) for name in ("Spent today", "Daily budgets", "Used on average", "Used up")]
+    heading("Budgets", note="What is spent today, against what may be by now.")
+    tiles = add_tiles("Spent today", "Daily budgets", "Used on average", "Used up")
 
     async def tell() -> None:
         found = await visit.api.get("/api/v1/admin/budget/statistics")

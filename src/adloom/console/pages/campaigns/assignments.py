@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
 from typing import Final
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
@@ -12,7 +12,7 @@ from adloom.console.client import Json
 from adloom.console.components.forms.fields import reference_field
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import badge, card, empty_state, notice
-from adloom.console.components.messages import confirm, notify_success
+from adloom.console.components.messages import confirm, notify_success, open_dialog
 from adloom.console.components.status import thumbnail
 from adloom.console.page import PageVisit
 from adloom.console.resource_pages import Reload
@@ -23,8 +23,7 @@ Save = Callable[[Form], Awaitable[None]]
 
 async def ask_placement(visit: PageVisit, on_save: Save) -> None:
     """Ask for a placement; an advertiser cannot list placements, so it enters an id."""
-    with ui.dialog(value=True) as dialog, ui.card():
-        ui.html("<h2>Add a placement</h2>", sanitize=False)
+    with open_dialog("Add a placement") as dialog:
         form = Form()
         if visit.role is Role.ADVERTISER:
             form.text(
@@ -49,8 +48,7 @@ async def ask_placement(visit: PageVisit, on_save: Save) -> None:
 
 async def ask_banner(visit: PageVisit, campaign: Json, on_save: Save) -> None:
     """Ask for a banner of the campaign's advertiser."""
-    with ui.dialog(value=True) as dialog, ui.card():
-        ui.html("<h2>Add a banner</h2>", sanitize=False)
+    with open_dialog("Add a banner") as dialog:
         form = Form({"displayOrder": 0, "weight": 100})
         await reference_field(
             form,
@@ -67,9 +65,7 @@ async def ask_banner(visit: PageVisit, campaign: Json, on_save: Save) -> None:
 
 
 def ask_assignment(row: Json, on_save: Save) -> None:
-    with ui.dialog(value=True) as dialog, ui.card():
-        title = f"{row['bannerTitle']}: How it is shown"
-        ui.html(f"<h2>{escape(title)}</h2>", sanitize=False)
+    with open_dialog(f"{row['bannerTitle']}: How it is shown") as dialog:
         form = Form(row)
         form.flag("isActive", "On")
         _places(form)

@@ -4,14 +4,13 @@ import functools
 from collections.abc import Callable
 from typing import Final
 
-from markupsafe import escape
 from nicegui import ui
 
 from adloom.catalog.campaign.lifecycle import ALLOWED_MOVES, CampaignStatus
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json
 from adloom.console.components.forms.form import Form
-from adloom.console.components.messages import confirm, notify_success
+from adloom.console.components.messages import confirm, notify_success, open_dialog
 from adloom.console.resource_pages import Reload
 
 MOVES: Final = {
@@ -121,9 +120,7 @@ def ask_move(api: ApiClient, campaign: Json, move: str, reload: Reload) -> None:
 
 
 def _ask_start(api: ApiClient, campaign: Json, reload: Reload) -> None:
-    with ui.dialog(value=True) as dialog, ui.card():
-        title = MOVE_TITLES["schedule"].format(name=campaign["name"])
-        ui.html(f"<h2>{escape(title)}</h2>", sanitize=False)
+    with open_dialog(MOVE_TITLES["schedule"].format(name=campaign["name"])) as dialog:
         ui.label(CONSEQUENCES["schedule"])
         ui.label("It has no start. Say when it shall begin:")
         form = Form(campaign)

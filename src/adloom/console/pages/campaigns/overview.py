@@ -8,12 +8,11 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components.attributes import set_attributes
 from adloom.console.components.banner_preview import DEVICES, BannerPreview, with_neighbours
 from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.format import count, money, percent
 from adloom.console.components.forms.fields import fetch_name
-from adloom.console.components.layout import Tile, card, facts, meter
+from adloom.console.components.layout import Tile, card, facts, link_button, meter
 from adloom.console.components.schedule_calendar import banner_is_on, calendar, campaign_is_on, list_days
 from adloom.console.components.status import format_bid, format_dates
 from adloom.console.components.targeting_sentence import describe_rules
@@ -57,8 +56,7 @@ def _say_what_is_missing(campaign: Json, *, has_banner: bool) -> None:
             sanitize=False,
         ).classes("grow")
         if not has_banner:
-            banners = ui.button("Choose placement and banner").props("outline")
-            set_attributes(banners, href=f"/console/campaigns/{campaign['id']}?tab=banners")
+            link_button("Choose placement and banner", f"/console/campaigns/{campaign['id']}?tab=banners")
 
 
 async def _budget(visit: PageVisit, campaign: Json) -> None:

@@ -7,11 +7,10 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json, fetch_names
-from adloom.console.components.attributes import set_attributes
 from adloom.console.components.format import moment, money
 from adloom.console.components.forms.fields import owner_field
 from adloom.console.components.forms.form import Form
-from adloom.console.components.layout import card, meter
+from adloom.console.components.layout import card, link_button, meter
 from adloom.console.components.status import campaign_badge, format_bid, format_dates
 from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
@@ -82,8 +81,12 @@ def _add_date_fields(form: Form) -> None:
 
 
 def _add_links(campaign: Json) -> None:
-    why = ui.button(strings.WHY_NOT_DELIVERING, icon="help_outline").props("flat")
-    set_attributes(why, href=f"/console/why?campaign={campaign['id']}")
+    link_button(
+        strings.WHY_NOT_DELIVERING,
+        f"/console/why?campaign={campaign['id']}",
+        icon="help_outline",
+        look="flat",
+    )
 
 
 def _add_actions(visit: PageVisit, campaign: Json, reload: Reload) -> None:

@@ -9,7 +9,7 @@ from nicegui import ui
 from adloom.console.client import Json
 from adloom.console.components.attributes import set_attributes
 from adloom.console.components.format import count
-from adloom.console.components.layout import card, snippet
+from adloom.console.components.layout import card, link_button, snippet
 from adloom.console.page import PageVisit
 from adloom.console.pages.first_campaign.plan import CampaignPlan
 from adloom.console.pages.first_campaign.steps import SAMPLE_PATH, is_of_sample
@@ -24,8 +24,7 @@ async def finish(visit: PageVisit, plan: CampaignPlan) -> None:
         with card("Your ad is on its way"), ui.element("div").classes("stack"):
             _way(placement, tag)
             with ui.element("div").classes("row-of"):
-                whole = ui.button("To the campaign").props("outline")
-                set_attributes(whole, href=f"/console/campaigns/{campaign['id']}")
+                link_button("To the campaign", f"/console/campaigns/{campaign['id']}")
                 ui.button("Make another one", on_click=ui.navigate.reload).props("flat")
         with card("Live check"):
             checks = ui.html("", sanitize=False, tag="ul").classes("al-progress").props('aria-live="polite"')

@@ -37,11 +37,10 @@ async def first_campaign(visit: PageVisit) -> None:
         number += by
         await body.refresh()
 
-    with heading(
+    heading(
         "My first campaign",
         note="Four small steps, and your ad is on a page. Everything can be changed later.",
-    ):
-        pass
+    )
     await body()
 
 

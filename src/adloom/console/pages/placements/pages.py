@@ -6,12 +6,11 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components.attributes import set_attributes
 from adloom.console.components.banner_preview import layout_picture
 from adloom.console.components.forms import checks
 from adloom.console.components.forms.fields import fetch_name, owner_field, reference_field
 from adloom.console.components.forms.form import Form
-from adloom.console.components.layout import card
+from adloom.console.components.layout import card, link_button
 from adloom.console.components.status import switch_badge
 from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
@@ -104,8 +103,9 @@ async def _add_owner_fields(visit: PageVisit, form: Form, *, is_new: bool) -> No
 
 
 def _add_links(placement: Json) -> None:
-    why = ui.button("Why this ad?", icon="help_outline").props("flat")
-    set_attributes(why, href=f"/console/why?placement={placement['slug']}")
+    link_button(
+        "Why this ad?", f"/console/why?placement={placement['slug']}", icon="help_outline", look="flat"
+    )
 
 
 def _add_actions(visit: PageVisit, placement: Json, reload: Reload) -> None:

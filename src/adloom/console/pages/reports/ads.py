@@ -22,7 +22,7 @@ from adloom.console.components.layout import (
     notice,
     view_links,
 )
-from adloom.console.components.messages import notify_error, notify_success
+from adloom.console.components.messages import notify_error, notify_success, open_dialog
 from adloom.console.components.table import Column, DataTable
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.reports.question import paginate, parse_query
@@ -287,8 +287,7 @@ JOB_LEVELS: Final = {"CAMPAIGN": "campaigns", "ADSET": "adsets", "AD": "ads"}
 
 
 def ask_sync(visit: PageVisit, asked: Json) -> None:
-    with ui.dialog(value=True) as dialog, ui.card():
-        ui.html("<h2>Sync these days</h2>", sanitize=False)
+    with open_dialog("Sync these days") as dialog:
         ui.label(f"The days {asked['dateFrom']} to {asked['dateTo']} are fetched anew, one job a level.")
         progress = ui.html("", sanitize=False).classes("stack tight")
 

@@ -26,7 +26,6 @@ PARTS: Final[dict[str, Callable[[PageVisit], Awaitable[None]]]] = {
 async def system(visit: PageVisit) -> None:
     tab = visit.query.get("tab", "processes")
     tab = tab if tab in PARTS else "processes"
-    with heading("System"):
-        pass
+    heading("System")
     tab_links(visit.path, tab, strings.SYSTEM_TABS, label="Parts of the system")
     await PARTS[tab](visit)

@@ -11,7 +11,7 @@ from adloom.console.client import Json
 from adloom.console.components.format import ago
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import badge
-from adloom.console.components.messages import confirm, notify_success
+from adloom.console.components.messages import confirm, notify_success, open_dialog
 from adloom.console.components.table import Column, DataTable, row_button
 from adloom.console.page import PageVisit
 
@@ -50,8 +50,7 @@ class AccountsTab:
         await self._table.show()
 
     def make(self) -> None:
-        with ui.dialog(value=True) as dialog, ui.card():
-            ui.html("<h2>New account</h2>", sanitize=False)
+        with open_dialog("New account") as dialog:
             form = Form({"role": "viewer"})
             form.text("email", "E-mail address", is_required=True)
             form.password("password", "Password").props["hint"] = PASSWORD_HINT
@@ -96,8 +95,7 @@ class AccountsTab:
 
     async def _set_password(self, person_id: str) -> None:
         email = self._emails[person_id]
-        with ui.dialog(value=True) as dialog, ui.card():
-            ui.html(Markup("<h2>{}</h2>").format(f"A new password for {email}"), sanitize=False)
+        with open_dialog(f"A new password for {email}") as dialog:
             form = Form()
             form.password("password", "Password").props["hint"] = PASSWORD_HINT
 

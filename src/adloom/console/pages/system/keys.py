@@ -10,7 +10,7 @@ from adloom.console.client import Json
 from adloom.console.components.format import ago
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import badge
-from adloom.console.components.messages import confirm, notify_success
+from adloom.console.components.messages import confirm, notify_success, open_dialog
 from adloom.console.components.table import Column, DataTable, row_button
 from adloom.console.page import PageVisit
 
@@ -78,8 +78,7 @@ def _columns(visit: PageVisit) -> list[Column]:
 
 
 def _make(visit: PageVisit, table: DataTable) -> None:
-    with ui.dialog(value=True) as dialog, ui.card():
-        ui.html("<h2>New key</h2>", sanitize=False)
+    with open_dialog("New key") as dialog:
         form = Form({"role": "viewer"})
         form.text("name", "Name", is_required=True, hint="What uses it, such as “nightly import”.")
         form.choice("role", "Role", strings.ROLES, is_required=True)

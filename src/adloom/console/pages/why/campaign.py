@@ -10,7 +10,16 @@ from adloom.console.client import ApiClient, Json, ProblemError
 from adloom.console.components import format as fmt
 from adloom.console.components.attributes import set_attributes
 from adloom.console.components.charts.bars import FunnelStep, funnel
-from adloom.console.components.layout import NoticeKind, Tile, badge, card, empty_state, meter, notice
+from adloom.console.components.layout import (
+    NoticeKind,
+    Tile,
+    badge,
+    card,
+    empty_state,
+    link_button,
+    meter,
+    notice,
+)
 from adloom.console.page import PageVisit
 from adloom.console.pages.why.candidates import AUCTION, amount, find_step
 
@@ -176,5 +185,6 @@ async def _placements(api: ApiClient, campaign_id: str) -> None:
                     placement = await api.get(f"/admin/placements/{link['placementId']}")
                 except ProblemError:
                     continue  # Somebody else's: its name is not for everybody.
-                ask = ui.button(placement["label"], icon="person_search").props("outline")
-                set_attributes(ask, href=f"/console/why?placement={placement['slug']}")
+                link_button(
+                    placement["label"], f"/console/why?placement={placement['slug']}", icon="person_search"
+                )

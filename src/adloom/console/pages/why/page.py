@@ -10,10 +10,9 @@ from adloom.core.actor import Role
 
 @page(ADDRESS, title="Why?")
 async def why(visit: PageVisit) -> None:
-    with heading(
+    heading(
         "Why?", note="Who would be shown to a reader, who was in an auction, and what keeps a campaign back."
-    ):
-        pass
+    )
     views = [("For a reader", ADDRESS)]
     if visit.role is not Role.PUBLISHER:
         views += [("A campaign", f"{ADDRESS}?campaign="), ("A recorded auction", f"{ADDRESS}?auction=")]

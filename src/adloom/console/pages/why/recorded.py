@@ -9,9 +9,8 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json, ProblemError, fetch_names
 from adloom.console.components import format as fmt
-from adloom.console.components.attributes import set_attributes
 from adloom.console.components.charts.bars import funnel
-from adloom.console.components.layout import card, empty_state, notice
+from adloom.console.components.layout import card, empty_state, link_button, notice
 from adloom.console.page import PageVisit
 from adloom.console.pages.why.candidates import candidate_table, explain_record, funnel_steps
 
@@ -41,9 +40,8 @@ async def show_recorded(visit: PageVisit) -> None:
         with ui.element("div").classes("row-of"):
             again = await make_question_url(visit, auction)
             if again:
-                set_attributes(ui.button("Ask the same now", icon="replay").props("outline"), href=again)
-            whole = ui.button("The auction in full").props("outline")
-            set_attributes(whole, href=f"/console/auctions/{auction['id']}")
+                link_button("Ask the same now", again, icon="replay")
+            link_button("The auction in full", f"/console/auctions/{auction['id']}")
     await show_auction(visit, auction)
 
 
