@@ -100,14 +100,14 @@ async def test_the_day_of_a_budget_is_drawn_and_only_an_admin_may_reset_it(
     of_advertiser = await ann.get(f"/console/budgets/advertisers/{advertiser['id']}")
 
     assert "Spend against plan" in page.text
-    assert "Reset the day" in page.text
+    assert "Reset today" in page.text
     assert "Meadow" in of_advertiser.text
     assert "90.00" in of_advertiser.text
     async with Visitor(console) as bob:
         await bob.log_in("bob@example.com")
         own = await bob.get(path)
         assert "12.34" in own.text
-        assert "Reset the day" not in own.text
+        assert "Reset today" not in own.text
 
 
 async def test_auctions_are_listed_with_their_prices(ann: Visitor, pool: Pool) -> None:
@@ -155,7 +155,7 @@ async def test_a_report_is_by_any_dimensions_of_its_address(ann: Visitor, api: C
         assert name in by_thing.text
     assert "11-15 12:00" in by_reader.text
     assert "Germany" in by_reader.text
-    assert "Charges tell nothing of readers" in by_reader.text
+    assert "Not known by country or device" in by_reader.text
 
 
 async def test_what_a_report_cannot_answer_is_said_in_the_words_of_the_api(ann: Visitor) -> None:

@@ -25,7 +25,7 @@ def test_rules_read_as_people_would_say_them() -> None:
 
 
 def test_no_rules_are_for_everybody() -> None:
-    assert describe_rules([]) == "Shown to everybody, everywhere, at any time."
+    assert describe_rules([]) == "Shown to everyone, everywhere, at any time."
 
 
 def test_a_rule_that_is_off_does_not_count_and_is_said() -> None:
@@ -41,7 +41,7 @@ def test_a_rule_that_is_off_does_not_count_and_is_said() -> None:
         (a_rule("country", "in", ["QQ"]), "in QQ"),
         (a_rule("language", "in", ["en"]), "to readers of English"),
         (a_rule("user_segment", "not_in", ["staff"]), "not to the segment “staff”"),
-        (a_rule("referrer_domain", "in", ["example.com"]), "to those who come from example.com"),
+        (a_rule("referrer_domain", "in", ["example.com"]), "to visitors from example.com"),
         (a_rule("hour_of_day", "between", [22, 5]), "from 22:00 to 5:59"),
         (a_rule("hour_of_day", "in", [9, 12]), "in the hours 9 or 12"),
         (a_rule("day_of_week", "in", [1, 2, 3, 4, 5]), "from Monday to Friday"),

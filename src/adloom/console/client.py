@@ -12,7 +12,7 @@ import msgspec
 from starlette.types import ASGIApp
 
 Json = dict[str, Any]
-# Asked before each call; raises where the log-in has ended.
+# Called before each request, with whether it changes something; raises if the session has ended.
 TokenSource = Callable[[bool], Awaitable[str]]
 
 CALL_SECONDS_MAX: Final = 30.0
@@ -67,7 +67,7 @@ class ApiClient:
     ) -> Json:
         answer = await self._request(method, path, query=query, body=body)
         decoded: Any = msgspec.json.decode(answer.content) if answer.content else {}
-        # A few routes answer a bare list.
+        # A few routes return a bare list.
         return {"items": decoded} if isinstance(decoded, list) else decoded
 
     async def _request(
@@ -116,7 +116,7 @@ def _text(value: object) -> str:
 
 T = TypeVar("T")
 
-AT_ONCE_MAX: Final = 6  # Others want the database too.
+AT_ONCE_MAX: Final = 6  # Leaves database connections for others.
 
 
 async def fetch_all(asked: Sequence[Awaitable[T]]) -> list[T]:
@@ -131,14 +131,14 @@ async def fetch_all(asked: Sequence[Awaitable[T]]) -> list[T]:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one(what)) for what in asked]
     except ExceptionGroup as failed:
-        # Whoever asked knows what to do with an error of the API, not with several.
+        # Callers handle one API error, not a group.
         raise failed.exceptions[0] from failed
     return [task.result() for task in tasks]
 
 
-NAMES_MAX: Final = 120  # Of a page; more are not looked at one by one anyway.
+NAMES_MAX: Final = 120  # More names than a person reads on a page.
 SHORT_ID_LENGTH: Final = 8
-# Where a noun is read, and the field that is its name.
+# The path of a noun, and the field that has its name.
 NOUNS: Final = {
     "campaign": ("/admin/campaigns", "name"),
     "banner": ("/admin/banners", "title"),

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-# ISO 3166-1 alpha-2, as readers call them.
+# ISO 3166-1 alpha-2, with common names.
 _COUNTRIES: Final = """
 AD Andorra|AE United Arab Emirates|AF Afghanistan|AG Antigua and Barbuda|AI Anguilla|AL Albania|AM Armenia|AO Angola
 AQ Antarctica|AR Argentina|AS American Samoa|AT Austria|AU Australia|AW Aruba|AX Åland Islands|AZ Azerbaijan
@@ -35,7 +35,7 @@ UM US Outlying Islands|US United States|UY Uruguay|UZ Uzbekistan|VA Vatican City
 VE Venezuela|VG British Virgin Islands|VI US Virgin Islands|VN Vietnam|VU Vanuatu|WF Wallis and Futuna|WS Samoa
 XK Kosovo|YE Yemen|YT Mayotte|ZA South Africa|ZM Zambia|ZW Zimbabwe
 """
-# ISO 639, those that browsers send most.
+# ISO 639: the languages that browsers send most.
 _LANGUAGES: Final = """
 af Afrikaans|am Amharic|ar Arabic|az Azerbaijani|be Belarusian|bg Bulgarian|bn Bengali|bs Bosnian|ca Catalan|cs Czech
 cy Welsh|da Danish|de German|el Greek|en English|es Spanish|et Estonian|eu Basque|fa Persian|fi Finnish|fil Filipino

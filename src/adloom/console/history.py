@@ -23,7 +23,7 @@ ACTIONS: Final = {
     "create": "added {it}",
     "update": "changed {it}",
     "delete": "deleted {it}",
-    "restore": "brought {it} back",
+    "restore": "restored {it}",
     "activate": "switched {it} on",
     "deactivate": "switched {it} off",
     "schedule": "scheduled {it}",
@@ -31,7 +31,7 @@ ACTIONS: Final = {
     "pause": "paused {it}",
     "end": "ended {it}",
     "cancel": "cancelled {it}",
-    "reset": "began the budget of {it} anew",
+    "reset": "reset the budget of {it}",
 }
 
 
@@ -64,10 +64,10 @@ async def show_history(visit: PageVisit, noun: str, noun_id: str) -> None:
         empty_state(
             "history",
             "No changes yet",
-            "Every change will be here: who made it, when, and from what to what.",
+            "Every change appears here: who made it, when, and the old and new values.",
         )
         return
-    with card("Who changed what", note="Newest first"):
+    with card("Changes", note="Newest first"):
         entries = ui.element("ol").classes("al-history")
         more = ui.button("Older changes", on_click=show_more).props("flat")
         _show(entries, answer, more, visit.now, people)
@@ -100,7 +100,7 @@ def _entry(entry: Json, now: datetime, people: Mapping[str, str]) -> Markup:
     changes = Markup("").join(
         _change(name, change, is_new=is_new)
         for name, change in entry["changes"].items()
-        # What a new thing has left empty, and what the list says anyway.
+        # For a new item, leave out empty values and what the entry says anyway.
         if not (is_new and (change.get("to") in (None, "", [], {}) or name in UNTOLD))
     )
     return Markup(
@@ -144,5 +144,5 @@ def _shown(name: str, value: Any) -> str:  # noqa: ANN401 - whatever a field has
 
 
 def _short(subject: str) -> str:
-    # Of somebody whose name is a UUID the end tells more than the beginning, which is a time.
+    # The beginning of a UUIDv7 is a time; its end differs most.
     return subject if len(subject) < 36 else f"…{subject[-12:]}"  # noqa: PLR2004 - the length of a UUID

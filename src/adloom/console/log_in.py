@@ -18,7 +18,7 @@ FOREIGN_FORM: Final = "This form was sent from another site. Open the log-in pag
 FIELDS_MAX: Final = 10
 EMAIL_LENGTH_MAX: Final = 255
 PASSWORD_LENGTH_MAX: Final = 1_024
-# Without `same-origin` browsers would not say where a form comes from.
+# Without `same-origin` browsers send no origin with a form.
 HEADERS: Final = {
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; "
@@ -104,7 +104,7 @@ async def log_out(request: Request, guard: Guard) -> Response:
 
 async def _fields(request: Request) -> dict[str, str]:
     text = (await request.body()).decode(errors="replace")
-    # NUL is the one character that the database does not take.
+    # PostgreSQL texts cannot contain NUL.
     try:
         pairs = parse_qs(text.replace("%00", ""), keep_blank_values=True, max_num_fields=FIELDS_MAX)
     except ValueError as error:

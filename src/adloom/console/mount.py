@@ -90,11 +90,11 @@ def _is_ours(path: str) -> bool:
 
 def _add_headers(headers: MutableHeaders, path: str) -> None:
     if path.startswith("/_nicegui/"):
-        # Its files have NiceGUI's version in their address.
+        # The address contains NiceGUI's version.
         headers["Cache-Control"] = theme.KEPT
     else:
         headers["Content-Security-Policy"] = theme.POLICY
-        # With none at all a browser would not say that a form is ours, as the one that logs out.
+        # Without a referrer browsers send no origin with a form, and the log-out form needs it.
         headers["Referrer-Policy"] = "same-origin"
         headers["Cache-Control"] = "no-store"
 
@@ -117,7 +117,7 @@ def _set_up() -> None:
         favicon=theme.asset("mark.svg").decode(),
         dark=None,
         language="en-US",
-        # Bindings are told of changes by their properties; nobody has to look for them ten times a second.
+        # Our bindings are event-driven; polling them ten times a second is waste.
         binding_refresh_interval=None,
         reconnect_timeout=RECONNECT_SECONDS_MAX,
         message_history_length=MESSAGES_KEPT_MAX,
@@ -127,16 +127,16 @@ def _set_up() -> None:
         show_welcome_message=False,
         markdown=False,
     )
-    # Browsers keep what is large; harder work would only delay the first page.
+    # Large files are cached by browsers; stronger compression would only delay the first page.
     nicegui.app.add_middleware(GZipMiddleware, compresslevel=COMPRESSION)
     ui.add_head_html(theme.head(), shared=True)
     logging.getLogger("nicegui").addFilter(_is_worth_a_line)
-    # Every file of the folder has pages: one that had to be named here too would be forgotten one day.
+    # Import every module of the folder, so that none has to be listed here.
     for module in pkgutil.walk_packages(pages.__path__, f"{pages.__name__}."):
         importlib.import_module(module.name)
     register_not_found()
 
 
 def _is_worth_a_line(record: logging.LogRecord) -> bool:
-    # What the API refuses was said to whom it concerns.
+    # The user has seen the API's refusal; it needs no log line.
     return not isinstance(record.msg, ProblemError | SessionEndedError)

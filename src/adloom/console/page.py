@@ -23,7 +23,7 @@ from adloom.console.shell import EVERYBODY, shell
 from adloom.core.actor import Role
 from adloom.core.clock import Clock
 
-# A page is sent when it is built; what takes longer belongs into a timer.
+# A page is sent when it is built; put slower work in a timer.
 BUILD_SECONDS_MAX: Final = 30.0
 FORBIDDEN: Final = 403
 
@@ -114,7 +114,7 @@ def _show_failure(error: Exception) -> None:
             notify_error(error.message)
         case _:
             log.error("console_failed", exc_info=error)
-            notify_error("Something went wrong on our side. The log has it.")
+            notify_error("Something went wrong on our side. See the log.")
 
 
 NOTHING_HERE: Final = "There is nothing at this address"

@@ -17,7 +17,7 @@ POLICY: Final = (
     "media-src http: https:; frame-src http: https:; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'; sandbox allow-scripts"
 )
-# A page without rights has no origin, so what it loads from us must be for everybody.
+# A sandboxed page has no origin, so everything it loads from us must be public.
 OPEN: Final = {"Cross-Origin-Resource-Policy": "cross-origin", "Cache-Control": "no-cache"}
 FRAMED: Final = {**OPEN, "Content-Security-Policy": POLICY, "X-Frame-Options": "SAMEORIGIN"}
 

@@ -16,7 +16,7 @@ from adloom.runtime.auth import issue_access_token
 COOKIE: Final = "adloom_console"
 HOME: Final = "/console"
 LOG_IN: Final = "/console/login"
-# A token is signed for each call of the console, so it need not live longer than a call.
+# A token is signed for each call, so it need not outlive one.
 TOKEN_LIFETIME: Final = timedelta(minutes=1)
 ADDRESS_LENGTH_MAX: Final = 2_000
 

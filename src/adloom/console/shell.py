@@ -86,7 +86,7 @@ def _navigation(path: str, role: Role, registered: AbstractSet[str]) -> None:
     group = ""
     with ui.element("nav").classes("al-nav").props('aria-label="Pages"'):
         sections = list_entries(role, registered=registered)
-        # Of two that the page is under, the one that says more.
+        # The longest matching path is the current entry.
         current = max((one.path for one in sections if _is_under(path, one.path)), key=len, default="")
         for section in sections:
             if section.group != group:
@@ -113,7 +113,7 @@ def _account_menu(email: str, role: Role, api: ApiClient) -> None:
         ui.html(_LOG_OUT_FORM, sanitize=False)
 
 
-# A form, because it ends the log-in by a request of the browser itself, cookie and all.
+# A form, so that the browser itself sends the request with the cookie.
 _LOG_OUT_FORM = (
     '<form method="post" action="/console/logout"><button type="submit" class="q-item full" '
     'style="all: unset; cursor: pointer; display: block; padding: .5rem .75rem .75rem; box-sizing: border-box">'
@@ -133,7 +133,7 @@ def _change_password(api: ApiClient) -> None:
             except ProblemError as error:
                 form.show_error(error)
                 return
-            # Every log-in has ended, this one too.
+            # This ended all sessions, including this one.
             notify_success("Your password is changed. Log in with it.")
             ui.navigate.to(LOG_IN)
 

@@ -22,12 +22,12 @@ DOWNLOADED: Final = "The sheet is downloaded."
 ENDS_BEFORE: Final = "must be after the start"
 FLOOR_CPM: Final = "Lowest price of a thousand impressions"
 HELD_HINT: Final = (
-    "The price of offers that are out and not yet seen or clicked. It comes back if nobody does."
+    "The price of offers that are out but not yet seen or clicked. Without a view or click it comes back."
 )
 LAYOUTS: Final = {
     "full_slider": "Slider across the page",
     "full_static": "Across the page",
-    "half_pair": "Two beside each other",
+    "half_pair": "Two side by side",
     "quarter_grid": "Four in a grid",
     "sidebar_stack": "Several in the sidebar",
     "sidebar_single": "One in the sidebar",
@@ -48,12 +48,10 @@ FIRST_CAMPAIGN_PARTS: Final = {
 METRICS: Final = {"impressions": "Impressions", "clicks": "Clicks", "ctr": "CTR", "spendPaisa": "Spend"}
 NEXT_WEEKS: Final = "The next four weeks"
 NONE: Final = "–"
-NOTHING_CHANGED: Final = "Nothing was changed."
+NOTHING_CHANGED: Final = "Nothing has changed."
 NO_ADVERTISERS: Final = "There are no advertisers yet"
-NO_PROCESSES: Final = "No process was heard of"
-NO_PROCESSES_NOTE: Final = (
-    "Each tells how it is once a second, over Valkey. See that it runs, and that REDIS_URL is the same."
-)
+NO_PROCESSES: Final = "No process reports"
+NO_PROCESSES_NOTE: Final = "Each process reports once a second through Valkey. Check that it runs, and that its REDIS_URL is the same."
 OPEN_LABELS: Final = {
     "campaign": "Open the campaign",
     "banner": "Open the banner",
@@ -69,7 +67,7 @@ PERIODS: Final = {
     "30": "Last 30 days",
     "90": "Last 90 days",
 }
-PRIORITY_HINT: Final = "Where order and weight are the same, the higher one is first."
+PRIORITY_HINT: Final = "With equal order and weight, the higher priority comes first."
 ROLES: Final = {
     "admin": "Admin: everything",
     "viewer": "Viewer: reads everything",
@@ -139,7 +137,7 @@ SYSTEM_TABS: Final = {
     "settings": "Settings",
 }
 TO_ADVERTISERS: Final = "To the advertisers"
-VIEW_ONLY: Final = "Your role may read this, but not change it."
+VIEW_ONLY: Final = "Your role can read this, but not change it."
 WHY_NOT_DELIVERING: Final = "Why does it not deliver?"
 WINNER_ECPM: Final = "eCPM of the winner"
-THE_HOUSE: Final = "The house itself"
+THE_HOUSE: Final = "House"

@@ -11,8 +11,8 @@ from adloom.core.errors import NotFoundError
 
 ASSETS: Final = {"console.css": "text/css", "console.js": "text/javascript", "mark.svg": "image/svg+xml"}
 KEPT: Final = "public, max-age=31536000, immutable"
-# Images of banners come from anywhere; scripts, styles and sockets only from here. NiceGUI compiles templates
-# in the browser and writes its start into the page, so it needs the two that are "unsafe".
+# Banner images come from anywhere; scripts, styles and sockets only from here. NiceGUI compiles templates
+# in the browser and puts a script into the page, so it needs both "unsafe" sources.
 POLICY: Final = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob: http: https:; media-src 'self' data: blob: http: https:; font-src 'self' data:; "

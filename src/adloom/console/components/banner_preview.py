@@ -18,7 +18,7 @@ Device = Literal["desktop", "phone"]
 Banner = Mapping[str, Any]
 
 DEVICES: Final[tuple[Device, ...]] = ("desktop", "phone")
-# How many banners a layout shows at once, so that one banner is not seen alone where it never is.
+# How many banners a layout shows side by side.
 BANNERS_ABREAST: Final = {"half_pair": 2, "quarter_grid": 4, "sidebar_stack": 2, "full_slider": 2}
 SHOWN: Final = (
     "title",

@@ -106,7 +106,7 @@ def tab_links(path: str, current: str, labels: Mapping[str, str], *, label: str)
     """Show the tabs of a page, which `?tab=` selects."""
     views = [(text, f"{path}?tab={name}") for name, text in labels.items()]
     view_links(views, current=f"{path}?tab={current}", label=label)
-    # On a phone the chosen one may be beyond the edge.
+    # On a phone the current tab may be outside the view.
     ui.run_javascript("adloom.reveal('.al-tabs [aria-current]')")
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from nicegui import ui
 
-# So many times as long as a refresh took it rests: open pages do not keep counting what is slow to count.
+# Rest ten times as long as a refresh took, so that open pages do not keep the database busy.
 REST: Final = 10
 
 
@@ -19,7 +19,7 @@ def refresh_every(seconds: float, refresh: Callable[[], Awaitable[object]]) -> N
         try:
             await refresh()
         finally:
-            # From one beginning to the next.
+            # The interval runs from start to start.
             timer.interval = max(seconds, (1 + REST) * (clock() - began))
 
     timer = ui.timer(seconds, refreshed, immediate=False)

@@ -72,7 +72,7 @@ def list_days(is_on: IsOn, *, zone: str, now: datetime) -> list[CalendarDay]:
     where = find_zone(zone) or ZoneInfo("UTC")
     today = now.astimezone(where).date()
     monday = today - timedelta(days=today.weekday())
-    # In the last row whole weeks again.
+    # Fill up the last week.
     count = -(-((today - monday).days + WEEKS * DAYS_A_WEEK) // DAYS_A_WEEK) * DAYS_A_WEEK
     return [_day(is_on, monday + timedelta(days=number), where) for number in range(count)]
 
@@ -151,9 +151,9 @@ def _cell(day: CalendarDay, today: date) -> Markup:
 
 
 def _day(is_on: IsOn, day: date, zone: ZoneInfo) -> CalendarDay:
-    # In the middle of each quarter: a window includes its last second, which is often the first of the next one.
+    # Test the middle of each quarter: the last second of a window often begins the next quarter.
     begin = datetime.combine(day, time(), tzinfo=zone) + STEP / 2
-    # By the clock on the wall: an hour that spring skips is asked for as the one after it.
+    # Local time: an hour that daylight saving skips counts as the one after it.
     return CalendarDay(day, tuple(is_on(begin + number * STEP) for number in range(STEPS_A_DAY)))
 
 

@@ -28,7 +28,7 @@ SEARCH_WAIT_MILLISECONDS: Final = 250
 
 Row = Json
 Read = Callable[[Mapping[str, str]], Awaitable[Json]]
-# A click on anything with `data-act` in the table comes here, with the value and its row's id.
+# Sends clicks on elements with `data-act` to the server, with their `data-value`.
 CLICK_HANDLER: Final = """(event) => {
   const target = event.target.closest("[data-act]");
   if (target && !target.disabled) { event.preventDefault(); emit(target.dataset.act, target.dataset.value ?? ""); }
@@ -210,7 +210,7 @@ class DataTable:
         for index, column in enumerate(self._columns):
             shown = column.show(row)
             if href and index == 0 and "<a " not in shown:
-                # The link is what a keyboard reaches; a click anywhere in the row does the same.
+                # The link is for the keyboard; a click anywhere in the row does the same.
                 shown = Markup('<a href="{}">{}</a>').format(href, shown)
             cells.append(Markup('<td class="{}">{}</td>').format(_classes(column), shown))
         attribute = Markup(' data-href="{}"').format(href) if href else ""

@@ -6,7 +6,7 @@ from typing import Any, Final
 from adloom.console import strings
 from adloom.console.countries import COUNTRIES, LANGUAGES
 
-# In the order in which people say it: where, on what, to whom, when.
+# In the order of speech: where, on what, to whom, when.
 ORDER: Final = (
     "country",
     "device",
@@ -25,7 +25,7 @@ _LISTS: Final = {
     "device": ("on {names}", "not on {names}"),
     "language": ("to readers of {names}", "not to readers of {names}"),
     "user_segment": ("to the segment {names}", "not to the segment {names}"),
-    "referrer_domain": ("to those who come from {names}", "not to those who come from {names}"),
+    "referrer_domain": ("to visitors from {names}", "not to visitors from {names}"),
     "day_of_week": ("on {names}", "not on {names}"),
     "hour_of_day": ("in the hours {names}", "not in the hours {names}"),
 }
@@ -41,7 +41,7 @@ def describe_rules(rules: Sequence[Rule]) -> str:
     """Describe who sees a campaign with these rules; rules that are off do not count."""
     active = [rule for rule in rules if rule.get("isActive", True)]
     active.sort(key=lambda rule: ORDER.index(rule["ruleType"]))
-    sentence = "Shown to everybody, everywhere, at any time."
+    sentence = "Shown to everyone, everywhere, at any time."
     if active:
         sentence = strings.SHOWN_TO.format(parts=", ".join(describe_rule(rule) for rule in active))
     off = len(rules) - len(active)

@@ -74,7 +74,7 @@ async def _queues(visit: PageVisit) -> None:
 
     async def retry(job_id: str) -> None:
         await visit.api.post(f"/admin/jobs/{queue}/{job_id}/retry")
-        notify_success("It is tried again.")
+        notify_success("The job is retried.")
         await table.refresh()
 
     address = (
@@ -92,7 +92,7 @@ async def _own_jobs(visit: PageVisit) -> None:
 
     async def retry(job_id: str) -> None:
         await visit.api.post(f"{OWN}/{job_id}/retry")
-        notify_success("It is tried again.")
+        notify_success("The job is retried.")
         await table.refresh()
 
     table = DataTable(
@@ -104,7 +104,7 @@ async def _own_jobs(visit: PageVisit) -> None:
         empty=(
             "work_history",
             "No jobs in this state",
-            "Jobs that fail five times stay here until somebody tries them again.",
+            "Jobs that fail five times stay here until you retry them.",
         ),
     )
     await _shown(table)
@@ -173,11 +173,11 @@ def _error(row: Json) -> Markup:
 async def _retry_all(visit: PageVisit, queue: str) -> None:
     async def retry() -> None:
         answer = await visit.api.post(f"/admin/jobs/{queue}/retry")
-        notify_success(f"{answer['retried']} jobs are tried again.")
+        notify_success(f"{answer['retried']} jobs are retried.")
 
     confirm(
         "Try all failed jobs again?",
-        "Each gets all its attempts again. What has caused them to fail should be mended first.",
+        "Each gets all its attempts again. Fix the cause of the failures first.",
         action="Try all again",
         on_confirm=retry,
     )

@@ -18,7 +18,7 @@ from adloom.core.actor import Role
 SPANS: Final = {"today": "Today", "24h": "24 hours", "7d": "7 days"}
 
 REFRESH_SECONDS: Final = 2.0
-# Sums over days need not be added up anew every two seconds.
+# Sums over days are refreshed with every fifth tick only.
 SLOW_EVERY: Final = 5
 DAY_SECONDS: Final = 86_400
 REMEMBERED: Final = 60
@@ -68,8 +68,8 @@ async def _invite(visit: PageVisit) -> None:
             empty_state(
                 "auto_awesome",
                 "Nothing is shown yet",
-                "A placement, a banner and a campaign make an ad. The guided path makes all three with you.",
-                action="Make my first campaign",
+                "A placement, a banner and a campaign make an ad. The guide creates all three with you.",
+                action="Create my first campaign",
                 href="/console/first-campaign",
             )
 
@@ -98,7 +98,7 @@ class OverviewFigures:
         counts = [("impressions", "Impressions", ""), ("ctr", "CTR", "")]
         money_tiles = [
             ("spend", "Spend", "All charges, by the moment of each."),
-            ("revenue", "Revenue", "Charges to advertisers; the house's own campaigns are not among them."),
+            ("revenue", "Revenue", "Charges to advertisers, without house campaigns."),
         ]
         system = [
             (

@@ -17,7 +17,7 @@ class FunnelStep(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     left: int
     note: str = ""
-    kind: str = ""  # good is the end that one hopes for.
+    kind: str = ""  # "good" marks the last step.
 
 
 def funnel(steps: Sequence[FunnelStep], *, description: str) -> None:
@@ -52,7 +52,7 @@ def _funnel_row(step: FunnelStep, whole: int, before: int) -> Markup:
     )
 
 
-Part = tuple[str, float, str]  # What it is called, how much it is, and its colour.
+Part = tuple[str, float, str]  # Name, amount, colour.
 
 
 def split(parts: Sequence[Part], *, whole: float | None = None, description: str = "") -> Markup:
@@ -78,7 +78,7 @@ def split_key(parts: Sequence[tuple[str, str, str]]) -> Markup:
     )
 
 
-Share = tuple[str, float, str]  # What it is called, how much of the whole, and a remark.
+Share = tuple[str, float, str]  # Name, share of the whole, note.
 
 
 def shares(rows: Sequence[Share], *, kind: str = "") -> Markup:

@@ -37,7 +37,7 @@ class Chart:
     ) -> None:
         self._element = ui.echart(_options(labels, series)).classes(f"al-chart {classes}")
         set_attributes(self._element, role="img", aria_label=description)
-        # Colours are read when the chart is painted, so it is painted anew in another theme.
+        # Colours are read when the chart is painted, so a new theme needs a repaint.
         ui.on("adloom_theme", self._element.update)
 
     def update(self, labels: Sequence[str], series: Sequence[Series]) -> None:
@@ -97,7 +97,7 @@ def _series(series: Series, index: int) -> dict[str, Any]:
         "data": list(series.values),
         "yAxisIndex": series.axis,
         "stack": f"stack-{series.axis}" if series.is_stacked else None,
-        # A point without a neighbour is no line, and would not be seen.
+        # A point without neighbours makes no line; show it as a dot.
         "showSymbol": has_lone_point(series.values),
         "symbolSize": 6,
         "barMaxWidth": 28,

@@ -12,7 +12,7 @@ from adloom.console.components.attributes import set_attributes
 SIZE_MIN: Final = 8
 SIZE_MAX: Final = 48
 
-Point = tuple[float, float, str]  # Across, up, and what it is about.
+Point = tuple[float, float, str]  # x, y, name.
 
 
 class Scatter:
@@ -60,7 +60,7 @@ def make_options(groups: Mapping[str, Sequence[Point]], *, across: str, up: str)
 
 
 def _series(name: str, points: Sequence[Point], index: int) -> dict[str, Any]:
-    # Points at the same place are one that is larger.
+    # Points at the same place become one larger point.
     return {
         "name": name,
         "type": "scatter",

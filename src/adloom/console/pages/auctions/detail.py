@@ -30,7 +30,7 @@ async def auction(visit: PageVisit) -> None:
         if again:
             link_button("Ask the same now", again, icon="replay")
         link_button("Why?", f"/console/why?auction={found['id']}", icon="help_outline")
-    # An account knows what its own bids are worth: they may be far behind those of others.
+    # An account sees the eCPM of its own bids only; they may be far down the list.
     charted = [bid for bid in found["bids"] if bid["ecpm"] is not None][:CHARTED_MAX]
     named = [found["winningAdId"], *(bid["adId"] for bid in charted)]
     banners = await fetch_names(visit.api, "banner", named)
@@ -47,7 +47,7 @@ async def _facts(visit: PageVisit, found: Json, banners: dict[str, str]) -> None
     placements = await fetch_names(visit.api, "placement", [found["placementId"]])
     won_by_click = any(bid["outcome"] == "won" and bid["bidType"] == CPC for bid in found["bids"])
     unit = "click" if won_by_click else "thousand impressions"
-    # Who it was may be hidden; that somebody has won is not.
+    # The winner may be hidden; that there is one is not.
     is_won = any(bid["outcome"] == "won" for bid in found["bids"])
     nobody = "somebody else" if is_won else "nobody"
     pairs: list[tuple[str, str | Markup]] = [
@@ -82,7 +82,7 @@ def _link(noun: str, thing_id: str | None, names: dict[str, str], instead: str) 
 
 
 def _chart(found: Json, bids: Sequence[Json], banners: dict[str, str]) -> None:
-    labels = [banners.get(bid["adId"] or "", "somebody else's") for bid in bids]
+    labels = [banners.get(bid["adId"] or "", "another account's") for bid in bids]
     series = [Series(name="eCPM", values=[bid["ecpm"] for bid in bids], kind="bar", colour=2)]
     for name, value, colour in (("Price", found["finalPrice"], 1), ("Floor", found["floorCpm"], 6)):
         if value is not None:

@@ -85,7 +85,7 @@ async def auctions(visit: PageVisit) -> None:
     heading(
         "Auctions",
         note=(
-            "Every auction is on record for some days, and here within seconds. Prices are per thousand impressions."
+            "Every auction is recorded for some days and appears here within seconds. Prices are per thousand impressions."
         ),
     )
     total = await market.read("/statistics")
@@ -95,7 +95,7 @@ async def auctions(visit: PageVisit) -> None:
             "gavel",
             "No auctions yet",
             (
-                "A placement with delivery “auction”, and campaigns with a bid on it, hold one with every request. Choose a longer period if there were some before."
+                "Each request for a placement with delivery “auction” starts one, if campaigns bid on it. Choose a longer period to see older ones."
             ),
             action="To the placements",
             href="/console/placements",
@@ -105,7 +105,7 @@ async def auctions(visit: PageVisit) -> None:
     await _pictures(market)
     with ui.element("div").classes("row-of apart"):
         ui.html("<h2>The last auctions</h2>", sanitize=False)
-        ui.label("refreshes by itself").classes("quiet small")
+        ui.label("refreshes automatically").classes("quiet small")
     table = DataTable(
         visit.query,
         [
@@ -148,14 +148,14 @@ async def _controls(market: AuctionQuery) -> None:
 
 def _tiles(market: AuctionQuery, total: Json, *, is_own: bool) -> None:
     with ui.element("div").classes("grid-of tiles"):
-        labels = ("Auctions", "Won by you" if is_own else "Won by somebody", "Average eCPM", "Bids")
+        labels = ("Auctions", "Won by you" if is_own else "With a winner", "Average eCPM", "Bids")
         tiles = [Tile(label) for label in labels]
 
     def tell(total: Json) -> None:
         count = total["totalAuctions"]
         tiles[0].update(fmt.count(count))
         tiles[1].update(fmt.percent(total["averageWinRate"] / 100, places=1))
-        tiles[2].update(amount(total["averageeCPM"]), note="of those who won")
+        tiles[2].update(amount(total["averageeCPM"]), note="of the winners")
         each = f"{total['totalBidsPlaced'] / count:.1f}" if count else "0"
         tiles[3].update(fmt.count(total["totalBidsPlaced"]), note=f"{each} in an auction")
 

@@ -41,7 +41,7 @@ async def campaign_budget(visit: PageVisit) -> None:
         set_attributes(why, href=f"/console/why?campaign={campaign['id']}")
         set_attributes(whole, href=f"/console/campaigns/{campaign['id']}")
         is_resettable = visit.is_admin and campaign["budgetDailyPaisa"] is not None
-        reset = ui.button("Reset the day").props("unelevated") if is_resettable else None
+        reset = ui.button("Reset today").props("unelevated") if is_resettable else None
 
     with ui.element("div").classes("grid-of tiles"):
         names = ("Spent today", "End of day", "Left", "Spent in all")
@@ -126,7 +126,7 @@ def _where(standing: Json) -> str:
 
 
 def _ask_reset(visit: PageVisit, campaign: Json, refresh: Refresh) -> None:
-    with open_dialog("Begin the day's budget anew?") as dialog:
+    with open_dialog("Reset today's budget?") as dialog:
         ui.label(
             f"What was spent today no longer counts against the daily budget, so up to {fmt.money(campaign['budgetDailyPaisa'])} more can be "
             "spent. The total budget, and what was charged, stay as they are. The history keeps your reason."
@@ -137,7 +137,7 @@ def _ask_reset(visit: PageVisit, campaign: Json, refresh: Refresh) -> None:
         async def reset() -> None:
             await visit.api.put(f"/api/v1/admin/budget/campaigns/{campaign['id']}/reset", form.values())
             dialog.close()
-            notify_success("The day's budget begins anew.")
+            notify_success("Today's budget is reset.")
             await refresh()
 
-        form.buttons("Reset the day", reset, on_cancel=dialog.close)
+        form.buttons("Reset today", reset, on_cancel=dialog.close)

@@ -129,7 +129,7 @@ async def _top(visit: PageVisit, current: str) -> None:
 
     await tell()
     refresh_every(REFRESH_SECONDS, tell)
-    view_links(VIEWS, current=current, label="Whose budgets")
+    view_links(VIEWS, current=current, label="Budgets of")
 
 
 def _budget(row: Json) -> str | Markup:

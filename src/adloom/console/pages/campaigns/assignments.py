@@ -30,7 +30,7 @@ async def ask_placement(visit: PageVisit, on_save: Save) -> None:
                 "placementId",
                 "Id of the placement",
                 is_required=True,
-                hint="The publisher or the house tells you the id.",
+                hint="You get the id from the publisher or from us.",
             )
         else:
             await reference_field(
@@ -70,9 +70,9 @@ def ask_assignment(row: Json, on_save: Save) -> None:
         form.flag("isActive", "On")
         _places(form)
         form.flag("isFallback", "Fallback: fills a slot only where nothing else does")
-        form.integer("fallbackPriority", "Order among fallbacks", hint="Small ones first.")
+        form.integer("fallbackPriority", "Order among fallbacks", hint="Lower comes first.")
         with (
-            ui.expansion("Say something else here than the banner does").classes("full"),
+            ui.expansion("Other texts than the banner has").classes("full"),
             ui.element("div").classes("stack tight"),
         ):
             form.text("overrideHeadline", "Headline here")
@@ -85,8 +85,8 @@ def ask_assignment(row: Json, on_save: Save) -> None:
 
 def _places(form: Form) -> None:
     with ui.element("div").classes("grid-of tiles"):
-        form.integer("displayOrder", "Order", hint="Small ones first.")
-        form.integer("weight", "Weight", hint="Large ones first.")
+        form.integer("displayOrder", "Order", hint="Lower comes first.")
+        form.integer("weight", "Weight", hint="Higher comes first.")
 
 
 def _actions(form: Form, dialog: ui.dialog, label: str, on_save: Save) -> None:
@@ -149,7 +149,7 @@ class _Assignments:
             if not first["isPlacementActive"]:
                 notice("The placement is switched off.", kind="warn")
             if not shown:
-                ui.label("No banner is assigned here, so nothing of this campaign is shown.").classes("quiet")
+                ui.label("No banner is assigned here, so this campaign shows nothing.").classes("quiet")
             with ui.element("div").classes("al-list"):
                 for row in shown:
                     self._banner(row, is_first=row is shown[0])
@@ -207,9 +207,9 @@ class _Assignments:
             await self._reload()
 
         confirm(
-            f"Take “{row['placementLabel']}” from this campaign?",
+            f"Remove “{row['placementLabel']}” from this campaign?",
             (
-                "Its banners are taken from there too, with their order, weights and own words. Nothing of this campaign is offered there within two seconds; offers that are out still count. This cannot be undone."
+                "Its banners are removed from there too, with their order, weights and own texts. The campaign is not offered there any more within two seconds; offers that are already out still count. This cannot be undone."
             ),
             action="Remove",
             on_confirm=go,
@@ -222,9 +222,9 @@ class _Assignments:
             await self._reload()
 
         confirm(
-            f"Take “{row['bannerTitle']}” from “{row['placementLabel']}”?",
+            f"Remove “{row['bannerTitle']}” from “{row['placementLabel']}”?",
             (
-                "It is not offered there within two seconds. The banner itself stays, but its order, weight and own words on this placement are gone."
+                "It is not offered there any more within two seconds. The banner itself stays, but its order, weight and own texts on this placement are lost."
             ),
             action="Remove",
             on_confirm=go,
@@ -267,7 +267,7 @@ def _marks(row: Json, *, is_first: bool) -> list[Markup]:
             is_first and row["isActive"] and row["isBannerActive"] and not row["isFallback"],
         ),
         "fallback": ("info", row["isFallback"]),
-        "own words": ("", any(row[name] is not None for name in overrides)),
+        "own text": ("", any(row[name] is not None for name in overrides)),
         "off": ("warn", not row["isActive"] or not row["isBannerActive"]),
     }
     return [badge(text, kind) for text, (kind, is_so) in said.items() if is_so]

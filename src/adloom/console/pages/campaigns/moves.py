@@ -28,27 +28,27 @@ CONSEQUENCES: Final = {
         "From then on impressions or clicks cost its bid."
     ),
     "resume": (
-        "Its banners can be shown again within two seconds. It goes on with what is left of today's budget; "
-        "what was held and not seen meanwhile has come back."
+        "Its banners can be shown again within two seconds. It continues with the rest of today's budget; "
+        "money held for offers that were not seen has come back."
     ),
     "schedule": (
-        "It becomes active by itself at its start. Until then nothing is shown and nothing is spent, and it can "
+        "It becomes active at its start. Until then nothing is shown and nothing is spent, and it can "
         "become a draft again."
     ),
-    "unschedule": "It will not start by itself any more. Its dates stay, and nothing is lost.",
+    "unschedule": "It does not start automatically any more. Its dates stay, and nothing is lost.",
     "pause": (
         "No new offers within two seconds, everywhere. Offers that are already on readers' pages still count and are "
-        "charged when they are seen or clicked; what nobody sees is held for a few minutes and then comes back. "
-        "The budget that is left stays, and you can resume at any time."
+        "charged when they are seen or clicked; money held for the others comes back after a few minutes. "
+        "The rest of the budget stays, and you can resume at any time."
     ),
     "end": (
-        "No new offers within two seconds. Offers that are already out still count and are charged; what is held and "
-        "not seen comes back within minutes. An ended campaign never runs again, but stays in reports. "
+        "No new offers within two seconds. Offers that are already out still count and are charged; money held for "
+        "unseen offers comes back within minutes. An ended campaign never runs again, but stays in reports. "
         "To stop for a while, pause it instead."
     ),
     "cancel": (
-        "It never runs again. Where it ran already, offers that are out still count and are charged, what is held and "
-        "not seen comes back, and reports keep it."
+        "It never runs again. Offers that are already out still count and are charged, money held for unseen "
+        "offers comes back, and reports keep it."
     ),
 }
 MOVE_TITLES: Final = {
@@ -62,7 +62,7 @@ MOVE_TITLES: Final = {
 }
 
 
-# What leads to a status; the first of a campaign's moves is the one that most people look for.
+# The status that a move leads to; the first possible move becomes the main button.
 TARGETS: Final = {
     "activate": CampaignStatus.ACTIVE,
     "pause": CampaignStatus.PAUSED,
@@ -122,7 +122,7 @@ def ask_move(api: ApiClient, campaign: Json, move: str, reload: Reload) -> None:
 def _ask_start(api: ApiClient, campaign: Json, reload: Reload) -> None:
     with open_dialog(MOVE_TITLES["schedule"].format(name=campaign["name"])) as dialog:
         ui.label(CONSEQUENCES["schedule"])
-        ui.label("It has no start. Say when it shall begin:")
+        ui.label("It has no start date. When should it start?")
         form = Form(campaign)
         form.moment("startsAt", "Starts", zone=lambda: campaign["timezone"], hint=campaign["timezone"])
 

@@ -186,7 +186,7 @@ async def show_schedule(visit: PageVisit, campaign: Json, reload: Reload) -> Non
     is_on = campaign_is_on(campaign, rules["items"])
     with card(strings.NEXT_WEEKS):
         ui.label(
-            "When dates and conditions about hours and days let it run. Its banners may have schedules of their own."
+            "When its dates and its conditions about hours and days let it run. Its banners can have their own schedules."
         ).classes("quiet small")
         zone = campaign["timezone"]
         calendar(list_days(is_on, zone=zone, now=visit.now), now=visit.now, zone=zone)

@@ -31,7 +31,7 @@ VALUES: Final = {
 OPERATOR_LABELS: Final = {"in": "is one of", "not_in": "is none of", "is": "is", "between": "is between"}
 
 HOURS: Final = {hour: f"{hour:02}:00" for hour in range(24)}
-# Weeks begin on Monday here, as in calendars; the API's 0 is Sunday.
+# Weeks begin on Monday here; in the API 0 is Sunday.
 DAYS: Final = {day % 7: strings.DAYS[day % 7] for day in range(1, 8)}
 CHOICES: Final[Mapping[str, Mapping[Any, str]]] = {
     "country": {code: f"{name} ({code})" for code, name in COUNTRIES.items()},
@@ -158,7 +158,7 @@ class RuleDialog:
         try:
             rule = parse_rule(self._kind, self._operator, self._value)
         except AdloomError as error:
-            # Nothing chosen yet is no mistake.
+            # No error while nothing is chosen.
             shown = "" if self._value == [] else f'<p class="bad">{escape(error.detail)}</p>'
             self._meaning.content = shown
             self._button.disable()
@@ -166,9 +166,9 @@ class RuleDialog:
         normal = {**self._body, "value": rule.json_value}
         sentence = strings.SHOWN_TO.format(parts=describe_rule(normal))
         unknown = (
-            "A reader of whom this is not known sees the campaign."
+            "Readers for whom this is unknown see the campaign."
             if self._operator == "not_in"
-            else "A reader of whom this is not known does not see the campaign."
+            else "Readers for whom this is unknown do not see the campaign."
         )
         may_be_unknown = self._kind in {"country", "device", "language", "user_segment", "referrer_domain"}
         self._meaning.content = (
@@ -235,7 +235,7 @@ class _Targeting:
                 empty_state(
                     "tune",
                     "No conditions yet",
-                    "Everybody may see this campaign. Add a condition to narrow that.",
+                    "Everyone can see this campaign. Add a condition to narrow it.",
                 )
             with ui.element("div").classes("al-list"):
                 for rule in rules:

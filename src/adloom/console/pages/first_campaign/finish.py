@@ -44,7 +44,7 @@ def _way(placement: Json, tag: Json) -> None:
         ui.label("Open the page, and look for it.")
         _link("Open the page", f"{parts.scheme}://{parts.netloc}{SAMPLE_PATH}")
     else:
-        ui.label("Put these two lines into your page, where the ad shall be:")
+        ui.label("Put these two lines into your page where the ad should be:")
         snippet(tag["html"])
         _link("See it alone", tag["pageUrl"])
 
@@ -73,12 +73,12 @@ async def _checks(visit: PageVisit, placement: Json, campaign: Json) -> Markup:
                 "It was seen",
                 f"Impressions: {count(seen)}"
                 if seen
-                else "Nobody has seen it yet. It counts when half of it is visible for a second.",
+                else "Not seen yet. An impression counts when half of the ad is visible for a second.",
                 is_done=seen > 0,
             ),
             _check(
                 "It was clicked",
-                f"Clicks: {count(clicked)}" if clicked else "Nobody has clicked it yet.",
+                f"Clicks: {count(clicked)}" if clicked else "Not clicked yet.",
                 is_done=clicked > 0,
             ),
         ]

@@ -10,7 +10,7 @@ from adloom.console.client import ApiClient, Json
 from adloom.console.components.banner_preview import BANNERS_ABREAST
 
 STEPS: Final = tuple(strings.FIRST_CAMPAIGN_PARTS)
-# Before whatever else is on the placement: whoever makes a first ad wants to see it.
+# Heavier than other banners, so that the new ad is shown.
 WEIGHT: Final = 1_000
 SLUG_LENGTH_MAX: Final = 60
 

@@ -38,7 +38,7 @@ def next_buttons(form: Form, turn: GoTo, on_next: Callable[[], None], *, is_firs
 SAMPLE: Final = "sample"
 EXISTING: Final = "existing"
 NEW_PLACEMENT: Final = "new"
-# The sample marks what belongs to it, and has this placement on its front page.
+# The placement on the front page of the sample site.
 SAMPLE_SLUG: Final = "hedgerow-top"
 SAMPLE_PATH: Final = "/sample"
 
@@ -50,7 +50,7 @@ async def where_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
     options = {SAMPLE: "On the sample's front page"} if sample else {}
     options |= {EXISTING: "On a placement that is there already"} if some["totalCount"] else {}
     options |= {NEW_PLACEMENT: "On a new placement"}
-    with card("Where shall it appear?", classes="al-narrow"), ui.element("div").classes("stack"):
+    with card("Where should it appear?", classes="al-narrow"), ui.element("div").classes("stack"):
         choice = ui.radio(options, value=next(iter(options)))
         form = Form({"label": "Home page, at the top", "layoutType": "full_static", "placementId": None})
         if sample:
@@ -66,7 +66,7 @@ async def where_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
                 api=visit.api,
                 path="/admin/placements",
                 shown=lambda row: f"{row['label']} ({row['slug']})",
-                hint="A page of yours asks for it.",
+                hint="One of your pages already asks for it.",
                 isActive=True,
                 delivery="direct",
             )
@@ -194,7 +194,7 @@ async def _images(api: ApiClient) -> list[Json]:
 async def how_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
     del visit
     form = Form(plan.campaign or {"name": "My first campaign"})
-    with card("How shall it run?", classes="al-narrow"), ui.element("div").classes("stack tight"):
+    with card("How should it run?", classes="al-narrow"), ui.element("div").classes("stack tight"):
         form.name("name", "Name of the campaign")
         form.moment("endsAt", "Runs until", zone=lambda: "UTC", hint="Empty: until you pause it.")
         form.price(

@@ -39,7 +39,7 @@ async def _show_tag(visit: PageVisit, placement: Json) -> None:
     tag = await visit.api.get(f"/admin/placements/{placement['id']}/tag")
     with card("Put it on a page"):
         ui.label(
-            "The script stands once on a page, the second line wherever the placement shall be."
+            "Put the script into the page once, and the second line where the placement should be."
         ).classes("quiet small")
         snippet(tag["html"])
         with ui.expansion("For pages without scripts").classes("full"):

@@ -36,7 +36,7 @@ ADDRESS: Final = "/console/reports/ads"
 REPORTS: Final = "/api/ads-manager/reports"
 LISTED_MAX: Final = 100
 CHARTED_MAX: Final = 10
-LOOKED_AT_MAX: Final = 20  # For one with ad accounts; whoever has more advertisers chooses.
+LOOKED_AT_MAX: Final = 20  # Advertisers checked for ad accounts; further ones are chosen by hand.
 DEEPER: Final = {"campaigns": ("adsets", "campaignId"), "adsets": ("ads", "adsetId")}
 STATUS_KINDS: Final = {"ACTIVE": "good", "PAUSED": "warn", "ARCHIVED": ""}
 
@@ -282,13 +282,13 @@ def _paisa(amount: float | None) -> float | None:
 
 MANAGER: Final = "/api/ads-manager"
 LOOK_SECONDS: Final = 0.7
-SAID_SECONDS: Final = 1.5  # For the message to be read, before the page is loaded anew.
+SAID_SECONDS: Final = 1.5  # Time to read the message before the page reloads.
 JOB_LEVELS: Final = {"CAMPAIGN": "campaigns", "ADSET": "adsets", "AD": "ads"}
 
 
 def ask_sync(visit: PageVisit, asked: Json) -> None:
     with open_dialog("Sync these days") as dialog:
-        ui.label(f"The days {asked['dateFrom']} to {asked['dateTo']} are fetched anew, one job a level.")
+        ui.label(f"The days {asked['dateFrom']} to {asked['dateTo']} are fetched again, one job per level.")
         progress = ui.html("", sanitize=False).classes("stack tight")
 
         async def start() -> None:

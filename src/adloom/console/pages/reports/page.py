@@ -122,7 +122,7 @@ def _totals(totals: Json, question: ReportQuery) -> None:
             note = "{count} are not valid, and not billed".format(count=f"{invalid:,}") if invalid else ""
             Tile(strings.METRICS[name]).update(fmt.count(totals[name]), note=note)
         Tile(strings.METRICS["ctr"]).update(fmt.percent(totals["ctr"]))
-        note = "" if question.has_spend else "Charges tell nothing of readers"
+        note = "" if question.has_spend else "Not known by country or device"
         Tile(strings.METRICS["spendPaisa"]).update(fmt.money(totals["spendPaisa"]), note=note)
 
 

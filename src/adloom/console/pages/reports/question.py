@@ -13,7 +13,7 @@ from adloom.console.client import Json
 DAYS_DEFAULT: Final = 7
 FILTERS: Final = ("campaignId", "placementId", "bannerId", "country", "device")
 OF_READERS: Final = frozenset({"country", "device"})
-# What the answer calls each dimension.
+# The field of each dimension in the answer.
 FIELDS: Final = {
     "day": "date",
     "hour": "hour",
@@ -89,7 +89,7 @@ def paginate(rows: Sequence[Json], query: Mapping[str, str]) -> Json:
     field = sort.removeprefix("-")
     ordered = list(rows)
     if rows and field in rows[0]:
-        # What is not known comes last, whatever the order.
+        # Unknown values come last in either order.
         known = [row for row in ordered if row[field] is not None]
         known.sort(key=lambda row: row[field], reverse=sort.startswith("-"))
         ordered = [*known, *(row for row in ordered if row[field] is None)]

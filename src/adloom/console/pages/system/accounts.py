@@ -23,7 +23,7 @@ PATH = "/admin/accounts"
 async def show_accounts(visit: PageVisit) -> None:
     accounts = AccountsTab(visit)
     with ui.element("div").classes("row-of apart"):
-        ui.label("People who may log in, here and by the API.").classes("quiet")
+        ui.label("People who can log in to the console and the API.").classes("quiet")
         ui.button("New account", icon="add", on_click=accounts.make).props("unelevated")
     await accounts.show()
 

@@ -36,7 +36,7 @@ async def show_keys(visit: PageVisit) -> None:
 
         confirm(
             f"Revoke “{names.get(key_id, '')}”?",
-            "Whatever uses it is refused from now on. This cannot be undone.",
+            "Everything that uses it is refused from now on. This cannot be undone.",
             action="Revoke",
             on_confirm=go,
             is_dangerous=True,

@@ -45,7 +45,7 @@ def _behind(row: Json) -> str:
 COLUMNS: Final = [
     Column("Projection", "name"),
     Column("Behind", _behind),
-    Column("Folded by", lambda row: row["owner"] or badge("nobody", "bad"), is_wide_only=True),
+    Column("Processed by", lambda row: row["owner"] or badge("nobody", "bad"), is_wide_only=True),
     Column("Failing", lambda row: count(row["failing"]), is_number=True),
     Column("Given up", lambda row: count(row["dead"]), is_number=True),
 ]
@@ -55,9 +55,9 @@ PATH = "/admin/system/dead-letters"
 
 
 async def show_dead_letters(visit: PageVisit) -> None:
-    ui.label(
-        "Events that could not be counted. They wait here until you have them tried again or forget them."
-    ).classes("quiet")
+    ui.label("Events that could not be counted. They stay here until you retry or delete them.").classes(
+        "quiet"
+    )
     letters = DeadLetters(visit)
     await letters.refresh()
 
@@ -76,7 +76,7 @@ class DeadLetters:
                 empty_state(
                     "mark_email_read",
                     "There are no dead letters",
-                    "Every event that was accepted could be counted.",
+                    "Every accepted event was counted.",
                 )
         self._more = ui.button("Show more", on_click=self._read_on).props("outline")
 
@@ -111,7 +111,7 @@ class DeadLetters:
                 await self._show(letter_id)
             case "retry":
                 await self._visit.api.post(f"{PATH}/{letter_id}/retry")
-                notify_success("It is in the ledger again; what fails again comes back here.")
+                notify_success("It is in the event log again. If it fails again, it comes back here.")
                 await self.refresh()
             case _:
                 self._ask_to_forget(letter_id)
@@ -135,18 +135,18 @@ class DeadLetters:
     def _ask_to_forget(self, letter_id: str) -> None:
         async def forget() -> None:
             await self._visit.api.delete(f"{PATH}/{letter_id}")
-            notify_success("The letter is forgotten.")
+            notify_success("The letter is deleted.")
             await self.refresh()
 
         confirm(
-            "Forget this letter?",
+            "Delete this letter?",
             "Its event is never counted. This cannot be undone.",
-            action="Forget",
+            action="Delete",
             on_confirm=forget,
             is_dangerous=True,
         )
 
 
 def _actions(row: Json) -> Markup:
-    names = (("show", "Show"), ("retry", "Try again"), ("forget", "Forget"))
+    names = (("show", "Show"), ("retry", "Try again"), ("forget", "Delete"))
     return Markup(" ").join(row_button(name, row["id"], label) for name, label in names)

@@ -48,7 +48,7 @@ ICONS: Final = {
     "stops": ("block", "bad"),
 }
 METERS: Final = {"ok": "good", "limits": "warn", "stops": "bad"}
-# Which part of the campaign's page changes a step; its moves stand on the first.
+# The tab of the campaign's page that can change a step; the first has the status buttons.
 TABS: Final = {
     "dates": "settings",
     "caps": "settings",
@@ -167,7 +167,7 @@ def _auctions(auctions: Json) -> None:
             )
     note = strings.FUNNEL_STEP_NOTES["won"]
     if auctions["ecpm"] is not None and auctions["winningEcpm"] is not None:
-        note = f"Where it lost it was worth {amount(auctions['ecpm'])} on average; who won there, {amount(auctions['winningEcpm'])}."
+        note = f"Where it lost, its eCPM was {amount(auctions['ecpm'])} on average; the winner's was {amount(auctions['winningEcpm'])}."
     found.append(FunnelStep(label=strings.FUNNEL_STEPS["won"], left=auctions["won"], note=note, kind="good"))
     with card("In the auctions since then"):
         funnel(found, description="In the auctions since then")
@@ -175,7 +175,7 @@ def _auctions(auctions: Json) -> None:
 
 async def _placements(api: ApiClient, campaign_id: str) -> None:
     links = (await api.get(f"/admin/campaigns/{campaign_id}/placements"))["items"]
-    with card("Ask for a reader of one of its placements"):
+    with card("Check a reader of one of its placements"):
         if not links:
             ui.label("It has no placements yet.").classes("quiet")
             return
@@ -184,7 +184,7 @@ async def _placements(api: ApiClient, campaign_id: str) -> None:
                 try:
                     placement = await api.get(f"/admin/placements/{link['placementId']}")
                 except ProblemError:
-                    continue  # Somebody else's: its name is not for everybody.
+                    continue  # Another account's placement: its name is not visible.
                 link_button(
                     placement["label"], f"/console/why?placement={placement['slug']}", icon="person_search"
                 )

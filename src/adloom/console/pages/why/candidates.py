@@ -36,7 +36,7 @@ REASONS: Final = {
 WON: Final = "won"
 LOST: Final = "lost"
 STATUS: Final = "status"
-# What an explanation calls a removal, by the step of the funnel.
+# The step of the funnel, by the name that an explanation gives a removal.
 STEP_OF: Final = {
     "no_bid": "bid",
     "placement_inactive": "status",
@@ -125,7 +125,7 @@ def explain_record(removed_by: str | None, outcome: str) -> str:
 
 
 KINDS: Final = {"won": "good", "lost": "warn", "removed": ""}
-# Which part of the campaign's page changes a step.
+# The tab of the campaign's page that can change a step.
 TABS: Final = {
     "dates": "settings",
     "targeting": "targeting",
@@ -134,8 +134,8 @@ TABS: Final = {
     "bid": "settings",
     "floor": "settings",
 }
-FLOOR: Final = "floor"  # Who is outbid changes what who is under the floor changes.
-SHOWN_MAX: Final = 200  # Rows that a person looks through; the funnel counts all.
+FLOOR: Final = "floor"  # An outbid campaign changes the same fields as one under the floor.
+SHOWN_MAX: Final = 200  # More rows than a person reads; the funnel counts all.
 
 
 async def candidate_table(
@@ -199,7 +199,7 @@ def _row(
 def _who(one: Json, campaigns: Mapping[str, str], titles: Mapping[str, str]) -> Markup:
     banner_id, campaign_id = one.get("adId"), one.get("campaignId")
     if banner_id is None or campaign_id is None:
-        return Markup('<span class="quiet">{}</span>').format("somebody else's")
+        return Markup('<span class="quiet">{}</span>').format("another account's")
     title = one.get("title") or titles.get(banner_id, short_id(banner_id))
     return Markup(
         '<a href="/console/banners/{}">{}</a><div class="small"><a class="quiet" href="/console/campaigns/{}">{}</a></div>'
@@ -222,7 +222,7 @@ def _link(one: Json, *, is_auction: bool, placement_id: str | None) -> Markup:
         "banner": one.get("adId"),
         "placement": one.get("placementId") or placement_id,
     }
-    # Whose budget it is stands on the campaign's page.
+    # The campaign's page names the owner of the budget.
     kind = kind if ids.get(kind) else "campaign"
     tab = TABS.get(find_step(one.get("removedBy") or FLOOR)) if kind == "campaign" else None
     return Markup(' <a href="/console/{}s/{}{}">{}</a>').format(

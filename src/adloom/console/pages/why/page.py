@@ -11,7 +11,7 @@ from adloom.core.actor import Role
 @page(ADDRESS, title="Why?")
 async def why(visit: PageVisit) -> None:
     heading(
-        "Why?", note="Who would be shown to a reader, who was in an auction, and what keeps a campaign back."
+        "Why?", note="Which ad a reader would get, how an auction was decided, and what stops a campaign."
     )
     views = [("For a reader", ADDRESS)]
     if visit.role is not Role.PUBLISHER:

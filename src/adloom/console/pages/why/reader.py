@@ -33,12 +33,12 @@ CONTEXT_NAMES: Final = {
 ADDRESS: Final = "/console/why"
 NOBODY: Final = str(UUID(int=0))
 LISTED_MAX: Final = 100
-SHORT_LIST: Final = 5  # Needs no search.
+SHORT_LIST: Final = 5  # Short enough without a search.
 DEVICES: Final = ("desktop", "mobile", "tablet")
 EITHER: Final = {"true": "Yes", "false": "No"}
-# The names of the serve route's parameters, which are those of the address here.
+# Parameters of the serve route; the page's address uses the same names.
 READER: Final = ("device", "country", "language", "segment", "loggedIn", "newVisitor", "referrer", "userId")
-# What an auction calls them.
+# Their names in an auction request.
 IN_AUCTIONS: Final = {"loggedIn": "loginState", "referrer": "referrerDomain"}
 
 
@@ -58,7 +58,7 @@ async def show_reader(visit: PageVisit) -> None:
             empty_state(
                 "help_outline",
                 "Choose a placement",
-                "Say who asks, and see step by step which banners are left, and why the others are not.",
+                "Describe a reader, and see step by step which banners are left and why the others are not.",
             )
         return
     try:
@@ -72,7 +72,7 @@ async def _placements(api: ApiClient) -> list[Json]:
     try:
         return (await api.get("/admin/placements", pageSize=LISTED_MAX, sort="slug"))["items"]
     except ProblemError:
-        return []  # An advertiser has none of its own, but may name one.
+        return []  # An advertiser cannot list placements, but may enter a slug.
 
 
 async def _found(api: ApiClient, slug: str) -> Json | None:
@@ -115,7 +115,7 @@ def _form(query: Mapping[str, str], places: list[Json]) -> None:
         )
         fields["userId"] = ui.input("User id", value=query.get("userId", "")).classes("wide")
         fields["userId"].props["hint"] = "For frequency caps, in auctions."
-        fields["at"].tooltip("Counts and budgets stand as now.")
+        fields["at"].tooltip("Counts and budgets are those of now.")
     for name, field in fields.items():
         set_attributes(field, data_field=name).props("outlined dense options-dense")
 
@@ -210,7 +210,7 @@ def _seen(name: str, value: object) -> str:
 
 def _say_who_is_shown(won: list[Json]) -> None:
     if not won:
-        notice("Nobody would be shown to this reader.", kind="warn")
+        notice("No banner would be shown to this reader.", kind="warn")
     elif len(won) == 1:
         notice(f"“{won[0]['title']}” would be shown to this reader.", kind="good")
     else:
@@ -219,9 +219,9 @@ def _say_who_is_shown(won: list[Json]) -> None:
 
 def _say_who_wins(won: list[Json], answer: Json) -> None:
     if not won:
-        notice("Nobody would win this auction.", kind="warn")
+        notice("No banner would win this auction.", kind="warn")
         return
-    title, price = won[0].get("title") or "somebody else's", amount(answer["finalPrice"], places=4)
+    title, price = won[0].get("title") or "another account's", amount(answer["finalPrice"], places=4)
     notice(f"“{title}” would win, and pay {price} per thousand impressions.", kind="good")
 
 
@@ -232,5 +232,5 @@ def _moment(text: str | None) -> str | None:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        return text  # The API says what is wrong with it.
+        return text  # The API explains the error.
     return f"{at.replace(tzinfo=at.tzinfo or UTC).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -67,7 +67,7 @@ async def show_auction(visit: PageVisit, auction: Json) -> None:
 def _count_removed(auction: Json) -> Mapping[str, int]:
     if auction["removed"]:
         return auction["removed"]
-    # An account is told of its own only.
+    # An account sees only its own bids.
     own: dict[str, int] = {}
     for bid in auction["bids"]:
         if bid["outcome"] == "removed" and bid["removedBy"]:
