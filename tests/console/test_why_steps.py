@@ -15,8 +15,7 @@ from adloom.console.pages.why.candidates import (
     find_step,
     funnel_steps,
 )
-from adloom.explain.auction.verdict import NO_BID, SEEN_ENOUGH, UNDER_FLOOR
-from adloom.explain.sentences import REASONS
+from adloom.explain.reasons import REASONS
 from adloom.schedule.schedule_window import ClosedReason
 from adloom.serving.auction.record import removal
 from adloom.serving.eligibility import caps
@@ -27,8 +26,6 @@ from adloom.targeting.rules import RuleType
 GUIDE = Path(__file__).resolve().parents[2] / "docs/guide/serving.md"
 ROW = re.compile(r"^\| (`[^|]+`) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 NAME = re.compile(r"`([a-z_]+)(?::…)?`")
-# Reasons of who is shown, or would be if others were not.
-NOT_REMOVED = frozenset({"won", "won_as_fallback", "won_as_evergreen", "slots_filled", "fallback_not_needed"})
 
 
 def constants(module: object) -> set[str]:
@@ -44,11 +41,8 @@ RECORDED = {
     *(campaign_lease.REASON_BY_VERDICT.get(one, campaign_lease.BUDGET_PENDING) for one in BudgetVerdict),
 }
 EXPLAINED = {
-    *(REASONS.keys() - NOT_REMOVED),
+    *REASONS,
     *(one.value for one in AssignmentStatus if one is not AssignmentStatus.LIVE),
-    NO_BID.name,
-    SEEN_ENOUGH.name,
-    UNDER_FLOOR.name,
 }
 HEADS = {name.partition(":")[0] for name in RECORDED | EXPLAINED}
 

@@ -1,7 +1,7 @@
-"""Which budget keeps a campaign from being offered, as its brain knows it: pure.
+"""Which budget keeps a campaign from being offered, by the state that the budget service has stored.
 
-Delivery processes know it by the leases that they are refused. Whoever explains has no leases, and asks
-what a process would be told that asked for one now.
+A delivery process knows it from refused leases. An explanation has no leases, so it computes what a process
+would be answered now.
 """
 
 # pure
@@ -19,30 +19,30 @@ from adloom.core.money import Micros
 from adloom.serving.leases.campaign_lease import REASON_BY_VERDICT
 
 
-def lacking(
+def find_missing_budget(
     campaign: CampaignState, advertiser: AdvertiserState | None, *, cost: Micros, now: datetime
 ) -> str | None:
-    """Name the budget that is lacking for an offer, or None."""
+    """Return the name of the budget that does not pay for an offer, or None."""
     campaign = campaign_step.advance_to(campaign, now)
-    if campaign.config is None or _can_be_given(campaign, cost):
+    if campaign.config is None or _has_leased(campaign, cost):
         return None
     found = compute_headroom(campaign, now, is_paced=True)
     if found.fits(cost):
         return None
-    if found.verdict is BudgetVerdict.ADVERTISER_BUDGET and _has_some(advertiser, cost, now):
-        return None  # It is allotted to whoever asks for it.
+    if found.verdict is BudgetVerdict.ADVERTISER_BUDGET and _has_unallotted(advertiser, cost, now):
+        return None  # The advertiser allots it when a process asks.
     return REASON_BY_VERDICT.get(found.verdict)
 
 
-def _can_be_given(campaign: CampaignState, cost: Micros) -> bool:
-    """Tell whether a process has an offer's worth of it."""
+def _has_leased(campaign: CampaignState, cost: Micros) -> bool:
+    """Whether a delivery process has the price of an offer left in a lease."""
     return any(
         lease.unassigned >= cost and lease.closed_second is None and lease.window == campaign.window
         for lease in campaign.leases.values()
     )
 
 
-def _has_some(advertiser: AdvertiserState | None, cost: Micros, now: datetime) -> bool:
+def _has_unallotted(advertiser: AdvertiserState | None, cost: Micros, now: datetime) -> bool:
     if advertiser is None or advertiser.config is None:
         return True
     unallotted = compute_unallotted(advertiser_step.advance_to(advertiser, now))

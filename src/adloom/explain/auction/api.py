@@ -21,10 +21,10 @@ from adloom.core.money import Micros, decimal_from_micros
 from adloom.events.ctr.publish import MODEL
 from adloom.events.frequency.counts import FrequencyReader
 from adloom.events.frequency.windows import Window
-from adloom.explain.auction.store import MarketRows, read
-from adloom.explain.auction.verdict import Explained, Facts, Judged, explained
-from adloom.explain.placement.api import AskedMoment, RemovedCounts, as_reader
-from adloom.explain.placement.verdict import Outcome
+from adloom.explain.auction.verdict import AuctionFacts, ExplainedMarket, JudgedBid, explain_market
+from adloom.explain.placement.api import AskedMoment, RemovedCounts, build_visitor_request
+from adloom.explain.steps import CandidateOutcome
+from adloom.explain.store import ExplainedRows, read_market
 from adloom.resource.api import AdvertiserReads
 from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now
 from adloom.runtime.http.api.openapi import problems
@@ -66,7 +66,7 @@ class ExplainedBid(Answer):
     campaign_id: UUID | None = None
     placement_id: UUID | None = None
     title: str | None = None
-    outcome: Outcome
+    outcome: CandidateOutcome
     removed_by: str | None = None
     reason: str | None = None
     change: str | None = None
@@ -126,10 +126,10 @@ async def explain_auction(  # noqa: PLR0913, PLR0917 - what the framework hands 
 
     An advertiser sees its own candidates; of the others, that they take part.
     """
-    reader, asked = parse_visitor(body.user_context), as_reader(request)
+    visitor, asked = parse_visitor(body.user_context), build_visitor_request(request)
     placement_type = body.placement_type or (DEFAULT_TYPE if body.placement is None else None)
     async with pool.acquire() as connection:
-        market = await read(connection, slug=body.placement, placement_type=placement_type, now=now)
+        market = await read_market(connection, slug=body.placement, placement_type=placement_type, now=now)
     if market is None:
         raise PlacementNotFoundError(
             "No active placement of this slug or placementType is filled by auction."
@@ -138,39 +138,39 @@ async def explain_auction(  # noqa: PLR0913, PLR0917 - what the framework hands 
     moment = at or now
     # Of ten thousand candidates it takes a quarter of a second, in which others are answered.
     found = await asyncio.to_thread(
-        explained,
+        explain_market,
         market.placements,
-        Facts(
-            contexts={zone: _context_of(asked, reader, zone, moment) for zone in zones},
-            scorers=await _scorers(market, asked, reader, valkey, moment),
+        AuctionFacts(
+            contexts={zone: _build_context(asked, visitor, zone, moment) for zone in zones},
+            scorers=await _build_scorers(market, asked, visitor, valkey, moment),
             counts=market.counts,
             budgets=market.budgets,
-            seen_enough=await _seen_enough(market, body.user_id, valkey, settings, now),
+            seen_enough=await _find_seen_enough(market, body.user_id, valkey, settings, now),
             own_bids=OwnBids(settings.own_bids),
             now=moment,
         ),
     )
-    return _shown(found, scope.account_id)
+    return _show(found, scope.account_id)
 
 
-def _context_of(request: FastRequest, reader: VisitorInfo, zone: str, now: datetime) -> Context:
+def _build_context(request: FastRequest, visitor: VisitorInfo, zone: str, now: datetime) -> Context:
     context = _contexts.parse(request, find_zone(zone) or UTC_ZONE, now)
-    return reader.overrides.apply_to(context)
+    return visitor.overrides.apply_to(context)
 
 
-async def _scorers(
-    market: MarketRows, request: FastRequest, reader: VisitorInfo, valkey: Valkey, now: datetime
-) -> "dict[str, Scorer]":
+async def _build_scorers(
+    market: ExplainedRows, request: FastRequest, visitor: VisitorInfo, valkey: Valkey, now: datetime
+) -> dict[str, Scorer]:
     """Score as delivery does, with the model that is published."""
     first = market.placements[0].placement
-    signals = reader.signals(first.placement_type, _context_of(request, reader, first.timezone, now))
+    signals = visitor.signals(first.placement_type, _build_context(request, visitor, first.timezone, now))
     policies: dict[str, Scoring] = {HEURISTIC: Heuristic()}
     if any(one.placement.scoring == LEARNED for one in market.placements):
-        policies[LEARNED] = await _learned(valkey)
+        policies[LEARNED] = await _load_learned(valkey)
     return {name: policy.build_scorer(signals) for name, policy in policies.items()}
 
 
-async def _learned(valkey: Valkey) -> LearnedScoring:
+async def _load_learned(valkey: Valkey) -> LearnedScoring:
     try:
         # The stubs know every decoding; ours answers bytes.
         blob = cast("bytes | None", await valkey.get(MODEL))
@@ -179,8 +179,8 @@ async def _learned(valkey: Valkey) -> LearnedScoring:
         return LearnedScoring()
 
 
-async def _seen_enough(
-    market: MarketRows, user_id: UUID, valkey: Valkey, settings: AuctionSettings, now: datetime
+async def _find_seen_enough(
+    market: ExplainedRows, user_id: UUID, valkey: Valkey, settings: AuctionSettings, now: datetime
 ) -> set[int]:
     """Tell which banners the user has seen often enough, by key; where nobody knows, as the operator has decided."""
     capped = {
@@ -200,31 +200,33 @@ async def _seen_enough(
     }
 
 
-def _shown(found: Explained, account_id: UUID | None) -> ExplainedAuction:
+def _show(found: ExplainedMarket, account_id: UUID | None) -> ExplainedAuction:
     # Who takes no part is nobody else's business.
     shown = [
-        one for one in found.candidates if _is_seen(one, account_id) or one.outcome is not Outcome.REMOVED
+        one
+        for one in found.candidates
+        if _is_visible(one, account_id) or one.outcome is not CandidateOutcome.REMOVED
     ]
-    winner = next((one for one in found.candidates if one.outcome is Outcome.WON), None)
-    is_shown = winner is not None and _is_seen(winner, account_id)
+    winner = next((one for one in found.candidates if one.outcome is CandidateOutcome.WON), None)
+    is_shown = winner is not None and _is_visible(winner, account_id)
     return ExplainedAuction(
         candidates=[
-            _own(one) if _is_seen(one, account_id) else ExplainedBid(outcome=one.outcome)
+            _show_own(one) if _is_visible(one, account_id) else ExplainedBid(outcome=one.outcome)
             for one in shown[:CANDIDATES_MAX]
         ],
         candidate_count=len(shown),
-        removed=Counter(one.reason.name for one in shown if one.outcome is Outcome.REMOVED),
+        removed=Counter(one.reason.name for one in shown if one.outcome is CandidateOutcome.REMOVED),
         winner=winner.row.banner_id if is_shown and winner is not None else None,
         final_price=_amount(found.result.final) if is_shown else None,
         charge=_amount(found.result.charge) if is_shown else None,
     )
 
 
-def _is_seen(one: Judged, account_id: UUID | None) -> bool:
+def _is_visible(one: JudgedBid, account_id: UUID | None) -> bool:
     return account_id is None or one.row.advertiser_id == account_id
 
 
-def _own(one: Judged) -> ExplainedBid:
+def _show_own(one: JudgedBid) -> ExplainedBid:
     row = one.row
     return ExplainedBid(
         ad_id=row.banner_id,
@@ -232,7 +234,7 @@ def _own(one: Judged) -> ExplainedBid:
         placement_id=one.placement.id,
         title=row.title,
         outcome=one.outcome,
-        removed_by=one.reason.name if one.outcome is Outcome.REMOVED else None,
+        removed_by=one.reason.name if one.outcome is CandidateOutcome.REMOVED else None,
         reason=one.reason.sentence,
         change=one.reason.change,
         bid=_amount(row.bid),
@@ -241,11 +243,11 @@ def _own(one: Judged) -> ExplainedBid:
         predicted_ctr=one.ctr / CTR_ONE,
         quality_score=one.quality / QUALITY_ONE,
         ecpm=_amount(one.ecpm),
-        would_have_to_bid=_amount(_rounded_up(one.would_have_to_bid)),
+        would_have_to_bid=_amount(_round_up(one.would_have_to_bid)),
     )
 
 
-def _rounded_up(micros: Micros | None) -> Micros | None:
+def _round_up(micros: Micros | None) -> Micros | None:
     """Round to what can be bid, so that it is enough."""
     return None if micros is None else Micros(-(-micros // BID_STEP) * BID_STEP)
 

@@ -1,12 +1,12 @@
-"""What becomes of every candidate of an auction, and what it would have had to bid: pure.
+"""What becomes of every candidate of an auction, and what it would have had to bid.
 
-Each candidate is looked at one by one, in the order in which steps remove it; who is left bids in the
-plain auction that the fast one is measured against.
+The steps remove candidates one by one. The rest bid in the plain auction that tests measure the fast one against.
 """
+
+# pure
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Final
 
 import msgspec
 
@@ -15,35 +15,17 @@ from adloom.auction.price import ecpm_of, price_thousand_clicks, worth_of
 from adloom.auction.run import AuctionResult, BidResult, run_auction
 from adloom.auction.score import Scorer, rate_quality
 from adloom.core.money import Micros
-from adloom.explain.placement import verdict
-from adloom.explain.sentences import Reason
+from adloom.explain.reasons import OUTCOMES, REASONS, Reason
+from adloom.explain.steps import CandidateOutcome, RequestFacts, find_removal
 from adloom.serving.auction.record.removal import FLOOR, FREQUENCY_CAP
 from adloom.serving.eligibility.caps import LifetimeCounts
 from adloom.serving.index.bid_block import format_of, has_bid
 from adloom.serving.index.rows import AssignmentRow, PlacementRow, PlacementRows
 from adloom.targeting.context import Context
 
-NO_BID: Final = Reason("no_bid", "The campaign bids nothing.", "Give the campaign a bidAmount.")
-SEEN_ENOUGH: Final = Reason(
-    FREQUENCY_CAP,
-    "The user has seen the ad as often as its frequency caps allow, or it is not known how often.",
-    "Wait for the next window of the cap, or delete the cap.",
-)
-UNDER_FLOOR: Final = Reason(
-    FLOOR,
-    "Its eCPM is under the floor of the placement.",
-    "Raise bidAmount of the campaign to what it would have had to bid, or lower floorCpm of the placement.",
-)
-WON: Final = Reason("won", "It has the highest eCPM, or the oldest campaign of those who have it.")
-OUTBID: Final = Reason(
-    "outbid",
-    "Another ad has a higher eCPM, or the same with an older campaign.",
-    "Raise bidAmount of the campaign to what it would have had to bid.",
-)
 
-
-class Ad(msgspec.Struct, frozen=True):
-    """An ad, as policies see it."""
+class ScoredAd(msgspec.Struct, frozen=True):
+    """An ad, as scoring policies see it."""
 
     campaign_key: int
     banner_key: int
@@ -51,28 +33,28 @@ class Ad(msgspec.Struct, frozen=True):
     format: str
 
 
-class Judged(msgspec.Struct, frozen=True, kw_only=True):
+class JudgedBid(msgspec.Struct, frozen=True, kw_only=True):
     """A candidate on a placement, its bid, and what became of it."""
 
     row: AssignmentRow
     placement: PlacementRow
-    outcome: verdict.Outcome
+    outcome: CandidateOutcome
     reason: Reason
     ctr: Ctr
     quality: Quality
-    ecpm: Micros | None  # None where nothing is bid.
+    ecpm: Micros | None  # None without a bid.
     bid_amount: Micros | None  # Per thousand clicks.
     would_have_to_bid: Micros | None = None
 
 
-class Explained(msgspec.Struct, frozen=True):
-    """An auction: the candidates in the order of what they bid, those who took part first, and its result."""
+class ExplainedMarket(msgspec.Struct, frozen=True):
+    """The candidates by their bids, those that took part first, and the result."""
 
-    candidates: Sequence[Judged]
+    candidates: Sequence[JudgedBid]
     result: AuctionResult
 
 
-class Facts(msgspec.Struct, frozen=True, kw_only=True):
+class AuctionFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known beside the rows."""
 
     contexts: Mapping[str, Context]  # By time zone.
@@ -84,44 +66,43 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     now: datetime
 
 
-def explained(placements: Sequence[PlacementRows], facts: Facts) -> Explained:
-    """Judge all candidates of a market."""
+def explain_market(placements: Sequence[PlacementRows], facts: AuctionFacts) -> ExplainedMarket:
     bids: dict[tuple[int, int, int], tuple[AssignmentRow, PlacementRow]] = {}
     bidding: list[Bid] = []
-    removed: list[Judged] = []
+    removed: list[JudgedBid] = []
     for market in placements:
-        of_placement = verdict.Facts(
+        of_placement = RequestFacts(
             context=facts.contexts[market.placement.timezone],
             counts=facts.counts,
             budgets=facts.budgets,
             now=facts.now,
         )
         for row in market.assignments:
-            bid = _bid(row, market.placement, facts)
-            reason = _removal(row, of_placement, facts)
+            bid = _build_bid(row, market.placement, facts)
+            reason = _find_removal(row, of_placement, facts)
             if reason is None:
                 bidding.append(bid)
                 bids[bid.seniority] = row, market.placement
             else:
-                removed.append(_judged(bid, row, market.placement, reason))
+                removed.append(_build_judged(bid, row, market.placement, reason))
     result = run_auction(bidding, own_bids=facts.own_bids)
-    placed = [_placed(one, *bids[one.bid.seniority]) for one in result.placed]
-    return Explained([*placed, *sorted(removed, key=_rank)], result)
+    placed = [_judge(one, *bids[one.bid.seniority]) for one in result.placed]
+    return ExplainedMarket([*placed, *sorted(removed, key=_rank)], result)
 
 
-def _removal(row: AssignmentRow, of_placement: verdict.Facts, facts: Facts) -> Reason | None:
-    """Name the first step that removes a candidate before anybody compares bids."""
+def _find_removal(row: AssignmentRow, of_placement: RequestFacts, facts: AuctionFacts) -> Reason | None:
+    """Return why a candidate is removed before bids are compared, or None."""
     if not has_bid(row):
-        return NO_BID
-    reason = verdict.removal_of(row, of_placement)
+        return REASONS["no_bid"]
+    reason = find_removal(row, of_placement)
     if reason is None and row.banner_key in facts.seen_enough:
-        return SEEN_ENOUGH
+        return REASONS[FREQUENCY_CAP]
     return reason
 
 
-def _bid(row: AssignmentRow, placement: PlacementRow, facts: Facts) -> Bid:
+def _build_bid(row: AssignmentRow, placement: PlacementRow, facts: AuctionFacts) -> Bid:
     ad_format = format_of(row)
-    ad = Ad(row.campaign_key, row.banner_key, placement.key, ad_format)
+    ad = ScoredAd(row.campaign_key, row.banner_key, placement.key, ad_format)
     return Bid(
         campaign_key=row.campaign_key,
         banner_key=row.banner_key,
@@ -135,22 +116,26 @@ def _bid(row: AssignmentRow, placement: PlacementRow, facts: Facts) -> Bid:
     )
 
 
-def _placed(placed: BidResult, row: AssignmentRow, placement: PlacementRow) -> Judged:
-    reasons = {BidOutcome.WON: WON, BidOutcome.LOST: OUTBID, BidOutcome.UNDER_FLOOR: UNDER_FLOOR}
-    judged = _judged(placed.bid, row, placement, reasons[placed.outcome])
-    outcomes = {BidOutcome.WON: verdict.Outcome.WON, BidOutcome.LOST: verdict.Outcome.LOST}
+def _judge(placed: BidResult, row: AssignmentRow, placement: PlacementRow) -> JudgedBid:
+    reasons = {
+        BidOutcome.WON: OUTCOMES["won_auction"],
+        BidOutcome.LOST: OUTCOMES["outbid"],
+        BidOutcome.UNDER_FLOOR: REASONS[FLOOR],
+    }
+    judged = _build_judged(placed.bid, row, placement, reasons[placed.outcome])
+    outcomes = {BidOutcome.WON: CandidateOutcome.WON, BidOutcome.LOST: CandidateOutcome.LOST}
     return msgspec.structs.replace(
         judged,
-        outcome=outcomes.get(placed.outcome, verdict.Outcome.REMOVED),
+        outcome=outcomes.get(placed.outcome, CandidateOutcome.REMOVED),
         would_have_to_bid=placed.would_have_to_bid,
     )
 
 
-def _judged(bid: Bid, row: AssignmentRow, placement: PlacementRow, reason: Reason) -> Judged:
-    return Judged(
+def _build_judged(bid: Bid, row: AssignmentRow, placement: PlacementRow, reason: Reason) -> JudgedBid:
+    return JudgedBid(
         row=row,
         placement=placement,
-        outcome=verdict.Outcome.REMOVED,
+        outcome=CandidateOutcome.REMOVED,
         reason=reason,
         ctr=bid.ctr,
         quality=bid.quality,
@@ -159,5 +144,5 @@ def _judged(bid: Bid, row: AssignmentRow, placement: PlacementRow, reason: Reaso
     )
 
 
-def _rank(judged: Judged) -> tuple[int, int, int]:
+def _rank(judged: JudgedBid) -> tuple[int, int, int]:
     return -(judged.ecpm or 0), judged.row.campaign_key, judged.row.banner_key

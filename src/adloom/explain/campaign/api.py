@@ -11,10 +11,15 @@ from pydantic import Field
 
 from adloom.catalog.campaign.lifecycle import CampaignStatus
 from adloom.catalog.campaign.store import campaigns
-from adloom.explain.campaign import sentences
-from adloom.explain.campaign.checks import Check, Known, State, checked, verdict
-from adloom.explain.campaign.store import read
-from adloom.explain.campaign.traffic import Auctions
+from adloom.explain.campaign.traffic import AuctionTally
+from adloom.explain.campaign.verdict import (
+    CampaignCheck,
+    CampaignFacts,
+    CheckState,
+    check_campaign,
+    summarize,
+)
+from adloom.explain.store import read_campaign
 from adloom.resource.api import AdvertiserReads
 from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now
 from adloom.runtime.http.api.openapi import problems
@@ -22,14 +27,14 @@ from adloom.runtime.http.api.shapes import Answer
 
 LOOKED_BACK: Final = timedelta(hours=1)
 # What others have had on a placement is not for an account to know.
-OF_OTHERS: Final = frozenset({sentences.TARGETING, sentences.REQUESTS, sentences.RIVALS})
+OF_OTHERS: Final = frozenset({"targeting", "requests", "rivals"})
 
 
 class CheckAnswer(Answer):
-    """One step on the way to a reader."""
+    """One step between the campaign and a visitor."""
 
     name: str
-    state: State
+    state: CheckState
     sentence: str
     change: Annotated[str | None, Field(description="What would have to change.")]
     passed: Annotated[
@@ -51,7 +56,7 @@ class TakenPart(Answer):
 
 
 class CampaignDelivery(Answer):
-    """What stands in the way of a campaign now, and what happened to it in the last hour."""
+    """What keeps a campaign from being shown now, and what happened in the last hour."""
 
     campaign_id: UUID
     name: str
@@ -80,24 +85,23 @@ async def explain_campaign(
     since = (now - LOOKED_BACK).replace(minute=0, second=0, microsecond=0)
     async with pool.acquire() as connection:
         campaign = await campaigns.find(connection, scope, campaign_id)
-        found = await read(connection, campaign.id, since=since, now=now)
-    known = Known(campaign=campaign, now=now, **msgspec.structs.asdict(found))
-    checks = checked(known)
+        found = await read_campaign(connection, campaign.id, since=since, now=now)
+    checks = check_campaign(CampaignFacts(campaign=campaign, now=now, **msgspec.structs.asdict(found)))
     is_account = scope.account_id is not None
     return CampaignDelivery(
         campaign_id=campaign.id,
         name=campaign.name,
         status=campaign.status,
         since=since,
-        verdict=verdict(checks, found.traffic),
+        verdict=summarize(checks, found.traffic),
         impressions=found.traffic.own_impressions,
         clicks=found.traffic.own_clicks,
-        checks=[_shown(one, is_account=is_account) for one in checks],
-        auctions=_taken_part(found.traffic.auctions, is_account=is_account),
+        checks=[_show(one, is_account=is_account) for one in checks],
+        auctions=_show_auctions(found.traffic.auctions, is_account=is_account),
     )
 
 
-def _shown(check: Check, *, is_account: bool) -> CheckAnswer:
+def _show(check: CampaignCheck, *, is_account: bool) -> CheckAnswer:
     is_counted = not (is_account and check.name in OF_OTHERS)
     return CheckAnswer(
         name=check.name,
@@ -109,13 +113,6 @@ def _shown(check: Check, *, is_account: bool) -> CheckAnswer:
     )
 
 
-def _taken_part(auctions: Auctions, *, is_account: bool) -> TakenPart:
-    return TakenPart(
-        held=auctions.held,
-        absent=auctions.absent,
-        removed=auctions.removed,
-        lost=auctions.lost,
-        won=auctions.won,
-        ecpm=auctions.ecpm,
-        winning_ecpm=None if is_account else auctions.winning_ecpm,
-    )
+def _show_auctions(auctions: AuctionTally, *, is_account: bool) -> TakenPart:
+    shown = TakenPart.model_validate(auctions, from_attributes=True)
+    return shown.model_copy(update={"winning_ecpm": None}) if is_account else shown

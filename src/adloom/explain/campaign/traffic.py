@@ -1,20 +1,27 @@
-"""What happened lately where a campaign may be shown: who looked, and how its auctions ended. Pure."""
+"""What happened recently where a campaign may be shown: impressions, and how its auctions ended."""
 
 # pure
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
 
+from adloom.schedule.schedule import find_zone
+from adloom.targeting.context import Context
+from adloom.targeting.evaluate import matches_all
+from adloom.targeting.rules import Rule, RuleType
+
 WON: Final = "won"
 LOST: Final = "lost"
 REMOVED: Final = "removed"
+# What is counted of an impression; rules about anything else are taken to hold.
+COUNTED: Final = frozenset({RuleType.COUNTRY, RuleType.DEVICE, RuleType.HOUR_OF_DAY, RuleType.DAY_OF_WEEK})
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """Impressions of one hour on a placement, of readers from one country on one kind of device."""
+class SeenImpressions(msgspec.Struct, frozen=True, kw_only=True):
+    """Impressions of one hour on a placement, of visitors from one country on one kind of device."""
 
     placement_key: int
     hour: datetime
@@ -25,53 +32,67 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     own_clicks: int
 
 
-class Auctions(msgspec.Struct, frozen=True, kw_only=True):
-    """How the auctions ended that the campaign could have been in; the last some thousand of them."""
+class AuctionTally(msgspec.Struct, frozen=True, kw_only=True):
+    """How the last auctions ended that the campaign could have been in."""
 
     held: int = 0
     won: int = 0
     lost: int = 0
-    removed: Mapping[str, int] = msgspec.field(default_factory=dict[str, int])  # By the step that did it.
-    ecpm: float | None = None  # What the campaign was worth where it lost,
-    winning_ecpm: float | None = None  # and who won there.
+    removed: Mapping[str, int] = msgspec.field(default_factory=dict[str, int])  # By step.
+    ecpm: float | None = None  # The campaign's own on average where it lost,
+    winning_ecpm: float | None = None  # and the winners'.
 
     @property
     def absent(self) -> int:
-        """Those that it was not even considered in."""
+        """Auctions in which it was no candidate."""
         return self.held - self.won - self.lost - sum(self.removed.values())
 
-    def removed_by(self, *steps: str) -> int:
-        """How often one of some steps took it out; `targeting` is every step that begins with it."""
-        return sum(
-            count
-            for step, count in self.removed.items()
-            if any(step == one or step.startswith(f"{one}:") for one in steps)
-        )
+    def count_removed(self, *steps: str) -> int:
+        """Count removals by some steps; `targeting` includes `targeting:country` and the like."""
+        return sum(count for step, count in self.removed.items() if {step, step.partition(":")[0]} & {*steps})
 
 
-class Traffic(msgspec.Struct, frozen=True, kw_only=True):
+class CampaignTraffic(msgspec.Struct, frozen=True, kw_only=True):
     """All that happened since a moment."""
 
     since: datetime
-    seen: Sequence[Seen] = ()
-    auctions: Auctions = Auctions()
+    seen: Sequence[SeenImpressions] = ()
+    auctions: AuctionTally = AuctionTally()
 
     @property
-    def impressions(self) -> int:
-        """What was seen on the placements, of any campaign."""
-        return sum(one.impressions for one in self.seen)
+    def requests(self) -> int:
+        """Impressions of any campaign on the placements, and auctions."""
+        return sum(one.impressions for one in self.seen) + self.auctions.held
 
     @property
     def own_impressions(self) -> int:
-        """What was seen of the campaign itself."""
         return sum(one.own_impressions for one in self.seen)
 
     @property
     def own_clicks(self) -> int:
-        """What was clicked of the campaign itself."""
         return sum(one.own_clicks for one in self.seen)
 
-    @property
-    def asked(self) -> int:
-        """How often somebody was there to show something to."""
-        return self.impressions + self.auctions.held
+
+def count_targeted(rules: Sequence[Rule], seen: Sequence[SeenImpressions], zones: Mapping[int, str]) -> int:
+    """Count the impressions of visitors whom the rules want, by what is counted of them."""
+    judged = [rule for rule in rules if rule.rule_type in COUNTED]
+    return sum(
+        one.impressions
+        for one in seen
+        if matches_all(judged, _build_context(one, zones.get(one.placement_key, "UTC")))
+    )
+
+
+def _build_context(seen: SeenImpressions, zone: str) -> Context:
+    local = seen.hour.astimezone(find_zone(zone) or UTC)
+    return Context(
+        device=seen.device,
+        country=seen.country,
+        language=None,
+        is_logged_in=False,
+        is_new_visitor=False,
+        referrer_domain=None,
+        segment=None,
+        hour=local.hour,
+        day=local.isoweekday() % 7,
+    )

@@ -10,8 +10,9 @@ from pydantic import Field
 
 from adloom.core.actor import Role
 from adloom.core.errors import PlacementNotFoundError
-from adloom.explain.placement.store import read
-from adloom.explain.placement.verdict import Outcome, Verdict, explained
+from adloom.explain.placement.verdict import CandidateVerdict, explain_placement
+from adloom.explain.steps import CandidateOutcome
+from adloom.explain.store import read_placement
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.shapes import Answer, Moment, Text
@@ -58,7 +59,7 @@ class ExplainedCandidate(Answer):
     ad_id: UUID
     campaign_id: UUID
     title: str
-    outcome: Outcome
+    outcome: CandidateOutcome
     removed_by: str | None = None
     reason: str
     change: str | None = None
@@ -97,7 +98,7 @@ async def explain(  # noqa: PLR0913, PLR0917 - what the framework hands in
     An advertiser sees its own candidates, a publisher its own placements.
     """
     async with pool.acquire() as connection:
-        found = await read(
+        found = await read_placement(
             connection,
             slug,
             publisher_id=actor.account_id if actor.role is Role.PUBLISHER else None,
@@ -105,17 +106,19 @@ async def explain(  # noqa: PLR0913, PLR0917 - what the framework hands in
         )
     if found is None:
         raise PlacementNotFoundError("There is no placement with this slug.")
-    zone = find_zone(found.rows.placement.timezone) or UTC_ZONE
+    [rows] = found.placements
+    zone = find_zone(rows.placement.timezone) or UTC_ZONE
     moment = at or now
-    context = _contexts.parse(as_reader(request), zone, moment)
-    verdicts = explained(found.rows, context, counts=found.counts, budgets=found.budgets, now=moment)
+    context = _contexts.parse(build_visitor_request(request), zone, moment)
+    verdicts = explain_placement(rows, context, counts=found.counts, budgets=found.budgets, now=moment)
     if actor.role is Role.ADVERTISER:
-        verdicts = [one for one in verdicts if found.owners.get(one.campaign_id) == actor.account_id]
-    return _explanation(verdicts, context)
+        own = {row.campaign_id for row in rows.assignments if row.advertiser_id == actor.account_id}
+        verdicts = [one for one in verdicts if one.campaign_id in own]
+    return _show(verdicts, context)
 
 
-def as_reader(request: Request) -> FastRequest:
-    """Take a question to the control plane for a reader's request, without what says who asks."""
+def build_visitor_request(request: Request) -> FastRequest:
+    """Turn a request to the control plane into a visitor's, without the credentials."""
     return FastRequest(
         method=b"GET",
         path=request.url.path.encode(),
@@ -125,18 +128,13 @@ def as_reader(request: Request) -> FastRequest:
     )
 
 
-def _explanation(verdicts: list[Verdict], context: Context) -> Explanation:
-    winners: list[UUID] = [one.banner_id for one in verdicts if one.outcome is Outcome.WON]
+def _show(verdicts: list[CandidateVerdict], context: Context) -> Explanation:
+    winners: list[UUID] = [one.banner_id for one in verdicts if one.outcome is CandidateOutcome.WON]
     return Explanation(
         candidates=[
             ExplainedCandidate(
                 ad_id=one.banner_id,
-                campaign_id=one.campaign_id,
-                title=one.title,
-                outcome=one.outcome,
-                removed_by=one.removed_by,
-                reason=one.reason,
-                change=one.change,
+                **{name: getattr(one, name) for name in one.__struct_fields__ if name != "banner_id"},
             )
             for one in verdicts
         ],

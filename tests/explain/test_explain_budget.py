@@ -13,8 +13,8 @@ from adloom.budgets.kinds import make_advertiser_kind, make_campaign_kind
 from adloom.budgets.messages import ConfigureAdvertiser, ConfigureCampaign, LeaseUsage, SpendReport
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
-from adloom.explain.budget import lacking
-from adloom.explain.placement.verdict import explained
+from adloom.explain.budget import find_missing_budget
+from adloom.explain.placement.verdict import explain_placement
 from adloom.runtime.actors.shards import shard_of
 from adloom.runtime.postgres import Pool
 from adloom.schedule.pacing import PacingStrategy
@@ -84,15 +84,15 @@ def a_campaign(*, offers: int = 0, now: datetime = NOON, **fields: Any) -> Any:
     ],
 )
 def test_the_budget_that_is_lacking_is_named(fields: dict[str, Any], reason: str | None) -> None:
-    assert lacking(a_campaign(**fields), None, cost=COST, now=NOON) == reason
+    assert find_missing_budget(a_campaign(**fields), None, cost=COST, now=NOON) == reason
 
 
 def test_it_is_there_again_on_the_next_day_and_when_holds_come_back() -> None:
     spent = a_campaign(offers=4)
 
-    assert lacking(spent, None, cost=COST, now=NOON + timedelta(seconds=299)) == "daily_budget"
-    assert lacking(spent, None, cost=COST, now=NOON + timedelta(seconds=301)) is None
-    assert lacking(spent, None, cost=COST, now=NOON + timedelta(hours=12)) is None
+    assert find_missing_budget(spent, None, cost=COST, now=NOON + timedelta(seconds=299)) == "daily_budget"
+    assert find_missing_budget(spent, None, cost=COST, now=NOON + timedelta(seconds=301)) is None
+    assert find_missing_budget(spent, None, cost=COST, now=NOON + timedelta(hours=12)) is None
 
 
 def test_what_a_process_can_still_give_is_not_lacking() -> None:
@@ -101,7 +101,7 @@ def test_what_a_process_can_still_give_is_not_lacking() -> None:
 
     state, _ = kind.step(a_campaign(offers=3), usage, NOON, CHANCE)
 
-    assert lacking(state, None, cost=COST, now=NOON) is None
+    assert find_missing_budget(state, None, cost=COST, now=NOON) is None
 
 
 @pytest.mark.parametrize(("allotted", "reason"), [(0, None), (5, "advertiser_budget")])
@@ -127,15 +127,15 @@ def test_an_advertisers_budget_is_lacking_when_all_of_it_is_allotted(
     payer, _ = kind.step(payer, report, NOON, CHANCE)
     campaign = a_campaign(advertiser_id=ADVERTISER, is_allotted=True)
 
-    assert lacking(campaign, payer, cost=COST, now=NOON) == reason
-    assert lacking(campaign, None, cost=COST, now=NOON) is None
+    assert find_missing_budget(campaign, payer, cost=COST, now=NOON) == reason
+    assert find_missing_budget(campaign, None, cost=COST, now=NOON) is None
 
 
 @pytest.mark.parametrize("name", ["daily_budget", "total_budget", "advertiser_budget", "pacing"])
 def test_a_candidate_without_a_budget_is_removed_with_a_sentence_and_a_remedy(name: str) -> None:
     rows = PlacementRows(a_placement_row(), [an_assignment_row(campaign_key=7)])
 
-    [verdict] = explained(rows, a_context(), counts={}, budgets={7: name}, now=NOON)
+    [verdict] = explain_placement(rows, a_context(), counts={}, budgets={7: name}, now=NOON)
 
     assert (verdict.outcome, verdict.removed_by) == ("removed", name)
     assert "budget" in verdict.reason

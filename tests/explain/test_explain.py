@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.ids import BannerId
-from adloom.explain.placement.verdict import Outcome, Verdict, explained
+from adloom.explain.placement.verdict import CandidateVerdict, explain_placement
+from adloom.explain.steps import CandidateOutcome
 from adloom.schedule.schedule import Schedule, ScheduleStatus
 from adloom.serving.eligibility.caps import LifetimeCounts
 from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Caps, Delivery, PlacementRows
@@ -27,9 +28,9 @@ def judged(
     context: Context | None = None,
     counts: dict[int, LifetimeCounts] | None = None,
     **place: Any,
-) -> list[Verdict]:
+) -> list[CandidateVerdict]:
     asked = PlacementRows(a_placement_row(**place), list(rows))
-    return explained(asked, context or a_context(), counts=counts or {}, now=NOON)
+    return explain_placement(asked, context or a_context(), counts=counts or {}, now=NOON)
 
 
 def a_row(number: int = 3, **fields: Any) -> AssignmentRow:
@@ -85,7 +86,7 @@ def test_the_first_step_that_removed_a_candidate_is_named(
 ) -> None:
     [verdict] = judged(row, counts={7: LifetimeCounts(5, 2)})
 
-    assert verdict.outcome is Outcome.REMOVED
+    assert verdict.outcome is CandidateOutcome.REMOVED
     assert verdict.removed_by == removed_by
     assert word in verdict.reason
     assert verdict.change is not None
@@ -94,15 +95,15 @@ def test_the_first_step_that_removed_a_candidate_is_named(
 def test_who_comes_after_the_last_slot_has_lost() -> None:
     first, second = judged(a_row(3), a_row(4), max_banners=1)
 
-    assert (first.outcome, first.removed_by, first.change) == (Outcome.WON, None, None)
-    assert (second.outcome, second.removed_by) == (Outcome.LOST, None)
+    assert (first.outcome, first.removed_by, first.change) == (CandidateOutcome.WON, None, None)
+    assert (second.outcome, second.removed_by) == (CandidateOutcome.LOST, None)
     assert "displayOrder" in (second.change or "")
 
 
 def test_an_evergreen_that_won_is_said_to_be_one() -> None:
     [verdict] = judged(a_row(rules=(parse_rule("country", "in", ["DE"]),), is_evergreen_fallback=True))
 
-    assert verdict.outcome is Outcome.WON
+    assert verdict.outcome is CandidateOutcome.WON
     assert "evergreen" in verdict.reason
 
 
@@ -131,6 +132,6 @@ def test_an_explanation_never_disagrees_with_what_is_served(
 
     verdicts = judged(*rows, context=context, counts=counts, max_banners=slots, allow_partial_render=partial)
 
-    won = [one.title for one in verdicts if one.outcome is Outcome.WON]
+    won = [one.title for one in verdicts if one.outcome is CandidateOutcome.WON]
     assert sorted(won) == sorted(naive(rows, context, slots, excluded, partial=partial))
-    assert all((one.removed_by is None) == (one.outcome is not Outcome.REMOVED) for one in verdicts)
+    assert all((one.removed_by is None) == (one.outcome is not CandidateOutcome.REMOVED) for one in verdicts)

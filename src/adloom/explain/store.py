@@ -1,0 +1,180 @@
+"""Reads what is to be explained as the index would, with the counts and missing budgets of its campaigns."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from adloom.budgets.addresses import advertiser_address, campaign_address
+from adloom.budgets.status_store import load_states
+from adloom.explain.budget import find_missing_budget
+from adloom.explain.campaign.traffic import LOST, REMOVED, WON, AuctionTally, CampaignTraffic, SeenImpressions
+from adloom.runtime.postgres import Connection
+from adloom.serving.background.cap_counts import read_counts
+from adloom.serving.eligibility.caps import NO_COUNTS, LifetimeCounts
+from adloom.serving.index import store
+from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRows
+
+AUCTIONS_MAX: Final = 5_000  # The last ones say enough, and each has to be opened.
+UNNAMED: Final = "removed"
+
+PLACEMENT_KEY = """
+    SELECT placement.id FROM placements AS placement
+      LEFT JOIN publishers AS publisher ON publisher.id = placement.publisher_id
+     WHERE placement.slug = $1 AND ($2::uuid IS NULL OR publisher.public_id = $2)
+"""
+MARKET_KEYS = """
+    SELECT placement.id FROM placements AS placement
+      LEFT JOIN publishers AS publisher ON publisher.id = placement.publisher_id
+     WHERE placement.delivery = 'auction' AND placement.is_active AND publisher.deleted_at IS NULL
+       AND ($1::text IS NULL OR placement.slug = $1)
+       AND ($2::text IS NULL OR placement.placement_type = $2)
+     ORDER BY placement.id
+"""
+CAMPAIGN_PLACEMENT_KEYS = """
+    SELECT DISTINCT assignment.placement_id FROM banner_assignments AS assignment
+      JOIN campaigns AS campaign ON campaign.id = assignment.campaign_id
+     WHERE campaign.public_id = $1
+"""
+SEEN = """
+    SELECT it.placement_id AS placement_key, it.hour, it.country_code AS country, it.device_type AS device,
+           sum(it.impressions)::bigint AS impressions,
+           coalesce(sum(it.impressions) FILTER (WHERE it.campaign_id = own.id), 0)::bigint AS own_impressions,
+           coalesce(sum(it.clicks) FILTER (WHERE it.campaign_id = own.id), 0)::bigint AS own_clicks
+      FROM events.event_counts AS it, (SELECT id FROM campaigns WHERE public_id = $1) AS own
+     WHERE it.hour >= $2 AND it.placement_id = ANY ($3::integer[])
+     GROUP BY 1, 2, 3, 4
+"""
+# A campaign may bid with several banners: the one that came furthest counts.
+TALLY = """
+    WITH held AS (
+        SELECT it.bids, it.winning_ecpm FROM auction.auctions AS it
+         WHERE it.auction_time >= $2 AND it.placement_type = ANY ($3::text[])
+         ORDER BY it.auction_time DESC LIMIT $4
+    )
+    SELECT bid.outcome, bid.step, count(*) AS auctions, sum(bid.ecpm) AS ecpm, sum(held.winning_ecpm) AS winning_ecpm
+      FROM held LEFT JOIN LATERAL (
+          SELECT one ->> 'outcome' AS outcome, one ->> 'removedBy' AS step, (one ->> 'ecpm')::float AS ecpm
+            FROM jsonb_array_elements(coalesce(held.bids, '[]')) AS one
+           WHERE one ->> 'campaignId' = $1::text
+           ORDER BY array_position(ARRAY['won', 'lost'], one ->> 'outcome') NULLS LAST LIMIT 1
+      ) AS bid ON TRUE
+     GROUP BY 1, 2
+"""
+
+
+class ExplainedRows(msgspec.Struct, frozen=True, kw_only=True):
+    """Placements with their assignments; by campaign, its lifetime counts and the budget that it lacks."""
+
+    placements: Sequence[PlacementRows]
+    counts: Mapping[int, LifetimeCounts]
+    budgets: Mapping[int, str]
+
+
+class CampaignRows(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a campaign may be shown, its counts, the budget that it lacks, and what happened there."""
+
+    placements: Sequence[PlacementRows]
+    counts: LifetimeCounts
+    missing_budget: str | None
+    traffic: CampaignTraffic
+
+
+async def read_placement(
+    connection: Connection, slug: str, *, publisher_id: UUID | None, now: datetime
+) -> ExplainedRows | None:
+    """Read a placement; with a publisher, only one of its own."""
+    async with store.read_one_version(connection):
+        key = await connection.fetchval(PLACEMENT_KEY, slug, publisher_id)
+        return None if key is None else await _read_rows(connection, [key], now)
+
+
+async def read_market(
+    connection: Connection, *, slug: str | None, placement_type: str | None, now: datetime
+) -> ExplainedRows | None:
+    """Read a market; None if nothing of that slug and type is auctioned."""
+    async with store.read_one_version(connection):
+        keys = [row[0] for row in await connection.fetch(MARKET_KEYS, slug, placement_type)]
+        return await _read_rows(connection, keys, now) if keys else None
+
+
+async def read_campaign(
+    connection: Connection, campaign_id: UUID, *, since: datetime, now: datetime
+) -> CampaignRows:
+    """Read a campaign's assignments, and what happened on their placements since a moment."""
+    async with store.read_one_version(connection):
+        keys = [row[0] for row in await connection.fetch(CAMPAIGN_PLACEMENT_KEYS, campaign_id)]
+        found = [
+            PlacementRows(one.placement, [row for row in one.assignments if row.campaign_id == campaign_id])
+            async for one in store.iter_placements(connection, keys)
+        ]
+        rows = [row for one in found for row in one.assignments]
+        own = rows[0].campaign_key if rows else 0
+        counts = await read_counts(connection, [own])
+        budgets = await _find_missing_budgets(connection, rows, now)
+        types = {one.placement.placement_type for one in found if one.placement.delivery is Delivery.AUCTION}
+        seen = await connection.fetch(SEEN, campaign_id, since, keys)
+        tally = await _tally(connection, campaign_id, since, sorted(types)) if types else AuctionTally()
+        return CampaignRows(
+            placements=found,
+            counts=counts.get(own, NO_COUNTS),
+            missing_budget=budgets.get(own),
+            traffic=CampaignTraffic(
+                since=since,
+                seen=[msgspec.convert(dict(row), SeenImpressions) for row in seen],
+                auctions=tally,
+            ),
+        )
+
+
+async def _read_rows(connection: Connection, keys: Sequence[int], now: datetime) -> ExplainedRows:
+    placements = [one async for one in store.iter_placements(connection, keys)]
+    rows = [row for one in placements for row in one.assignments]
+    capped = sorted({row.campaign_key for row in rows if row.caps is not None})
+    return ExplainedRows(
+        placements=placements,
+        counts=await read_counts(connection, capped) if capped else {},
+        budgets=await _find_missing_budgets(connection, rows, now),
+    )
+
+
+async def _find_missing_budgets(
+    connection: Connection, rows: Iterable[AssignmentRow], now: datetime
+) -> dict[int, str]:
+    """Return, by campaign, the budget that does not pay for an offer."""
+    limited = {row.campaign_key: row for row in rows if row.is_limited and row.price.cost > 0}
+    campaigns = {key: campaign_address(row.campaign_id, row.advertiser_id) for key, row in limited.items()}
+    payers = {
+        key: advertiser_address(row.advertiser_id)
+        for key, row in limited.items()
+        if row.advertiser_id is not None
+    }
+    states = await load_states(connection, {*campaigns.values(), *payers.values()})
+    found: dict[int, str] = {}
+    for key, row in limited.items():
+        campaign = states.get(campaigns[key])
+        if campaign is None:
+            continue  # One that is not known yet has spent nothing.
+        payer = states.get(payers[key]) if key in payers else None
+        missing = find_missing_budget(campaign, payer, cost=row.price.cost, now=now)
+        if missing is not None:
+            found[key] = missing
+    return found
+
+
+async def _tally(
+    connection: Connection, campaign_id: UUID, since: datetime, types: Sequence[str]
+) -> AuctionTally:
+    rows = await connection.fetch(TALLY, str(campaign_id), since, types, AUCTIONS_MAX)
+    ended = {row["outcome"]: row for row in rows if row["outcome"] in {WON, LOST}}
+    lost = ended.get(LOST)
+    return AuctionTally(
+        held=sum(row["auctions"] for row in rows),
+        won=ended[WON]["auctions"] if WON in ended else 0,
+        lost=lost["auctions"] if lost else 0,
+        removed={row["step"] or UNNAMED: row["auctions"] for row in rows if row["outcome"] == REMOVED},
+        ecpm=float(lost["ecpm"] or 0) / lost["auctions"] if lost else None,
+        winning_ecpm=float(lost["winning_ecpm"] or 0) / lost["auctions"] if lost else None,
+    )
