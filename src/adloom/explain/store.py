@@ -10,7 +10,7 @@ import msgspec
 from adloom.budgets.addresses import advertiser_address, campaign_address
 from adloom.budgets.status_store import load_states
 from adloom.explain.budget import find_missing_budget
-from adloom.explain.campaign.traffic import LOST, REMOVED, WON, AuctionTally, CampaignTraffic, SeenImpressions
+from adloom.explain.traffic import LOST, REMOVED, WON, AuctionTally, CampaignTraffic, SeenImpressions
 from adloom.runtime.postgres import Connection
 from adloom.serving.background.cap_counts import read_counts
 from adloom.serving.eligibility.caps import NO_COUNTS, LifetimeCounts

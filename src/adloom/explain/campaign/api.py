@@ -11,7 +11,6 @@ from pydantic import Field
 
 from adloom.catalog.campaign.lifecycle import CampaignStatus
 from adloom.catalog.campaign.store import campaigns
-from adloom.explain.campaign.traffic import AuctionTally
 from adloom.explain.campaign.verdict import (
     CampaignCheck,
     CampaignFacts,
@@ -20,6 +19,7 @@ from adloom.explain.campaign.verdict import (
     summarize,
 )
 from adloom.explain.store import read_campaign
+from adloom.explain.traffic import AuctionTally
 from adloom.resource.api import AdvertiserReads
 from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now
 from adloom.runtime.http.api.openapi import problems

@@ -11,7 +11,6 @@ import msgspec
 
 from adloom.catalog.campaign.lifecycle import CampaignStatus
 from adloom.catalog.campaign.model import Campaign
-from adloom.explain.campaign.traffic import CampaignTraffic, count_targeted
 from adloom.explain.reasons import (
     OUTCOMES,
     REASONS,
@@ -20,6 +19,7 @@ from adloom.explain.reasons import (
     explain_dates,
     explain_schedule,
 )
+from adloom.explain.traffic import CampaignTraffic, count_targeted
 from adloom.schedule.schedule_window import find_closed_reason
 from adloom.serving.auction.record import removal
 from adloom.serving.eligibility.caps import LifetimeCounts, find_reached_cap
