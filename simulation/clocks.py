@@ -3,7 +3,7 @@
 import asyncio
 from datetime import datetime, timedelta
 
-from simulation.faults import Faults, waited
+from simulation.faults import Faults, wait_unless
 
 
 class VirtualClock:
@@ -32,7 +32,7 @@ class WallClock:
     async def jump(self, ending: asyncio.Event) -> None:
         """Be set wrong, and right again, until the end."""
         faults = self._faults
-        while await waited(ending, faults.seconds(faults.rates.clock_seconds_between)):
+        while await wait_unless(ending, faults.seconds(faults.rates.clock_seconds_between)):
             faults.injected["clock jumped"] += 1
             hours = faults.chance.choice([0.0, faults.rates.clock_hours_max])
             self._wrong_by = timedelta(hours=faults.chance.uniform(-hours, hours))

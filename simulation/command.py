@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -13,18 +13,17 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from simulation.budgets.plans import simulated_money
-from simulation.budgets.world import MoneyOutcome
+from simulation.budgets.world import BudgetOutcome
 from simulation.faults import ORDINARY
 from simulation.processes import CALM
-from simulation.swarm import each_seed, outcomes, quieted
-from simulation.world import DAY_SECONDS, Outcome, Plan, simulated
+from simulation.swarm import run_budgets, run_event_log, run_seeds, silence_logs
+from simulation.world import DAY_SECONDS, Outcome, Plan, simulate
 
 VIEWS_PER_DAY = 1_000
 VIOLATIONS_SHOWN_MAX = 20
 DAYS_MAX = 366
 RUNS_MAX = 1_000_000
-BROKEN_MAX = 3  # Runs that broke a law, before the others are not worth waiting for.
+BROKEN_MAX = 3  # Stop after so many runs that broke a law.
 FIGURES = {
     "requests": "page views",
     "unserved": "page views without an answer",
@@ -36,14 +35,12 @@ FIGURES = {
     "invalid": "of them not valid",
     "spooled": "writes to the spool",
     "buried": "dead letters",
-    "trimmed": "entries of the ledger forgotten",
+    "trimmed": "log entries trimmed",
 }
-
-
-MONEY_FIGURES = {
+BUDGET_FIGURES = {
     "views": "page views",
     "offers": "offers made",
-    "auctions": "of them auctioned off",
+    "auctions": "of them auctioned",
     "confirmed": "offers seen or clicked",
     "charges": "charges",
     "unbilled": "seen too late to be charged",
@@ -60,32 +57,31 @@ class What(StrEnum):
 
 
 class Swarm(msgspec.Struct, frozen=True):
-    """Many runs of one kind: how they are made, what is told of them, and the law that they are about."""
+    """Many runs of one kind: how they run, the figures to show, and the law that they check."""
 
-    outcomes: Callable[[range], Generator[Outcome | MoneyOutcome]]
+    run: Callable[[int], Outcome | BudgetOutcome]
     figures: Mapping[str, str]
     law: str
     command: str
 
 
-def _money_outcomes(seeds: range) -> Generator[MoneyOutcome]:
-    return each_seed(simulated_money, seeds)
-
-
-LEDGERS = Swarm(
-    outcomes, FIGURES, "law 1: what is accepted is counted exactly once", "adloom simulate --runs 1 --seed"
+EVENT_LOG = Swarm(
+    run_event_log,
+    FIGURES,
+    "law 1: what is accepted is counted exactly once",
+    "adloom simulate --runs 1 --seed",
 )
 BUDGETS = Swarm(
-    _money_outcomes,
-    MONEY_FIGURES,
-    "laws 2 and 4: no budget is overspent, what can be spent is, and who wins pays no more than it bids",
+    run_budgets,
+    BUDGET_FIGURES,
+    "laws 2 and 4: no budget is overspent, what can be spent is, and a winner pays no more than it bids",
     "adloom simulate budgets --seed",
 )
 
 
 def run(
     what: Annotated[
-        What, typer.Argument(help="The ledger with its readers, or budgets with their budget actors.")
+        What, typer.Argument(help="The event log with its visitors, or budgets with their leases.")
     ] = What.LEDGER,
     *,
     seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 1,
@@ -100,18 +96,37 @@ def run(
     ] = 0,
 ) -> None:
     """Run days of traffic in seconds, on virtual time and with crashes, and check the laws."""
-    quieted()
+    silence_logs()
     seeds = range(seed, seed + runs)
     if what is What.BUDGETS:
         _run_many(BUDGETS, seeds or range(seed, seed + 1))
     elif runs:
-        _run_many(LEDGERS, seeds)
+        _run_many(EVENT_LOG, seeds)
     else:
         _run_days(seed, days)
 
 
+class Tally:
+    """Sums over the runs of a swarm; single outcomes are not kept."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.figures = Counter[str]()
+        self.faults = Counter[str]()
+        self.broken: list[Outcome | BudgetOutcome] = []
+        self.digest = ""
+
+    def add(self, outcome: Outcome | BudgetOutcome) -> None:
+        values = msgspec.structs.asdict(outcome)
+        self.runs += 1
+        self.figures.update({name: values[name] for name in FIGURES | BUDGET_FIGURES if name in values})
+        self.faults.update(outcome.faults)
+        self.digest = outcome.digest
+        if outcome.violations:
+            self.broken.append(outcome)
+
+
 def _run_days(seed: int, days: int) -> None:
-    console = Console()
     plan = Plan(
         seed=seed,
         seconds=days * DAY_SECONDS,
@@ -119,76 +134,50 @@ def _run_days(seed: int, days: int) -> None:
         faults=ORDINARY,
         pace=CALM,
     )
-    started_at = time.perf_counter()
+    console, tally, started_at = Console(), Tally(), time.perf_counter()
     with console.status(f"Simulating {days} days with seed {seed} …"):
-        outcome = simulated(plan)
-    seconds = time.perf_counter() - started_at
-    table = _report(
-        f"{days} days in {seconds:.1f} s, seed {seed}", LEDGERS, _figures(outcome), outcome.faults
-    )
-    verdict = "[red]broken" if outcome.violations else "[green]holds"
-    table.add_row(LEDGERS.law, verdict)
-    table.add_row("law 6: digest of this run, the same for the same seed", outcome.digest)
-    console.print(table)
-    if outcome.violations:
-        console.print(_complaint(outcome.violations), markup=False)
-        console.print(
-            f"[red]A law was broken. The same run again: adloom simulate --seed {seed} --days {days}"
-        )
-        raise SystemExit(1)
+        tally.add(simulate(plan))
+    title = f"{days} days in {time.perf_counter() - started_at:.1f} s, seed {seed}"
+    _report(console, title, EVENT_LOG, tally, again=f"adloom simulate --seed {seed} --days {days}")
 
 
 def _run_many(swarm: Swarm, seeds: range) -> None:
-    console = Console()
-    figures, faults = Counter[str](), Counter[str]()
-    broken: list[Outcome | MoneyOutcome] = []
-    digest = ""
-    started_at = time.perf_counter()
-    ended = 0
+    console, tally, started_at = Console(), Tally(), time.perf_counter()
     with (
         Progress(console=console, transient=True) as progress,
-        contextlib.closing(swarm.outcomes(seeds)) as runs,
+        contextlib.closing(run_seeds(swarm.run, seeds)) as runs,
     ):
         for outcome in progress.track(runs, total=len(seeds), description="Simulating"):
-            ended += 1
-            figures.update(_figures(outcome))
-            faults.update(outcome.faults)
-            digest = outcome.digest
-            if outcome.violations:
-                broken.append(outcome)
-                console.print(f"Seed {outcome.seed} broke a law:", style="red")
-                console.print(_complaint(outcome.violations), markup=False)
-            if len(broken) == BROKEN_MAX:
+            tally.add(outcome)
+            if len(tally.broken) == BROKEN_MAX:
                 break
-    seconds = time.perf_counter() - started_at
-    table = _report(f"{ended:,} runs in {seconds:.1f} s", swarm, figures, faults)
-    table.add_row(swarm.law, f"[red]broken by {len(broken):,}" if broken else "[green]holds")
-    table.add_row("law 6: digest of the last run, the same for the same seed", digest)
-    console.print(table)
-    if broken:
-        console.print(f"[red]A law was broken. The same run again: {swarm.command} {broken[0].seed}")
-        raise SystemExit(1)
+    title = f"{tally.runs:,} runs in {time.perf_counter() - started_at:.1f} s"
+    seed = tally.broken[0].seed if tally.broken else seeds.start
+    _report(console, title, swarm, tally, again=f"{swarm.command} {seed}")
 
 
-def _figures(outcome: Outcome | MoneyOutcome) -> dict[str, int]:
-    said = msgspec.structs.asdict(outcome)
-    return {name: figure for name, figure in said.items() if name in FIGURES or name in MONEY_FIGURES}
-
-
-def _report(title: str, swarm: Swarm, figures: Mapping[str, int], faults: Mapping[str, int]) -> Table:
+def _report(console: Console, title: str, swarm: Swarm, tally: Tally, *, again: str) -> None:
     table = Table(title=title, show_header=False)
     table.add_column()
     table.add_column(justify="right")
     for name, words in swarm.figures.items():
-        table.add_row(words, f"{figures[name]:,}")
+        table.add_row(words, f"{tally.figures[name]:,}")
     table.add_section()
-    for name, figure in sorted(faults.items()):
+    for name, figure in sorted(tally.faults.items()):
         table.add_row(f"fault: {name}", f"{figure:,}")
     table.add_section()
-    return table
+    table.add_row(swarm.law, f"[red]broken by {len(tally.broken):,}" if tally.broken else "[green]holds")
+    table.add_row("law 6: digest of the last run, the same for the same seed", tally.digest)
+    console.print(table)
+    for outcome in tally.broken:
+        console.print(f"Seed {outcome.seed} broke a law:", style="red")
+        console.print(_shorten(outcome.violations), markup=False)
+    if tally.broken:
+        console.print(f"[red]A law was broken. The same run again: {again}")
+        raise SystemExit(1)
 
 
-def _complaint(violations: Sequence[str]) -> str:
+def _shorten(violations: Sequence[str]) -> str:
     shown = "\n".join(violations[:VIOLATIONS_SHOWN_MAX])
     left = len(violations) - VIOLATIONS_SHOWN_MAX
     return f"{shown}\n… and {left} more" if left > 0 else shown

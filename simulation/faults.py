@@ -34,7 +34,17 @@ class FaultRates(msgspec.Struct, frozen=True, kw_only=True):
     disk_failed: float = 0.0  # A delivery process's disk fails to do what it is asked, or does a part.
     clock_seconds_between: float = float("inf")  # Of a delivery process, before it is set wrong or right.
     clock_hours_max: float = 6.0
-    readers_forgotten: float = 0.0  # The ledger comes back without what it knew of its readers, per outage.
+    readers_forgotten: float = 0.0  # The event log comes back without its consumer groups, per outage.
+    # Budgets only.
+    died: float = 0.0  # A process ends at this very await: before it, or after it has worked.
+    mail_lost: float = 0.0
+    mail_repeated: float = 0.0
+    mail_delayed: float = 0.0  # By seconds, so that others overtake it.
+    owned_twice: float = 0.0  # A worker takes the leader lock while another has it.
+    unseen: float = 0.0  # No visitor ever looks at an offer.
+    seen_late: float = 0.0  # A visitor looks when the hold may be over.
+    change_seconds_between: float = float("inf")  # Until a person changes a budget, or a campaign.
+    index_seconds_max: float = 0.0  # Until a delivery process knows of it.
 
 
 NO_FAULTS: Final = FaultRates()
@@ -52,6 +62,28 @@ ROUGH: Final = FaultRates(
     disk_failed=0.02,
     clock_seconds_between=60.0,
     readers_forgotten=0.3,
+)
+ROUGH_BUDGETS: Final = FaultRates(
+    refused=0.01,
+    answer_lost=0.02,
+    hung=0.002,
+    late=0.01,
+    repeated=0.1,
+    life_seconds_mean=20.0,
+    outage_seconds_between=30.0,
+    outage_seconds_mean=2.0,
+    clock_seconds_between=20.0,
+    clock_hours_max=0.02,
+    readers_forgotten=0.3,
+    died=0.005,
+    mail_lost=0.05,
+    mail_repeated=0.05,
+    mail_delayed=0.03,
+    owned_twice=0.1,
+    unseen=0.3,
+    seen_late=0.1,
+    change_seconds_between=3.0,
+    index_seconds_max=2.0,
 )
 ORDINARY: Final = FaultRates(
     refused=0.001,
@@ -141,11 +173,11 @@ class Outages:
 
     async def come_and_go(self, ending: asyncio.Event) -> None:
         """Go away and come back until the end."""
-        while await waited(ending, self._faults.seconds(self._faults.rates.outage_seconds_between)):
+        while await wait_unless(ending, self._faults.seconds(self._faults.rates.outage_seconds_between)):
             self.is_up = False
             seconds = self._faults.seconds(self._faults.rates.outage_seconds_mean)
             self._faults.injected[f"{self._name} away{' for over a minute' * (seconds > LONG_SECONDS)}"] += 1
-            await waited(ending, seconds)
+            await wait_unless(ending, seconds)
             if self._on_forgetting is not None and self._faults.strikes(
                 f"{self._name} forgot its readers", self._faults.rates.readers_forgotten
             ):
@@ -153,7 +185,7 @@ class Outages:
             self.is_up = True
 
 
-async def waited(ending: asyncio.Event, seconds: float) -> bool:
+async def wait_unless(ending: asyncio.Event, seconds: float) -> bool:
     """Wait so long, unless the end comes first; tell whether it did not."""
     try:
         async with asyncio.timeout(None if seconds == float("inf") else seconds):

@@ -24,7 +24,7 @@ from adloom.serving.direct.served_events import ServedEventPublisher
 from adloom.serving.index.index import Index
 from adloom.serving.request.context import ContextParser
 from simulation.disk import Disk, DiskConnection
-from simulation.faults import Host, waited
+from simulation.faults import Host, wait_unless
 from simulation.ledger import GroupConnection, LedgerConnection, LedgerServer
 from simulation.tables import TablesConnection, TablesServer
 from simulation.topic import TopicConnection, TopicServer
@@ -191,7 +191,7 @@ class WorkerProcess:
 
     async def _roll_up(self, stop: asyncio.Event) -> None:
         """Roll up what is over and was not, or has had events since."""
-        while await waited(stop, self._pace.rollup_seconds):
+        while await wait_unless(stop, self._pace.rollup_seconds):
             with contextlib.suppress(UnavailableError):
                 await self._tables.roll_up_stale(before=self._clock.now().date())
 

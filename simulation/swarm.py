@@ -1,26 +1,27 @@
-"""Many short runs, each with troubles of its own: a seed decides what goes wrong, how badly, and when in the year.
+"""Many short runs, each with faults of its own: a seed decides what goes wrong, how badly, and when in the year.
 
-A run in which everything goes wrong at once hides what only a few faults together bring about. So of
-every kind of fault most runs have a little, or none, and a few have a lot.
+A run in which everything goes wrong at once hides what only a few faults together cause. So most runs
+have little or none of each kind of fault, and a few have a lot.
 """
 
 import logging
 import multiprocessing
 import os
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from random import Random  # noqa: TID251 - for its type
 from typing import Final, TypeVar
 
+import msgspec
 import structlog
 
+from simulation.budgets.world import BudgetOutcome, BudgetPlan
+from simulation.budgets.world import simulate as simulate_budgets
 from simulation.chance import seeded
-from simulation.faults import ROUGH, FaultRates
-from simulation.world import SPOOL_BYTES_MAX, Outcome, Plan, simulated
+from simulation.faults import ROUGH, ROUGH_BUDGETS, FaultRates
+from simulation.world import SPOOL_BYTES_MAX, Outcome, Plan, simulate
 
-SECONDS: Final = 100.0
-VIEWS_PER_SECOND: Final = 1.0
 NEVER: Final = float("inf")
 # A little before midnight of UTC, and before clocks in Europe are set back and ahead.
 MOMENTS: Final = (
@@ -29,20 +30,46 @@ MOMENTS: Final = (
     datetime(2026, 10, 25, 0, 59, tzinfo=UTC),
     datetime(2027, 3, 28, 0, 59, tzinfo=UTC),
 )
+# Midnights at which clocks change, and ordinary ones.
+MIDNIGHTS: Final = (
+    ("UTC", datetime(2026, 11, 16, 0, 0, tzinfo=UTC)),
+    ("Europe/Berlin", datetime(2026, 3, 28, 23, 0, tzinfo=UTC)),  # 23 hours follow.
+    ("Europe/Berlin", datetime(2026, 3, 29, 22, 0, tzinfo=UTC)),  # 23 hours are over.
+    ("America/New_York", datetime(2026, 11, 1, 4, 0, tzinfo=UTC)),  # 25 hours follow.
+    ("America/New_York", datetime(2026, 11, 2, 5, 0, tzinfo=UTC)),  # 25 hours are over.
+    ("Africa/Cairo", datetime(2026, 4, 23, 22, 0, tzinfo=UTC)),  # There is no midnight.
+    ("Asia/Kathmandu", datetime(2026, 11, 15, 18, 15, tzinfo=UTC)),
+)
 SPOOLS_BYTES: Final = (SPOOL_BYTES_MAX, SPOOL_BYTES_MAX, 4_000, 0)  # Ample, soon full, and none.
 RUNS_A_TASK: Final = 4
+# Seconds and hours, chosen as they are; all other rates are shares of the rough ones.
+TIMES: Final = {
+    "life_seconds_mean": [NEVER, 60.0, 20.0, 5.0],
+    "outage_seconds_between": [NEVER, 120.0, 60.0, 20.0],
+    "outage_seconds_mean": [2.0, 10.0, 90.0],
+    "clock_seconds_between": [NEVER, NEVER, 60.0, 10.0],
+    "clock_hours_max": [0.1, 6.0, 24.0],
+}
+BUDGET_TIMES: Final = {
+    "life_seconds_mean": [NEVER, 60.0, 20.0, 5.0],
+    "outage_seconds_between": [NEVER, 60.0, 20.0],
+    "outage_seconds_mean": [0.5, 2.0, 12.0],
+    "clock_seconds_between": [NEVER, NEVER, 20.0, 5.0],
+    "clock_hours_max": [0.001, 0.02, 1.0, 26.0],
+    "change_seconds_between": [NEVER, 10.0, 3.0, 1.0],
+    "index_seconds_max": [0.0, 0.5, 5.0],
+}
 
 OutcomeT = TypeVar("OutcomeT")
 
 
-def a_short_plan(seed: int) -> Plan:
-    """Draw what a run is like."""
+def draw_plan(seed: int) -> Plan:
     chance = seeded(seed, "plan")
     return Plan(
         seed=seed,
-        seconds=SECONDS,
-        views_per_second=VIEWS_PER_SECOND,
-        faults=_some_faults(chance),
+        seconds=100.0,
+        views_per_second=1.0,
+        faults=_draw_faults(chance, ROUGH, TIMES),
         starts_at=chance.choice(MOMENTS),
         delivery_processes=chance.randint(1, 3),
         workers=chance.randint(1, 3),
@@ -50,59 +77,56 @@ def a_short_plan(seed: int) -> Plan:
     )
 
 
-def outcomes(
-    seeds: Iterable[int], plan_of: Callable[[int], Plan] = a_short_plan, *, processes: int | None = None
-) -> Generator[Outcome]:
-    """Run every seed's plan, over all cores; give what came of them as they end, in the order of the seeds."""
-    return each_seed(_Run(plan_of), seeds, processes=processes)
+def draw_budget_plan(seed: int) -> BudgetPlan:
+    chance = seeded(seed, "plan")
+    zone, midnight = chance.choice(MIDNIGHTS)
+    return BudgetPlan(
+        seed=seed,
+        seconds=40.0,
+        views_per_second=chance.choice([2.0, 8.0]),
+        faults=_draw_faults(chance, ROUGH_BUDGETS, BUDGET_TIMES),
+        # Most runs pass midnight, some early and some late.
+        starts_at=midnight - timedelta(seconds=chance.choice([1, 10, 20, 30, 7_200])),
+        zone=zone,
+        campaigns=chance.choice([1, 1, 2, 3, 5, 10]),
+        has_payer=chance.random() < 0.8,  # noqa: PLR2004 - mostly
+        hold_seconds=chance.choice([3, 10, 30]),
+        delivery_processes=chance.randint(1, 4),
+        workers=chance.randint(1, 2),
+        auctioned=chance.choice([0.0, 0.5, 1.0]),
+    )
 
 
-def each_seed(
+def run_event_log(seed: int) -> Outcome:
+    return simulate(draw_plan(seed))
+
+
+def run_budgets(seed: int) -> BudgetOutcome:
+    return simulate_budgets(draw_budget_plan(seed))
+
+
+def run_seeds(
     run: Callable[[int], OutcomeT], seeds: Iterable[int], *, processes: int | None = None
 ) -> Generator[OutcomeT]:
-    """Run something for every seed, over all cores; give what came of it in the order of the seeds."""
-    # A process of its own, not a copy of this one: nothing of one run is left for the next.
+    """Run every seed, over all cores; yield the outcomes in the order of the seeds."""
+    # A fresh process, not a copy of this one: nothing of one run is left for the next.
     context = multiprocessing.get_context("spawn")
-    executor = ProcessPoolExecutor(processes or os.cpu_count(), mp_context=context, initializer=quieted)
+    executor = ProcessPoolExecutor(processes or os.cpu_count(), mp_context=context, initializer=silence_logs)
     try:
         yield from executor.map(run, seeds, chunksize=RUNS_A_TASK)
     finally:
-        executor.shutdown(cancel_futures=True)  # Whoever has seen enough does not wait for the rest.
+        executor.shutdown(cancel_futures=True)
 
 
-def quieted() -> None:
-    """Say nothing of the faults that the simulated house gets over: here they are counted instead."""
+def silence_logs() -> None:
+    """Log nothing about injected faults: here they are counted instead."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
 
-class _Run:
-    """Runs a seed's plan, in whichever process."""
-
-    def __init__(self, plan_of: Callable[[int], Plan]) -> None:
-        self._plan_of = plan_of
-
-    def __call__(self, seed: int) -> Outcome:
-        return simulated(self._plan_of(seed))
-
-
-def _some_faults(chance: Random) -> FaultRates:
-    def some(rate: float) -> float:
-        return rate * chance.choice([0.0, 0.1, 1.0, 3.0])
-
-    return FaultRates(
-        refused=some(ROUGH.refused),
-        answer_lost=some(ROUGH.answer_lost),
-        hung=some(ROUGH.hung),
-        late=some(ROUGH.late),
-        request_lost=some(ROUGH.request_lost),
-        response_lost=some(ROUGH.response_lost),
-        repeated=some(ROUGH.repeated),
-        spoiled=some(ROUGH.spoiled),
-        disk_failed=some(ROUGH.disk_failed),
-        readers_forgotten=some(ROUGH.readers_forgotten),
-        life_seconds_mean=chance.choice([NEVER, 60.0, 20.0, 5.0]),
-        outage_seconds_between=chance.choice([NEVER, 120.0, 60.0, 20.0]),
-        outage_seconds_mean=chance.choice([2.0, 10.0, 90.0]),
-        clock_seconds_between=chance.choice([NEVER, NEVER, 60.0, 10.0]),
-        clock_hours_max=chance.choice([0.1, 6.0, 24.0]),
-    )
+def _draw_faults(chance: Random, rough: FaultRates, times: Mapping[str, Sequence[float]]) -> FaultRates:
+    rates = {
+        name: chance.choice(times[name]) if name in times else rate * chance.choice([0.0, 0.1, 1.0, 3.0])
+        for name, rate in msgspec.structs.asdict(rough).items()
+        if name in times or 0 < rate < 1
+    }
+    return FaultRates(**rates)

@@ -2,9 +2,9 @@
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, date, datetime
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
@@ -12,11 +12,11 @@ from adloom.core.ids import BannerId, PlacementId
 from adloom.events.log.event import Impression, encode_event
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from simulation import loop as virtual
-from simulation.catalog import SLUG, a_catalog
-from simulation.chance import SeededIds, seeded
-from simulation.clocks import VirtualClock, WallClock
+from simulation.base_world import BaseWorld
+from simulation.campaigns import SLUG, SimulatedCampaigns
+from simulation.chance import seeded
 from simulation.disk import Disk
-from simulation.faults import LATE_SECONDS_MAX, FaultRates, Faults, waited
+from simulation.faults import LATE_SECONDS_MAX, FaultRates
 from simulation.laws import Books, burial_violations, violations
 from simulation.ledger import LedgerServer
 from simulation.processes import (
@@ -30,15 +30,11 @@ from simulation.processes import (
 from simulation.readers import Readers
 from simulation.tables import SURPRISING, UNFOLDABLE, TablesServer
 from simulation.topic import TopicServer
-from simulation.trace import Trace
 
 START: Final = datetime(2026, 11, 15, tzinfo=UTC)
 DAY_SECONDS: Final = 86_400.0
-KILLED: Final = 0.8  # The share of lives that end by a kill; the others are asked to stop.
-RESTART_SECONDS_MEAN: Final = 1.0
+CAMPAIGNS: Final = 3
 SPOOL_BYTES_MAX: Final = 2**20
-
-ProcessT = TypeVar("ProcessT", DeliveryProcess, WorkerProcess)
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,30 +76,26 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
 
 
-class World:
+class World(BaseWorld):
     """Everything of one run."""
 
     def __init__(self, plan: Plan) -> None:
+        super().__init__(plan.seed, plan.starts_at, plan.faults)
         self._plan = plan
-        self._trace = Trace()
-        self._faults = Faults(plan.faults, seeded(plan.seed, "faults"), self._trace)
-        self._chance = seeded(plan.seed, "traffic")
-        self._clock = VirtualClock(plan.starts_at)
-        self._ids = SeededIds(plan.seed, "ids")
-        catalog = a_catalog(self._ids)
-        self._index = catalog.index
+        catalog = SimulatedCampaigns(
+            self._ids, seeded(plan.seed, "people"), campaigns=CAMPAIGNS, has_budgets=False
+        )
+        self._index = catalog.index()
         ledger = plan.ledger(self._faults, self._clock)
         self._servers = Servers(
             ledger=ledger,
-            tables=plan.tables(self._faults, catalog.keys),
+            tables=plan.tables(self._faults, catalog.keys()),
             topic=plan.topic(self._faults, ledger.outages),
             disk=plan.disk(self._faults),
         )
         self._delivery: list[DeliveryProcess | None] = [None] * plan.delivery_processes
         self._readers = Readers(self._ask, self._faults, self._clock, self._ids, seeded(plan.seed, "readers"))
         self._spoiled: list[bytes] = []
-        self._is_calm = asyncio.Event()  # No more faults: what was begun shall be finished.
-        self._is_over = asyncio.Event()
 
     async def run(self) -> Outcome:
         """Live through the plan, let everything come to rest, and judge."""
@@ -115,17 +107,20 @@ class World:
             house.create_task(self._servers.ledger.outages.come_and_go(self._is_calm))
             house.create_task(self._servers.tables.outages.come_and_go(self._is_calm))
             await self._traffic()
-            self._faults.end()
-            self._is_calm.set()
-            unsettled = await self._settled()
+            self._calm_down()
+            await asyncio.sleep(LATE_SECONDS_MAX)
+            await self._wait_until(
+                lambda: not self._list_unsettled(), seconds_max=self._plan.pace.settle_seconds_max
+            )
+            unsettled = self._list_unsettled()
             self._is_over.set()
-        return self._outcome(unsettled)
+        return self._build_outcome(unsettled)
 
     async def _traffic(self) -> None:
         clock = asyncio.get_running_loop().time
         async with asyncio.TaskGroup() as views:
             while clock() < self._plan.seconds:
-                rate = self._plan.views_per_second * _busyness(clock())
+                rate = self._plan.views_per_second * _traffic_share(clock())
                 await asyncio.sleep(self._chance.expovariate(rate))
                 views.create_task(self._readers.view_page(SLUG))
                 if self._faults.strikes("entry spoiled", self._faults.rates.spoiled):
@@ -150,7 +145,7 @@ class World:
         self._servers.ledger.take(entry)
 
     async def _keep_delivery(self, number: int, house: asyncio.TaskGroup) -> None:
-        clock = self._a_wall_clock(house)
+        clock = self._make_wall_clock(house)
 
         def start() -> DeliveryProcess:
             process = DeliveryProcess(
@@ -165,40 +160,15 @@ class World:
             self._delivery[number] = process
             return process
 
-        await self._keep("delivery", start, house)
+        await self._keep_alive("delivery", start, house)
 
     async def _keep_worker(self, number: int, house: asyncio.TaskGroup) -> None:
-        clock = self._a_wall_clock(house)
+        clock = self._make_wall_clock(house)
 
         def start() -> WorkerProcess:
             return WorkerProcess(f"worker-{number}", self._servers, clock=clock, pace=self._plan.pace)
 
-        await self._keep("worker", start, house)
-
-    def _a_wall_clock(self, house: asyncio.TaskGroup) -> WallClock:
-        clock = WallClock(self._clock, self._faults)
-        house.create_task(clock.jump(self._is_calm))
-        return clock
-
-    async def _keep(self, name: str, start: Callable[[], ProcessT], house: asyncio.TaskGroup) -> None:
-        """Run a process, and start it again whenever chance has ended it."""
-        faults = self._faults
-        is_cut = True
-        while is_cut:
-            stop = asyncio.Event()
-            process = start()
-            running = house.create_task(process.run(stop))
-            is_cut = await waited(self._is_calm, faults.seconds(faults.rates.life_seconds_mean))
-            if not is_cut:
-                await self._is_over.wait()
-            is_killed = is_cut and faults.strikes(f"{name} killed", KILLED)
-            if is_killed:
-                process.host.kill()
-            stop.set()
-            if not is_killed:
-                await asyncio.wait([running])
-                process.host.kill()  # It has ended, and holds nothing any more.
-            await asyncio.sleep(faults.seconds(RESTART_SECONDS_MEAN))
+        await self._keep_alive("worker", start, house)
 
     async def _ask(self, request: FastRequest) -> FastAnswer:
         process = self._chance.choice(self._delivery)
@@ -206,18 +176,7 @@ class World:
             raise ConnectionLostError
         return await process.ask(request)
 
-    async def _settled(self) -> list[str]:
-        """Wait until everything has gone through, and tell what has not."""
-        await asyncio.sleep(LATE_SECONDS_MAX)
-        unsettled: list[str] = []
-        for _ in range(int(self._plan.pace.settle_seconds_max)):
-            unsettled = self._unsettled()
-            if not unsettled:
-                break
-            await asyncio.sleep(1)
-        return unsettled
-
-    def _unsettled(self) -> list[str]:
+    def _list_unsettled(self) -> list[str]:
         today, servers = self._clock.now().date(), self._servers
         said = {
             "the tables never caught up": servers.tables.cursor != servers.ledger.last_id,
@@ -227,7 +186,7 @@ class World:
         }
         return [sentence for sentence, is_so in said.items() if is_so]
 
-    def _outcome(self, unsettled: list[str]) -> Outcome:
+    def _build_outcome(self, unsettled: list[str]) -> Outcome:
         witness, servers, tables = self._readers.witness, self._servers, self._servers.tables
         letters = servers.ledger.dead.values()
         statistics = tables.statistics()
@@ -265,7 +224,7 @@ class World:
         )
 
 
-def simulated(plan: Plan) -> Outcome:
+def simulate(plan: Plan) -> Outcome:
     """Run a plan on virtual time."""
 
     async def run() -> Outcome:
@@ -274,6 +233,6 @@ def simulated(plan: Plan) -> Outcome:
     return virtual.run(plan.seed, run())
 
 
-def _busyness(seconds: float) -> float:
+def _traffic_share(seconds: float) -> float:
     """Tell how busy the hour is: nights are quiet, evenings are not."""
     return 1 + 0.8 * math.sin(2 * math.pi * (seconds / DAY_SECONDS - 0.5))

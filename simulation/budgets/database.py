@@ -18,20 +18,19 @@ from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import BEGINNING
 from adloom.runtime.actors.effects import Address
 from adloom.runtime.actors.ports import FencedOutError, StateRejectedError, StateWrite, StoredState
-from simulation.budgets.catalog import MoneyCatalog
-from simulation.budgets.faults import MoneyFaults
-from simulation.budgets.laws import MoneyLaws
-from simulation.faults import ON_ITS_WAY, Host, Outages
+from simulation.budgets.laws import BudgetLaws
+from simulation.campaigns import SimulatedCampaigns
+from simulation.faults import ON_ITS_WAY, Faults, Host, Outages
 from simulation.tables import TablesServer
 
 HANG_SECONDS: Final = 8.0
 
 
-class MoneyDatabase:
+class BudgetDatabase:
     """Tables that outlive the workers; the laws look at every commit."""
 
     def __init__(
-        self, faults: MoneyFaults, catalog: MoneyCatalog, tables: TablesServer, laws: MoneyLaws
+        self, faults: Faults, catalog: SimulatedCampaigns, tables: TablesServer, laws: BudgetLaws
     ) -> None:
         self.faults = faults
         self.laws = laws
@@ -89,7 +88,7 @@ class MoneyDatabase:
 class DatabaseCalls:
     """One process's way to the database; it may die at either end of a call."""
 
-    def __init__(self, server: MoneyDatabase, host: Host) -> None:
+    def __init__(self, server: BudgetDatabase, host: Host) -> None:
         self.server = server
         self.host = host
         self._faults = server.faults
@@ -98,7 +97,7 @@ class DatabaseCalls:
         """Have a call arrive, or raise that it does not."""
         faults = self._faults
         await faults.travel()
-        if faults.strikes(f"died before {what}", faults.money.died):
+        if faults.strikes(f"died before {what}", faults.rates.died):
             self.host.kill()
         self.server.outages.check(self.host)
         if faults.strikes(f"{what} refused", faults.rates.refused):
@@ -107,7 +106,7 @@ class DatabaseCalls:
     async def end(self, what: str) -> None:
         """Have the answer arrive, or raise that it does not: what was asked for is done all the same."""
         faults = self._faults
-        if faults.strikes(f"died after {what}", faults.money.died):
+        if faults.strikes(f"died after {what}", faults.rates.died):
             self.host.kill()
         if faults.strikes(f"{what} slow", faults.rates.hung):
             await asyncio.sleep(faults.chance.uniform(0, HANG_SECONDS))

@@ -27,7 +27,7 @@ from adloom.runtime.actors.effects import Address
 from adloom.runtime.actors.ports import StateWrite
 from adloom.schedule.budget_day import find_budget_day
 from adloom.serving.auction.decide import WinningBid
-from simulation.budgets.catalog import WITHOUT_BOUND, MoneyCatalog, Selling
+from simulation.campaigns import WITHOUT_BOUND, Selling, SimulatedCampaigns
 
 VIOLATIONS_MAX: Final = 20  # A house on fire need not be described brick by brick.
 
@@ -43,10 +43,10 @@ class Given(NamedTuple):
     session: int  # Of the process that made it.
 
 
-class MoneyLaws:
+class BudgetLaws:
     """Watches one run."""
 
-    def __init__(self, catalog: MoneyCatalog, *, hold_seconds: int, are_clocks_right: bool) -> None:
+    def __init__(self, catalog: SimulatedCampaigns, *, hold_seconds: int, are_clocks_right: bool) -> None:
         self._catalog = catalog
         self._hold_seconds = hold_seconds
         self._are_clocks_right = are_clocks_right

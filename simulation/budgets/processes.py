@@ -18,7 +18,7 @@ from adloom.core.clock import Clock
 from adloom.events.projections.projection import Projection
 from adloom.runtime.actors.host import ActorHost
 from adloom.runtime.actors.kind import AnyKind
-from simulation.budgets.database import MoneyDatabase
+from simulation.budgets.database import BudgetDatabase
 from simulation.budgets.stores import (
     SimulatedCatalog,
     SimulatedCharges,
@@ -35,10 +35,10 @@ LEASE_SECONDS: Final = 5.0
 Kinds = Callable[[], Sequence[AnyKind]]
 
 
-class MoneyServers(msgspec.Struct, frozen=True, kw_only=True):
+class BudgetServers(msgspec.Struct, frozen=True, kw_only=True):
     """What outlives the processes."""
 
-    database: MoneyDatabase
+    database: BudgetDatabase
     valkey: ValkeyServer
     ledger: LedgerServer
 
@@ -49,7 +49,7 @@ class BudgetWorkerProcess:
     def __init__(  # noqa: PLR0913 - all that it is composed of
         self,
         name: str,
-        servers: MoneyServers,
+        servers: BudgetServers,
         *,
         clock: Clock,
         chance: Random,

@@ -9,10 +9,10 @@ from adloom.core.ids import IdSource, RequestId
 from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import ChargedBy, Click, Impression, decode_event, encode_event
 from adloom.events.ports import DecodedEntry
-from simulation.budgets.catalog import MoneyCatalog
-from simulation.budgets.faults import MoneyFaults
-from simulation.budgets.laws import Given, MoneyLaws
+from simulation.budgets.laws import BudgetLaws, Given
 from simulation.budgets.selling import SellingProcess, Sold
+from simulation.campaigns import SimulatedCampaigns
+from simulation.faults import Faults
 from simulation.ledger import LedgerServer
 from simulation.tables import TablesServer
 
@@ -38,15 +38,15 @@ class Ledger:
         )
 
 
-class MoneyReaders:
+class BudgetVisitors:
     """Everybody who looks at pages."""
 
     def __init__(  # noqa: PLR0913 - whom they meet
         self,
         ledger: Ledger,
-        laws: MoneyLaws,
-        catalog: MoneyCatalog,
-        faults: MoneyFaults,
+        laws: BudgetLaws,
+        catalog: SimulatedCampaigns,
+        faults: Faults,
         *,
         clock: Clock,
         ids: IdSource,
@@ -77,7 +77,7 @@ class MoneyReaders:
         request_id = RequestId(self._ids.new())
         for slot, one in enumerate(sold):
             self._note(one, (request_id, slot), session=process.session)
-            if not self._faults.strikes("offer never seen", self._faults.money.unseen):
+            if not self._faults.strikes("offer never seen", self._faults.rates.unseen):
                 looking.create_task(self._look(one, (request_id, slot)))
 
     def _note(self, sold: Sold, name: tuple[RequestId, int], *, session: int) -> None:
@@ -107,7 +107,7 @@ class MoneyReaders:
         kinds: list[type[Impression | Click]] = [Impression, Click] if by_click else [Impression]
         if chance.random() < CLICKED_FIRST:
             kinds.reverse()
-        if faults.strikes("offer seen late", faults.money.seen_late):
+        if faults.strikes("offer seen late", faults.rates.seen_late):
             await asyncio.sleep(chance.uniform(0, 3 * self._hold_seconds))
         events = [self._event(kind, sold, name) for kind in kinds]
         for event in events:

@@ -24,9 +24,9 @@ from adloom.serving.leases.client import SESSION_BITS, LeaseClient
 from adloom.serving.leases.reserve import Reserver
 from adloom.serving.request.context import ContextParser
 from adloom.targeting.context import Context
-from simulation.budgets.catalog import AUCTION_SLUG, PLACEMENT_KEY
-from simulation.budgets.processes import MoneyServers
+from simulation.budgets.processes import BudgetServers
 from simulation.budgets.valkey import valkey_of
+from simulation.campaigns import AUCTION_SLUG, PLACEMENT_KEY
 from simulation.faults import Host
 
 # One context for all: whom a request is for is another's law.
@@ -58,7 +58,7 @@ class Sold(msgspec.Struct, frozen=True, kw_only=True):
 class SellingProcess:
     """A delivery process: states, leases and their keeper."""
 
-    def __init__(self, name: str, servers: MoneyServers, *, clock: Clock, chance: Random) -> None:
+    def __init__(self, name: str, servers: BudgetServers, *, clock: Clock, chance: Random) -> None:
         self.host = Host()
         self._clock = clock
         self._states = PlacementStates()

@@ -15,14 +15,14 @@ from adloom.events.followers.counted import CountedEntry
 from adloom.events.ports import CursorMovedError, DecodedEntry
 from adloom.runtime.actors.effects import Address
 from adloom.runtime.actors.ports import StateWrite, StoredState
-from simulation.budgets.database import DatabaseCalls, MoneyDatabase
+from simulation.budgets.database import BudgetDatabase, DatabaseCalls
 from simulation.faults import Host
 
 
 class SimulatedStates:
     """States, and the records with them."""
 
-    def __init__(self, server: MoneyDatabase, host: Host) -> None:
+    def __init__(self, server: BudgetDatabase, host: Host) -> None:
         self._server = server
         self._calls = DatabaseCalls(server, host)
 
@@ -48,7 +48,7 @@ class SimulatedStates:
 class SimulatedSessions(SessionStore):
     """Sessions, and where they have leases."""
 
-    def __init__(self, server: MoneyDatabase, host: Host) -> None:  # pyright: ignore[reportMissingSuperCall] - there is no pool
+    def __init__(self, server: BudgetDatabase, host: Host) -> None:  # pyright: ignore[reportMissingSuperCall] - there is no pool
         self._server = server
         self._calls = DatabaseCalls(server, host)
 
@@ -101,7 +101,7 @@ class SimulatedSessions(SessionStore):
 class SimulatedCatalog(BudgetCatalog):
     """The catalog, as budget actors see it."""
 
-    def __init__(self, server: MoneyDatabase, host: Host) -> None:  # pyright: ignore[reportMissingSuperCall] - there is no pool
+    def __init__(self, server: BudgetDatabase, host: Host) -> None:  # pyright: ignore[reportMissingSuperCall] - there is no pool
         self._server = server
         self._catalog = server.catalog
         self._calls = DatabaseCalls(server, host)
@@ -151,7 +151,7 @@ class SimulatedCatalog(BudgetCatalog):
 class SimulatedCharges(ChargeStore):
     """How far charges are, and which offers are charged."""
 
-    def __init__(self, server: MoneyDatabase, host: Host) -> None:  # pyright: ignore[reportMissingSuperCall] - there is no pool
+    def __init__(self, server: BudgetDatabase, host: Host) -> None:  # pyright: ignore[reportMissingSuperCall] - there is no pool
         self._server = server
         self._calls = DatabaseCalls(server, host)
 
@@ -194,7 +194,7 @@ class SimulatedCharges(ChargeStore):
 class SimulatedCounts:
     """What the event tables made of entries: they are always ahead of the charges here."""
 
-    def __init__(self, server: MoneyDatabase, host: Host) -> None:
+    def __init__(self, server: BudgetDatabase, host: Host) -> None:
         self._server = server
         self._calls = DatabaseCalls(server, host)
 

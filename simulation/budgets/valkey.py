@@ -12,8 +12,7 @@ from redis.exceptions import ConnectionError as DisconnectedError
 
 from adloom.core.errors import UnavailableError
 from adloom.runtime.valkey import Valkey
-from simulation.budgets.faults import MoneyFaults
-from simulation.faults import Host, waited
+from simulation.faults import Faults, Host, wait_unless
 
 DELAY_SECONDS_MAX: Final = 15.0
 OWNER_SECONDS: Final = 5.0
@@ -22,7 +21,7 @@ OWNER_SECONDS: Final = 5.0
 class ValkeyServer:
     """Channels, a few values, and who owns the budget actors."""
 
-    def __init__(self, faults: MoneyFaults) -> None:
+    def __init__(self, faults: Faults) -> None:
         self.faults = faults
         self.is_up = True
         self.values: dict[str, bytes] = {}
@@ -47,7 +46,7 @@ class ValkeyServer:
         return len(listeners)
 
     def _send(self, listener: "Listener", data: bytes) -> None:
-        faults, rates = self.faults, self.faults.money
+        faults, rates = self.faults, self.faults.rates
         if faults.strikes("mail lost", rates.mail_lost):
             return
         for _ in range(2 if faults.strikes("mail repeated", rates.mail_repeated) else 1):
@@ -59,13 +58,13 @@ class ValkeyServer:
     async def come_and_go(self, ending: asyncio.Event) -> None:
         """Go away and come back until the end; who listened has to begin anew."""
         faults = self.faults
-        while await waited(ending, faults.seconds(faults.rates.outage_seconds_between)):
+        while await wait_unless(ending, faults.seconds(faults.rates.outage_seconds_between)):
             faults.injected["valkey away"] += 1
             self.is_up = False
             for listener in [one for listeners in self._listeners.values() for one in listeners]:
                 listener.cut()
             self._listeners.clear()
-            await waited(ending, faults.seconds(faults.rates.outage_seconds_mean))
+            await wait_unless(ending, faults.seconds(faults.rates.outage_seconds_mean))
             if faults.strikes("valkey forgot everything", faults.rates.readers_forgotten):
                 self.values.clear()
                 self.owner = None
@@ -128,7 +127,7 @@ class Pipeline:
         await _arrived(self._server, self._host)
         faults = self._server.faults
         for channel, data in self._said:
-            if faults.strikes("died between news", faults.money.died):
+            if faults.strikes("died between news", faults.rates.died):
                 self._host.kill()
             if not self._host.is_alive:
                 raise DisconnectedError("Dead.")
@@ -195,7 +194,7 @@ class SimulatedLeaderLock:
         owner = self._server.owner
         is_anothers = owner is not None and owner[0] != self._name and owner[1] > now
         if is_anothers:
-            return faults.strikes("budget actors owned twice", faults.money.owned_twice)
+            return faults.strikes("budget actors owned twice", faults.rates.owned_twice)
         self._server.owner = self._name, now + OWNER_SECONDS
         return True
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 
@@ -14,40 +14,33 @@ from adloom.core.clock import Clock
 from adloom.resource.changes import NOTICE_CHANNEL
 from adloom.schedule.budget_day import find_budget_day
 from simulation import loop as virtual
-from simulation.budgets.catalog import MoneyCatalog
-from simulation.budgets.database import MoneyDatabase
-from simulation.budgets.faults import MoneyFaultRates, MoneyFaults
-from simulation.budgets.laws import MoneyLaws
-from simulation.budgets.processes import BudgetWorkerProcess, Kinds, MoneyServers
-from simulation.budgets.readers import Ledger, MoneyReaders
+from simulation.base_world import BaseWorld
+from simulation.budgets.database import BudgetDatabase
+from simulation.budgets.laws import BudgetLaws
+from simulation.budgets.processes import BudgetServers, BudgetWorkerProcess, Kinds
+from simulation.budgets.readers import BudgetVisitors, Ledger
 from simulation.budgets.selling import SellingProcess
 from simulation.budgets.valkey import ValkeyServer
-from simulation.chance import SeededIds, seeded
-from simulation.clocks import VirtualClock, WallClock
-from simulation.faults import LATE_SECONDS_MAX, waited
+from simulation.campaigns import SimulatedCampaigns
+from simulation.chance import seeded
+from simulation.faults import LATE_SECONDS_MAX, FaultRates, wait_unless
 from simulation.ledger import LedgerServer
 from simulation.tables import TablesServer
-from simulation.trace import Trace
 
-KILLED: Final = 0.7  # The share of lives that end by a kill; the others are asked to stop.
-RESTART_SECONDS_MEAN: Final = 1.0
-STOP_SECONDS_MAX: Final = 20.0
 REST_SECONDS_MAX: Final = 300.0  # Until all that was seen is settled, and all holds are over.
 SPEND_SECONDS_MAX: Final = 240.0  # Until all that can be spent is spent.
 MIDNIGHT_AWAY: Final = timedelta(minutes=30)
 VIEWS_AT_THE_END: Final = 4.0
 WINDOW_OPENED: Final = 0.1  # How often somebody opens a new daily window after a change.
 
-ProcessT = TypeVar("ProcessT", SellingProcess, BudgetWorkerProcess)
 
-
-class MoneyPlan(msgspec.Struct, frozen=True, kw_only=True):
+class BudgetPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What to simulate; what is kept, and who keeps it, can be replaced by worse."""
 
     seed: int
     seconds: float
     views_per_second: float
-    faults: MoneyFaultRates
+    faults: FaultRates
     starts_at: datetime
     zone: str = "UTC"
     campaigns: int = 3
@@ -56,12 +49,12 @@ class MoneyPlan(msgspec.Struct, frozen=True, kw_only=True):
     delivery_processes: int = 2
     workers: int = 2
     auctioned: float = 0.0  # The share of requests that are for auctions.
-    database: type[MoneyDatabase] = MoneyDatabase
+    database: type[BudgetDatabase] = BudgetDatabase
     kinds: Kinds = make_kinds
     selling: type[SellingProcess] = SellingProcess
 
 
-class MoneyOutcome(msgspec.Struct, frozen=True, kw_only=True):
+class BudgetOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What came of it."""
 
     seed: int
@@ -80,46 +73,40 @@ class MoneyOutcome(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
 
 
-class MoneyWorld:
+class BudgetWorld(BaseWorld):
     """Everything of one run."""
 
-    def __init__(self, plan: MoneyPlan) -> None:
+    def __init__(self, plan: BudgetPlan) -> None:
+        super().__init__(plan.seed, plan.starts_at, plan.faults)
         self._plan = plan
-        self._trace = Trace()
-        self._faults = MoneyFaults(plan.faults, seeded(plan.seed, "faults"), self._trace)
-        self._chance = seeded(plan.seed, "traffic")
-        self._clock = VirtualClock(plan.starts_at)
-        ids = SeededIds(plan.seed, "ids")
-        self._catalog = MoneyCatalog(
-            ids,
+        self._catalog = SimulatedCampaigns(
+            self._ids,
             seeded(plan.seed, "people"),
             campaigns=plan.campaigns,
             zone=plan.zone,
             has_payer=plan.has_payer,
         )
         are_clocks_right = plan.faults.clock_seconds_between == float("inf")
-        self.laws = MoneyLaws(
+        self.laws = BudgetLaws(
             self._catalog, hold_seconds=plan.hold_seconds, are_clocks_right=are_clocks_right
         )
         tables = TablesServer(self._faults, self._catalog.keys())
-        self._servers = MoneyServers(
+        self._servers = BudgetServers(
             database=plan.database(self._faults, self._catalog, tables, self.laws),
             valkey=ValkeyServer(self._faults),
             ledger=LedgerServer(self._faults, self._clock),
         )
-        self._readers = MoneyReaders(
+        self._readers = BudgetVisitors(
             Ledger(self._servers.ledger, tables),
             self.laws,
             self._catalog,
             self._faults,
             clock=self._clock,
-            ids=ids,
+            ids=self._ids,
             chance=seeded(plan.seed, "readers"),
             hold_seconds=plan.hold_seconds,
         )
         self._selling: dict[int, SellingProcess] = {}
-        self._is_calm = asyncio.Event()  # No more faults: what was begun shall be finished.
-        self._is_over = asyncio.Event()
         self._changes = 0
 
     async def run(self) -> None:
@@ -143,12 +130,11 @@ class MoneyWorld:
                 house.create_task(outages.come_and_go(self._is_calm))
             house.create_task(self._people())
             await self._traffic(plan.seconds, plan.views_per_second, auctioned=plan.auctioned)
-            self._faults.end()
-            self._is_calm.set()
+            self._calm_down()
             self._catalog.open_all()  # So that there are leases when it gets dark.
             self._tell_all()
             await asyncio.sleep(LATE_SECONDS_MAX)
-            await self._until(self._is_charged, seconds_max=REST_SECONDS_MAX)
+            await self._wait_until(self._is_charged, seconds_max=REST_SECONDS_MAX)
             self._is_over.set()
         self.laws.demand(self._is_charged(), "charges never caught up with the ledger")
 
@@ -162,7 +148,7 @@ class MoneyWorld:
             await asyncio.sleep((ends_at - now + MIDNIGHT_AWAY).total_seconds())
         # Whoever takes over from the one that took leave of dead processes knows when their holds are over.
         await self._with_worker(lambda: asyncio.sleep(SESSION_SECONDS_MAX + 1))
-        await self._with_worker(lambda: self._until(self._is_at_rest, seconds_max=REST_SECONDS_MAX))
+        await self._with_worker(lambda: self._wait_until(self._is_at_rest, seconds_max=REST_SECONDS_MAX))
         self.laws.check_rest()
 
     async def _spend(self) -> None:
@@ -185,7 +171,7 @@ class MoneyWorld:
             while asyncio.get_running_loop().time() < ends_at and self.laws.unspent(self._clock.now()):
                 await self._traffic(2.0, VIEWS_AT_THE_END * self._plan.delivery_processes)
             stop.set()
-        await self._until(lambda: self._is_charged() and self._is_told(), seconds_max=REST_SECONDS_MAX)
+        await self._wait_until(lambda: self._is_charged() and self._is_told(), seconds_max=REST_SECONDS_MAX)
 
     async def _with_worker(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Do something while one worker runs."""
@@ -211,7 +197,7 @@ class MoneyWorld:
     async def _people(self) -> None:
         """Let budgets be changed now and then; processes hear of it by and by."""
         faults = self._faults
-        while await waited(self._is_calm, faults.seconds(faults.money.change_seconds_between)):
+        while await wait_unless(self._is_calm, faults.seconds(faults.rates.change_seconds_between)):
             self._changes += 1
             self._catalog.change_something()
             self._tell_all()
@@ -230,7 +216,7 @@ class MoneyWorld:
         if self._servers.valkey.is_up:
             self._servers.valkey.post(NOTICE_CHANNEL, str(self._catalog.version).encode())
         for process in self._selling.values():
-            seconds = faults.chance.uniform(0, faults.money.index_seconds_max)
+            seconds = faults.chance.uniform(0, faults.rates.index_seconds_max)
             asyncio.get_running_loop().call_later(seconds, self._learn, process)
 
     def _learn(self, process: SellingProcess) -> None:
@@ -240,12 +226,12 @@ class MoneyWorld:
     # ------------------------------------------------------------ processes
 
     async def _keep_worker(self, number: int, house: asyncio.TaskGroup) -> None:
-        clock = self._a_wall_clock(house)
-        await self._keep("worker", lambda: self._start_worker(f"worker-{number}", clock), house)
+        clock = self._make_wall_clock(house)
+        await self._keep_alive("worker", lambda: self._start_worker(f"worker-{number}", clock), house)
 
     async def _keep_selling(self, number: int, house: asyncio.TaskGroup) -> None:
-        clock = self._a_wall_clock(house)
-        await self._keep("delivery", lambda: self._start_selling(number, clock), house)
+        clock = self._make_wall_clock(house)
+        await self._keep_alive("delivery", lambda: self._start_selling(number, clock), house)
 
     def _start_worker(self, name: str, clock: Clock) -> BudgetWorkerProcess:
         return BudgetWorkerProcess(
@@ -263,43 +249,6 @@ class MoneyWorld:
         self._selling[number] = process
         return process
 
-    def _a_wall_clock(self, house: asyncio.TaskGroup) -> WallClock:
-        clock = WallClock(self._clock, self._faults)
-        house.create_task(clock.jump(self._is_calm))
-        return clock
-
-    async def _keep(self, name: str, start: Callable[[], ProcessT], house: asyncio.TaskGroup) -> None:
-        """Run a process, and start it again whenever chance has ended it, from outside or at one of its calls."""
-        faults = self._faults
-        while not self._is_over.is_set():
-            stop = asyncio.Event()
-            process = start()
-            running = house.create_task(process.run(stop))
-            await self._lived(process)
-            if faults.strikes(f"{name} killed", KILLED):
-                process.host.kill()
-            stop.set()
-            if process.host.is_alive:
-                await asyncio.wait([running], timeout=STOP_SECONDS_MAX)
-                process.host.kill()  # It has ended, and holds nothing any more.
-            await asyncio.sleep(faults.seconds(RESTART_SECONDS_MEAN))
-
-    async def _lived(self, process: ProcessT) -> None:
-        """Wait until a process dies by itself, its time is up, or all is over."""
-        faults = self._faults
-        seconds = faults.seconds(faults.rates.life_seconds_mean)
-        over = asyncio.ensure_future(self._is_over.wait())
-        calm = asyncio.ensure_future(self._is_calm.wait())
-        await asyncio.wait(
-            [process.host.died, calm, over],
-            timeout=None if seconds == float("inf") else seconds,
-            return_when=asyncio.FIRST_COMPLETED,
-        )
-        if self._is_calm.is_set():
-            await asyncio.wait([process.host.died, over], return_when=asyncio.FIRST_COMPLETED)
-        over.cancel()
-        calm.cancel()
-
     # ------------------------------------------------------------ coming to rest
 
     def _is_charged(self) -> bool:
@@ -312,17 +261,11 @@ class MoneyWorld:
         """Tell whether advertisers have answered all reports; one that was given up is said again after minutes."""
         return not any(state.report for state in self.laws.campaigns)
 
-    async def _until(self, is_so: Callable[[], bool], *, seconds_max: float) -> None:
-        """Wait until something is so, but not for ever."""
-        ends_at = asyncio.get_running_loop().time() + seconds_max
-        while not is_so() and asyncio.get_running_loop().time() < ends_at:  # noqa: ASYNC110 - looking costs nothing here
-            await asyncio.sleep(1)
-
-    def outcome(self) -> MoneyOutcome:
+    def outcome(self) -> BudgetOutcome:
         """Tell what came of it."""
         database = self._servers.database
         kinds = [row.kind.value for row in database.rows]
-        return MoneyOutcome(
+        return BudgetOutcome(
             seed=self._plan.seed,
             views=self._readers.views,
             offers=self._readers.offers,
@@ -340,12 +283,12 @@ class MoneyWorld:
         )
 
 
-def simulated(plan: MoneyPlan) -> MoneyOutcome:
+def simulate(plan: BudgetPlan) -> BudgetOutcome:
     """Run a plan on virtual time."""
-    worlds: list[MoneyWorld] = []
+    worlds: list[BudgetWorld] = []
 
     async def run() -> None:
-        worlds.append(MoneyWorld(plan))
+        worlds.append(BudgetWorld(plan))
         await worlds[0].run()
 
     try:

@@ -55,7 +55,7 @@ class Told:
             self.messages.append((address, message))
         return self.has_room
 
-    def durable(self, address: Address, message: Any) -> "asyncio.Future[None]":
+    def send_durably(self, address: Address, message: Any) -> "asyncio.Future[None]":
         raise NotImplementedError(address, message)
 
     def take(self) -> list[tuple[Address, Any]]:

@@ -270,7 +270,7 @@ class Failing:
     def tell(self, address: Address, message: Any) -> bool:
         raise NotImplementedError(address, message)
 
-    def durable(self, address: Address, message: Any) -> "asyncio.Future[None]":
+    def send_durably(self, address: Address, message: Any) -> "asyncio.Future[None]":
         del address
         if self.full_times:
             self.full_times -= 1

@@ -12,11 +12,10 @@ from adloom.budgets.transport.inbox import Inbox
 from adloom.budgets.transport.session_store import SessionStore, StoredSessions
 from adloom.budgets.transport.sessions import DeliverySessions
 from simulation import loop as virtual
-from simulation.budgets.faults import NO_MONEY_FAULTS, MoneyFaults
 from simulation.budgets.valkey import ValkeyServer, valkey_of
 from simulation.chance import seeded
 from simulation.clocks import VirtualClock
-from simulation.faults import Host
+from simulation.faults import NO_FAULTS, Faults, Host
 from simulation.trace import Trace
 from tests.support.actors import START
 
@@ -30,7 +29,7 @@ class OneSession(SessionStore):
 
 def test_a_mail_room_waits_where_it_cannot_hear_whose_silence_it_would_judge() -> None:
     async def kept_for_a_minute() -> int:
-        server = ValkeyServer(MoneyFaults(NO_MONEY_FAULTS, seeded(1, "faults"), Trace()))
+        server = ValkeyServer(Faults(NO_FAULTS, seeded(1, "faults"), Trace()))
         server.is_up = False
         valkey = valkey_of(server, Host())
         room = Inbox(

@@ -18,16 +18,16 @@ from adloom.core.random import Chance
 from adloom.runtime.actors.effects import StepResult
 from adloom.runtime.actors.kind import ActorKind, AnyKind
 from adloom.runtime.actors.ports import StateWrite
-from simulation.budgets.database import MoneyDatabase
-from simulation.budgets.faults import ROUGH_MONEY
-from simulation.budgets.plans import MIDNIGHTS
+from simulation.budgets.database import BudgetDatabase
 from simulation.budgets.selling import SellingProcess, Sold
-from simulation.budgets.world import MoneyPlan, simulated
+from simulation.budgets.world import BudgetPlan, simulate
+from simulation.faults import ROUGH_BUDGETS
+from simulation.swarm import MIDNIGHTS
 
 SEEDS = range(6)
 # Workers come and go, and there are often two of them.
 HARSH = msgspec.structs.replace(
-    ROUGH_MONEY, life_seconds_mean=8, owned_twice=0.5, answer_lost=0.05, unseen=0.1, clock_hours_max=0.01
+    ROUGH_BUDGETS, life_seconds_mean=8, owned_twice=0.5, answer_lost=0.05, unseen=0.1, clock_hours_max=0.01
 )
 
 # Around a midnight of UTC, with clocks that are wrong by minutes.
@@ -42,9 +42,9 @@ UNCHANGED = {"faults": msgspec.structs.replace(HARSH, change_seconds_between=flo
 _changed = msgspec.structs.replace
 
 
-def harsh(seed: int) -> MoneyPlan:
+def harsh(seed: int) -> BudgetPlan:
     zone, midnight = MIDNIGHTS[seed % len(MIDNIGHTS)]
-    return MoneyPlan(
+    return BudgetPlan(
         seed=seed,
         seconds=30,
         views_per_second=6,
@@ -56,14 +56,14 @@ def harsh(seed: int) -> MoneyPlan:
     )
 
 
-class DatabaseWithoutFence(MoneyDatabase):
+class DatabaseWithoutFence(BudgetDatabase):
     """Lets anybody write what is somebody else's by now."""
 
     def fence(self, writes: Sequence[StateWrite]) -> None:
         assert writes is not None
 
 
-class DatabaseThatIsToldTooLate(MoneyDatabase):
+class DatabaseThatIsToldTooLate(BudgetDatabase):
     """Lets the world see what comes of some batches before they are kept, and then they never are."""
 
     _commits = 0
@@ -74,7 +74,7 @@ class DatabaseThatIsToldTooLate(MoneyDatabase):
             super().commit(writes, records)
 
 
-class DatabaseWithoutKey(MoneyDatabase):
+class DatabaseWithoutKey(BudgetDatabase):
     """Takes an offer as often as it comes, and does not remember it."""
 
     def refuse(self, offers: Sequence[Offer]) -> None:
@@ -85,7 +85,7 @@ class DatabaseWithoutKey(MoneyDatabase):
         return set()
 
 
-class DatabaseWithoutAlarms(MoneyDatabase):
+class DatabaseWithoutAlarms(BudgetDatabase):
     """Forgets when entities want to be woken."""
 
     def commit(self, writes: Sequence[StateWrite], records: Sequence[msgspec.Struct]) -> None:
@@ -213,7 +213,7 @@ def test_a_house_that_breaks_a_law_of_budgets_is_found_out_within_a_few_runs(
 ) -> None:
     found: list[str] = []
     for seed in SEEDS:
-        found += simulated(_changed(harsh(seed), **change)).violations
+        found += simulate(_changed(harsh(seed), **change)).violations
         if any(complaint in violation for violation in found):
             return
 
@@ -222,4 +222,4 @@ def test_a_house_that_breaks_a_law_of_budgets_is_found_out_within_a_few_runs(
 
 @pytest.mark.parametrize("seed", SEEDS[:3])
 def test_a_sound_house_of_budgets_comes_through_the_same_runs(seed: int) -> None:
-    assert simulated(_changed(harsh(seed), kinds=make_kinds)).violations == ()
+    assert simulate(_changed(harsh(seed), kinds=make_kinds)).violations == ()

@@ -17,7 +17,7 @@ from simulation.ledger import LedgerServer
 from simulation.swarm import MOMENTS
 from simulation.tables import TablesServer
 from simulation.topic import TopicServer
-from simulation.world import Plan, simulated
+from simulation.world import Plan, simulate
 
 SEEDS = range(8)
 # The ledger is often away, so that much is in spools when their processes die.
@@ -178,7 +178,7 @@ def test_a_house_that_breaks_a_law_is_found_out_within_a_few_runs(
 ) -> None:
     found: list[str] = []
     for seed in SEEDS:
-        found += simulated(msgspec.structs.replace(harsh(seed), **change)).violations
+        found += simulate(msgspec.structs.replace(harsh(seed), **change)).violations
         if any(complaint in violation for violation in found):
             return
 
@@ -187,4 +187,4 @@ def test_a_house_that_breaks_a_law_is_found_out_within_a_few_runs(
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_sound_house_comes_through_the_same_runs(seed: int) -> None:
-    assert simulated(harsh(seed)).violations == ()
+    assert simulate(harsh(seed)).violations == ()

@@ -12,17 +12,17 @@ import msgspec
 import pytest
 
 from adloom.schedule.budget_day import find_budget_day
-from simulation import command as simulate
-from simulation.budgets.faults import NO_MONEY_FAULTS, ROUGH_MONEY, MoneyFaultRates
-from simulation.budgets.plans import MIDNIGHTS, a_money_plan, simulated_money
-from simulation.budgets.world import MoneyOutcome, MoneyPlan, simulated
+from simulation import command
+from simulation.budgets.world import BudgetOutcome, BudgetPlan, simulate
+from simulation.faults import NO_FAULTS, ROUGH_BUDGETS, FaultRates
+from simulation.swarm import MIDNIGHTS, draw_budget_plan, run_budgets
 
 SEEDS = range(int(os.environ.get("ADLOOM_SIMULATION_SEEDS", "20")) // 5)
 
 
-def rough(seed: int, faults: MoneyFaultRates = ROUGH_MONEY, evening: int = 0) -> MoneyPlan:
+def rough(seed: int, faults: FaultRates = ROUGH_BUDGETS, evening: int = 0) -> BudgetPlan:
     zone, midnight = MIDNIGHTS[evening]
-    return MoneyPlan(
+    return BudgetPlan(
         seed=seed,
         seconds=40,
         views_per_second=5,
@@ -33,15 +33,15 @@ def rough(seed: int, faults: MoneyFaultRates = ROUGH_MONEY, evening: int = 0) ->
     )
 
 
-def checked(plan: MoneyPlan) -> MoneyOutcome:
-    outcome = simulated(plan)
+def checked(plan: BudgetPlan) -> BudgetOutcome:
+    outcome = simulate(plan)
     assert outcome.violations == (), f"seed {plan.seed}: {outcome.violations}"
     return outcome
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_budget_is_overspent_and_what_can_be_spent_is_whatever_goes_wrong(seed: int) -> None:
-    checked(a_money_plan(seed))
+    checked(draw_budget_plan(seed))
 
 
 def test_what_is_auctioned_off_is_of_the_highest_who_can_pay_at_a_price_that_it_can() -> None:
@@ -53,7 +53,7 @@ def test_what_is_auctioned_off_is_of_the_highest_who_can_pay_at_a_price_that_it_
 
 
 def test_everything_that_can_go_wrong_with_budgets_does_in_rough_runs() -> None:
-    rates = msgspec.structs.replace(ROUGH_MONEY, died=0.01, late=0.03, answer_lost=0.03)
+    rates = msgspec.structs.replace(ROUGH_BUDGETS, died=0.01, late=0.03, answer_lost=0.03)
     happened = {fault for seed in range(4) for fault in checked(rough(seed, rates)).faults}
 
     assert happened >= {
@@ -79,7 +79,7 @@ def test_everything_that_can_go_wrong_with_budgets_does_in_rough_runs() -> None:
 
 
 def test_on_a_good_evening_every_offer_is_charged() -> None:
-    outcome = checked(rough(1, NO_MONEY_FAULTS))
+    outcome = checked(rough(1, NO_FAULTS))
 
     assert outcome.offers == outcome.confirmed == outcome.charges > 100
     assert outcome.unbilled == 0
@@ -88,13 +88,13 @@ def test_on_a_good_evening_every_offer_is_charged() -> None:
 @pytest.mark.parametrize("evening", range(len(MIDNIGHTS)), ids=[f"{zone} {at}" for zone, at in MIDNIGHTS])
 def test_what_is_offered_on_a_day_is_charged_on_that_day_however_long_it_is(evening: int) -> None:
     """The laws look at the day of every charge where all clocks are right; both days have some here."""
-    faults = MoneyFaultRates(mail_lost=0.1, mail_repeated=0.1, mail_delayed=0.05, died=0.002)
+    faults = FaultRates(mail_lost=0.1, mail_repeated=0.1, mail_delayed=0.05, died=0.002)
 
     assert checked(rough(3, faults, evening)).charges > 50
 
 
 def test_clocks_that_jump_by_a_day_overspend_nothing() -> None:
-    faults = MoneyFaultRates(clock_seconds_between=5, clock_hours_max=26, died=0.002, mail_lost=0.05)
+    faults = FaultRates(clock_seconds_between=5, clock_hours_max=26, died=0.002, mail_lost=0.05)
 
     outcome = checked(rough(5, faults))
 
@@ -103,7 +103,7 @@ def test_clocks_that_jump_by_a_day_overspend_nothing() -> None:
 
 
 def test_the_same_seed_gives_the_same_evening() -> None:
-    first, second, other = simulated(rough(7)), simulated(rough(7)), simulated(rough(8))
+    first, second, other = simulate(rough(7)), simulate(rough(7)), simulate(rough(8))
 
     assert first == second
     assert first.digest != other.digest
@@ -111,18 +111,18 @@ def test_the_same_seed_gives_the_same_evening() -> None:
 
 def test_the_same_seed_gives_the_same_evening_in_another_process() -> None:
     script = (
-        "from simulation.budgets.plans import simulated_money;"
-        "from simulation.swarm import quieted; quieted();"
-        "print(simulated_money(9).digest)"
+        "from simulation.swarm import run_budgets;"
+        "from simulation.swarm import silence_logs; silence_logs();"
+        "print(run_budgets(9).digest)"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "4711"}
     printed = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=True)
 
-    assert printed.stdout.decode().strip() == simulated_money(9).digest
+    assert printed.stdout.decode().strip() == run_budgets(9).digest
 
 
 def test_the_command_reports_on_budgets_and_ends_well(capsys: pytest.CaptureFixture[str]) -> None:
-    simulate.run(simulate.What.BUDGETS, seed=1)
+    command.run(command.What.BUDGETS, seed=1)
 
     printed = capsys.readouterr().out
     assert "laws 2 and 4" in printed

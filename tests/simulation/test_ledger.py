@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from simulation import command as simulate
+from simulation import command
 from simulation.faults import NO_FAULTS, ROUGH, FaultRates
-from simulation.swarm import a_short_plan, outcomes
-from simulation.world import Outcome, Plan, simulated
+from simulation.swarm import draw_plan, run_event_log, run_seeds
+from simulation.world import Outcome, Plan, simulate
 
 SEEDS = range(int(os.environ.get("ADLOOM_SIMULATION_SEEDS", "20")))
 SEEDS_A_TEST = 5
@@ -25,7 +25,7 @@ def rough(seed: int) -> Plan:
 
 
 def checked(plan: Plan) -> Outcome:
-    outcome = simulated(plan)
+    outcome = simulate(plan)
     assert outcome.violations == (), f"seed {plan.seed}: {outcome.violations}"
     return outcome
 
@@ -33,7 +33,7 @@ def checked(plan: Plan) -> Outcome:
 @pytest.mark.parametrize("first", SEEDS[::SEEDS_A_TEST])
 def test_every_accepted_event_is_counted_once_whatever_goes_wrong(first: int) -> None:
     for seed in SEEDS[first : first + SEEDS_A_TEST]:
-        checked(a_short_plan(seed))
+        checked(draw_plan(seed))
 
 
 def test_everything_that_can_go_wrong_does_in_a_rough_run() -> None:
@@ -119,7 +119,7 @@ def test_clocks_that_jump_by_a_day_lose_nothing_and_count_nothing_twice() -> Non
 
 
 def test_the_same_seed_gives_the_same_run() -> None:
-    first, second, other = simulated(rough(7)), simulated(rough(7)), simulated(rough(8))
+    first, second, other = simulate(rough(7)), simulate(rough(7)), simulate(rough(8))
 
     assert first == second
     assert first.digest != other.digest
@@ -127,24 +127,24 @@ def test_the_same_seed_gives_the_same_run() -> None:
 
 def test_the_same_seed_gives_the_same_run_in_another_process() -> None:
     script = (
-        "from tests.simulation.test_ledger import rough, simulated;"
-        "from simulation.swarm import quieted; quieted();"
-        "print(simulated(rough(7)).digest)"
+        "from tests.simulation.test_ledger import rough, simulate;"
+        "from simulation.swarm import silence_logs; silence_logs();"
+        "print(simulate(rough(7)).digest)"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "4711", "PYTHONPATH": "."}
     printed = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=True)
 
-    assert printed.stdout.decode().strip() == simulated(rough(7)).digest
+    assert printed.stdout.decode().strip() == simulate(rough(7)).digest
 
 
 def test_many_runs_over_several_processes_are_those_of_one() -> None:
-    alone = [simulated(a_short_plan(seed)) for seed in range(3)]
+    alone = [simulate(draw_plan(seed)) for seed in range(3)]
 
-    assert list(outcomes(range(3), processes=2)) == alone
+    assert list(run_seeds(run_event_log, range(3), processes=2)) == alone
 
 
 def test_the_command_reports_and_ends_well(capsys: pytest.CaptureFixture[str]) -> None:
-    simulate.run(seed=5, days=1)
+    command.run(seed=5, days=1)
 
     printed = capsys.readouterr().out
     assert "law 1" in printed

@@ -15,6 +15,6 @@ class Host(Protocol):
         """Send a message that nobody waits for; tell whether there was room for it."""
         ...
 
-    def durable(self, address: Address, message: msgspec.Struct) -> "asyncio.Future[None]":
+    def send_durably(self, address: Address, message: msgspec.Struct) -> "asyncio.Future[None]":
         """Send a message, or raise UnavailableError; the future is done when what came of it is kept."""
         ...

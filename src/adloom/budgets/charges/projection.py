@@ -57,7 +57,7 @@ class NullHost:
         del address, message
         return False
 
-    def durable(self, address: Address, message: object) -> asyncio.Future[None]:
+    def send_durably(self, address: Address, message: object) -> asyncio.Future[None]:
         """Take no message."""
         del message
         raise UnavailableError(f"No budget actors run here, so nothing can be told to {address.key}.")
@@ -155,7 +155,7 @@ class ChargesProjection:
         try:
             for address, together in _split_messages(confirms):
                 try:
-                    future = self._host.durable(address, together)
+                    future = self._host.send_durably(address, together)
                 except MailboxFullError:
                     future = await self._send_when_possible(address, together)
                 kept.append((future, address))
@@ -189,7 +189,7 @@ class ChargesProjection:
             await asyncio.sleep(ROOM_SECONDS)
             seconds += ROOM_SECONDS
             try:
-                return self._host.durable(address, together)
+                return self._host.send_durably(address, together)
             except MailboxFullError:
                 if seconds >= ROOM_SECONDS_MAX:
                     raise

@@ -271,7 +271,7 @@ class Inbox:
         closing: dict[str, asyncio.Future[None]] = {}
         with contextlib.suppress(UnavailableError):
             for key in keys:
-                closing[key] = self._host.durable(Address(CAMPAIGN, key), over)
+                closing[key] = self._host.send_durably(Address(CAMPAIGN, key), over)
                 # Whoever is told to stop meanwhile does not ask what came of it.
                 closing[key].add_done_callback(lambda done: done.cancelled() or done.exception())
         if closing:

@@ -28,6 +28,7 @@ from simulation.tables import CatalogKeys
 
 PLACEMENT_KEY: Final = 1
 AUCTION_KEY: Final = 2  # Of a placement that the same campaigns bid for.
+SLUG: Final = "home"
 AUCTION_SLUG: Final = b"auctioned"
 ADVERTISER_KEY: Final = 1
 FLOORS: Final = (Micros(0), Micros(0), Micros(150_000), Micros(5_000_000))
@@ -79,11 +80,21 @@ class Selling(msgspec.Struct, frozen=True, kw_only=True):
         return campaign_address(self.id, self.payer_id)
 
 
-class MoneyCatalog:
+class SimulatedCampaigns:
     """The catalog of one run; nothing of it is ever forgotten, so that laws can ask what was allowed when."""
 
-    def __init__(self, ids: IdSource, chance: Random, *, campaigns: int, zone: str, has_payer: bool) -> None:
+    def __init__(  # noqa: PLR0913 - what worlds differ in
+        self,
+        ids: IdSource,
+        chance: Random,
+        *,
+        campaigns: int,
+        zone: str = "UTC",
+        has_payer: bool = False,
+        has_budgets: bool = True,
+    ) -> None:
         self._chance = chance
+        self._has_budgets = has_budgets
         self.version = 1
         self.placement_id = PlacementId(ids.new())
         self.auction_placement_id = PlacementId(ids.new())
@@ -169,7 +180,7 @@ class MoneyCatalog:
 
     def _budget(self, times: int = 1) -> int | None:
         budget = self._chance.choice([None, *BUDGETS_PAISA, *BUDGETS_PAISA])
-        return None if budget is None else budget * times
+        return None if budget is None or not self._has_budgets else budget * times
 
     # ------------------------------------------------------------ what was allowed
 
@@ -234,7 +245,7 @@ class MoneyCatalog:
         placement = PlacementRow(
             key=PLACEMENT_KEY,
             id=self.placement_id,
-            slug="home",
+            slug=SLUG,
             label="Home",
             layout_type="full_slider",
             max_banners=len(campaigns),
