@@ -1,4 +1,4 @@
-"""A machine's disk in memory, behind the spool's port: what was confirmed stays, what was under way may be torn."""
+"""A machine's disk in memory, behind the port of the spool: confirmed writes stay, interrupted ones may be torn."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,21 +19,20 @@ class Disk:
         self.writes = 0
 
     def put(self, name: str, start: int, data: bytes) -> None:
-        """Write at a place."""
         file = self.files.setdefault(name, bytearray())
         file.extend(bytes(max(0, start - len(file))))
         file[start : start + len(data)] = data
         self.writes += 1
 
     def tear(self, name: str, start: int, data: bytes) -> None:
-        """Leave what a crash leaves of a write: its beginning, or its length with a hole at the end, or nothing."""
+        """Leave what a crash leaves of a write: its beginning, its length with a hole at the end, or nothing."""
         chance = self.faults.chance
         kept = data[: chance.randrange(len(data) + 1)]
         hole = chance.choice([0, len(data) - len(kept)])
         self.put(name, start, kept + bytes(hole))
 
-    def found(self, name: str) -> None:
-        """Show a file to whoever takes it over from a dead process; everything confirmed is in it."""
+    def on_adopted(self, name: str) -> None:
+        """Do nothing when a process adopts the file of a dead one: everything confirmed is in it."""
 
 
 class DiskConnection:
@@ -44,12 +43,11 @@ class DiskConnection:
         self._host = host
 
     async def list_names(self) -> list[str]:
-        """List what is there, in no order."""
         await self.work("list", lambda: None)
         return self._disk.faults.chance.sample(sorted(self._disk.files), len(self._disk.files))
 
     async def create(self, name: str, head: bytes) -> "DiskFile":
-        """Make a file that begins so, and hold it; one that was not finished is there, and nobody's."""
+        """Make and hold a file; one that was interrupted is there, and no process holds it."""
         if name in self._disk.files:
             raise FileExistsError(name)
         await self.work(
@@ -59,30 +57,28 @@ class DiskConnection:
         return DiskFile(self, self._disk, name)
 
     async def claim(self, name: str) -> "DiskFile | None":
-        """Hold a file that is there and that no living process holds."""
         await self.work("claim", lambda: None)
         holder = self._disk.holders.get(name)
         if name not in self._disk.files or (holder is not None and holder.is_alive):
             return None
-        self._disk.found(name)
+        self._disk.on_adopted(name)
         self._disk.holders[name] = self._host
         return DiskFile(self, self._disk, name)
 
     def holds(self, name: str) -> bool:
-        """Tell whether a file is this process's."""
         return self._disk.holders.get(name) is self._host
 
     async def work(
         self, what: str, finish: Callable[[], None], tear: Callable[[], None] | None = None
     ) -> None:
-        """Do something that takes its time; who dies or whose disk fails meanwhile may have done a part of it."""
+        """Do something that takes time; if the process dies or the disk fails meanwhile, a part of it may be done."""
         faults = self._disk.faults
         if not self._host.is_alive:
             raise OSError("This process is dead.")
         try:
             await asyncio.sleep(faults.seconds(WRITE_SECONDS_MEAN))
         except asyncio.CancelledError:
-            # Whoever asked no longer waits, but a thread does what it was asked to.
+            # The caller no longer waits, but the real thread would finish its work.
             if self._host.is_alive:
                 finish()
             raise
@@ -108,21 +104,17 @@ class DiskFile:
 
     @property
     def name(self) -> str:
-        """Its name in the folder."""
         return self._name
 
     async def measure(self) -> int:
-        """Tell how long it is."""
         await self._work("look")
         return len(self._disk.files[self._name])
 
     async def read(self, start: int, end: int) -> bytes:
-        """Read from one place to another, or to its end."""
         await self._work("read")
         return bytes(self._disk.files[self._name][start:end])
 
     async def write(self, start: int, data: bytes) -> None:
-        """Write at a place, and return when that is durable."""
         await self._work(
             "write",
             lambda: self._disk.put(self._name, start, data),
@@ -130,16 +122,12 @@ class DiskFile:
         )
 
     async def truncate(self, size: int) -> None:
-        """Cut it off."""
-
         def cut() -> None:
             del self._disk.files[self._name][size:]
 
         await self._work("truncate", cut)
 
     async def rename(self, name: str) -> None:
-        """Give it another name."""
-
         def move() -> None:
             self._disk.files[name] = self._disk.files.pop(self._name)
             self._disk.holders[name] = self._disk.holders.pop(self._name)
@@ -148,15 +136,12 @@ class DiskFile:
         await self._work("rename", move)
 
     async def remove(self) -> None:
-        """Remove it and let go of it; if that fails it may be tried again."""
-
         def drop() -> None:
             del self._disk.files[self._name], self._disk.holders[self._name]
 
         await self._work("remove", drop)
 
     async def release(self) -> None:
-        """Let go of it, so that others may claim it."""
         await self._work("release", lambda: self._disk.holders.pop(self._name, None))
 
     async def _work(
@@ -165,7 +150,7 @@ class DiskFile:
         finish: Callable[[], object] = lambda: None,
         tear: Callable[[], object] | None = None,
     ) -> None:
-        """Work on the file while it is ours: what the dead had begun is done before anybody else has it."""
+        """Work on the file while we hold it: what a dead process had begun is done before another one has the file."""
 
         def ours(work: Callable[[], object]) -> Callable[[], None]:
             def work_if_ours() -> None:

@@ -1,4 +1,4 @@
-"""The event routes, by their handlers: what is accepted, what is refused, and where a click leads."""
+"""The event routes by their handlers: what is accepted, what is rejected, and where a click leads."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Auctions as the ledger keeps them: their bids packed, and bounded in every direction."""
+"""Auctions in the log: bids are packed, and everything is bounded."""
 
 from typing import Any
 from uuid import UUID

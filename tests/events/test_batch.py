@@ -1,4 +1,4 @@
-"""Batches by their handler: each event is judged by itself, and all that were accepted are durable together."""
+"""Batches by their handler: each event is accepted or rejected by itself, and the accepted ones are durable together."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -44,14 +44,14 @@ def events(count: int) -> list[dict[str, Any]]:
     return [an_event(("impression", "click")[n % 2], correlationId=f"{n}") for n in range(count)]
 
 
-async def outcome_of(edge: Edge, *listed: Any, **around: Any) -> dict[str, Any]:
+async def post_batch(edge: Edge, *listed: Any, **around: Any) -> dict[str, Any]:
     answer = await edge.post("batch", {"events": list(listed)}, **around)
     assert answer.head.startswith(b"HTTP/1.1 202 Accepted\r\n")
     return msgspec.json.decode(answer.body)
 
 
 async def test_events_of_both_kinds_are_in_the_ledger_in_their_order(edge: Edge) -> None:
-    outcome = await outcome_of(
+    outcome = await post_batch(
         edge,
         an_event(correlationId="a", referrerUrl="https://search.example/"),
         an_event("click", correlationId="b", destinationUrl="https://shop.example/"),
@@ -67,7 +67,7 @@ async def test_events_of_both_kinds_are_in_the_ledger_in_their_order(edge: Edge)
 
 @pytest.mark.parametrize("count", [0, 1, SLICE_EVENTS, SLICE_EVENTS + 1, EVENTS_MAX])
 async def test_a_batch_of_the_largest_size_is_accepted(edge: Edge, count: int) -> None:
-    outcome = await outcome_of(edge, *events(count))
+    outcome = await post_batch(edge, *events(count))
 
     assert outcome == {"accepted": count, "rejected": []}
     assert [event.correlation_id for event in edge.store.events] == [f"{n}" for n in range(count)]
@@ -97,7 +97,7 @@ async def test_a_batch_of_the_largest_size_is_accepted(edge: Edge, count: int) -
 async def test_a_bad_event_is_named_by_its_index_and_the_good_ones_are_accepted(
     edge: Edge, bad: Any, code: str, named: str
 ) -> None:
-    outcome = await outcome_of(edge, an_event(correlationId="a"), bad, an_event(correlationId="b"))
+    outcome = await post_batch(edge, an_event(correlationId="a"), bad, an_event(correlationId="b"))
 
     assert outcome["accepted"] == 2
     [rejected] = outcome["rejected"]
@@ -108,7 +108,7 @@ async def test_a_bad_event_is_named_by_its_index_and_the_good_ones_are_accepted(
 
 
 async def test_a_batch_without_a_good_event_is_answered_all_the_same(edge: Edge) -> None:
-    outcome = await outcome_of(edge, 1, "two", {})
+    outcome = await post_batch(edge, 1, "two", {})
 
     assert outcome["accepted"] == 0
     assert [rejected["index"] for rejected in outcome["rejected"]] == [0, 1, 2]
@@ -194,7 +194,7 @@ def test_no_event_causes_more_than_a_rejection(body: bytes) -> None:
         listed = split_batch(body)
     except ValidationFailedError:
         return
-    batch = ReportBatch(listed, refused_by_nobody)
+    batch = ReportBatch(listed, accept_anything)
 
     batch.process(EVENTS_MAX)
 
@@ -202,7 +202,7 @@ def test_no_event_causes_more_than_a_rejection(body: bytes) -> None:
     assert len(batch.entries) + len(batch.rejected) == len(listed)
 
 
-def refused_by_nobody(report: Report) -> bytes:
+def accept_anything(report: Report) -> bytes:
     return report.correlation_id.encode()
 
 
@@ -236,7 +236,7 @@ async def test_the_request_is_examined_once_for_all_events() -> None:
     async with an_edge(
         read_request_info=reader_of, detector=TrafficDetector(lambda agent: agent == b"bot")
     ) as edge:
-        await outcome_of(edge, an_event(), an_event(deviceType="tv"), headers={"user-agent": "bot"})
+        await post_batch(edge, an_event(), an_event(deviceType="tv"), headers={"user-agent": "bot"})
 
     assert [event.device_type for event in edge.store.events] == ["tablet", "tv"]
     assert [event.country_code for event in edge.store.events] == ["FR", "FR"]
@@ -248,8 +248,8 @@ async def test_only_accepted_events_count_towards_a_flood() -> None:
     detector = TrafficDetector(lambda _: False, events_per_minute_max=3)
     async with an_edge(detector=detector) as edge:
         await edge.post("impression", a_report(), client="203.0.113.7")
-        await outcome_of(edge, *events(2), 7, *events(2), client="203.0.113.7")
-        await outcome_of(edge, *events(1), client="203.0.113.8")
+        await post_batch(edge, *events(2), 7, *events(2), client="203.0.113.7")
+        await post_batch(edge, *events(1), client="203.0.113.8")
 
     flooded = [Mark.ADDRESS_FLOOD in event.marks for event in edge.store.events]
     assert flooded == [False, False, False, True, True, False]
@@ -258,7 +258,7 @@ async def test_only_accepted_events_count_towards_a_flood() -> None:
 
 
 async def test_an_event_with_a_token_belongs_to_its_offer(edge: Edge) -> None:
-    await outcome_of(edge, an_event("click", trackingToken=a_token(slot=4).decode()))
+    await post_batch(edge, an_event("click", trackingToken=a_token(slot=4).decode()))
 
     [event] = edge.store.events
     assert (event.request_id, event.slot, event.is_billable) == (REQUEST, 4, True)
@@ -340,7 +340,7 @@ async def test_an_error_in_a_batch_reaches_only_its_own_client() -> None:
     turns = BatchSlicer()
     listed = split_batch(msgspec.json.encode({"events": events(1)}))
     broken = turns.run(ReportBatch(listed, fail), nothing)
-    whole = turns.run(ReportBatch(listed, refused_by_nobody), nothing)
+    whole = turns.run(ReportBatch(listed, accept_anything), nothing)
 
     with pytest.raises(RuntimeError):
         await broken

@@ -1,4 +1,4 @@
-"""Who sends a request, by its headers and its address, behind proxies that are trusted or not."""
+"""The sender of a request by its headers and address, behind proxies that are trusted or not."""
 
 from ipaddress import ip_address, ip_network
 

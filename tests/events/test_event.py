@@ -1,4 +1,4 @@
-"""Events as the ledger keeps them, and whose clock is believed."""
+"""Events in the log, and which clock decides when they happened."""
 
 from datetime import UTC, datetime, timedelta, timezone
 

@@ -1,4 +1,4 @@
-"""What makes an event doubtful, mark by mark; each by a pure function."""
+"""What makes traffic doubtful, mark by mark."""
 
 import ipaddress
 

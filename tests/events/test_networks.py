@@ -1,4 +1,4 @@
-"""Many networks as one: an address is in it exactly where it is in one of them."""
+"""An address is in a set of networks exactly if it is in one of them."""
 
 import ipaddress
 

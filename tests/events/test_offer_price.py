@@ -1,4 +1,4 @@
-"""What an offer costs travels in its token, and from there into its events: nowhere else does it come from."""
+"""The price of an offer is in its token, and events take it only from there."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -19,32 +19,32 @@ async def edge() -> AsyncIterator[Edge]:
         yield one
 
 
-def price_of(event: object) -> tuple[int, int, int, ChargedBy]:
+def get_price(event: object) -> tuple[int, int, int, ChargedBy]:
     assert isinstance(event, Impression | Click)
     return event.offered_at, event.lease, event.charge, event.charged_by
 
 
 @pytest.mark.parametrize("kind", ["impression", "click"])
-async def test_a_report_with_a_token_has_the_price_of_its_offer(edge: Edge, kind: str) -> None:
+async def test_a_report_with_a_token_has_the_get_price_its_offer(edge: Edge, kind: str) -> None:
     await edge.post(kind, a_report(trackingToken=TOKEN.decode()))
 
     [event] = edge.store.events
-    assert price_of(event) == (int(OFFERED_AT.timestamp()), 4_000_000_000, 1_500, ChargedBy.CLICK)
+    assert get_price(event) == (int(OFFERED_AT.timestamp()), 4_000_000_000, 1_500, ChargedBy.CLICK)
 
 
 @pytest.mark.parametrize("path", [b"/i/", b"/c/"])
-async def test_a_pixel_and_a_link_have_the_price_of_their_offer(edge: Edge, path: bytes) -> None:
+async def test_a_pixel_and_a_link_have_the_get_price_their_offer(edge: Edge, path: bytes) -> None:
     await edge.ask(b"GET", path + TOKEN)
 
     [event] = edge.store.events
-    assert price_of(event) == (int(OFFERED_AT.timestamp()), 4_000_000_000, 1_500, ChargedBy.CLICK)
+    assert get_price(event) == (int(OFFERED_AT.timestamp()), 4_000_000_000, 1_500, ChargedBy.CLICK)
 
 
 async def test_a_report_without_a_token_costs_nothing_whatever_it_says(edge: Edge) -> None:
     await edge.post("impression", a_report(charge=1_500, lease=7, offeredAt=1))
 
     [event] = edge.store.events
-    assert price_of(event) == (0, 0, 0, ChargedBy.IMPRESSION)
+    assert get_price(event) == (0, 0, 0, ChargedBy.IMPRESSION)
 
 
 def test_an_event_that_costs_nothing_has_no_bytes_for_its_price() -> None:

@@ -1,4 +1,4 @@
-"""An entry that was put together is the one that would be encoded whole."""
+"""An entry composed of parts is the one that encoding the whole event gives."""
 
 from datetime import UTC, datetime
 from uuid import UUID

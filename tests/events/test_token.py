@@ -1,4 +1,4 @@
-"""Tokens of offers: only we can make one, and nobody can change one."""
+"""Tokens of offers: nobody else can make or change one."""
 
 import base64
 from datetime import timedelta

@@ -143,7 +143,7 @@ class DiskThatLies(Disk):
         self._last[name] = start
         super().put(name, start, data)
 
-    def found(self, name: str) -> None:
+    def on_adopted(self, name: str) -> None:
         del self.files[name][self._last.get(name, 0) :]
 
 

@@ -1,4 +1,4 @@
-"""A disk in memory that does what a real one may do: fail half-way, and forget what was not synced.
+"""A disk in memory that fails half-way and forgets what was not synced, as real ones may.
 
 Every operation is made of steps. A planned fault strikes at one of them: the disk is full or fails
 (OSError), or the process dies there (`KilledError`), alone or with the whole machine.
@@ -12,7 +12,7 @@ from adloom.events.log.spool.disk import SpoolFile
 
 
 class KilledError(BaseException):
-    """The process is dead; nothing of it may catch this."""
+    """The process is dead; none of its code may catch this."""
 
 
 class Fault(Enum):
@@ -23,7 +23,7 @@ class Fault(Enum):
 
 
 class Content:
-    """What is in a file: as processes see it, and as it is after a loss of power."""
+    """The bytes of a file: as processes see them, and as they are after a loss of power."""
 
     def __init__(self) -> None:
         self.seen = bytearray()
@@ -32,7 +32,7 @@ class Content:
 
 
 class Platter:
-    """What outlives processes."""
+    """The files, which outlive processes."""
 
     def __init__(self, chance: Random | None = None) -> None:
         self.files: dict[str, Content] = {}
@@ -40,7 +40,7 @@ class Platter:
         self._chance = chance or Random(0)  # noqa: S311 - not for cryptography
 
     def lose_power(self) -> None:
-        """Keep what was synced, and of the rest any part: torn at any byte, or as zeros."""
+        """Keep what was synced, and any part of the rest: torn at any byte, or as zeros."""
         names = dict(self.durable_names)
         for name in {*self.files, *self.durable_names}:
             if self.files.get(name) is not self.durable_names.get(name) and self._chance.random() < 0.5:
@@ -65,7 +65,7 @@ class Platter:
         return torn
 
     def let_go(self, holder: object) -> None:
-        """Let go of everything that a dead process held."""
+        """Release everything that a dead process held."""
         for content in self.files.values():
             if content.holder is holder:
                 content.holder = None
@@ -87,15 +87,14 @@ class FakeDisk:
         self.share_written = 0.0
 
     def plan(self, fault: Fault, *, after_steps: int, share_written: float = 0.5) -> None:
-        """Let something go wrong after so many steps."""
+        """Let a fault strike after so many steps."""
         self._fault, self._steps_left, self.share_written = fault, after_steps, share_written
 
     def plan_nothing(self) -> None:
-        """Let all go well."""
         self._fault = None
 
     def strikes(self) -> Fault | None:
-        """Tell whether the planned fault strikes in this step."""
+        """Return the planned fault if it strikes in this step."""
         if self.is_dead:
             return Fault.KILLED
         if self._fault is None:
@@ -107,11 +106,9 @@ class FakeDisk:
         return fault
 
     def step(self) -> None:
-        """Do one step, or let it go wrong."""
         self.end_with(self.strikes())
 
     def end_with(self, fault: Fault | None) -> None:
-        """Raise what a fault raises."""
         if fault is Fault.KILLED:
             self.die()
             raise KilledError
@@ -119,7 +116,6 @@ class FakeDisk:
             raise OSError(28, "No space left on device")
 
     def die(self) -> None:
-        """End this process."""
         self.is_dead = True
         self.platter.let_go(self)
 
@@ -156,7 +152,7 @@ class FakeDisk:
         return FakeFile(self, name, content)
 
     def put(self, content: Content, start: int, data: bytes) -> None:
-        """Write to a file, or only a part of it."""
+        """Write data, or only a part of it."""
         fault = self.strikes()
         part = data if fault is None else data[: int(len(data) * self.share_written)]
         if start > len(content.seen):
@@ -165,7 +161,6 @@ class FakeDisk:
         self.end_with(fault)
 
     def sync_names(self, *names: str) -> None:
-        """Make what happened to names durable."""
         self.step()
         for name in names:
             if name in self.platter.files:

@@ -1,4 +1,4 @@
-"""A spool logs every fault that it gets over; that is not what these tests are about."""
+"""A spool logs every fault that it survives; these tests are not about that."""
 
 import logging
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What waits on the disk: bounded, given back when it is drained, taken over when its process is dead."""
+"""The backlog on the disk: bounded, removed when it is drained, adopted when its process is dead."""
 
 from uuid import UUID
 
@@ -32,8 +32,8 @@ def a_backlog(
     return backlog, disk
 
 
-async def drained(backlog: Backlog, count_max: int = MANY) -> list[bytes]:
-    """Drain everything, and give it."""
+async def drain_all(backlog: Backlog, count_max: int = MANY) -> list[bytes]:
+    """Drain everything, and return it."""
     entries: list[bytes] = []
     while (batch := await backlog.read_batch(count_max)) is not None:
         entries += batch.found.entries
@@ -56,7 +56,7 @@ async def test_entries_are_read_in_batches_until_they_are_drained(platter: Platt
     assert again is not None
     assert first.found.entries == again.found.entries == entries(3)[:2]
     backlog.advance(first)
-    assert await drained(backlog) == entries(3)[2:]
+    assert await drain_all(backlog) == entries(3)[2:]
     assert backlog.waiting_bytes == 0
 
 
@@ -66,7 +66,7 @@ async def test_drained_files_are_removed_and_their_bytes_are_free_again(platter:
         await backlog.put(entries(10))
     files = len(platter.files)
 
-    assert len(await drained(backlog, 7)) == 50
+    assert len(await drain_all(backlog, 7)) == 50
 
     assert files == 3
     assert platter.files == {}
@@ -85,7 +85,7 @@ async def test_at_the_bound_a_batch_is_refused_whole(platter: Platter) -> None:
     assert "full" in refused.value.detail
     await backlog.put(entries(1))
     assert not backlog.has_room()
-    assert len(await drained(backlog)) == 5
+    assert len(await drain_all(backlog)) == 5
 
 
 @pytest.mark.parametrize("after_steps", range(5))
@@ -101,7 +101,7 @@ async def test_a_batch_that_the_disk_did_not_take_is_refused_whole_and_the_next_
     await backlog.put([b"next"])
 
     assert backlog.waiting_bytes == len(b"next") + 8
-    assert await drained(backlog) == [b"next"]
+    assert await drain_all(backlog) == [b"next"]
     assert platter.files == {}
 
 
@@ -128,7 +128,7 @@ async def test_a_torn_record_is_dropped_and_its_file_removed(platter: Platter) -
     after, _ = a_backlog(platter, life=2)
     await after.adopt(is_all=False)
 
-    assert await drained(after) == entries(3)[:2]
+    assert await drain_all(after) == entries(3)[:2]
     assert (after.damaged, platter.files) == (0, {})
 
 
@@ -143,7 +143,7 @@ async def test_a_damaged_file_is_drained_as_far_as_possible_and_kept(platter: Pl
 
     after, _ = a_backlog(platter, life=2)
     await after.adopt(is_all=False)
-    came_out = await drained(after)
+    came_out = await drain_all(after)
 
     lost = {0: [], HEADER_BYTES: [0], HEADER_BYTES + 25: [1]}[place]
     assert came_out == [entry for number, entry in enumerate(entries(3)) if number not in lost]
@@ -152,7 +152,7 @@ async def test_a_damaged_file_is_drained_as_far_as_possible_and_kept(platter: Pl
     assert bytes(platter.files[f"{name}.damaged"].seen) == spoiled
     assert after.waiting_bytes == 0
     await after.adopt(is_all=True)
-    assert await drained(after) == []
+    assert await drain_all(after) == []
 
 
 async def test_damage_at_the_end_of_our_own_file_is_noticed_too(
@@ -163,7 +163,7 @@ async def test_damage_at_the_end_of_our_own_file_is_noticed_too(
     [content] = platter.files.values()
     content.seen[-1] ^= 1
 
-    assert await drained(backlog) == entries(3)[:2]
+    assert await drain_all(backlog) == entries(3)[:2]
 
     assert backlog.damaged == 1
     assert [name.endswith(".damaged") for name in platter.files] == [True]
@@ -176,8 +176,8 @@ async def test_files_of_a_living_process_are_not_adopted(platter: Platter) -> No
     other, _ = a_backlog(platter, life=2)
     await other.adopt(is_all=True)
 
-    assert await drained(other) == []
-    assert await drained(living) == entries(3)
+    assert await drain_all(other) == []
+    assert await drain_all(living) == entries(3)
 
 
 async def test_files_of_another_name_are_adopted_only_when_asked_for(platter: Platter) -> None:
@@ -191,7 +191,7 @@ async def test_files_of_another_name_are_adopted_only_when_asked_for(platter: Pl
 
     await after.adopt(is_all=True)
     assert after.adopted_bytes == after.waiting_bytes > 0
-    assert await drained(after) == entries(3)
+    assert await drain_all(after) == entries(3)
 
 
 async def test_adopted_files_count_for_the_bound(platter: Platter) -> None:
@@ -213,7 +213,7 @@ async def test_our_own_are_drained_before_adopted_ones(platter: Platter) -> None
     await after.adopt(is_all=False)
     await after.put([b"new"])
 
-    assert await drained(after) == [b"new", b"old"]
+    assert await drain_all(after) == [b"new", b"old"]
 
 
 async def test_a_file_that_cannot_be_removed_is_kept_from_being_drained_again(platter: Platter) -> None:
@@ -228,7 +228,7 @@ async def test_a_file_that_cannot_be_removed_is_kept_from_being_drained_again(pl
 
     other, _ = a_backlog(platter, life=2)
     await other.adopt(is_all=True)
-    assert await drained(other) == []
+    assert await drain_all(other) == []
 
     await backlog.tidy()
     assert platter.files == {}
@@ -246,11 +246,11 @@ async def test_a_file_that_cannot_be_read_is_tried_again_and_at_last_left_to_the
             await backlog.read_batch(MANY)
 
     disk.plan(Fault.FAILS, after_steps=0)
-    assert await drained(backlog) == [b"second"]
+    assert await drain_all(backlog) == [b"second"]
 
     assert backlog.waiting_bytes == 0
     await backlog.adopt(is_all=True)
-    assert await drained(backlog) == [b"first"]
+    assert await drain_all(backlog) == [b"first"]
 
 
 async def test_other_files_in_the_folder_are_left_alone(platter: Platter) -> None:
@@ -261,7 +261,7 @@ async def test_other_files_in_the_folder_are_left_alone(platter: Platter) -> Non
     backlog, _ = a_backlog(platter)
     await backlog.adopt(is_all=True)
 
-    assert await drained(backlog) == []
+    assert await drain_all(backlog) == []
     assert len(platter.files) == 3
 
 
@@ -273,4 +273,4 @@ async def test_a_released_file_can_be_adopted(platter: Platter) -> None:
     after, _ = a_backlog(platter, life=2)
     await after.adopt(is_all=True)
 
-    assert await drained(after) == entries(3)
+    assert await drain_all(after) == entries(3)

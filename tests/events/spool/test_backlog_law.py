@@ -1,4 +1,4 @@
-"""The spool's law: what was acknowledged comes out, in order; whatever breaks, and wherever it does.
+"""The spool's law: acknowledged entries are drained in order, whatever breaks, at any step.
 
 Processes put, drain, fail and die at any step of the disk, alone or with the machine's power.
 """
@@ -31,8 +31,8 @@ steps = st.integers(0, 8)
 shares = st.floats(0, 1)
 
 
-def done(work: Coroutine[Any, Any, T]) -> T:
-    """Run what never has to wait."""
+def run_at_once(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never has to wait."""
     try:
         work.send(None)
     except StopIteration as end:
@@ -75,7 +75,7 @@ class SpoolMachine(RuleBasedStateMachine):
             process = Process(self.platter, owner, next(self.lives))
             self.processes[owner] = process
             self.acknowledged[process.life] = []
-            done(process.backlog.adopt(is_all=False))
+            run_at_once(process.backlog.adopt(is_all=False))
         return process
 
     @rule(owner=owners, lengths=st.lists(st.integers(1, 60), min_size=1, max_size=5))
@@ -84,7 +84,7 @@ class SpoolMachine(RuleBasedStateMachine):
         batch = [b"%d " % next(self.entries) + b"x" * length for length in lengths]
         self.put_in.update(batch)
         try:
-            done(process.backlog.put(batch))
+            run_at_once(process.backlog.put(batch))
         except (UnavailableError, KilledError):
             return
         self.acknowledged[process.life] += batch
@@ -93,7 +93,7 @@ class SpoolMachine(RuleBasedStateMachine):
     def drain(self, owner: str, count_max: int, taken: int, *, is_answered: bool) -> None:
         process = self.process(owner)
         try:
-            batch = done(process.backlog.read_batch(count_max))
+            batch = run_at_once(process.backlog.read_batch(count_max))
         except (OSError, KilledError):
             return
         if batch is None:
@@ -121,8 +121,8 @@ class SpoolMachine(RuleBasedStateMachine):
     def look(self, owner: str) -> None:
         process = self.process(owner)
         try:
-            done(process.backlog.tidy())
-            done(process.backlog.adopt(is_all=True))
+            run_at_once(process.backlog.tidy())
+            run_at_once(process.backlog.adopt(is_all=True))
         except (OSError, KilledError):
             return
 
@@ -151,7 +151,7 @@ class SpoolMachine(RuleBasedStateMachine):
         self.all_that_was_acknowledged_came_out_in_order()
 
     def drained_once(self, process: Process) -> bool:
-        batch = done(process.backlog.read_batch(MANY))
+        batch = run_at_once(process.backlog.read_batch(MANY))
         if batch is None:
             return False
         self.ledger += batch.found.entries

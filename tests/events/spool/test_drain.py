@@ -1,4 +1,4 @@
-"""The appender and its spool: 202 goes on while the ledger is away, and nobody waits for it twice."""
+"""The appender and its spool: events are accepted while the ledger is away, and only the first ones wait for it."""
 
 import asyncio
 from collections.abc import Sequence

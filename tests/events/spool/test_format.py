@@ -1,4 +1,4 @@
-"""The spool's format: what was written whole is read, and nothing else."""
+"""The format of the spool's files: records that were written whole are read, and nothing else."""
 
 import struct
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""The spool's files on a real disk: private, held by one, given back."""
+"""The spool's files on a real disk: private, held by one process, released."""
 
 import os
 import stat
@@ -28,7 +28,7 @@ def disk(folder: Path) -> Iterator[LocalDisk]:
     disk.close()
 
 
-def mode_of(path: Path) -> int:
+def get_mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
@@ -39,7 +39,7 @@ async def test_folder_and_files_are_for_their_owner_only(disk: LocalDisk, folder
     finally:
         os.umask(before)
 
-    assert (mode_of(folder), mode_of(folder / NAME)) == (0o700, 0o600)
+    assert (get_mode(folder), get_mode(folder / NAME)) == (0o700, 0o600)
     await file.release()
 
 

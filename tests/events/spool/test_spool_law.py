@@ -1,4 +1,4 @@
-"""Appender, spool and ledger together, on virtual time: what was answered is in the ledger at the end, in order.
+"""Appender, spool and ledger together, on virtual time: answered events are in the ledger at the end, in order.
 
 Processes live, are stopped or killed, lose power; the ledger goes away, hangs, or takes what it does not confirm.
 """
