@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from adloom.cli import dead_jobs as command
-from adloom.cli.dead_jobs import JobsError
+from adloom.cli import jobs as command
+from adloom.cli.jobs import JobsError
 from adloom.cli.user_errors import user_message
 from adloom.runtime.jobs.queue import JobQueue, open_queue
 from adloom.runtime.jobs.worker import JobAttempt, JobWorker

@@ -72,8 +72,7 @@ from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import open_valkey
 from adloom.serving.openapi import delivery_paths
 from adloom.stats.spend.feed import SpendFeed
-from adloom.sync.jobs import QUEUE as STATS_QUEUE
-from adloom.sync.queue import JobState, StatsQueue, open_stats_queue
+from adloom.sync.queue import StatsQueue, open_stats_queue
 
 POOL_SIZE_MAX = 10
 DRAIN_SECONDS_MAX = 5
@@ -177,12 +176,11 @@ def build_control(
             feed.running(valkey),
             open_stats_queue(settings.services.redis_url) as stats_queue,
             open_queue(BANNERS_QUEUE, settings.services.redis_url) as banner_jobs,
-            open_queue(STATS_QUEUE, settings.services.redis_url) as stats_jobs,
         ):
             app.state.pool = pool
             app.state.valkey = valkey
             app.state.stats_queue = stats_queue
-            app.state.job_queues = {queue.name: queue for queue in (banner_jobs, stats_jobs)}
+            app.state.job_queues = {queue.name: queue for queue in (banner_jobs, stats_queue.queue)}
             app.state.failed_jobs = functools.partial(_failed_jobs, stats_queue)
             app.state.ledger_cursors = functools.partial(read_cursors, list_projections(pool, valkey), pool)
             app.state.catalog = Catalog(pool, valkey, clock=clock)
@@ -220,7 +218,8 @@ def build_control(
 
 
 async def _failed_jobs(stats_queue: StatsQueue) -> int:
-    return len(await stats_queue.listed(JobState.FAILED))
+    await stats_queue.refresh_counts()
+    return stats_queue.counts.dead
 
 
 def _add_console(app: FastAPI, settings: ControlSettings, clock: Clock) -> None:

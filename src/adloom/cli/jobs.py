@@ -1,14 +1,21 @@
-"""The commands about jobs: `adloom jobs …`."""
+"""`adloom jobs …`: lists the dead jobs of a queue, and retries them."""
 
-# ruff: noqa: PLC0415 - as in cli.py, a command imports what it needs when it runs
+# ruff: noqa: PLC0415 - as in main.py, a command imports what it needs when it runs
 
 import asyncio
 import os
-from typing import Annotated
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from adloom.cli.options import DataDir, data_directory
+
+if TYPE_CHECKING:
+    from adloom.runtime.jobs.queue import JobQueue, ListedJob
+
+JOBS_MAX: Final = 1_000  # The queue keeps no more.
 
 app = typer.Typer(
     name="jobs",
@@ -18,16 +25,20 @@ app = typer.Typer(
 )
 
 QueueName = Annotated[str, typer.Option("--queue", help="The queue.")]
+Print = Callable[[str], None]
+
+
+class JobsError(Exception):
+    """A job cannot be retried, or the queue cannot be read; the message says why."""
 
 
 @app.command("list")
 def list_jobs(*, queue: QueueName = "banners", data_dir: DataDir = None) -> None:
     """List the jobs that ran out of attempts, the last first, and count the others."""
-    from adloom.cli import dead_jobs as command
     from adloom.runtime.embedded.servers import find_redis_url
 
     redis_url = find_redis_url(os.environ, data_directory(data_dir))
-    asyncio.run(command.list_dead(redis_url, queue, typer.echo))
+    asyncio.run(list_dead(redis_url, queue, typer.echo))
 
 
 @app.command()
@@ -39,10 +50,56 @@ def retry(
     data_dir: DataDir = None,
 ) -> None:
     """Put dead jobs back into their queue, with all their attempts."""
-    from adloom.cli import dead_jobs as command
     from adloom.runtime.embedded.servers import find_redis_url
 
     if bool(job_ids) == every:
-        raise command.JobsError("Name the jobs, or --all; `adloom jobs list` tells which are dead.")
+        raise JobsError("Name the jobs, or --all; `adloom jobs list` tells which are dead.")
     redis_url = find_redis_url(os.environ, data_directory(data_dir))
-    asyncio.run(command.retry_dead(redis_url, queue, job_ids or None, typer.echo))
+    asyncio.run(retry_dead(redis_url, queue, job_ids or None, typer.echo))
+
+
+async def list_dead(redis_url: str, queue_name: str, print_line: Print) -> None:
+    async with _open_queue(redis_url, queue_name) as queue:
+        await queue.refresh_counts()
+        for job in await queue.list_dead(count_max=JOBS_MAX):
+            print_line(_describe(job))
+        counts = queue.counts
+        print_line(
+            f"{counts.dead} dead, {counts.waiting} waiting, {counts.active} active, {counts.delayed} delayed"
+        )
+
+
+async def retry_dead(
+    redis_url: str, queue_name: str, job_ids: Sequence[str] | None, print_line: Print
+) -> None:
+    """Retry the named jobs, or all that are dead."""
+    async with _open_queue(redis_url, queue_name) as queue:
+        if job_ids is None:
+            job_ids = [job.id for job in await queue.list_dead(count_max=JOBS_MAX)]
+        missing: list[str] = []
+        for job_id in job_ids:
+            if await queue.retry(job_id):
+                print_line(f"{job_id} is tried again.")
+            else:
+                missing.append(job_id)
+    if missing:
+        raise JobsError(f"Not among the dead: {', '.join(missing)}.")
+
+
+@asynccontextmanager
+async def _open_queue(redis_url: str, name: str) -> "AsyncGenerator[JobQueue]":
+    from adloom.runtime.jobs.queue import open_queue
+    from adloom.runtime.valkey import VALKEY_AWAY
+
+    try:
+        async with open_queue(name, redis_url) as queue:
+            yield queue
+    except VALKEY_AWAY as error:
+        raise JobsError(f"The queue cannot be read: {error or type(error).__name__}") from error
+
+
+def _describe(job: "ListedJob") -> str:
+    # An error may have several lines.
+    reason = " ".join((job.error or "").split())
+    ended_at = job.ended_at or job.put_at
+    return f"{job.id}  {job.name}  {ended_at:%Y-%m-%dT%H:%M:%SZ}  {job.attempts} attempts  {reason}"

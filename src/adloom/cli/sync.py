@@ -11,12 +11,13 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from adloom.core.clock import Clock
+from adloom.runtime.jobs.queue import JobState, ListedJob
 from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
 from adloom.runtime.schema import DatabaseError, describe_database
 from adloom.runtime.settings import Services
 from adloom.runtime.valkey import VALKEY_AWAY
 from adloom.sync.jobs import Origin, SyncJob, jobs_of
-from adloom.sync.queue import JobState, SeenJob, StatsQueue, open_stats_queue
+from adloom.sync.queue import StatsQueue, open_stats_queue
 from adloom.sync.scheduler_store import eligible_sellers
 
 DAYS_MAX: Final = 3_660
@@ -88,10 +89,10 @@ class _Following:
         self._console = console
         self._open = {job.id: 0.0 for job in jobs}
         self._total = len(jobs)
-        self._failed: list[SeenJob] = []
+        self._failed: list[ListedJob] = []
         self._seconds_idle = 0.0
 
-    async def run(self, look_seconds: float) -> list[SeenJob]:
+    async def run(self, look_seconds: float) -> list[ListedJob]:
         """Follow the jobs to their end, and tell which have failed."""
         with self._bar() as bar:
             task = bar.add_task("", total=self._total)

@@ -1,7 +1,7 @@
 """Which errors are the user's to mend: these are told in a line, all others with a traceback."""
 
 from adloom.app.listeners import ListenError
-from adloom.cli.dead_jobs import JobsError
+from adloom.cli.jobs import JobsError
 from adloom.cli.ledger_report import LedgerCommandError
 from adloom.cli.replay import ReplayError
 from adloom.cli.sync import SyncCommandError

@@ -37,7 +37,7 @@ class TakesSyncs(Protocol):
         """Put the jobs that neither wait nor run, and tell how many those are."""
         ...
 
-    async def look(self) -> None:
+    async def refresh_counts(self) -> None:
         """Count the jobs anew."""
         ...
 
@@ -69,7 +69,7 @@ class SyncScheduler:
             first, last = days_to_sync(now, seller.timezones, self._lookback_days)
             jobs += jobs_of(seller.seller_id, first, last, Origin.SCHEDULE)
         put = await self._queue.put(jobs)
-        await self._queue.look()
+        await self._queue.refresh_counts()
         self.put += put
         self.ages = await scheduler_store.ages(self._pool, stale_before=now - STALE_AFTER)
         log.info("stats_sync_scheduled", sellers=len(sellers), jobs=len(jobs), put=put)

@@ -54,11 +54,12 @@ async def test_a_dead_job_says_why_and_can_be_tried_again_with_all_its_attempts(
         await queue.put("work", job_id="one")
         await eventually(lambda: worker.dead == 1, seconds=10)
         [dead] = await queue.list_dead(count_max=10)
-        assert (dead.id, dead.name, dead.attempts, dead.reason) == ("one", "work", 2, "the disk\nis full")
-        assert abs(datetime.now(UTC) - dead.died_at) < timedelta(minutes=1)
+        assert (dead.id, dead.name, dead.attempts, dead.error) == ("one", "work", 2, "the disk\nis full")
+        assert dead.ended_at is not None
+        assert abs(datetime.now(UTC) - dead.ended_at) < timedelta(minutes=1)
 
-        assert not await queue.retry("one", died_before=dead.died_at)
-        assert await queue.retry("one", died_before=dead.died_at + timedelta(milliseconds=1))
+        assert not await queue.retry("one", died_before=dead.ended_at)
+        assert await queue.retry("one", died_before=dead.ended_at + timedelta(milliseconds=1))
         await eventually(lambda: worker.dead == 2, seconds=10)
         work.is_failing = False
         assert await queue.retry("one")

@@ -16,8 +16,7 @@ import pytest
 from redis.asyncio import SSLConnection
 
 from adloom.runtime.embedded.valkey import EmbeddedValkey
-from adloom.runtime.jobs.connection import PREFIX, jobs_client
-from adloom.runtime.jobs.queue import JobQueue, open_queue
+from adloom.runtime.jobs.queue import PREFIX, JobQueue, jobs_client, open_queue
 from adloom.runtime.jobs.worker import Handler, JobAttempt, JobWorker
 from adloom.runtime.ports import free_port
 from adloom.runtime.valkey import Valkey

@@ -9,9 +9,10 @@ from uuid import UUID
 import pytest
 
 from adloom.core.ids import SystemIds
+from adloom.runtime.jobs.queue import JobState
 from adloom.runtime.jobs.worker import Handler, JobAttempt, JobWorker, PermanentJobError
 from adloom.sync.jobs import QUEUE, SYNC_STATS, Origin, SyncJob, job_from, jobs_of, stretches
-from adloom.sync.queue import JobState, StatsQueue, open_stats_queue
+from adloom.sync.queue import StatsQueue, open_stats_queue
 from adloom.sync.words import Level
 from tests.support.eventually import eventually
 from tests.sync.shop import DAY
@@ -48,7 +49,7 @@ def today(seller_id: UUID = SELLER) -> list[SyncJob]:
 
 
 async def ids(queue: StatsQueue, state: JobState, seller_id: UUID | None = None) -> set[str]:
-    return {one.id for one in await queue.listed(state, seller_id=seller_id)}
+    return {one.id for one in await queue.list_jobs(state, seller_id=seller_id)}
 
 
 def test_an_id_has_the_parts_of_the_specification() -> None:
@@ -119,7 +120,7 @@ async def test_a_job_that_failed_makes_room_and_can_be_put_back(queue: StatsQueu
     await queue.put(today())
     async with working(redis_url, handler) as worker:
         await eventually(lambda: worker.dead == 3, seconds=10)
-    (first, *_) = await queue.listed(JobState.FAILED)
+    (first, *_) = await queue.list_jobs(JobState.FAILED)
 
     assert (first.error, first.attempts) == ("The token has expired.", 1)
     assert await queue.retry(first.id)
@@ -158,7 +159,7 @@ async def test_a_job_that_waits_for_its_next_attempt_waits(queue: StatsQueue, re
 
     assert await ids(queue, JobState.WAITING) == {today()[0].id}
     assert await queue.put(today()[:1]) == 0
-    await queue.look()
+    await queue.refresh_counts()
     assert queue.counts.delayed == 1
 
 
@@ -201,5 +202,5 @@ async def test_progress_can_be_seen(queue: StatsQueue, redis_url: str) -> None:
 
     seen = await queue.find(job.id)
     assert seen is not None
-    assert (seen.progress, seen.state, seen.job) == (0.25, JobState.COMPLETED, job)
+    assert (seen.progress, seen.state, job_from(seen.data)) == (0.25, JobState.COMPLETED, job)
     assert await queue.find("nothing") is None

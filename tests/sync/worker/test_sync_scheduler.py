@@ -28,7 +28,7 @@ class Pile:
         self.jobs += jobs
         return len(jobs)
 
-    async def look(self) -> None:
+    async def refresh_counts(self) -> None:
         pass
 
 

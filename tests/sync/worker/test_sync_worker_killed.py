@@ -11,10 +11,11 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 
+from adloom.runtime.jobs.queue import JobState
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool
 from adloom.sync.jobs import Origin, jobs_of
-from adloom.sync.queue import JobState, StatsQueue, open_stats_queue
+from adloom.sync.queue import StatsQueue, open_stats_queue
 from adloom.sync.words import Level
 from tests.sync.shop import Seller, a_processor, a_seller, tables
 
@@ -50,7 +51,7 @@ async def raw_rows(pool: Pool) -> int:
 
 
 async def all_done(queue: StatsQueue, seller: Seller) -> bool:
-    done = await queue.listed(JobState.COMPLETED, seller_id=seller.id)
+    done = await queue.list_jobs(JobState.COMPLETED, seller_id=seller.id)
     return len(done) == len(Level)
 
 

@@ -15,7 +15,7 @@ from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.pages import Page
 from adloom.runtime.http.api.shapes import Answer, Body
-from adloom.runtime.jobs.queue import JobQueue, ListedJob, ListedState
+from adloom.runtime.jobs.queue import JobQueue, JobState, ListedJob
 from adloom.runtime.listing import PAGE_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX
 
 RETRIED_MAX: Final = 1_000  # So many dead jobs are kept at all.
@@ -54,7 +54,7 @@ class QueuedJob(Answer):
 
     id: str
     name: str
-    state: ListedState
+    state: JobState
     attempts: int
     progress: float
     error: str | None
@@ -73,7 +73,7 @@ class QueuedJobsQuery(Body):
 
     page: Annotated[int, Field(ge=1, le=PAGE_MAX)] = 1
     page_size: Annotated[int, Field(ge=1, le=PAGE_SIZE_MAX)] = PAGE_SIZE_DEFAULT
-    state: ListedState = ListedState.FAILED
+    state: JobState = JobState.FAILED
 
 
 def _queues(request: Request) -> Mapping[str, JobQueue]:

@@ -1,28 +1,39 @@
-"""A queue of jobs: each has an id, and the same id is put once."""
+"""A queue of jobs on BullMQ: each job has an id, and a job with the same id is not put twice."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import bullmq
 import msgspec
 from bullmq.types import KeepJobs
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 
-from adloom.runtime.jobs.connection import PREFIX, jobs_client
 from adloom.runtime.listing import Listed
+from adloom.runtime.valkey import CONNECT_SECONDS_MAX
 
+# BullMQ blocks for up to 10 s when there is nothing to do, and the answer must still come in time.
+ANSWER_SECONDS_MAX: Final = 15.0
+# BullMQ's own key prefix: operators' tools look for it.
+PREFIX: Final = "bull"
 ATTEMPTS_MAX: Final = 5
 BACKOFF_MILLISECONDS: Final = 1_000  # 1, 2, 4 and 8 s between the attempts.
-# What is done is remembered, so that its id is not put again: two days of a job a minute, and room.
+# Done jobs are remembered so that their ids are not put again: two days of a job a minute, and some more.
 DONE_KEPT: Final[KeepJobs] = {"age": 2 * 24 * 3600, "count": 5_000}
-# What ran out of attempts stays for people to look at, and to put back.
+# Jobs without attempts left stay for people to look at and to retry.
 DEAD_KEPT: Final[KeepJobs] = {"age": 30 * 24 * 3600, "count": 1_000}
+# People call all of these BullMQ lists waiting; `delayed` jobs wait for their next attempt.
+WAITING: Final = ("waiting", "prioritized", "delayed", "paused")
+ENDED: Final = frozenset({"completed", "failed", "unknown"})
 
 
 class JobCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """How many jobs a queue has, by where they are; `delayed` wait for their next attempt."""
+    """How many jobs a queue has by state; `delayed` jobs wait for their next attempt."""
 
     waiting: int = 0
     active: int = 0
@@ -30,17 +41,7 @@ class JobCounts(msgspec.Struct, frozen=True, kw_only=True):
     dead: int = 0
 
 
-class DeadJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that ran out of attempts, and what the last one said."""
-
-    id: str
-    name: str
-    attempts: int
-    reason: str
-    died_at: datetime
-
-
-class ListedState(StrEnum):
+class JobState(StrEnum):
     """Where a job is."""
 
     WAITING = "waiting"
@@ -49,12 +50,22 @@ class ListedState(StrEnum):
     FAILED = "failed"
 
 
-class ListedJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job as somebody who looks sees it; `progress` is the share that is done."""
+class NewJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job to put; jobs without a priority go first, then those with the lowest number."""
 
     id: str
     name: str
-    state: ListedState
+    data: Mapping[str, str] = {}
+    priority: int = 0
+
+
+class ListedJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job in the queue; `progress` is the share that is done."""
+
+    id: str
+    name: str
+    data: Mapping[str, str]
+    state: JobState
     attempts: int
     progress: float
     error: str | None
@@ -62,84 +73,76 @@ class ListedJob(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: datetime | None
 
 
-# What people call waiting is more than one list of BullMQ's.
-WAITING: Final = ("waiting", "prioritized", "delayed", "paused")
-
-
 class JobQueue:
     """Takes jobs; any number of processes may put the same one."""
 
-    def __init__(self, queue: bullmq.Queue, *, attempts_max: int, backoff_milliseconds: int) -> None:
+    def __init__(
+        self, queue: bullmq.Queue, *, attempts_max: int, backoff: Mapping[str, Any], kept: Mapping[str, Any]
+    ) -> None:
         self.name: Final = queue.name
         self.counts = JobCounts()
         self._queue = queue
-        self._attempts_max = attempts_max
-        self._backoff_milliseconds = backoff_milliseconds
+        self._options = {"attempts": attempts_max, "backoff": dict(backoff), **kept}
+        self._putting = asyncio.Lock()
 
     async def put(
         self, name: str, *, job_id: str, data: Mapping[str, str] | None = None, priority: int = 0
     ) -> None:
-        """Put a job, unless one with this id waits, runs, was done lately, or lies dead.
-
-        Those without a priority go first, then those with the lowest.
-        """
-        assert job_id, "a job without an id could be put twice"
-        assert ":" not in job_id, "BullMQ parts its keys by colons"
-        await self._queue.add(
-            name,
-            dict(data or {}),
-            {
-                "jobId": job_id,
-                "attempts": self._attempts_max,
-                "backoff": {"type": "exponential", "delay": self._backoff_milliseconds},
-                "removeOnComplete": DONE_KEPT,
-                "removeOnFail": DEAD_KEPT,
-                "priority": priority,
-            },
-        )
+        """Put a job, unless one with this id waits, runs, was done recently or is dead."""
+        job = NewJob(id=job_id, name=name, data=data or {}, priority=priority)
+        await self._queue.add(name, dict(job.data), self._job_options(job))
         await self.refresh_counts()
 
+    async def put_again(self, jobs: Sequence[NewJob]) -> int:
+        """Put the jobs that neither wait nor run, in place of ended ones with their ids; return how many."""
+        # Of two requests of this process for the same job, one puts it and the other finds it.
+        async with self._putting:
+            new = [job for job in jobs if await self._make_room(job.id)]
+            if new:
+                await self._queue.addBulk(
+                    [
+                        {"name": job.name, "data": dict(job.data), "opts": self._job_options(job)}
+                        for job in new
+                    ]
+                )
+        return len(new)
+
     async def refresh_counts(self) -> None:
-        """Count the jobs anew."""
-        states = ("waiting", "prioritized", "active", "delayed", "failed")
-        found = cast("dict[str, int]", await self._queue.getJobCounts(*states))
+        found = cast("dict[str, int]", await self._queue.getJobCounts(*WAITING, "active", "failed"))
         self.counts = JobCounts(
-            waiting=found["waiting"] + found["prioritized"],
+            waiting=found["waiting"] + found["prioritized"] + found["paused"],
             active=found["active"],
             delayed=found["delayed"],
             dead=found["failed"],
         )
 
-    async def list_dead(self, *, count_max: int) -> Sequence[DeadJob]:
-        """Tell the jobs that ran out of attempts, the last first."""
-        jobs = cast("list[bullmq.Job]", await self._queue.getFailed(0, count_max - 1))
-        return [
-            DeadJob(
-                id=str(job.id),
-                name=job.name,
-                attempts=job.attemptsMade,
-                reason=job.failedReason or "",
-                died_at=_moment(job.finishedOn),
-            )
-            for job in jobs
-        ]
+    async def list_dead(self, *, count_max: int) -> Sequence[ListedJob]:
+        """Return the jobs without attempts left, the last first."""
+        return (await self.list_jobs(JobState.FAILED, first=0, count_max=count_max)).items
 
-    async def list_jobs(self, state: ListedState, *, first: int, count_max: int) -> Listed[ListedJob]:
-        """List a part of the jobs in a state, the last first."""
-        kinds = list(WAITING) if state is ListedState.WAITING else [state.value]
+    async def list_jobs(self, state: JobState, *, first: int, count_max: int) -> Listed[ListedJob]:
+        """Return a part of the jobs in a state, the last first."""
+        kinds = list(WAITING) if state is JobState.WAITING else [state.value]
         counts = cast("dict[str, int]", await self._queue.getJobCounts(*kinds))
-        # Each list of the library's is cut by itself, so that several are read from their beginning.
+        # The library cuts each of its lists by itself, so several are read from their beginning.
         begin = first if len(kinds) == 1 else 0
         found = cast(
             "list[bullmq.Job | None]",
             await self._queue.getJobs(kinds, begin, first + count_max - 1, False),  # noqa: FBT003 - the library's order
         )
-        jobs = sorted((_listed(job, state) for job in found if job is not None), key=_newest, reverse=True)
+        jobs = sorted((_listed_job(job, state) for job in found if job is not None), key=_age, reverse=True)
         begin = 0 if len(kinds) == 1 else first
         return Listed(items=jobs[begin : begin + count_max], total_count=sum(counts.values()))
 
+    async def find(self, job_id: str) -> ListedJob | None:
+        job = await self._queue.getJob(job_id)
+        state = await self._queue.getJobState(job_id)
+        if job is None or state == "unknown":
+            return None
+        return _listed_job(job, JobState.WAITING if state in WAITING else JobState(state))
+
     async def retry(self, job_id: str, *, died_before: datetime | None = None) -> bool:
-        """Put a dead job back with all its attempts; False where no such job lies dead, or not for long enough."""
+        """Put a dead job back with all its attempts; False if it is not dead, or not for long enough."""
         job = await self._queue.getJob(job_id)
         if job is None or await self._queue.getJobState(job_id) != "failed":
             return False
@@ -149,33 +152,65 @@ class JobQueue:
         await self.refresh_counts()
         return True
 
+    async def _make_room(self, job_id: str) -> bool:
+        state = await self._queue.getJobState(job_id)
+        if state not in ENDED:
+            return False
+        if state != "unknown":
+            await self._queue.remove(job_id)
+        return True
+
+    def _job_options(self, job: NewJob) -> dict[str, Any]:
+        assert job.id, "a job without an id could be put twice"
+        assert ":" not in job.id, "BullMQ separates the parts of its keys by colons"
+        return {**self._options, "jobId": job.id, "priority": job.priority}
+
 
 @asynccontextmanager
-async def open_queue(
+async def open_queue(  # noqa: PLR0913 - how the jobs of a queue are repeated and kept
     name: str,
     redis_url: str,
     *,
     attempts_max: int = ATTEMPTS_MAX,
     backoff_milliseconds: int = BACKOFF_MILLISECONDS,
+    backoff_type: str = "exponential",
+    done_kept: KeepJobs | int = DONE_KEPT,
+    dead_kept: KeepJobs | int = DEAD_KEPT,
 ) -> AsyncGenerator[JobQueue]:
-    """Open a queue to put jobs into, and close it at the end."""
-    queue = bullmq.Queue(
-        name, {"connection": jobs_client(redis_url), "prefix": PREFIX, "skipVersionCheck": True}
-    )
+    """Open a queue, and close it at the end; with the backoff type `custom` the worker decides how long."""
+    options = {"connection": jobs_client(redis_url), "prefix": PREFIX, "skipVersionCheck": True}
+    queue = bullmq.Queue(name, options)
     try:
-        yield JobQueue(queue, attempts_max=attempts_max, backoff_milliseconds=backoff_milliseconds)
+        yield JobQueue(
+            queue,
+            attempts_max=attempts_max,
+            backoff={"type": backoff_type, "delay": backoff_milliseconds},
+            kept={"removeOnComplete": done_kept, "removeOnFail": dead_kept},
+        )
     finally:
         await queue.close()
 
 
-def _moment(milliseconds: int | None) -> datetime:
-    return datetime.fromtimestamp(int(milliseconds or 0) / 1000, UTC)
+def jobs_client(redis_url: str) -> Redis:
+    """Make the Valkey client of BullMQ; it connects when it is first used, and its waits are bounded.
+
+    The library's own client tries again for minutes without a word.
+    """
+    return Redis.from_url(
+        redis_url.replace("valkey", "redis", 1) if redis_url.startswith("valkey") else redis_url,
+        decode_responses=True,
+        socket_connect_timeout=CONNECT_SECONDS_MAX,
+        socket_timeout=ANSWER_SECONDS_MAX,
+        retry=Retry(NoBackoff(), 0),
+        health_check_interval=30,
+    )
 
 
-def _listed(job: bullmq.Job, state: ListedState) -> ListedJob:
+def _listed_job(job: bullmq.Job, state: JobState) -> ListedJob:
     return ListedJob(
         id=str(job.id),
         name=job.name,
+        data=cast("dict[str, str]", job.data),
         state=state,
         attempts=job.attemptsMade,
         progress=float(job.progress) if isinstance(job.progress, int | float) else 0.0,
@@ -185,5 +220,9 @@ def _listed(job: bullmq.Job, state: ListedState) -> ListedJob:
     )
 
 
-def _newest(job: ListedJob) -> tuple[datetime, str]:
+def _moment(milliseconds: int | None) -> datetime:
+    return datetime.fromtimestamp(int(milliseconds or 0) / 1000, UTC)
+
+
+def _age(job: ListedJob) -> tuple[datetime, str]:
     return job.ended_at or job.put_at, job.id

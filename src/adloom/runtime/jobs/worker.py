@@ -16,7 +16,7 @@ import msgspec
 import structlog
 from bullmq.custom_errors import UnrecoverableError
 
-from adloom.runtime.jobs.connection import PREFIX, jobs_client
+from adloom.runtime.jobs.queue import PREFIX, jobs_client
 from adloom.runtime.valkey import VALKEY_AWAY
 
 CONCURRENCY: Final = 1

@@ -12,6 +12,7 @@ from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.pages import Page
 from adloom.runtime.http.api.shapes import Answer
+from adloom.runtime.jobs.queue import JobState, ListedJob
 from adloom.sync.api import (
     PREFIX,
     Day,
@@ -21,10 +22,10 @@ from adloom.sync.api import (
     SellerReads,
     SellerWrites,
 )
-from adloom.sync.jobs import Origin, belongs_to, jobs_of
+from adloom.sync.jobs import Origin, belongs_to, job_from, jobs_of
 from adloom.sync.manual import store
 from adloom.sync.manual.model import DaysAsked, SyncJobNotFailedError, SyncJobNotFoundError
-from adloom.sync.queue import JobState, SeenJob, StatsQueue, job_ids
+from adloom.sync.queue import StatsQueue
 from adloom.sync.seller import unknown_seller
 from adloom.sync.words import Level
 
@@ -97,7 +98,7 @@ async def sync_by_hand(
         raise unknown_seller()
     first, last = asked.checked(timezones, now=now)
     jobs = jobs_of(seller_id, first, last, Origin.BACKFILL if asked.is_range else Origin.MANUAL)
-    return SyncAnswer(enqueued=await queue.put(jobs), job_ids=job_ids(jobs))
+    return SyncAnswer(enqueued=await queue.put(jobs), job_ids=[job.id for job in jobs])
 
 
 @router.get("/jobs")
@@ -105,9 +106,9 @@ async def list_sync_jobs(
     query: Annotated[JobsQuery, Query()], scope: SellerReads, queue: QueueOfTheApp
 ) -> Page[JobAnswer]:
     """List the jobs of a seller: in one state, or in any."""
-    jobs: list[SeenJob] = []
+    jobs: list[ListedJob] = []
     for state in JobState if query.state is None else (query.state,):
-        jobs += await queue.listed(state, seller_id=scope.account_id)
+        jobs += await queue.list_jobs(state, seller_id=scope.account_id)
     # A job may have moved on between two looks.
     jobs = list({job.id: job for job in jobs}.values())
     jobs.sort(key=lambda job: (job.put_at, job.id), reverse=query.page_request.is_descending)
@@ -136,7 +137,7 @@ async def retry_sync_job(job_id: str, scope: SellerActs, queue: QueueOfTheApp) -
     return _answer(await _found(queue, scope, job_id))
 
 
-async def _found(queue: StatsQueue, scope: Scope, job_id: str) -> SeenJob:
+async def _found(queue: StatsQueue, scope: Scope, job_id: str) -> ListedJob:
     assert scope.account_id is not None, "a scope of a seller has its account"
     job = await queue.find(job_id) if belongs_to(job_id, scope.account_id) else None
     if job is None:
@@ -146,14 +147,15 @@ async def _found(queue: StatsQueue, scope: Scope, job_id: str) -> SeenJob:
     return job
 
 
-def _answer(job: SeenJob) -> JobAnswer:
+def _answer(job: ListedJob) -> JobAnswer:
+    sync = job_from(job.data)
     return JobAnswer(
         id=job.id,
-        seller_id=job.job.seller_id,
-        level=job.job.level,
-        date_from=job.job.date_from,
-        date_to=job.job.date_to,
-        origin=job.job.origin,
+        seller_id=sync.seller_id,
+        level=sync.level,
+        date_from=sync.date_from,
+        date_to=sync.date_to,
+        origin=sync.origin,
         state=job.state,
         attempts=job.attempts,
         progress=job.progress,
