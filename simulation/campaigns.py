@@ -12,7 +12,7 @@ from adloom.budgets.config.configuration import AdvertiserRow, CampaignRow
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, IdSource, PlacementId
 from adloom.core.money import IMPRESSIONS_PER_CPM, Micros, micros_from_paisa
 from adloom.events.log.event import ChargedBy
-from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.actor import Address
 from adloom.schedule.pacing import PacingStrategy
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Index

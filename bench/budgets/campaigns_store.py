@@ -6,7 +6,7 @@ import msgspec
 
 from adloom.budgets.addresses import campaign_address
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId
-from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.actor import Address
 from adloom.runtime.postgres import Pool
 
 CAMPAIGNS_AN_ADVERTISER: Final = 10

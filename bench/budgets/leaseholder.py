@@ -18,9 +18,8 @@ from adloom.budgets.transport.wire import (
 )
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
-from adloom.runtime.actors.effects import Address
-from adloom.runtime.subscription import Subscription
-from adloom.runtime.valkey import Valkey
+from adloom.runtime.actors.actor import Address
+from adloom.runtime.valkey import Subscription, Valkey
 from bench.load import LoadError
 
 LETTERS_AT_ONCE: Final = 1_000

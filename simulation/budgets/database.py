@@ -16,7 +16,7 @@ from adloom.budgets.campaign.seen import Offer
 from adloom.budgets.messages import DayTotal, MoneyRow
 from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import BEGINNING
-from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.ports import FencedOutError, StateRejectedError, StateWrite, StoredState
 from simulation.budgets.laws import BudgetLaws
 from simulation.campaigns import SimulatedCampaigns

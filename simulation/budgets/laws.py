@@ -23,7 +23,7 @@ from adloom.budgets.campaign.step import advance_to as campaign_as_of
 from adloom.budgets.messages import MoneyKind, MoneyRow
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
-from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.ports import StateWrite
 from adloom.schedule.budget_day import find_budget_day
 from adloom.serving.auction.decide import WinningBid

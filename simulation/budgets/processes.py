@@ -16,8 +16,8 @@ from adloom.budgets.transport.broadcast import ValkeyBroadcaster
 from adloom.budgets.transport.inbox import Inbox
 from adloom.core.clock import Clock
 from adloom.events.projections.projection import Projection
+from adloom.runtime.actors.actor import AnyKind
 from adloom.runtime.actors.host import ActorHost
-from adloom.runtime.actors.kind import AnyKind
 from simulation.budgets.database import BudgetDatabase
 from simulation.budgets.stores import (
     SimulatedCatalog,

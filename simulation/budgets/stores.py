@@ -13,7 +13,7 @@ from adloom.budgets.transport.session_store import SessionStore, StoredSessions
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.events.followers.counted import CountedEntry
 from adloom.events.ports import CursorMovedError, DecodedEntry
-from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.ports import StateWrite, StoredState
 from simulation.budgets.database import BudgetDatabase, DatabaseCalls
 from simulation.faults import Host

@@ -18,7 +18,7 @@ from adloom.budgets.advertiser.state import AdvertiserState, new_advertiser
 from adloom.budgets.campaign import step as campaign_step
 from adloom.budgets.campaign.state import CampaignState, new_campaign
 from adloom.budgets.messages import CheckClock, DayTotal, MoneyRow
-from adloom.runtime.actors.effects import Address, Effect, Persist, Publish, RecordRow, Reply, Tell, Wake
+from adloom.runtime.actors.actor import Address, Effect, Persist, Publish, RecordRow, Reply, Tell, Wake
 
 State = CampaignState | AdvertiserState
 Watch = Callable[[Address, State, msgspec.Struct, State, Sequence[Effect], datetime], None]

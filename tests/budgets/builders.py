@@ -27,7 +27,7 @@ from adloom.budgets.messages import (
 )
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import MICROS_PER_UNIT, Micros
-from adloom.runtime.actors.effects import Effect, Persist, Publish, RecordRow, Reply, Tell, Wake
+from adloom.runtime.actors.actor import Effect, Persist, Publish, RecordRow, Reply, Tell, Wake
 from adloom.schedule.pacing import PacingStrategy
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)

@@ -21,7 +21,7 @@ from adloom.budgets.messages import (
 )
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
-from adloom.runtime.actors.effects import Address, Effect, Publish
+from adloom.runtime.actors.actor import Address, Effect, Publish
 from adloom.schedule.budget_day import build_budget_day
 from adloom.schedule.pacing import compute_allowance
 from tests.budgets.budget_actors import BrainHouse, State

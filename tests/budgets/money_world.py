@@ -24,7 +24,7 @@ from adloom.budgets.messages import (
 )
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
-from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.actor import Address
 from adloom.schedule.budget_day import find_budget_day
 from adloom.schedule.pacing import PacingStrategy
 from tests.budgets.budget_actors import BrainHouse

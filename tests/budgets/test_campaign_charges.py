@@ -17,7 +17,7 @@ from adloom.budgets.messages import (
     SpendUpdate,
 )
 from adloom.core.money import Micros, impression_cost, micros_from_paisa
-from adloom.runtime.actors.effects import Persist, RecordRow
+from adloom.runtime.actors.actor import Persist, RecordRow
 from adloom.schedule.pacing import PacingStrategy
 from tests.budgets.builders import NOON, UNIT, CampaignBench, a_campaign, a_confirm, a_usage
 

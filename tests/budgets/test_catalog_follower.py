@@ -21,7 +21,7 @@ from adloom.core.clock import ManualClock, SystemClock
 from adloom.core.errors import UnavailableError
 from adloom.core.money import Micros
 from adloom.resource.changes import NOTICE_CHANNEL, Catalog, IndexedNoun
-from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.actor import Address
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from adloom.schedule.pacing import PacingStrategy

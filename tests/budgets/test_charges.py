@@ -19,7 +19,7 @@ from adloom.core.ids import RequestId
 from adloom.core.money import Micros
 from adloom.events.log.event import ChargedBy, Click, Impression, Mark
 from adloom.events.ports import BatchResult, CursorMovedError
-from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.mailboxes import MailboxFullError
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey

@@ -15,7 +15,7 @@ from adloom.budgets.transport.wire import (
     encode_envelopes,
     session_address,
 )
-from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.actor import Address
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.budgets.builders import a_campaign, a_confirm, a_usage

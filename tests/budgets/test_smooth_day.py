@@ -12,7 +12,7 @@ from adloom.budgets.campaign.headroom import pacing_allowance
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.messages import CampaignMessage, CheckClock, Confirm, LeaseAnswer, Recall
 from adloom.core.money import Micros
-from adloom.runtime.actors.effects import Publish, Wake
+from adloom.runtime.actors.actor import Publish, Wake
 from adloom.schedule.budget_day import build_budget_day
 from adloom.schedule.pacing import PacingStrategy
 from tests.budgets.builders import CAMPAIGN_ID, UNIT, a_campaign, a_confirm

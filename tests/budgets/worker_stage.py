@@ -25,7 +25,7 @@ from adloom.budgets.worker import BudgetActors, WorkerIdentity, make_budget_acto
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
-from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.actor import Address
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.support.eventually import eventually

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from adloom.cli import sample_commands
+from adloom.app import sample_data
 from adloom.runtime.installation import DataDirectory, InstallationError
 from adloom.sample.manifest import FILE_NAME, State
 from tests.sample.builders import a_manifest
@@ -17,7 +17,7 @@ def directory(tmp_path: Path) -> DataDirectory:
 
 def said_status(directory: DataDirectory) -> list[str]:
     said: list[str] = []
-    sample_commands.tell_status(directory, said.append)
+    sample_data.print_status(directory, said.append)
     return said
 
 
@@ -49,11 +49,11 @@ def test_it_tells_what_had_to_stay(directory: DataDirectory) -> None:
 def test_there_is_nothing_to_remove_where_nothing_is(directory: DataDirectory) -> None:
     said: list[str] = []
 
-    sample_commands.remove({}, directory, said.append)
+    sample_data.remove({}, directory, said.append)
 
     assert said == ["There is no sample to remove."]
 
 
 def test_a_product_that_does_not_run_is_named(directory: DataDirectory) -> None:
     with pytest.raises(InstallationError, match="No `adloom up` runs on"):
-        sample_commands.load({}, directory, print)
+        sample_data.load({}, directory, print)

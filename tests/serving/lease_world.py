@@ -31,7 +31,7 @@ from adloom.budgets.messages import (
 )
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
-from adloom.runtime.actors.effects import Address, Publish, RecordRow, Tell, Wake
+from adloom.runtime.actors.actor import Address, Publish, RecordRow, Tell, Wake
 from adloom.schedule.pacing import PacingStrategy
 from adloom.serving.index.rows import LeaseTerms
 from adloom.serving.leases.local_leases import LocalLeases

@@ -15,8 +15,7 @@ from adloom.budgets.kinds import make_advertiser_kind, make_kinds
 from adloom.budgets.messages import CampaignMessage, CheckClock, ConfigureCampaign, LeaseUsage
 from adloom.core.money import Micros
 from adloom.core.random import Chance
-from adloom.runtime.actors.effects import StepResult
-from adloom.runtime.actors.kind import ActorKind, AnyKind
+from adloom.runtime.actors.actor import ActorKind, AnyKind, StepResult
 from adloom.runtime.actors.ports import StateWrite
 from simulation.budgets.database import BudgetDatabase
 from simulation.budgets.selling import SellingProcess, Sold

@@ -12,7 +12,7 @@ from adloom.budgets.kinds import make_campaign_kind
 from adloom.core.actor import Role
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
-from adloom.runtime.actors.shards import shard_of
+from adloom.runtime.actors.state_store import shard_of
 from adloom.runtime.postgres import Pool
 from adloom.schedule.pacing import PacingStrategy
 from tests.budgets.builders import CampaignBench, a_campaign

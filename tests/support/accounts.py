@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 import msgspec
 
 from adloom.core.random import Chance
-from adloom.runtime.actors.effects import (
+from adloom.runtime.actors.actor import (
+    ActorKind,
     Address,
     Effect,
     Persist,
@@ -16,7 +17,6 @@ from adloom.runtime.actors.effects import (
     Tell,
     Wake,
 )
-from adloom.runtime.actors.kind import ActorKind
 
 AGAIN_AFTER = timedelta(seconds=1)
 NOTED_AFTER = timedelta(seconds=0.5)

@@ -11,8 +11,10 @@ import msgspec
 
 from adloom.core.errors import UnavailableError
 from adloom.core.random import Chance
-from adloom.runtime.actors.effects import (
+from adloom.runtime.actors.actor import (
+    ActorKind,
     Address,
+    AnyKind,
     Effect,
     Persist,
     Publish,
@@ -23,7 +25,6 @@ from adloom.runtime.actors.effects import (
     Wake,
 )
 from adloom.runtime.actors.host import ActorHost
-from adloom.runtime.actors.kind import ActorKind, AnyKind
 from adloom.runtime.actors.ports import FencedOutError, StateRejectedError, StateWrite, StoredState
 from simulation import loop as virtual
 from simulation.chance import seeded

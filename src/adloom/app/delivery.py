@@ -18,8 +18,7 @@ from adloom.app.delivery_auctions import (
     register_auction_metrics,
 )
 from adloom.app.listeners import take_socket
-from adloom.app.metrics.ctr_model import register_model
-from adloom.app.metrics.heartbeat import ServeFigures, delivery_teller
+from adloom.app.metrics.delivery import ServeFigures, delivery_teller, register_model
 from adloom.app.process import run_process
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
@@ -33,7 +32,6 @@ from adloom.events.log.append import EventAppender
 from adloom.events.log.spool.drain import DiskSpool
 from adloom.events.log.spool.setup import open_spool
 from adloom.events.log.stream import ValkeyEventLog
-from adloom.runtime.gc_tuning import REQUEST_THRESHOLD, freeze_new_objects, freeze_startup_objects
 from adloom.runtime.geoip import open_countries
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRoute, FastRoutes, encode_head
 from adloom.runtime.http.fast.protocol import make_protocol
@@ -41,6 +39,7 @@ from adloom.runtime.http.plain import PlainApp
 from adloom.runtime.http.rate_limit import RateLimiter
 from adloom.runtime.http.server import serve
 from adloom.runtime.postgres import open_pool
+from adloom.runtime.process_tuning import REQUEST_THRESHOLD, freeze_new_objects, freeze_startup_objects
 from adloom.runtime.settings import DeliverySettings, delivery_settings
 from adloom.runtime.telemetry.heartbeat import publish_meanwhile
 from adloom.runtime.telemetry.metrics import Metrics

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 import uvloop
 
-from adloom.runtime.open_files import raise_open_files
+from adloom.runtime.process_tuning import raise_open_files
 from adloom.runtime.settings import Telemetry
 from adloom.runtime.telemetry.logs import configure_logs
 from adloom.runtime.telemetry.metrics import Metrics, serve_metrics

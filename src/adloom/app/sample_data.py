@@ -1,25 +1,52 @@
 """The sample of an installation: loaded and removed over the admin API, remembered in the data directory."""
 
 import asyncio
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from datetime import datetime, timedelta
+from urllib.parse import urlsplit
 
 import asyncpg
 import msgspec
 
 from adloom.core.actor import Actor, Role
-from adloom.core.ids import IdSource
+from adloom.core.clock import SystemClock
+from adloom.core.ids import IdSource, SystemIds
 from adloom.resource.changes import read_version
 from adloom.runtime.auth import issue_access_token
-from adloom.runtime.installation import DataDirectory
+from adloom.runtime.http.probe import url_host
+from adloom.runtime.installation import DataDirectory, InstallationError, find_jwt_secret
 from adloom.runtime.postgres import CONNECT_SECONDS_MAX
 from adloom.sample.admin import AdminClient, RefusedError
 from adloom.sample.load import load_sample
 from adloom.sample.manifest import FILE_NAME, Manifest, State
+from adloom.sample.removal import Stays
 from adloom.sample.remove import Removed, remove_sample
 
 SUBJECT = "adloom-sample"
 TOKEN_LIFETIME = timedelta(minutes=5)
+
+
+Print = Callable[[str], None]
+
+WORDS = {
+    "campaigns": "campaign",
+    "placements": "placement",
+    "banners": "banner",
+    "sites": "site",
+    "brands": "brand",
+    "advertisers": "advertiser",
+    "publishers": "publisher",
+    "links": "campaign",
+    "assignments": "campaign",
+    "adAccounts": "ad account",
+    "sellPages": "sell page",
+    "adCampaigns": "ad campaign",
+    "adSets": "ad set",
+    "ads": "ad",
+    "targetingRules": "targeting rule",
+    "frequencyCaps": "frequency cap",
+}
 
 
 class SampleTarget(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,47 +79,128 @@ def is_loaded(directory: DataDirectory) -> bool:
     return manifest is not None and manifest.state is State.THERE
 
 
-def fill(site: SampleTarget, *, ids: IdSource, now: datetime) -> Manifest:
+def fill(target: SampleTarget, *, ids: IdSource, now: datetime) -> Manifest:
     """Load the sample; what a load or a removal that broke off has left is taken away before."""
-    manifest = read_manifest(site.directory)
+    manifest = read_manifest(target.directory)
     if manifest is not None and manifest.state is State.THERE:
         return manifest
     if manifest is not None and manifest.state is not State.REMOVED:
-        manifest = clear(site, manifest, now=now).manifest
+        manifest = clear(target, manifest, now=now).manifest
     try:
-        with closing(_admin(site, now)) as admin:
+        with closing(_admin(target, now)) as admin:
             return load_sample(
                 admin,
                 manifest,
-                keep=lambda it: site.directory.write(FILE_NAME, it),
+                keep=lambda it: target.directory.write(FILE_NAME, it),
                 new_id=lambda: str(ids.new()),
-                delivery_url=site.delivery_url,
+                delivery_url=target.delivery_url,
                 now=now,
             )
     except RefusedError:
-        begun = read_manifest(site.directory)
+        begun = read_manifest(target.directory)
         assert begun is not None, "it is kept before anything is made"
-        clear(site, begun, now=now)
+        clear(target, begun, now=now)
         raise
 
 
-async def fill_in_thread(site: SampleTarget, *, ids: IdSource, now: datetime) -> Manifest:
+async def fill_in_thread(target: SampleTarget, *, ids: IdSource, now: datetime) -> Manifest:
     """Load the sample beside other work."""
-    return await asyncio.to_thread(fill, site, ids=ids, now=now)
+    return await asyncio.to_thread(fill, target, ids=ids, now=now)
 
 
-def clear(site: SampleTarget, manifest: Manifest, *, now: datetime) -> Removed:
+def clear(target: SampleTarget, manifest: Manifest, *, now: datetime) -> Removed:
     """Take the sample away, and forget it where nothing had to stay."""
-    with closing(_admin(site, now)) as admin:
-        removed = remove_sample(admin, manifest, keep=lambda it: site.directory.write(FILE_NAME, it))
+    with closing(_admin(target, now)) as admin:
+        removed = remove_sample(admin, manifest, keep=lambda it: target.directory.write(FILE_NAME, it))
     if removed.manifest.count:
-        site.directory.write(FILE_NAME, removed.manifest)
+        target.directory.write(FILE_NAME, removed.manifest)
     else:
-        site.directory.delete(FILE_NAME)
+        target.directory.delete(FILE_NAME)
     return removed
 
 
-def _admin(site: SampleTarget, now: datetime) -> AdminClient:
+def _admin(target: SampleTarget, now: datetime) -> AdminClient:
     actor = Actor(subject=SUBJECT, role=Role.ADMIN)
-    token = issue_access_token(site.jwt_secret, actor, now=now, lifetime=TOKEN_LIFETIME)
-    return AdminClient(site.control_url, token)
+    token = issue_access_token(target.jwt_secret, actor, now=now, lifetime=TOKEN_LIFETIME)
+    return AdminClient(target.control_url, token)
+
+
+def print_status(directory: DataDirectory, print_line: Print) -> None:
+    manifest = read_manifest(directory)
+    match None if manifest is None else manifest.state:
+        case State.THERE:
+            assert manifest is not None
+            print_line(
+                f"The sample is there, since {manifest.loaded_at:%Y-%m-%d %H:%M} UTC: {_count_all(manifest)}."
+            )
+            print_line("`adloom sample remove` takes it away.")
+        case State.REMOVED:
+            assert manifest is not None
+            print_line(f"The sample is removed, but for what something else uses: {_count_all(manifest)}.")
+            print_line("`adloom sample remove` looks again, `adloom sample load` brings it back.")
+        case State.LOADING | State.REMOVING:
+            print_line("The sample is neither there nor gone: loading or removing it was broken off.")
+            print_line("`adloom sample remove` and `adloom sample load` both end that.")
+        case None:
+            print_line("There is no sample. `adloom sample load` brings it.")
+
+
+def remove(variables: Mapping[str, str], directory: DataDirectory, print_line: Print) -> None:
+    manifest = read_manifest(directory)
+    if manifest is None:
+        print_line("There is no sample to remove.")
+        return
+    removed = clear(_target(variables, directory), manifest, now=SystemClock().now())
+    print_line(
+        f"The sample is removed: {removed.count} things. What it was seen and clicked stays in the statistics."
+    )
+    for stays in removed.stays:
+        print_line(f"  kept: {_explain(stays)}")
+
+
+def load(variables: Mapping[str, str], directory: DataDirectory, print_line: Print) -> None:
+    manifest = read_manifest(directory)
+    if manifest is not None and manifest.state is State.THERE:
+        print_line("The sample is there already. `adloom sample status` tells what it is.")
+        return
+    target = _target(variables, directory)
+    manifest = fill(target, ids=SystemIds(), now=SystemClock().now())
+    print_line(f"The sample is loaded: {_count_all(manifest)}.")
+    print_line(f"Open {target.delivery_url}/sample.")
+
+
+def _target(variables: Mapping[str, str], directory: DataDirectory) -> SampleTarget:
+    installation = directory.read_installation()
+    if installation is None or directory.holder_pid() is None:
+        raise InstallationError(
+            f"No `adloom up` runs on {directory.path}. Start it, or name another --data-dir."
+        )
+    host = url_host(installation.host)
+    return SampleTarget(
+        directory=directory,
+        control_url=f"http://{host}:{installation.control_port}",
+        delivery_url=_public(variables) or f"http://{host}:{installation.delivery_port}",
+        jwt_secret=find_jwt_secret(variables, directory),
+    )
+
+
+def _public(variables: Mapping[str, str]) -> str | None:
+    given = variables.get("ADLOOM_DELIVERY_URL", "").rstrip("/")
+    return given if urlsplit(given).netloc else None
+
+
+def _count_all(manifest: Manifest) -> str:
+    counts = [_count(len(ids), WORDS[kind]) for kind, ids in manifest.things.items() if kind in WORDS and ids]
+    return ", ".join(counts)
+
+
+def _count(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def _explain(stays: Stays) -> str:
+    user = stays.used_by
+    thing = f'the {WORDS[stays.kind]} "{stays.name}"'
+    if user.kind not in WORDS:
+        return f"{thing}: {user.name}"
+    return f'{thing}, because your {WORDS[user.kind]} "{user.name}" uses it'

@@ -2,26 +2,30 @@
 
 import asyncio
 import socket
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from adloom.app.listeners import take_socket
-from adloom.app.metrics.budgets import register_budget_actors
+from adloom.app.metrics.sync import register_sync
 from adloom.app.metrics.worker import (
     register_auction_days,
+    register_budget_actors,
     register_days,
+    register_jobs,
     register_ledger,
     register_projections,
+    register_rollup,
 )
 from adloom.app.process import run_process
 from adloom.app.worker_ctr import make_trainer, register_learning
-from adloom.app.worker_jobs import JobDependencies, Run, job_runs
-from adloom.app.worker_sync import open_sync
 from adloom.budgets.worker import WorkerIdentity, make_budget_actors
 from adloom.catalog import schedule_sync
+from adloom.catalog.schedule_sync import SYNC_SCHEDULE_STATUS, ScheduleSync, sync_job
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
 from adloom.events.auction_log.partition_store import AuctionPartitions
@@ -30,16 +34,29 @@ from adloom.events.projections.retention import LogRetention
 from adloom.events.tables.partition_store import EventPartitions
 from adloom.events.tables.partitions import PartitionMaintenance, RetentionPeriods
 from adloom.ops.projections import build_projections, list_projections, read_cursors
-from adloom.runtime.gc_tuning import BATCH_THRESHOLD, freeze_startup_objects
+from adloom.resource.changes import Catalog
+from adloom.runtime.encryption import SecretCipher
 from adloom.runtime.http.plain import PlainAnswer, PlainApp
 from adloom.runtime.http.server import serve
-from adloom.runtime.jobs.queue import open_queue
+from adloom.runtime.jobs.queue import JobQueue, open_queue
+from adloom.runtime.jobs.schedule import CronJob, CronSchedule
+from adloom.runtime.jobs.worker import Handler, JobWorker
 from adloom.runtime.postgres import Pool, open_pool
+from adloom.runtime.process_tuning import BATCH_THRESHOLD, freeze_startup_objects
 from adloom.runtime.settings import Telemetry, WorkerSettings, worker_settings
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import Valkey, open_valkey
-from adloom.sync.jobs import QUEUE
+from adloom.stats.rollup import ROLLUP_STATS, Rollup, StaleDays, rollup_job
+from adloom.sync.jobs import CONCURRENCY, QUEUE, SYNC_STATS
+from adloom.sync.processor import SyncProcessor, backoff
+from adloom.sync.providers.http_client import open_http_client
+from adloom.sync.providers.meta import META_URL, MetaProvider
+from adloom.sync.providers.mock import MockProvider
+from adloom.sync.providers.own import OwnProvider
+from adloom.sync.queue import open_stats_queue
+from adloom.sync.scheduler import SCHEDULE_STATS, SyncScheduler, schedule_job
+from adloom.sync.words import Platform
 
 # One a projection, three for budget actors, one more.
 LEDGER_POOL_SIZE_MAX = 10
@@ -48,6 +65,27 @@ POOL_SIZE_MAX = 12
 DRAIN_SECONDS_MAX = 1
 # For the batch under way; one that takes longer is cut off, and comes again at the next start.
 STOP_SECONDS_MAX = 2.0
+
+
+Run: TypeAlias = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
+
+
+class SyncParts(msgspec.Struct, frozen=True):
+    """The job that the clock starts, who does it, and who does the jobs that it puts."""
+
+    cron_job: CronJob
+    handlers: dict[str, Handler]
+    worker: JobWorker
+
+
+class JobDependencies(NamedTuple):
+    """What jobs work with."""
+
+    pool: Pool
+    valkey: Valkey
+    queue: JobQueue
+    clock: Clock
+    stats: SyncParts
 
 
 class Pools(NamedTuple):
@@ -172,6 +210,52 @@ async def _answer_health(settings: WorkerSettings) -> None:
     app = PlainApp({"/health": health, "/health/live": alive})
     listener = take_socket(settings.host, settings.port)
     await serve(app, listener, drain_seconds_max=DRAIN_SECONDS_MAX)
+
+
+def job_runs(settings: WorkerSettings, metrics: Metrics, around: JobDependencies) -> list[Run]:
+    """Make what runs until told to stop."""
+    pool, valkey, queue, clock, stats = around
+    sync = ScheduleSync(Catalog(pool, valkey, clock=clock), clock)
+    stale = StaleDays(pool, queue, settings.stats_rollup_cron, clock)
+    rollup = Rollup(pool, clock, then=stale.look)
+    jobs = JobWorker(
+        queue.name,
+        settings.services.redis_url,
+        {SYNC_SCHEDULE_STATUS: sync.handle, ROLLUP_STATS: rollup.handle, **stats.handlers},
+    )
+    register_jobs(metrics, queue, jobs, sync)
+    register_rollup(metrics, rollup, stale)
+    schedules = [
+        CronSchedule(job, queue, clock=clock)
+        for job in (
+            sync_job(settings.schedule_sync_cron),
+            rollup_job(settings.stats_rollup_cron),
+            stats.cron_job,
+        )
+    ]
+    return [*(schedule.run for schedule in schedules), stale.run, jobs.run, stats.worker.run]
+
+
+@asynccontextmanager
+async def open_sync(
+    settings: WorkerSettings, metrics: Metrics, pool: Pool, clock: Clock
+) -> AsyncGenerator[SyncParts]:
+    """Put stats sync together."""
+    redis_url = settings.services.redis_url
+    async with open_stats_queue(redis_url) as queue, open_http_client() as http:
+        providers = {
+            Platform.MOCK: MockProvider(),
+            Platform.META: MetaProvider(http, url=settings.meta_url or META_URL),
+            Platform.ADLOOM: OwnProvider(pool),
+        }
+        sealer = SecretCipher(settings.sealing_secrets) if settings.sealing_secrets else None
+        processor = SyncProcessor(pool, providers, clock=clock, sealer=sealer)
+        scheduler = SyncScheduler(pool, queue, clock, lookback_days=settings.sync_lookback_days)
+        worker = JobWorker(
+            QUEUE, redis_url, {SYNC_STATS: processor.handle}, concurrency=CONCURRENCY, backoff=backoff
+        )
+        register_sync(metrics, processor.tally, scheduler, queue=queue, worker=worker, clock=clock)
+        yield SyncParts(schedule_job(settings.sync_cron), {SCHEDULE_STATS: scheduler.handle}, worker)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from typing import Final
 from uuid import UUID
 
 from adloom.core.ids import AdvertiserId, CampaignId
-from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.actor import Address
 
 CAMPAIGN: Final = "campaign"
 ADVERTISER: Final = "advertiser"

@@ -6,7 +6,7 @@ from adloom.budgets.advertiser.state import AdvertiserState, new_advertiser
 from adloom.budgets.campaign import step as campaign_step
 from adloom.budgets.campaign.state import CampaignState, new_campaign
 from adloom.budgets.messages import AdvertiserMessage, CampaignMessage, CheckClock
-from adloom.runtime.actors.kind import ActorKind, AnyKind
+from adloom.runtime.actors.actor import ActorKind, AnyKind
 
 
 def make_campaign_kind() -> "ActorKind[CampaignState, CampaignMessage]":

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import msgspec
 
-from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.actor import Address
 
 
 class Host(Protocol):

@@ -18,8 +18,7 @@ from adloom.budgets.status import (
 )
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import AdvertiserId, CampaignId
-from adloom.runtime.actors.effects import Address
-from adloom.runtime.actors.kind import UnreadableActorStateError
+from adloom.runtime.actors.actor import Address, UnreadableActorStateError
 from adloom.runtime.postgres import Connection, Record
 
 STATES: Final = """

@@ -200,18 +200,18 @@ def token(
     hours: Annotated[float, typer.Option(min=0.01, max=HOURS_MAX, help="How long it is valid.")] = 24,
 ) -> None:
     """Print an access token for an installation that runs or is stopped."""
-    from adloom.cli.token import access_token
     from adloom.core.clock import SystemClock
     from adloom.core.ids import SystemIds
+    from adloom.runtime.auth import issue_access_token
+    from adloom.runtime.installation import find_jwt_secret
 
     if role not in ACCOUNT_ROLES and account is not None:
         raise typer.BadParameter(f"The role {role.value} acts for no account.", param_hint="--account")
     if role in ACCOUNT_ROLES and account is None:
         account = SystemIds().new()
         typer.echo(f"The token is for a new {role.value}, account {account}.", err=True)
-    signed = access_token(
-        os.environ,
-        data_directory(data_dir),
+    signed = issue_access_token(
+        find_jwt_secret(os.environ, data_directory(data_dir)),
         Actor(subject=SUBJECT, role=role, account_id=account),
         now=SystemClock().now(),
         lifetime=timedelta(hours=hours),

@@ -1,6 +1,6 @@
-"""The commands about the sample: `adloom sample …`."""
+"""`adloom sample …`: the status of the sample, and removing and loading it."""
 
-# ruff: noqa: PLC0415 - as in cli.py, a command imports what it needs when it runs
+# ruff: noqa: PLC0415 - as in main.py, a command imports what it needs when it runs
 
 import os
 
@@ -19,22 +19,22 @@ app = typer.Typer(
 @app.command()
 def status(*, data_dir: DataDir = None) -> None:
     """Tell whether the sample is there, and what of it."""
-    from adloom.cli import sample_commands
+    from adloom.app import sample_data
 
-    sample_commands.tell_status(data_directory(data_dir), typer.echo)
+    sample_data.print_status(data_directory(data_dir), typer.echo)
 
 
 @app.command()
 def remove(*, data_dir: DataDir = None) -> None:
     """Take the sample away, and nothing else; `adloom up` has to run."""
-    from adloom.cli import sample_commands
+    from adloom.app import sample_data
 
-    sample_commands.remove(os.environ, data_directory(data_dir), typer.echo)
+    sample_data.remove(os.environ, data_directory(data_dir), typer.echo)
 
 
 @app.command()
 def load(*, data_dir: DataDir = None) -> None:
     """Bring the sample, also beside what you have made; `adloom up` has to run."""
-    from adloom.cli import sample_commands
+    from adloom.app import sample_data
 
-    sample_commands.load(os.environ, data_directory(data_dir), typer.echo)
+    sample_data.load(os.environ, data_directory(data_dir), typer.echo)

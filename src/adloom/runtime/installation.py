@@ -195,6 +195,18 @@ class DataDirectory:
                 raise
 
 
+def find_jwt_secret(variables: Mapping[str, str], directory: DataDirectory) -> str:
+    """Return the secret that the control plane of an installation signs with; the environment wins."""
+    if given := variables.get("JWT_SECRET"):
+        return given
+    secrets = directory.read_secrets()
+    if secrets is None:
+        raise InstallationError(
+            f"There is no installation in {directory.path}. Start one with `adloom up`, or name its --data-dir."
+        )
+    return secrets.jwt_secret
+
+
 @contextlib.contextmanager
 def _explain_write_errors(path: Path) -> Generator[None]:
     try:

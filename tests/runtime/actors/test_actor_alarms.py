@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.errors import UnavailableError
-from adloom.runtime.actors.alarms import REPLACED_MIN, Alarms
-from adloom.runtime.actors.effects import Address, Effect, Persist, StepResult
+from adloom.runtime.actors.actor import ActorKind, Address, Effect, Persist, StepResult
+from adloom.runtime.actors.alarms import STALE_MIN, Alarms
 from adloom.runtime.actors.host import LOOK_SECONDS
-from adloom.runtime.actors.kind import ActorKind
 from adloom.runtime.actors.mailboxes import Mailboxes
 from adloom.runtime.actors.runner import BROKEN_AFTER
 from simulation.clocks import VirtualClock
@@ -299,8 +298,8 @@ def test_no_more_ring_at_once_than_are_asked_for() -> None:
 def test_alarms_that_were_replaced_do_not_pile_up() -> None:
     alarms = Alarms()
 
-    for seconds in range(10 * REPLACED_MIN):
+    for seconds in range(10 * STALE_MIN):
         alarms.set(a_tally(), at(seconds))
 
-    assert len(alarms._heap) <= REPLACED_MIN + 2  # pyright: ignore[reportPrivateUsage] # noqa: SLF001 - memory is not seen otherwise
+    assert len(alarms._heap) <= STALE_MIN + 2  # pyright: ignore[reportPrivateUsage] # noqa: SLF001 - memory is not seen otherwise
     assert alarms.take_due(at(1e6), count_max=9) == [a_tally()]

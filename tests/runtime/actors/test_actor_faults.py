@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.errors import UnavailableError
-from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.host import LOOK_SECONDS, ActorHost
 from adloom.runtime.actors.mailboxes import Mailboxes
 from adloom.runtime.actors.ports import FencedOutError, StateWrite, StoredState

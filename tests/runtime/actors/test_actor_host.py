@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from adloom.core.errors import UnavailableError
-from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.host import NotHostedError
 from adloom.runtime.actors.mailboxes import Mailboxes, MailboxFullError
 from adloom.runtime.actors.runner import TELLS_MAX

@@ -6,9 +6,8 @@ from datetime import datetime
 import msgspec
 
 from adloom.core.random import Chance
-from adloom.runtime.actors.effects import Address, Persist, Publish, RecordRow, StepResult, Wake
+from adloom.runtime.actors.actor import ActorKind, Address, Persist, Publish, RecordRow, StepResult, Wake
 from adloom.runtime.actors.host import ActorHost
-from adloom.runtime.actors.kind import ActorKind
 from simulation.chance import seeded
 from simulation.clocks import VirtualClock
 from tests.support.actors import START, Catalog, Listeners, MemoryStates, Row, on_virtual_time

@@ -4,9 +4,8 @@ import asyncio
 from datetime import datetime, timedelta
 
 from adloom.core.random import Chance
-from adloom.runtime.actors.effects import StepResult, Tell
+from adloom.runtime.actors.actor import ActorKind, StepResult, Tell
 from adloom.runtime.actors.host import LOOK_SECONDS
-from adloom.runtime.actors.kind import ActorKind
 from simulation.clocks import VirtualClock
 from tests.support.actors import (
     START,

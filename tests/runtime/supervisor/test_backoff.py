@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.runtime.supervisor.backoff import (
+from adloom.runtime.supervisor.child import (
     LIVED_LONG_SECONDS,
     SECONDS_MAX,
     deaths_in_a_row,

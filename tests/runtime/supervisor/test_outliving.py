@@ -26,7 +26,7 @@ def a_stage(folder: Path, *, seconds: float, outlives_seconds_max: float) -> lis
         msgspec.structs.replace(
             a_child_that_takes(0.0, "last", folder), outlives_seconds_max=outlives_seconds_max
         ),
-        msgspec.structs.replace(a_child_that_takes(seconds, "first", folder), tells="last"),
+        msgspec.structs.replace(a_child_that_takes(seconds, "first", folder), reports_to="last"),
     ]
 
 

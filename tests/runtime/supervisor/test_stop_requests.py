@@ -1,6 +1,6 @@
 """The first request to stop asks, a later one insists."""
 
-from adloom.runtime.supervisor.stop_requests import SAME_SECONDS, StopRequests
+from adloom.runtime.supervisor.supervisor import SAME_SECONDS, StopRequests
 
 
 def heard(*moments: float) -> list[str]:

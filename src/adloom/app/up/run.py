@@ -4,22 +4,32 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import Mapping
+from datetime import datetime
 
 import msgspec
 
 from adloom.app.progress import StepProgress
-from adloom.app.sample_data import is_loaded
+from adloom.app.sample_data import (
+    SampleTarget,
+    fill_in_thread,
+    is_catalog_untouched,
+    is_loaded,
+    read_manifest,
+)
 from adloom.app.up.plan import UpOptions, UpPlan, make_plan, open_listeners
-from adloom.app.up.sample import load_at_start, run_sample_visitors
 from adloom.core.clock import Clock, SystemClock
-from adloom.core.ids import SystemIds
+from adloom.core.ids import IdSource, SystemIds
 from adloom.identity.console_sessions import new_welcome
 from adloom.identity.first_admin import ensure_first_admin
+from adloom.runtime.http.probe import url_host
 from adloom.runtime.installation import DataDirectory, Secrets, make_secrets
 from adloom.runtime.postgres import open_pool
 from adloom.runtime.schema import upgrade_schema
+from adloom.runtime.supervisor.child import StartError
 from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
 from adloom.runtime.telemetry.logs import configure_logs
+from adloom.sample.admin import SampleError
+from adloom.sample.manifest import State
 
 ADMIN_EMAIL = "admin@adloom.local"
 SAMPLE_PATH = "/sample"
@@ -121,3 +131,42 @@ def _print_summary(
     progress.print_line("  Ctrl-C stops everything; the next start finds its data again.")
     progress.print_line()
     progress.print_ready(f"adloom ready: delivery {house.delivery_url}, control {house.control_url}")
+
+
+LOOK_SECONDS = 1.0
+
+
+async def load_at_start(
+    house: UpPlan, directory: DataDirectory, progress: StepProgress, *, ids: IdSource, now: datetime
+) -> None:
+    """Load the sample at the first start, or again where an earlier load broke off."""
+    manifest = read_manifest(directory)
+    is_broken_off = manifest is not None and manifest.state is State.LOADING
+    if not (is_broken_off or await is_catalog_untouched(house.servers.database_url)):
+        return
+    with progress.step("Sample data"):
+        try:
+            await fill_in_thread(site_of(house, directory), ids=ids, now=now)
+        except SampleError as error:
+            raise StartError(f"The sample cannot be loaded: {error} Start without it: --empty.") from error
+
+
+def site_of(house: UpPlan, directory: DataDirectory) -> SampleTarget:
+    """Tell where the sample of a running product goes."""
+    return SampleTarget(
+        directory=directory,
+        # Not the public address, which may be a proxy's that does not run yet.
+        control_url=f"http://{url_host(house.installation.host)}:{house.installation.control_port}",
+        delivery_url=house.delivery_url,
+        jwt_secret=house.jwt_secret,
+    )
+
+
+async def run_sample_visitors(house: UpPlan, directory: DataDirectory, supervisor: Supervisor) -> None:
+    """Have simulated readers while there is a sample: they leave with it, and come back with it."""
+    while house.sample is not None:
+        while not is_loaded(directory):  # noqa: ASYNC110 - another process changes it
+            await asyncio.sleep(LOOK_SECONDS)
+        await supervisor.start([house.sample])
+        await supervisor.wait_finished(house.sample.program.name)
+    await asyncio.Event().wait()

@@ -14,7 +14,7 @@ from adloom.budgets.advertiser.state import NOTHING, AdvertiserState, Slice
 from adloom.budgets.messages import Allotment, GiveBack
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
-from adloom.runtime.actors.effects import Effect, Tell
+from adloom.runtime.actors.actor import Effect, Tell
 
 ASK_BACK_AFTER: Final = timedelta(milliseconds=500)  # Since the last time: giving back takes a while.
 

@@ -29,7 +29,7 @@ from adloom.budgets.messages import (
 )
 from adloom.core.money import Micros
 from adloom.core.random import Chance
-from adloom.runtime.actors.effects import Effect, Persist, Publish, RecordRow, Reply, StepResult, Wake
+from adloom.runtime.actors.actor import Effect, Persist, Publish, RecordRow, Reply, StepResult, Wake
 from adloom.schedule.budget_day import build_budget_day, find_budget_day
 
 DAYS_KEPT: Final = timedelta(days=3)  # Longer than anything of a day may still be charged.

@@ -14,7 +14,7 @@ from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.campaign.updates import publish_spend
 from adloom.budgets.messages import Confirm, DayTotal, MoneyKind, MoneyRow
 from adloom.core.money import Micros
-from adloom.runtime.actors.effects import Effect, Persist, RecordRow
+from adloom.runtime.actors.actor import Effect, Persist, RecordRow
 
 FLUSH_EVENTS_MAX: Final = 20
 FLUSH_AFTER: Final = timedelta(milliseconds=500)

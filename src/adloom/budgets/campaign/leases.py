@@ -21,7 +21,7 @@ from adloom.budgets.messages import (
     SessionOver,
 )
 from adloom.core.money import Micros
-from adloom.runtime.actors.effects import Effect, Persist, Publish, RecordRow
+from adloom.runtime.actors.actor import Effect, Persist, Publish, RecordRow
 from adloom.schedule.budget_day import build_budget_day
 
 IDLE_SECONDS: Final = 2  # Of a lease out of which nothing was given: who has readers gives every second.

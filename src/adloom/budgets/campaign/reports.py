@@ -16,7 +16,7 @@ from adloom.budgets.campaign.state import NOTHING, CampaignState, PendingReport
 from adloom.budgets.campaign.updates import publish_spend
 from adloom.budgets.messages import Allotment, SpendReport
 from adloom.core.money import Micros
-from adloom.runtime.actors.effects import Effect, Persist, Tell
+from adloom.runtime.actors.actor import Effect, Persist, Tell
 
 ATTEMPTS_MAX: Final = 5
 BACKOFF_MIN: Final = timedelta(milliseconds=100)

@@ -45,7 +45,7 @@ from adloom.budgets.messages import (
     SessionOver,
 )
 from adloom.core.random import Chance
-from adloom.runtime.actors.effects import Effect, Persist, Reply, StepResult, Wake
+from adloom.runtime.actors.actor import Effect, Persist, Reply, StepResult, Wake
 
 _changed = msgspec.structs.replace
 

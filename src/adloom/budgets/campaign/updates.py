@@ -8,7 +8,7 @@ from adloom.budgets.addresses import SPEND_TOPIC
 from adloom.budgets.campaign.headroom import find_exhausted_budget
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.messages import CampaignExhausted, CampaignRestored, SpendUpdate
-from adloom.runtime.actors.effects import Effect, Persist, Publish
+from adloom.runtime.actors.actor import Effect, Persist, Publish
 
 
 def build_spend_update(state: CampaignState, now: datetime) -> SpendUpdate:

@@ -25,7 +25,7 @@ from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.events.followers.counted import CountedLookup
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
-from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.mailboxes import MailboxFullError
 
 CHARGES: Final = "charges"

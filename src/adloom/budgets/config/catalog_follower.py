@@ -18,9 +18,8 @@ from adloom.budgets.config.entity_config import EntityConfigurer
 from adloom.budgets.ports import Host
 from adloom.core.errors import UnavailableError
 from adloom.resource.changes import NOTICE_CHANNEL
-from adloom.runtime.actors.effects import Address
-from adloom.runtime.subscription import Subscription
-from adloom.runtime.valkey import VALKEY_AWAY, Valkey
+from adloom.runtime.actors.actor import Address
+from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 
 VERSION_KEY: Final = "adloom:brain:catalog_version"
 LOOK_SECONDS: Final = 0.5

@@ -12,7 +12,7 @@ from adloom.budgets.config.configuration import AdvertiserRow, CampaignRow
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.resource.changes import read_version
-from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.actor import Address
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool, Record
 
 CAMPAIGNS: Final = """

@@ -17,7 +17,7 @@ from adloom.budgets.addresses import (
 from adloom.budgets.config.catalog_store import BudgetCatalog
 from adloom.budgets.config.configuration import build_advertiser_config, build_campaign_config
 from adloom.core.clock import Clock
-from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.actor import Address
 
 # Of those who were introduced lately it may not be known yet that they have a state.
 LATELY_SECONDS: Final = 60.0

@@ -7,7 +7,7 @@ from uuid import UUID
 from adloom.budgets.addresses import campaign_address
 from adloom.budgets.config.catalog_store import BudgetCatalog
 from adloom.core.ids import CampaignId
-from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.actor import Address
 
 REMEMBERED_MAX: Final = 200_000  # About 80 MB; beyond, all are forgotten and looked up again.
 

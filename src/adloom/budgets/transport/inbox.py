@@ -30,10 +30,9 @@ from adloom.budgets.transport.wire import (
 )
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
-from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.ports import Broadcaster
-from adloom.runtime.subscription import Subscription
-from adloom.runtime.valkey import VALKEY_AWAY, Valkey
+from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 
 WAITING_MAX: Final = 100_000  # First leases that wait to be noted; beyond, they are asked for again.
 NOTED_MAX: Final = 5_000

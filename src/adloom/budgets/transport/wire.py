@@ -23,7 +23,7 @@ from adloom.budgets.messages import (
     Recall,
     SpendUpdate,
 )
-from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.actor import Address
 
 INBOX_CHANNEL: Final = "adloom:brain:mail"
 SPEND_CHANNEL: Final = "adloom:brain:spend"

@@ -1,4 +1,4 @@
-"""One batch of steps, in memory: what they make of the states, and what is to be done then."""
+"""Actors in memory, and one batch of their steps: the new states and the effects to carry out."""
 
 import asyncio
 from collections import deque
@@ -8,14 +8,77 @@ from typing import Any
 import msgspec
 
 from adloom.core.random import Chance
-from adloom.runtime.actors.active import ActiveActor
-from adloom.runtime.actors.effects import Address, Effect, Persist, Publish, RecordRow, Reply, Tell, Wake
+from adloom.runtime.actors.actor import (
+    Address,
+    AnyKind,
+    Effect,
+    Persist,
+    Publish,
+    RecordRow,
+    Reply,
+    Tell,
+    Wake,
+)
 from adloom.runtime.actors.mailboxes import Envelope
-from adloom.runtime.actors.ports import StateWrite
+from adloom.runtime.actors.ports import StateWrite, StoredState
+
+
+class ActiveActor:
+    """An actor in memory: its current state, the durable one, and futures that wait for durability."""
+
+    __slots__ = (
+        "_durable_state",
+        "address",
+        "durable_wake_at",
+        "kind",
+        "state",
+        "touched_at",
+        "version",
+        "waiting",
+        "wake_at",
+    )
+
+    def __init__(self, address: Address, kind: AnyKind, stored: StoredState | None, *, now: datetime) -> None:
+        self.address = address
+        self.kind = kind
+        self.state: Any  # Each kind has its own type.
+        if stored is None:
+            self.state, self.version, self.wake_at = kind.new(address.key, now), 0, None
+        else:
+            self.state = kind.decode(stored.state, format_number=stored.format)
+            self.version, self.wake_at = stored.version, stored.wake_at
+        self._durable_state, self.durable_wake_at = self.state, self.wake_at
+        self.touched_at = now
+        self.waiting: list[asyncio.Future[None]] = []
+
+    @property
+    def is_state_durable(self) -> bool:
+        return self.state is self._durable_state
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether state and alarm are durable, so that the actor may be evicted."""
+        return self.is_state_durable and self.wake_at == self.durable_wake_at
+
+    def build_write(self) -> StateWrite:
+        return StateWrite(
+            address=self.address,
+            was_version=self.version,
+            format=self.kind.format,
+            state=self.kind.encode(self.state),
+            wake_at=self.wake_at,
+        )
+
+    def mark_durable(self) -> list[asyncio.Future[None]]:
+        """Return the futures that waited for this."""
+        self.version += 1
+        self._durable_state, self.durable_wake_at = self.state, self.wake_at
+        waited, self.waiting = self.waiting, []
+        return waited
 
 
 class StepBatch:
-    """Steps that become durable together."""
+    """Steps that become durable in one transaction."""
 
     def __init__(self, chance: Chance) -> None:
         self._chance = chance
@@ -27,39 +90,39 @@ class StepBatch:
         self.published: list[tuple[str, msgspec.Struct]] = []
         self.answers: list[tuple[asyncio.Future[Any], msgspec.Struct | None]] = []
 
-    def run_step(self, entity: ActiveActor, envelope: Envelope, now: datetime) -> None:
-        """Run one step and collect its effects; when it raises, nothing has happened."""
-        state, effects = entity.kind.step(entity.state, envelope.message, now, self._chance)
-        entity.state = state
-        entity.touched_at = now
+    def run_step(self, actor: ActiveActor, envelope: Envelope, now: datetime) -> None:
+        """Run one step and collect its effects; a step that raises changes nothing."""
+        state, effects = actor.kind.step(actor.state, envelope.message, now, self._chance)
+        actor.state = state
+        actor.touched_at = now
         if envelope.is_alarm:
-            entity.wake_at = None
-        self.touched[entity.address] = entity
-        reply = self._collect(entity, effects)
+            actor.wake_at = None
+        self.touched[actor.address] = actor
+        reply = self._collect(actor, effects)
         if envelope.answered is not None:
             self.answers.append((envelope.answered, reply))
         if envelope.durable is not None:
-            self._durable.append((entity, envelope.durable))
+            self._durable.append((actor, envelope.durable))
         if envelope.is_kept_after:
-            self.persist(entity)
+            self.persist(actor)
 
-    def persist(self, entity: ActiveActor) -> None:
-        """Keep somebody who has not asked for it."""
-        if not entity.is_durable:
-            self.touched[entity.address] = self.persisting[entity.address] = entity
+    def persist(self, actor: ActiveActor) -> None:
+        """Persist an actor whose step did not ask for it."""
+        if not actor.is_durable:
+            self.touched[actor.address] = self.persisting[actor.address] = actor
 
-    def _collect(self, entity: ActiveActor, effects: tuple[Effect, ...]) -> msgspec.Struct | None:
+    def _collect(self, actor: ActiveActor, effects: tuple[Effect, ...]) -> msgspec.Struct | None:
         answer: msgspec.Struct | None = None
         for effect in effects:
             match effect:
-                # Of these there may be many; of most other steps a waking is all.
+                # The most frequent effects first.
                 case RecordRow(row=row):
-                    self.persisting[entity.address] = entity
+                    self.persisting[actor.address] = actor
                     self.records.append(row)
                 case Wake(at=at):
-                    entity.wake_at = at
+                    actor.wake_at = at
                 case Persist():
-                    self.persisting[entity.address] = entity
+                    self.persisting[actor.address] = actor
                 case Tell():
                     self.tells.append(effect)
                 case Publish(topic=topic, message=message):
@@ -69,20 +132,19 @@ class StepBatch:
         return answer
 
     def complete(self, now: datetime) -> None:
-        """Let those who will be kept do what has to be done before."""
-        for entity in list(self.persisting.values()):
-            if entity.kind.before_keeping is not None:
-                entity.state, effects = entity.kind.before_keeping(entity.state, now)
-                self._collect(entity, effects)
+        """Apply the kinds' `before_keeping` to every actor that will be persisted."""
+        for actor in list(self.persisting.values()):
+            if actor.kind.before_keeping is not None:
+                actor.state, effects = actor.kind.before_keeping(actor.state, now)
+                self._collect(actor, effects)
 
     def build_writes(self) -> list[StateWrite]:
-        """Tell what is to be kept."""
-        return [entity.build_write() for entity in self.persisting.values()]
+        return [actor.build_write() for actor in self.persisting.values()]
 
     def mark_durable(self) -> list[asyncio.Future[None]]:
-        """Note that it is, and tell who need not wait any longer."""
-        done = [waited for entity in self.persisting.values() for waited in entity.mark_durable()]
-        for entity, durable in self._durable:
-            # What is not kept yet is when the entity asks for it, or leaves.
-            (done if entity.is_state_durable else entity.waiting).append(durable)
+        """Return the futures that need not wait any longer."""
+        done = [waited for actor in self.persisting.values() for waited in actor.mark_durable()]
+        for actor, durable in self._durable:
+            # A state that is not durable yet will be when the actor persists or is evicted.
+            (done if actor.is_state_durable else actor.waiting).append(durable)
         return done

@@ -18,11 +18,9 @@ import structlog
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.core.random import Chance
-from adloom.runtime.actors.counts import ActorCounts
-from adloom.runtime.actors.effects import Address, Tell
-from adloom.runtime.actors.kind import AnyKind
+from adloom.runtime.actors.actor import Address, AnyKind, Tell
 from adloom.runtime.actors.mailboxes import Envelope, Mailboxes
-from adloom.runtime.actors.ports import Broadcaster, FencedOutError, FirstMessages, StateStore
+from adloom.runtime.actors.ports import ActorCounts, Broadcaster, FencedOutError, FirstMessages, StateStore
 from adloom.runtime.actors.runner import RETRY_AFTER, BatchRunner
 
 BATCH_MAX: Final = 2_000  # Of messages, and as many alarms.

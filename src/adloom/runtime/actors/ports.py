@@ -1,4 +1,4 @@
-"""What a host of entities needs of the world."""
+"""What an actor host needs from outside, and what it counts."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -6,11 +6,11 @@ from typing import Protocol
 
 import msgspec
 
-from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.actor import Address
 
 
 class StoredState(msgspec.Struct, frozen=True):
-    """A state as it is kept; `format` is that of its encoding."""
+    """A state as stored; `format` is the number of its encoding."""
 
     version: int
     format: int
@@ -19,7 +19,7 @@ class StoredState(msgspec.Struct, frozen=True):
 
 
 class StateWrite(msgspec.Struct, frozen=True, kw_only=True):
-    """A state to keep in the place of the version it was made from; 0 is none."""
+    """A state to store over the version it was made from; 0 is a new state."""
 
     address: Address
     was_version: int
@@ -29,45 +29,59 @@ class StateWrite(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FencedOutError(Exception):
-    """Somebody else has written one of these states since: they are not ours any more."""
+    """Another host has written one of these states since: this host does not own them any more."""
 
 
 class StateRejectedError(Exception):
-    """One of these states or records is such that it will never be kept; none of them is."""
+    """One of these states or records can never be stored; none of them was."""
 
 
 class StateStore(Protocol):
-    """Where states are kept; UnavailableError when it is away."""
+    """Where states are stored; raises UnavailableError when it is away."""
 
     async def load(self, addresses: Sequence[Address]) -> Mapping[Address, StoredState]:
-        """Read states; those that are not there are left out."""
+        """Load the states that exist."""
         ...
 
     async def timers(self, *, until: datetime | None = None) -> Sequence[tuple[Address, datetime]]:
-        """Tell who wants to be woken, and when: all of them, or until a moment."""
+        """Return the stored alarms: all of them, or those until a moment."""
         ...
 
     async def commit(self, writes: Sequence[StateWrite], records: Sequence[msgspec.Struct]) -> None:
-        """Keep all states and write all records, or none of them.
+        """Store all states and records, or none.
 
-        Raises FencedOutError or RefusedError when nothing was kept, UnavailableError when that is not known.
+        Raises FencedOutError or StateRejectedError when nothing was stored, UnavailableError when that is unknown.
         """
         ...
 
 
 class FirstMessages(Protocol):
-    """Tells an entity what it has to know before its first message."""
+    """Configures an actor before its first message."""
 
     async def load_first_messages(
         self, addresses: Sequence[Address]
     ) -> Mapping[Address, Sequence[msgspec.Struct]]:
-        """Give the messages that come before all others; UnavailableError when that is not known."""
+        """Return the messages that come before all others, or raise UnavailableError."""
         ...
 
 
 class Broadcaster(Protocol):
-    """Who listens to what entities publish."""
+    """Delivers what actors publish."""
 
     async def publish(self, said: Sequence[tuple[str, msgspec.Struct]]) -> None:
-        """Tell whoever listens to each topic; nobody may, and it may get lost."""
+        """Publish messages by topic; they may get lost."""
         ...
+
+
+class ActorCounts:
+    """Counters of a host since the start of the process."""
+
+    __slots__ = ("batches", "failed", "fenced", "refused", "steps", "unpublished")
+
+    def __init__(self) -> None:
+        self.steps = 0  # Messages that were processed, alarms included.
+        self.batches = 0
+        self.failed = 0  # Messages whose step failed, or whose result was not stored.
+        self.refused = 0  # Messages that no mailbox took.
+        self.fenced = 0  # Times that another host was found to own the actors.
+        self.unpublished = 0  # Messages that could not be published.

@@ -20,14 +20,11 @@ import structlog
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.core.random import Chance
-from adloom.runtime.actors.active import ActiveActor
+from adloom.runtime.actors.actor import Address, AnyKind, Tell, UnreadableActorStateError
 from adloom.runtime.actors.alarms import Alarms
-from adloom.runtime.actors.batch import StepBatch
-from adloom.runtime.actors.counts import ActorCounts
-from adloom.runtime.actors.effects import Address, Tell
-from adloom.runtime.actors.kind import AnyKind, UnreadableActorStateError
+from adloom.runtime.actors.batch import ActiveActor, StepBatch
 from adloom.runtime.actors.mailboxes import Envelope
-from adloom.runtime.actors.ports import Broadcaster, FencedOutError, FirstMessages, StateStore
+from adloom.runtime.actors.ports import ActorCounts, Broadcaster, FencedOutError, FirstMessages, StateStore
 
 STEPS_AT_ONCE: Final = 200
 KEPT_AT_ONCE: Final = 2_000
@@ -95,7 +92,7 @@ class BatchRunner:
         """Set alarms as they are kept; FencedOutError when somebody who is here has not kept theirs."""
         for address, at in timers:
             entity = self._entities.get(address)
-            if entity is not None and entity.kept_wake_at != at:
+            if entity is not None and entity.durable_wake_at != at:
                 raise FencedOutError(f"Somebody else has set an alarm for {address.kind} {address.key}.")
             # Who is here, or has an alarm, knows better than what is kept.
             if entity is None and address not in self.alarms and address.kind in self._kinds:

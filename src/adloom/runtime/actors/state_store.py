@@ -1,5 +1,6 @@
 """States of entities in PostgreSQL, with a version that fences out whoever has read an older one."""
 
+import zlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final, Protocol
@@ -9,9 +10,8 @@ import msgspec
 
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
-from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.ports import FencedOutError, StateRejectedError, StateWrite, StoredState
-from adloom.runtime.actors.shards import shard_of
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 
 LOAD: Final = """
@@ -108,3 +108,11 @@ def _columns(writes: Sequence[StateWrite]) -> tuple[list[object], ...]:
         [write.state for write in ordered],
         [write.wake_at for write in ordered],
     )
+
+
+SHARDS: Final = 100
+
+
+def shard_of(address: Address) -> int:
+    """Tell the shard of an entity among those of its kind."""
+    return zlib.crc32(address.key.encode()) % SHARDS

@@ -15,7 +15,7 @@ from adloom.core.clock import Clock
 from adloom.core.errors import PlacementNotFoundError
 from adloom.core.ids import IdSource, OpaqueId
 from adloom.core.money import IMPRESSIONS_PER_CPM
-from adloom.runtime.http.fast.early_errors import answer_error
+from adloom.runtime.http.fast.errors import answer_error
 from adloom.runtime.http.fast.fast_routes import (
     DeferredAnswer,
     FastAnswer,

@@ -13,8 +13,7 @@ from adloom.auction.model import Model, UnreadableModelError, decode_in_steps
 from adloom.auction.score import Scorer, Signals, Strengths
 from adloom.core.clock import Clock
 from adloom.events.ctr.publish import MODEL, MODEL_NOTICES
-from adloom.runtime.subscription import Subscription
-from adloom.runtime.valkey import VALKEY_AWAY, Valkey
+from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 from adloom.serving.auction.market import StrengthSource
 from adloom.serving.index.steps import Slicer
 

@@ -37,9 +37,8 @@ from adloom.budgets.transport.wire import (
     session_channel,
 )
 from adloom.core.clock import Clock
-from adloom.runtime.actors.effects import Address
-from adloom.runtime.subscription import Subscription
-from adloom.runtime.valkey import VALKEY_AWAY, Valkey
+from adloom.runtime.actors.actor import Address
+from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 from adloom.serving.eligibility.placement_state import BUDGETS, PlacementStates
 from adloom.serving.index.index import Index
 from adloom.serving.leases.demand import Demand

@@ -8,7 +8,7 @@ from adloom.budgets.messages import OpenWindow
 from adloom.budgets.status_store import load_window
 from adloom.budgets.transport.wire import INBOX_CHANNEL, encode_envelopes
 from adloom.core.errors import UnavailableError
-from adloom.runtime.actors.effects import Address
+from adloom.runtime.actors.actor import Address
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 

@@ -8,8 +8,7 @@ from typing import Final
 from adloom.budgets.messages import SpendUpdate
 from adloom.budgets.transport.wire import SPEND_CHANNEL, decode_updates
 from adloom.core.errors import UnavailableError
-from adloom.runtime.subscription import Subscription
-from adloom.runtime.valkey import Valkey
+from adloom.runtime.valkey import Subscription, Valkey
 from adloom.stats.spend.event import encoded
 from adloom.stats.spend.listener import Listener
 

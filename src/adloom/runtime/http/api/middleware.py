@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from adloom.core.errors import BodyTooLargeError
 from adloom.core.ids import IdSource
 from adloom.runtime.http.api.exception_handlers import problem_response
-from adloom.runtime.http.fast.early_errors import InternalFailureError
+from adloom.runtime.http.fast.errors import InternalFailureError
 from adloom.runtime.telemetry.tracing import request_span
 
 BODY_BYTES_MAX: Final = 1024 * 1024

@@ -20,7 +20,12 @@ from uvicorn.server import ServerState
 
 from adloom.core.errors import UnavailableError
 from adloom.runtime.http.fast.asgi import scope_of
-from adloom.runtime.http.fast.early_errors import RequestRejectedError, RequestTimeoutError, answer_error
+from adloom.runtime.http.fast.errors import (
+    RequestRejectedError,
+    RequestTimeoutError,
+    answer_error,
+    on_resolved,
+)
 from adloom.runtime.http.fast.fast_routes import (
     FastAnswer,
     FastRequest,
@@ -33,7 +38,6 @@ from adloom.runtime.http.fast.fast_routes import (
 from adloom.runtime.http.fast.fixed_headers import FixedHeaders
 from adloom.runtime.http.fast.limits import DEFAULT_LIMITS, Limits
 from adloom.runtime.http.fast.request_parser import CLOSES, STAYS_OPEN_FOR_1_0, Phase, RequestParser
-from adloom.runtime.http.fast.result import on_resolved
 from adloom.runtime.http.fast.tick_batch import TickBatch
 
 DRAIN_SECONDS_MAX = 1.0  # For a request that is half here when the server stops; then it is let go.

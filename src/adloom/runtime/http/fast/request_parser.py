@@ -7,7 +7,7 @@ import httptools
 import structlog
 
 from adloom.core.errors import AdloomError, BadRequestError, BodyTooLargeError
-from adloom.runtime.http.fast.early_errors import (
+from adloom.runtime.http.fast.errors import (
     INTERNAL_FAILURE,
     ExpectationFailedError,
     HeadersTooLargeError,

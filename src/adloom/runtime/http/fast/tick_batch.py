@@ -9,8 +9,8 @@ from typing import Final, Protocol
 
 import structlog
 
+from adloom.runtime.http.fast.errors import run_handler
 from adloom.runtime.http.fast.fast_routes import FastHandler, FastRequest, FastResult
-from adloom.runtime.http.fast.result import run_handler
 
 TOGETHER_MAX: Final = 64  # The first of them waits for the last: about a millisecond.
 

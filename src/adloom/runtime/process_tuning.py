@@ -5,6 +5,7 @@ Almost nothing here is in a cycle, and what a large catalog was compiled to stay
 """
 
 import gc
+import resource
 from typing import Final
 
 # After so many more objects than were there, a walk: of a process that answers, and of one that works in batches.
@@ -22,3 +23,17 @@ def freeze_startup_objects(allocations: int) -> None:
 def freeze_new_objects() -> None:
     """Set aside what has been made since; at once, and with it whatever cycles there are."""
     gc.freeze()
+
+
+# Beyond this a process runs out of memory first; some systems set no bound at all.
+OPEN_FILES_MAX = 65_536
+
+
+def raise_open_files() -> int:
+    """Take what the system allows: what shells hand out is a few hundred, which one client can use up."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = OPEN_FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES_MAX)
+    if soft == resource.RLIM_INFINITY or soft >= allowed:
+        return soft
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return allowed

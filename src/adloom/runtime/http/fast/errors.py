@@ -1,11 +1,21 @@
 """Requests that are refused before any route sees them, each of which ends its connection, and what fails later."""
 
+from asyncio import Future
+from collections.abc import Callable
 from http import HTTPStatus
 
 import structlog
 
-from adloom.core.errors import AdloomError
-from adloom.runtime.http.fast.fast_routes import FastAnswer, problem_answer
+from adloom.core.errors import AdloomError, UnavailableError
+from adloom.runtime.http.fast.fast_routes import (
+    DeferredAnswer,
+    FastAnswer,
+    FastHandler,
+    FastRequest,
+    FastResult,
+    PendingAnswer,
+    problem_answer,
+)
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -74,3 +84,28 @@ def answer_error(error: Exception) -> FastAnswer:
         return problem_answer(error)
     log.error("hot_request_failed", exc_info=error)
     return INTERNAL_FAILURE
+
+
+def run_handler(handler: FastHandler, request: FastRequest) -> FastResult:
+    """Ask a handler, and answer for it where it fails."""
+    try:
+        return handler(request)
+    except Exception as error:  # noqa: BLE001 - the outermost frame of a hot request
+        return answer_error(error)
+
+
+def on_resolved(coming: PendingAnswer, call: Callable[[PendingAnswer, FastAnswer], object]) -> None:
+    """Tell somebody the answer as soon as it is there; what has failed is answered for as well."""
+    if isinstance(coming, DeferredAnswer):
+        coming.add_callback(call)
+    else:
+        coming.add_done_callback(lambda future: call(future, _result_of(future)))
+
+
+def _result_of(future: Future[FastAnswer]) -> FastAnswer:
+    if future.cancelled():
+        return problem_answer(UnavailableError("The answer was given up."))
+    error = future.exception()
+    if error is None:
+        return future.result()
+    return answer_error(error) if isinstance(error, Exception) else INTERNAL_FAILURE

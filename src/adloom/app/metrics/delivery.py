@@ -11,6 +11,7 @@ from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import Valkey
 from adloom.serving.auction.api import AuctionRoutes
 from adloom.serving.background.index_refresh import IndexRefresher
+from adloom.serving.background.model_loader import ModelLoader
 from adloom.serving.direct.api import ServeRoutes
 
 MEDIAN = 0.5
@@ -74,4 +75,23 @@ def delivery_teller(  # noqa: PLR0913 - what it reads
         settings=mask_settings(settings),
         read=lambda: figures.reading(keeper, appender, spool),
         is_serving=True,
+    )
+
+
+def register_model(metrics: Metrics, keeper: ModelLoader) -> None:
+    """Show which model a delivery process predicts with."""
+    metrics.gauge(
+        "adloom_scoring_model_version", "Version of the learned model; 0 is none.", lambda: keeper.version
+    )
+    metrics.gauge(
+        "adloom_scoring_model_age_seconds", "Since it learned its last example.", keeper.age_seconds
+    )
+    metrics.gauge(
+        "adloom_scoring_model_examples", "Impressions that it has learned from.", lambda: keeper.examples
+    )
+    metrics.counters(
+        "adloom_scoring_model_loads",
+        "Models that were published, by whether they could be read.",
+        "outcome",
+        lambda: {"used": keeper.loads, "failed": keeper.failures},
     )
