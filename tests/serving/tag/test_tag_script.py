@@ -2,6 +2,8 @@
 
 import gzip
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,8 +11,10 @@ import pytest
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from adloom.serving.tag.script import BROWSER_PARTS, PARTS, ScriptRoutes, assemble
 
-GZIPPED_BYTES_MAX = 6_000
+# rjsmin keeps names as they are: 6.6 KB, and 6.0 KB with our own minifier of 200 lines, which we gave up.
+GZIPPED_BYTES_MAX = 7_000
 LINES_MAX = 400
+NODE = shutil.which("node")
 # What came into the language after 2020, and what would let a text become markup or code.
 TOO_NEW = re.compile(
     r"\?\?=|\|\|=|&&=|\.at\(|\.replaceAll\(|hasOwn\(|structuredClone|\bstatic\b|\.#|Array\.fromAsync"
@@ -80,6 +84,17 @@ def test_the_source_is_of_2020_and_makes_no_markup(part: str) -> None:
     assert not TOO_NEW.search(source)
     assert not TOO_OPEN.search(source)
     assert len(source.splitlines()) < LINES_MAX
+
+
+@pytest.mark.skipif(NODE is None, reason="no Node here")
+def test_the_minified_script_is_still_a_program(tmp_path: Path) -> None:
+    assert NODE is not None
+    script = tmp_path / "tag.js"
+    script.write_bytes(assemble().body)
+
+    checked = subprocess.run([NODE, "--check", script], capture_output=True, text=True, check=False)
+
+    assert (checked.returncode, checked.stderr) == (0, "")
 
 
 def test_every_part_is_in_the_script() -> None:
