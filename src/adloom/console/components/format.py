@@ -1,6 +1,6 @@
 """Numbers and times as people read them."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final
 
 from markupsafe import Markup, escape
@@ -11,8 +11,6 @@ MINUTE: Final = 60
 HOUR: Final = 60 * MINUTE
 DAY: Final = 24 * HOUR
 MONTH: Final = 30 * DAY
-THOUSAND: Final = 1_000
-TEN_THOUSAND: Final = 10_000
 MILLION: Final = 1_000_000
 BILLION: Final = 1_000_000_000
 
@@ -80,11 +78,6 @@ def full_moment(text: str | datetime | None) -> str:
 def day(text: str | datetime | None) -> str:
     at = moment(text)
     return strings.NONE if at is None else f"{at.astimezone(UTC):%Y-%m-%d}"
-
-
-def is_within(text: str | datetime | None, span: timedelta, *, now: datetime) -> bool:
-    at = moment(text)
-    return at is not None and now <= at <= now + span
 
 
 def _span(seconds: float) -> str:

@@ -12,6 +12,13 @@ COLOURS: Final = 6
 NEARLY_WHOLE: Final = 0.6
 QUARTER: Final = 0.25
 
+TOOLTIP: Final = {
+    "confine": True,
+    ":backgroundColor": "adloom.ink('card')",
+    ":borderColor": "adloom.ink('line')",
+    "textStyle": {":color": "adloom.ink('ink')", "fontSize": 13},
+}
+
 Unit = Literal["number", "percent", "money", "millis"]
 
 
@@ -29,21 +36,31 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     has_area: bool = False
 
 
-class Chart:
-    """A chart over labels; `update` replaces its figures without a flash."""
+class ThemedChart:
+    """An ECharts element in the colours of the theme; `redraw` replaces its options without a flash."""
 
-    def __init__(
-        self, labels: Sequence[str], series: Sequence[Series], *, classes: str = "", description: str = ""
-    ) -> None:
-        self._element = ui.echart(_options(labels, series)).classes(f"al-chart {classes}")
+    def __init__(self, options: dict[str, Any], *, classes: str = "tall", description: str = "") -> None:
+        self._element = ui.echart(options).classes(f"al-chart {classes}")
         set_attributes(self._element, role="img", aria_label=description)
         # Colours are read when the chart is painted, so a new theme needs a repaint.
         ui.on("adloom_theme", self._element.update)
 
-    def update(self, labels: Sequence[str], series: Sequence[Series]) -> None:
+    def redraw(self, options: dict[str, Any]) -> None:
         self._element.options.clear()
-        self._element.options.update(_options(labels, series))
+        self._element.options.update(options)
         self._element.update()
+
+
+class Chart(ThemedChart):
+    """A chart of series over labels."""
+
+    def __init__(
+        self, labels: Sequence[str], series: Sequence[Series], *, classes: str = "", description: str = ""
+    ) -> None:
+        super().__init__(_options(labels, series), classes=classes, description=description)
+
+    def update(self, labels: Sequence[str], series: Sequence[Series]) -> None:
+        self.redraw(_options(labels, series))
 
 
 def _options(labels: Sequence[str], series: Sequence[Series]) -> dict[str, Any]:
@@ -58,13 +75,7 @@ def _options(labels: Sequence[str], series: Sequence[Series]) -> dict[str, Any]:
             "type": "scroll", "show": len(series) > 1, "left": 0, "top": 0, "icon": "roundRect", "itemWidth": 12, "itemHeight": 4,
             "textStyle": {":color": quiet},
         },
-        "tooltip": {
-            "trigger": "axis",
-            "confine": True,
-            ":backgroundColor": "adloom.ink('card')",
-            ":borderColor": "adloom.ink('line')",
-            "textStyle": {":color": "adloom.ink('ink')", "fontSize": 13},
-        },
+        "tooltip": {"trigger": "axis", **TOOLTIP},
         "xAxis": {
             "type": "category",
             "data": list(labels),

@@ -5,10 +5,9 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from nicegui import ui
-
 from adloom.console import strings
 from adloom.console.client import Json
+from adloom.console.components.charts.chart import TOOLTIP, ThemedChart
 from adloom.console.components.format import moment
 
 MINUTE = 60
@@ -16,18 +15,14 @@ HOUR = 3_600
 TICK = 3 * HOUR
 
 
-class DayChart:
+class DayChart(ThemedChart):
     """The chart of a day's spend."""
 
     def __init__(self, day: Json, *, now: datetime) -> None:
-        self._element = ui.echart(_options(day, now)).classes("al-chart tall")
-        self._element.props(f'role="img" aria-label="{strings.AGAINST_PLAN}"')
-        ui.on("adloom_theme", self._element.update)
+        super().__init__(_options(day, now), description=strings.AGAINST_PLAN)
 
     def update(self, day: Json, *, now: datetime) -> None:
-        self._element.options.clear()
-        self._element.options.update(_options(day, now))
-        self._element.update()
+        self.redraw(_options(day, now))
 
 
 def _options(day: Json, now: datetime) -> dict[str, Any]:
@@ -43,11 +38,7 @@ def _options(day: Json, now: datetime) -> dict[str, Any]:
         "legend": {"left": 0, "top": 0, "icon": "roundRect", "itemWidth": 12, "itemHeight": 4,
                    "textStyle": {":color": quiet}},
         "tooltip": {
-            "trigger": "axis", "confine": True,
-            ":backgroundColor": "adloom.ink('card')", ":borderColor": "adloom.ink('line')",
-            "textStyle": {":color": "adloom.ink('ink')", "fontSize": 13},
-            "axisPointer": {"label": {"show": False}},
-            ":formatter": _tooltip(clock),
+            **TOOLTIP, "trigger": "axis", "axisPointer": {"label": {"show": False}}, ":formatter": _tooltip(clock),
         },
         "xAxis": {
             "type": "value", "min": 0, "max": length, "interval": TICK,

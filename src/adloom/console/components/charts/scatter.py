@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from nicegui import ui
 
-from adloom.console.components.attributes import set_attributes
+from adloom.console.components.charts.chart import TOOLTIP, ThemedChart
 
 SIZE_MIN: Final = 8
 SIZE_MAX: Final = 48
@@ -15,21 +14,17 @@ SIZE_MAX: Final = 48
 Point = tuple[float, float, str]  # x, y, name.
 
 
-class Scatter:
+class Scatter(ThemedChart):
     """A scatter chart with one series a group."""
 
     def __init__(
         self, groups: Mapping[str, Sequence[Point]], *, across: str, up: str, description: str
     ) -> None:
         self._across, self._up = across, up
-        self._element = ui.echart(make_options(groups, across=across, up=up)).classes("al-chart tall")
-        set_attributes(self._element, role="img", aria_label=description)
-        ui.on("adloom_theme", self._element.update)
+        super().__init__(make_options(groups, across=across, up=up), description=description)
 
     def update(self, groups: Mapping[str, Sequence[Point]]) -> None:
-        self._element.options.clear()
-        self._element.options.update(make_options(groups, across=self._across, up=self._up))
-        self._element.update()
+        self.redraw(make_options(groups, across=self._across, up=self._up))
 
 
 def make_options(groups: Mapping[str, Sequence[Point]], *, across: str, up: str) -> dict[str, Any]:
@@ -47,12 +42,7 @@ def make_options(groups: Mapping[str, Sequence[Point]], *, across: str, up: str)
         "grid": {"left": 12, "right": 24, "top": 36, "bottom": 24, "containLabel": True},
         "legend": {"data": list(groups), "left": 0, "top": 0, "icon": "circle", "itemWidth": 8, "itemHeight": 8,
                    "textStyle": {":color": "adloom.ink('quiet')"}},
-        "tooltip": {
-            "trigger": "item", "confine": True,
-            ":backgroundColor": "adloom.ink('card')", ":borderColor": "adloom.ink('line')",
-            "textStyle": {":color": "adloom.ink('ink')", "fontSize": 13},
-            ":formatter": _tooltip(across, up),
-        },
+        "tooltip": {**TOOLTIP, "trigger": "item", ":formatter": _tooltip(across, up)},
         "xAxis": _axis(across, name_gap=24),
         "yAxis": _axis(up, name_gap=10) | {"nameLocation": "end", "nameTextStyle": {":color": "adloom.ink('quiet')", "align": "left"}},
         "series": series,

@@ -21,34 +21,31 @@ NAME_LENGTH_MAX: Final = 255
 Check = Callable[[Any], str | None]
 
 
+def _require(is_valid: bool, message: str) -> str | None:  # noqa: FBT001 - the claim that is checked
+    return None if is_valid else message
+
+
 def web_address(value: str) -> str | None:
     try:
         parts = urlsplit(value.strip())
-        is_web = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        is_web = parts.scheme in {"http", "https"} and bool(parts.hostname) and " " not in value.strip()
     except ValueError:
         is_web = False
-    return (
-        None
-        if is_web and " " not in value.strip()
-        else "must be an address that begins with http:// or https:// and names a host"
-    )
+    return _require(is_web, "must be an address that begins with http:// or https:// and names a host")
 
 
 def slug(value: str) -> str | None:
-    return (
-        None
-        if re.fullmatch(SLUG_PATTERN, value)
-        else "must be small letters and digits, in words joined by single hyphens: home-hero"
-    )
+    is_slug = re.fullmatch(SLUG_PATTERN, value) is not None
+    return _require(is_slug, "must be small letters and digits, in words joined by single hyphens: home-hero")
 
 
 def colour(value: str) -> str | None:
-    return None if re.fullmatch(COLOR_PATTERN, value) else "must be a colour like #ff8800"
+    return _require(re.fullmatch(COLOR_PATTERN, value) is not None, "must be a colour like #ff8800")
 
 
 def domain(value: str) -> str | None:
     name = normalize_domain(value)
-    return None if name is not None and "." in name else MUST_BE_DOMAIN
+    return _require(name is not None and "." in name, MUST_BE_DOMAIN)
 
 
 def domains(values: list[str]) -> str | None:
@@ -56,23 +53,20 @@ def domains(values: list[str]) -> str | None:
 
 
 def natural(value: float) -> str | None:
-    return None if value == int(value) and 0 <= value <= INTEGER_MAX else "must be a whole number, 0 or more"
+    return _require(value == int(value) and 0 <= value <= INTEGER_MAX, "must be a whole number, 0 or more")
 
 
 def positive(value: float) -> str | None:
-    return None if value == int(value) and 1 <= value <= INTEGER_MAX else "must be a whole number, 1 or more"
+    return _require(value == int(value) and 1 <= value <= INTEGER_MAX, "must be a whole number, 1 or more")
 
 
 def price(value: float) -> str | None:
-    return (
-        None
-        if value >= 0 and value == round(value, PRICE_PLACES_MAX)
-        else "must be a number, 0 or more, with at most 4 decimal places"
-    )
+    is_price = value >= 0 and value == round(value, PRICE_PLACES_MAX)
+    return _require(is_price, "must be a number, 0 or more, with at most 4 decimal places")
 
 
 def money(value: float) -> str | None:
-    return None if value >= 0 else "must be 0 or more"
+    return _require(value >= 0, "must be 0 or more")
 
 
 def moment(value: str) -> str | None:

@@ -55,7 +55,6 @@ OF_ADVERTISERS: Final = f"{ADDRESS}/advertisers"
 VIEWS: Final = (("Campaigns", ADDRESS), ("Advertisers", OF_ADVERTISERS))
 REFRESH_SECONDS: Final = 5.0
 PAISA: Final = 100
-HIGH: Final = 0.9
 
 
 @page(ADDRESS, title="Budgets", roles=BUYERS)

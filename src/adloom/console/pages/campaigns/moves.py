@@ -13,7 +13,7 @@ from adloom.console.components.forms.form import Form
 from adloom.console.components.messages import confirm, notify_success, open_dialog
 from adloom.console.resource_pages import Reload
 
-MOVES: Final = {
+LABELS: Final = {
     "activate": "Activate",
     "resume": "Resume",
     "schedule": "Schedule",
@@ -21,6 +21,12 @@ MOVES: Final = {
     "pause": "Pause",
     "end": "End",
     "cancel": "Cancel it",
+}
+# Where the label is not the question.
+QUESTIONS: Final = {
+    "unschedule": "Make “{name}” a draft again?",
+    "end": "End “{name}” for good?",
+    "cancel": "Cancel “{name}” for good?",
 }
 CONSEQUENCES: Final = {
     "activate": (
@@ -51,17 +57,6 @@ CONSEQUENCES: Final = {
         "offers comes back, and reports keep it."
     ),
 }
-MOVE_TITLES: Final = {
-    "activate": "Activate “{name}”?",
-    "resume": "Resume “{name}”?",
-    "schedule": "Schedule “{name}”?",
-    "unschedule": "Make “{name}” a draft again?",
-    "pause": "Pause “{name}”?",
-    "end": "End “{name}” for good?",
-    "cancel": "Cancel “{name}” for good?",
-}
-
-
 # The status that a move leads to; the first possible move becomes the main button.
 TARGETS: Final = {
     "activate": CampaignStatus.ACTIVE,
@@ -111,16 +106,16 @@ def ask_move(api: ApiClient, campaign: Json, move: str, reload: Reload) -> None:
         await _move(api, campaign, move, None, reload)
 
     confirm(
-        MOVE_TITLES[word].format(name=campaign["name"]),
+        _question(word, campaign),
         CONSEQUENCES[word],
-        action=MOVES[word],
+        action=LABELS[word],
         on_confirm=go,
         is_dangerous=move in FINAL,
     )
 
 
 def _ask_start(api: ApiClient, campaign: Json, reload: Reload) -> None:
-    with open_dialog(MOVE_TITLES["schedule"].format(name=campaign["name"])) as dialog:
+    with open_dialog(_question("schedule", campaign)) as dialog:
         ui.label(CONSEQUENCES["schedule"])
         ui.label("It has no start date. When should it start?")
         form = Form(campaign)
@@ -130,7 +125,7 @@ def _ask_start(api: ApiClient, campaign: Json, reload: Reload) -> None:
             await _move(api, campaign, "schedule", form.values(), reload)
             dialog.close()
 
-        form.buttons(MOVES["schedule"], save, on_cancel=dialog.close)
+        form.buttons(LABELS["schedule"], save, on_cancel=dialog.close)
 
 
 async def _move(api: ApiClient, campaign: Json, move: str, body: Json | None, reload: Reload) -> None:
@@ -140,9 +135,13 @@ async def _move(api: ApiClient, campaign: Json, move: str, body: Json | None, re
     await reload()
 
 
+def _question(word: str, campaign: Json) -> str:
+    return QUESTIONS.get(word, LABELS[word] + " “{name}”?").format(name=campaign["name"])
+
+
 def _word(move: str, campaign: Json) -> str:
     return "resume" if move == "activate" and campaign["status"] == CampaignStatus.PAUSED else move
 
 
 def _label(move: str, campaign: Json) -> str:
-    return MOVES[_word(move, campaign)]
+    return LABELS[_word(move, campaign)]

@@ -74,9 +74,7 @@ class DeadLetters:
             self._nothing = ui.element("div")
             with self._nothing:
                 empty_state(
-                    "mark_email_read",
-                    "There are no dead letters",
-                    "Every accepted event was counted.",
+                    "mark_email_read", "There are no dead letters", "Every accepted event was counted."
                 )
         self._more = ui.button("Show more", on_click=self._read_on).props("outline")
 

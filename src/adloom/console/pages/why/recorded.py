@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import Json, ProblemError, fetch_names
+from adloom.console.client import Json, ProblemError
 from adloom.console.components import format as fmt
 from adloom.console.components.charts.bars import funnel
 from adloom.console.components.layout import card, empty_state, link_button, notice
@@ -87,9 +87,3 @@ async def make_question_url(visit: PageVisit, auction: Json) -> str | None:
     reader = {TO_PARAMETERS.get(name, name): value for name, value in context.items() if name not in OF_TIME}
     user = {"userId": auction["userId"]} if auction["userId"] else {}
     return f"/console/why?{urlencode({'placement': placement['slug'], **reader, **user})}"
-
-
-async def winner_of(visit: PageVisit, auction: Json) -> str | None:
-    if auction["winningAdId"] is None:
-        return None
-    return (await fetch_names(visit.api, "banner", [auction["winningAdId"]]))[auction["winningAdId"]]
