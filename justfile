@@ -22,6 +22,10 @@ check:
 test *arguments:
     uv run pytest {{arguments}}
 
+# Run the tests that start no server, in under two minutes; arguments go to pytest
+quick *arguments:
+    uv run pytest --quick {{arguments}}
+
 # Check the laws in many short simulated runs, on all cores; arguments go to `adloom simulate`
 simulate *arguments:
     uv run adloom simulate ledger --runs 2000 {{arguments}}
