@@ -10,11 +10,10 @@ from uuid import uuid4
 
 import pytest
 
-from adloom.cli.replay import REPLAYS
+from adloom.cli.replay import REPLAYS, ReplayError, parse_start
 from adloom.events.log.event import encode_event
 from adloom.events.log.stream import STREAM
 from adloom.events.ports import DecodedEntry
-from adloom.events.rebuild.start import UnknownStartError, parse_start
 from adloom.events.tables.store import EVENT_TABLES, EventTables
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
@@ -96,8 +95,8 @@ async def test_a_replay_says_what_it_does_and_what_came_of_it(installation: Inst
         "Folding",
         "Putting",
     ]
-    assert "event_tables has 3,000 events: 0 kept as they were, 3,000 folded from" in steps[-1]
-    assert "All figures are as they were." in steps[-1]
+    assert "event_tables has 3,000 events: 0 copied, 3,000 applied from" in steps[-1]
+    assert "No figure has changed." in steps[-1]
     assert await installation.books() == before
 
 
@@ -223,5 +222,5 @@ def test_a_replay_begins_at_an_entry_a_time_a_day_or_the_beginning(text: str, en
     "text", ["", "end", "2026-11", "2026-11-31", "2026-11-15T00:00:00", "12-0", "-1-0", "1794700800000"]
 )
 def test_other_places_to_begin_are_refused_with_what_is_expected(text: str) -> None:
-    with pytest.raises(UnknownStartError, match="Expected"):
+    with pytest.raises(ReplayError, match="Expected"):
         parse_start(text)

@@ -153,8 +153,8 @@ def test_the_guide_works_as_printed(product: Product, tmp_path: Path) -> None:
     erased, emptied = map(json.loads, answer_to("api DELETE privacy", said).splitlines())
     assert (erased["clicks"], emptied["totalCount"]) == (1, 0)
     assert json.loads(answer_to("noun=reader", said))["totalCount"] == 1
-    assert "All figures are as they were." in answer_to("replay --projection event_tables\n", said)
-    assert answer_to("event_tables --from", said).count("All figures are as they were.") == 2
+    assert "No figure has changed." in answer_to("replay --projection event_tables\n", said)
+    assert answer_to("event_tables --from", said).count("No figure has changed.") == 2
     assert '"key":"adk_' in answer_to("api-keys", said)
     assert answer_to("/health/ready", said).count('"status":"ok"') >= 3
     assert 'adloom_build_info{process="delivery-1"' in answer_to("metrics_ports", said)

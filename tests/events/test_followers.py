@@ -23,7 +23,7 @@ from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.event import Click, Impression, Mark
 from adloom.events.ports import BatchResult, DecodedEntry
-from adloom.events.rebuild.source import LogScanner
+from adloom.events.rebuild.log_scanner import LogScanner
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.events.topics.payload import AD_SERVED, CLICK_TRACKED, IMPRESSION_TRACKED
 from adloom.events.topics.publish import TOPICS_PROJECTION

@@ -18,8 +18,8 @@ from adloom.events.ports import BatchResult, CursorMovedError
 from adloom.events.projections.dead_letters import wrap_redelivery
 from adloom.events.projections.group import ConsumerGroup
 from adloom.events.projections.projection import Projection
+from adloom.events.rebuild.log_scanner import LogScanner
 from adloom.events.rebuild.rebuild import RebuildRefusedError
-from adloom.events.rebuild.source import LogScanner
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey

@@ -17,8 +17,8 @@ from adloom.events.ports import BatchResult, DecodedEntry
 from adloom.events.projections.dead_letters import DeadLetters, wrap_redelivery
 from adloom.events.projections.group import ConsumerGroup
 from adloom.events.projections.projection import Projection
+from adloom.events.rebuild.log_scanner import LogScanner
 from adloom.events.rebuild.rebuild import EventTablesRebuild, RebuildRefusedError, RebuildReport
-from adloom.events.rebuild.source import LogScanner
 from adloom.events.rebuild.store import REBUILT
 from adloom.events.tables.erasure_store import erase_user
 from adloom.events.tables.store import EVENT_TABLES, EventTables

@@ -12,8 +12,8 @@ from adloom.core.ids import BannerId, PlacementId
 from adloom.events.log.event import Mark, encode_event
 from adloom.events.log.stream import ValkeyEventLog
 from adloom.events.projections.projection import Projection
+from adloom.events.rebuild.log_scanner import LogScanner
 from adloom.events.rebuild.rebuild import EventTablesRebuild
-from adloom.events.rebuild.source import LogScanner
 from adloom.ops.projections import build_projections, list_projections
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey

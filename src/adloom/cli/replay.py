@@ -1,9 +1,12 @@
 """`adloom ledger replay`: rebuilds a projection beside the one in use, while everything goes on."""
 
 import contextlib
+import re
 import sys
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
+from datetime import UTC, date, datetime
+from datetime import time as time_of_day
 from typing import Final
 
 import msgspec
@@ -26,14 +29,15 @@ from adloom.events.ctr.store import LEARNING
 from adloom.events.frequency.projection import FREQUENCY
 from adloom.events.frequency.rebuild import FrequencyRebuild
 from adloom.events.log.entry import BEGINNING
+from adloom.events.rebuild.log_scanner import LogScanner
 from adloom.events.rebuild.rebuild import EventTablesRebuild, RebuildRefusedError, RebuildReport
-from adloom.events.rebuild.source import LogScanner
-from adloom.events.rebuild.start import UnknownStartError, parse_start
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool, open_pool
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey, open_valkey
 
 POOL_SIZE_MAX: Final = 3
+FROM_THE_BEGINNING: Final = "beginning"
+_ENTRY_ID: Final = re.compile(r"\d{10,}-\d+", re.ASCII)
 
 
 class ReplayError(Exception):
@@ -81,7 +85,7 @@ async def run(projection: str, start: str, *, database_url: str, redis_url: str,
                 result = await replay(
                     ReplayContext(pool=pool, valkey=valkey, start=parse_start(start), progress=progress)
                 )
-    except (RebuildRefusedError, UnknownStartError) as error:
+    except RebuildRefusedError as error:
         raise ReplayError(str(error)) from error
     except (UnavailableError, *POSTGRES_AWAY, *VALKEY_AWAY) as error:
         raise ReplayError(
@@ -115,6 +119,33 @@ def _show_progress(console: Console) -> Generator[ReplayProgress]:
         yield ReplayProgress(console, bar)
 
 
+def parse_start(text: str) -> str:
+    """Return the least id of an entry from there on."""
+    if text == FROM_THE_BEGINNING:
+        return BEGINNING
+    if _ENTRY_ID.fullmatch(text):
+        return text
+    moment = _parse_time(text)
+    if moment is None:
+        raise ReplayError(
+            f"{text!r} is no place in the ledger. Expected the id of an entry (1794700800000-0), a time with"
+            f" its zone (2026-11-15T00:00:00Z), a day of UTC (2026-11-15), or `{FROM_THE_BEGINNING}`."
+        )
+    return f"{max(0, int(moment.timestamp() * 1000))}-0"
+
+
+def _parse_time(text: str) -> datetime | None:
+    try:
+        return datetime.combine(date.fromisoformat(text), time_of_day(), UTC)
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else None
+
+
 async def _replay_event_tables(context: ReplayContext) -> str:
     rebuild = EventTablesRebuild(context.pool, LogScanner(context.valkey), progress=context.progress)
     return _describe(await rebuild.run(context.start))
@@ -123,7 +154,7 @@ async def _replay_event_tables(context: ReplayContext) -> str:
 async def _replay_frequency(context: ReplayContext) -> str:
     if context.start != BEGINNING:
         raise RebuildRefusedError(
-            "frequency is counted anew from all rows of the event tables: it has no --from but the beginning."
+            "frequency is counted from all rows of the event tables: it can only start at the beginning."
         )
     rebuild = FrequencyRebuild(
         context.pool, context.valkey, LogScanner(context.valkey), progress=context.progress
@@ -135,15 +166,15 @@ async def _replay_frequency(context: ReplayContext) -> str:
 def _describe(rebuilt: RebuildReport) -> str:
     folded = rebuilt.folded
     left_out = f", {rebuilt.left_out:,} left out" if rebuilt.left_out else ""
-    dropped = f", {folded.dropped:,} of things that are gone" if folded.dropped else ""
+    dropped = f", {folded.dropped:,} of deleted banners or placements" if folded.dropped else ""
     change = (
-        "All figures are as they were."
+        "No figure has changed."
         if rebuilt.days_corrected == 0
         else f"There were {rebuilt.events_before:,} events; {rebuilt.days_corrected:,} days have other figures now."
     )
     return (
-        f"event_tables has {rebuilt.events:,} events: {rebuilt.copied:,} kept as they were,"
-        f" {folded.counted:,} folded from {rebuilt.first_entry} on"
+        f"event_tables has {rebuilt.events:,} events: {rebuilt.copied:,} copied,"
+        f" {folded.counted:,} applied from {rebuilt.first_entry} on"
         f" ({folded.repeated:,} repeated{dropped}{left_out}). {change}"
     )
 
@@ -159,7 +190,7 @@ IMPOSSIBLE: Final = {
     ),
     CHARGES: (
         "Charges cannot be replayed: what was charged stays charged, and each offer is charged once."
-        " `adloom doctor --money` proves the books of a day."
+        " `adloom doctor --money` checks the money of a day."
     ),
     AUCTIONS: (
         "Auctions cannot be replayed: each is recorded once and never corrected,"
@@ -167,6 +198,6 @@ IMPOSSIBLE: Final = {
     ),
     LEARNING: (
         "Learning cannot be replayed: an example that was learned twice would weigh twice."
-        " To begin anew, delete the row of learning_states; what was learned is replaced by what follows."
+        " To start from scratch, delete the row of learning_states."
     ),
 }

@@ -1,9 +1,8 @@
-"""Counting anew, beside the counts that are read, and putting them in their place in one moment.
+"""Rebuilds the frequency counts beside those in use, and swaps them in one moment.
 
-Everything that counts is in the event tables: a valid impression of a user is a row. So a new
-generation is summed up from the rows, as of the entry that the tables have got to, follows the ledger
-from there, and takes over. Whatever ends it before that has changed nothing; the next one sweeps up.
-Rows that retention has dropped are not there to be counted: a lifetime begins with the oldest row then.
+Every valid impression of a user is a row of the event tables. So a new generation is summed up from the rows, as of
+the cursor of the tables, follows the log from there, and takes over. A rebuild that ends before that has changed
+nothing; the next one cleans up. Rows past their retention are gone: a lifetime begins with the oldest row then.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -24,17 +23,17 @@ from adloom.events.frequency.counts import (
 )
 from adloom.events.frequency.projection import BATCH_MAX, COUNT, FrequencyProjection, Generation, pack_counts
 from adloom.events.frequency.windows import find_live_start, list_live_buckets
-from adloom.events.log.entry import BEGINNING, LogEntry, parse_entry_id
+from adloom.events.log.entry import LogEntry, parse_entry_id
 from adloom.events.log.event import UnreadableEntryError, decode_event
 from adloom.events.ports import CursorMovedError, DecodedEntry
+from adloom.events.rebuild.log_scanner import LogScanner
 from adloom.events.rebuild.rebuild import RebuildProgress, RebuildRefusedError, SilentProgress
-from adloom.events.rebuild.source import LogScanner
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey, unavailable_when_away
 
 KEYS_A_LOOK: Final = 1_000
-CLOCKS_DIFFER: Final = timedelta(minutes=1)  # Those of the processes of one installation.
+CLOCKS_DIFFER: Final = timedelta(minutes=1)  # Between the processes of one installation.
 OVERTAKEN: Final = "Another replay of `frequency` was begun: this one has ended, and changed nothing."
 
 TAKE_OVER: Final = """
@@ -47,25 +46,25 @@ class FrequencyRebuild:
     """One replay of the projection `frequency`."""
 
     def __init__(
-        self, pool: Pool, valkey: Valkey, ledger: LogScanner, *, progress: RebuildProgress | None = None
+        self, pool: Pool, valkey: Valkey, log_scanner: LogScanner, *, progress: RebuildProgress | None = None
     ) -> None:
         self._pool = pool
         self._valkey = valkey
-        self._ledger = ledger
+        self._log = log_scanner
         self._progress = progress or SilentProgress()
         self._count = FencedScript(valkey, COUNT)
         self._take_over = FencedScript(valkey, TAKE_OVER)
 
     async def run(self, *, now: datetime) -> int:
-        """Build a generation and let it take over; tell how many impressions of users it begins with."""
+        """Build a generation and swap it in; return the number of impressions of users it begins with."""
         generation = await self._begin()
-        await self._sweep(keep={generation.name, _pointed_at(generation)})
+        await self._delete_generations(keep={generation.name, _get_replaced(generation)})
         shown = await self._sum_up(generation, now)
         self._progress.begin("Following the ledger")
         await self._catch_up(generation)
-        self._progress.begin("Putting the new counts in place")
-        await self._let_take_over(generation, now)
-        await self._sweep(keep={generation.name})
+        self._progress.begin("Swapping the counts")
+        await self._swap_in(generation, now)
+        await self._delete_generations(keep={generation.name})
         return shown
 
     async def _begin(self) -> Generation:
@@ -76,13 +75,13 @@ class FrequencyRebuild:
         return Generation(name, [ExpectedValue(GENERATION, pointer), ExpectedValue(BUILDING, name)])
 
     async def _sum_up(self, generation: Generation, now: datetime) -> int:
-        """Count what the rows say, and put the cursor to where the rows are."""
+        """Count the rows, and put the cursor where the rows are."""
         self._progress.begin("Counting the rows of users")
         fences = [ExpectedValue(BUILDING, generation.name)]
         shown = 0
         async with rebuild_store.snapshot(self._pool) as connection:
-            cursor = await rebuild_store.cursor_of(connection, EVENT_TABLES) or BEGINNING
-            async for rows in rebuild_store.all_shown(connection, live_since=find_live_start(now)):
+            cursor = await rebuild_store.read_cursor(connection, EVENT_TABLES)
+            async for rows in rebuild_store.sum_all_shown(connection, live_since=find_live_start(now)):
                 _check(await self._count.run(fences, generation.name, [pack_counts(generation.name, rows)]))
                 times = sum(row.times for row in rows)
                 shown += times
@@ -92,11 +91,11 @@ class FrequencyRebuild:
         return shown
 
     async def _catch_up(self, generation: Generation) -> None:
-        """Count what the tables have folded meanwhile."""
+        """Count what the tables have applied meanwhile."""
         projection = FrequencyProjection(self._valkey, CountedStore(self._pool), building=generation)
         cursor = await projection.read_cursor()
-        while entries := await self._folded_after(cursor):
-            records = [record for entry in entries if (record := _record_of(entry))]
+        while entries := await self._read_applied(cursor):
+            records = [record for entry in entries if (record := _decode(entry))]
             try:
                 await projection.commit(records, after=cursor, cursor=entries[-1].id)
             except CursorMovedError as error:
@@ -104,19 +103,19 @@ class FrequencyRebuild:
             cursor = entries[-1].id
             self._progress.advance(len(entries))
 
-    async def _folded_after(self, cursor: str) -> Sequence[LogEntry]:
-        entries = await self._ledger.read(f"({cursor}", "+", count_max=BATCH_MAX)
+    async def _read_applied(self, cursor: str) -> Sequence[LogEntry]:
+        entries = await self._log.read(f"({cursor}", "+", count_max=BATCH_MAX)
         async with rebuild_store.snapshot(self._pool) as connection:
-            until = parse_entry_id(await rebuild_store.cursor_of(connection, EVENT_TABLES) or BEGINNING)
+            until = parse_entry_id(await rebuild_store.read_cursor(connection, EVENT_TABLES))
         return [entry for entry in entries if parse_entry_id(entry.id) <= until]
 
-    async def _let_take_over(self, generation: Generation, began_at: datetime) -> None:
-        """Have the generation read from now on: nobody erased meanwhile is in it, and all that the old one counted.
+    async def _swap_in(self, generation: Generation, began_at: datetime) -> None:
+        """Swap the generation in: without users erased meanwhile, and with everything that the old one counted.
 
-        A worker that has counted the last entry in the old one waits for the next, so what is missing here
-        would be missing until that comes.
+        A worker that has counted the last entry in the old one waits for the next entry, so whatever is missing
+        here would be missing until then.
         """
-        old_cursor = cursor_key(_pointed_at(generation))
+        old_cursor = cursor_key(_get_replaced(generation))
         refused_by: str | None = ERASURES
         while refused_by in {ERASURES, old_cursor}:
             with unavailable_when_away():
@@ -124,22 +123,22 @@ class FrequencyRebuild:
                     ExpectedValue(key, await read_text(self._valkey, key)) for key in (ERASURES, old_cursor)
                 ]
             await self._catch_up(generation)
-            await self._forget_erased(generation, began_at)
+            await self._erase_users(generation, began_at)
             keys = [rebuilt_key(generation.name), cursor_key(generation.name)]
             refused_by = await self._take_over.run([*generation.expected, *before], generation.name, keys)
         _check(refused_by)
 
-    async def _forget_erased(self, generation: Generation, began_at: datetime) -> None:
+    async def _erase_users(self, generation: Generation, began_at: datetime) -> None:
         async with rebuild_store.snapshot(self._pool) as connection:
-            users = await rebuild_store.erased_since(connection, began_at - CLOCKS_DIFFER)
+            users = await rebuild_store.find_erased(connection, began_at - CLOCKS_DIFFER)
         prefix = generation_prefix(generation.name)
         keys = [f"{prefix}{user}{bucket.suffix}" for user in users for bucket in list_live_buckets(began_at)]
         with unavailable_when_away():
             for start in range(0, len(keys), KEYS_A_LOOK):
                 await self._valkey.unlink(*keys[start : start + KEYS_A_LOOK])
 
-    async def _sweep(self, *, keep: set[str]) -> None:
-        """Take away all generations but some: what was replaced, and what was never finished."""
+    async def _delete_generations(self, *, keep: set[str]) -> None:
+        """Delete all generations but some: those replaced, and those never finished."""
         with unavailable_when_away():
             async for keys in self._generation_keys():
                 gone = [key for key in keys if key.split(b":")[2].decode() not in keep]
@@ -164,13 +163,13 @@ def _check(refused_by: str | None) -> None:
         raise RebuildRefusedError(OVERTAKEN)
 
 
-def _pointed_at(generation: Generation) -> str:
+def _get_replaced(generation: Generation) -> str:
     [pointer, *_] = generation.expected
     return pointer.value or FIRST_GENERATION
 
 
-def _record_of(entry: LogEntry) -> DecodedEntry | None:
-    """Read an entry; what is unreadable, or comes a second time for one projection, is not in the tables as such."""
+def _decode(entry: LogEntry) -> DecodedEntry | None:
+    """Decode an entry; None for one that is unreadable or redelivered to one projection."""
     try:
         return DecodedEntry(entry.id, decode_event(entry.data))
     except UnreadableEntryError:

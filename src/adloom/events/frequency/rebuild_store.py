@@ -1,4 +1,4 @@
-"""What the event tables know of who was shown what, for counts that are built anew."""
+"""SQL of rebuilding the frequency counts: sums of the valid impressions of users."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -6,13 +6,15 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from adloom.events.cursor_store import CURSOR
 from adloom.events.frequency.projection import SECONDS_AN_HOUR, ShownCount
+from adloom.events.log.entry import BEGINNING
 from adloom.runtime.postgres import Connection, Pool
 
 ROWS_A_BATCH: Final = 500
-SUM_SECONDS_MAX: Final = 3_600.0  # The sums of all rows are made before the first is given.
+SUM_SECONDS_MAX: Final = 3_600.0  # All rows are summed up before the first sum is returned.
 
-# Before `$1` only the lifetime's bucket is still open, so one sum does for all hours.
+# Before `$1` only the lifetime's bucket is still open, so one sum serves all hours.
 SHOWN: Final = """
     SELECT shown.user_id, banner.public_id AS banner_id, shown.last_at, shown.times
       FROM (
@@ -24,7 +26,6 @@ SHOWN: Final = """
       ) AS shown
       JOIN banners AS banner ON banner.id = shown.banner_id
 """
-CURSOR: Final = "SELECT entry_id FROM projection_cursors WHERE projection = $1"
 ERASED_SINCE: Final = "SELECT user_id FROM erased_users WHERE erased_at >= $1"
 
 
@@ -38,12 +39,11 @@ async def snapshot(pool: Pool) -> AsyncGenerator[Connection]:
         yield connection
 
 
-async def cursor_of(connection: Connection, projection: str) -> str | None:
-    """Tell how far the tables are."""
-    return await connection.fetchval(CURSOR, projection)
+async def read_cursor(connection: Connection, projection: str) -> str:
+    return await connection.fetchval(CURSOR, projection) or BEGINNING
 
 
-async def all_shown(connection: Connection, *, live_since: datetime) -> AsyncGenerator[list[ShownCount]]:
+async def sum_all_shown(connection: Connection, *, live_since: datetime) -> AsyncGenerator[list[ShownCount]]:
     """Sum up the valid impressions of users, in batches."""
     cursor = await connection.cursor(SHOWN, live_since, timeout=SUM_SECONDS_MAX)
     while rows := await cursor.fetch(ROWS_A_BATCH, timeout=SUM_SECONDS_MAX):
@@ -58,6 +58,5 @@ async def all_shown(connection: Connection, *, live_since: datetime) -> AsyncGen
         ]
 
 
-async def erased_since(connection: Connection, moment: datetime) -> list[UUID]:
-    """Tell who was erased since a moment."""
+async def find_erased(connection: Connection, moment: datetime) -> list[UUID]:
     return [row["user_id"] for row in await connection.fetch(ERASED_SINCE, moment)]

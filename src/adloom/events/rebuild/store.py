@@ -1,6 +1,6 @@
-"""SQL of rebuilding the event tables: a schema beside the one in use, filled, and put in its place.
+"""SQL of rebuilding the event tables: a schema beside the one in use is filled, and swapped in.
 
-Everything happens on one connection, whose lock keeps a second rebuild out and ends with it.
+Everything happens on one connection; its lock keeps a second rebuild out and ends with it.
 """
 
 from collections.abc import Collection, Sequence
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from adloom.events.rebuild.source import IdRun
+from adloom.events.rebuild.log_scanner import IdRun
 from adloom.events.tables.apply_batch import COUNTED_DEVICES
 from adloom.events.tables.partition_store import day_start
 from adloom.runtime.postgres import Connection
@@ -19,7 +19,7 @@ REBUILT: Final = "events_rebuild"
 REPLACED: Final = "events_old"
 EVENT_KINDS: Final = ("banner_impressions", "banner_clicks")
 TABLES: Final = (*EVENT_KINDS, "event_counts", "event_days")
-# A day of ten million rows is copied in minutes. Whoever waits can interrupt; the server finds a client gone by itself.
+# A day of ten million rows is copied in minutes. The operator can interrupt; the server notices a client that is gone.
 STATEMENT_SECONDS_MAX: Final = 24 * 3600.0
 
 PREPARE_SESSION: Final = """
@@ -27,9 +27,9 @@ PREPARE_SESSION: Final = """
            set_config('synchronous_commit', 'off', false),
            set_config('timezone', 'UTC', false)
 """
-# The other rebuild, and nobody else, takes this lock.
+# Only rebuilds take this lock.
 TAKE_LOCK: Final = "SELECT pg_try_advisory_lock(x'AD11'::integer, 1)"
-# Views hold on to tables, not to names: they would go with the old ones. Tables that we do not know would, too.
+# Views depend on tables, not on names, so they would go with the old ones. Unknown tables would, too.
 IN_THE_WAY: Final = """
     SELECT DISTINCT format('the view %I.%I', view_schema.nspname, view.relname) AS what
       FROM pg_depend
@@ -58,11 +58,11 @@ CREATE: Final = """
     CREATE TABLE events_rebuild.event_days (LIKE events.event_days INCLUDING ALL);
     CREATE TEMPORARY TABLE kept_entries (kept_ms bigint, first_seq bigint, last_seq bigint);
 """
-# Rows that are copied keep their numbers, so new ones begin behind all that there are.
+# Copied rows keep their numbers, so new ones begin after all of them.
 NUMBER_ON: Final = """
     SELECT setval(pg_get_serial_sequence($2::text, 'id'), nextval(pg_get_serial_sequence($1::text, 'id')))
 """
-# What an operator has allowed others to read stays allowed.
+# Permissions that an operator has granted stay.
 GRANTS: Final = """
     SELECT format('GRANT %s ON %s TO %s', privilege_type, what, coalesce(nullif(grantee, 0)::regrole::text, 'PUBLIC'))
       FROM (
@@ -86,8 +86,8 @@ DAYS: Final = """
      ORDER BY day, kind
 """
 ENSURE_DAY: Final = "SELECT ensure_event_day($1::text, $2::date)"
-# Of entries before the first; and of those up to the last that the ledger has not any more, or that
-# would not be folded again, because their banner or placement is gone.
+# Rows of entries before the first; and up to the last, rows whose entry the log does not have any more, or would
+# not be applied again because the banner or placement is gone.
 COPY: Final = """
     INSERT INTO events_rebuild.{name} ({columns})
     SELECT {columns} FROM events.{name} AS it
@@ -99,7 +99,7 @@ COPY: Final = """
         OR (entry_ms, entry_seq) <= ($3, $4)
            AND (kept_ms IS NULL OR known_banner IS NULL OR known_placement IS NULL)
 """
-# Of entries that the ledger had when it was looked through, and has forgotten since.
+# Rows of entries that the log had when it was scanned, and has trimmed since.
 COPY_FORGOTTEN: Final = """
     INSERT INTO events_rebuild.{name} ({columns})
     SELECT {columns} FROM events.{name} AS it
@@ -140,9 +140,9 @@ COUNT_DAYS: Final = """
       ) AS event
      GROUP BY day
 """
-# What comes from a spool may have occurred long before its entry.
+# An event from a spool may have occurred long before its entry.
 WRITTEN_SINCE: Final = "SELECT min(day) FROM events.event_days WHERE last_entry_ms >= $1"
-# Counts of days whose rows are gone are all that is left of them.
+# Counts are all that is left of days whose rows are gone.
 COPY_COUNTS: Final = """
     INSERT INTO events_rebuild.event_counts
     SELECT * FROM events.event_counts
@@ -153,7 +153,7 @@ COPY_DAYS: Final = """
     SELECT * FROM events.event_days
      WHERE day >= ($1 AT TIME ZONE 'UTC')::date AND day < ($2 AT TIME ZONE 'UTC')::date AND day <> ALL ($3::date[])
 """
-# A day whose figures are others than before must be rolled up again; one that has no rows any more, too.
+# A day with other figures than before must be rolled up again; also one that has no rows any more.
 CORRECT_DAYS: Final = """
     WITH differing AS (
         SELECT (hour AT TIME ZONE 'UTC')::date AS day FROM (
@@ -195,23 +195,22 @@ EXCHANGE: Final = """
 
 
 class EntryPosition(NamedTuple):
-    """An entry of the ledger, by what entries are ordered by."""
+    """The position of an entry in the order of the log."""
 
     entry_ms: int
     entry_seq: int
 
     @property
     def entry_id(self) -> str:
-        """The id, as the ledger writes it."""
         return f"{self.entry_ms}-{self.entry_seq}"
 
     @property
     def next(self) -> "EntryPosition":
-        """The first place behind this one."""
+        """The first position after this one."""
         return EntryPosition(self.entry_ms, self.entry_seq + 1)
 
     def later(self, span: timedelta) -> "EntryPosition":
-        """Give the first place that is so much later."""
+        """Return the first position that is so much later."""
         return EntryPosition(self.entry_ms + span // timedelta(milliseconds=1), 0)
 
 
@@ -224,30 +223,29 @@ class DayPartition(msgspec.Struct, frozen=True):
 
 
 async def take_lock(connection: Connection) -> bool:
-    """Make a connection that of the only rebuild; False where there is one."""
+    """Prepare the connection and take the lock of rebuilds; False if another has it."""
     await connection.execute(PREPARE_SESSION)
     return await connection.fetchval(TAKE_LOCK)
 
 
 async def read_server_time(connection: Connection) -> datetime:
-    """Tell the time of the server."""
     return await connection.fetchval("SELECT now()")
 
 
 async def find_dependents(connection: Connection) -> Sequence[str]:
-    """Name what depends on the tables in use and is not ours, so that it would be lost."""
+    """Return what depends on the tables in use and is not ours: it would be lost with them."""
     return [row["what"] for row in await connection.fetch(IN_THE_WAY, IN_USE, TABLES)]
 
 
 async def drop_schema(connection: Connection, schema: str) -> None:
-    """Drop a schema with all that is in it, if it is there."""
+    """Drop a schema with everything in it, if it exists."""
     for row in await connection.fetch(TABLES_OF, schema):
         await connection.execute(f"DROP TABLE IF EXISTS {row[0]}", timeout=STATEMENT_SECONDS_MAX)
     await connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE", timeout=STATEMENT_SECONDS_MAX)
 
 
 async def create_schema(connection: Connection) -> None:
-    """Make empty tables beside those in use, alike in everything."""
+    """Create empty tables like those in use."""
     async with connection.transaction():
         await connection.execute("DROP TABLE IF EXISTS pg_temp.kept_entries")
         await connection.execute(CREATE)
@@ -258,12 +256,11 @@ async def create_schema(connection: Connection) -> None:
 
 
 async def add_kept_entries(connection: Connection, runs: Sequence[IdRun]) -> None:
-    """Remember entries that the ledger has."""
+    """Remember entries that the log has."""
     await connection.copy_records_to_table("kept_entries", schema_name="pg_temp", records=runs)
 
 
 async def list_partitions(connection: Connection, schema: str) -> list[DayPartition]:
-    """List the days of a schema."""
     rows = await connection.fetch(DAYS, schema, EVENT_KINDS)
     return [DayPartition(row["kind"], row["name"], row["day"]) for row in rows]
 
@@ -271,19 +268,19 @@ async def list_partitions(connection: Connection, schema: str) -> list[DayPartit
 async def copy(
     connection: Connection, partition: DayPartition, *, before: EntryPosition, until: EntryPosition
 ) -> int:
-    """Copy the rows of a day that cannot be made anew, and tell how many."""
+    """Copy the rows of a day that cannot be built again; return how many."""
     await connection.execute(ENSURE_DAY, REBUILT, partition.day)
-    return await _copied(connection, COPY, partition, (*before, *until))
+    return await _copy_rows(connection, COPY, partition, (*before, *until))
 
 
 async def copy_forgotten(
     connection: Connection, partition: DayPartition, *, first: EntryPosition, before: EntryPosition
 ) -> int:
-    """Copy the rows of a day whose entries were forgotten since they were noted, and tell how many."""
-    return await _copied(connection, COPY_FORGOTTEN, partition, (*first, *before))
+    """Copy the rows of a day whose entries were trimmed since they were noted; return how many."""
+    return await _copy_rows(connection, COPY_FORGOTTEN, partition, (*first, *before))
 
 
-async def _copied(
+async def _copy_rows(
     connection: Connection, statement: str, partition: DayPartition, bounds: Sequence[int]
 ) -> int:
     columns = await connection.fetchval(COLUMNS, f"{IN_USE}.{partition.kind}")
@@ -296,32 +293,31 @@ async def _copied(
 
 
 async def analyze(connection: Connection, table: str) -> None:
-    """Let the planner know a table that was just filled."""
+    """Refresh the planner's statistics of a table that was just filled."""
     await connection.execute(f"ANALYZE {table}", timeout=STATEMENT_SECONDS_MAX)
 
 
 async def analyze_all(connection: Connection) -> None:
-    """Let the planner know all of the rebuilt tables."""
     for table in TABLES:
         await analyze(connection, f"{REBUILT}.{table}")
 
 
 async def count_rows(connection: Connection) -> None:
-    """Make the counts of the rows that were copied."""
+    """Count the rows that were copied."""
     await connection.execute(COUNT_ROWS, sorted(COUNTED_DEVICES), timeout=STATEMENT_SECONDS_MAX)
     await connection.execute(COUNT_DAYS, timeout=STATEMENT_SECONDS_MAX)
 
 
 async def lock_cursor(connection: Connection, projection: str) -> str:
-    """Keep the living projection from folding until the end of the transaction, and tell how far it is."""
+    """Stop the live projection until the end of the transaction, and return its cursor."""
     return await connection.fetchval(LOCK_CURSOR, projection, timeout=STATEMENT_SECONDS_MAX)
 
 
 async def find_rows(
-    connection: Connection, places: Sequence[EntryPosition], *, since: date
+    connection: Connection, positions: Sequence[EntryPosition], *, since: date
 ) -> list[EntryPosition]:
-    """Tell which of some entries have a row in use."""
-    numbers = [place.entry_ms for place in places], [place.entry_seq for place in places]
+    """Return those of some entries that have a row in use."""
+    numbers = [position.entry_ms for position in positions], [position.entry_seq for position in positions]
     found: list[EntryPosition] = []
     for kind in EVENT_KINDS:
         statement = ROWS_OF.format(kind=kind)
@@ -331,12 +327,12 @@ async def find_rows(
 
 
 async def find_first_day_written(connection: Connection, first: EntryPosition) -> date | None:
-    """Tell the first of the days that something was added to by an entry or by what followed it."""
+    """Return the first day that an entry, or one after it, has written into."""
     return await connection.fetchval(WRITTEN_SINCE, first.entry_ms)
 
 
 async def copy_counts(connection: Connection, days: Collection[date], *, first: date, before: date) -> None:
-    """Copy the counts of a span of days, but for the days that have rows to be counted."""
+    """Copy the counts of a range of days, except of days that have rows to count."""
     for statement in (COPY_COUNTS, COPY_DAYS):
         await connection.execute(
             statement, day_start(first), day_start(before), days, timeout=STATEMENT_SECONDS_MAX
@@ -344,23 +340,20 @@ async def copy_counts(connection: Connection, days: Collection[date], *, first: 
 
 
 async def correct_days(connection: Connection, *, first: date, before: date) -> int:
-    """Note the days of a span whose counts are others than those in use, and tell how many they are."""
+    """Mark the days of a range whose counts differ from those in use; return how many."""
     return await connection.fetchval(
         CORRECT_DAYS, day_start(first), day_start(before), timeout=STATEMENT_SECONDS_MAX
     )
 
 
 async def count_events(connection: Connection, schema: str) -> int:
-    """Tell how many events are counted in all."""
     return await connection.fetchval(EVENTS.format(schema=schema))
 
 
 async def ensure_days(connection: Connection, days: Collection[date]) -> None:
-    """Make the days that are not there yet."""
     for day in sorted(days):
         await connection.execute(ENSURE_DAY, REBUILT, day)
 
 
 async def swap_schemas(connection: Connection) -> None:
-    """Put the rebuilt tables in the place of those in use."""
     await connection.execute(EXCHANGE)

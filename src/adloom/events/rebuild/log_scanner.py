@@ -1,4 +1,4 @@
-"""The ledger as a rebuild reads it: beside the groups of the projections, from any entry to any other."""
+"""The log as a rebuild reads it: outside the groups of the projections, from any entry to any other."""
 
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final, NamedTuple, cast
@@ -11,7 +11,7 @@ from adloom.runtime.valkey import Valkey, unavailable_when_away
 # Valkey does nothing else meanwhile, and events wait for it: a few milliseconds.
 IDS_A_CALL: Final = 2_000
 
-# The ids alone, in runs: those of one millisecond are numbered one after the other.
+# Only ids, in runs: within a millisecond they are numbered one after the other.
 RUNS_SCRIPT: Final = """
 local rows = redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[2], 'COUNT', ARGV[3])
 if #rows == 0 then return {} end
@@ -39,7 +39,7 @@ return answer
 
 
 class IdRun(NamedTuple):
-    """Entries of one millisecond, with all numbers from the first to the last."""
+    """Entries of one millisecond, with all sequence numbers from the first to the last."""
 
     entry_ms: int
     first_seq: int
@@ -47,26 +47,25 @@ class IdRun(NamedTuple):
 
 
 class IdRuns(NamedTuple):
-    """Some entries, and how many they are."""
+    """Some entries, and their number."""
 
     entries: int
     runs: list[IdRun]
 
 
 class LogScanner:
-    """Reads the ledger without taking part in it."""
+    """Reads the log without being a consumer."""
 
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
 
     async def find_oldest(self) -> str | None:
-        """Tell the first entry that there is."""
         with unavailable_when_away():
             rows = cast("list[tuple[bytes, object]]", await self._valkey.xrange(STREAM, count=1))
         return rows[0][0].decode() if rows else None
 
     async def was_trimmed(self) -> bool:
-        """Tell whether entries were ever trimmed: then more will be, while we read."""
+        """Return whether entries were ever trimmed: then more will be, while we read."""
         with unavailable_when_away():
             if not await self._valkey.exists(STREAM):
                 return False
@@ -74,12 +73,12 @@ class LogScanner:
         return facts["entries-added"] > facts["length"]
 
     async def is_dead(self, projection: str, entry_id: str) -> bool:
-        """Tell whether a projection has given an entry up."""
+        """Return whether a projection has given an entry up."""
         with unavailable_when_away():
             return bool(await self._valkey.hexists(dead_letters.INDEX, f"{projection} {entry_id}"))
 
     async def scan_ids(self, first: str, last: str) -> AsyncGenerator[IdRuns]:
-        """Give the ids of all entries from one to another, both included."""
+        """Yield the ids of all entries from one to another, both included."""
         start = first
         while True:
             with unavailable_when_away():
@@ -95,7 +94,7 @@ class LogScanner:
             start = f"({end.decode()}"
 
     async def read(self, start: str, last: str, *, count_max: int) -> Sequence[LogEntry]:
-        """Read entries up to one; `start` is included unless a `(` stands before it."""
+        """Read entries up to one; `start` is included unless it begins with `(`."""
         with unavailable_when_away():
             answer = await self._valkey.xrange(STREAM, start, last, count=count_max)
         # The stubs know every protocol version and decoding; ours answers pairs of bytes.
