@@ -89,11 +89,11 @@ async def test_a_replay_says_what_it_does_and_what_came_of_it(installation: Inst
     assert (done.code, done.err) == (0, "")
     steps = done.out.splitlines()
     assert [step.split()[0] for step in steps[:-1]] == [
-        "Looking",
+        "Scanning",
         "Copying",
         "Counting",
-        "Folding",
-        "Putting",
+        "Applying",
+        "Swapping",
     ]
     assert "event_tables has 3,000 events: 0 copied, 3,000 applied from" in steps[-1]
     assert "No figure has changed." in steps[-1]

@@ -49,7 +49,7 @@ async def test_frequency_is_counted_anew_from_the_tables(
 
 
 async def test_frequency_has_no_other_place_to_begin(database_url: str, redis_url: str) -> None:
-    with pytest.raises(ReplayError, match="no --from but the beginning"):
+    with pytest.raises(ReplayError, match="only start at the beginning"):
         await replayed("frequency", "2026-11-15", database_url=database_url, redis_url=redis_url)
 
 
