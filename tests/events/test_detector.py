@@ -5,8 +5,7 @@ from ipaddress import ip_address, ip_network
 import pytest
 
 from adloom.events.ingest.ivt.detector import FORWARDED_BYTES_CACHED_MAX, NullDetector, TrafficDetector
-from adloom.events.ingest.ivt.flags import NO_FLAGS, UNKNOWN_SENDER, describe_sender
-from adloom.events.ingest.ivt.networks import Networks
+from adloom.events.ingest.ivt.flags import NO_FLAGS, UNKNOWN_SENDER, Networks, describe_sender
 from adloom.events.log.event import Mark
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from tests.events.builders import NOW, a_token

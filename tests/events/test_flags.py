@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from adloom.events.ingest.ivt.flags import (
     NO_FLAGS,
+    Networks,
     Sender,
     TrafficFlags,
     add_header_marks,
@@ -16,7 +17,6 @@ from adloom.events.ingest.ivt.flags import (
     is_prefetch,
     truncate_address,
 )
-from adloom.events.ingest.ivt.networks import Networks
 from adloom.events.log.event import Mark
 
 HOME = ipaddress.ip_address("203.0.113.7")

@@ -13,7 +13,7 @@ from adloom.core.clock import ManualClock
 from adloom.core.ids import BannerId
 from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.ivt.detector import TrafficDetector
-from adloom.events.ingest.ivt.networks import Networks
+from adloom.events.ingest.ivt.flags import Networks
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.event import Event

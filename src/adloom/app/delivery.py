@@ -26,7 +26,7 @@ from adloom.events.auction_log.recording import AuctionAppender
 from adloom.events.auction_log.side_stream import AuctionSideStream
 from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.ivt.detector import TrafficDetector
-from adloom.events.ingest.ivt.networks import Networks
+from adloom.events.ingest.ivt.flags import Networks
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.spool.drain import DiskSpool

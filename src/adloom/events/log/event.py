@@ -93,9 +93,11 @@ class ChargedBy(StrEnum):
     CLICK = "click"
 
 
-class TrackedEvent(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=_SHORT_NAMES, tag_field="k"
-):
+class LogStruct(msgspec.Struct, frozen=True, omit_defaults=True, rename=_SHORT_NAMES, tag_field="k"):
+    """What all events have in common: how they are encoded."""
+
+
+class TrackedEvent(LogStruct, frozen=True, kw_only=True):
     """What impressions and clicks have in common."""
 
     correlation_id: str
@@ -144,15 +146,7 @@ class Click(TrackedEvent, frozen=True, kw_only=True, tag="click.v1"):
     destination_url: str | None = None
 
 
-class Served(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    omit_defaults=True,
-    rename=_SHORT_NAMES,
-    tag_field="k",
-    tag="served.v1",
-):
+class Served(LogStruct, frozen=True, kw_only=True, tag="served.v1"):
     """An offer was made, which may or may not be seen later. Prices are per thousand impressions."""
 
     request_id: RequestId
@@ -192,28 +186,13 @@ class BidsUnderFloor(msgspec.Struct, frozen=True, array_like=True):
     places: Annotated[bytes, msgspec.Meta(max_length=BIDS_MAX)]
 
 
-class Unsold(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    rename=_SHORT_NAMES,
-    tag_field="k",
-    tag="unsold.v1",
-):
+class Unsold(LogStruct, frozen=True, kw_only=True, tag="unsold.v1"):
     """An auction without a winner; its record is in the side stream, under the id of this entry."""
 
     held_at: datetime
 
 
-class Auctioned(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    omit_defaults=True,
-    rename=_SHORT_NAMES,
-    tag_field="k",
-    tag="auction.v1",
-):
+class Auctioned(LogStruct, frozen=True, kw_only=True, tag="auction.v1"):
     """The record of an auction, won or not; prices as in `Served`.
 
     It is in the side stream, under the id of the entry `Served` or `Unsold`. Older versions wrote it into the log

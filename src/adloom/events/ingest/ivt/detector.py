@@ -12,6 +12,8 @@ from typing import Final, Protocol
 from adloom.events.ingest.ivt.flags import (
     NO_FLAGS,
     UNKNOWN_SENDER,
+    Network,
+    Networks,
     Sender,
     TrafficFlags,
     add_header_marks,
@@ -19,7 +21,6 @@ from adloom.events.ingest.ivt.flags import (
     describe_sender,
     is_prefetch,
 )
-from adloom.events.ingest.ivt.networks import Network, Networks
 from adloom.events.ingest.ivt.rate import FloodCounter
 from adloom.events.log.event import Mark
 from adloom.runtime.http.client_address import find_client_address
