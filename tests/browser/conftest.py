@@ -1,4 +1,4 @@
-"""What tests with a real browser share: the browser, a product without a sample, and a publisher on it."""
+"""Fixtures of tests with a real browser: the browser, a product without a sample, and a publisher."""
 
 from collections.abc import Iterator
 

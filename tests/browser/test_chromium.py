@@ -9,7 +9,7 @@ from tests.support.chromium import a_visit
 pytestmark = pytest.mark.browser
 
 
-def test_a_page_is_shown_and_what_it_says_is_heard(chromium: Browser) -> None:
+def test_a_page_is_shown_and_its_console_messages_are_read(chromium: Browser) -> None:
     with a_visit(chromium) as visit:
         visit.page.set_content("<title>Hello</title><script>console.error('ouch')</script>")
 
@@ -17,6 +17,6 @@ def test_a_page_is_shown_and_what_it_says_is_heard(chromium: Browser) -> None:
         assert [error.split(" (")[0] for error in visit.errors] == ["error: ouch"]
 
 
-def test_nothing_outside_this_machine_is_reached(chromium: Browser) -> None:
+def test_no_other_host_is_reached(chromium: Browser) -> None:
     with a_visit(chromium) as visit, pytest.raises(BrowserError, match="ERR_NAME_NOT_RESOLVED"):
         visit.page.goto("http://example.com/")

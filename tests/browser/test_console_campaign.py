@@ -1,4 +1,4 @@
-"""A campaign built from nothing in the console: its ad on a page, seen and clicked once, paused and gone."""
+"""A campaign built from nothing in the console: its ad is seen and clicked once on a page, and gone when paused."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ RARE_LANGUAGE = "mt"
 
 
 class Admin:
-    """What the API says, to somebody who looks from outside."""
+    """Reads the API as an admin."""
 
     def __init__(self, client: httpx.Client) -> None:
         self._client = client
@@ -32,7 +32,7 @@ class Admin:
         return answer.json()
 
     def counted(self, campaign_id: str) -> tuple[int, int]:
-        """Tell the impressions and clicks of a campaign."""
+        """Return the impressions and clicks of a campaign."""
         query = {**these_days(), "campaignId": campaign_id, "groupBy": "day"}
         totals = self.get("/admin/stats/banners", **query)["totals"]
         return totals["impressions"], totals["clicks"]
@@ -67,7 +67,7 @@ def wait_for(is_so: Callable[[], bool], what: str) -> None:
 
 
 def choose(page: Page, label: str, text: str) -> None:
-    """Choose in a field by typing a part of what is offered."""
+    """Choose an option of a field by typing a part of it."""
     page.get_by_label(label, exact=True).fill(text)
     page.get_by_role("option", name=text).first.click()
 
@@ -83,7 +83,7 @@ def make_banner(page: Page, product: Product, headline: str, picture: str) -> No
 
 
 def make_campaign(page: Page, product: Product, name: str) -> str:
-    """Make a draft, and tell its id."""
+    """Create a draft, and return its id."""
     page.goto(f"{product.control_url}/console/campaigns/new")
     page.get_by_label("Name", exact=True).fill(name)
     page.get_by_role("button", name="Create").click()
@@ -91,7 +91,7 @@ def make_campaign(page: Page, product: Product, name: str) -> str:
     return page.url.split("/campaigns/")[1].split("?")[0]
 
 
-def bring_together(page: Page, placement: str, banner: str) -> None:
+def assign_banner(page: Page, placement: str, banner: str) -> None:
     page.get_by_role("button", name="Add a placement").click()
     choose(page, "Placement", placement)
     page.get_by_role("button", name="Create").click()
@@ -102,7 +102,7 @@ def bring_together(page: Page, placement: str, banner: str) -> None:
     expect(page.get_by_text("order 0 · weight 1000")).to_be_visible()
 
 
-def narrow_to(page: Page, language: str) -> None:
+def target_language(page: Page, language: str) -> None:
     page.get_by_role("link", name="Targeting").click()
     page.get_by_role("button", name="Add a condition").click()
     page.get_by_label("What is it about?").click()
@@ -114,7 +114,7 @@ def narrow_to(page: Page, language: str) -> None:
 
 
 def move(page: Page, name: str) -> None:
-    """Make a move, whose consequence is said first."""
+    """Make a move, and confirm its consequence."""
     page.get_by_role("button", name=name, exact=True).click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_text("two seconds")).to_be_visible()
@@ -135,8 +135,8 @@ def test_a_campaign_is_built_seen_clicked_and_paused(
     picture = admin.get("/admin/banners", pageSize=1)["items"][0]["primaryImageUrl"]
     make_banner(page, product, headline, picture)
     campaign_id = make_campaign(page, product, "From nothing")
-    bring_together(page, "Front page, across the top", headline)
-    narrow_to(page, "Maltese")
+    assign_banner(page, "Front page, across the top", headline)
+    target_language(page, "Maltese")
     move(page, "Activate")
     expect(page.locator(".al-badge", has_text="Active")).to_be_visible()
     wait_for(lambda: offered(product, "hedgerow-top", campaign_id), "the campaign is not offered")
@@ -162,7 +162,7 @@ def test_a_campaign_is_built_seen_clicked_and_paused(
     assert console.errors == []
 
 
-def test_the_guided_path_ends_with_an_ad_on_a_page(
+def test_the_guide_ends_with_an_ad_on_a_page(
     console: Visit, chromium: Browser, product: Product, admin: Admin
 ) -> None:
     page, headline = console.page, "Guided to a page"
@@ -209,7 +209,7 @@ def test_a_deleted_campaign_comes_back_by_undo(console: Visit, product: Product,
     assert admin.get(f"/admin/campaigns/{campaign_id}")["deletedAt"] is None
 
 
-def test_a_form_says_what_is_wrong_as_one_types_and_who_was_faster(
+def test_a_form_shows_errors_while_typing_and_a_newer_change(
     console: Visit, chromium: Browser, product: Product
 ) -> None:
     page = console.page
@@ -232,9 +232,7 @@ def test_a_form_says_what_is_wrong_as_one_types_and_who_was_faster(
         expect(other.page.get_by_text("This was changed after you read it")).to_be_visible()
 
 
-def test_a_preview_shows_what_is_typed_and_a_picture_that_does_not_come(
-    console: Visit, product: Product
-) -> None:
+def test_a_preview_shows_what_is_typed_and_names_a_missing_image(console: Visit, product: Product) -> None:
     page = console.page
     page.goto(f"{product.control_url}/console/banners/new")
     page.get_by_label("Headline", exact=True).fill("As it will be")

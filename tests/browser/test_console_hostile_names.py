@@ -1,4 +1,4 @@
-"""Names that would like to be scripts, in a real browser: wherever the console shows them they are text."""
+"""Names that contain scripts, in a real browser: the console shows them as text everywhere."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -73,7 +73,7 @@ PAGES = (
 
 
 class World(msgspec.Struct, frozen=True):
-    """A console over a catalog in which everything has the same name, and what its things are known by."""
+    """A console over a catalog in which everything has the same hostile name, and the ids of its items."""
 
     console: RunningConsole
     ids: dict[str, str]
@@ -127,7 +127,7 @@ def _made(api: httpx.Client, path: str, body: Json) -> Json:
 
 
 async def _fill(pool: Pool, auction_id: UUID, placement: Json, campaign: Json, banner: Json) -> None:
-    """Fold an auction that the campaign has won, and an impression."""
+    """Store an auction that the campaign won, and an impression."""
     now = datetime.now(UTC)
     own = CampaignId(UUID(campaign["id"]))
     ad = BannerId(UUID(banner["id"]))
@@ -150,7 +150,7 @@ def page(chromium: Browser) -> Iterator[Page]:
 
 
 def point_at(page: Page, chart: Locator, at: tuple[float, float]) -> None:
-    """Move to where a chart has drawn a value."""
+    """Move the mouse to a value of a chart."""
     chart.locator("canvas").first.wait_for()
     chart.scroll_into_view_if_needed()
     box = chart.bounding_box()
@@ -160,7 +160,7 @@ def point_at(page: Page, chart: Locator, at: tuple[float, float]) -> None:
     page.mouse.move(box["x"] + across, box["y"] + up)
 
 
-def test_the_name_of_a_campaign_is_text_where_its_dot_is_pointed_at(world: World, page: Page) -> None:
+def test_the_tooltip_of_a_dot_shows_the_campaign_name_as_text(world: World, page: Page) -> None:
     world.console.log_in(page, goal="/console/auctions")
     chart = page.get_by_role("img", name="Price against eCPM")
 
@@ -171,7 +171,7 @@ def test_the_name_of_a_campaign_is_text_where_its_dot_is_pointed_at(world: World
     expect(chart.get_by_text(NAME)).to_be_visible()
 
 
-def test_the_names_of_bars_are_text_where_they_are_pointed_at(world: World, page: Page) -> None:
+def test_the_tooltips_of_bars_show_names_as_text(world: World, page: Page) -> None:
     world.console.log_in(page, goal="/console/reports?by=campaign,banner")
     chart = page.locator(".al-chart")
 
@@ -181,7 +181,7 @@ def test_the_names_of_bars_are_text_where_they_are_pointed_at(world: World, page
     assert page.evaluate(PWNED) == [None, 0]
 
 
-def test_a_name_runs_nowhere(world: World, page: Page) -> None:
+def test_a_name_never_runs_as_a_script(world: World, page: Page) -> None:
     world.console.log_in(page)
     ran: list[str] = []
 
@@ -194,7 +194,7 @@ def test_a_name_runs_nowhere(world: World, page: Page) -> None:
     assert ran == []
 
 
-def test_a_name_runs_nowhere_in_the_first_campaign(world: World, page: Page) -> None:
+def test_a_name_never_runs_as_a_script_in_the_guide(world: World, page: Page) -> None:
     world.console.log_in(page, goal="/console/first-campaign")
 
     page.get_by_text("On a new placement").click()
@@ -204,7 +204,7 @@ def test_a_name_runs_nowhere_in_the_first_campaign(world: World, page: Page) -> 
     assert page.evaluate(PWNED) == [None, 0]
 
 
-def test_what_an_address_says_behind_an_id_does_not_run(world: World, page: Page) -> None:
+def test_text_after_an_id_in_an_address_does_not_run(world: World, page: Page) -> None:
     world.console.log_in(page)
     auction = quote(f"{world.ids['auction']}#{NAME}")
 

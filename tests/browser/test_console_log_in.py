@@ -1,4 +1,4 @@
-"""Logging in to the console with a real browser, and living in it: the frame, themes, tables, forms, log-out."""
+"""The console in a real browser: log-in, frame, themes, tables, forms and log-out."""
 
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -41,7 +41,7 @@ def ink_of(page: Page) -> str:
     return page.evaluate("getComputedStyle(document.body).backgroundColor")
 
 
-def test_the_right_password_opens_the_page_that_was_asked_for(visit: Visit, console: RunningConsole) -> None:
+def test_the_right_password_opens_the_requested_page(visit: Visit, console: RunningConsole) -> None:
     visit.page.goto(f"{console.url}/console/system?tab=keys")
     assert path_of(visit.page).startswith("/console/login")
 
@@ -69,7 +69,7 @@ def test_the_link_of_the_first_start_logs_in_without_a_password(
     expect(visit.page.get_by_role("alert")).to_contain_text("was used before")
 
 
-def test_the_overview_is_live_and_says_nothing_in_the_console(
+def test_the_overview_is_live_and_logs_no_browser_errors(
     visit: Visit, page: Page, console: RunningConsole
 ) -> None:
     page.goto(f"{console.url}/console")
@@ -111,7 +111,7 @@ def test_a_phone_has_the_pages_in_a_drawer(chromium: Browser, console: RunningCo
         assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_everything_in_the_frame_is_reached_by_the_keyboard(page: Page) -> None:
+def test_the_keyboard_reaches_everything_in_the_frame(page: Page) -> None:
     reached: list[str] = []
     for _ in range(30):
         page.keyboard.press("Tab")
@@ -125,7 +125,7 @@ def test_everything_in_the_frame_is_reached_by_the_keyboard(page: Page) -> None:
     assert {"Switch between light and dark", "Your account"} <= set(reached)
 
 
-def test_a_key_is_made_shown_once_and_revoked(page: Page, console: RunningConsole) -> None:
+def test_a_key_is_created_shown_once_and_revoked(page: Page, console: RunningConsole) -> None:
     page.goto(f"{console.url}/console/system?tab=keys")
     page.get_by_role("button", name="New key").click()
     dialog = page.get_by_role("dialog")
@@ -147,9 +147,7 @@ def test_a_key_is_made_shown_once_and_revoked(page: Page, console: RunningConsol
     expect(row).to_contain_text("revoked")
 
 
-def test_an_account_is_made_and_what_is_wrong_is_said_at_its_field(
-    page: Page, console: RunningConsole
-) -> None:
+def test_an_account_is_created_and_errors_appear_at_their_field(page: Page, console: RunningConsole) -> None:
     page.goto(f"{console.url}/console/system?tab=accounts")
     page.get_by_role("button", name="New account").click()
     dialog = page.get_by_role("dialog")
@@ -171,7 +169,7 @@ def test_an_account_is_made_and_what_is_wrong_is_said_at_its_field(
     expect(page.get_by_role("row").filter(has_text="bob@example.com")).to_be_visible()
 
 
-def test_a_log_out_ends_what_is_open_elsewhere_too(page: Page, console: RunningConsole) -> None:
+def test_a_log_out_ends_other_open_pages_too(page: Page, console: RunningConsole) -> None:
     other = page.context.new_page()
     other.goto(f"{console.url}/console")
     expect(other.get_by_role("heading", name="Overview")).to_be_visible()

@@ -1,4 +1,4 @@
-"""Every page of the console, in both themes, on a desk and on a phone: nothing breaks, nothing sticks out.
+"""Every page of the console, in both themes, on a computer and on a phone: nothing breaks or overflows.
 
 The pictures are for people to look at: they are in `artifacts/console/`, which is not committed.
 """
@@ -62,7 +62,7 @@ def addresses(product: Product) -> list[str]:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_page_can_be_looked_at(
+def test_every_page_looks_right(
     theme: str, chromium: Browser, product: Product, addresses: list[str]
 ) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
@@ -70,15 +70,15 @@ def test_every_page_can_be_looked_at(
     with a_visit(chromium, **options) as visit:
         log_in_to(product, visit.page)
         complaints = [
-            complaint for address in addresses for complaint in looked_at(visit, product, address, theme)
+            complaint for address in addresses for complaint in check_page(visit, product, address, theme)
         ]
 
     assert complaints == []
     assert visit.errors == []
 
 
-def looked_at(visit: Visit, product: Product, address: str, theme: str) -> Iterator[str]:
-    """Take the pictures of one page, and tell what is wrong with it."""
+def check_page(visit: Visit, product: Product, address: str, theme: str) -> Iterator[str]:
+    """Take screenshots of one page, and yield what is wrong with it."""
     page = visit.page
     answer = page.goto(f"{product.control_url}{address}")
     if answer is None or not answer.ok:

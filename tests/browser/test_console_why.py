@@ -1,4 +1,4 @@
-"""Looking into things in a real browser: why a campaign is not shown, one auction, a report and its sheet."""
+"""Insight pages in a real browser: why a campaign is not shown, one auction, a report and its CSV."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.browser
 
 
 class World(msgspec.Struct, frozen=True):
-    """A console over a placement with three campaigns, some of which are not shown."""
+    """A console over a placement with three campaigns, of which some are not shown."""
 
     console: RunningConsole
     placement: Json
@@ -71,7 +71,7 @@ def _an_ad(api: httpx.Client, placement: Json, name: str) -> tuple[Json, Json]:
 
 
 async def _fill(pool: Pool, auction_id: UUID, placement: Json, campaign: Json, banner: Json) -> None:
-    """Fold an auction that somebody else has won, and some impressions, as of now."""
+    """Store an auction that another account won, and some impressions, as of now."""
     now = datetime.now(UTC)
     place = PlacementId(UUID(placement["id"]))
     own = a_bid(
@@ -128,7 +128,7 @@ def test_why_a_paused_campaign_and_one_for_other_readers_are_not_shown(world: Wo
     expect(link).to_have_attribute("href", f"/console/campaigns/{world.for_germans['id']}?tab=targeting")
 
 
-def test_the_address_of_a_question_asks_it_again(world: World, visit: Visit) -> None:
+def test_the_address_of_a_question_repeats_it(world: World, visit: Visit) -> None:
     page = visit.page
     world.console.log_in(page)
 
@@ -154,7 +154,7 @@ def test_why_a_campaign_does_not_deliver(world: World, visit: Visit) -> None:
     expect(targeting).to_contain_text("0 of 4")
 
 
-def test_an_auction_is_found_in_the_list_and_shown_in_full(world: World, visit: Visit) -> None:
+def test_an_auction_is_found_in_the_list_and_shown_in_detail(world: World, visit: Visit) -> None:
     page = visit.page
     world.console.log_in(page, goal="/console/auctions")
 
@@ -169,7 +169,7 @@ def test_an_auction_is_found_in_the_list_and_shown_in_full(world: World, visit: 
     expect(page.get_by_text("From all candidates to the winner")).to_be_visible()
 
 
-def test_a_report_is_shown_and_downloaded_as_a_sheet(world: World, visit: Visit, tmp_path: Path) -> None:
+def test_a_report_is_shown_and_downloaded_as_csv(world: World, visit: Visit, tmp_path: Path) -> None:
     page = visit.page
     world.console.log_in(page, goal="/console/reports?by=campaign,country")
 
@@ -184,7 +184,7 @@ def test_a_report_is_shown_and_downloaded_as_a_sheet(world: World, visit: Visit,
     assert lines[1].startswith(f"{world.shown['id']},FR,4,1,0.25")
 
 
-def test_nothing_is_asked_of_another_machine(world: World, visit: Visit) -> None:
+def test_no_request_goes_to_another_host(world: World, visit: Visit) -> None:
     page = visit.page
     world.console.log_in(page, goal="/console/auctions")
 

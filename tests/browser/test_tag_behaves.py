@@ -1,4 +1,4 @@
-"""The tag and whoever is on the page: consent, privacy, keyboards, motion, pages that change themselves."""
+"""The tag and its visitor: consent, privacy, keyboard, motion, and pages that change."""
 
 from typing import Any, cast
 
@@ -25,7 +25,7 @@ def _ads(seller: Seller) -> None:
     seller.ads("bar", "sticky_bar")
 
 
-def test_nothing_is_asked_for_before_consent_and_nothing_stays_when_it_is_taken_back(
+def test_no_request_before_consent_and_no_data_left_after_it_is_withdrawn(
     chromium: Browser, product: Product, site: Site
 ) -> None:
     head = tag(product, consent="required", storage="allowed")
@@ -53,7 +53,7 @@ def test_nothing_is_asked_for_before_consent_and_nothing_stays_when_it_is_taken_
         assert visit.errors == []
 
 
-def test_a_page_can_leave_what_to_call_before_the_script_is_there(
+def test_a_page_can_queue_calls_before_the_script_has_loaded(
     chromium: Browser, product: Product, site: Site
 ) -> None:
     early = "<script>window.adloom = [(tag) => tag.on('filled', (event) => (window.filled = event.slug))]</script>"
@@ -67,7 +67,7 @@ def test_a_page_can_leave_what_to_call_before_the_script_is_there(
 @pytest.mark.parametrize(
     ("storage", "start", "is_known"), [("", "", False), ("allowed", "", True), ("allowed", OBJECTS, False)]
 )
-def test_a_reader_has_an_id_only_where_the_page_allows_it_and_the_reader_does_not_object(  # noqa: PLR0913, PLR0917 - a table
+def test_a_visitor_has_an_id_only_if_the_page_allows_it_and_the_visitor_does_not_object(  # noqa: PLR0913, PLR0917 - a table
     chromium: Browser,
     product: Product,
     site: Site,
@@ -95,9 +95,7 @@ def test_a_reader_has_an_id_only_where_the_page_allows_it_and_the_reader_does_no
         assert page.context.cookies() == []
 
 
-def test_only_the_host_of_where_a_reader_came_from_is_told(
-    chromium: Browser, product: Product, site: Site
-) -> None:
+def test_only_the_host_of_the_referrer_is_sent(chromium: Browser, product: Product, site: Site) -> None:
     address = site.page("/came", place("hero", SPACE), head=tag(product))
     link = site.page("/from", f'<a href="{address}">on</a>')
 
@@ -111,7 +109,7 @@ def test_only_the_host_of_where_a_reader_came_from_is_told(
 
 
 def active(page: Page, slug: str) -> str | None:
-    """Tell the name of what has the focus within a placement."""
+    """Return the name of the focused element of a placement."""
     script = """(slug) => {
       const { activeElement: it } = document.querySelector(`[data-adloom="${slug}"]`).shadowRoot;
       return it && (it.ariaLabel || it.className);
@@ -119,7 +117,7 @@ def active(page: Page, slug: str) -> str | None:
     return page.evaluate(script, slug)
 
 
-def test_a_popup_takes_the_focus_keeps_it_and_gives_it_back(
+def test_a_popup_takes_the_focus_keeps_it_and_returns_it(
     chromium: Browser, product: Product, site: Site
 ) -> None:
     body = "<button autofocus>Before</button>" + place("asks", SPACE) + "<button>After</button>"
@@ -146,7 +144,7 @@ def test_a_popup_takes_the_focus_keeps_it_and_gives_it_back(
         assert visit.errors == []
 
 
-def test_a_bar_is_reached_and_closed_by_keyboard(chromium: Browser, product: Product, site: Site) -> None:
+def test_the_keyboard_reaches_and_closes_a_bar(chromium: Browser, product: Product, site: Site) -> None:
     with a_visit(chromium) as visit:
         page = visit.page
         page.goto(site.page("/bar", place("bar", SPACE), head=tag(product)))
@@ -160,7 +158,7 @@ def test_a_bar_is_reached_and_closed_by_keyboard(chromium: Browser, product: Pro
         expect(page.locator(".banner")).to_have_count(0)
 
 
-def test_slides_turn_by_themselves_until_somebody_pauses_them(
+def test_slides_change_automatically_until_they_are_paused(
     chromium: Browser, product: Product, site: Site
 ) -> None:
     with a_visit(chromium) as visit:
@@ -185,9 +183,7 @@ def test_slides_turn_by_themselves_until_somebody_pauses_them(
         expect(shown).to_contain_text("Autumn 3")
 
 
-def test_slides_stand_still_for_readers_who_want_no_motion(
-    chromium: Browser, product: Product, site: Site
-) -> None:
+def test_slides_do_not_move_with_reduced_motion(chromium: Browser, product: Product, site: Site) -> None:
     with a_visit(chromium, reduced_motion="reduce") as visit:
         page = visit.page
         stand_still(page)
@@ -202,7 +198,7 @@ def test_slides_stand_still_for_readers_who_want_no_motion(
         expect(page.locator(".track")).to_have_css("transition-duration", "0s")
 
 
-def test_places_that_come_later_are_filled_and_those_that_go_are_forgotten(
+def test_placements_added_later_are_filled_and_removed_ones_are_forgotten(
     chromium: Browser, product: Product, site: Site
 ) -> None:
     with a_visit(chromium) as visit:
@@ -225,7 +221,7 @@ def test_places_that_come_later_are_filled_and_those_that_go_are_forgotten(
         assert visit.errors == []
 
 
-def test_a_tag_that_is_there_twice_asks_once(chromium: Browser, product: Product, site: Site) -> None:
+def test_a_tag_included_twice_requests_once(chromium: Browser, product: Product, site: Site) -> None:
     with a_visit(chromium) as visit:
         page = visit.page
         page.goto(site.page("/twice", place("hero", SPACE) + place("slides", SPACE), head=tag(product) * 2))
@@ -234,7 +230,7 @@ def test_a_tag_that_is_there_twice_asks_once(chromium: Browser, product: Product
         assert [told["placements"] for told in visit.told("/banners/serve")] == [["hero", "slides"]]
 
 
-def test_what_goes_wrong_is_told_and_what_was_there_stays(
+def test_an_error_is_reported_and_the_old_content_stays(
     chromium: Browser, product: Product, site: Site
 ) -> None:
     listening = "<script>said = []; window.adloom = [(tag) => tag.on('error', (event) => said.push(event.message))]</script>"
@@ -261,14 +257,14 @@ def counted(session: CDPSession) -> dict[str, float]:
 
 
 def counts(session: CDPSession) -> dict[str, float]:
-    """What stays after collecting: the browser holds what was last taken off the page for one collection more."""
+    """Count objects after garbage collection; the browser keeps the last removed ones for one more collection."""
     before, after = counted(session), counted(session)
     while after["Nodes"] < before["Nodes"]:
         before, after = after, counted(session)
     return after
 
 
-def test_a_hundred_refreshes_leave_nothing_behind(chromium: Browser, product: Product, site: Site) -> None:
+def test_a_hundred_refreshes_leak_nothing(chromium: Browser, product: Product, site: Site) -> None:
     body = place("hero", SPACE) + place("slides", SPACE) + place("bar", SPACE)
 
     with a_visit(chromium) as visit:

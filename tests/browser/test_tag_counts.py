@@ -1,4 +1,4 @@
-"""What the tag counts: what was in view for a second, once, whatever breaks; and clicks, with a script or without."""
+"""What the tag counts: ads in view for a second, once, through failures; and clicks, with and without a script."""
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
@@ -16,7 +16,7 @@ FAR = '<p style="height: 3000px">A long way down.</p>'
 
 
 def is_counted(seller: Seller, banner_id: str, impressions: int, clicks: int) -> None:
-    """Wait for figures, and then for whatever else may come to come."""
+    """Wait for the figures, and then for late events."""
     wait_until(
         lambda: seller.counted(banner_id) >= (impressions, clicks),
         seconds=COUNTED_SECONDS_MAX,
@@ -90,7 +90,7 @@ def test_an_ad_counts_when_half_of_it_is_in_view_for_a_second_and_not_before(
 
 
 def two_frames(page: Page) -> None:
-    """Wait until the browser has looked again at what is in view; its frames are not the page's clock's."""
+    """Wait until the browser has checked visibility again; its frames do not follow the page's fake clock."""
     for _ in range(2):
         page.screenshot()
 
@@ -112,7 +112,7 @@ def test_slides_count_as_they_come_into_view(
     assert seller.counted(third) == (0, 0)
 
 
-def test_what_nobody_took_is_told_again_and_counts_once(
+def test_an_event_that_was_not_accepted_is_sent_again_and_counts_once(
     chromium: Browser, product: Product, seller: Seller, site: Site
 ) -> None:
     [banner_id] = seller.ads("again", "full_static")
@@ -151,7 +151,7 @@ def only_beacons(route: Route) -> None:
         route.continue_()
 
 
-def test_what_was_not_told_yet_is_told_when_the_reader_leaves(
+def test_unsent_events_are_sent_when_the_visitor_leaves(
     chromium: Browser, product: Product, seller: Seller, site: Site
 ) -> None:
     [banner_id] = seller.ads("leaving", "full_static")

@@ -1,4 +1,4 @@
-"""The tag on a publisher's page: every layout, without a jump, a complaint or a way out of its elements."""
+"""The tag on a publisher's page: every layout, without layout shifts, errors or escaping its elements."""
 
 import json
 import time
@@ -57,7 +57,7 @@ def late(visit: Visit, what: str) -> None:
 
 
 @pytest.mark.parametrize("width", [1200, 390])
-def test_every_layout_is_shown_and_nothing_moves_however_late_script_and_answer_come(
+def test_every_layout_is_shown_without_layout_shift_however_late_the_script_is(
     chromium: Browser, product: Product, site: Site, width: int
 ) -> None:
     slugs = [layout.replace("_", "-") for layout in INLINE]
@@ -89,7 +89,7 @@ def test_every_layout_is_shown_and_nothing_moves_however_late_script_and_answer_
         assert visit.errors == []
 
 
-def test_a_place_that_says_nothing_gets_its_space_before_the_page_is_painted(
+def test_a_placement_without_attributes_gets_its_space_before_the_first_paint(
     chromium: Browser, product: Product, site: Site
 ) -> None:
     slugs = ["full-static", "half-pair", "popup", "sticky-bar"]
@@ -105,7 +105,7 @@ def test_a_place_that_says_nothing_gets_its_space_before_the_page_is_painted(
         assert is_still(visit.page)
 
 
-def test_what_was_painted_before_the_script_came_glides_out_of_the_way(
+def test_content_painted_before_the_script_moves_smoothly(
     chromium: Browser, product: Product, site: Site
 ) -> None:
     inner = f"<section>{TEXT}{place('half-pair')}<div>{TEXT}</div></section>"
@@ -124,7 +124,7 @@ def test_what_was_painted_before_the_script_came_glides_out_of_the_way(
         assert visit.errors == []
 
 
-def test_a_place_without_an_ad_keeps_its_space_where_it_is_seen_and_gives_it_back_where_not(
+def test_an_empty_placement_keeps_its_space_if_visible_and_collapses_if_not(
     chromium: Browser, product: Product, site: Site
 ) -> None:
     body = place("nothing", "id=near") + TEXT * 9 + place("nothing", "id=far") + TEXT
@@ -140,7 +140,7 @@ def test_a_place_without_an_ad_keeps_its_space_where_it_is_seen_and_gives_it_bac
         assert is_still(visit.page)
 
 
-def test_a_place_can_say_its_height_its_ratio_and_its_layout(
+def test_a_placement_can_set_its_height_ratio_and_layout(
     chromium: Browser, product: Product, site: Site
 ) -> None:
     body = place("full-static", 'data-height="90" id="a"') + place("half-pair", 'data-ratio="2:1" id="b"')
@@ -154,7 +154,7 @@ def test_a_place_can_say_its_height_its_ratio_and_its_layout(
         expect(visit.page.locator("#b")).to_have_css("height", "400px")
 
 
-def test_what_a_banner_says_is_text_and_only_web_addresses_are_used(
+def test_banner_texts_stay_text_and_only_web_addresses_are_used(
     chromium: Browser, product: Product, site: Site
 ) -> None:
     bad = "javascript:window.broken=1"
@@ -188,7 +188,7 @@ def test_what_a_banner_says_is_text_and_only_web_addresses_are_used(
         assert page.evaluate("window.broken") is None
 
 
-def test_video_html_and_text_are_shown_as_what_they_are(
+def test_video_html_and_text_creatives_are_shown(
     chromium: Browser, product: Product, seller: Seller, site: Site
 ) -> None:
     script = "<script>try { parent.document; } catch { document.title = 'alone'; }</script>"
@@ -225,7 +225,7 @@ def test_video_html_and_text_are_shown_as_what_they_are(
         expect(banners(page, "full-static")).to_contain_text("Autumn 1 is here")
 
 
-def test_an_image_that_does_not_come_leaves_the_text(
+def test_a_missing_image_leaves_the_text(
     chromium: Browser, product: Product, seller: Seller, site: Site
 ) -> None:
     seller.ads("broken", "full_static", primaryImageUrl=f"{site.url}/nowhere.png")
@@ -237,9 +237,7 @@ def test_an_image_that_does_not_come_leaves_the_text(
         expect(banners(visit.page, "broken")).to_contain_text("Autumn 1 is here")
 
 
-def test_a_page_whose_policy_allows_no_inline_styles_shows_ads_as_any_other(
-    chromium: Browser, product: Product, site: Site
-) -> None:
+def test_a_page_that_forbids_inline_styles_shows_ads(chromium: Browser, product: Product, site: Site) -> None:
     ours = product.delivery_url
     policy = f"default-src 'none'; script-src {ours}; connect-src {ours}; img-src {site.url}"
     head = f'<meta http-equiv="Content-Security-Policy" content="{policy}">' + tag(product)
@@ -252,9 +250,7 @@ def test_a_page_whose_policy_allows_no_inline_styles_shows_ads_as_any_other(
         assert visit.errors == []
 
 
-def test_the_page_of_a_frame_shows_its_placement_alone(
-    chromium: Browser, product: Product, site: Site
-) -> None:
+def test_the_frame_page_shows_only_its_placement(chromium: Browser, product: Product, site: Site) -> None:
     frame = f'<iframe src="{product.delivery_url}/serve/popup.html" width="600" height="300"></iframe>'
 
     with a_visit(chromium) as visit:

@@ -1,4 +1,4 @@
-"""The pages of the catalog over HTTP: each part of each page is shown, to each role that may see it."""
+"""The pages of the catalog over HTTP: every tab of every page, for every role that can see it."""
 
 from uuid import UUID
 
@@ -46,7 +46,7 @@ async def one_of_each(console: ControlPlane) -> dict[str, Json]:
 
 
 @pytest.mark.parametrize("noun", LISTS)
-async def test_a_list_that_is_empty_says_what_to_do(noun: str, ann: Visitor) -> None:
+async def test_an_empty_list_says_what_to_do(noun: str, ann: Visitor) -> None:
     page = await ann.get(f"/console/{noun}")
 
     assert page.status_code == 200
@@ -54,7 +54,7 @@ async def test_a_list_that_is_empty_says_what_to_do(noun: str, ann: Visitor) -> 
     assert f"No {noun} yet" in page.text
 
 
-async def test_every_part_of_every_page_is_shown(console: ControlPlane, ann: Visitor) -> None:
+async def test_every_tab_of_every_page_is_shown(console: ControlPlane, ann: Visitor) -> None:
     things = await one_of_each(console)
     addresses = [f"/console/{noun}/{things[noun]['id']}?tab={part}" for noun in LISTS for part in PARTS[noun]]
     addresses += [f"/console/{noun}/new" for noun in LISTS]
@@ -83,7 +83,7 @@ async def test_a_list_is_searched_filtered_and_sorted_by_its_address(
 
 
 @pytest.mark.parametrize("noun", LISTS)
-async def test_what_is_not_there_is_said_in_the_words_of_the_api(noun: str, ann: Visitor) -> None:
+async def test_an_unknown_item_shows_the_error_of_the_api(noun: str, ann: Visitor) -> None:
     page = await ann.get(f"/console/{noun}/01890000-0000-7000-8000-000000000000")
 
     assert page.status_code == 404
@@ -103,7 +103,7 @@ async def test_names_are_text_never_markup(console: ControlPlane, ann: Visitor) 
         assert "\\u003cimg src=x" not in page
 
 
-async def test_a_viewer_sees_everything_and_is_offered_no_change(console: ControlPlane) -> None:
+async def test_a_viewer_sees_everything_and_can_change_nothing(console: ControlPlane) -> None:
     things = await one_of_each(console)
     await make_person(console, "vic@example.com", Role.VIEWER)
     async with Visitor(console) as viewer:
@@ -128,7 +128,7 @@ async def test_a_viewer_sees_everything_and_is_offered_no_change(console: Contro
         (Role.PUBLISHER, ("placements", "sites", "publishers"), ("campaigns", "banners", "first-campaign")),
     ],
 )
-async def test_an_account_sees_its_own_pages_only(
+async def test_an_account_sees_only_its_own_pages(
     role: Role, own: tuple[str, ...], closed: tuple[str, ...], console: ControlPlane
 ) -> None:
     things = await one_of_each(console)
@@ -151,7 +151,7 @@ async def test_an_account_sees_its_own_pages_only(
         (Role.PUBLISHER, ("placements", "sites", "publishers")),
     ],
 )
-async def test_an_account_uses_every_part_of_its_own_pages(
+async def test_an_account_can_open_every_tab_of_its_own_pages(
     role: Role, nouns: tuple[str, ...], console: ControlPlane
 ) -> None:
     things = await one_of_each(console)
@@ -168,7 +168,7 @@ async def test_an_account_uses_every_part_of_its_own_pages(
             assert FAILED not in page.text, address
 
 
-async def test_the_preview_has_no_rights_and_may_be_framed_by_us_only(console: ControlPlane) -> None:
+async def test_the_preview_is_sandboxed_and_only_we_can_frame_it(console: ControlPlane) -> None:
     async with Visitor(console) as visitor:
         page = await visitor.get("/console/preview")
         scripts = [await visitor.get(f"/console/preview/{name}.js") for name in ("stage", "tag")]

@@ -15,7 +15,7 @@ from adloom.console.components.charts.chart import has_lone_point, share_top
         ([1.3], None),  # More than the whole is shown as it is.
     ],
 )
-def test_an_axis_of_shares_ends_at_the_whole_where_they_come_near_it_or_there_are_none(
+def test_a_percent_axis_ends_at_100_if_values_come_near_it_or_are_missing(
     shares: list[float | None], top: int | None
 ) -> None:
     assert share_top(shares) == top
@@ -33,5 +33,5 @@ def test_an_axis_of_shares_ends_at_the_whole_where_they_come_near_it_or_there_ar
         ([None, None], False),
     ],
 )
-def test_a_point_that_no_line_leads_to_is_drawn(values: list[float | None], is_lone: bool) -> None:  # noqa: FBT001 - a case
+def test_a_point_without_neighbours_is_drawn(values: list[float | None], is_lone: bool) -> None:  # noqa: FBT001 - a case
     assert has_lone_point(values) is is_lone

@@ -1,4 +1,4 @@
-"""The console's way to the admin API."""
+"""The console's client of the admin API."""
 
 import pytest
 from starlette.types import Receive, Scope, Send
@@ -14,7 +14,7 @@ def make_client(console: ControlPlane, visitor: Visitor) -> ApiClient:
     return door.make_client(visitor.token or "")
 
 
-async def test_it_acts_as_the_one_who_is_logged_in(console: ControlPlane, ann: Visitor) -> None:
+async def test_it_acts_as_the_logged_in_user(console: ControlPlane, ann: Visitor) -> None:
     api = make_client(console, ann)
 
     made = await api.post("/admin/campaigns", {"name": "Autumn"})
@@ -26,7 +26,7 @@ async def test_it_acts_as_the_one_who_is_logged_in(console: ControlPlane, ann: V
     assert (await api.get("/admin/campaigns", includeDeleted=True))["totalCount"] == 1
 
 
-async def test_what_the_api_refuses_comes_in_its_own_words(console: ControlPlane, ann: Visitor) -> None:
+async def test_a_refusal_has_the_words_of_the_api(console: ControlPlane, ann: Visitor) -> None:
     with pytest.raises(ProblemError) as caught:
         await make_client(console, ann).post("/admin/campaigns", {"name": " ", "priority": -1})
 
@@ -35,11 +35,11 @@ async def test_what_the_api_refuses_comes_in_its_own_words(console: ControlPlane
     assert "priority" in caught.value.fields
 
 
-async def test_a_bare_list_has_items_too(console: ControlPlane, ann: Visitor) -> None:
+async def test_a_bare_list_becomes_items(console: ControlPlane, ann: Visitor) -> None:
     assert await make_client(console, ann).get("/api/v1/admin/frequency/caps") == {"items": []}
 
 
-async def test_after_a_log_out_nothing_is_asked_any_more(console: ControlPlane, ann: Visitor) -> None:
+async def test_after_a_log_out_no_request_is_sent(console: ControlPlane, ann: Visitor) -> None:
     api = make_client(console, ann)
     await ann.post("/console/logout")
 
@@ -47,7 +47,7 @@ async def test_after_a_log_out_nothing_is_asked_any_more(console: ControlPlane, 
         await api.get("/admin/campaigns")
 
 
-async def test_an_answer_that_is_no_problem_of_ours_is_one_all_the_same() -> None:
+async def test_an_error_in_another_format_is_a_problem_too() -> None:
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 502, "headers": []})
         await send({"type": "http.response.body", "body": b"<html>"})

@@ -1,4 +1,4 @@
-"""Who pays for the console: nobody but the control plane that serves it."""
+"""Only the control plane that serves the console imports it."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What people have named things is text: in tooltips of charts, and in attributes of elements."""
+"""Names given by users stay text: in tooltips of charts, and in attributes of elements."""
 
 import ast
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from adloom.console.components.charts.scatter import make_options
 NAME = "<img src=x onerror=window.pwned=1>"
 
 
-def test_a_tooltip_takes_the_name_of_a_point_for_text() -> None:
+def test_a_tooltip_shows_a_name_as_text() -> None:
     options = make_options({"feed": [(9.0, 7.01, NAME)]}, across="eCPM", up="`${price}`")
 
     assert options["series"][0]["data"] == [[9.0, 7.01, NAME, 1]]
@@ -20,13 +20,13 @@ def test_a_tooltip_takes_the_name_of_a_point_for_text() -> None:
     )
 
 
-def test_only_constants_are_written_into_strings_that_are_parsed() -> None:
-    """See `components/attributes.py`: what else there is goes through `set_attributes`."""
+def test_only_constants_are_written_into_parsed_strings() -> None:
+    """See `components/attributes.py`: other values go through `set_attributes`."""
     root = Path(console.__file__).parent
     found = [
         f"{path.relative_to(root)}:{call.lineno} {ast.unparse(value)}"
         for path in root.rglob("*.py")
-        for call in _calls_of("props", ast.parse(path.read_text()))
+        for call in _find_calls("props", ast.parse(path.read_text()))
         for value in _values(call)
         if not _is_constant(value)
     ]
@@ -34,14 +34,14 @@ def test_only_constants_are_written_into_strings_that_are_parsed() -> None:
     assert found == []
 
 
-def _calls_of(name: str, tree: ast.AST) -> Iterator[ast.Call]:
+def _find_calls(name: str, tree: ast.AST) -> Iterator[ast.Call]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == name:
             yield node
 
 
 def _values(call: ast.Call) -> Iterator[ast.expr]:
-    """Give what a call is given that is not written there: whole arguments, and parts of strings."""
+    """Yield the arguments of a call, and the expressions in its f-strings."""
     for argument in [*call.args, *(keyword.value for keyword in call.keywords)]:
         if isinstance(argument, ast.JoinedStr):
             yield from (part.value for part in argument.values if isinstance(part, ast.FormattedValue))

@@ -1,4 +1,4 @@
-"""The pages over HTTP: who sees which, with which headers, and that nothing else of the control plane changes."""
+"""The pages over HTTP: which role sees which, their headers, and that the API stays the same."""
 
 import re
 from pathlib import Path
@@ -8,24 +8,24 @@ import pytest
 from adloom.console.page import REGISTERED
 from adloom.console.shell import ENTRIES
 from adloom.core.actor import Role
-from tests.console.visitor import Visitor, goal_of, make_person
+from tests.console.visitor import Visitor, make_person, redirect_of
 from tests.support.control import ControlPlane, problem
 
 ROOT = Path(__file__).resolve().parents[2]
 NAVIGATION = re.compile(r'"href":"(/console[^"]*)"')
 
 
-def written(folder: Path) -> list[Path]:
-    """Tell what stands in a folder, and what the framework would leave behind in ours."""
+def list_files(folder: Path) -> list[Path]:
+    """List the files of a folder, and those that the framework would leave in ours."""
     return [*folder.iterdir(), *ROOT.glob(".nicegui")]
 
 
-def links_of(page: str) -> set[str]:
+def find_links(page: str) -> set[str]:
     return set(NAVIGATION.findall(page.replace("&quot;", '"')))
 
 
 @pytest.mark.parametrize("role", Role)
-async def test_a_role_sees_the_pages_that_it_can_use(role: Role, console: ControlPlane) -> None:
+async def test_a_role_sees_the_pages_it_can_use(role: Role, console: ControlPlane) -> None:
     await make_person(console, "bob@example.com", role)
     async with Visitor(console) as bob:
         await bob.log_in("bob@example.com")
@@ -35,12 +35,12 @@ async def test_a_role_sees_the_pages_that_it_can_use(role: Role, console: Contro
     shown = {section.path for section in ENTRIES if role in section.roles and section.path in REGISTERED}
     hidden = {section.path for section in ENTRIES if role not in section.roles}
     assert page.status_code == 200
-    assert shown <= links_of(page.text)
-    assert not hidden & links_of(page.text)
+    assert shown <= find_links(page.text)
+    assert not hidden & find_links(page.text)
 
 
 @pytest.mark.parametrize("role", sorted(set(Role) - {Role.ADMIN}))
-async def test_the_system_is_for_admins(role: Role, console: ControlPlane) -> None:
+async def test_the_system_page_is_for_admins(role: Role, console: ControlPlane) -> None:
     await make_person(console, "bob@example.com", role)
     async with Visitor(console) as bob:
         await bob.log_in("bob@example.com")
@@ -52,7 +52,7 @@ async def test_the_system_is_for_admins(role: Role, console: ControlPlane) -> No
 
 
 @pytest.mark.parametrize("tab", ["processes", "ledger", "dead", "keys", "accounts", "settings", "nothing"])
-async def test_every_part_of_the_system_is_shown(tab: str, ann: Visitor) -> None:
+async def test_every_tab_of_the_system_page_is_shown(tab: str, ann: Visitor) -> None:
     answer = await ann.get(f"/console/system?tab={tab}")
 
     assert answer.status_code == 200
@@ -98,7 +98,7 @@ async def test_the_log_in_page_runs_only_our_script(console: ControlPlane) -> No
     assert re.findall(r"<script(?! src=)|<style|style=| on\w+=", page.text) == []
 
 
-async def test_what_the_look_is_made_of_is_kept_by_browsers(console: ControlPlane) -> None:
+async def test_browsers_cache_our_assets(console: ControlPlane) -> None:
     async with Visitor(console) as visitor:
         page = (await visitor.get("/console/login")).text
         addresses = set(re.findall(r'"(/console/assets/[^"]+)"', page))
@@ -112,7 +112,7 @@ async def test_what_the_look_is_made_of_is_kept_by_browsers(console: ControlPlan
     problem(unknown, 404, "NOT_FOUND")
 
 
-async def test_files_of_the_framework_are_kept_too(ann: Visitor) -> None:
+async def test_browsers_cache_the_files_of_the_framework(ann: Visitor) -> None:
     page = (await ann.get("/console")).text
     [address] = set(re.findall(r'"(/_nicegui/[^"]+/quasar\.umd\.prod\.js)"', page))
 
@@ -122,30 +122,30 @@ async def test_files_of_the_framework_are_kept_too(ann: Visitor) -> None:
     assert "immutable" in answer.headers["cache-control"]
 
 
-async def test_the_api_answers_as_without_a_console(console: ControlPlane) -> None:
+async def test_the_api_is_the_same_with_a_console(console: ControlPlane) -> None:
     async with console.client() as client, console.acting_as(Role.ADMIN) as admin:
         problem(await client.get("/nothing"), 404, "NOT_FOUND")
         problem(await client.get("/admin/campaigns"), 401, "UNAUTHENTICATED")
         problem(await admin.request("BREW", "/admin/campaigns"), 405, "METHOD_NOT_ALLOWED")
-        assert goal_of(await client.get("/", headers={"Accept": "text/html"})) == (303, "/console")
+        assert redirect_of(await client.get("/", headers={"Accept": "text/html"})) == (303, "/console")
 
 
-async def test_a_cookie_is_no_key_to_the_api(ann: Visitor) -> None:
+async def test_the_cookie_does_not_open_the_api(ann: Visitor) -> None:
     problem(await ann.get("/admin/campaigns"), 401, "UNAUTHENTICATED")
 
 
-async def test_nothing_is_written_where_the_process_runs(
+async def test_the_console_writes_no_files(
     ann: Visitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
     assert (await ann.get("/console")).status_code == 200
 
-    assert written(tmp_path) == []
+    assert list_files(tmp_path) == []
 
 
 @pytest.mark.parametrize("headers", [{}, {"Origin": "https://evil.example"}])
-async def test_who_is_not_logged_in_or_comes_from_elsewhere_gets_no_socket(
+async def test_a_socket_needs_a_session_and_our_origin(
     headers: dict[str, str], console: ControlPlane, ann: Visitor
 ) -> None:
     path = "/_nicegui_ws/socket.io/?EIO=4&transport=polling"

@@ -1,4 +1,4 @@
-"""Logging in with a browser, staying logged in, and what ends it."""
+"""Console sessions: logging in, staying logged in, and what ends a session."""
 
 from datetime import timedelta
 
@@ -8,29 +8,29 @@ from adloom.core.actor import Role
 from adloom.identity.console_session import IDLE_MAX, LIFETIME_MAX, WELCOME_LIFETIME
 from adloom.identity.console_sessions import new_welcome
 from adloom.runtime.postgres import Pool
-from tests.console.visitor import PASSWORD, Visitor, goal_of, make_person
+from tests.console.visitor import PASSWORD, Visitor, make_person, redirect_of
 from tests.support.control import ControlPlane, control_settings, running_control
 
 LOGIN = "/console/login"
 
 
-async def test_who_is_not_logged_in_is_sent_to_log_in_and_comes_back(console: ControlPlane) -> None:
+async def test_a_visitor_without_a_session_is_sent_to_the_log_in_and_back(console: ControlPlane) -> None:
     async with Visitor(console) as visitor:
-        assert goal_of(await visitor.get("/console")) == (303, LOGIN)
-        there = goal_of(await visitor.get("/console/system?tab=keys"))
+        assert redirect_of(await visitor.get("/console")) == (303, LOGIN)
+        there = redirect_of(await visitor.get("/console/system?tab=keys"))
 
     assert there == (303, f"{LOGIN}?next=/console/system%3Ftab%3Dkeys")
 
 
-async def test_the_right_password_opens_the_page_that_was_asked_for(console: ControlPlane) -> None:
+async def test_the_right_password_opens_the_requested_page(console: ControlPlane) -> None:
     async with Visitor(console) as visitor:
         answer = await visitor.log_in("ann@example.com", goal="/console/system?tab=keys")
 
-        assert goal_of(answer) == (303, "/console/system?tab=keys")
+        assert redirect_of(answer) == (303, "/console/system?tab=keys")
         assert (await visitor.get("/console/system?tab=keys")).status_code == 200
 
 
-async def test_the_cookie_is_out_of_reach_for_scripts_and_other_sites(console: ControlPlane) -> None:
+async def test_scripts_and_other_sites_cannot_use_the_cookie(console: ControlPlane) -> None:
     async with Visitor(console) as visitor:
         answer = await visitor.log_in("ann@example.com")
 
@@ -39,7 +39,7 @@ async def test_the_cookie_is_out_of_reach_for_scripts_and_other_sites(console: C
     assert "secure" not in flags
 
 
-async def test_behind_https_the_cookie_leaves_only_encrypted(database_url: str, redis_url: str) -> None:
+async def test_with_https_the_cookie_is_secure(database_url: str, redis_url: str) -> None:
     settings = control_settings(database_url, redis_url, public_url="https://control.test")
     async with running_control(settings, has_console=True) as plane, Visitor(plane) as visitor:
         await make_person(plane, "ann@example.com", Role.ADMIN)
@@ -59,7 +59,7 @@ async def test_only_the_hash_of_a_token_is_stored(ann: Visitor, pool: Pool) -> N
 @pytest.mark.parametrize(
     ("email", "password"), [("ann@example.com", "a wrong password"), ("bob@example.com", PASSWORD)]
 )
-async def test_a_wrong_password_is_refused_in_the_words_of_the_api(
+async def test_a_wrong_password_shows_the_error_of_the_api(
     email: str, password: str, console: ControlPlane
 ) -> None:
     async with Visitor(console) as visitor:
@@ -87,16 +87,16 @@ async def test_a_wrong_password_is_refused_in_the_words_of_the_api(
         "/console/" + "x" * 3_000,
     ],
 )
-async def test_a_log_in_never_leads_elsewhere(goal: str, console: ControlPlane) -> None:
+async def test_a_log_in_never_redirects_to_another_site(goal: str, console: ControlPlane) -> None:
     async with Visitor(console) as visitor:
-        assert goal_of(await visitor.log_in("ann@example.com", goal=goal)) == (303, "/console")
+        assert redirect_of(await visitor.log_in("ann@example.com", goal=goal)) == (303, "/console")
 
 
 @pytest.mark.parametrize(
     "headers",
     [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}],
 )
-async def test_a_form_of_another_site_is_refused(headers: dict[str, str], console: ControlPlane) -> None:
+async def test_a_form_from_another_site_is_refused(headers: dict[str, str], console: ControlPlane) -> None:
     async with Visitor(console) as visitor:
         answer = await visitor.log_in("ann@example.com", **headers)
 
@@ -104,16 +104,14 @@ async def test_a_form_of_another_site_is_refused(headers: dict[str, str], consol
         assert visitor.token is None
 
 
-async def test_a_form_of_our_own_is_taken(console: ControlPlane) -> None:
+async def test_a_form_from_our_site_is_accepted(console: ControlPlane) -> None:
     async with Visitor(console) as visitor:
         answer = await visitor.log_in("ann@example.com", Origin="http://control.test")
 
     assert answer.status_code == 303
 
 
-async def test_attempts_are_limited_together_with_those_of_programs(
-    database_url: str, redis_url: str
-) -> None:
+async def test_log_in_attempts_share_the_rate_limit_of_the_api(database_url: str, redis_url: str) -> None:
     settings = control_settings(database_url, redis_url, rate_limit_permits_per_minute=3)
     async with running_control(settings, has_console=True) as plane, Visitor(plane) as visitor:
         statuses = [(await visitor.log_in("ann@example.com")).status_code for _ in range(3)]
@@ -126,13 +124,13 @@ async def test_attempts_are_limited_together_with_those_of_programs(
     assert "Too many attempts" in answer.text
 
 
-async def test_who_is_idle_for_too_long_is_logged_out(ann: Visitor, console: ControlPlane) -> None:
+async def test_an_idle_session_expires(ann: Visitor, console: ControlPlane) -> None:
     console.clock.advance(IDLE_MAX)
 
-    assert goal_of(await ann.get("/console")) == (303, LOGIN)
+    assert redirect_of(await ann.get("/console")) == (303, LOGIN)
 
 
-async def test_who_is_active_stays_but_not_for_ever(ann: Visitor, console: ControlPlane) -> None:
+async def test_an_active_session_lasts_but_not_forever(ann: Visitor, console: ControlPlane) -> None:
     step = IDLE_MAX - timedelta(hours=1)
     days = 0
     while (await ann.get("/console")).status_code == 200:
@@ -142,31 +140,31 @@ async def test_who_is_active_stays_but_not_for_ever(ann: Visitor, console: Contr
     assert days == -(-LIFETIME_MAX // step)
 
 
-async def test_a_log_out_ends_the_log_in_for_good(ann: Visitor, console: ControlPlane) -> None:
+async def test_a_log_out_ends_the_session_for_good(ann: Visitor, console: ControlPlane) -> None:
     token = ann.token
     answer = await ann.post("/console/logout")
 
-    assert goal_of(answer) == (303, f"{LOGIN}?out")
+    assert redirect_of(answer) == (303, f"{LOGIN}?out")
     assert ann.token is None
     async with Visitor(console) as thief:
         thief.cookies.set("adloom_console", token or "")
-        assert goal_of(await thief.get("/console")) == (303, LOGIN)
+        assert redirect_of(await thief.get("/console")) == (303, LOGIN)
 
 
-async def test_another_site_cannot_log_anybody_out(ann: Visitor) -> None:
+async def test_another_site_cannot_log_a_user_out(ann: Visitor) -> None:
     answer = await ann.post("/console/logout", headers={"Origin": "https://evil.example"})
 
     assert answer.status_code == 403
     assert (await ann.get("/console")).status_code == 200
 
 
-async def test_who_is_disabled_is_out_at_once(console: ControlPlane) -> None:
+async def test_a_disabled_user_is_logged_out_at_once(console: ControlPlane) -> None:
     person_id = await make_person(console, "bob@example.com", Role.VIEWER)
     async with Visitor(console) as bob, console.acting_as(Role.ADMIN) as admin:
         await bob.log_in("bob@example.com")
         await admin.patch(f"/admin/accounts/{person_id}/disable")
 
-        assert goal_of(await bob.get("/console")) == (303, LOGIN)
+        assert redirect_of(await bob.get("/console")) == (303, LOGIN)
         assert (await bob.log_in("bob@example.com")).status_code == 401
         await admin.patch(f"/admin/accounts/{person_id}/enable")
         assert (await bob.log_in("bob@example.com")).status_code == 303
@@ -175,7 +173,7 @@ async def test_who_is_disabled_is_out_at_once(console: ControlPlane) -> None:
 async def test_the_link_of_the_first_start_works_once(console: ControlPlane, pool: Pool) -> None:
     token = await new_welcome(pool, "ann@example.com", now=console.clock.now())
     async with Visitor(console) as first, Visitor(console) as second:
-        assert goal_of(await first.get(f"/console/welcome?token={token}")) == (303, "/console")
+        assert redirect_of(await first.get(f"/console/welcome?token={token}")) == (303, "/console")
         assert (await first.get("/console")).status_code == 200
 
         again = await second.get(f"/console/welcome?token={token}")
@@ -184,7 +182,7 @@ async def test_the_link_of_the_first_start_works_once(console: ControlPlane, poo
     assert "was used before, or is too old" in again.text
 
 
-async def test_the_link_is_too_old_after_a_day(console: ControlPlane, pool: Pool) -> None:
+async def test_the_link_expires_after_a_day(console: ControlPlane, pool: Pool) -> None:
     token = await new_welcome(pool, "ann@example.com", now=console.clock.now())
     console.clock.advance(WELCOME_LIFETIME)
 
@@ -193,13 +191,13 @@ async def test_the_link_is_too_old_after_a_day(console: ControlPlane, pool: Pool
 
 
 @pytest.mark.parametrize("query", ["", "?token=", "?token=made-up", "?token=%00"])
-async def test_a_link_that_was_made_up_opens_nothing(query: str, console: ControlPlane) -> None:
+async def test_an_invented_link_does_not_log_in(query: str, console: ControlPlane) -> None:
     async with Visitor(console) as visitor:
         assert (await visitor.get(f"/console/welcome{query}")).status_code == 401
         assert visitor.token is None
 
 
-async def test_strange_forms_get_an_answer(console: ControlPlane) -> None:
+async def test_malformed_forms_get_an_answer(console: ControlPlane) -> None:
     bodies = [b"", b"\xff\xfe", b"email=%00&password=%00", b"&" * 100, b"email=a" * 3]
     async with Visitor(console) as visitor:
         answers = [

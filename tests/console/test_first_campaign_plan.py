@@ -1,4 +1,4 @@
-"""The guided path's plan: slugs that follow from names, and a second try that goes on where the first was refused."""
+"""The plan of the guide: slugs made from labels, and a second try that continues where the first failed."""
 
 import pytest
 
@@ -34,11 +34,11 @@ def a_plan(label: str = "Home, at the top", **campaign: object) -> CampaignPlan:
         ("x" * 300, "x" * 60),
     ],
 )
-def test_a_slug_follows_from_the_name(label: str, slug: str) -> None:
+def test_a_slug_is_made_from_the_label(label: str, slug: str) -> None:
     assert make_slug(label) == slug
 
 
-async def test_a_plan_makes_everything_and_activates_it(console: ControlPlane) -> None:
+async def test_a_plan_creates_everything_and_activates_the_campaign(console: ControlPlane) -> None:
     api, plan, told = make_client(console), a_plan(), list[str]()
 
     await plan.carry_out(api, told.append)
@@ -49,7 +49,7 @@ async def test_a_plan_makes_everything_and_activates_it(console: ControlPlane) -
     assert (row["placementSlug"], row["campaignName"], row["weight"]) == ("home-at-the-top", "First", 1000)
 
 
-async def test_a_second_try_goes_on_where_the_first_was_refused(console: ControlPlane) -> None:
+async def test_a_second_try_continues_where_the_first_failed(console: ControlPlane) -> None:
     api, plan, told = make_client(console), a_plan(), list[str]()
     plan.campaign["name"] = ""
 
@@ -65,7 +65,7 @@ async def test_a_second_try_goes_on_where_the_first_was_refused(console: Control
     assert (await api.get("/admin/campaigns"))["totalCount"] == 1
 
 
-async def test_a_placement_that_is_there_is_used(console: ControlPlane) -> None:
+async def test_an_existing_placement_is_used(console: ControlPlane) -> None:
     async with console.acting_as(Role.ADMIN) as admin:
         placement = await admin.make_placement()
     api, plan = make_client(console), a_plan()
@@ -76,7 +76,7 @@ async def test_a_placement_that_is_there_is_used(console: ControlPlane) -> None:
     assert (await api.get("/admin/placements"))["totalCount"] == 1
 
 
-def test_a_plan_is_said_in_one_sentence() -> None:
+def test_a_plan_has_a_summary_of_one_sentence() -> None:
     free = a_plan()
     paid = a_plan(bidAmount=2.5, budgetDailyPaisa=123400, endsAt="2026-12-24T18:00:00Z")
 

@@ -1,4 +1,4 @@
-"""Pages that refresh by themselves leave the database alone for longer the longer it has worked for them."""
+"""Live pages refresh less often if a refresh is slow."""
 
 import asyncio
 import contextlib
@@ -30,14 +30,14 @@ async def failing() -> None:
 
 @pytest.fixture
 async def client() -> AsyncGenerator[Client]:
-    """A page that nobody has opened: its timers run when a test says so."""
+    """A page without a browser: the test runs its timers."""
     client = Client(page("/live"))
     yield client
     client.delete()
 
 
 async def interval_after(client: Client, seconds: float, refresh: Callable[[], Awaitable[None]]) -> float:
-    """Refresh once, and tell how far from there the next one begins."""
+    """Refresh once, and return the time until the next refresh."""
     with client:
         refresh_every(seconds, refresh)
     [timer] = [one for one in client.elements.values() if isinstance(one, ui.timer)]
@@ -49,12 +49,12 @@ async def interval_after(client: Client, seconds: float, refresh: Callable[[], A
     return timer.interval
 
 
-async def test_what_is_quick_is_refreshed_as_often_as_was_asked(client: Client) -> None:
+async def test_a_quick_refresh_keeps_its_interval(client: Client) -> None:
     assert await interval_after(client, 2.0, quick) == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("refresh", [slow, failing])
-async def test_what_is_slow_rests_for_a_multiple_of_what_it_took(
+async def test_a_slow_refresh_rests_for_a_multiple_of_its_duration(
     client: Client, refresh: Callable[[], Awaitable[None]]
 ) -> None:
     assert await interval_after(client, 0.01, refresh) >= SLOW_SECONDS + RESTED_SECONDS

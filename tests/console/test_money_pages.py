@@ -1,4 +1,4 @@
-"""Budgets, auctions, reports and jobs over HTTP: each shows what the API knows, to whom it may be shown."""
+"""The pages of budgets, auctions, reports and jobs over HTTP, for each role."""
 
 import json
 import re
@@ -87,7 +87,7 @@ async def test_budgets_are_listed_with_what_is_spent_held_and_left(
     assert f"/console/budgets/campaigns/{campaign['id']}" in page.text
 
 
-async def test_the_day_of_a_budget_is_drawn_and_only_an_admin_may_reset_it(
+async def test_the_day_of_a_budget_is_drawn_and_only_an_admin_can_reset_it(
     ann: Visitor, console: ControlPlane, api: Client, pool: Pool
 ) -> None:
     advertiser = await api.make_advertiser(name="Meadow", dailyBudgetPaisa=9_000)
@@ -123,7 +123,7 @@ async def test_auctions_are_listed_with_their_prices(ann: Visitor, pool: Pool) -
 @pytest.mark.parametrize(
     ("hours", "first"), [("1", "11-15 11:00"), ("24", "11-14 12:00"), ("168", "11-08 12:00")]
 )
-async def test_auctions_by_hour_are_those_of_the_whole_period(
+async def test_auctions_by_hour_cover_the_whole_period(
     ann: Visitor, pool: Pool, hours: str, first: str
 ) -> None:
     held = [an_auction(uuid4(), held_at=NOON - timedelta(hours=ago)) for ago in (0, 0, 1, 100)]
@@ -139,7 +139,9 @@ async def test_auctions_by_hour_are_those_of_the_whole_period(
     assert sum(counts) == (4 if hours == "168" else 3)
 
 
-async def test_a_report_is_by_any_dimensions_of_its_address(ann: Visitor, api: Client, pool: Pool) -> None:
+async def test_a_report_groups_by_the_dimensions_of_its_address(
+    ann: Visitor, api: Client, pool: Pool
+) -> None:
     placement, banner = await api.make_placement(label="Front page"), await api.make_banner(title="Tulips")
     campaign = await api.make_campaign(name="Spring")
     await Books(pool).fold(
@@ -158,13 +160,13 @@ async def test_a_report_is_by_any_dimensions_of_its_address(ann: Visitor, api: C
     assert "Not known by country or device" in by_reader.text
 
 
-async def test_what_a_report_cannot_answer_is_said_in_the_words_of_the_api(ann: Visitor) -> None:
+async def test_a_report_shows_the_error_of_the_api(ann: Visitor) -> None:
     page = await ann.get("/console/reports?from=2020-01-01&to=2026-11-15&by=hour")
 
     assert "must be less than 400 days before" in page.text
 
 
-async def test_stats_of_ads_lead_from_a_campaign_to_its_ad_sets(ann: Visitor, api: Client) -> None:
+async def test_ad_statistics_link_a_campaign_to_its_ad_sets(ann: Visitor, api: Client) -> None:
     seller = (await api.make_advertiser(name="Meadow"))["id"]
     path = "/api/ads-manager"
     account = await api.made(f"{path}/accounts", {"name": "Meta", "sellerId": seller})
@@ -183,7 +185,7 @@ async def test_stats_of_ads_lead_from_a_campaign_to_its_ad_sets(ann: Visitor, ap
     assert "Set one" in sets.text
 
 
-async def test_a_failed_job_is_shown_first_and_can_be_tried_again(ann: Visitor, redis_url: str) -> None:
+async def test_a_failed_job_is_shown_first_and_can_be_retried(ann: Visitor, redis_url: str) -> None:
     async with open_queue(QUEUE, redis_url) as queue, a_failing_worker(redis_url) as worker:
         await queue.put("work", job_id="one")
         await eventually(lambda: worker.dead == 1, seconds=20)

@@ -1,4 +1,4 @@
-"""When a campaign or a banner is on, as its calendar says."""
+"""The calendar of a campaign or a banner."""
 
 from datetime import date, datetime
 from typing import Any
@@ -50,7 +50,7 @@ def test_a_window_over_midnight_has_two_parts() -> None:
     assert hours(is_on, "2026-11-16") == "00:00-02:00, 22:00-24:00"
 
 
-def test_a_rule_leaves_days_out() -> None:
+def test_a_recurrence_rule_can_leave_days_out() -> None:
     is_on = banner_is_on(a_schedule(recurrenceRule="FREQ=WEEKLY;BYDAY=SA,SU"))
 
     assert hours(is_on, "2026-11-20") == "off"

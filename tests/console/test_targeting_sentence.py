@@ -1,4 +1,4 @@
-"""What targeting rules mean, in one sentence."""
+"""Targeting rules as one sentence."""
 
 from typing import Any
 
@@ -24,11 +24,11 @@ def test_rules_read_as_people_would_say_them() -> None:
     assert describe_rules(rules) == "Shown in Germany or Austria, on phones, not to logged-in readers."
 
 
-def test_no_rules_are_for_everybody() -> None:
+def test_without_rules_everyone_sees_it() -> None:
     assert describe_rules([]) == "Shown to everyone, everywhere, at any time."
 
 
-def test_a_rule_that_is_off_does_not_count_and_is_said() -> None:
+def test_a_rule_that_is_off_does_not_count_but_is_mentioned() -> None:
     rules = [a_rule("new_visitor", "is", value=True), a_rule("country", "in", ["DE"], is_active=False)]
 
     assert describe_rules(rules) == "Shown to new visitors. One condition is switched off."
@@ -56,17 +56,17 @@ def test_a_rule_that_is_off_does_not_count_and_is_said() -> None:
         (a_rule("new_visitor", "is", value=False), "to returning visitors"),
     ],
 )
-def test_each_kind_of_rule_has_words(rule: dict[str, Any], part: str) -> None:
+def test_each_kind_of_rule_has_a_description(rule: dict[str, Any], part: str) -> None:
     assert describe_rule(rule) == part
 
 
-def test_every_rule_type_and_operator_can_be_said_and_chosen() -> None:
+def test_every_rule_type_and_operator_can_be_described_and_chosen() -> None:
     assert set(ORDER) == set(RuleType) == set(strings.RULE_TYPES) == set(RULE_ICONS)
     assert {operator for operators in OPERATORS.values() for operator in operators} == set(OPERATOR_LABELS)
 
 
 @pytest.mark.parametrize("rule_type", CHOICES)
-def test_whatever_the_dialog_offers_the_api_takes(rule_type: str) -> None:
+def test_the_api_accepts_everything_the_dialog_offers(rule_type: str) -> None:
     offered = list(CHOICES[rule_type])
 
     assert parse_rule(rule_type, "in", offered).json_value == offered

@@ -1,4 +1,4 @@
-"""The page "Why?" over HTTP: for a reader, for an auction that was held, and for a campaign that does not deliver."""
+"""The page "Why?" over HTTP: for a reader, for a past auction, and for a campaign that does not deliver."""
 
 import html
 import re
@@ -27,7 +27,7 @@ async def api(console: ControlPlane) -> AsyncGenerator[Client]:
 
 
 async def an_ad(api: Client, placement: Json, **fields: object) -> tuple[Json, Json]:
-    """Make an active campaign that shows a banner there."""
+    """Create an active campaign that shows a banner on the placement."""
     campaign = await api.make_campaign(**fields)
     banner = await api.make_banner(title=f"Banner of {campaign['name']}")
     await api.link(campaign, placement)
@@ -36,7 +36,7 @@ async def an_ad(api: Client, placement: Json, **fields: object) -> tuple[Json, J
     return campaign, banner
 
 
-async def test_a_reader_is_explained_with_links_to_what_can_be_changed(ann: Visitor, api: Client) -> None:
+async def test_the_explanation_for_a_reader_links_to_what_can_be_changed(ann: Visitor, api: Client) -> None:
     placement = await api.make_placement()
     shown, _ = await an_ad(api, placement, name="Spring")
     other, _ = await an_ad(api, placement, name="Summer")
@@ -54,7 +54,7 @@ async def test_a_reader_is_explained_with_links_to_what_can_be_changed(ann: Visi
     assert shown["name"] in page.text
 
 
-async def test_an_auction_is_explained_for_the_moment_of_the_address(ann: Visitor, api: Client) -> None:
+async def test_an_auction_is_explained_for_the_time_in_the_address(ann: Visitor, api: Client) -> None:
     placement = await api.make_placement(delivery="auction")
     await an_ad(api, placement, name="Spring", bidAmount=8)
     await an_ad(api, placement, name="Over soon", bidAmount=9, endsAt="2026-11-20T00:00:00Z")
@@ -67,7 +67,7 @@ async def test_an_auction_is_explained_for_the_moment_of_the_address(ann: Visito
     assert "The campaign was over at 2026-11-20 00:00:00 UTC." in later.text
 
 
-async def test_the_funnel_counts_those_too_who_are_not_sent(ann: Visitor, api: Client) -> None:
+async def test_the_funnel_also_counts_candidates_that_are_not_sent(ann: Visitor, api: Client) -> None:
     await Importer(api).imported(a_large_market(1_050))
 
     page = html.unescape((await ann.get("/console/why?placement=hero")).text)
@@ -84,7 +84,7 @@ async def test_the_funnel_counts_those_too_who_are_not_sent(ann: Visitor, api: C
     ]
 
 
-async def test_what_makes_no_sense_is_said_in_the_words_of_the_api(ann: Visitor, api: Client) -> None:
+async def test_a_question_that_makes_no_sense_shows_the_error_of_the_api(ann: Visitor, api: Client) -> None:
     placement = await api.make_placement()
 
     unknown = await ann.get("/console/why?placement=nowhere")
@@ -96,7 +96,9 @@ async def test_what_makes_no_sense_is_said_in_the_words_of_the_api(ann: Visitor,
     assert "Nothing is assigned to this placement" in empty.text
 
 
-async def test_a_recorded_auction_says_what_would_have_won(ann: Visitor, api: Client, pool: Pool) -> None:
+async def test_a_recorded_auction_shows_the_bid_that_would_have_won(
+    ann: Visitor, api: Client, pool: Pool
+) -> None:
     placement = await api.make_placement(delivery="auction")
     campaign, banner = await an_ad(api, placement, name="Spring", bidAmount=7)
     bids = a_bid(campaign=CampaignId(uuid4())) + a_bid(
@@ -120,7 +122,7 @@ async def test_a_recorded_auction_says_what_would_have_won(ann: Visitor, api: Cl
     assert (gone.status_code, "There is no auction with this id." in gone.text) == (404, True)
 
 
-async def test_a_campaign_says_what_stands_in_its_way(ann: Visitor, api: Client) -> None:
+async def test_a_campaign_shows_what_stops_it(ann: Visitor, api: Client) -> None:
     campaign, _ = await an_ad(api, await api.make_placement(), name="Winter")
     await api.patch(f"/admin/campaigns/{campaign['id']}/pause")
 
@@ -144,7 +146,7 @@ async def test_an_advertiser_asks_about_its_own_campaign(console: ControlPlane, 
         assert "There is no campaign" in (await bob.get(f"/console/why?campaign={foreign['id']}")).text
 
 
-async def test_an_advertiser_who_lost_reads_that_somebody_else_has_won(
+async def test_a_losing_advertiser_sees_that_another_account_won(
     console: ControlPlane, api: Client, pool: Pool
 ) -> None:
     advertiser = await api.make_advertiser()

@@ -1,4 +1,4 @@
-"""Somebody with a browser, as far as HTTP goes: cookies are kept, redirects are looked at."""
+"""A browser without a page: it keeps cookies and does not follow redirects."""
 
 from uuid import UUID
 
@@ -13,7 +13,7 @@ PASSWORD = "a good password"
 
 
 class Visitor(httpx.AsyncClient):
-    """A browser with nothing in it."""
+    """A browser with an empty profile."""
 
     def __init__(self, plane: ControlPlane) -> None:
         super().__init__(transport=httpx.ASGITransport(plane.app), base_url="http://control.test")
@@ -30,7 +30,7 @@ class Visitor(httpx.AsyncClient):
 
 
 async def make_person(plane: ControlPlane, email: str, role: Role, *, account_id: UUID | None = None) -> str:
-    """Make an account, and tell its id."""
+    """Create an account, and return its id."""
     if role in ACCOUNT_ROLES and account_id is None:
         account_id = SystemIds().new()
     body = {"email": email, "password": PASSWORD, "role": role.value}
@@ -41,6 +41,5 @@ async def make_person(plane: ControlPlane, email: str, role: Role, *, account_id
     return made["id"]
 
 
-def goal_of(answer: httpx.Response) -> tuple[int, str]:
-    """Tell where an answer leads."""
+def redirect_of(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.headers.get("location", "")

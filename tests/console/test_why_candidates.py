@@ -52,7 +52,7 @@ def test_every_reason_has_a_step_of_the_funnel() -> None:
     assert set(STEP_OF.values()) <= {*AUCTION, *DIRECT}
 
 
-def test_every_reason_on_record_has_a_sentence() -> None:
+def test_every_recorded_reason_has_a_sentence() -> None:
     untold = [
         name
         for name in sorted(RECORDED)
@@ -62,7 +62,7 @@ def test_every_reason_on_record_has_a_sentence() -> None:
     assert untold == []
 
 
-def test_a_budget_that_is_not_granted_yet_is_a_matter_of_budget() -> None:
+def test_a_pending_budget_belongs_to_the_budget_step() -> None:
     found = funnel_steps({"budget_pending": 3}, lost=0, won=1, is_auction=True)
 
     left = {step.label: step.left for step in found}
@@ -70,7 +70,7 @@ def test_a_budget_that_is_not_granted_yet_is_a_matter_of_budget() -> None:
 
 
 @pytest.mark.parametrize("name", ["targeting:country", "targeting"])
-def test_a_part_of_a_step_belongs_to_it(name: str) -> None:
+def test_a_detail_of_a_reason_does_not_change_its_step(name: str) -> None:
     assert find_step(name) == "targeting"
 
 
