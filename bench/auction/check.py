@@ -13,7 +13,7 @@ from adloom.auction.score import HEURISTIC, Heuristic, Scorer, Scoring, rate_qua
 from adloom.serving.auction.market import Markets
 from adloom.serving.auction.record.funnel import BIDS_MAX, build_funnel
 from adloom.serving.eligibility.placement_state import PlacementStates
-from adloom.serving.index.bid_block import Bidder, build_bid_blocks, format_of
+from adloom.serving.index.bid_block import Bidder, build_bid_blocks, find_format
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Index, replace_placements
 from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Delivery, PlacementRow, Snapshot
@@ -214,7 +214,7 @@ def _may_bid(row: AssignmentRow, context: Context) -> bool:
 
 def _bid(row: AssignmentRow, placement: PlacementRow, scorer: Scorer) -> Bid:
     assert row.bid is not None
-    ad_format = format_of(row)
+    ad_format = find_format(row)
     ad = Ad(row.campaign_key, row.banner_key, placement.key, ad_format)
     return Bid(
         campaign_key=row.campaign_key,

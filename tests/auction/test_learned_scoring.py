@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adloom.auction import learned
 from adloom.auction.bid import CTR_ONE
-from adloom.auction.features import SLOTS, ad_slots, banner_slots, placement_slots, request_slots, slot_of
+from adloom.auction.features import SLOTS, ad_slots, banner_slots, hash_slot, placement_slots, request_slots
 from adloom.auction.learned import LearnedScorer, LearnedScoring, VisitorKind
 from adloom.auction.model import (
     LOGIT_MAX,
@@ -34,7 +34,7 @@ def weights(**of: float) -> "array[float]":
     """Weights by the names of features, with `_` for a blank."""
     made = array("f", bytes(SLOTS * 4))
     for name, weight in of.items():
-        made[slot_of(name.replace("_", " "))] = weight
+        made[hash_slot(name.replace("_", " "))] = weight
     return made
 
 
@@ -173,7 +173,7 @@ def test_what_a_kept_scorer_remembers_is_bounded_too(monkeypatch: pytest.MonkeyP
         for scorer in kept:
             scorer.predict_ctr(SomeAd(banner_key=banner))
 
-    remembered = sum(len(scorer.crossings) for scorer in kept if isinstance(scorer, LearnedScorer))
+    remembered = sum(len(scorer.cross_factors) for scorer in kept if isinstance(scorer, LearnedScorer))
 
     assert remembered <= 50
 
@@ -235,4 +235,4 @@ def test_what_is_no_model_is_refused(blob: bytes) -> None:
 
 
 def test_features_have_the_same_places_for_ever() -> None:
-    assert [slot_of(feature) for feature in ("all", "banner 2", "hour 9")] == [71_884, 180_642, 174_930]
+    assert [hash_slot(feature) for feature in ("all", "banner 2", "hour 9")] == [71_884, 180_642, 174_930]

@@ -1,1 +1,1 @@
-"""What an ad is worth to who pays for it, and what it pays when it wins. Pure."""
+"""What a bid is worth, what the winner pays, and how likely a click is. Pure."""

@@ -1,4 +1,4 @@
-"""The words of an auction. All its numbers are whole, so that what is recorded explains what happened."""
+"""The vocabulary of an auction. All numbers are whole, so that a record explains the result exactly."""
 
 from enum import StrEnum
 from typing import Final, NewType
@@ -29,7 +29,7 @@ class OwnBids(StrEnum):
 
 
 class BidOutcome(StrEnum):
-    """What became of a bid."""
+    """The outcome of a bid."""
 
     WON = "won"
     LOST = "lost"
@@ -37,12 +37,12 @@ class BidOutcome(StrEnum):
 
 
 class Bid(msgspec.Struct, frozen=True, kw_only=True):
-    """What one ad on one placement is bid for one request; the three keys together tell bids apart."""
+    """The bid of one ad on one placement for one request; the three keys identify it."""
 
     campaign_key: int
     banner_key: int
     placement_key: int = 0
-    advertiser_key: int | None = None  # None is a campaign of nobody: it is an advertiser of its own.
+    advertiser_key: int | None = None  # None: the campaign counts as its own advertiser.
     bid_type: BidType
     bid: Micros
     ctr: Ctr
@@ -51,15 +51,14 @@ class Bid(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def seniority(self) -> tuple[int, int, int]:
-        """What decides between equals: the older campaign comes first."""
+        """Breaks ties: the older campaign comes first."""
         return self.campaign_key, self.banner_key, self.placement_key
 
     @property
     def payer(self) -> int:
-        """Who pays, as a key: no advertiser's key is negative."""
+        """The key of who pays; negative for a campaign without an advertiser."""
         return payer_of(self.advertiser_key, self.campaign_key)
 
 
 def payer_of(advertiser_key: int | None, campaign_key: int) -> int:
-    """Tell who pays for a campaign, as a key of its own where it has no advertiser."""
     return ~campaign_key if advertiser_key is None else advertiser_key

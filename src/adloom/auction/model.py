@@ -1,4 +1,4 @@
-"""What was learned of clicks: the weights of a logistic model, and how they are written down."""
+"""A trained CTR model: the weights of a logistic model, and its format."""
 
 import zlib
 from array import array
@@ -14,20 +14,20 @@ from adloom.auction.features import SLOTS, Slots
 
 FORMAT: Final = 1
 
-BOUND_MARGIN: Final = 0.2  # In logits: an ad is believed to be so much better than any before it.
-LOGIT_MAX: Final = 30.0  # Beyond what any ad has; e to the power of it is still a number.
+BOUND_MARGIN: Final = 0.2  # In logits: a new ad may be so much better than any before it.
+LOGIT_MAX: Final = 30.0  # Beyond any ad; its exponential is still finite.
 CALIBRATION_MIN: Final = 0.5
 CALIBRATION_MAX: Final = 2.0
 
-# Bounds are rounded up to one of these, a quarter apart: orders of ads are kept by them.
+# Bounds are rounded up to one of these, a quarter apart: scan plans are cached by them.
 _BOUND_STEP: Final = 1.25
 _BOUND_STEPS: Final = 60
 _BOUNDS: Final = sorted({round(CTR_ONE / _BOUND_STEP**step) for step in range(_BOUND_STEPS)})
-_PIECE_BYTES: Final = 32_768  # Of weights that are unpacked in one go.
+_PIECE_BYTES: Final = 32_768  # Of weights that are unpacked at once.
 
 
 class UnreadableModelError(Exception):
-    """A blob that is no model of ours, or one of another format."""
+    """Not a model, or a model of another format."""
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,9 +35,9 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 
     version: int
     weights: "array[float]"
-    highest: float = 0.0  # What the weights of an ad came to at most, lately,
-    crossing: float = LOGIT_MAX  # and those of a banner and a kind of reader, in either direction.
-    calibration: float = 1.0  # Clicks that came for each that was predicted.
+    highest: float = 0.0  # The recent maximum of the summed weights of an ad,
+    crossing: float = LOGIT_MAX  # and of a banner with a kind of visitor, in either direction.
+    calibration: float = 1.0  # Clicks observed per click predicted.
     examples: int = 0
     learned_at: float = 0.0  # In seconds since the epoch.
 
@@ -50,41 +50,36 @@ class _Blob(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     examples: int
     learned_at: float
     weights: memoryview
-    crossing: float = LOGIT_MAX  # Of a learner that did not tell, all is believed.
+    crossing: float = LOGIT_MAX  # Older learners did not write it.
 
 
 def max_cross_logit(model: Model) -> float:
-    """Tell what a kind of reader makes of a banner at most, as the weights come to."""
     return min(LOGIT_MAX, model.crossing + BOUND_MARGIN)
 
 
 def max_ad_logit(model: Model) -> float:
-    """Tell what the weights of an ad come to at most."""
     return min(LOGIT_MAX, model.highest + BOUND_MARGIN)
 
 
 def ctr_to_odds(ctr: Ctr) -> float:
-    """Tell the odds of a CTR."""
     return ctr / max(1, CTR_ONE - ctr)
 
 
 def exp_sum(weights: "array[float]", slots: Slots, *, at_most: float = LOGIT_MAX) -> float:
-    """Raise e to a sum of weights, or to what is within reason; never nothing."""
+    """Return e to the sum of some weights, bounded in both directions."""
     return exp(max(-at_most, min(at_most, sum([weights[slot] for slot in slots]))))
 
 
 def odds_to_ctr(the_odds: float, scale: float = CTR_ONE) -> Ctr:
-    """Tell the CTR of some odds; never none at all, so that what is not expected may still be seen."""
+    """Never 0, so that every ad has a chance."""
     return Ctr(max(1, min(CTR_ONE, round(scale * the_odds / (1.0 + the_odds)))))
 
 
 def round_up_to_bound(ctr: Ctr) -> Ctr:
-    """Round a CTR up to one of a few."""
     return Ctr(_BOUNDS[bisect_left(_BOUNDS, ctr)])
 
 
 def encode_model(model: Model) -> bytes:
-    """Write a model down; places without a weight take next to no room."""
     weights = zlib.compress(model.weights.tobytes(), level=1)
     blob = _Blob(
         format=FORMAT,
@@ -100,7 +95,7 @@ def encode_model(model: Model) -> bytes:
 
 
 def decode_model(data: bytes) -> Model:
-    """Read a model, without pauses."""
+    """Decode without pauses."""
     steps = decode_in_steps(data)
     while True:
         try:
@@ -110,7 +105,7 @@ def decode_model(data: bytes) -> Model:
 
 
 def decode_in_steps(data: bytes) -> Generator[None, None, Model]:
-    """Read a model with pauses, a fraction of a millisecond apart; UnreadableModelError for what is none."""
+    """Decode with pauses, a fraction of a millisecond apart; may raise UnreadableModelError."""
     numbers = array("f")
     try:
         blob = msgspec.msgpack.decode(data, type=_Blob)

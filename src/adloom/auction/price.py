@@ -1,7 +1,7 @@
-"""Prices of an auction, all per thousand impressions, in micros, and rounded half up once, at the end.
+"""Prices of an auction: per thousand impressions, in micros, rounded half up once, at the end.
 
-`worth` is what of an eCPM is known before the request: `bid * quality`. A CPM bid's eCPM follows from
-it, a CPC bid's from it and the CTR: `bid * 1000 * CTR * quality`.
+`worth` is the part of an eCPM that is known before the request: `bid * quality`. The eCPM of a CPM bid follows
+from it, that of a CPC bid from it and the CTR: `bid * 1000 * CTR * quality`.
 """
 
 from typing import Final
@@ -10,7 +10,7 @@ from adloom.auction.bid import CTR_ONE, QUALITY_ONE, BidType, Ctr, Quality
 from adloom.core.money import Micros
 
 CENT: Final = Micros(10_000)
-LEAST: Final = Micros(1)  # What rounds to nothing is worth nothing, and takes no part.
+LEAST: Final = Micros(1)  # An eCPM that rounds to 0 takes no part.
 CLICKS_A_PRICE: Final = 1_000
 
 PER_IMPRESSION: Final = QUALITY_ONE
@@ -20,38 +20,37 @@ HALF_PER_CLICK: Final = PER_CLICK // 2
 
 
 def worth_of(bid: Micros, quality: Quality) -> int:
-    """Tell what of a bid's eCPM is known before the request."""
     return bid * quality
 
 
 def ecpm_of(bid_type: BidType, worth: int, ctr: Ctr) -> Micros:
-    """Tell what a thousand impressions are expected to bring, with the quality of the ad in it."""
+    """Return the expected value of a thousand impressions, weighted by quality."""
     if bid_type is BidType.CPM:
         return Micros((worth + HALF_PER_IMPRESSION) // PER_IMPRESSION)
     return Micros((worth * ctr + HALF_PER_CLICK) // PER_CLICK)
 
 
 def least_ecpm(floor: Micros) -> Micros:
-    """Tell from which eCPM on a bid takes part."""
+    """Return the lowest eCPM that takes part."""
     return max(floor, LEAST)
 
 
 def final_price(ecpm: Micros, *, second: Micros | None, floor: Micros) -> Micros:
-    """Tell what the winner pays: a cent over the second bid, or the floor; never more than it is worth."""
-    assert ecpm >= least_ecpm(floor), "who is under the floor does not win"
+    """Return what the winner pays: a cent over the second bid, or the floor; never more than its eCPM."""
+    assert ecpm >= least_ecpm(floor), "a bid under the floor cannot win"
     price = (floor or CENT) if second is None else second + CENT
     return Micros(max(floor, min(price, ecpm)))
 
 
 def charge_of(bid: Micros, *, ecpm: Micros, final: Micros) -> Micros:
-    """Tell what the final price is in what was bid: per click, or per thousand impressions."""
+    """Convert the final price to the unit of the bid: per click, or per thousand impressions."""
     charge = Micros(divide_half_up(bid * final, ecpm))
-    assert 0 <= charge <= bid, "nobody pays more than was bid"
+    assert 0 <= charge <= bid, "the charge is at most the bid"
     return charge
 
 
 def lowest_bid(bid_type: BidType, ecpm: Micros, *, ctr: Ctr, quality: Quality) -> Micros | None:
-    """Tell the lowest bid that has at least an eCPM; None where no bid has."""
+    """Return the lowest bid that reaches an eCPM; None if no bid does."""
     factor = quality if bid_type is BidType.CPM else quality * ctr
     if factor <= 0:
         return None
@@ -60,12 +59,11 @@ def lowest_bid(bid_type: BidType, ecpm: Micros, *, ctr: Ctr, quality: Quality) -
 
 
 def price_thousand_clicks(bid_type: BidType, bid: Micros, ctr: Ctr) -> Micros | None:
-    """Tell what a bid offers for a thousand clicks; None where none is ever expected."""
+    """Return what a bid offers for a thousand clicks; None if no click is expected."""
     if bid_type is BidType.CPC:
         return Micros(bid * CLICKS_A_PRICE)
     return Micros(divide_half_up(bid * CTR_ONE, ctr)) if ctr > 0 else None
 
 
 def divide_half_up(numerator: int, denominator: int) -> int:
-    """Divide, rounded half up."""
     return (2 * numerator + denominator) // (2 * denominator)

@@ -1,4 +1,4 @@
-"""An auction over given bids, done in the plainest way: what everything faster is measured against."""
+"""The plain auction over a list of bids: the oracle that the fast one is tested against."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,31 +10,30 @@ from adloom.core.money import Micros
 
 
 class BidResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A bid, and what became of it."""
+    """A bid and its outcome."""
 
     bid: Bid
     ecpm: Micros
     outcome: BidOutcome
-    would_have_to_bid: Micros | None = None  # Of who did not win; None where no bid would have helped.
+    would_have_to_bid: Micros | None = None  # If it did not win; None if no bid would have.
 
 
 class AuctionResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What an auction came to; those who took part come first, the highest of them first of all."""
+    """The result of an auction; bids that took part come first, the highest first."""
 
     placed: tuple[BidResult, ...]
     winner: Bid | None = None
     ecpm: Micros = Micros(0)
-    second: Micros | None = None  # The eCPM of the bid that the winner had to exceed.
+    second: Micros | None = None  # The eCPM that the winner had to exceed.
     final: Micros = Micros(0)
     charge: Micros = Micros(0)
 
 
 def run_auction(bids: Iterable[Bid], *, own_bids: OwnBids = OwnBids.IGNORE) -> AuctionResult:
-    """Find the highest bid, and what it pays."""
     ranked = sorted(bids, key=_rank)
     taking_part = [bid for bid in ranked if takes_part(bid)]
     if not taking_part:
-        return AuctionResult(placed=tuple(_placed(bid, taking_part, winner=None) for bid in ranked))
+        return AuctionResult(placed=tuple(_judge(bid, taking_part, winner=None) for bid in ranked))
     winner = taking_part[0]
     ecpm = ecpm_of_bid(winner)
     rivals = [bid for bid in taking_part[1:] if own_bids is OwnBids.COUNT or bid.payer != winner.payer]
@@ -42,7 +41,7 @@ def run_auction(bids: Iterable[Bid], *, own_bids: OwnBids = OwnBids.IGNORE) -> A
     final = final_price(ecpm, second=second, floor=winner.floor)
     in_order = [*taking_part, *(bid for bid in ranked if not takes_part(bid))]
     return AuctionResult(
-        placed=tuple(_placed(bid, taking_part, winner=winner) for bid in in_order),
+        placed=tuple(_judge(bid, taking_part, winner=winner) for bid in in_order),
         winner=winner,
         ecpm=ecpm,
         second=second,
@@ -52,27 +51,25 @@ def run_auction(bids: Iterable[Bid], *, own_bids: OwnBids = OwnBids.IGNORE) -> A
 
 
 def ecpm_of_bid(bid: Bid) -> Micros:
-    """Tell what a bid is worth here."""
     return ecpm_of(bid.bid_type, worth_of(bid.bid, bid.quality), bid.ctr)
 
 
 def takes_part(bid: Bid) -> bool:
-    """Tell whether a bid reaches the floor of its placement."""
     return ecpm_of_bid(bid) >= least_ecpm(bid.floor)
 
 
 def find_bid_to_win(bid: Bid, rivals: Sequence[Bid]) -> Micros | None:
-    """Tell the lowest own bid that would have won against those who take part, the highest of them first."""
+    """Return the lowest bid that would have won; `rivals` take part, the highest first."""
     needed = least_ecpm(bid.floor)
     highest = next((one for one in rivals if one is not bid), None)
     if highest is not None:
-        # A tie is enough for the older of the two.
+        # On a tie the older campaign wins.
         to_beat = ecpm_of_bid(highest) + (highest.seniority < bid.seniority)
         needed = Micros(max(needed, to_beat))
     return lowest_bid(bid.bid_type, needed, ctr=bid.ctr, quality=bid.quality)
 
 
-def _placed(bid: Bid, taking_part: Sequence[Bid], *, winner: Bid | None) -> BidResult:
+def _judge(bid: Bid, taking_part: Sequence[Bid], *, winner: Bid | None) -> BidResult:
     ecpm = ecpm_of_bid(bid)
     if bid is winner:
         return BidResult(bid=bid, ecpm=ecpm, outcome=BidOutcome.WON)

@@ -1,4 +1,4 @@
-"""How likely a click is, and how good an ad: policies behind one protocol, chosen by placement."""
+"""Scoring policies: the CTR and quality of an ad. A placement chooses its policy."""
 
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
@@ -17,7 +17,7 @@ _RECENT_PURCHASE_BOOST: Final = 110
 
 
 class AdFormat(StrEnum):
-    """What an ad is made of."""
+    """The format of an ad."""
 
     SINGLE_IMAGE = "single_image"
     VIDEO = "video"
@@ -35,65 +35,57 @@ class Signals(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ScoredAd(Protocol):
-    """What is known of an ad; the keys mean nothing, except that the same one is the same thing."""
+    """What a policy knows of an ad; keys are opaque identifiers."""
 
     @property
-    def campaign_key(self) -> int:
-        """Its campaign."""
-        ...
+    def campaign_key(self) -> int: ...
 
     @property
-    def banner_key(self) -> int:
-        """Its banner."""
-        ...
+    def banner_key(self) -> int: ...
 
     @property
-    def placement_key(self) -> int:
-        """Where it would be shown."""
-        ...
+    def placement_key(self) -> int: ...
 
     @property
     def format(self) -> str:
-        """What it is made of, an `AdFormat` as a rule."""
+        """An `AdFormat` as a rule."""
         ...
 
 
 class Strengths(Protocol):
-    """What a policy knows of ads before a request: of any request, or of those of one kind."""
+    """What a policy knows of ads before a request: for any request, or for those of one kind."""
 
     @property
     def is_retired(self) -> bool:
-        """Whether nobody asks any more, since something else was learned."""
+        """Whether a newer model has replaced it."""
         ...
 
     def compute_strength(self, ad: ScoredAd) -> float:
-        """Tell by how much an ad is clicked more than others, whatever else the request is."""
+        """Return the factor by which an ad is clicked more than others, whatever else the request is."""
         ...
 
 
 class CtrSpan(NamedTuple):
-    """Between what a CTR is, for strength 1; see `RankedScorer.span`."""
+    """The range of a CTR for strength 1; see `RankedScorer.span`."""
 
     low: float
     high: float
 
 
 class RankedScorer(Protocol):
-    """A scorer of which the CTR of an ad is within a span of its strength, so that few ads have to be asked for it."""
+    """A scorer whose CTRs lie within a range of the ads' strengths, so that few have to be predicted."""
 
     @property
-    def strengths(self) -> Strengths:
-        """Whose strengths those are."""
-        ...
+    def strengths(self) -> Strengths: ...
 
     def predict_from_strength(self, ad: ScoredAd, strength: float) -> Ctr:
-        """Predict as `Scorer.ctr` does, for an ad whose strength is known."""
+        """Predict as `Scorer.predict_ctr` does, for an ad whose strength is known."""
         ...
 
     def span(self, placement_keys: tuple[int, ...]) -> CtrSpan:
-        """Tell of some placements between what the CTRs there are.
+        """Return the range of CTRs on some placements.
 
-        None is over `strength * high + 1`, and none under `strength * low - 1` that is not `ctr_max`.
+        None is over `strength * high + 1`; none is under `strength * low - 1`, except `ctr_max`.
         """
         ...
 
@@ -103,45 +95,43 @@ class Scorer(Protocol):
 
     @property
     def ctr_max(self) -> Ctr:
-        """What no ad exceeds; few different values, since orders of ads are kept by it."""
+        """No ad exceeds it; few different values, since scan plans are cached by it."""
         ...
 
     @property
     def is_uniform(self) -> bool:
-        """Whether every ad has that CTR: then nobody has to ask for it ad by ad."""
+        """Whether every ad has the CTR `ctr_max`."""
         ...
 
     @property
     def ranked(self) -> RankedScorer | None:
-        """The same where ads can be ranked before the request; otherwise each is asked for."""
+        """The same scorer, if ads can be ranked before the request."""
         ...
 
     def predict_ctr(self, ad: ScoredAd) -> Ctr:
-        """Predict how likely a click on an ad is, once it is seen."""
+        """Predict the probability of a click on an ad that is seen."""
         ...
 
 
 class Scoring(Protocol):
-    """A policy."""
+    """A scoring policy."""
 
     @property
     def name(self) -> str:
-        """What a placement calls it."""
+        """The name by which a placement chooses it."""
         ...
 
     @property
     def version(self) -> int:
-        """Which of its states predicts; a policy that never learns stays at 0."""
+        """Changes when it has learned; 0 for a policy that never does."""
         ...
 
     @property
     def strengths(self) -> "tuple[Strengths, ...]":
-        """What it knows of ads before a request, if anything."""
+        """What it knows of ads before a request."""
         ...
 
-    def build_scorer(self, signals: Signals) -> Scorer:
-        """Look at a request once, for all its ads."""
-        ...
+    def build_scorer(self, signals: Signals) -> Scorer: ...
 
 
 class FlatScorer(msgspec.Struct, frozen=True):
@@ -152,29 +142,27 @@ class FlatScorer(msgspec.Struct, frozen=True):
     ranked: None = None
 
     def predict_ctr(self, ad: ScoredAd) -> Ctr:
-        """Give it."""
         del ad
         return self.ctr_max
 
 
 class Heuristic:
-    """The default policy: a base by the type of the placement; who wants to buy clicks more."""
+    """The default policy: a base CTR by placement type, raised for visitors who are likely to buy."""
 
     name: str = HEURISTIC
     version: int = 0
     strengths: tuple[Strengths, ...] = ()
 
     def __init__(self) -> None:
-        # All that there are, made once: base, and which of the boosts.
+        # All combinations of base and boosts, built once.
         self._scorers = {
-            (base, is_eager, is_recent): FlatScorer(_boosted(base, is_eager=is_eager, is_recent=is_recent))
+            (base, is_eager, is_recent): FlatScorer(_boost(base, is_eager=is_eager, is_recent=is_recent))
             for base in {*_BASES.values(), _BASE}
             for is_eager in (False, True)
             for is_recent in (False, True)
         }
 
     def build_scorer(self, signals: Signals) -> FlatScorer:
-        """Look at a request once, for all its ads."""
         days = signals.last_purchase_days
         is_recent = days is not None and 0 <= days <= RECENT_PURCHASE_DAYS_MAX
         base = _BASES.get(signals.placement_type, _BASE)
@@ -182,12 +170,11 @@ class Heuristic:
 
 
 def rate_quality(ad_format: str) -> Quality:
-    """Tell how good an ad is, by what it is made of."""
     return _QUALITIES.get(ad_format, _QUALITY)
 
 
-def _boosted(base: Ctr, *, is_eager: bool, is_recent: bool) -> Ctr:
-    """Multiply; every base comes out whole."""
+def _boost(base: Ctr, *, is_eager: bool, is_recent: bool) -> Ctr:
+    # Exact for every base.
     eager = _HIGH_INTENT_BOOST if is_eager else _PER_CENT
     recent = _RECENT_PURCHASE_BOOST if is_recent else _PER_CENT
     return Ctr(base * eager * recent // (_PER_CENT * _PER_CENT))

@@ -1,8 +1,7 @@
-"""Learning from what was seen and clicked: follow-the-regularized-leader, one example after the other.
+"""Trains the CTR model on impressions and clicks: follow-the-regularized-leader, one example at a time.
 
-Each weight has a rate of its own, which falls with what it has seen, down to a least rate: readers
-change, and what was learned a month ago must give way. (McMahan et al., «Ad Click Prediction: a View
-from the Trenches», 2013, has the method.)
+Each weight has its own learning rate, which falls with its evidence down to a minimum: visitors change, and old
+examples must lose weight. (McMahan et al., "Ad Click Prediction: a View from the Trenches", 2013.)
 """
 
 import zlib
@@ -21,16 +20,14 @@ FORMAT: Final = 1
 
 RATE: Final = 0.1
 RATE_DELAY: Final = 1.0
-L1: Final = 0.05  # Less than this much evidence is no evidence: the weight stays 0.
+L1: Final = 0.05  # With less evidence than this the weight stays 0.
 L2: Final = 1.0
-EVIDENCE_MAX: Final = 4_000.0  # Where rates stop falling: about 200,000 impressions with 2 clicks in 100.
-# Old examples count less and less for the ratio of clicks: half after so many, and so many clicks of nobody in it.
+EVIDENCE_MAX: Final = 4_000.0  # Rates stop falling here: about 200,000 impressions with 2 % clicks.
+# Examples lose weight in the click ratio: half after so many; the prior is so many clicks.
 CALIBRATION_HALF: Final = 20_000
 CALIBRATION_PRIOR: Final = 20.0
 LOSS_HALF: Final = 20_000
-HIGHEST_FALLS: Final = (
-    1e-5  # By example: what an ad, or a kind of reader, came to is forgotten where none comes near it.
-)
+HIGHEST_FALLS: Final = 1e-5  # By example: recent maxima decay where no example comes near them.
 
 _CALIBRATION_KEPT: Final = 0.5 ** (1 / CALIBRATION_HALF)
 _LOSS_KEPT: Final = 0.5 ** (1 / LOSS_HALF)
@@ -38,11 +35,11 @@ _PROBABILITY_MIN: Final = 1e-9
 
 
 class UnreadableLearnerError(Exception):
-    """A state that is not ours, or of another format."""
+    """Not a learner's state, or of another format."""
 
 
 class Example(msgspec.Struct, frozen=True, gc=False):
-    """An ad that was seen, in which request, and whether it was clicked."""
+    """An ad that was seen, its request, and whether it was clicked."""
 
     placement_key: int
     banner_key: int
@@ -52,11 +49,11 @@ class Example(msgspec.Struct, frozen=True, gc=False):
 
 
 class LearnerProgress(msgspec.Struct, kw_only=True):
-    """What can be told of a learner in some numbers; losses are of predictions made before the answer was seen."""
+    """The figures of a learner; losses are of predictions made before the outcome was known."""
 
     examples: int = 0
     clicks: int = 0
-    expected: float = 0.0  # Clicks, of those that are remembered for the calibration.
+    expected: float = 0.0  # Clicks, weighted as for the calibration.
     observed: float = 0.0
     highest: float = 0.0
     crossing: float = 0.0
@@ -87,23 +84,23 @@ class Learner:
 
     @property
     def calibration(self) -> float:
-        """Clicks that came for each that was predicted; within bounds, and 1 while there is little to tell."""
+        """Clicks observed per click predicted; bounded, and near 1 while there are few examples."""
         progress = self.progress
         ratio = (progress.observed + CALIBRATION_PRIOR) / (progress.expected + CALIBRATION_PRIOR)
         return min(CALIBRATION_MAX, max(CALIBRATION_MIN, ratio))
 
     @property
     def loss(self) -> float:
-        """The mean log loss of what was predicted lately."""
+        """The mean log loss of recent predictions."""
         return self.progress.loss / self.progress.loss_weight if self.progress.examples else 0.0
 
     @property
     def heuristic_loss(self) -> float:
-        """The same of the heuristic."""
+        """The same for the heuristic."""
         return self.progress.heuristic_loss / self.progress.loss_weight if self.progress.examples else 0.0
 
     def learn(self, example: Example) -> None:
-        """Predict, look at the answer, and move the weights that were involved."""
+        """Predict, compare with the outcome, and adjust the weights."""
         signals, placement, banner = example.signals, example.placement_key, example.banner_key
         device, segment, hour = signals.device, signals.segment, signals.hour
         shared = request_slots(device, signals.country, hour, segment)
@@ -122,11 +119,10 @@ class Learner:
         of_crossing = abs(sum([weights[slot] for slot in crossing]))
         progress.highest = max(of_ad, progress.highest - HIGHEST_FALLS)
         progress.crossing = max(of_crossing, progress.crossing - HIGHEST_FALLS)
-        self._note(example, heuristic, predicted)
-        self._move((*shared, *own), predicted - example.is_clicked)
+        self._count(example, heuristic, predicted)
+        self._adjust((*shared, *own), predicted - example.is_clicked)
 
     def build_model(self, *, version: int, at: float) -> Model:
-        """Give the weights of this moment, to predict with."""
         return Model(
             version=version,
             weights=self._weights[:],
@@ -137,7 +133,7 @@ class Learner:
             learned_at=at,
         )
 
-    def _note(self, example: Example, heuristic: Ctr, predicted: float) -> None:
+    def _count(self, example: Example, heuristic: Ctr, predicted: float) -> None:
         progress, is_clicked = self.progress, example.is_clicked
         calibrated = min(1.0, predicted * self.calibration)
         progress.examples += 1
@@ -150,7 +146,7 @@ class Learner:
         progress.expected = progress.expected * _CALIBRATION_KEPT + predicted
         progress.observed = progress.observed * _CALIBRATION_KEPT + is_clicked
 
-    def _move(self, slots: tuple[int, ...], error: float) -> None:
+    def _adjust(self, slots: tuple[int, ...], error: float) -> None:
         gradients, evidence, weights = self._gradients, self._evidence, self._weights
         square = error * error
         for slot in slots:
@@ -159,11 +155,11 @@ class Learner:
             rooted = sqrt(after)
             gradients[slot] += error - (rooted - sqrt(before)) / RATE * weights[slot]
             evidence[slot] = after
-            # Of what is kept, with its few digits: so one that reads the state has the same weights.
+            # From the stored precision, so that a decoded learner has the same weights.
             weights[slot] = _weight(gradients[slot], evidence[slot])
 
     def encode(self) -> bytes:
-        """Write all of it down: a learner that reads it goes on as this one would have."""
+        """Encode all of it: a decoded learner goes on as this one would have."""
         return msgspec.msgpack.encode(
             _State(
                 format=FORMAT,
@@ -175,7 +171,6 @@ class Learner:
 
     @classmethod
     def decode(cls, data: bytes) -> "Learner":
-        """Read what was written down."""
         try:
             state = msgspec.msgpack.decode(data, type=_State)
             gradients, evidence = zlib.decompress(state.gradients), zlib.decompress(state.evidence)
@@ -187,7 +182,7 @@ class Learner:
         learner.progress = state.progress
         learner._gradients, learner._evidence = array("f", gradients), array("f", evidence)
         if min(learner._evidence) < 0:
-            raise UnreadableLearnerError("A state with less than no evidence.")
+            raise UnreadableLearnerError("A state with negative evidence.")
         for slot, gradient in enumerate(learner._gradients):
             if gradient:
                 learner._weights[slot] = _weight(gradient, learner._evidence[slot])
@@ -195,7 +190,7 @@ class Learner:
 
 
 def log_loss(predicted: float, *, is_clicked: bool) -> float:
-    """Tell how surprising an answer is, in nats."""
+    """Return the log loss in nats."""
     probability = predicted if is_clicked else 1.0 - predicted
     return -log(max(_PROBABILITY_MIN, probability))
 

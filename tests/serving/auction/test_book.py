@@ -98,7 +98,7 @@ def test_a_click_on_an_auctioned_ad_leads_where_its_banner_does() -> None:
     index = an_index([row])
     placement = index.by_slug[b"slot-1"]
 
-    assert index.rendered_banner(row.campaign_id, placement.id, row.banner_id) == "https://shop.example.com/"
+    assert index.destination(row.campaign_id, placement.id, row.banner_id) == "https://shop.example.com/"
 
 
 def test_equal_books_are_equal_and_another_bid_makes_another() -> None:

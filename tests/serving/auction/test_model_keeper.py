@@ -132,7 +132,7 @@ async def test_a_market_that_has_grown_leaves_no_rankings_that_nobody_uses(
 async def test_readers_are_looked_at_again_after_a_failure(
     valkey: Valkey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adloom.serving.background.model_loader.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("adloom.serving.background.model_loader.RANK_SECONDS", 0.01)
     await ModelPublisher(valkey).publish(a_model(1))
     async with kept(valkey) as keeper:
         await eventually(lambda: keeper.version == 1, seconds=5)

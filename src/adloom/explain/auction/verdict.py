@@ -19,7 +19,7 @@ from adloom.explain.reasons import OUTCOMES, REASONS, Reason
 from adloom.explain.steps import CandidateOutcome, RequestFacts, find_removal
 from adloom.serving.auction.record.removal import FLOOR, FREQUENCY_CAP
 from adloom.serving.eligibility.caps import LifetimeCounts
-from adloom.serving.index.bid_block import format_of, has_bid
+from adloom.serving.index.bid_block import find_format, has_bid
 from adloom.serving.index.rows import AssignmentRow, PlacementRow, PlacementRows
 from adloom.targeting.context import Context
 
@@ -101,7 +101,7 @@ def _find_removal(row: AssignmentRow, of_placement: RequestFacts, facts: Auction
 
 
 def _build_bid(row: AssignmentRow, placement: PlacementRow, facts: AuctionFacts) -> Bid:
-    ad_format = format_of(row)
+    ad_format = find_format(row)
     ad = ScoredAd(row.campaign_key, row.banner_key, placement.key, ad_format)
     return Bid(
         campaign_key=row.campaign_key,

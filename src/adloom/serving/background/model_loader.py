@@ -1,8 +1,8 @@
-"""The learned model of a delivery process: loaded in the background, and swapped by one reference."""
+"""Loads the CTR model of a delivery process in the background, and swaps it by one reference."""
 
 import asyncio
 from collections.abc import Callable, Generator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from time import monotonic
 from typing import Final, cast
 
@@ -19,8 +19,8 @@ from adloom.serving.index.steps import Slicer
 
 RETRY_SECONDS: Final = 1.0
 CANCEL_AGAIN_SECONDS: Final = 0.1
-LOOK_SECONDS: Final = 1.0
-RANKED_MAX: Final = 100_000  # Bids, each once for a kind of reader: some microseconds each, for every model.
+RANK_SECONDS: Final = 1.0
+RANKED_MAX: Final = 100_000  # Bids times kinds of visitors: some microseconds each, for every model.
 
 # In steps, between which requests are answered.
 Rank = Callable[[str, StrengthSource], Generator[None, None, int]]
@@ -29,13 +29,13 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class ModelLoader:
-    """The policy `learned` over the newest model that can be had; until there is one, it is the heuristic."""
+    """The policy `learned` over the newest model; the heuristic until there is one."""
 
     def __init__(self, valkey: Valkey, clock: Clock) -> None:
         self.name = LEARNED
         self._valkey = valkey
         self._clock = clock
-        self._news = asyncio.Event()
+        self._published = asyncio.Event()
         self._scoring = LearnedScoring()
         self._ranking: Rank | None = None
         # Plain figures, read by a collector.
@@ -47,36 +47,30 @@ class ModelLoader:
 
     @property
     def version(self) -> int:
-        """Tell which model is used; 0 is none."""
         return self._scoring.version
 
     @property
     def strengths(self) -> tuple[Strengths, ...]:
-        """What is known of ads before a request."""
         return self._scoring.strengths
 
     def set_ranker(self, ranking: Rank) -> None:
-        """Hear how bids are ranked by what is known of them, before it is used."""
+        """Rank bids by a model with this before the model is used."""
         self._ranking = ranking
 
     def build_scorer(self, signals: Signals) -> Scorer:
-        """Look at a request once, for all its ads."""
         return self._scoring.build_scorer(signals)
 
-    def age(self, now: datetime) -> timedelta:
-        """Tell how old what is used is; nothing has no age."""
-        return timedelta() if self._learned_at is None else now - self._learned_at
-
     def age_seconds(self) -> float:
-        """Tell its age now."""
-        return self.age(self._clock.now()).total_seconds()
+        """Return how long ago the model learned its last example; 0 without a model."""
+        learned_at = self._learned_at
+        return 0.0 if learned_at is None else (self._clock.now() - learned_at).total_seconds()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Load what is published, whenever it is, until told to stop."""
+        """Load every published model until stopped."""
         listening = Subscription(
-            self._valkey, MODEL_NOTICES, heard=lambda _: self._news.set(), began=self._news.set
+            self._valkey, MODEL_NOTICES, heard=lambda _: self._published.set(), began=self._published.set
         )
-        working = {asyncio.ensure_future(self._load_on()), asyncio.ensure_future(self._look_on())}
+        working = {asyncio.ensure_future(self._keep_loading()), asyncio.ensure_future(self._keep_ranking())}
         try:
             await listening.run(stop)
         finally:
@@ -87,7 +81,7 @@ class ModelLoader:
                 _, working = await asyncio.wait(working, timeout=CANCEL_AGAIN_SECONDS)
 
     async def load(self) -> None:
-        """Take what is published, unless it is what we have."""
+        """Load the published model, unless it is in use."""
         # The stubs know every decoding; ours answers bytes.
         blob = cast("bytes | None", await self._valkey.get(MODEL))
         if blob is None:
@@ -103,7 +97,7 @@ class ModelLoader:
             self._use(scoring, model)
 
     async def rank_frequent_kinds(self) -> None:
-        """Get to know how strong ads are for kinds of readers who come often, one kind after the other."""
+        """Rank bids for frequent kinds of visitors, one kind after the other."""
         while len(self._scoring.kinds) < self._kinds_max:
             scoring = self._scoring
             kind = scoring.find_frequent_kind()
@@ -113,19 +107,19 @@ class ModelLoader:
             await self._rank(lambda strengths=strengths: (strengths,))
             scoring.use_kind(kind, strengths)
 
-    async def _load_on(self) -> None:
+    async def _keep_loading(self) -> None:
         while True:
-            await self._news.wait()
-            self._news.clear()
+            await self._published.wait()
+            self._published.clear()
             try:
                 await self.load()
             except VALKEY_AWAY as error:
                 self.failures += 1
                 log.warning("model_not_loaded", error=repr(error))
-                self._news.set()
+                self._published.set()
                 await asyncio.sleep(RETRY_SECONDS)
             except UnreadableModelError as error:
-                # Of another release: what we have is better than nothing.
+                # From another release: keep the current model.
                 self.failures += 1
                 log.warning("model_unreadable", reason=str(error))
             except Exception:
@@ -135,9 +129,9 @@ class ModelLoader:
     async def _rank(self, known: StrengthSource) -> int:
         return 0 if self._ranking is None else await Slicer(monotonic).run(self._ranking(LEARNED, known))
 
-    async def _look_on(self) -> None:
+    async def _keep_ranking(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(RANK_SECONDS)
             try:
                 await self.rank_frequent_kinds()
             except Exception:

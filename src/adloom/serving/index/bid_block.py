@@ -1,7 +1,7 @@
-"""Who bids on a placement, compiled: in blocks in the order of what bids are worth.
+"""The bids of a placement, compiled into blocks in the order of their worth.
 
-How a bid per click compares to one per impression depends on the request. So in a block both kinds stand
-apart, each in its own lane: there the highest comes first, for every request, where all have the same CTR.
+How a bid per click compares to one per impression depends on the request. So each block has a lane for either
+kind, in which the highest bid comes first for every request with one CTR for all ads.
 """
 
 # pure
@@ -18,21 +18,22 @@ from adloom.auction.score import AdFormat, Strengths, rate_quality
 from adloom.core.money import Micros
 from adloom.serving.index.ctr_ranking import CtrRanking, build_ranking
 from adloom.serving.index.index import Block, Candidate
+from adloom.serving.index.rendered_banner import build_destination, encode_members
 from adloom.serving.index.rows import AssignmentRow, FrequencyLimit, PlacementRow
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX, compile_in_steps
 
 # Most auctions are decided among so few; their bitmaps are short.
 FIRST_BIDDERS_MAX: Final = 128
-# An advertiser with fewer bids in a block is passed over one by one.
+# The bids of a payer with fewer in a block are skipped one by one.
 OWN_BIDS_MIN: Final = 8
-ORDINARY_CLICKS: Final = 20  # Of a thousand impressions.
+ORDINARY_CLICKS: Final = 20  # Per thousand impressions.
 
 
 class Bidder(Candidate, frozen=True, kw_only=True, gc=False):
     """A candidate that bids; `price` is what its own bid would cost."""
 
     placement_key: int
-    payer: int  # Who bids: an advertiser, or a campaign that has none.
+    payer: int  # The advertiser, or a campaign that has none.
     bid_type: BidType
     bid: Micros
     quality: Quality
@@ -42,17 +43,17 @@ class Bidder(Candidate, frozen=True, kw_only=True, gc=False):
 
     @property
     def worth(self) -> int:
-        """What of its eCPM is known before the request."""
+        """The part of its eCPM that is known before the request."""
         return worth_of(self.bid, self.quality)
 
     @property
     def seniority(self) -> tuple[int, int, int]:
-        """What decides between equals: the older campaign comes first."""
+        """Breaks ties: the older campaign comes first."""
         return self.campaign_key, self.banner_key, self.placement_key
 
 
 class Lane(NamedTuple):
-    """The bids of one kind in a block, the highest first, among equals the older campaign."""
+    """The bids of one type in a block, the highest first, among equals the older campaign."""
 
     is_per_click: bool
     members: int
@@ -64,27 +65,25 @@ class BidBlock(Block, frozen=True, kw_only=True, eq=False):
     """Bidders, lane by lane."""
 
     lanes: tuple[Lane, ...]
-    bidders: tuple[Bidder, ...]  # The candidates, by what they are.
+    bidders: tuple[Bidder, ...]  # The candidates.
     worths: tuple[int, ...]  # Of each.
-    payers: Sequence[int]  # Of each, side by side in memory: of most bids nothing else is looked at.
-    floor_min: Micros  # Below it nobody takes part.
+    payers: Sequence[int]  # Of each, side by side in memory: most bids need nothing else.
+    floor_min: Micros  # No bid below takes part.
     floor_max: Micros
-    own_bids: Mapping[int, int]  # By who bids often here, which bids those are.
-    capped: int  # Those whose banner may be seen only so often by one reader,
+    own_bids: Mapping[int, int]  # By payer with many bids here, the mask of these bids.
+    capped: int  # Bids with a frequency cap,
     capped_banner_keys: frozenset[int]  # and the keys of those banners.
     placement_keys: tuple[int, ...]
-    rankings: dict[Strengths, CtrRanking]  # By whose strengths: those in use, and those that are about to be.
+    rankings: dict[Strengths, CtrRanking]  # By strengths: those in use, and those about to be.
 
 
 def has_bid(row: AssignmentRow) -> bool:
-    """Tell whether somebody bids for a placement, and has anything to bid."""
     return row.bid is not None and row.bid > 0
 
 
 def build_bidder(candidate: Candidate, row: AssignmentRow, placement: PlacementRow) -> Bidder:
-    """Make a bidder of a candidate."""
-    assert row.bid is not None, "who bids nothing is no bidder"
-    ad_format = format_of(row)
+    assert row.bid is not None, "a bidder has a bid"
+    ad_format = find_format(row)
     return Bidder(
         pair=candidate.pair,
         campaign_key=candidate.campaign_key,
@@ -107,9 +106,22 @@ def build_bidder(candidate: Candidate, row: AssignmentRow, placement: PlacementR
     )
 
 
-def format_of(row: AssignmentRow) -> AdFormat:
-    """Tell what an ad is made of."""
+def find_format(row: AssignmentRow) -> AdFormat:
     return AdFormat.SINGLE_IMAGE if row.video_url is None else AdFormat.VIDEO
+
+
+def render_ad(row: AssignmentRow) -> bytes:
+    """Encode what an answer says of its ad, as members of an object."""
+    return encode_members(
+        {
+            "adFormat": find_format(row),
+            "headline": row.headline or row.title,
+            "primaryText": row.description,
+            "callToAction": row.cta_label,
+            "creativeUrl": row.video_url or row.primary_image_url,
+            "destinationUrl": build_destination(row),
+        }
+    )
 
 
 def build_bid_blocks(
@@ -119,19 +131,19 @@ def build_bid_blocks(
     block_max: int = BLOCK_CANDIDATES_MAX,
     own_min: int = OWN_BIDS_MIN,
 ) -> Generator[None, None, list[Block]]:
-    """Put bidders into blocks, with pauses; the highest bids come into the first."""
+    """Build blocks with pauses; the highest bids are in the first."""
     ordered = sorted(bidders, key=_nominal_worth, reverse=True)
     blocks: list[Block] = []
     ends = [*range(first_max, len(ordered), block_max), len(ordered)] if ordered else []
     for start, end in pairwise([0, *ends]):
         yield
         in_lanes = sorted(ordered[start:end], key=_rank)
-        blocks.append((yield from _block(tuple(in_lanes), own_min)))
+        blocks.append((yield from _build_block(tuple(in_lanes), own_min)))
     return blocks
 
 
 def rank_blocks(blocks: Iterable[Block], strengths: Strengths) -> Generator[None, None, None]:
-    """Rank the bids per click of blocks, with pauses; those that are ranked already stay as they are."""
+    """Rank the bids per click of blocks that are not ranked yet, with pauses."""
     for block in blocks:
         if not isinstance(block, BidBlock) or strengths in block.rankings:
             continue
@@ -141,29 +153,29 @@ def rank_blocks(blocks: Iterable[Block], strengths: Strengths) -> Generator[None
                     block.bidders,
                     block.worths,
                     range(start, end),
-                    # Those who bid per impression come first.
+                    # Bids per impression come first.
                     per_impression=ecpm_of(BidType.CPM, block.worths[0], Ctr(0)) if start else Micros(0),
                     strengths=strengths,
                 )
-                for over in [one for one in block.rankings if one.is_retired]:
-                    del block.rankings[over]
+                for retired in [one for one in block.rankings if one.is_retired]:
+                    del block.rankings[retired]
                 block.rankings[strengths] = ranked
 
 
-def _block(bidders: tuple[Bidder, ...], own_min: int) -> Generator[None, None, BidBlock]:
+def _build_block(bidders: tuple[Bidder, ...], own_min: int) -> Generator[None, None, BidBlock]:
     targeting = yield from compile_in_steps([one.rules for one in bidders])
     return BidBlock(
         candidates=bidders,
         targeting=targeting,
         everyone=(1 << len(bidders)) - 1,
         timed=tuple(number for number, one in enumerate(bidders) if one.timing is not None),
-        lanes=_lanes(bidders),
+        lanes=_build_lanes(bidders),
         bidders=bidders,
         worths=tuple(one.worth for one in bidders),
         payers=array("q", [one.payer for one in bidders]),
         floor_min=min(one.floor for one in bidders),
         floor_max=max(one.floor for one in bidders),
-        own_bids=_own(bidders, own_min),
+        own_bids=_mask_own_bids(bidders, own_min),
         capped=sum(1 << number for number, one in enumerate(bidders) if one.frequency),
         capped_banner_keys=frozenset(one.banner_key for one in bidders if one.frequency),
         placement_keys=tuple(dict.fromkeys(one.placement_key for one in bidders)),
@@ -171,7 +183,7 @@ def _block(bidders: tuple[Bidder, ...], own_min: int) -> Generator[None, None, B
     )
 
 
-def _lanes(bidders: Sequence[Bidder]) -> tuple[Lane, ...]:
+def _build_lanes(bidders: Sequence[Bidder]) -> tuple[Lane, ...]:
     per_impression = sum(one.bid_type is BidType.CPM for one in bidders)
     bounds = ((False, 0, per_impression), (True, per_impression, len(bidders)))
     return tuple(
@@ -181,7 +193,7 @@ def _lanes(bidders: Sequence[Bidder]) -> tuple[Lane, ...]:
     )
 
 
-def _own(bidders: Sequence[Bidder], own_min: int) -> dict[int, int]:
+def _mask_own_bids(bidders: Sequence[Bidder], own_min: int) -> dict[int, int]:
     often = {payer for payer, bids in Counter(one.payer for one in bidders).items() if bids >= own_min}
     own = dict.fromkeys(often, 0)
     for number, one in enumerate(bidders):
@@ -191,7 +203,7 @@ def _own(bidders: Sequence[Bidder], own_min: int) -> dict[int, int]:
 
 
 def _nominal_worth(bidder: Bidder) -> int:
-    """Compare bids of both kinds as if all had an ordinary CTR; a bad guess costs time only."""
+    """Compare bids of both types as if all had an ordinary CTR; a bad guess only costs time."""
     return bidder.worth * ORDINARY_CLICKS if bidder.bid_type is BidType.CPC else bidder.worth
 
 

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from adloom.events.ingest.token import SLOT_MAX
 from adloom.schedule.schedule import ScheduleStatus, find_zone
-from adloom.serving.index.bid_block import Bidder, build_bid_blocks, build_bidder, has_bid
+from adloom.serving.index.bid_block import Bidder, build_bid_blocks, build_bidder, has_bid, render_ad
 from adloom.serving.index.index import (
     EMPTY,
     Block,
@@ -22,7 +22,6 @@ from adloom.serving.index.index import (
     Timing,
     replace_placements,
 )
-from adloom.serving.index.rendered_ad import render_ad
 from adloom.serving.index.rendered_banner import (
     encode_creative,
     encode_placement_head,

@@ -1,9 +1,9 @@
-"""The bids per click of a block, ranked before any request: where ads differ, few of them have to be asked for.
+"""The bids per click of a block, ranked before any request, so that few CTRs have to be predicted.
 
-A policy may know of each ad what is the same in every request, its strength. Then what a bid can be worth
-for a request lies within a span of its cap, `worth * strength`: so the bids are put into pieces in the order
-of their caps, and who looks for the highest stops where no cap can reach it. It depends on what the policy
-has learned, so it is made anew when that changes, in the background; a block without is searched bid by bid.
+A policy may know the strength of an ad, which is the same in every request. Then the eCPM of a bid lies within a
+range of its cap, `worth * strength`: bids are put into chunks in the order of their caps, and a search for the
+highest stops where no cap can reach it. A ranking depends on the model, so it is built again in the background
+when the model changes; a block without a ranking is searched bid by bid.
 """
 
 from array import array
@@ -20,31 +20,31 @@ BIDS_A_STEP: Final = 64
 
 
 class RankedChunk(NamedTuple):
-    """Bids of a block whose caps are next to each other."""
+    """Bids of a block with neighbouring caps."""
 
-    top: float  # Of the caps.
+    top: float  # Highest cap.
     bottom: float
     worth_min: int
     members: int
 
 
 class CtrRanking(NamedTuple):
-    """The bids per click of a block, in pieces, the highest caps first; by position, their caps and strengths."""
+    """The bids per click of a block in chunks, the highest caps first; caps and strengths by position."""
 
     members: int
     chunks: Sequence[RankedChunk]
     caps: Sequence[float]
     strengths: Sequence[float]
     worth_max: int
-    per_impression: Micros  # The highest eCPM of the others of the block.
+    per_impression: Micros  # The highest eCPM of the bids per impression of the block.
 
     def max_ecpm(self, cap: float, high: float) -> int:
-        """Tell an eCPM that no bid with a cap exceeds, by the upper end of a span."""
+        """Return an eCPM that no bid with this cap exceeds, by the upper end of a range."""
         return int((cap * high + self.worth_max) / PER_CLICK) + 1
 
-    def min_ecpm(self, piece: RankedChunk, low: float, ctr_max: Ctr) -> int:
-        """Tell an eCPM that every bid of a piece has, by the lower end of a span."""
-        within = min(piece.worth_min * ctr_max, piece.bottom * low - self.worth_max)
+    def min_ecpm(self, chunk: RankedChunk, low: float, ctr_max: Ctr) -> int:
+        """Return an eCPM that every bid of a chunk reaches, by the lower end of a range."""
+        within = min(chunk.worth_min * ctr_max, chunk.bottom * low - self.worth_max)
         return int(within / PER_CLICK) - 1
 
 
@@ -56,7 +56,7 @@ def build_ranking(
     per_impression: Micros,
     strengths: Strengths,
 ) -> Generator[None, None, CtrRanking]:
-    """Rank the bids of a lane, with pauses; the first of them is worth most."""
+    """Rank the bids of a lane, with pauses; the first has the highest worth."""
     strong, caps = array("d", bytes(8 * lane.stop)), array("d", bytes(8 * lane.stop))
     for position in lane:
         if position % BIDS_A_STEP == 0:
@@ -68,7 +68,7 @@ def build_ranking(
     return CtrRanking(
         members=(1 << lane.stop) - (1 << lane.start),
         chunks=tuple(
-            _piece(worths, caps, ranked[start : start + CHUNK_BIDS])
+            _build_chunk(worths, caps, ranked[start : start + CHUNK_BIDS])
             for start in range(0, len(ranked), CHUNK_BIDS)
         ),
         caps=caps,
@@ -78,7 +78,7 @@ def build_ranking(
     )
 
 
-def _piece(worths: Sequence[int], caps: Sequence[float], positions: Sequence[int]) -> RankedChunk:
+def _build_chunk(worths: Sequence[int], caps: Sequence[float], positions: Sequence[int]) -> RankedChunk:
     return RankedChunk(
         top=caps[positions[0]],
         bottom=caps[positions[-1]],
