@@ -94,7 +94,7 @@ def test_what_comes_back_is_offered_by_another_campaign_of_the_advertiser_that_h
     assert first is not None
 
     for process in world.processes:
-        process.book.update({PLACEMENT: {2: world.terms[2]}}, at=world.at)
+        process.leases.update({PLACEMENT: {2: world.terms[2]}}, at=world.at)
     second = offered_at(world, 2, seconds=110)
 
     assert second is not None

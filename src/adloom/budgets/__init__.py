@@ -1,1 +1,1 @@
-"""Brains: entities that own money, one step at a time. Steps are pure; who runs them is not known here."""
+"""Budget actors: campaigns and advertisers that own money. Their steps are pure; a host runs them."""

@@ -1,4 +1,4 @@
-"""Where campaigns and advertisers live, and where they are heard."""
+"""Addresses of campaigns and advertisers, and the topics that they publish on."""
 
 from typing import Final
 from uuid import UUID
@@ -13,17 +13,14 @@ SPEND_TOPIC: Final = "spend"
 
 
 def campaign_address(campaign_id: CampaignId, advertiser_id: AdvertiserId | None) -> Address:
-    """Tell where a campaign lives."""
     return Address(CAMPAIGN, f"{NO_ADVERTISER if advertiser_id is None else advertiser_id}|{campaign_id}")
 
 
 def advertiser_address(advertiser_id: AdvertiserId) -> Address:
-    """Tell where an advertiser lives."""
     return Address(ADVERTISER, str(advertiser_id))
 
 
 def parse_campaign_key(key: str) -> tuple[CampaignId, AdvertiserId | None]:
-    """Tell which campaign has a key, and whose it is."""
     advertiser, _, campaign = key.partition("|")
     return (
         CampaignId(UUID(campaign)),
@@ -32,15 +29,8 @@ def parse_campaign_key(key: str) -> tuple[CampaignId, AdvertiserId | None]:
 
 
 def parse_advertiser_key(key: str) -> AdvertiserId:
-    """Tell which advertiser has a key."""
     return AdvertiserId(UUID(key))
 
 
-def persistence_id(address: Address) -> str:
-    """Name an entity as it is kept: a campaign is the same, whoever pays for it."""
-    return f"{address.kind}-{address.key.rpartition('|')[2]}"
-
-
 def session_topic(session: int) -> str:
-    """Name where a delivery process listens."""
     return f"session:{session}"

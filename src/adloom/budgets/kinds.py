@@ -1,4 +1,4 @@
-"""The kinds of entities that keep budgets."""
+"""The kinds of budget actors."""
 
 from adloom.budgets.addresses import ADVERTISER, CAMPAIGN
 from adloom.budgets.advertiser import step as advertiser_step
@@ -10,7 +10,6 @@ from adloom.runtime.actors.actor import ActorKind, AnyKind
 
 
 def make_campaign_kind() -> "ActorKind[CampaignState, CampaignMessage]":
-    """Make the kind of campaigns."""
     return ActorKind(
         CAMPAIGN,
         CampaignState,
@@ -22,12 +21,10 @@ def make_campaign_kind() -> "ActorKind[CampaignState, CampaignMessage]":
 
 
 def make_advertiser_kind() -> "ActorKind[AdvertiserState, AdvertiserMessage]":
-    """Make the kind of advertisers."""
     return ActorKind(
         ADVERTISER, AdvertiserState, advertiser_step.step, new_advertiser, on_waking=CheckClock()
     )
 
 
 def make_kinds() -> list[AnyKind]:
-    """Make every kind that runs in a worker."""
     return [make_campaign_kind(), make_advertiser_kind()]

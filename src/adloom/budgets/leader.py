@@ -1,4 +1,4 @@
-"""Runs the budget actors while it is this worker's turn: one worker at a time."""
+"""Runs the budget actors on the one worker that holds the leader lock."""
 
 import asyncio
 import contextlib
@@ -19,23 +19,17 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class LeaderLock(Protocol):
-    """The lock of the worker that may run the budget actors; see runtime/valkey_lock.
-
-    It only keeps two workers from doing the same work. The versions of the actors' states protect budgets: they
-    fence out a worker that was thought dead.
-    """
+    """A lock that one worker holds at a time."""
 
     async def acquire(self) -> bool:
-        """Take the lock or renew its lease; return whether it is ours."""
+        """Acquire or renew the lock; return whether we hold it."""
         ...
 
-    async def release(self) -> None:
-        """Give the lock back if it is ours."""
-        ...
+    async def release(self) -> None: ...
 
 
 class LeaderLoop:
-    """Takes turns with other workers; `parts` run from the begin of a turn until they are told to stop."""
+    """Runs `parts` while this worker leads; they stop when it loses the lock."""
 
     def __init__(
         self,
@@ -54,7 +48,6 @@ class LeaderLoop:
         self.terms = 0
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run the budget actors whenever it is our turn, until told to stop."""
         while not stop.is_set():
             try:
                 if await self._lock.acquire():
@@ -86,7 +79,7 @@ class LeaderLoop:
             log.info("brains_end")
 
     async def _renew_lock(self, stop: asyncio.Event) -> None:
-        """Say that we live, until we are told to stop or another owns the budget actors."""
+        """Renew the lock until told to stop, or until another worker holds it."""
         is_leader = True
         while is_leader and not stop.is_set():
             await _pause(self._renew_seconds, stop)

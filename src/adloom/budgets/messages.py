@@ -1,7 +1,7 @@
-"""What is said to campaigns and advertisers, and what they say.
+"""Messages to and from campaigns and advertisers.
 
-Everything may be lost, come twice, or be overtaken. So amounts are totals and not differences
-wherever they can be, whoever speaks numbers what it says, and only an answer to the last number counts.
+Messages may be lost, repeated or reordered. So amounts are totals rather than differences wherever
+possible, senders number their messages, and only the answer to the last number counts.
 """
 
 from datetime import date, datetime
@@ -15,7 +15,7 @@ from adloom.schedule.pacing import PacingStrategy
 
 
 class BudgetVerdict(StrEnum):
-    """Why a process has not got all that it wanted."""
+    """Why a process did not get all that it asked for."""
 
     GRANTED = "granted"
     NOT_RUNNING = "not_running"
@@ -36,7 +36,7 @@ class ChargeKind(StrEnum):
 
 
 class ConfigureCampaign(msgspec.Struct, frozen=True, kw_only=True, tag="configure_campaign.v1"):
-    """The catalog says what the campaign is; an older version than the last is ignored."""
+    """The campaign as the catalog has it; older versions are ignored."""
 
     version: int
     campaign_id: CampaignId
@@ -52,10 +52,10 @@ class ConfigureCampaign(msgspec.Struct, frozen=True, kw_only=True, tag="configur
 
 
 class LeaseUsage(msgspec.Struct, frozen=True, kw_only=True, tag="usage.v1"):
-    """A process reports what it has given out of a lease, and says what it wants to have to give.
+    """A process reports what it gave out of a lease, and how much it wants to have.
 
-    A process has one report under way a campaign and repeats it until it is answered. `lease` is 0
-    where it has none. What it wants less than it has, it has already set aside.
+    A process has one report per campaign in flight and repeats it until it is answered. `lease` is 0 if
+    it has none. If it wants less than it has, it has already set the difference aside.
     """
 
     session: int
@@ -69,7 +69,7 @@ class LeaseUsage(msgspec.Struct, frozen=True, kw_only=True, tag="usage.v1"):
 
 
 class Confirm(msgspec.Struct, frozen=True, kw_only=True, tag="confirm.v1"):
-    """An offer was seen or clicked, for the first time and validly; request id and slot are its exact key."""
+    """The first valid impression or click of an offer; request id and slot are its key."""
 
     request_id: RequestId
     slot: int
@@ -83,22 +83,22 @@ class Confirm(msgspec.Struct, frozen=True, kw_only=True, tag="confirm.v1"):
 
 
 class Confirms(msgspec.Struct, frozen=True, tag="confirms.v1"):
-    """Several of them at one touch, as whoever folds events in batches has them."""
+    """Several confirms in one message."""
 
     confirms: tuple[Confirm, ...]
 
 
 class SessionOver(msgspec.Struct, frozen=True, kw_only=True, tag="session_over.v1"):
-    """A process is gone; what it may have given out counts as given at that second."""
+    """A process is gone; what it may have given counts as given at that second."""
 
     session: int
     second: int
 
 
 class Allotment(msgspec.Struct, frozen=True, kw_only=True, tag="allotment.v1"):
-    """The advertiser says how much of its day the campaign may commit, in answer to a report.
+    """The advertiser's answer to a report: how much of its day the campaign may commit.
 
-    A day that the campaign has not reached yet it begins now: days are the advertiser's.
+    If the campaign has not reached that day yet, it starts it now: the advertiser decides on days.
     """
 
     sequence: int
@@ -107,24 +107,24 @@ class Allotment(msgspec.Struct, frozen=True, kw_only=True, tag="allotment.v1"):
 
 
 class GiveBack(msgspec.Struct, frozen=True, kw_only=True, tag="give_back.v1"):
-    """The advertiser needs what the campaign does not use."""
+    """The advertiser asks for what the campaign does not use."""
 
     # It has less than it has allotted: it needs all that is not given yet, and not only what lies idle.
     is_all: bool = False
 
 
 class OpenWindow(msgspec.Struct, frozen=True, kw_only=True, tag="open_window.v1"):
-    """An admin opens a new daily window; the total budget stays as it is."""
+    """An admin opens a new daily window; the total budget is unchanged."""
 
     reason: str
 
 
 class CheckClock(msgspec.Struct, frozen=True, tag="look.v1"):
-    """Look at the clock: the day, holds, reports. Timers send it, and so does whoever wants to know."""
+    """Check what is due by now: the day, holds, reports. Timers send it."""
 
 
 class AskBudget(msgspec.Struct, frozen=True, tag="ask_budget.v1"):
-    """Tell how the budget stands."""
+    """Ask for the budget status."""
 
 
 CampaignMessage = (
@@ -145,10 +145,10 @@ CampaignMessage = (
 
 
 class LeaseAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="lease.v1"):
-    """What a process may give until `ends_at`: `granted - given`, less what it has given since its report.
+    """What a process may give until `ends_at`: `granted - given`, less what it gave since its report.
 
-    `given` is what it has reported of this lease in all. A lease that has ended is of an earlier window: the process returns what it has left, and asks for
-    another. Lease 0 is void: the process stops giving, and begins a new session.
+    `given` is all that it reported of this lease. An ended lease is of an earlier window: the process
+    returns the rest and asks for another. Lease 0 is void: the process starts a new session.
     """
 
     campaign_id: CampaignId
@@ -162,14 +162,14 @@ class LeaseAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="lease.v1"):
 
 
 class Recall(msgspec.Struct, frozen=True, kw_only=True, tag="recall.v1"):
-    """A process shall return what it has not given; it reports even where it has nothing."""
+    """A process must return what it has not given; it reports even if it has nothing."""
 
     campaign_id: CampaignId
     session: int
 
 
 class SpendUpdate(msgspec.Struct, frozen=True, kw_only=True, tag="spend.v1"):
-    """How a campaign stands; said after every flush and every roll, whether anything changed or not."""
+    """A campaign's budgets; published after every flush and every new day."""
 
     campaign_id: CampaignId
     advertiser_id: AdvertiserId | None
@@ -186,7 +186,7 @@ class SpendUpdate(msgspec.Struct, frozen=True, kw_only=True, tag="spend.v1"):
 
 
 class CampaignExhausted(msgspec.Struct, frozen=True, kw_only=True, tag="campaign_exhausted.v1"):
-    """The campaign cannot commit any more for now; said on the transition only."""
+    """The campaign cannot commit more for now; published on the transition only."""
 
     campaign_id: CampaignId
     verdict: BudgetVerdict
@@ -194,16 +194,16 @@ class CampaignExhausted(msgspec.Struct, frozen=True, kw_only=True, tag="campaign
 
 
 class CampaignRestored(msgspec.Struct, frozen=True, kw_only=True, tag="campaign_restored.v1"):
-    """The campaign can commit again; said on the transition only."""
+    """The campaign can commit again; published on the transition only."""
 
     campaign_id: CampaignId
     at: datetime
 
 
 class SpendReport(msgspec.Struct, frozen=True, kw_only=True, tag="report.v1"):
-    """A campaign tells its advertiser what it has spent on a day, what it has committed, and what it wants.
+    """A campaign reports to its advertiser what it spent, committed and wants.
 
-    `incarnation` and `sequence` grow; the advertiser keeps the highest and ignores what is older.
+    `incarnation` and `sequence` grow; the advertiser ignores anything older than the highest.
     """
 
     campaign_id: CampaignId
@@ -221,7 +221,7 @@ class SpendReport(msgspec.Struct, frozen=True, kw_only=True, tag="report.v1"):
 
 
 class ConfigureAdvertiser(msgspec.Struct, frozen=True, kw_only=True, tag="configure_advertiser.v1"):
-    """The catalog says what the advertiser is; an older version than the last is ignored."""
+    """The advertiser as the catalog has it; older versions are ignored."""
 
     version: int
     advertiser_id: AdvertiserId
@@ -232,14 +232,14 @@ class ConfigureAdvertiser(msgspec.Struct, frozen=True, kw_only=True, tag="config
 
 
 class AdvertiserExhausted(msgspec.Struct, frozen=True, kw_only=True, tag="advertiser_exhausted.v1"):
-    """The advertiser has spent its day; said on the transition only."""
+    """The advertiser has spent its day; published on the transition only."""
 
     advertiser_id: AdvertiserId
     at: datetime
 
 
 class AdvertiserRestored(msgspec.Struct, frozen=True, kw_only=True, tag="advertiser_restored.v1"):
-    """The advertiser has a budget again; said on the transition only."""
+    """The advertiser has budget again; published on the transition only."""
 
     advertiser_id: AdvertiserId
     at: datetime
@@ -252,7 +252,7 @@ AdvertiserMessage = ConfigureAdvertiser | SpendReport | CheckClock | AskBudget
 
 
 class MoneyKind(StrEnum):
-    """What a row of the money ledger is about."""
+    """What a row of the money ledger records."""
 
     CHARGE = "charge"
     RELEASE = "release"  # Holds that were not confirmed in time came back.
@@ -279,7 +279,7 @@ class MoneyRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DayTotal(msgspec.Struct, frozen=True, kw_only=True):
-    """What a campaign, or an advertiser, has spent on a day: written whole, with the state."""
+    """What a campaign or an advertiser spent on a day: an absolute total, written with the state."""
 
     kind: str
     id: CampaignId | AdvertiserId

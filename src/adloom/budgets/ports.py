@@ -1,4 +1,4 @@
-"""What budget actors' surroundings need of whoever hosts them, and of each other."""
+"""What inboxes, followers and projections need of the actor host."""
 
 import asyncio
 from typing import Protocol
@@ -9,12 +9,12 @@ from adloom.runtime.actors.actor import Address
 
 
 class Host(Protocol):
-    """Runs the entities, here or elsewhere."""
+    """Runs the actors, here or in another process."""
 
     def tell(self, address: Address, message: msgspec.Struct) -> bool:
-        """Send a message that nobody waits for; tell whether there was room for it."""
+        """Send without waiting for an effect; False if the mailbox is full."""
         ...
 
     def send_durably(self, address: Address, message: msgspec.Struct) -> "asyncio.Future[None]":
-        """Send a message, or raise UnavailableError; the future is done when what came of it is kept."""
+        """Send, or raise UnavailableError; the future is done once the effects are persisted."""
         ...

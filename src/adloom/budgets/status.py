@@ -1,11 +1,11 @@
-"""How a budget stands, for whoever reads it: pure.
+"""Budget status for readers of the API and the console.
 
-A state that was kept is brought up to the clock and to what the catalog says by now, so that the day and the
-budgets are right even where no message has come since midnight, or since somebody has changed them.
+A stored state is brought up to the clock and the current catalog, so that day and budgets are right even if
+no message came since midnight or since a change.
 
     budget = spent + held + remaining
 
-What processes have leased and not offered yet is part of what remains: it is promised to no reader.
+What processes have leased and not offered yet counts as remaining: it is promised to no visitor.
 """
 
 # pure
@@ -33,9 +33,9 @@ _changed = msgspec.structs.replace
 
 
 class BudgetStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How a campaign's budgets stand; None is no limit, or no pace.
+    """A campaign's budgets; None is no limit, or no pace.
 
-    What was spent of the window is that of today, or since somebody has opened a new one.
+    `spent_window` is of today, or since an admin opened a new window.
     """
 
     day: date
@@ -52,7 +52,7 @@ class BudgetStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AdvertiserBudgetStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How an advertiser's day stands, over all its campaigns; None is no limit."""
+    """An advertiser's day, over all its campaigns; None is no limit."""
 
     day: date
     daily_budget: Micros | None
@@ -64,7 +64,7 @@ class AdvertiserBudgetStatus(msgspec.Struct, frozen=True, kw_only=True):
 def build_campaign_status(
     state: CampaignState | None, config: ConfigureCampaign, *, now: datetime
 ) -> BudgetStatus:
-    """Tell how a campaign stands; one without a state was never offered for money."""
+    """Treat a campaign without a state as one that was never offered for money."""
     state = _advance_to(state or CampaignState(), config, now)
     return BudgetStatus(
         day=state.day,
@@ -93,7 +93,7 @@ def build_advertiser_status(
     *,
     now: datetime,
 ) -> AdvertiserBudgetStatus:
-    """Tell how an advertiser stands: its own state knows the day, those of its campaigns what they have spent."""
+    """Sum the campaigns' states: the advertiser's own state only says which day it is."""
     day = advertiser_step.advance_to(_changed(state or AdvertiserState(), config=config), now).day
     known = [campaign_step.advance_to(campaign, now) for campaign in campaigns]
     spent = sum(campaign.spent_by_day.get(day, 0) for campaign in known)
@@ -108,33 +108,32 @@ def build_advertiser_status(
 
 
 def compute_pace(spent: Micros, line_now: int) -> float | None:
-    """Relate what was spent to what may be by now: 1 is on the line, less behind it; None where nothing may be."""
+    """Spent over allowed by now: 1 is on schedule, less is behind; None if nothing is allowed yet."""
     return spent / line_now if line_now > 0 else None
 
 
 def project_spend(spent: Micros, day: BudgetDay, *, now: datetime, left: Micros | None) -> Micros:
-    """Tell what will be spent at the end of the day if it goes on as it has so far, and the budgets allow it."""
+    """Extrapolate to the end of the day, within what the budgets leave."""
     elapsed = day.elapsed_micros(now)
     more = spent * (day.length_micros - elapsed) // max(elapsed, PROJECTED_FROM_MICROSECONDS)
     return Micros(spent + (more if left is None else min(more, left)))
 
 
 def _advance_to(state: CampaignState, config: ConfigureCampaign, now: datetime) -> CampaignState:
-    """Take what the catalog says, and look at the clock; for how long holds last only the budget actor was told."""
+    """Apply the catalog and the clock; only the actor knows how long holds last."""
     if state.config is not None:
         config = _changed(config, hold_seconds=state.config.hold_seconds)
     return campaign_step.advance_to(_changed(state, config=config), now)
 
 
 def _campaign_pace(state: CampaignState, config: ConfigureCampaign, now: datetime) -> float | None:
-    """Tell the pace of a campaign that has a line to keep to."""
     if config.daily_budget is None or config.pacing is not PacingStrategy.SMOOTH:
         return None
     return compute_pace(state.spent_window, pacing_allowance(state, now))
 
 
 def _remaining_today(state: CampaignState, config: ConfigureCampaign) -> Micros | None:
-    """Tell what can still be promised to readers today, by the budget of which least is left."""
+    """Return what can still be promised to visitors today, by the budget that leaves least."""
     held_of_window = sum(
         lease.holding + lease.ahead for lease in state.leases.values() if lease.window == state.window
     )
@@ -145,7 +144,7 @@ def _remaining_today(state: CampaignState, config: ConfigureCampaign) -> Micros 
 
 
 def _unspent(state: CampaignState, config: ConfigureCampaign) -> Micros | None:
-    """Tell what can still be spent today, whether it is promised or not."""
+    """Return what can still be spent today, promised or not."""
     return _least(
         _subtract(config.daily_budget, state.spent_window),
         _subtract(config.total_budget, state.spent_total),
@@ -153,15 +152,14 @@ def _unspent(state: CampaignState, config: ConfigureCampaign) -> Micros | None:
 
 
 def _sum_holds(state: CampaignState, *, day: date) -> int:
-    """Tell what is held of a day: in the first minutes of the next one there are holds of both."""
+    """Sum the holds of one day: just after midnight there are holds of two."""
     return sum(lease.holding + lease.ahead for lease in state.leases.values() if lease.day == day)
 
 
 def _subtract(budget: Micros | None, used: int) -> Micros | None:
-    """Tell what a budget leaves: nothing, where it was lowered below what it has been used for."""
+    """Never below zero: a budget may be lowered below its use."""
     return None if budget is None else Micros(max(0, budget - used))
 
 
 def _least(*amounts: Micros | None) -> Micros | None:
-    """Give the least of what is bounded; None is without bound."""
     return min((amount for amount in amounts if amount is not None), default=None)

@@ -1,4 +1,4 @@
-"""Reading how budgets stand, as budget actors have kept them."""
+"""Reads budget status from the stored states of budget actors."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -38,7 +38,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 async def load_states(connection: Connection, addresses: Iterable[Address]) -> dict[Address, Any]:
-    """Read states; who has none is left out, and None is one that this version cannot read."""
+    """Addresses without a state are left out; None is a state that this version cannot read."""
     asked = sorted(set(addresses))
     if not asked:
         return {}
@@ -49,7 +49,7 @@ async def load_states(connection: Connection, addresses: Iterable[Address]) -> d
 async def load_campaign_status(
     connection: Connection, campaign_id: CampaignId, *, now: datetime
 ) -> BudgetStatus:
-    """Read how the budgets of a campaign stand that is in the catalog."""
+    """Load the status of a campaign that is in the catalog."""
     [row] = (await load_rows(connection, [campaign_id], [])).campaigns
     config = build_campaign_config(row, version=0, hold_seconds=HOLDS_NOTHING, now=now)
     address = campaign_address(campaign_id, config.advertiser_id)
@@ -60,7 +60,7 @@ async def load_campaign_status(
 async def load_campaign_statuses(
     connection: Connection, campaign_ids: Sequence[CampaignId], *, now: datetime
 ) -> dict[CampaignId, BudgetStatus]:
-    """Read how the budgets of some campaigns stand; those that are not in the catalog are left out."""
+    """Campaigns that are not in the catalog are left out."""
     rows = (await load_rows(connection, campaign_ids, [])).campaigns
     configs = [build_campaign_config(row, version=0, hold_seconds=HOLDS_NOTHING, now=now) for row in rows]
     addresses = {one.campaign_id: campaign_address(one.campaign_id, one.advertiser_id) for one in configs}
@@ -72,7 +72,7 @@ async def load_campaign_statuses(
 
 
 async def load_window(connection: Connection, address: Address) -> int | None:
-    """Tell which daily window a campaign was in when it was last kept; None of one that never was."""
+    """Return the daily window of the stored state; None if there is none."""
     state = _require_readable(await load_states(connection, [address])).get(address)
     return None if state is None else state.window
 
@@ -80,7 +80,7 @@ async def load_window(connection: Connection, address: Address) -> int | None:
 async def load_advertiser_status(
     connection: Connection, advertiser_id: AdvertiserId, *, now: datetime
 ) -> AdvertiserBudgetStatus:
-    """Read how the day of an advertiser stands that is in the catalog."""
+    """Load the status of an advertiser that is in the catalog."""
     [row] = (await load_rows(connection, [], [advertiser_id])).advertisers
     config = build_advertiser_config(row, version=0)
     address = advertiser_address(advertiser_id)
@@ -103,7 +103,7 @@ def _decode_states(rows: Iterable[Record]) -> dict[Address, Any]:
 
 
 def _require_readable(states: dict[Address, Any]) -> dict[Address, Any]:
-    """Give the states, if all of them can be read: to leave one out would be to say that nothing was spent."""
+    """Fail if one is unreadable: leaving it out would claim that nothing was spent."""
     if any(state is None for state in states.values()):
         raise UnavailableError(
             "The budget is kept by another version of Adloom than this one. Try again later."

@@ -1,4 +1,4 @@
-"""The budget actors of a worker: the host of campaigns and advertisers, and all that stands around it."""
+"""Builds the budget actors of a worker, and everything around them."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -31,16 +31,16 @@ from adloom.runtime.valkey_lock import ValkeyLock
 
 
 class WorkerIdentity(NamedTuple):
-    """Who a worker is: its name, and which of its lives."""
+    """A worker's name, and which of its lives."""
 
     consumer: str
     incarnation: str
 
 
 class BudgetActors(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that runs while it is a worker's turn, and what follows the ledger for it.
+    """Everything that runs while a worker leads, and the projection that charges.
 
-    `recent_counted` is what the event tables shall tell it of what they count in the same process.
+    The event tables report to `recent_counted` what they count in the same process.
     """
 
     host: ActorHost
@@ -52,7 +52,6 @@ class BudgetActors(msgspec.Struct, frozen=True, kw_only=True):
     leader: LeaderLoop
 
     def is_leader(self) -> bool:
-        """Tell whether budget actors run here now."""
         return self.leader.is_leader
 
 
@@ -65,7 +64,6 @@ def make_budget_actors(  # noqa: PLR0913 - the last is for tests
     hold_seconds: int,
     sessions: DeliverySessions | None = None,
 ) -> BudgetActors:
-    """Put the budget actors of one worker together."""
     catalog, audience, money = BudgetCatalog(pool), ValkeyBroadcaster(valkey), MoneyWriter()
     introductions = EntityConfigurer(catalog, clock, hold_seconds=hold_seconds)
     host = ActorHost(
@@ -102,7 +100,7 @@ def make_charges_projection(
     recent_counted: RecentCounted,
     term: Callable[[], int] = lambda: 1,
 ) -> ChargesProjection:
-    """Make the projection that tells the campaigns of a host what is to be charged."""
+    """Build the projection that confirms charges to the campaigns of a host."""
     return ChargesProjection(
         ChargeStore(pool, projection=CHARGES),
         CountedStore(pool, recent_counted),

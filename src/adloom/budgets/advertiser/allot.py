@@ -1,7 +1,7 @@
 """How an advertiser divides its day among its campaigns.
 
-Its campaigns commit nothing that it has not allotted to them, so that together they never pass its
-budget. What one does not use another may need: then it is asked back.
+Campaigns commit only what the advertiser has allotted, so together they never exceed its budget. If one
+does not use its allotment and another needs it, the advertiser asks for it back.
 """
 
 from datetime import datetime, timedelta
@@ -22,7 +22,6 @@ _changed = msgspec.structs.replace
 
 
 def replace_slice(state: AdvertiserState, campaign_id: CampaignId, one: Slice) -> AdvertiserState:
-    """Put a campaign's slice in the place of what it was."""
     known = state.slices.get(campaign_id)
     day = state.day
     spent, allotted = (0, 0) if known is None else (known.spent_on(day), known.allotted_on(day))
@@ -38,7 +37,7 @@ def replace_slice(state: AdvertiserState, campaign_id: CampaignId, one: Slice) -
 def serve(
     state: AdvertiserState, campaign_id: CampaignId, effects: list[Effect], *, is_needed: bool
 ) -> AdvertiserState:
-    """Answer a campaign's report: with what it wants, after those who have waited for longer."""
+    """Answer a campaign's report, after the campaigns that have waited longer."""
     state = _changed(state, waiting=tuple(one for one in state.waiting if one != campaign_id))
     state = serve_waiting(state, effects)
     if is_needed or not state.waiting:
@@ -51,7 +50,7 @@ def serve(
 
 
 def serve_waiting(state: AdvertiserState, effects: list[Effect]) -> AdvertiserState:
-    """Let campaigns that were turned away have what is there by now."""
+    """Allot what is left by now to campaigns that were turned away."""
     for campaign_id in state.waiting:
         if compute_unallotted(state) == NOTHING:
             break
@@ -73,7 +72,7 @@ def ask_back(
 
 
 def ask_all_back(state: AdvertiserState, effects: list[Effect]) -> None:
-    """Ask everyone for all that is not spent: there is less than was allotted."""
+    """Ask all campaigns for everything unspent: the budget is below what was allotted."""
     effects += [_build_give_back(state, one, is_all=True) for one in _list_unspent(state)]
 
 
@@ -88,7 +87,7 @@ def _build_give_back(state: AdvertiserState, campaign_id: CampaignId, *, is_all:
 
 
 def compute_unallotted(state: AdvertiserState) -> Micros | None:
-    """Tell what is not allotted yet; None is without bound."""
+    """None is unlimited."""
     assert state.config is not None
     if not state.config.is_active:
         return NOTHING
@@ -110,7 +109,7 @@ def _allot(state: AdvertiserState, campaign_id: CampaignId) -> AdvertiserState:
 
 
 def _size_allotment(one: Slice, unallotted: Micros | None) -> Micros:
-    """Allot a campaign at most half of what is left, but an offer's worth while there is one, and no dust."""
+    """At most half of what is left, but at least one offer while there is one; whole offers only."""
     if unallotted is None:
         return one.target
     cost = max(1, one.cost)

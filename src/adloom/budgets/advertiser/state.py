@@ -13,7 +13,7 @@ NOTHING: Final = Micros(0)
 
 
 class Slice(msgspec.Struct, frozen=True, kw_only=True):
-    """What one campaign has of the advertiser's day."""
+    """One campaign's share of the advertiser's day."""
 
     incarnation: int
     sequence: int
@@ -25,16 +25,14 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
     cost: Micros
 
     def spent_on(self, day: date) -> int:
-        """Tell what it has spent on a day."""
         return self.spent_by_day.get(day, 0)
 
     def allotted_on(self, day: date) -> int:
-        """Tell what it may commit on a day."""
         return self.allotted if day == self.day else 0
 
 
 class AdvertiserStatus(msgspec.Struct, frozen=True, kw_only=True, tag="standing.v1"):
-    """How an advertiser stands."""
+    """The reply to `AskBudget`."""
 
     advertiser_id: AdvertiserId
     day: date
@@ -60,24 +58,20 @@ class AdvertiserState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def committed(self) -> Micros:
-        """What was spent today, or may still be."""
         return Micros(sum(one.committed for one in self.slices.values() if one.day == self.day))
 
     def spent_on(self, day: date) -> Micros:
-        """Tell what was spent on a day that is not long ago."""
         if day == self.day:
             return self.spent
         return Micros(sum(one.spent_on(day) for one in self.slices.values()))
 
 
 def new_advertiser(key: str, now: datetime) -> AdvertiserState:
-    """Begin an advertiser of which nothing is known."""
     del key, now
     return AdvertiserState()
 
 
 def build_status(state: AdvertiserState) -> AdvertiserStatus:
-    """Tell how the advertiser stands."""
     assert state.config is not None
     return AdvertiserStatus(
         advertiser_id=state.config.advertiser_id,

@@ -1,4 +1,4 @@
-"""What an advertiser does with a message: a pure step."""
+"""How an advertiser handles a message: a pure step."""
 
 # pure
 
@@ -40,7 +40,6 @@ _changed = msgspec.structs.replace
 def step(
     state: AdvertiserState, message: AdvertiserMessage, now: datetime, chance: Chance
 ) -> StepResult[AdvertiserState]:
-    """Take a message."""
     del chance
     effects: list[Effect] = []
     before = state.config
@@ -68,7 +67,7 @@ def step(
 
 
 def advance_to(state: AdvertiserState, now: datetime) -> AdvertiserState:
-    """Bring a state that was read up to the clock, for whoever only wants to know."""
+    """Bring a stored state up to the clock, for readers."""
     return state if state.config is None else _advance(state, now, [])
 
 
@@ -80,7 +79,7 @@ def _advance(state: AdvertiserState, now: datetime, effects: list[Effect]) -> Ad
 
 
 def _roll_day(state: AdvertiserState, day: date, effects: list[Effect]) -> AdvertiserState:
-    """Begin a new day; days never go back. Campaigns report theirs by themselves."""
+    """Start a new day; days never go back. Campaigns report theirs themselves."""
     if day <= state.day:
         return state
     oldest = day - DAYS_KEPT if day - date.min > DAYS_KEPT else date.min
@@ -100,7 +99,7 @@ def _roll_day(state: AdvertiserState, day: date, effects: list[Effect]) -> Adver
 def _apply_configuration(
     state: AdvertiserState, before: ConfigureAdvertiser | None, effects: list[Effect]
 ) -> AdvertiserState:
-    """Serve who waits, or take back what may no longer be spent; nothing, where nothing has changed."""
+    """Serve waiting campaigns, or take back what may no longer be spent; nothing if nothing changed."""
     config = state.config
     assert config is not None
     if before is not None and _changed(before, version=config.version) == config:
@@ -116,7 +115,7 @@ def _apply_configuration(
 def _apply_report(
     state: AdvertiserState, report: SpendReport, now: datetime, effects: list[Effect]
 ) -> AdvertiserState:
-    """Take a campaign's report, and allot what there is for it; the same again gets the same answer again."""
+    """Answer a report; a repeated one gets the same answer again."""
     assert state.config is not None
     advertiser_id = state.config.advertiser_id
     known = state.slices.get(report.campaign_id)
@@ -157,7 +156,7 @@ def _build_slice(report: SpendReport, known: Slice | None, *, oldest: date) -> S
 
 
 def _publish_transition(state: AdvertiserState, now: datetime, effects: list[Effect]) -> AdvertiserState:
-    """Say it when the budget has run out, or is there again: on the transition only."""
+    """Publish when the budget runs out, or is restored: on the transition only."""
     assert state.config is not None
     is_exhausted = _is_exhausted(state)
     if is_exhausted == state.is_exhausted:
@@ -173,7 +172,7 @@ def _publish_transition(state: AdvertiserState, now: datetime, effects: list[Eff
 
 
 def _is_exhausted(state: AdvertiserState) -> bool:
-    """Tell whether what is left pays for no offer of any campaign."""
+    """Whether the rest pays for no offer of any campaign."""
     assert state.config is not None
     if state.config.daily_budget is None:
         return False

@@ -28,7 +28,7 @@ _changed = msgspec.structs.replace
 def apply_confirms(
     state: CampaignState, confirms: Sequence[Confirm], now: datetime, effects: list[Effect]
 ) -> CampaignState:
-    """Turn holds into charges: by their sums where all of them are held, which comes to the same as one by one."""
+    """Charge holds, summed by lease and second if all are covered; else one by one, with the same result."""
     new = _drop_buffered(state, confirms)
     if not new:
         return state
@@ -58,7 +58,7 @@ def apply_confirms(
 def apply_confirm(
     state: CampaignState, confirm: Confirm, now: datetime, effects: list[Effect]
 ) -> CampaignState:
-    """Turn a hold into a charge; one that came too late is charged only where something is left."""
+    """Charge a hold. One that came too late is charged only if budget is left."""
     if _is_buffered(state, confirm):
         return state
     lease = _find_covering_lease(state, confirm)
@@ -76,7 +76,7 @@ def apply_confirm(
 
 
 def flush_if_due(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
-    """Make charges durable once there are enough, or the first has waited for long enough."""
+    """Flush when the buffer is full, or its first row has waited long enough."""
     # Further ahead than that it cannot be, unless the clock was set back: then nobody waits for it.
     is_due = state.flush_at is not None and not state.flush_at - FLUSH_AFTER <= now < state.flush_at
     if not is_due and len(state.buffer) < FLUSH_EVENTS_MAX:
@@ -85,14 +85,12 @@ def flush_if_due(state: CampaignState, now: datetime, effects: list[Effect]) -> 
 
 
 def flush_and_publish(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
-    """Make charges durable, and let everybody know."""
     state = flush(state, effects)
     effects.append(publish_spend(state, now))
     return queue_report(state, now, effects)
 
 
 def flush(state: CampaignState, effects: list[Effect]) -> CampaignState:
-    """Make charges durable."""
     if not state.buffer:
         return state
     assert state.config is not None
@@ -108,7 +106,7 @@ def flush(state: CampaignState, effects: list[Effect]) -> CampaignState:
 
 
 def _is_buffered(state: CampaignState, confirm: Confirm) -> bool:
-    """Tell whether the offer is charged and nobody can see that yet: who sends a confirm may send it again."""
+    """Whether the offer is charged but not stored yet: its confirm may be repeated."""
     number = confirm.request_id.int
     for row in state.buffer:
         assert row.request_id is not None, "only offers are buffered"
@@ -118,7 +116,7 @@ def _is_buffered(state: CampaignState, confirm: Confirm) -> bool:
 
 
 def _drop_buffered(state: CampaignState, confirms: Sequence[Confirm]) -> Sequence[Confirm]:
-    """Leave out offers whose charges are buffered, and those that are said twice."""
+    """Leave out buffered offers, and repeats."""
     known = {(row.request_id.int, row.slot) for row in state.buffer if row.request_id is not None}
     new: dict[tuple[int, int], Confirm] = {}
     for confirm in confirms:
@@ -127,7 +125,7 @@ def _drop_buffered(state: CampaignState, confirms: Sequence[Confirm]) -> Sequenc
 
 
 def _charge_leases(state: CampaignState, confirms: Sequence[Confirm]) -> Mapping[int, Lease] | None:
-    """Charge what each second of each lease comes to, and give the leases; None where one does not cover all."""
+    """Charge each lease the sum of each second; None if one does not cover it."""
     sums: dict[tuple[int, int], int] = {}
     for confirm in confirms:
         key = confirm.lease, confirm.second
@@ -142,7 +140,6 @@ def _charge_leases(state: CampaignState, confirms: Sequence[Confirm]) -> Mapping
 
 
 def _find_covering_lease(state: CampaignState, confirm: Confirm) -> Lease | None:
-    """Find the lease in which the offer is still held."""
     lease = state.leases.get(confirm.lease)
     if lease is None or not _is_covered(state, lease, confirm.second, confirm.amount):
         return None
@@ -155,7 +152,7 @@ def _is_covered(state: CampaignState, lease: Lease, second: int, amount: Micros)
 
 
 def _is_affordable(state: CampaignState, amount: Micros, now: datetime) -> bool:
-    """Tell whether something is left for an offer whose hold has come back."""
+    """Whether budget is left for an offer whose hold has expired."""
     assert state.config is not None
     if not compute_headroom(state, now).fits(amount):
         return False

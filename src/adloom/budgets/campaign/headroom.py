@@ -1,4 +1,4 @@
-"""How much more a campaign can commit, and what stands in the way of more."""
+"""How much more a campaign may commit, and which budget prevents more."""
 
 from datetime import datetime
 
@@ -11,20 +11,19 @@ from adloom.schedule.pacing import compute_allowance
 
 
 class Headroom(msgspec.Struct, frozen=True):
-    """How much more can be committed, and what stands in the way of more; None is without bound."""
+    """How much more may be committed, and which budget prevents more; None is unlimited."""
 
     amount: Micros | None
     verdict: BudgetVerdict
 
     def fits(self, amount: Micros) -> bool:
-        """Tell whether an amount can be committed."""
         return self.amount is None or amount <= self.amount
 
 
 def compute_headroom(
     state: CampaignState, now: datetime, *, is_paced: bool = False, is_allotted: bool = True
 ) -> Headroom:
-    """Tell how much more can be committed: by now where it is paced, of what the advertiser has allotted or of all."""
+    """Of all budgets, or of the own ones only (`is_allotted`); by now if it is paced."""
     config = state.config
     if config is None:
         return Headroom(NOTHING, BudgetVerdict.NOT_RUNNING)
@@ -50,7 +49,7 @@ def compute_headroom(
 
 
 def pacing_allowance(state: CampaignState, now: datetime) -> int:
-    """Tell what may be spent of the daily budget by now."""
+    """Return what may be spent of the daily budget by now."""
     config = state.config
     assert config is not None
     assert config.daily_budget is not None
@@ -60,7 +59,7 @@ def pacing_allowance(state: CampaignState, now: datetime) -> int:
 
 
 def find_exhausted_budget(state: CampaignState) -> BudgetVerdict | None:
-    """Tell which budget is spent: what is left and pays for no offer is dust, and counts as nothing."""
+    """Count a rest that pays for no offer as nothing."""
     config = state.config
     assert config is not None
     dust = max(1, state.cost)

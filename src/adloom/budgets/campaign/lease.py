@@ -1,14 +1,14 @@
-"""A lease: a piece of a campaign's budget that one delivery process gives out as holds without asking.
+"""A lease: a part of a campaign's budget that one delivery process gives out as holds without asking.
 
     granted = unassigned + holding + charged + expired
 
-What is granted and neither charged nor expired is outstanding: it may still be spent, so nobody else
-gets it. Holds are kept by the second in which their offers were made, which is in the offers' tokens,
-so that a hold that is not confirmed comes back to the second.
+What is granted and neither charged nor expired is outstanding: it may still be spent, so no other process
+gets it. Holds are kept by the second in which their offers were made. That second is in the offers'
+tokens, so an unconfirmed hold is released to the second.
 
 An offer may be confirmed before its process has reported it. Such charges are `ahead` of the reports,
-and their seconds are below zero until the report comes. They are covered by what is unassigned: so
-whatever is said here, and in whichever order, nothing is spent that was not granted.
+and their seconds are below zero until the report comes. What is unassigned covers them. So whatever
+arrives, in whichever order, nothing is spent that was not granted.
 """
 
 from datetime import date
@@ -47,7 +47,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def holding(self) -> Micros:
-        """What is given and may still be charged."""
+        """Given, and may still be charged."""
         return Micros(self.given - self.charged - self.expired)
 
     @property
@@ -57,34 +57,33 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing can come of it any more."""
         return self.outstanding == 0 and not self.held
 
     @property
     def is_sound(self) -> bool:
-        """Whether its process can have given what it says; if not, one of us has lost its memory."""
+        """Whether the process can have given what it reports; if not, one side has lost its memory."""
         return self.unassigned >= self.ahead
 
     def oldest_hold(self) -> int | None:
-        """Tell of which second the oldest hold is; one that lay ahead when we heard of it is of that moment."""
+        """Return the second of the oldest hold; one from the future counts as of when it was reported."""
         held, heard = self.held, self.heard
         if held and not heard and held[oldest := min(held)] > 0:
             return oldest
         return min((heard.get(at, at) for at, amount in held.items() if amount > 0), default=None)
 
     def has_expired(self, second: int, *, released_until: int) -> bool:
-        """Tell whether an offer's hold has come back, when all until a second have."""
+        """Whether an offer's hold is released, given that all until a second are."""
         return self.heard.get(second, second) <= released_until
 
     def covers(self, second: int, amount: Micros) -> bool:
-        """Tell whether a charge for an offer of a second is covered by what was granted for it."""
+        """Whether a charge for an offer of a second is within what was granted for it."""
         held = max(0, self.held.get(second, 0))
         if self.closed_second is None:
             return amount - held <= self.unassigned - self.ahead
         return amount <= held + (self.held.get(self.closed_second, 0) if second != self.closed_second else 0)
 
     def reported_given(self, given: tuple[tuple[int, int], ...], *, report: int, second: int) -> "Lease":
-        """Take what a process says that it has given since its last report, and when we heard it."""
+        """Apply what a process gave since its last report."""
         assert report > self.reported, "reports are taken once, in order"
         if not given:
             return _changed(self, reported=report)
@@ -119,7 +118,6 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
         return _changed(self, granted=Micros(self.given + left), active_second=active)
 
     def charged_at(self, second: int, amount: Micros) -> "Lease":
-        """Turn a hold into a charge."""
         assert self.covers(second, amount), "only what was granted is charged"
         held = dict(self.held)
         taken = min(amount, max(0, held.get(second, 0)))
@@ -135,7 +133,6 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
         return _changed(self, held=held, ahead=ahead, charged=Micros(self.charged + amount))
 
     def expired_until(self, second: int) -> "Lease":
-        """Let holds come back whose offers were made at a second or before it."""
         heard = self.heard
         if heard:
             heard = {at: told for at, told in heard.items() if at > second}
@@ -149,7 +146,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
         return _changed(self, held=held, heard=heard, expired=Micros(self.expired + back))
 
     def closed_at(self, second: int) -> "Lease":
-        """Count what its process may have given besides as given just now: it will never report again."""
+        """Count all that the process may have given as given now: it will never report again."""
         held = {at: amount for at, amount in self.held.items() if amount > 0}
         if unknown := self.unassigned - self.ahead:
             held[second] = held.get(second, 0) + unknown
@@ -157,7 +154,6 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _add(held: dict[int, int], second: int, amount: int) -> None:
-    """Add to a second; one at which nothing is left is forgotten."""
     after = held.get(second, 0) + amount
     if after:
         held[second] = after

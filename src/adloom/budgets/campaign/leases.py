@@ -1,4 +1,4 @@
-"""A campaign's leases: what processes report and want, what they are granted, and what comes back."""
+"""A campaign's leases: reports, grants, recalls and released holds."""
 
 from datetime import datetime
 from typing import Final
@@ -33,7 +33,7 @@ _changed = msgspec.structs.replace
 def apply_usage(
     state: CampaignState, usage: LeaseUsage, now: datetime, effects: list[Effect]
 ) -> CampaignState:
-    """Take a process's report, and grant or take back what it wants."""
+    """Apply a process's report, and grant or take back what it wants."""
     known = _find_lease(state, usage)
     if known is None:
         effects.append(_build_void(state, usage, now))
@@ -72,7 +72,7 @@ def apply_usage(
 
 
 def recall(state: CampaignState, effects: list[Effect], *, idle_until: int | None = None) -> None:
-    """Ask processes to return what they have not given: all, or those that have not been giving for a while."""
+    """Ask processes for what they have not given: all of them, or only those that are idle."""
     assert state.config is not None
     for lease in state.leases.values():
         if lease.unassigned == 0 or lease.closed_second is not None:
@@ -83,7 +83,7 @@ def recall(state: CampaignState, effects: list[Effect], *, idle_until: int | Non
 
 
 def close_session(state: CampaignState, over: SessionOver, effects: list[Effect]) -> CampaignState:
-    """Take leave of a process: what it may have given out counts as given."""
+    """Count what a process that is gone may have given as given."""
     oldest = over.second - SESSIONS_OVER_SECONDS
     known = {session: second for session, second in state.sessions_over.items() if second > oldest}
     state = _changed(state, sessions_over={**known, over.session: over.second})
@@ -95,7 +95,7 @@ def close_session(state: CampaignState, over: SessionOver, effects: list[Effect]
 
 
 def release_expired(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
-    """Let holds come back whose time is over, and say so: who was turned away may have them now."""
+    """Release expired holds, and publish it: others may have them now."""
     assert state.config is not None
     until = int(now.timestamp()) - state.config.hold_seconds
     if state.held_since is None or state.held_since > until:
@@ -117,7 +117,7 @@ def release_expired(state: CampaignState, now: datetime, effects: list[Effect]) 
 
 
 def drop_settled(state: CampaignState) -> CampaignState:
-    """Forget leases of which nothing can come and nobody speaks any more, and days that only they kept."""
+    """Drop leases that are settled and no longer used, and days that only they kept."""
     newest = {lease.session: lease.number for lease in state.leases.values()}
     kept = {
         number: lease
@@ -135,7 +135,7 @@ def drop_settled(state: CampaignState) -> CampaignState:
 
 
 def _find_lease(state: CampaignState, usage: LeaseUsage) -> Lease | None:
-    """Find the lease that a report is about; a process without one gets a new one."""
+    """Return the lease of a report, or a new one; None if the session is over."""
     if usage.session in state.sessions_over:
         return None
     if usage.lease:
@@ -163,7 +163,7 @@ def _record_usage(state: CampaignState, lease: Lease, usage: LeaseUsage) -> Camp
 
 
 def _grant(state: CampaignState, lease: Lease, usage: LeaseUsage, now: datetime) -> Lease:
-    """Grant what there is room for: all, or less the fewer there is left for all who want some."""
+    """Grant what fits: less, the less is left for all processes."""
     assert state.config is not None
     if not state.config.is_running or lease.window != state.window:
         return lease
@@ -181,7 +181,7 @@ def _grant(state: CampaignState, lease: Lease, usage: LeaseUsage, now: datetime)
 
 
 def _size_grant(want: int, left: int, *, cost: int, sessions: int) -> int:
-    """Give a process at most half of its share of what is left, but an offer's worth while there is one."""
+    """At most half of a process's share of what is left, but at least one offer."""
     return max(0, min(want, left, max(left // (2 * sessions), cost)))
 
 
@@ -191,7 +191,6 @@ def _count_sessions(state: CampaignState) -> int:
 
 
 def _find_verdict(state: CampaignState, lease: Lease, usage: LeaseUsage, now: datetime) -> BudgetVerdict:
-    """Tell why a process cannot give an offer that it wants to give."""
     assert state.config is not None
     if lease.unassigned >= min(usage.want, usage.cost) or lease.window != state.window:
         return BudgetVerdict.GRANTED
@@ -205,7 +204,7 @@ def _find_verdict(state: CampaignState, lease: Lease, usage: LeaseUsage, now: da
 def _request_missing(
     state: CampaignState, lease: Lease, usage: LeaseUsage, now: datetime, effects: list[Effect]
 ) -> CampaignState:
-    """Ask those for it who have what this process lacks: other processes, and the advertiser ahead of need."""
+    """Get what this process lacks from idle processes, and from the advertiser ahead of need."""
     config = state.config
     assert config is not None
     if not config.is_running or lease.window != state.window:
@@ -252,15 +251,15 @@ def _build_answer(state: CampaignState, usage: LeaseUsage, lease: Lease, verdict
 
 
 def _confirm_ownership(lease: Lease) -> list[Effect]:
-    """Make sure that the campaign is still ours before a process hears that it may give something.
+    """Persist before a process is told that it may give.
 
-    Who owns it by now may have heard that the process has given, or returned, what we still believe it to have.
+    If another worker owns the campaign by now, that fails, and it may know of less than we do.
     """
     return [Persist()] if lease.unassigned else []
 
 
 def _build_void(state: CampaignState, usage: LeaseUsage, now: datetime) -> Publish:
-    """Say that a lease is no longer the process's: nothing may be given out of it."""
+    """Tell a process that its lease is void."""
     assert state.config is not None
     answer = LeaseAnswer(
         campaign_id=state.config.campaign_id,

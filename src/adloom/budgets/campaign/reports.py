@@ -1,8 +1,8 @@
-"""A campaign and its advertiser: what it reports, and what it is allotted.
+"""Reports of a campaign to its advertiser, and the allotments that answer them.
 
-One report is under way at a time and said again until it is answered, each time as things stand then.
-What has happened meanwhile follows with the next. Amounts are totals, and the advertiser keeps the
-highest sequence that it has heard, so nothing is counted twice and nothing has to be remembered.
+One report is in flight at a time. It is repeated until it is answered, each time with current figures;
+what happened meanwhile follows with the next. Amounts are totals, and the advertiser keeps the highest
+sequence, so nothing is counted twice and nothing has to be remembered.
 """
 
 from datetime import datetime, timedelta
@@ -28,22 +28,22 @@ _changed = msgspec.structs.replace
 
 
 def retry_delay(attempt: int) -> timedelta:
-    """Tell how long to wait for an answer to an attempt, counted from 1."""
+    """How long to wait for an answer; attempts count from 1."""
     return min(BACKOFF_MAX, BACKOFF_MIN * 2 ** (attempt - 1))
 
 
 def has_unmet_demand(state: CampaignState, now: datetime) -> bool:
-    """Tell whether somebody has lately been turned away with a reader waiting."""
+    """Whether a process turned a visitor away within the last seconds."""
     return int(now.timestamp()) <= state.needed_second + NEED_SECONDS
 
 
 def compute_spare(state: CampaignState) -> Micros:
-    """Tell how much is allotted and not committed."""
+    """Allotted, and not committed."""
     return Micros(max(0, state.allotted - state.committed_today))
 
 
 def queue_report(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
-    """Tell the advertiser how we stand, or do so as soon as it has answered what we said last."""
+    """Report to the advertiser now, or as soon as it has answered the last report."""
     assert state.config is not None
     if state.config.advertiser_id is None:
         return state
@@ -53,7 +53,6 @@ def queue_report(state: CampaignState, now: datetime, effects: list[Effect]) -> 
 
 
 def repeat_report_if_due(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
-    """Repeat a report that was not answered in time."""
     pending = state.report
     if pending is None or now < pending.again_at:
         return state
@@ -63,9 +62,9 @@ def repeat_report_if_due(state: CampaignState, now: datetime, effects: list[Effe
 def ask_for_more(
     state: CampaignState, want: Micros, now: datetime, effects: list[Effect], *, is_urgent: bool = False
 ) -> CampaignState:
-    """Have so much allotted ahead of need, if our own budgets leave us that.
+    """Ask for an allotment ahead of need, within our own budgets.
 
-    While there is none it is asked for once a second; at once, where it was not known before that a reader waits.
+    While there is none, ask once a second; at once if a visitor was just turned away.
     """
     want = _limit_to_own_budgets(state, want, now)
     if compute_spare(state) >= want:
@@ -89,7 +88,7 @@ def ask_for_more(
 
 
 def give_back(state: CampaignState, now: datetime, effects: list[Effect], *, is_all: bool) -> CampaignState:
-    """Return to the advertiser what we have not committed, nor are about to."""
+    """Return to the advertiser what we have not committed and do not need."""
     is_kept = has_unmet_demand(state, now) and not is_all
     kept = _limit_to_own_budgets(state, compute_spare(state), now) if is_kept else NOTHING
     return queue_report(_changed(state, wanted=kept, is_giving_back=True), now, effects)
@@ -98,7 +97,7 @@ def give_back(state: CampaignState, now: datetime, effects: list[Effect], *, is_
 def apply_allotment(
     state: CampaignState, allotment: Allotment, now: datetime, effects: list[Effect]
 ) -> CampaignState:
-    """Take what the advertiser allots, in answer to the last report and no other."""
+    """Only the answer to the last report counts."""
     if allotment.sequence != state.sequence or allotment.day != state.day:
         return state
     is_more = allotment.allotted > state.allotted
@@ -111,7 +110,7 @@ def apply_allotment(
 
 
 def _limit_to_own_budgets(state: CampaignState, amount: Micros, now: datetime) -> Micros:
-    """Tell how much of an amount our own budgets allow us to commit now: nothing, where that pays for no offer."""
+    """How much of an amount our own budgets allow; nothing if that pays for no offer."""
     left = compute_headroom(state, now, is_paced=True, is_allotted=False).amount
     amount = amount if left is None else min(amount, left)
     return amount if amount >= max(1, state.cost) else NOTHING

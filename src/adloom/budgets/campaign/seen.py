@@ -1,13 +1,13 @@
-"""Which offers were confirmed lately: the fast path before the money ledger, which is the judge.
+"""Offers that were confirmed recently: a fast check before the money ledger, which decides.
 
 Two memories, each complete from some second on: a cache of exact keys for minutes, and Bloom filters
-beyond. An offer that was made after that second, and that a memory does not know, is certainly new. Of
-all others the answer is that they may have been seen: whoever started a moment ago has seen nothing, and
-a filter that is full is put aside for a new one, instead of taking ever more new offers for old ones. Of those
-put aside the newest are kept, and only those are looked into that were in use since the offer was made.
+beyond. An offer made after that second that a memory does not know is certainly new. Any other offer
+may have been seen: a process that just started has seen nothing. A full filter is put aside for a new
+one, so that its error rate stays low. The newest of those are kept, and only those are asked that were
+in use since the offer was made.
 
-The second of an offer is by the clock of its process. Should one be further ahead than we allow for, an
-old offer can be taken for a new one: the money ledger refuses it then, and the next time it is known.
+The second of an offer is by the clock of its process. If that clock is further ahead than we allow for,
+an old offer can pass as new: then the money ledger refuses it, and it is known the next time.
 """
 
 from collections import OrderedDict, deque
@@ -26,39 +26,34 @@ AHEAD_SECONDS_MAX: Final = 2  # A process's clock, of ours.
 Offer: TypeAlias = tuple[int, int]
 
 
-class Filter(Protocol):
+class OfferFilter(Protocol):
     """A Bloom filter: it may take a new key for an old one, and never an old one for a new one."""
 
-    def update(self, keys: Iterable[Offer], /) -> None:
-        """Remember keys."""
-        ...
+    def update(self, keys: Iterable[Offer], /) -> None: ...
 
-    def __contains__(self, key: object, /) -> bool:
-        """Tell whether a key may have been added."""
-        ...
+    def __contains__(self, key: object, /) -> bool: ...
 
 
 class SeenOffers:
     """What one owner of the charges has confirmed since it began."""
 
     def __init__(
-        self, new_filter: Callable[[int, float], Filter], *, now: datetime, offers_max: int = OFFERS_MAX
+        self, new_filter: Callable[[int, float], OfferFilter], *, now: datetime, offers_max: int = OFFERS_MAX
     ) -> None:
         self._new_filter = new_filter
         self._offers_max = offers_max
         # From which second on each memory knows all offers: those of a second before may be missing.
         self._cache_since = _first_complete_second(now)
-        self._filters: deque[tuple[int, Filter]] = deque(maxlen=FILTERS_MAX)  # The newest is first.
+        self._filters: deque[tuple[int, OfferFilter]] = deque(maxlen=FILTERS_MAX)  # The newest is first.
         self._in_filter = 0
         self._begin_filter(now)
         self._cache: OrderedDict[Offer, datetime] = OrderedDict()
 
     def __len__(self) -> int:
-        """Tell how many offers the cache knows."""
         return len(self._cache)
 
     def find_maybe_seen(self, offers: Mapping[Offer, int], *, now: datetime) -> set[Offer]:
-        """Tell which offers, each of a second, can have been confirmed before; asking keeps them in the cache."""
+        """Return the offers that may have been confirmed before; each comes with its second. Asking keeps them cached."""
         self._evict(now)
         cache, since, found = self._cache, self._cache_since, set[Offer]()
         for offer, second in offers.items():
@@ -71,7 +66,7 @@ class SeenOffers:
         return found
 
     def note(self, offers: Collection[Offer], *, now: datetime) -> None:
-        """Remember that offers are confirmed, as soon as they are sent on their way."""
+        """Remember offers as confirmed once they are on their way."""
         left = iter(offers)
         while part := list(islice(left, self._offers_max - self._in_filter)):
             self._filters[0][1].update(part)
@@ -99,7 +94,7 @@ class SeenOffers:
         return True
 
     def _evict(self, now: datetime) -> None:
-        """Drop from the cache what was not asked for lately, and what is too much."""
+        """Drop what was not asked for recently, and what is too much."""
         cache = self._cache
         last: datetime | None = None
         surplus = len(cache) - self._offers_max
@@ -112,5 +107,5 @@ class SeenOffers:
 
 
 def _first_complete_second(moment: datetime) -> int:
-    """Tell from which second on no offer can have been confirmed by a moment: it has to be made first."""
+    """Return the first second whose offers cannot have been confirmed by a moment."""
     return int(moment.timestamp()) + 1 + AHEAD_SECONDS_MAX

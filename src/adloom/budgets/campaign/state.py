@@ -22,7 +22,7 @@ class PendingReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CampaignState(msgspec.Struct, frozen=True, kw_only=True):
-    """What one campaign has committed and spent; `buffer` is spent and not in the money ledger yet."""
+    """What a campaign has committed and spent; `buffer` is spent and not in the money ledger yet."""
 
     config: ConfigureCampaign | None = None
     incarnation: int = 0
@@ -52,7 +52,7 @@ class CampaignState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def spent_today(self) -> Micros:
-        """What was spent of today's budget, whatever windows an admin has opened."""
+        """Of today's budget, over all windows that an admin has opened."""
         return Micros(self.spent_by_day.get(self.day, 0))
 
     @property
@@ -73,31 +73,29 @@ class CampaignState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def held(self) -> Micros:
-        """What is out as holds; what was charged ahead of its report never was."""
+        """What is on hold; charges ahead of their report never were."""
         return Micros(sum(lease.holding + lease.ahead for lease in self.leases.values()))
 
     @property
     def leased(self) -> Micros:
-        """What processes can still give, as far as we have heard."""
+        """What processes can still give, as far as they have reported."""
         return Micros(sum(lease.unassigned - lease.ahead for lease in self.leases.values()))
 
     def find_lease(self, session: int) -> Lease | None:
-        """Find the lease that a process gives out of in this window."""
+        """Return the open lease of a process in this window."""
         for lease in self.leases.values():
             if lease.session == session and lease.window == self.window and lease.closed_second is None:
                 return lease
         return None
 
     def with_lease(self, lease: Lease) -> "CampaignState":
-        """Put a lease in the place of what it was."""
         return msgspec.structs.replace(self, leases={**self.leases, lease.number: lease})
 
 
 def new_campaign(key: str, now: datetime) -> CampaignState:
-    """Begin a campaign of which nothing is known.
+    """Incarnation and lease numbers start from the clock.
 
-    Should a state ever be lost, the next one is told from it by its incarnation, and its leases by
-    their numbers: they count from the second of its birth, and fewer are made than seconds pass.
+    So if a state is ever lost, the next one has higher numbers: fewer leases are made than seconds pass.
     """
     del key
     return CampaignState(
@@ -107,13 +105,12 @@ def new_campaign(key: str, now: datetime) -> CampaignState:
 
 
 def current_day(state: CampaignState) -> BudgetDay:
-    """Tell when the campaign's present day begins and ends."""
     assert state.config is not None
     return build_budget_day(state.day, state.config.timezone)
 
 
 def find_day(state: CampaignState, now: datetime) -> date:
-    """Tell which day it is for the campaign; days never go back, whatever clocks and zones do."""
+    """Days never go back, whatever clocks and zones do."""
     assert state.config is not None
     if state.day > date.min and now < current_day(state).ends_at:
         return state.day

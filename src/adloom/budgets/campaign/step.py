@@ -1,7 +1,7 @@
-"""What a campaign does with a message: a pure step.
+"""How a campaign handles a message: a pure step.
 
-Every touch looks at the clock first: the day rolls, holds come back. What is granted is durable
-before the process hears of it, and what is charged before anybody is told.
+Every message first brings the state up to the clock: the day rolls, holds expire. Grants are durable
+before the process learns of them, and charges before they are published.
 """
 
 # pure
@@ -53,7 +53,6 @@ _changed = msgspec.structs.replace
 def step(
     state: CampaignState, message: CampaignMessage, now: datetime, chance: Chance
 ) -> StepResult[CampaignState]:
-    """Take a message."""
     del chance
     effects: list[Effect] = []
     before = state
@@ -72,9 +71,9 @@ def step(
 
 
 def flush_before_persisting(state: CampaignState, now: datetime) -> StepResult[CampaignState]:
-    """Write charges down with the state that has them, whoever has asked for it to be kept.
+    """Write charges with the state that has them, whatever the reason to persist it.
 
-    So an offer is in the money ledger, or nothing of its charge is kept: who confirms it again can tell.
+    So an offer is in the money ledger, or nothing of its charge is kept.
     """
     if not state.buffer:
         return StepResult(state)
@@ -85,7 +84,7 @@ def flush_before_persisting(state: CampaignState, now: datetime) -> StepResult[C
 
 
 def advance_to(state: CampaignState, now: datetime) -> CampaignState:
-    """Bring a state that was read up to the clock, for whoever only wants to know."""
+    """Bring a stored state up to the clock, for readers."""
     return state if state.config is None else _advance(state, now, [])
 
 
@@ -120,12 +119,11 @@ def _apply(  # noqa: C901, PLR0911 - one a message
 
 
 def _advance(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
-    """Bring the state up to the clock."""
     return release_expired(_roll_day(state, find_day(state, now), now, effects), now, effects)
 
 
 def _roll_day(state: CampaignState, day: date, now: datetime, effects: list[Effect]) -> CampaignState:
-    """Begin a new day, with a budget of its own; days never go back."""
+    """Start a new day with its own budget; days never go back."""
     if day <= state.day:
         return state
     state = flush(drop_settled(state), effects)
@@ -152,7 +150,7 @@ def _configure(state: CampaignState, config: ConfigureCampaign) -> CampaignState
 def _apply_configuration(
     state: CampaignState, before: CampaignState, now: datetime, effects: list[Effect]
 ) -> CampaignState:
-    """Take back what may no longer be given, and say how we stand; nothing, where nothing has changed."""
+    """Recall what may no longer be given, and publish; nothing if nothing changed."""
     config = state.config
     assert config is not None
     if before.config is not None and _changed(before.config, version=config.version) == config:
@@ -167,7 +165,7 @@ def _apply_configuration(
 
 
 def _open_window(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
-    """Begin a new daily window; what was leased in the old one is still of the old one."""
+    """Start a new daily window; leases of the old window stay with it."""
     recall(state, effects)
     state = _changed(flush(state, effects), window=state.window + 1, spent_window=NOTHING)
     effects += [Persist(), publish_spend(state, now)]
@@ -175,7 +173,7 @@ def _open_window(state: CampaignState, now: datetime, effects: list[Effect]) -> 
 
 
 def _next_due(state: CampaignState, now: datetime) -> datetime | None:
-    """Tell when something falls due next; an idle campaign sets no timer."""
+    """When something falls due next; an idle campaign sets no timer."""
     assert state.config is not None
     due: list[datetime] = []
     if state.flush_at is not None:

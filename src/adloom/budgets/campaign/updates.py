@@ -1,4 +1,4 @@
-"""What a campaign says of its budget to whoever listens."""
+"""What a campaign publishes of its budget."""
 
 from datetime import datetime
 
@@ -12,7 +12,6 @@ from adloom.runtime.actors.actor import Effect, Persist, Publish
 
 
 def build_spend_update(state: CampaignState, now: datetime) -> SpendUpdate:
-    """Tell how the campaign stands."""
     config = state.config
     assert config is not None
     return SpendUpdate(
@@ -32,12 +31,11 @@ def build_spend_update(state: CampaignState, now: datetime) -> SpendUpdate:
 
 
 def publish_spend(state: CampaignState, now: datetime) -> Publish:
-    """Say how the campaign stands."""
     return Publish(SPEND_TOPIC, build_spend_update(state, now))
 
 
 def publish_transition(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
-    """Say it when the budget has run out, or is there again: on the transition only."""
+    """Publish when the budget runs out, or is restored: on the transition only."""
     verdict = find_exhausted_budget(state)
     if verdict is state.exhausted:
         return state

@@ -1,4 +1,6 @@
-"""Which events cost something, and what they confirm: pure."""
+"""Which events cost money, and what they confirm."""
+
+# pure
 
 from typing import Final
 
@@ -14,7 +16,7 @@ _CLICK: Final = ChargeKind.CLICK
 
 
 def may_cost(happening: LogEvent) -> bool:
-    """Tell whether an event is of an offer that costs something; what confirms it is another question."""
+    """Whether an event belongs to an offer with a price, whatever confirms it."""
     return (
         isinstance(happening, EVENTS)
         and happening.charge > 0
@@ -25,7 +27,7 @@ def may_cost(happening: LogEvent) -> bool:
 
 
 def build_confirm(counted: CountedEntry) -> Confirm | None:
-    """Tell what an event confirms that counted: nothing where it is not valid, or the offer waits for the other kind."""
+    """Return what a counted event confirms: None if it is not valid, or the other kind confirms the offer."""
     event = counted.event
     if not isinstance(event, EVENTS) or not counted.is_valid:
         return None
@@ -34,7 +36,7 @@ def build_confirm(counted: CountedEntry) -> Confirm | None:
 
 
 def build_awaited_click(counted: CountedEntry) -> Confirm | None:
-    """Tell what a click would confirm that came before this impression, and was not valid without it."""
+    """Return what an earlier click confirms that became valid with this impression."""
     event = counted.event
     if not isinstance(event, Impression) or event.charged_by != _CLICK:
         return None
@@ -58,5 +60,5 @@ def _build_confirm(event: Event, kind: ChargeKind) -> Confirm:
 
 
 def offer_key(confirm: Confirm) -> Offer:
-    """Give the exact key of what is confirmed; ids are told apart much faster as numbers."""
+    """Return the exact key of an offer; ids compare much faster as integers."""
     return confirm.request_id.int, confirm.slot

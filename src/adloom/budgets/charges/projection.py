@@ -1,11 +1,11 @@
-"""The projection `charges`: every valid impression or click of an offer that costs something is confirmed once.
+"""The projection `charges`: confirms each valid impression or click of a priced offer once.
 
-It follows the event tables, which know what counted, and with which marks. An offer is confirmed by its
-first valid impression, or its first valid click, as its token says. A click that came before its impression
-becomes valid with it, so such an impression asks for the click. What the money ledger has already is left
-out; the rest is told to the campaigns, and the cursor moves when all of them have kept it. Whatever happens
-before that, the batch comes again. The ledger need not be asked about offers that were made since we began,
-and that we have not confirmed ourselves.
+It follows the event tables, which know what counted and with which marks. The token of an offer says
+whether its first valid impression or its first valid click confirms it. A click that came before its
+impression becomes valid with it, so such an impression looks for the click. Offers already in the money
+ledger are left out. The rest goes to the campaigns, and the cursor moves when all have persisted it; if
+anything fails before, the batch is repeated. The ledger is not asked about offers that were made since we
+started and that we have not confirmed.
 """
 
 import asyncio
@@ -42,23 +42,21 @@ ByCampaign: TypeAlias = dict[int, tuple[UUID, list[Confirm]]]
 
 
 class AddressLookup(Protocol):
-    """Who knows where campaigns live."""
+    """Finds the addresses of campaigns."""
 
     async def find(self, campaign_ids: Iterable[UUID]) -> Mapping[UUID, Address]:
-        """Tell the addresses of campaigns; those that are not in the catalog are left out."""
+        """Campaigns that are not in the catalog are left out."""
         ...
 
 
 class NullHost:
-    """Stands in for the host where no budget actors run, so that how far charges are can be asked there too."""
+    """Stands in where no budget actors run, so that the lag of charges can be read there too."""
 
     def tell(self, address: Address, message: object) -> bool:
-        """Take no message."""
         del address, message
         return False
 
     def send_durably(self, address: Address, message: object) -> asyncio.Future[None]:
-        """Take no message."""
         del message
         raise UnavailableError(f"No budget actors run here, so nothing can be told to {address.key}.")
 
@@ -87,11 +85,10 @@ class ChargesProjection:
         self.certainly_new = 0
 
     async def read_cursor(self) -> str:
-        """Tell the last entry whose charges are durable."""
         return await self._store.read_cursor()
 
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
-        """Confirm what is new, wait until that is kept, and move the cursor."""
+        """Confirm new offers, wait until that is persisted, and move the cursor."""
         costly = [record for record in records if may_cost(record.event)]
         folded = BatchResult()
         if costly:
@@ -102,7 +99,7 @@ class ChargesProjection:
         return folded
 
     async def _find_confirms(self, records: Sequence[DecodedEntry]) -> ByOffer:
-        """Tell which offers these entries confirm; each once."""
+        """Return what these entries confirm, each offer once."""
         found: ByOffer = {}
         awaited: ByOffer = {}
         for counted in await self._lookup.find_counted(records):
@@ -137,14 +134,13 @@ class ChargesProjection:
         return BatchResult(counted=counted, repeated=len(charged), dropped=len(new) - counted)
 
     def _find_maybe_seen(self, confirms: ByOffer) -> set[Offer]:
-        """Tell which offers may be in the money ledger already."""
         seconds = {offer: one.second for offer, (_, one) in confirms.items()}
         maybe = self._current_memory().find_maybe_seen(seconds, now=self._clock.now())
         self.certainly_new += len(confirms) - len(maybe)
         return maybe
 
     def _current_memory(self) -> SeenOffers:
-        """Give what we remember of this term: in another one others have confirmed offers."""
+        """Return the memory of this term: in another term another worker confirmed offers."""
         term = self._term()
         if self._memory is None or self._memory[0] != term:
             self._memory = term, SeenOffers(Bloom, now=self._clock.now())
@@ -169,7 +165,7 @@ class ChargesProjection:
             )
 
     async def _wait_for_all(self, kept: Sequence[tuple[asyncio.Future[None], Address]]) -> None:
-        """Wait until all campaigns have kept their charges; who takes too long is asked to look at the clock."""
+        """Wait until all campaigns have persisted; ask slow ones to check the clock."""
         waiting = kept
         while waiting:
             with suppress(TimeoutError):
@@ -183,7 +179,6 @@ class ChargesProjection:
                 self._host.tell(address, CheckClock())
 
     async def _send_when_possible(self, address: Address, together: Confirms) -> asyncio.Future[None]:
-        """Send confirms, once there is room for them."""
         seconds = 0.0
         while True:
             await asyncio.sleep(ROOM_SECONDS)
@@ -196,7 +191,7 @@ class ChargesProjection:
 
 
 def _group_by_campaign(confirms: Iterable[tuple[UUID, Confirm]]) -> ByCampaign:
-    """Put together what one campaign writes at once: a touch for each took a fifth of the worker's time."""
+    """One message for each campaign: one for each confirm took a fifth of the worker's time."""
     found: ByCampaign = {}
     for campaign_id, confirm in confirms:
         if (its := found.get(campaign_id.int)) is None:

@@ -1,4 +1,4 @@
-"""How far charges are, and which offers are charged, in PostgreSQL."""
+"""The cursor of charges, and which offers are charged, in PostgreSQL."""
 
 from collections.abc import Collection
 from datetime import UTC, datetime
@@ -37,16 +37,16 @@ class ChargeStore:
             return await read_cursor(self._pool, self._projection)
 
     async def move(self, after: str, cursor: str) -> None:
-        """Move the cursor, or raise CursorMovedError where it is not where it should be."""
+        """Raise CursorMovedError if the cursor is not at `after`."""
         with _database_errors():
             await move_cursor(self._pool, self._projection, after=after, cursor=cursor)
 
     async def find_charged(self, offers: Collection[Offer]) -> set[Offer]:
-        """Tell which offers are in the money ledger already, charged or not."""
+        """Return the offers that are in the money ledger, billed or not."""
         return await self._find_offers(CHARGED, offers)
 
     async def find_clicked(self, offers: Collection[Offer], *, since: int) -> set[Offer]:
-        """Tell which offers have a valid click; `since` is the second of the first of them."""
+        """Return the offers with a valid click; `since` is the second of the earliest offer."""
         # A browser's clock may be wrong by as much as we believe it.
         first = datetime.fromtimestamp(since, UTC) - OCCURRED_AGE_MAX
         return await self._find_offers(CLICKED, offers, first)

@@ -1,9 +1,8 @@
 """Tells campaigns and advertisers what has changed in the catalog.
 
-A notice through Valkey brings a change within milliseconds; one that got lost is found by looking at the
-catalog's version twice a second. How far we are is remembered, so that what was changed while nobody
-followed is told at the next start. Whoever has no state hears of its configuration when it gets its first
-message, and need not be told.
+A notice through Valkey brings a change within milliseconds; polling the catalog's version twice a second
+finds lost ones. The last version is stored, so changes made while no worker ran are told at the next
+start. An actor without a state gets its configuration with its first message.
 """
 
 import asyncio
@@ -49,7 +48,6 @@ class CatalogFollower:
         self.told = 0
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Follow until told to stop."""
         self._version = None
         async with asyncio.TaskGroup() as group:
             group.create_task(self._subscription.run(stop))
@@ -63,7 +61,7 @@ class CatalogFollower:
                             await self._noticed.wait()
 
     async def look(self) -> None:
-        """Tell whoever is concerned what has changed since the last look."""
+        """Tell the actors concerned what has changed since the last look."""
         since = self._version if self._version is not None else await self._remembered()
         version, changed = await self._catalog.load_changes(since)
         if changed is None:
@@ -93,7 +91,6 @@ class CatalogFollower:
             self._is_cut_off = False
 
     async def _remembered(self) -> int:
-        """Tell how far whoever followed last has come; before the first there was nobody to be told."""
         known = cast("bytes | None", await self._valkey.get(VERSION_KEY))
         return await self._catalog.load_version() if known is None else int(known)
 

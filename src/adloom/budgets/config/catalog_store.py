@@ -1,4 +1,4 @@
-"""Reading the catalog for budget actors."""
+"""Reads the catalog for budget actors."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -68,7 +68,7 @@ class CatalogRows(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BudgetCatalog:
-    """The catalog, as budget actors see it; UnavailableError when it is away."""
+    """The catalog as budget actors see it; UnavailableError when PostgreSQL is away."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -76,23 +76,22 @@ class BudgetCatalog:
     async def load_rows(
         self, campaign_ids: Sequence[CampaignId], advertiser_ids: Sequence[AdvertiserId]
     ) -> CatalogRows:
-        """Read campaigns and advertisers; those that are not there are left out."""
+        """Rows that do not exist are left out."""
         async with self._connection() as connection:
             return await load_rows(connection, campaign_ids, advertiser_ids)
 
     async def load_payers(self, campaign_ids: Sequence[UUID]) -> dict[UUID, AdvertiserId | None]:
-        """Tell who pays for campaigns, which never changes; those that are not there are left out."""
+        """Return the advertisers, which never change; unknown campaigns are left out."""
         async with self._connection() as connection:
             rows = await connection.fetch(PAYERS, campaign_ids)
         return {row["campaign_id"]: row["advertiser_id"] for row in rows}
 
     async def load_version(self) -> int:
-        """Tell the catalog's version."""
         async with self._connection() as connection:
             return await read_version(connection)
 
     async def load_changes(self, since: int) -> tuple[int, list[Address] | None]:
-        """Tell who has changed since a version, and the version by now; None where that is too long ago to know."""
+        """Return the version by now and what changed since; None if that is too long ago to know."""
         async with self._connection() as connection:
             version = await read_version(connection)
             # A catalog that went back comes from a backup: what we know of it is void.
@@ -102,21 +101,21 @@ class BudgetCatalog:
         return version, [Address(row["kind"], row["key"]) for row in rows]
 
     async def filter_existing(self, addresses: Sequence[Address]) -> list[Address]:
-        """Tell which of these have a state."""
+        """Return those that have a state."""
         kinds, keys = [address.kind for address in addresses], [address.key for address in addresses]
         async with self._connection() as connection:
             rows = await connection.fetch(KEPT, kinds, keys)
         return [Address(row["kind"], row["key"]) for row in rows]
 
     async def list_existing(self, after: Address, *, count_max: int) -> list[Address]:
-        """List who has a state, from one on."""
+        """List actors that have a state, after an address."""
         async with self._connection() as connection:
             rows = await connection.fetch(EVERYONE, after.kind, after.key, [ADVERTISER, CAMPAIGN], count_max)
         return [Address(row["kind"], row["key"]) for row in rows]
 
     @asynccontextmanager
     async def _connection(self) -> AsyncGenerator[Connection]:
-        """Read everything inside at one version."""
+        """Read at one version."""
         try:
             async with (
                 self._pool.acquire() as connection,
@@ -130,7 +129,7 @@ class BudgetCatalog:
 async def load_rows(
     connection: Connection, campaign_ids: Sequence[CampaignId], advertiser_ids: Sequence[AdvertiserId]
 ) -> CatalogRows:
-    """Read campaigns and advertisers in the transaction of the connection; those that are not there are left out."""
+    """Rows that do not exist are left out."""
     campaigns = await connection.fetch(CAMPAIGNS, campaign_ids) if campaign_ids else []
     advertisers = await connection.fetch(ADVERTISERS, advertiser_ids) if advertiser_ids else []
     return CatalogRows(

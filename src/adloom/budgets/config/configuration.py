@@ -1,4 +1,6 @@
-"""What the catalog says of a campaign or an advertiser, as its budget actor has to know it: pure."""
+"""Configurations of budget actors, made from rows of the catalog."""
+
+# pure
 
 from datetime import datetime
 from typing import Final
@@ -26,7 +28,7 @@ class AdvertiserRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CampaignRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A campaign, as the catalog has it, with who pays for it."""
+    """A campaign as the catalog has it, with its advertiser."""
 
     id: UUID
     advertiser: AdvertiserRow | None
@@ -43,7 +45,7 @@ class CampaignRow(msgspec.Struct, frozen=True, kw_only=True):
 def build_campaign_config(
     row: CampaignRow, *, version: int, hold_seconds: int, now: datetime
 ) -> ConfigureCampaign:
-    """Tell a campaign what it is, as of a version of the catalog; its day is that of who pays."""
+    """Use the day of the advertiser, if there is one."""
     payer = row.advertiser
     return ConfigureCampaign(
         version=version,
@@ -60,7 +62,6 @@ def build_campaign_config(
 
 
 def build_advertiser_config(row: AdvertiserRow, *, version: int) -> ConfigureAdvertiser:
-    """Tell an advertiser what it is, as of a version of the catalog."""
     return ConfigureAdvertiser(
         version=version,
         advertiser_id=AdvertiserId(row.id),
@@ -72,9 +73,9 @@ def build_advertiser_config(row: AdvertiserRow, *, version: int) -> ConfigureAdv
 
 
 def is_running(row: CampaignRow, now: datetime) -> bool:
-    """Tell whether the campaign may serve, now or once it begins.
+    """Whether the campaign may serve, now or once it starts.
 
-    It begins at the second, whether or not somebody has told us: so it may be leased ahead of that.
+    It starts at the second, before anyone tells us: so it may be leased ahead.
     """
     if row.is_deleted or (row.advertiser is not None and row.advertiser.is_deleted):
         return False
@@ -88,5 +89,5 @@ def _micros(paisa: int | None) -> Micros | None:
 
 
 def _zone(name: str) -> str:
-    """Give a zone that there is: one that this machine does not know must not stop a budget."""
+    """Fall back to UTC: a zone that this machine does not know must not stop a budget."""
     return name if find_zone(name) is not None else ANY_ZONE

@@ -1,4 +1,4 @@
-"""Telling campaigns and advertisers what the catalog says of them, before anything else."""
+"""Configures campaigns and advertisers from the catalog before their first message."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -27,7 +27,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class EntityConfigurer:
-    """Reads the catalog for whoever becomes active."""
+    """Reads the catalog for actors that become active."""
 
     def __init__(self, catalog: BudgetCatalog, clock: Clock, *, hold_seconds: int) -> None:
         self._catalog = catalog
@@ -38,7 +38,7 @@ class EntityConfigurer:
     async def load_first_messages(
         self, addresses: Sequence[Address]
     ) -> Mapping[Address, Sequence[msgspec.Struct]]:
-        """Give each its configuration; who is not in the catalog, or not under this address, gets none."""
+        """Actors that are not in the catalog, or not under this address, get none."""
         self._note(addresses)
         found = await self.load_configurations(addresses)
         if len(found) < len(addresses):
@@ -47,7 +47,7 @@ class EntityConfigurer:
         return {address: [message] for address, message in found.items()}
 
     async def load_configurations(self, addresses: Sequence[Address]) -> dict[Address, msgspec.Struct]:
-        """Read what the catalog says of some, as of one version."""
+        """Read at one version of the catalog."""
         campaigns = [parse_campaign_key(one.key)[0] for one in addresses if one.kind == CAMPAIGN]
         advertisers = [parse_advertiser_key(one.key) for one in addresses if one.kind == ADVERTISER]
         rows = await self._catalog.load_rows(campaigns, advertisers)
@@ -65,7 +65,7 @@ class EntityConfigurer:
         return {address: told[address] for address in addresses if address in told}
 
     def filter_recent(self, addresses: Iterable[Address]) -> list[Address]:
-        """Tell which of these may have been told something older than what somebody knows by now."""
+        """Return those that may just have got an older configuration than the catalog's."""
         oldest = self._seconds() - LATELY_SECONDS
         return [address for address in addresses if self._lately.get(address, oldest) > oldest]
 

@@ -1,4 +1,4 @@
-"""Where campaigns live: who pays for one never changes, so what was looked up once is remembered."""
+"""Addresses of campaigns. A campaign's advertiser never changes, so look-ups are cached."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -20,7 +20,7 @@ class CatalogAddresses:
         self._known: dict[UUID, Address] = {}
 
     async def find(self, campaign_ids: Iterable[UUID]) -> Mapping[UUID, Address]:
-        """Tell the addresses of campaigns; those that are not in the catalog are left out."""
+        """Campaigns that are not in the catalog are left out."""
         unknown = [one for one in campaign_ids if one not in self._known]
         if unknown:
             payers = await self._catalog.load_payers(unknown)

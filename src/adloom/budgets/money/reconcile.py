@@ -1,9 +1,9 @@
-"""The books of a day: what was charged, as four that keep it apart from each other say.
+"""Reconciliation of a day: four independent records of what was charged.
 
-    bill = Σ charges = Σ of the campaigns = Σ of the advertisers, and of campaigns that have none
+    bill = sum of charges = sum over campaigns = sum over advertisers, and over campaigns that have none
 
-The bill and its charges are rows of the money ledger; what campaigns and advertisers say of a day they have
-written themselves, each in the transaction that kept its state.
+The bill and its charges are rows of the money ledger. Campaigns and advertisers wrote their own totals,
+each in the transaction that persisted its state.
 """
 
 from datetime import date
@@ -15,7 +15,7 @@ from adloom.core.money import Micros
 
 
 class SpendDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """One of whom the money ledger says something else than they themselves."""
+    """A campaign or advertiser whose own total disagrees with the money ledger."""
 
     kind: str
     id: UUID
@@ -24,7 +24,7 @@ class SpendDifference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DayReconciliation(msgspec.Struct, frozen=True, kw_only=True):
-    """A day in the books; a difference makes it one that nobody may be billed for before it is explained."""
+    """A day's totals; bill a day with differences only after they are explained."""
 
     day: date
     charges: int
@@ -40,7 +40,7 @@ class DayReconciliation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_balanced(self) -> bool:
-        """Whether everybody says the same, in all and one by one."""
+        """Whether all four agree, in total and one by one."""
         return (
             not self.differences
             and self.bill == self.campaigns_reported == self.advertisers_reported + self.without_advertiser

@@ -1,4 +1,4 @@
-"""Reading the books of a day, as of one moment."""
+"""Reads the reconciliation of a day."""
 
 from datetime import date
 from typing import Final
@@ -43,7 +43,7 @@ DIFFERENCES: Final = (
 
 
 async def reconcile_day(connection: Connection, day: date) -> DayReconciliation:
-    """Read what everybody says of a day; the first differences are enough to look into."""
+    """Read one snapshot; at most `DIFFERENCES_MAX` differences."""
     async with connection.transaction(isolation="repeatable_read", readonly=True):
         entries = await connection.fetchrow(ENTRIES, day, timeout=STATEMENT_SECONDS_MAX)
         said = await connection.fetchrow(REPORTED, day, timeout=STATEMENT_SECONDS_MAX)

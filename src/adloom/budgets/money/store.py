@@ -1,7 +1,7 @@
-"""The money ledger in PostgreSQL: every charge and release is a row, and what a day has cost is a total.
+"""The money ledger in PostgreSQL: a row for every charge and release, and a total for every day.
 
-Rows are only ever added, in the transaction that keeps the state they follow from. An offer that is
-there already is a fault of ours: the whole transaction fails, and nothing of it is kept.
+Rows are only added, in the transaction that persists the state they follow from. If an offer is charged
+already, that is a bug: the whole transaction fails.
 """
 
 from collections import Counter
@@ -59,7 +59,7 @@ class MoneyWriter:
         self.charged_micros = 0
 
     async def write(self, connection: Connection, records: Sequence[msgspec.Struct]) -> None:
-        """Write all rows in the transaction of the connection; of the totals of a day the last one said counts."""
+        """Write rows in the connection's transaction; of several totals of a day the last counts."""
         rows: list[MoneyRow] = []
         totals: dict[tuple[str, UUID, int], DayTotal] = {}
         for record in records:

@@ -1,4 +1,4 @@
-"""Publishing what budget actors say over Valkey: one message a channel, however much there is to say on it."""
+"""Publishes updates of budget actors over Valkey."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -10,13 +10,13 @@ from adloom.runtime.valkey import Valkey
 
 
 class ValkeyBroadcaster:
-    """Whoever listens to the channels."""
+    """Publishes to whoever listens on the channels."""
 
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
 
     async def publish(self, said: Sequence[tuple[str, msgspec.Struct]]) -> None:
-        """Tell whoever listens, in one round trip."""
+        """One round trip, one message per channel."""
         by_topic: dict[str, list[BudgetUpdate]] = {}
         for topic, message in said:
             by_topic.setdefault(topic, []).append(cast("BudgetUpdate", message))

@@ -1,9 +1,9 @@
-"""Where mail of delivery processes arrives: it is sorted, and handed on to the campaigns.
+"""Receives messages of delivery processes and passes them on to campaigns.
 
-Nothing here is kept that is not in the tables, and nobody is owed an answer: mail for which there is no room,
-or no table at the moment, is dropped, and its sender sends it again. Who asks for a first lease is noted
-before the campaign hears of it. Who was not heard of for too long is gone: then all campaigns in which it
-has leases are told, and only when they have kept that is the lease forgotten.
+Only the tables are durable here, and no sender is owed an answer: messages that do not fit, or that
+cannot be recorded at the moment, are dropped, and the sender repeats them. A first lease is recorded
+before the campaign learns of it. A process that is silent for too long is gone: all campaigns in which it
+has leases are told, and a lease is deleted only when its campaign has persisted that.
 """
 
 import asyncio
@@ -48,14 +48,14 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class _Ending(msgspec.Struct):
-    """A session that is over and has leases, as far as is known."""
+    """A session that is over and may have leases."""
 
     is_noted: bool = False
     again_at: float = 0.0
 
 
 class Inbox:
-    """Takes the mail to the entities of one host."""
+    """Takes messages to the actors of one host."""
 
     def __init__(  # noqa: PLR0913 - what it stands between
         self,
@@ -86,11 +86,9 @@ class Inbox:
 
     @property
     def sessions(self) -> int:
-        """How many delivery processes are alive."""
         return len(self._sessions)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Take mail until told to stop."""
         self._forget()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._listen(stop))
@@ -99,7 +97,7 @@ class Inbox:
             keeping.cancel()
 
     def receive(self, data: bytes) -> None:
-        """Sort what somebody has sent; what cannot be read is left out."""
+        """Dispatch what a process has sent; unreadable messages are dropped."""
         envelopes = decode_envelopes(data)
         if not envelopes:
             self.envelopes["unknown"] += 1
@@ -167,7 +165,7 @@ class Inbox:
     # ------------------------------------------------------------ what takes its time
 
     async def _listen(self, stop: asyncio.Event) -> None:
-        """Learn who was there, and listen from then on."""
+        """Load the known sessions, and listen from then on."""
         while not stop.is_set():
             try:
                 known = await self._store.load()
@@ -186,7 +184,7 @@ class Inbox:
         self._sessions.reset_silence(at=_loop_seconds())
 
     async def _maintain(self) -> None:
-        """Note leases, end sessions, and say so, one after the other: so their order is that of the mail."""
+        """Record leases, end sessions and publish it, in the order of the messages."""
         looked_at = _loop_seconds()
         while True:
             await self._wait()
@@ -232,7 +230,7 @@ class Inbox:
             self._end_session(session)
 
     async def _record_waiting(self) -> None:
-        """Note who is about to have leases, and hand the envelopes on; they are dropped where that fails."""
+        """Record sessions and leases before campaigns learn of them; messages are dropped if that fails."""
         while self._waiting:
             envelopes, self._waiting = self._waiting[:NOTED_MAX], self._waiting[NOTED_MAX:]
             usages = [(one.to, one.message) for one in envelopes if isinstance(one.message, LeaseUsage)]
@@ -249,7 +247,7 @@ class Inbox:
         return [session for session, ending in self._ending.items() if ending.again_at <= _loop_seconds()]
 
     async def _close_next_leases(self, session: int, ending: "_Ending") -> None:
-        """Close some of the leases of a session that is over; where one fails, the rest has its turn later."""
+        """Close some leases of an ended session; those that fail are tried again later."""
         if not ending.is_noted:
             await self._store.record_end(session, self._processes.pop(session, ""), now=self._clock.now())
             ending.is_noted = True
@@ -265,7 +263,7 @@ class Inbox:
             del self._ending[session]
 
     async def _close_leases(self, session: int, keys: Sequence[str]) -> list[str]:
-        """Tell campaigns that a session is over; give those that have kept it."""
+        """Tell campaigns that a session is over; return those that have persisted it."""
         over = SessionOver(session=session, second=int(self._clock.now().timestamp()))
         closing: dict[str, asyncio.Future[None]] = {}
         with contextlib.suppress(UnavailableError):
@@ -278,7 +276,7 @@ class Inbox:
         return [key for key, done in closing.items() if done.exception() is None]
 
     async def _publish_void(self) -> None:
-        """Tell those who speak in sessions that are over."""
+        """Tell processes whose sessions are over."""
         void, self._void = self._void, set()
         if void:
             try:

@@ -1,7 +1,7 @@
-"""Which sessions there are, and on which campaigns each has leases, in PostgreSQL.
+"""Delivery sessions, and the campaigns in which each has leases, in PostgreSQL.
 
-A lease is noted before it is granted: whoever takes over from a worker that died knows all campaigns in
-which a process that is gone may have left something.
+A lease is recorded before it is granted. So a worker that takes over knows every campaign in which a dead
+process may have left something.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ COUNT_LEASES: Final = "SELECT count(*) FROM brain_leases"
 
 
 class StoredSessions(msgspec.Struct, frozen=True, kw_only=True):
-    """The sessions that are open, those that are over, those of the latter with leases, and how many there are of these."""
+    """Open sessions, ended ones, ended ones that still have leases, and the number of leases."""
 
     open: list[int]
     over: list[int]
@@ -50,13 +50,12 @@ class StoredSessions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionStore:
-    """The sessions; UnavailableError when they are away."""
+    """UnavailableError when PostgreSQL is away."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def load(self) -> StoredSessions:
-        """Read all sessions that are remembered."""
         with unavailable_when_away("The sessions are not known"):
             open_ones = await self._pool.fetch(OPEN)
             over = await self._pool.fetch(OVER)
@@ -71,7 +70,7 @@ class SessionStore:
     async def record(
         self, sessions: Mapping[int, str], leases: Sequence[tuple[int, str]], *, now: datetime
     ) -> int:
-        """Note which sessions are about to have leases, and of which campaigns; tell how many are new."""
+        """Record sessions and the campaigns that they are about to lease; return how many leases are new."""
         ordered = sorted(set(leases))
         with unavailable_when_away("The sessions are not known"):
             async with self._pool.acquire() as connection, connection.transaction():
@@ -82,18 +81,17 @@ class SessionStore:
         return parse_row_count(status)
 
     async def record_end(self, session: int, process: str, *, now: datetime) -> None:
-        """Note that a session is over, and forget those of long ago."""
+        """Also deletes sessions that ended long ago."""
         with unavailable_when_away("The sessions are not known"):
             await self._pool.execute(END, session, process, now)
             await self._pool.execute(FORGET_OVER, now - KEPT_AFTER_END)
 
     async def list_leases(self, session: int, *, count_max: int) -> list[str]:
-        """Tell the keys of campaigns in which a session has leases."""
+        """Return the keys of campaigns in which a session has leases."""
         with unavailable_when_away("The sessions are not known"):
             return [row["key"] for row in await self._pool.fetch(LEASES, session, count_max)]
 
     async def delete_leases(self, session: int, keys: Sequence[str]) -> None:
-        """Forget the leases of a session that their campaigns have closed."""
         with unavailable_when_away("The sessions are not known"):
             await self._pool.execute(FORGET_LEASES, session, keys)
 

@@ -1,8 +1,10 @@
-"""Which delivery processes are alive: pure.
+"""Which delivery processes are alive.
 
-Moments are seconds of a clock that never goes back. A process that was not heard of for too long is gone;
-where we could not have heard anybody, nobody's silence counts.
+Times are seconds of a monotonic clock. A process that was not heard for too long is gone; while we could
+not have heard anyone, silence does not count.
 """
+
+# pure
 
 from collections.abc import Iterable
 from typing import Final
@@ -15,7 +17,7 @@ REMEMBERED_MAX: Final = (
 
 
 class DeliverySessions:
-    """The sessions that are open, and those that are over."""
+    """Sessions that are open, and sessions that are over."""
 
     def __init__(self, *, silence_max: float = SESSION_SECONDS_MAX) -> None:
         self._silence_max = silence_max
@@ -23,15 +25,13 @@ class DeliverySessions:
         self._over: dict[int, None] = {}
 
     def __len__(self) -> int:
-        """Tell how many are open."""
         return len(self._heard_at)
 
     def is_over(self, session: int) -> bool:
-        """Tell whether nobody may speak for a session any more."""
         return session in self._over
 
     def record_heard(self, session: int, *, at: float) -> bool:
-        """Note a sign of life, the first of which opens a session; tell whether it is open."""
+        """Record a sign of life, which may open the session; return whether it is open."""
         if session in self._over:
             return False
         self._heard_at.pop(session, None)
@@ -39,14 +39,13 @@ class DeliverySessions:
         return True
 
     def restore(self, sessions: Iterable[int], over: Iterable[int], *, at: float) -> None:
-        """Take over from whoever kept them before; all have time to be heard of."""
+        """Take over known sessions; each gets the full time to be heard."""
         self._heard_at.clear()
         self._over = dict.fromkeys(over)
         for session in sessions:
             self.record_heard(session, at=at)
 
     def end(self, session: int) -> None:
-        """Let a session be over, for good."""
         self._heard_at.pop(session, None)
         self._over.pop(session, None)
         self._over[session] = None
@@ -54,12 +53,12 @@ class DeliverySessions:
             del self._over[next(iter(self._over))]
 
     def reset_silence(self, *, at: float) -> None:
-        """Let everybody's silence begin now: before, nobody could be heard."""
+        """Restart everyone's silence: until now we could not have heard them."""
         for session in self._heard_at:
             self._heard_at[session] = at
 
     def find_silent(self, *, at: float) -> list[int]:
-        """Tell who was not heard of for too long."""
+        """Return sessions that were not heard for too long."""
         silent: list[int] = []
         for session, heard_at in self._heard_at.items():
             # Added up as `next_at` does, so that who was waited for is silent then.
@@ -69,6 +68,6 @@ class DeliverySessions:
         return silent
 
     def next_silence_at(self) -> float | None:
-        """Tell when somebody will have been silent for too long, if nobody is heard until then."""
+        """When a session will have been silent for too long, if none is heard until then."""
         first = next(iter(self._heard_at.values()), None)
         return None if first is None else first + self._silence_max

@@ -1,10 +1,10 @@
-"""How messages travel between delivery processes and budget actors: channels of Valkey's pub/sub, and what goes over them.
+"""Wire format between delivery processes and budget actors, over Valkey's pub/sub.
 
-Nothing here is kept: a message that nobody hears is lost. Whoever needs an answer asks again.
+Nothing is stored: a message without a listener is lost. A sender that needs an answer asks again.
 
-    adloom:brain:mail            to the budget actors: letters
-    adloom:brain:session:<n>     to the one delivery process whose session that is: news
-    adloom:brain:spend           to whoever listens: news
+    adloom:brain:mail            to the budget actors: envelopes
+    adloom:brain:session:<n>     to the delivery process of that session: updates
+    adloom:brain:spend           to all listeners: updates
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,12 +35,10 @@ SESSION_SECONDS_MAX: Final = 10.0
 
 
 def topic_channel(topic: str) -> str:
-    """Name the channel of a topic that entities publish on."""
     return f"adloom:brain:{topic}"
 
 
 def session_channel(session: int) -> str:
-    """Name the channel on which one delivery process listens."""
     return topic_channel(f"session:{session}")
 
 
@@ -48,20 +46,20 @@ def session_channel(session: int) -> str:
 
 
 class SessionHeartbeat(msgspec.Struct, frozen=True, kw_only=True, tag="heartbeat.v1"):
-    """A delivery process is there; the first of a session opens it."""
+    """A delivery process is alive; the first heartbeat opens its session."""
 
     session: int
     process: str
 
 
 class SessionEnds(msgspec.Struct, frozen=True, kw_only=True, tag="session_ends.v1"):
-    """A delivery process will never say anything in this session again."""
+    """A delivery process will send nothing more in this session."""
 
     session: int
 
 
 class SessionVoid(msgspec.Struct, frozen=True, kw_only=True, tag="session_void.v1"):
-    """The session is over, whatever the process thinks: it shall stop giving, and begin another."""
+    """The session is over: the process must stop giving and start another."""
 
     session: int
 
@@ -81,14 +79,13 @@ BudgetUpdate: TypeAlias = (
 
 
 class BudgetEnvelope(NamedTuple):
-    """A message, and whom it is for; a session's are for whoever keeps the sessions."""
+    """A message and its address; session messages go to the inbox itself."""
 
     to: Address
     message: BudgetMessage
 
 
 def session_address(session: int) -> Address:
-    """Address whoever keeps the sessions."""
     return Address(SESSION_KIND, str(session))
 
 
@@ -105,22 +102,20 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def encode_envelopes(letters: Iterable[tuple[Address, BudgetMessage]]) -> bytes:
-    """Encode letters to budget actors."""
     return _encode(list(letters))
 
 
 def decode_envelopes(data: bytes) -> list[BudgetEnvelope]:
-    """Read letters; one that a newer version has written, or nobody, is left out."""
+    """Decode messages; those that this version cannot read are left out."""
     return _read(data, _letters, _letter)
 
 
 def encode_updates(news: Sequence[BudgetUpdate]) -> bytes:
-    """Encode what budget actors say to processes."""
     return _encode(news)
 
 
 def decode_updates(data: bytes) -> list[BudgetUpdate]:
-    """Read what budget actors say; what a newer version has written, or nobody, is left out."""
+    """Decode updates; those that this version cannot read are left out."""
     return _read(data, _all_news, _one_news)
 
 
@@ -134,7 +129,7 @@ def _read(
 
 
 def _readable(data: bytes, single: "msgspec.msgpack.Decoder[Any]") -> list[Any]:
-    """Read one by one, where they cannot be read all together."""
+    """Decode one by one what cannot be decoded together."""
     found: list[Any] = []
     try:
         parts = _parts.decode(data)
