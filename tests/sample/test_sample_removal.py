@@ -4,7 +4,7 @@ from typing import Any
 
 from adloom.sample.content.document import build_document
 from adloom.sample.manifest import Manifest
-from adloom.sample.removal import GOING, Removal, User, planned_removal
+from adloom.sample.removal import GOING, Removal, UsedBy, plan_removal
 from tests.sample.builders import LOADED_AT, a_manifest
 
 MANIFEST = a_manifest()
@@ -20,14 +20,14 @@ def kept(removal: Removal) -> set[tuple[str, str]]:
 
 
 def test_all_of_it_goes_where_nobody_uses_it() -> None:
-    removal = planned_removal(MANIFEST, the_catalog(), {})
+    removal = plan_removal(MANIFEST, the_catalog(), {})
 
     assert removal.stays == []
     assert len(removal.goes) == sum(len(MANIFEST.ids_of(kind)) for kind in GOING)
 
 
 def test_who_names_others_goes_before_them() -> None:
-    kinds = [kind for kind, _, _ in planned_removal(MANIFEST, the_catalog(), {}).goes]
+    kinds = [kind for kind, _, _ in plan_removal(MANIFEST, the_catalog(), {}).goes]
 
     assert list(dict.fromkeys(kinds)) == list(GOING)
 
@@ -36,17 +36,17 @@ def test_a_placement_that_your_campaign_uses_stays_with_its_site_and_publisher()
     mine = {"id": "mine", "name": "Mine", "advertiserId": None}
     link = {"campaignId": "mine", "placementId": MANIFEST.ids_of("placements")["oak-pair"]}
 
-    removal = planned_removal(MANIFEST, the_catalog(campaigns=[mine], links=[link]), {})
+    removal = plan_removal(MANIFEST, the_catalog(campaigns=[mine], links=[link]), {})
 
     assert kept(removal) == {("placements", "oak-pair"), ("sites", "oak"), ("publishers", "oak")}
-    assert {stays.used_by for stays in removal.stays} == {User("links", "Mine")}
+    assert {stays.used_by for stays in removal.stays} == {UsedBy("links", "Mine")}
 
 
 def test_a_banner_that_your_campaign_shows_stays_with_its_advertiser_and_brand() -> None:
     mine = {"id": "mine", "name": "Mine", "advertiserId": None}
     shown = {"campaignId": "mine", "placementId": "elsewhere", "bannerId": MANIFEST.ids_of("banners")["tea"]}
 
-    removal = planned_removal(MANIFEST, the_catalog(campaigns=[mine], assignments=[shown]), {})
+    removal = plan_removal(MANIFEST, the_catalog(campaigns=[mine], assignments=[shown]), {})
 
     assert kept(removal) == {("banners", "tea"), ("advertisers", "kettle"), ("brands", "teas")}
 
@@ -54,15 +54,15 @@ def test_a_banner_that_your_campaign_shows_stays_with_its_advertiser_and_brand()
 def test_an_advertiser_with_a_campaign_of_yours_stays() -> None:
     mine = {"id": "mine", "name": "Mine", "advertiserId": MANIFEST.ids_of("advertisers")["lumen"]}
 
-    removal = planned_removal(MANIFEST, the_catalog(campaigns=[mine]), {})
+    removal = plan_removal(MANIFEST, the_catalog(campaigns=[mine]), {})
 
     assert kept(removal) == {("advertisers", "lumen")}
 
 
 def test_an_advertiser_with_an_ad_account_of_yours_stays() -> None:
-    used = {MANIFEST.ids_of("advertisers")["meadow"]: User("adAccounts", "Mine")}
+    used = {MANIFEST.ids_of("advertisers")["meadow"]: UsedBy("adAccounts", "Mine")}
 
-    removal = planned_removal(MANIFEST, the_catalog(), used)
+    removal = plan_removal(MANIFEST, the_catalog(), used)
 
     assert kept(removal) == {("advertisers", "meadow")}
 
@@ -75,7 +75,7 @@ def test_your_banner_in_a_campaign_of_the_sample_keeps_nothing() -> None:
         "bannerId": "mine",
     }
 
-    removal = planned_removal(MANIFEST, the_catalog(banners=[mine], assignments=[shown]), {})
+    removal = plan_removal(MANIFEST, the_catalog(banners=[mine], assignments=[shown]), {})
 
     assert removal.stays == []
 
@@ -83,7 +83,7 @@ def test_your_banner_in_a_campaign_of_the_sample_keeps_nothing() -> None:
 def test_what_was_deleted_by_hand_is_no_obstacle() -> None:
     empty: dict[str, list[dict[str, Any]]] = {}
 
-    removal = planned_removal(MANIFEST, empty, {})
+    removal = plan_removal(MANIFEST, empty, {})
 
     assert len(removal.goes) == sum(len(MANIFEST.ids_of(kind)) for kind in GOING)
 

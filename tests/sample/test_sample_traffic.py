@@ -6,12 +6,12 @@ from datetime import timedelta
 
 from adloom.core.clock import ManualClock
 from adloom.sample.manifest import Manifest, State
-from adloom.sample.visitors.browser import Asked, BusyError, Placement
+from adloom.sample.visitors.browser import Asked, BusyError, ServedPlacement
 from adloom.sample.visitors.curve import BRISK, BRISK_VISITS_PER_SECOND
 from adloom.sample.visitors.past import Event
 from adloom.sample.visitors.traffic import AWAY_SECONDS_MAX, Traffic
-from adloom.sample.visitors.visitors import Reader
-from adloom.sample.visitors.visits import Offer, Sight
+from adloom.sample.visitors.visitors import SampleVisitor
+from adloom.sample.visitors.visits import SeenOffer, VisitedPage
 from tests.sample.builders import LOADED_AT, a_chance, a_manifest
 
 
@@ -27,7 +27,7 @@ class FakeDelivery:
         self.past: list[Event] = []
         self.fetched: list[str] = []
 
-    def page(self, reader: Reader, sight: Sight) -> dict[str, Asked]:
+    def page(self, reader: SampleVisitor, sight: VisitedPage) -> dict[str, Asked]:
         del reader
         self._answer()
         self.asked["page"] += 1
@@ -35,23 +35,23 @@ class FakeDelivery:
         return {
             slug: Asked(
                 banners=[self._offer(f"{number}:{slug}")],
-                placement=Placement(slug),
+                placement=ServedPlacement(slug),
                 request_id=f"{number}:{slug}",
             )
             for slug in sight.slots
         }
 
-    def auction(self, reader: Reader, slug: str) -> Offer | None:
+    def auction(self, reader: SampleVisitor, slug: str) -> SeenOffer | None:
         del reader
         self._answer()
         self.asked["auction"] += 1
         return self._offer(f"{slug}:{self.asked['auction']}")
 
-    def report(self, reader: Reader | None, events: list[Event]) -> None:
+    def report(self, reader: SampleVisitor | None, events: list[Event]) -> None:
         self._answer()
         (self.past if reader is None else self.events).extend(events)
 
-    def fetch(self, reader: Reader, address: str) -> None:
+    def fetch(self, reader: SampleVisitor, address: str) -> None:
         del reader
         self._answer()
         self.fetched.append(address)
@@ -61,8 +61,8 @@ class FakeDelivery:
         if self._is_busy():
             raise BusyError("busy")
 
-    def _offer(self, name: str) -> Offer:
-        return Offer(
+    def _offer(self, name: str) -> SeenOffer:
+        return SeenOffer(
             id=self._banner_id,
             campaign_id="campaign",
             tracking_token=name,

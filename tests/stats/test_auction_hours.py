@@ -12,7 +12,7 @@ from adloom.runtime import migrate
 from adloom.runtime.listing import PageRequest
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.stats.auctions import store
-from adloom.stats.auctions.model import AuctionQuestion, Grouping
+from adloom.stats.auctions.model import AuctionGrouping, AuctionQuestion
 from tests.events.builders import a_win, an_auction
 from tests.support.auctions import fold_auctions
 from tests.support.builders import NOON
@@ -72,8 +72,8 @@ async def agree(pool: Pool, question: AuctionQuestion, asked: list[Auctioned]) -
     async with pool.acquire() as connection:
         whole = await store.statistics(connection, question)
         listed = await store.page(connection, question, PageRequest(sort="auction_time", size=100))
-        by_hour = await store.breakdown(connection, question, Grouping.HOUR)
-        by_type = await store.breakdown(connection, question, Grouping.PLACEMENT_TYPE)
+        by_hour = await store.breakdown(connection, question, AuctionGrouping.HOUR)
+        by_type = await store.breakdown(connection, question, AuctionGrouping.PLACEMENT_TYPE)
     wins = sum(one.winner is not None for one in asked)
 
     assert (whole.auctions, whole.wins, whole.bids) == (len(asked), wins, sum(one.bid_count for one in asked))

@@ -50,7 +50,7 @@ async def finish(connection: Connection, found: DayFound, clock: ManualClock) ->
     await rollup_store.make_stage(connection)
     for kind, blocks, _ in batches(found, 1):
         await rollup_store.stage(connection, DAY, kind, blocks)
-    staged = await rollup_store.staged_events(connection)
+    staged = await rollup_store.stage_events(connection)
     await rollup_store.overwrite(connection, DAY, found, now=clock.now())
     return staged
 

@@ -24,7 +24,7 @@ from adloom.core.money import Micros
 from adloom.runtime.auth import issue_access_token
 from adloom.runtime.http.server import serve
 from adloom.runtime.valkey import Valkey
-from adloom.stats.spend.event import BEGINNING, HEARTBEAT, LISTENING, encoded
+from adloom.stats.spend.event import BEGINNING, HEARTBEAT, LISTENING, encode_update
 from adloom.stats.spend.feed import SpendFeed
 from adloom.stats.spend.listener import Listener
 from tests.support.builders import NOON
@@ -225,9 +225,9 @@ async def test_of_several_updates_that_wait_the_last_is_said() -> None:
     assert await anext(said) == BEGINNING
     listener.begin()
     for update in (an_update(1, spent=1), an_update(2), an_update(1, spent=2)):
-        listener.tell(update.campaign_id, encoded(update))
+        listener.tell(update.campaign_id, encode_update(update))
 
-    assert await anext(said) == LISTENING + encoded(an_update(1, spent=2)) + encoded(an_update(2))
+    assert await anext(said) == LISTENING + encode_update(an_update(1, spent=2)) + encode_update(an_update(2))
 
 
 async def test_who_hears_nothing_hears_a_heartbeat() -> None:

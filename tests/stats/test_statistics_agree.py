@@ -25,7 +25,7 @@ from adloom.stats.model import (
     total,
 )
 from adloom.stats.rollup import Rollup
-from adloom.stats.sources import Sources, Span, sources
+from adloom.stats.sources import Sources, SourceSpan, sources
 from adloom.stats.store import statistics
 from tests.stats.event_rows import EventRow, insert_catalog, insert_events
 
@@ -34,7 +34,7 @@ LAST = date(2026, 11, 13)
 TODAY = date(2026, 11, 13)
 MIDNIGHT = datetime(2026, 11, 10, tzinfo=UTC)
 ONE_DAY = timedelta(days=1)
-WHOLE = Span(FIRST, LAST)
+WHOLE = SourceSpan(FIRST, LAST)
 
 
 class Spend(NamedTuple):
@@ -190,7 +190,7 @@ async def test_days_that_are_rolled_up_are_not_read_from_the_counts(pool: Pool) 
 
 @given(rolled=st.sets(st.integers(0, 9)), first=st.integers(0, 9), length=st.integers(0, 9))
 def test_every_day_of_a_range_is_read_from_one_source(rolled: set[int], first: int, length: int) -> None:
-    whole = Span(FIRST + first * ONE_DAY, FIRST + (first + length) * ONE_DAY)
+    whole = SourceSpan(FIRST + first * ONE_DAY, FIRST + (first + length) * ONE_DAY)
     rolled_up = {FIRST + number * ONE_DAY for number in rolled} & set(days_of(whole))
 
     parted = sources(whole, sorted(rolled_up))
@@ -206,7 +206,7 @@ def test_a_range_of_which_nothing_is_rolled_up_is_one_span() -> None:
     assert sources(WHOLE, days_of(WHOLE)) == Sources(rolled_up=(WHOLE,))
 
 
-def days_of(span: Span) -> list[date]:
+def days_of(span: SourceSpan) -> list[date]:
     return [span.first + number * ONE_DAY for number in range((span.last - span.first).days + 1)]
 
 

@@ -59,7 +59,7 @@ class AdminClient:
 
     def send(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """Send a request, and give the body of its answer."""
-        status, answer = self._sent(method, path, None if body is None else msgspec.json.encode(body))
+        status, answer = self._send(method, path, None if body is None else msgspec.json.encode(body))
         if status >= HTTPStatus.BAD_REQUEST:
             raise RefusedError(_reason(answer), status)
         return msgspec.json.decode(answer) if answer else {}
@@ -68,7 +68,7 @@ class AdminClient:
         """Let go of the connection."""
         self._connection.close()
 
-    def _sent(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+    def _send(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
         try:
             self._connection.request(method, path, body, self._headers)
             answer = self._connection.getresponse()

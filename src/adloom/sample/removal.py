@@ -37,7 +37,7 @@ GOING: Final[Mapping[str, str]] = {
 }
 
 
-class User(msgspec.Struct, frozen=True):
+class UsedBy(msgspec.Struct, frozen=True):
     """Something that is not the sample's and uses something that is."""
 
     kind: str
@@ -50,7 +50,7 @@ class Stays(msgspec.Struct, frozen=True):
     kind: str
     key: str
     name: str
-    used_by: User
+    used_by: UsedBy
 
 
 class Removal(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ class Removal(msgspec.Struct, frozen=True):
     stays: list[Stays]
 
 
-def planned_removal(manifest: Manifest, lists: Lists, used_abroad: Mapping[str, User]) -> Removal:
+def plan_removal(manifest: Manifest, lists: Lists, used_abroad: Mapping[str, UsedBy]) -> Removal:
     """Plan by what the catalog says; `used_abroad` has advertisers whose ad accounts are somebody else's."""
     used = {("advertisers", made_id): user for made_id, user in used_abroad.items()}
     used |= _used_by_others(manifest, lists)
@@ -84,18 +84,18 @@ def planned_removal(manifest: Manifest, lists: Lists, used_abroad: Mapping[str, 
     return removal
 
 
-def _used_by_others(manifest: Manifest, lists: Lists) -> dict[Thing, User]:
+def _used_by_others(manifest: Manifest, lists: Lists) -> dict[Thing, UsedBy]:
     """Tell what is named by something that is not the sample's, and by what."""
     ours = {(kind, made_id) for kind, ids in manifest.things.items() for made_id in ids.values()}
-    used: dict[Thing, User] = {}
+    used: dict[Thing, UsedBy] = {}
     for kind, items in lists.items():
         for item in items:
             if not _is_ours(kind, item, ours):
-                used |= dict.fromkeys(_named(kind, item), User(kind, _name(kind, item, lists)))
+                used |= dict.fromkeys(_named(kind, item), UsedBy(kind, _name(kind, item, lists)))
     return used
 
 
-def _spread(used: dict[Thing, User], named_by: Mapping[Thing, Sequence[Thing]]) -> None:
+def _spread(used: dict[Thing, UsedBy], named_by: Mapping[Thing, Sequence[Thing]]) -> None:
     """Keep also what is named by what is kept."""
     waiting = list(used)
     while waiting:

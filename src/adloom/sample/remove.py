@@ -8,7 +8,7 @@ import msgspec
 from adloom.sample.admin import AdminClient, RefusedError
 from adloom.sample.content.catalog import OUTSIDE_PATHS, SELLER
 from adloom.sample.manifest import Manifest, State
-from adloom.sample.removal import GOING, OF_A_CAMPAIGN, Stays, User, planned_removal
+from adloom.sample.removal import GOING, OF_A_CAMPAIGN, Stays, UsedBy, plan_removal
 
 PAGE_SIZE: Final = 100
 EXPORTED: Final = (*GOING, *OF_A_CAMPAIGN)
@@ -37,12 +37,12 @@ def remove_sample(admin: AdminClient, manifest: Manifest, *, keep: Keep) -> Remo
             try:
                 went += admin.delete(f"{OUTSIDE_PATHS[kind]}/{made_id}?sellerId={seller}")
             except RefusedError as error:
-                stays.append(Stays(kind, key, key, User("advertisers", str(error))))
+                stays.append(Stays(kind, key, key, UsedBy("advertisers", str(error))))
                 continue
             manifest = manifest.without(kind, key)
     document: dict[str, Any] = admin.read("/admin/export")
     lists: dict[str, list[dict[str, Any]]] = {kind: document[kind] for kind in EXPORTED}
-    plan = planned_removal(manifest, lists, _used_abroad(admin, manifest))
+    plan = plan_removal(manifest, lists, _used_abroad(admin, manifest))
     for kind, key, made_id in plan.goes:
         went += admin.delete(f"{GOING[kind]}/{made_id}")
         manifest = manifest.without(kind, key)
@@ -52,9 +52,9 @@ def remove_sample(admin: AdminClient, manifest: Manifest, *, keep: Keep) -> Remo
     return Removed(manifest, [*stays, *plan.stays], went)
 
 
-def _used_abroad(admin: AdminClient, manifest: Manifest) -> Mapping[str, User]:
+def _used_abroad(admin: AdminClient, manifest: Manifest) -> Mapping[str, UsedBy]:
     """Tell which advertisers have ad accounts or sell pages that somebody else has made, or that stay."""
-    used: dict[str, User] = {}
+    used: dict[str, UsedBy] = {}
     for seller in manifest.ids_of("advertisers").values():
         for kind in ("adAccounts", "sellPages"):
             try:
@@ -62,5 +62,5 @@ def _used_abroad(admin: AdminClient, manifest: Manifest) -> Mapping[str, User]:
             except RefusedError:
                 break  # The advertiser is gone already.
             for item in page["items"]:
-                used[seller] = User(kind, str(item["name"]))
+                used[seller] = UsedBy(kind, str(item["name"]))
     return used

@@ -27,7 +27,7 @@ UNKNOWN: Final = "unknown"
 COUNTRY_LENGTH: Final = 2
 
 
-class Format(StrEnum):
+class StatisticsFormat(StrEnum):
     """How statistics are written."""
 
     JSON = "json"
@@ -86,7 +86,7 @@ class StatsQuery(Body):
     country: Annotated[Country | None, Field(description="Two letters, or `unknown`.")] = None
     device: Device | None = None
     group_by: Annotated[Groupings, Field(description="Several are separated by commas.")] = (Grouping.DAY,)
-    format: Annotated[Format | None, Field(description="Without it, as `Accept` says.")] = None
+    format: Annotated[StatisticsFormat | None, Field(description="Without it, as `Accept` says.")] = None
 
 
 class StatsTotals(Answer):
@@ -144,7 +144,7 @@ async def banner_statistics(
     rows = await statistics(pool, question, today=now.date(), rows_max=ROWS_MAX + 1)
     if len(rows) > ROWS_MAX:
         raise _wrong("groupBy", f"gives more than {ROWS_MAX:,} rows: ask for less, or for fewer days")
-    if (query.format or _accepted(accept)) is Format.JSON:
+    if (query.format or _accepts_csv(accept)) is StatisticsFormat.JSON:
         return Response(await asyncio.to_thread(json_of, question.groupings, rows), media_type=JSON)
     name = f"adloom-banners-{question.first}-to-{question.last}.csv"
     return Response(
@@ -154,10 +154,10 @@ async def banner_statistics(
     )
 
 
-def _accepted(accept: str) -> Format:
+def _accepts_csv(accept: str) -> StatisticsFormat:
     """Read what a client would rather have: a sheet only where it names that and not JSON."""
     kinds = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
-    return Format.CSV if CSV in kinds and JSON not in kinds else Format.JSON
+    return StatisticsFormat.CSV if CSV in kinds and JSON not in kinds else StatisticsFormat.JSON
 
 
 def _question(query: StatsQuery, actor: Actor) -> StatsQuestion:

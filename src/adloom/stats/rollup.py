@@ -189,7 +189,7 @@ class Rollup:
             for kind, blocks, share in batches(found, self._batch_blocks):
                 await rollup_store.stage(connection, day, kind, blocks)
                 on_progress(share)
-            _compare(day, found, await rollup_store.staged_events(connection))
+            _compare(day, found, await rollup_store.stage_events(connection))
             rows = await rollup_store.overwrite(connection, day, found, now=self._clock.now())
         seconds = (self._clock.now() - started_at).total_seconds()
         self.days += 1
@@ -208,7 +208,7 @@ def _compare(day: date, found: DayFound, staged: int) -> None:
 
 async def refuse_dropped(pool: Pool, first: date, last: date) -> None:
     """Raise DayDroppedError where rows of the range were dropped; both days are included."""
-    if dropped := await rollup_store.dropped_days(pool, first, last):
+    if dropped := await rollup_store.drop_days(pool, first, last):
         raise _dropped(dropped[0], dropped[-1])
 
 

@@ -200,7 +200,7 @@ async def stage(connection: Connection, day: date, kind: str, blocks: range) -> 
     )
 
 
-async def staged_events(connection: Connection) -> int:
+async def stage_events(connection: Connection) -> int:
     """Tell how many rows were counted in all."""
     return await connection.fetchval(STAGED_EVENTS, timeout=STATEMENT_SECONDS_MAX)
 
@@ -221,7 +221,7 @@ async def stale_days(pool: Pool, *, before: date, quiet_since: datetime) -> Sequ
     return [StaleDay(day=row["day"], version=row["version"], is_due=row["is_due"]) for row in rows]
 
 
-async def dropped_days(pool: Pool, first: date, last: date) -> Sequence[date]:
+async def drop_days(pool: Pool, first: date, last: date) -> Sequence[date]:
     """Find the days whose rows were dropped; both bounds are included."""
     return [row["day"] for row in await pool.fetch(DROPPED, first, last)]
 

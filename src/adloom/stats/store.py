@@ -8,7 +8,7 @@ from adloom.core.money import Micros
 from adloom.runtime.listing import Filters
 from adloom.runtime.postgres import Connection, Pool, Record
 from adloom.stats.model import Counts, Grouping, StatsQuestion, StatsRow
-from adloom.stats.sources import Sources, Span, sources
+from adloom.stats.sources import Sources, SourceSpan, sources
 
 # A day is rolled up as long as it has no other events than it had then. Today may get some at any moment.
 ROLLED_UP_DAYS: Final = """
@@ -117,7 +117,7 @@ async def statistics(pool: Pool, question: StatsQuestion, *, today: date, rows_m
 
 
 async def _sources(connection: Connection, question: StatsQuestion, today: date) -> Sources:
-    whole = Span(question.first, question.last)
+    whole = SourceSpan(question.first, question.last)
     if question.needs_live_counts:
         return sources(whole, [])
     rows = await connection.fetch(ROLLED_UP_DAYS, question.first, question.last, today)
@@ -138,11 +138,11 @@ def _read(where: Sources, filters: Filters, *, has_spend: bool) -> str:
     return " UNION ALL ".join(parts)
 
 
-def _in_days(filters: Filters, span: Span) -> str:
+def _in_days(filters: Filters, span: SourceSpan) -> str:
     return f"stat_date BETWEEN {filters.bind(span.first)} AND {filters.bind(span.last)}"
 
 
-def _in_hours(filters: Filters, span: Span) -> str:
+def _in_hours(filters: Filters, span: SourceSpan) -> str:
     # From the first hour to the last, and not to the first of the next day: the last day of all has none.
     first = filters.bind(datetime.combine(span.first, time(0), UTC))
     last = filters.bind(datetime.combine(span.last, time(23), UTC))

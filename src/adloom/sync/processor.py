@@ -77,7 +77,7 @@ class SyncProcessor:
         try:
             outcome = await self.sync(sync, tell=job.report_progress)
         except Exception as error:
-            told = _told(error)
+            told = _describe(error)
             log.error(  # noqa: TRY400 - one line; the worker leaves the trace of what is buried
                 "stats-sync-failed",
                 jobId=job.id,
@@ -216,7 +216,7 @@ def _worst(errors: list[ProviderError]) -> ProviderError:
     return next((error for error in errors if error.is_worth_retrying), errors[0])
 
 
-def _told(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     return (str(error) or type(error).__name__)[:REASON_LENGTH_MAX]
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from adloom.runtime.postgres import Pool
-from adloom.sync.providers.own import OwnProvider, linked_to
+from adloom.sync.providers.own import OwnProvider, find_linked
 from adloom.sync.providers.protocol import ProviderRefusedError, StatRow
 from adloom.sync.words import Level, Platform
 from tests.sync.builders import DAY, a_request, an_account, an_entity
@@ -138,4 +138,4 @@ async def test_a_zone_that_nobody_knows_is_refused(pool: Pool, delivered: Delive
 def test_what_is_not_linked_all_the_way_stands_for_nothing(path: tuple[str | None, ...]) -> None:
     *above, external_id = path
 
-    assert linked_to(an_entity(external_id=external_id, above=tuple(above))) is None
+    assert find_linked(an_entity(external_id=external_id, above=tuple(above))) is None

@@ -4,7 +4,7 @@ from html import escape
 from typing import Final
 
 from adloom.sample.content.articles import ARTICLES, Article
-from adloom.sample.pages.markup import Page, image, slot
+from adloom.sample.pages.markup import SamplePage, image, slot
 
 HOUSE: Final = "hedgerow"
 FRONT: Final = "/sample"
@@ -20,7 +20,7 @@ Their pictures are drawn by it too. Its readers are simulated; you are the excep
 </div></footer>"""
 
 
-def magazine_pages() -> list[Page]:
+def magazine_pages() -> list[SamplePage]:
     """Make every page of the magazine."""
     return [_front(), *(_article(article) for article in ARTICLES)]
 
@@ -40,7 +40,7 @@ def _first_of(section: str) -> Article:
     return next(article for article in ARTICLES if article.section == section)
 
 
-def _front() -> Page:
+def _front() -> SamplePage:
     lead, *others = ARTICLES
     cards = [_card(article) for article in others]
     body = f"""{_header()}<main id="main" class="page">
@@ -55,7 +55,7 @@ def _front() -> Page:
 source: it is what any publisher would write.</p></section></div>
 </div><aside>{slot("hedgerow-aside")}{_most_read()}</aside></div>
 </main>{FOOTER}{slot("hedgerow-bar")}"""
-    return Page(path=FRONT, title="The Hedgerow", house=HOUSE, body=body, slots=FRONT_SLOTS)
+    return SamplePage(path=FRONT, title="The Hedgerow", house=HOUSE, body=body, slots=FRONT_SLOTS)
 
 
 def _most_read() -> str:
@@ -75,7 +75,7 @@ def _byline(article: Article) -> str:
     return f'<p class="small byline">{escape(article.author)} · {article.minutes} minutes</p>'
 
 
-def _article(article: Article) -> Page:
+def _article(article: Article) -> SamplePage:
     first, *others = article.text
     middle = len(others) // 2
     before, after = (
@@ -91,7 +91,7 @@ def _article(article: Article) -> Page:
 <aside>{slot("hedgerow-article-aside")}{_most_read()}</aside></div>
 <section class="more"><h2 class="small kicker">More to read</h2><div class="cards four">{more}</div></section>
 </main>{FOOTER}{slot("hedgerow-long-read") if article.is_long else ""}"""
-    return Page(
+    return SamplePage(
         path=article.path,
         title=f"{article.title} · The Hedgerow",
         house=HOUSE,

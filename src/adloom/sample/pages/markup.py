@@ -12,7 +12,7 @@ STYLE_PATH: Final = "/sample/page.css"
 TAG_PATH: Final = "/tag.js"
 
 
-class Page(msgspec.Struct, frozen=True, kw_only=True):
+class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
     """A page, with the slots that it has."""
 
     path: str

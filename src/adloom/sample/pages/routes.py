@@ -17,7 +17,7 @@ from adloom.sample.content.catalog import BANNERS, read_data
 from adloom.sample.content.document import phone_picture_of, picture_of
 from adloom.sample.content.pictures import FOLDER, FREE_PATH, HILLS, PALETTES, SUBJECTS, Picture
 from adloom.sample.pages.magazine import magazine_pages
-from adloom.sample.pages.markup import STYLE_PATH, Page
+from adloom.sample.pages.markup import STYLE_PATH, SamplePage
 from adloom.sample.pages.shop import shop_pages
 
 HTML: Final = b"text/html; charset=utf-8"
@@ -33,7 +33,7 @@ GONE: Final = problem_answer(NotFoundError("The sample is not here. `adloom samp
 
 
 @cache
-def sample_pages() -> dict[str, Page]:
+def sample_pages() -> dict[str, SamplePage]:
     return {page.path: page for page in (*magazine_pages(), *shop_pages())}
 
 

@@ -4,7 +4,7 @@ from html import escape
 from typing import Final
 
 from adloom.sample.content.articles import DEPARTMENTS, PRODUCTS, Department, SampleProduct
-from adloom.sample.pages.markup import Page, image, slot
+from adloom.sample.pages.markup import SamplePage, image, slot
 
 HOUSE: Final = "oak"
 FRONT: Final = "/sample/shop"
@@ -21,7 +21,7 @@ FOOTER: Final = """
 <p><code>adloom sample remove</code> takes all of it away.</p></div></footer>"""
 
 
-def shop_pages() -> list[Page]:
+def shop_pages() -> list[SamplePage]:
     return [_front(), _basket(), *map(_department, DEPARTMENTS), *map(_product, PRODUCTS)]
 
 
@@ -37,7 +37,7 @@ def _header(current: Department | None = None) -> str:
 <a class="bag" href="{BASKET}">Basket</a></nav></div></header>"""
 
 
-def _front() -> Page:
+def _front() -> SamplePage:
     shelves = "".join(
         f'<a class="shelf" href="{department.path}"><span class="frame">{image(_first_on(department).picture(600, 400))}</span>'
         f'<b>{escape(department.name)}</b><span class="small">{escape(department.line)}</span></a>'
@@ -54,7 +54,7 @@ def _front() -> Page:
 <section><h2>New this month</h2><div class="tiles">{new}</div></section>
 <section><h2>From our friends</h2>{slot("oak-grid")}</section>
 </main>{FOOTER}"""
-    return Page(path=FRONT, title="Meadow & Oak", house=HOUSE, body=body, slots=FRONT_SLOTS)
+    return SamplePage(path=FRONT, title="Meadow & Oak", house=HOUSE, body=body, slots=FRONT_SLOTS)
 
 
 def _first_on(department: Department) -> SampleProduct:
@@ -66,11 +66,11 @@ def _tile(product: SampleProduct) -> str:
 <b>{escape(product.name)}</b><span class="small">{escape(product.line)}</span><span class="price">£{product.pounds}</span></a>"""
 
 
-def _department(department: Department) -> Page:
+def _department(department: Department) -> SamplePage:
     tiles = "".join(_tile(product) for product in PRODUCTS if product.department == department.key)
     body = f"""{_header(department)}<main id="main" class="page"><section class="title"><h1>{escape(department.name)}</h1>
 <p>{escape(department.line)}</p></section><div class="tiles three">{tiles}</div></main>{FOOTER}{slot("oak-popup")}"""
-    return Page(
+    return SamplePage(
         path=department.path,
         title=f"{department.name} · Meadow & Oak",
         house=HOUSE,
@@ -79,7 +79,7 @@ def _department(department: Department) -> Page:
     )
 
 
-def _product(product: SampleProduct) -> Page:
+def _product(product: SampleProduct) -> SamplePage:
     department = DEPARTMENT_BY_KEY[product.department]
     also = "".join(_tile(other) for other in _also(product))
     body = f"""{_header(department)}<main id="main" class="page">
@@ -89,7 +89,7 @@ def _product(product: SampleProduct) -> Page:
 <p class="small">{escape(product.origin)}</p><p><a class="button" href="{BASKET}">Add to basket</a></p>
 {slot("oak-product")}</div></div>
 <section><h2>Also on our shelves</h2><div class="tiles three">{also}</div></section></main>{FOOTER}"""
-    return Page(
+    return SamplePage(
         path=product.path, title=f"{product.name} · Meadow & Oak", house=HOUSE, body=body, slots=PRODUCT_SLOTS
     )
 
@@ -99,8 +99,8 @@ def _also(product: SampleProduct) -> list[SampleProduct]:
     return [PRODUCTS[(at + step) % len(PRODUCTS)] for step in range(1, ALSO_COUNT + 1)]
 
 
-def _basket() -> Page:
+def _basket() -> SamplePage:
     body = f"""{_header()}<main id="main" class="page"><section class="title"><h1>Your basket is empty</h1>
 <p>It always will be: nothing is sold here. But if an ad brought you, your click is in the ledger by now, and the
 statistics show it.</p><p><a class="button" href="{FRONT}">Back to the shop</a></p></section></main>{FOOTER}"""
-    return Page(path=BASKET, title="Basket · Meadow & Oak", house=HOUSE, body=body)
+    return SamplePage(path=BASKET, title="Basket · Meadow & Oak", house=HOUSE, body=body)

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from adloom.sample.visitors.past import Event
-from adloom.sample.visitors.visitors import Reader
-from adloom.sample.visitors.visits import Offer, Sight
+from adloom.sample.visitors.visitors import SampleVisitor
+from adloom.sample.visitors.visits import SeenOffer, VisitedPage
 
 ANSWER_SECONDS_MAX: Final = 5.0
 BUSY: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
@@ -22,12 +22,12 @@ class BusyError(Exception):
 class Asked(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The answer for one placement; a problem has none of it."""
 
-    banners: list[Offer] = []
-    placement: "Placement | None" = None
+    banners: list[SeenOffer] = []
+    placement: "ServedPlacement | None" = None
     request_id: str = ""
 
 
-class Placement(msgspec.Struct, frozen=True):
+class ServedPlacement(msgspec.Struct, frozen=True):
     """The part of a placement that events name."""
 
     id: str
@@ -39,7 +39,7 @@ class PageAnswer(msgspec.Struct, frozen=True):
     results: dict[str, Asked]
 
 
-class AuctionAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class WonAd(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The ad that has won."""
 
     ad_id: str
@@ -49,9 +49,9 @@ class AuctionAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     click_url: str
 
     @property
-    def offer(self) -> Offer:
+    def offer(self) -> SeenOffer:
         """The same in the words of a page."""
-        return Offer(
+        return SeenOffer(
             id=self.ad_id,
             campaign_id=self.campaign_id,
             tracking_token=self.tracking_token,
@@ -61,7 +61,7 @@ class AuctionAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 _decode_page = msgspec.json.Decoder(PageAnswer).decode
-_decode_auction = msgspec.json.Decoder(AuctionAnswer).decode
+_decode_auction = msgspec.json.Decoder(WonAd).decode
 
 
 class Browser:
@@ -70,29 +70,29 @@ class Browser:
     def __init__(self, host: str, port: int) -> None:
         self._connection = HTTPConnection(host, port, timeout=ANSWER_SECONDS_MAX)
 
-    def page(self, reader: Reader, sight: Sight) -> dict[str, Asked]:
+    def page(self, reader: SampleVisitor, sight: VisitedPage) -> dict[str, Asked]:
         """Ask for all placements of a page at once."""
         body = {"placements": sight.slots, "userId": str(reader.id)}
         status, answer = self._sent("POST", "/banners/serve", reader, body)
         return _decode_page(answer).results if status == HTTPStatus.OK else {}
 
-    def auction(self, reader: Reader, slug: str) -> Offer | None:
+    def auction(self, reader: SampleVisitor, slug: str) -> SeenOffer | None:
         """Ask for what wins an auction."""
         body = {"userId": str(reader.id), "placement": slug}
         status, answer = self._sent("POST", "/api/v1/ads/serve", reader, body)
         return _decode_auction(answer).offer if status == HTTPStatus.OK else None
 
-    def report(self, reader: Reader | None, events: list[Event]) -> None:
+    def report(self, reader: SampleVisitor | None, events: list[Event]) -> None:
         """Report events in one request."""
         self._sent("POST", "/banners/events/batch", reader, {"events": events})
 
-    def fetch(self, reader: Reader, address: str) -> None:
+    def fetch(self, reader: SampleVisitor, address: str) -> None:
         """Load a pixel, or follow a click as far as our own redirect; the address may be a proxy's."""
         parts = urlsplit(address)
         self._sent("GET", f"{parts.path}?{parts.query}" if parts.query else parts.path, reader, None)
 
     def _sent(
-        self, method: str, path: str, reader: Reader | None, body: dict[str, Any] | None
+        self, method: str, path: str, reader: SampleVisitor | None, body: dict[str, Any] | None
     ) -> tuple[int, bytes]:
         headers = {} if reader is None else reader.headers()
         if body is not None:

@@ -14,7 +14,7 @@ from adloom.core.random import Chance
 from adloom.sample.content.catalog import BANNER_BY_KEY, CAMPAIGNS, SLOT_BY_SLUG
 from adloom.sample.manifest import Manifest
 from adloom.sample.visitors.curve import VISITS_PER_SECOND, busyness
-from adloom.sample.visitors.visitors import a_reader, chosen
+from adloom.sample.visitors.visitors import pick, pick_visitor
 
 Event = dict[str, str]
 
@@ -39,7 +39,7 @@ def past_events(manifest: Manifest, chance: Chance) -> Iterator[Event]:
         views = round(3600 * VISITS_PER_SECOND * VIEWS_PER_VISIT * busyness(begins_at))
         for view in range(views):
             number += 1
-            campaign, slug, key = chosen(shown, chance.random())
+            campaign, slug, key = pick(shown, chance.random())
             seen_at = begins_at + timedelta(hours=(view + chance.random()) / views)
             event = {
                 "bannerId": manifest.ids_of("banners")[key],
@@ -53,7 +53,7 @@ def past_events(manifest: Manifest, chance: Chance) -> Iterator[Event]:
 
 
 def _circumstances(chance: Chance) -> Event:
-    reader = a_reader(chance)
+    reader = pick_visitor(chance)
     agent = reader.user_agent
     device = "tablet" if "iPad" in agent else "mobile" if "Mobile" in agent else "desktop"
     return {"deviceType": device, "countryCode": reader.country}

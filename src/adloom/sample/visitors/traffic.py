@@ -14,8 +14,8 @@ from adloom.sample.manifest import Manifest, State
 from adloom.sample.visitors.browser import Asked, BusyError
 from adloom.sample.visitors.curve import seconds_to_next, visits_per_second
 from adloom.sample.visitors.past import BATCH_EVENTS, Event, past_events
-from adloom.sample.visitors.visitors import Reader
-from adloom.sample.visitors.visits import Offer, Reaction, Sight, a_visit, ctrs_of, reactions_to
+from adloom.sample.visitors.visitors import SampleVisitor
+from adloom.sample.visitors.visits import Reaction, SeenOffer, VisitedPage, ctrs_of, pick_visit, react_to
 
 LOOK_SECONDS: Final = 1.0  # How often we look whether the sample is still there.
 WAITING_MAX: Final = 1_000  # Reactions; beyond this the oldest readers have gone.
@@ -27,22 +27,22 @@ AWAY_SECONDS_MAX: Final = 30.0
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-class Delivery(Protocol):
+class DeliveryClient(Protocol):
     """What a reader's browser can do."""
 
-    def page(self, reader: Reader, sight: Sight) -> dict[str, Asked]:
+    def page(self, reader: SampleVisitor, sight: VisitedPage) -> dict[str, Asked]:
         """Ask for all placements of a page at once."""
         ...
 
-    def auction(self, reader: Reader, slug: str) -> Offer | None:
+    def auction(self, reader: SampleVisitor, slug: str) -> SeenOffer | None:
         """Ask for what wins an auction."""
         ...
 
-    def report(self, reader: Reader | None, events: list[Event]) -> None:
+    def report(self, reader: SampleVisitor | None, events: list[Event]) -> None:
         """Report events in one request."""
         ...
 
-    def fetch(self, reader: Reader, address: str) -> None:
+    def fetch(self, reader: SampleVisitor, address: str) -> None:
         """Load a pixel, or follow a click."""
         ...
 
@@ -55,7 +55,7 @@ class Traffic:
 
     def __init__(
         self,
-        delivery: Delivery,
+        delivery: DeliveryClient,
         read_manifest: Callable[[], Manifest | None],
         clock: Clock,
         chance: Chance,
@@ -106,17 +106,17 @@ class Traffic:
             self._away_seconds = min(AWAY_SECONDS_MAX, self._away_seconds * 2)
 
     def _visit(self, manifest: Manifest) -> None:
-        visit = a_visit(self._chance)
-        reader, sight, ctrs = visit.reader, visit.sight, ctrs_of(manifest)
+        visit = pick_visit(self._chance)
+        reader, sight, ctrs = visit.visitor, visit.sight, ctrs_of(manifest)
         if sight.slots:
             answers = self._delivery.page(reader, sight)
             there = [answer for slug in sight.slots if (answer := answers.get(slug)) and answer.placement]
-            reactions = list(reactions_to([it.banners for it in there], ctrs, self._chance))
+            reactions = list(react_to([it.banners for it in there], ctrs, self._chance))
             self._plan_page(reader, sight, reactions, _names(there))
         if sight.auctioned is not None:
             offer = self._delivery.auction(reader, sight.auctioned)
             if offer is not None:
-                for reaction in reactions_to([[offer]], ctrs, self._chance):
+                for reaction in react_to([[offer]], ctrs, self._chance):
                     self._in(
                         reaction.seen_after_seconds,
                         lambda it=offer.impression_url: self._delivery.fetch(reader, it),
@@ -124,7 +124,11 @@ class Traffic:
                     self._plan_click(reader, reaction)
 
     def _plan_page(
-        self, reader: Reader, sight: Sight, reactions: Sequence[Reaction], names: dict[str, Event]
+        self,
+        reader: SampleVisitor,
+        sight: VisitedPage,
+        reactions: Sequence[Reaction],
+        names: dict[str, Event],
     ) -> None:
         """Report all that was seen of a page together, as the tag does, and clicks one by one."""
         if not reactions:
@@ -146,7 +150,7 @@ class Traffic:
         for reaction in reactions:
             self._plan_click(reader, reaction)
 
-    def _plan_click(self, reader: Reader, reaction: Reaction) -> None:
+    def _plan_click(self, reader: SampleVisitor, reaction: Reaction) -> None:
         if reaction.clicked_after_seconds is not None:
             address = reaction.offer.click_url
             self._in(reaction.clicked_after_seconds, lambda: self._delivery.fetch(reader, address))

@@ -47,7 +47,7 @@ COUNTRIES: Final = (
 )
 
 
-class Reader(msgspec.Struct, frozen=True, kw_only=True):
+class SampleVisitor(msgspec.Struct, frozen=True, kw_only=True):
     """Somebody who reads, and what their browser says of them."""
 
     id: UUID
@@ -66,21 +66,21 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
         return said if self.is_new else {**said, "x-session-id": str(self.id)}
 
 
-def a_reader(chance: Chance) -> Reader:
+def pick_visitor(chance: Chance) -> SampleVisitor:
     """Choose somebody; the same number is always the same reader."""
     number = int(chance.random() * READERS_COUNT)
     digest = hashlib.sha256(f"a reader of the sample, {number}".encode()).digest()
-    country, language = chosen(COUNTRIES, digest[16] / 256)
-    return Reader(
+    country, language = pick(COUNTRIES, digest[16] / 256)
+    return SampleVisitor(
         id=UUID(bytes=digest[:16], version=4),
-        user_agent=chosen(DEVICES, digest[17] / 256),
+        user_agent=pick(DEVICES, digest[17] / 256),
         country=country,
         language=language,
         is_new=chance.random() < NEW_SHARE,
     )
 
 
-def chosen(among: Sequence[tuple[T, float]], drawn: float) -> T:
+def pick(among: Sequence[tuple[T, float]], drawn: float) -> T:
     """Choose by weight, with a number that was drawn from 0 to 1."""
     rest = drawn * sum(weight for _, weight in among)
     for thing, weight in among:

@@ -12,7 +12,7 @@ from adloom.sample.content.articles import ARTICLES, DEPARTMENTS, PRODUCTS
 from adloom.sample.content.catalog import BANNERS
 from adloom.sample.manifest import Manifest
 from adloom.sample.pages import magazine, shop
-from adloom.sample.visitors.visitors import Reader, a_reader, chosen
+from adloom.sample.visitors.visitors import SampleVisitor, pick, pick_visitor
 
 FEED: Final = "hedgerow-feed"
 APP: Final = "hedgerow-app"
@@ -24,7 +24,7 @@ FIRST_LOOK_SECONDS: Final = (1.0, 4.0)
 THINKING_SECONDS: Final = (1.5, 9.0)
 
 
-class Sight(msgspec.Struct, frozen=True, kw_only=True):
+class VisitedPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page that can be opened: what is asked for, all at once or by auction."""
 
     path: str
@@ -32,14 +32,14 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
     auctioned: str | None = None
 
 
-class Visit(msgspec.Struct, frozen=True, kw_only=True):
+class SampleVisit(msgspec.Struct, frozen=True, kw_only=True):
     """Somebody opens a page."""
 
-    reader: Reader
-    sight: Sight
+    visitor: SampleVisitor
+    sight: VisitedPage
 
 
-class Offer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class SeenOffer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """An ad that delivery has answered, as far as a page needs it."""
 
     id: str
@@ -52,31 +52,31 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class Reaction(msgspec.Struct, frozen=True, kw_only=True):
     """What a reader does with an offer, and how long after it came."""
 
-    offer: Offer
+    offer: SeenOffer
     seen_after_seconds: float
     clicked_after_seconds: float | None
 
 
-def _sights() -> Iterator[tuple[Sight, float]]:
-    yield Sight(path=magazine.FRONT, slots=magazine.FRONT_SLOTS), 0.3
+def _sights() -> Iterator[tuple[VisitedPage, float]]:
+    yield VisitedPage(path=magazine.FRONT, slots=magazine.FRONT_SLOTS), 0.3
     for article in ARTICLES:
         slots = magazine.LONG_SLOTS if article.is_long else magazine.ARTICLE_SLOTS
-        yield Sight(path=article.path, slots=slots), 0.26 / len(ARTICLES)
-    yield Sight(path="/app/stories", auctioned=FEED), 0.12
-    yield Sight(path="/app/posts", auctioned=APP), 0.1
-    yield Sight(path=shop.FRONT, slots=shop.FRONT_SLOTS), 0.11
+        yield VisitedPage(path=article.path, slots=slots), 0.26 / len(ARTICLES)
+    yield VisitedPage(path="/app/stories", auctioned=FEED), 0.12
+    yield VisitedPage(path="/app/posts", auctioned=APP), 0.1
+    yield VisitedPage(path=shop.FRONT, slots=shop.FRONT_SLOTS), 0.11
     for department in DEPARTMENTS:
-        yield Sight(path=department.path, slots=shop.DEPARTMENT_SLOTS), 0.06 / len(DEPARTMENTS)
+        yield VisitedPage(path=department.path, slots=shop.DEPARTMENT_SLOTS), 0.06 / len(DEPARTMENTS)
     for product in PRODUCTS:
-        yield Sight(path=product.path, slots=shop.PRODUCT_SLOTS), 0.07 / len(PRODUCTS)
+        yield VisitedPage(path=product.path, slots=shop.PRODUCT_SLOTS), 0.07 / len(PRODUCTS)
 
 
 SIGHTS: Final = tuple(_sights())
 
 
-def a_visit(chance: Chance) -> Visit:
+def pick_visit(chance: Chance) -> SampleVisit:
     """Choose who opens what."""
-    return Visit(reader=a_reader(chance), sight=chosen(SIGHTS, chance.random()))
+    return SampleVisit(visitor=pick_visitor(chance), sight=pick(SIGHTS, chance.random()))
 
 
 def ctrs_of(manifest: Manifest) -> dict[str, float]:
@@ -85,8 +85,8 @@ def ctrs_of(manifest: Manifest) -> dict[str, float]:
     return {ids[creative.key]: creative.ctr for creative in BANNERS if creative.key in ids}
 
 
-def reactions_to(
-    offers: Sequence[Sequence[Offer]], ctrs: Mapping[str, float], chance: Chance
+def react_to(
+    offers: Sequence[Sequence[SeenOffer]], ctrs: Mapping[str, float], chance: Chance
 ) -> Iterator[Reaction]:
     """Decide what a reader does with what a page shows, slot by slot.
 

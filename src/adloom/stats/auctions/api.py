@@ -20,8 +20,8 @@ from adloom.runtime.listing import Listed
 from adloom.runtime.postgres import Connection
 from adloom.stats.auctions import store
 from adloom.stats.auctions.model import (
+    AuctionGrouping,
     AuctionQuestion,
-    Grouping,
     Part,
     Statistics,
     WholeAuction,
@@ -74,7 +74,7 @@ class AuctionQuery(ListQuery, AuctionFilter):
 class BreakdownQuery(AuctionFilter):
     """Which auctions are summed up, and by what."""
 
-    group_by: Grouping
+    group_by: AuctionGrouping
 
 
 class AuctionAnswer(Answer):
@@ -250,10 +250,10 @@ def _shown(found: Statistics) -> dict[str, Any]:
     }
 
 
-def _part(part: Part, by: Grouping) -> PartAnswer:
+def _part(part: Part, by: AuctionGrouping) -> PartAnswer:
     field = {
-        Grouping.PLACEMENT_TYPE: "placement_type",
-        Grouping.CAMPAIGN: "campaign_id",
-        Grouping.HOUR: "hour",
+        AuctionGrouping.PLACEMENT_TYPE: "placement_type",
+        AuctionGrouping.CAMPAIGN: "campaign_id",
+        AuctionGrouping.HOUR: "hour",
     }
     return PartAnswer.model_validate({field[by]: part.key, **_shown(part.statistics)})

@@ -13,11 +13,11 @@ from adloom.runtime.postgres import Connection
 from adloom.stats.auctions.hours import hours_of, is_by_hour
 from adloom.stats.auctions.model import (
     Auction,
+    AuctionGrouping,
     AuctionNotFoundError,
     AuctionQuestion,
-    Bid,
-    Grouping,
     Part,
+    RecordedBid,
     Statistics,
     WholeAuction,
 )
@@ -56,12 +56,12 @@ _OWN_SUMS: Final = """
                    WHERE bid.campaign_id = ANY ({own}))), 0)::bigint AS bids
 """
 _KEYS: Final = {
-    Grouping.PLACEMENT_TYPE: "it.placement_type",
+    AuctionGrouping.PLACEMENT_TYPE: "it.placement_type",
     # Hours of UTC, whatever zone the connection has.
-    Grouping.HOUR: "date_bin('1 hour', it.auction_time, 'epoch')",
+    AuctionGrouping.HOUR: "date_bin('1 hour', it.auction_time, 'epoch')",
 }
-_KEYS_OF_HOURS: Final = {Grouping.PLACEMENT_TYPE: "it.placement_type", Grouping.HOUR: "it.hour"}
-_ORDERS: Final = {Grouping.PLACEMENT_TYPE: "auctions DESC, key", Grouping.HOUR: "key DESC"}
+_KEYS_OF_HOURS: Final = {AuctionGrouping.PLACEMENT_TYPE: "it.placement_type", AuctionGrouping.HOUR: "it.hour"}
+_ORDERS: Final = {AuctionGrouping.PLACEMENT_TYPE: "auctions DESC, key", AuctionGrouping.HOUR: "key DESC"}
 # Of each campaign: the auctions that it took part in, how many of those it won, and its bids in them.
 BY_CAMPAIGN: Final = """
     SELECT bid.campaign_id AS key, count(*) AS auctions,
@@ -101,7 +101,7 @@ async def find(connection: Connection, auction_id: UUID, own: Sequence[UUID] | N
             "There is no auction with this id. It is there some seconds after it was held, and for some days."
         )
     fields = dict(row)
-    fields["bids"] = msgspec.convert(fields["bids"] or [], list[Bid])
+    fields["bids"] = msgspec.convert(fields["bids"] or [], list[RecordedBid])
     return msgspec.convert(fields, WholeAuction)
 
 
@@ -119,15 +119,15 @@ async def statistics(connection: Connection, question: AuctionQuestion) -> Stati
     return msgspec.convert(dict(row), Statistics)
 
 
-async def breakdown(connection: Connection, question: AuctionQuestion, by: Grouping) -> list[Part]:
+async def breakdown(connection: Connection, question: AuctionQuestion, by: AuctionGrouping) -> list[Part]:
     """Sum up auctions in parts, the first of them only where there are too many."""
     statement, values = _parted(question, by)
     return [_part(dict(row)) for row in await connection.fetch(statement, *values)]
 
 
-def _parted(question: AuctionQuestion, by: Grouping) -> tuple[str, list[object]]:
+def _parted(question: AuctionQuestion, by: AuctionGrouping) -> tuple[str, list[object]]:
     filters = _matching(question)
-    if by is Grouping.CAMPAIGN:
+    if by is AuctionGrouping.CAMPAIGN:
         own = filters.bind(question.campaign_ids)
         return BY_CAMPAIGN.format(filters=filters.sql, own=own, limit=PARTS_MAX), filters.values
     behind = f" GROUP BY 1 ORDER BY {_ORDERS[by]} LIMIT {PARTS_MAX}"

@@ -135,7 +135,7 @@ async def reset_budget(  # noqa: PLR0913, PLR0917 - the framework gives them by 
         # Before it is done: whatever happens then, it is known who has asked for it, and why.
         changes = {
             "reason": {"from": None, "to": body.reason},
-            "spentToday": {"from": _written(pacer.spent), "to": 0},
+            "spentToday": {"from": _encode(pacer.spent), "to": 0},
         }
         write.entries.append(
             NewAuditEntry(AuditSubject(NOUN, str(campaign.id), campaign.advertiser_id), "reset", changes)
@@ -159,5 +159,5 @@ def _answer(pacer: Pacer) -> PacerAnswer:
     )
 
 
-def _written(amount: Micros) -> float:
+def _encode(amount: Micros) -> float:
     return amount / 1_000_000

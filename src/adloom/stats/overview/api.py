@@ -15,7 +15,7 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import HOUR, HeartbeatReader, TrafficCounts
 from adloom.runtime.valkey import Valkey
 from adloom.stats.model import Counts, Grouping, StatsQuestion
-from adloom.stats.overview.model import DAY, Point, Span, begins, key_of, summed
+from adloom.stats.overview.model import DAY, OverviewPoint, OverviewSpan, begins, key_of, sum_points
 from adloom.stats.overview.store import revenue
 from adloom.stats.store import statistics
 
@@ -26,7 +26,7 @@ HOUSE_ONLY: Final = "Of the whole house; null for an account."
 class OverviewQuery(Body):
     """How far back to look."""
 
-    span: Span = Span.TODAY
+    span: OverviewSpan = OverviewSpan.TODAY
 
 
 class FiguresAnswer(Answer):
@@ -44,7 +44,7 @@ class FiguresAnswer(Answer):
     fill: Annotated[float | None, Field(description="Filled by requests, a fraction. " + HOUSE_ONLY)]
 
 
-class PointAnswer(FiguresAnswer):
+class OverviewPointAnswer(FiguresAnswer):
     """The figures of an hour or a day."""
 
     begins_at: datetime
@@ -53,10 +53,10 @@ class PointAnswer(FiguresAnswer):
 class OverviewAnswer(Answer):
     """The figures of a span, whole and by hour or day."""
 
-    span: Span
+    span: OverviewSpan
     step_seconds: int
     totals: FiguresAnswer
-    points: list[PointAnswer]
+    points: list[OverviewPointAnswer]
 
 
 def _valkey(request: Request) -> Valkey:
@@ -92,12 +92,12 @@ async def read_overview(
     return OverviewAnswer(
         span=span,
         step_seconds=int(span.step.total_seconds()),
-        totals=FiguresAnswer.model_validate(summed(points)),
-        points=[PointAnswer.model_validate(one) for one in points],
+        totals=FiguresAnswer.model_validate(sum_points(points)),
+        points=[OverviewPointAnswer.model_validate(one) for one in points],
     )
 
 
-async def _counts(pool: Pool, actor: Actor, span: Span, now: datetime) -> dict[datetime, Counts]:
+async def _counts(pool: Pool, actor: Actor, span: OverviewSpan, now: datetime) -> dict[datetime, Counts]:
     question = StatsQuestion(
         first=begins(span, now=now)[0].date(),
         last=now.date(),
@@ -114,7 +114,7 @@ async def _counts(pool: Pool, actor: Actor, span: Span, now: datetime) -> dict[d
     return found
 
 
-async def _traffic(valkey: Valkey, span: Span, now: datetime) -> dict[datetime, TrafficCounts]:
+async def _traffic(valkey: Valkey, span: OverviewSpan, now: datetime) -> dict[datetime, TrafficCounts]:
     """Tell the requests by hour or day; they are kept by hour."""
     first = begins(span, now=now)[0]
     hours = int((now - first) / timedelta(hours=1)) + 1
@@ -131,10 +131,12 @@ async def _traffic(valkey: Valkey, span: Span, now: datetime) -> dict[datetime, 
     return {at: one for at, one in found.items() if at >= first_asked}
 
 
-def _point(at: datetime, counts: Counts, paid: Micros, asked: TrafficCounts | None, actor: Actor) -> Point:
+def _point(
+    at: datetime, counts: Counts, paid: Micros, asked: TrafficCounts | None, actor: Actor
+) -> OverviewPoint:
     spend = counts.spend or Micros(0)
     income = spend if actor.role is Role.PUBLISHER else None
-    return Point(
+    return OverviewPoint(
         begins_at=at,
         impressions=counts.impressions,
         clicks=counts.clicks,

@@ -14,7 +14,7 @@ DAY: Final = timedelta(days=1)
 SHARE_PLACES: Final = 6
 
 
-class Span(StrEnum):
+class OverviewSpan(StrEnum):
     """How far back is looked."""
 
     TODAY = "today"
@@ -24,10 +24,10 @@ class Span(StrEnum):
     @property
     def step(self) -> timedelta:
         """How much one point stands for."""
-        return DAY if self is Span.LAST_7_DAYS else HOUR
+        return DAY if self is OverviewSpan.LAST_7_DAYS else HOUR
 
 
-class Point(msgspec.Struct, frozen=True, kw_only=True):
+class OverviewPoint(msgspec.Struct, frozen=True, kw_only=True):
     """What happened in an hour or a day; None is not known, or not the asker's to know."""
 
     begins_at: datetime
@@ -63,16 +63,16 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.revenue is None else paisa_from_micros(self.revenue)
 
 
-def begins(span: Span, *, now: datetime) -> list[datetime]:
+def begins(span: OverviewSpan, *, now: datetime) -> list[datetime]:
     """Tell when each point of a span begins; hours and days are those of UTC, the present one is the last."""
     midnight = datetime.combine(now.date(), time(0), UTC)
     match span:
-        case Span.TODAY:
+        case OverviewSpan.TODAY:
             return [midnight + HOUR * number for number in range(now.hour + 1)]
-        case Span.LAST_24_HOURS:
+        case OverviewSpan.LAST_24_HOURS:
             last = midnight + HOUR * now.hour
             return [last - HOUR * back for back in range(23, -1, -1)]
-        case Span.LAST_7_DAYS:
+        case OverviewSpan.LAST_7_DAYS:
             return [midnight - DAY * back for back in range(6, -1, -1)]
 
 
@@ -83,9 +83,9 @@ def key_of(key: date) -> datetime:
     return datetime.combine(key, time(0), UTC)
 
 
-def summed(points: Sequence[Point]) -> Point:
+def sum_points(points: Sequence[OverviewPoint]) -> OverviewPoint:
     """Add points up."""
-    return Point(
+    return OverviewPoint(
         begins_at=points[0].begins_at,
         impressions=sum(one.impressions for one in points),
         clicks=sum(one.clicks for one in points),

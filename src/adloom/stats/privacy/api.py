@@ -23,7 +23,7 @@ from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.listing import PAGE_MAX
 from adloom.stats.privacy import store
 from adloom.stats.privacy.model import EVENTS_A_PAGE, erasure_entry
-from adloom.stats.rejected.model import Kind
+from adloom.stats.rejected.model import EventKind
 
 
 class KeptQuery(Body):
@@ -35,7 +35,7 @@ class KeptQuery(Body):
 class KeptEventAnswer(Answer):
     """An event with all that is kept of it; an impression has no destination, a click no referrer."""
 
-    kind: Kind
+    kind: EventKind
     correlation_id: str
     banner_id: UUID | None
     placement_id: UUID | None

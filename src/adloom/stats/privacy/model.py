@@ -11,7 +11,7 @@ import msgspec
 from adloom.events.log.event import Mark
 from adloom.events.tables.erasure_store import ErasedRows
 from adloom.resource.audit.entry import AuditSubject, NewAuditEntry
-from adloom.stats.rejected.model import Kind
+from adloom.stats.rejected.model import EventKind
 
 # The most that one answer has. A reader of many pages a day may have some thousand events.
 EVENTS_A_PAGE: Final = 5_000
@@ -22,7 +22,7 @@ _DIGEST_BYTES: Final = 16
 class KeptEvent(msgspec.Struct, frozen=True, kw_only=True):
     """An event with all that is kept of it."""
 
-    kind: Kind
+    kind: EventKind
     correlation_id: str
     banner_id: UUID | None
     placement_id: UUID | None

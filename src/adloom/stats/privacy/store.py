@@ -8,7 +8,7 @@ import msgspec
 from adloom.runtime.listing import Filters, PageRequest, RowSource, fetch_page
 from adloom.runtime.postgres import Connection
 from adloom.stats.privacy.model import EVENTS_A_PAGE, Kept, KeptAuction, KeptEvent
-from adloom.stats.rejected.model import Kind
+from adloom.stats.rejected.model import EventKind
 
 _OF_A_KIND: Final = """
     SELECT '{kind}' AS kind, user_id, correlation_id, banner_id, placement_id, campaign_id, session_id, device_type,
@@ -16,12 +16,12 @@ _OF_A_KIND: Final = """
       FROM {table}
 """
 _IMPRESSIONS: Final = _OF_A_KIND.format(
-    kind=Kind.IMPRESSION,
+    kind=EventKind.IMPRESSION,
     table="events.banner_impressions",
     addresses="referrer_url, NULL AS destination_url",
 )
 _CLICKS: Final = _OF_A_KIND.format(
-    kind=Kind.CLICK, table="events.banner_clicks", addresses="NULL AS referrer_url, destination_url"
+    kind=EventKind.CLICK, table="events.banner_clicks", addresses="NULL AS referrer_url, destination_url"
 )
 # Outer joins throughout: what is kept is told, also of things that are gone.
 EVENTS: Final = RowSource(

@@ -16,7 +16,7 @@ from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.pages import ListQuery, Page
 from adloom.runtime.http.api.shapes import Answer, Text255
 from adloom.stats.rejected import store
-from adloom.stats.rejected.model import Kind, RejectedQuestion, all_reasons, seen_by
+from adloom.stats.rejected.model import EventKind, RejectedQuestion, all_reasons, seen_by
 
 # An attack may leave millions a day, and every answer counts all that it is about.
 DAYS_MAX: Final = 31
@@ -48,7 +48,7 @@ class RejectedQuery(ListQuery):
     first: Annotated[Day | None, Field(alias="from")] = None
     last: Annotated[Day | None, Field(alias="to")] = None
     reason: Reason | None = None
-    kind: Kind | None = None
+    kind: EventKind | None = None
     banner_id: UUID | None = None
     placement_id: UUID | None = None
     campaign_id: UUID | None = None
@@ -57,7 +57,7 @@ class RejectedQuery(ListQuery):
 class RejectedAnswer(Answer):
     """An event with a reason; `marks` has also what is no reason. No answer tells who it was of."""
 
-    kind: Kind
+    kind: EventKind
     correlation_id: str
     banner_id: UUID
     placement_id: UUID
@@ -100,7 +100,7 @@ async def rejected_events(
     query: Annotated[RejectedQuery, Query()], actor: CurrentActor, pool: Database, now: Now
 ) -> RejectedPage:
     """List events that count but are not billed, with their reasons; an account sees those of its own things."""
-    filters = store.matching(_question(query, actor, today=now.date()))
+    filters = store.where_matching(_question(query, actor, today=now.date()))
     async with pool.acquire() as connection:
         listed = await store.page(connection, filters, query.page_request)
         found = await store.counts_by_reason(connection, filters)

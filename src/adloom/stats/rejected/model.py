@@ -17,7 +17,7 @@ _QUERY_AND_FRAGMENT: Final = re.compile(r"[?#].*", re.DOTALL)
 _CREDENTIALS: Final = re.compile(r"^([a-z][a-z0-9+.-]*:)?//[^/]*@", re.IGNORECASE)
 
 
-class Kind(StrEnum):
+class EventKind(StrEnum):
     """What a reader's browser reported."""
 
     IMPRESSION = "impression"
@@ -30,7 +30,7 @@ class RejectedQuestion(msgspec.Struct, frozen=True, kw_only=True):
     first: date
     last: date
     reason: Mark | None = None
-    kind: Kind | None = None
+    kind: EventKind | None = None
     banner_id: UUID | None = None
     placement_id: UUID | None = None
     campaign_id: UUID | None = None
@@ -42,7 +42,7 @@ class RejectedQuestion(msgspec.Struct, frozen=True, kw_only=True):
 class RejectedEvent(msgspec.Struct, frozen=True, kw_only=True):
     """An event that is not valid. Who it was of is nobody's business here, so it is not even read."""
 
-    kind: Kind
+    kind: EventKind
     correlation_id: str
     banner_id: UUID
     placement_id: UUID
@@ -70,13 +70,13 @@ class ReasonCount(msgspec.Struct, frozen=True, kw_only=True):
     clicks: int = 0
 
 
-def all_reasons(found: Mapping[tuple[Mark, Kind], int]) -> tuple[ReasonCount, ...]:
+def all_reasons(found: Mapping[tuple[Mark, EventKind], int]) -> tuple[ReasonCount, ...]:
     """Give a line for every reason there is, also where there are none."""
     return tuple(
         ReasonCount(
             reason=reason,
-            impressions=found.get((reason, Kind.IMPRESSION), 0),
-            clicks=found.get((reason, Kind.CLICK), 0),
+            impressions=found.get((reason, EventKind.IMPRESSION), 0),
+            clicks=found.get((reason, EventKind.CLICK), 0),
         )
         for reason in INVALIDATING_MARKS
     )

@@ -7,7 +7,7 @@ import msgspec
 from adloom.events.log.event import INVALIDATING_MARKS, Mark
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
 from adloom.runtime.postgres import Connection, Record
-from adloom.stats.rejected.model import Kind, RejectedEvent, RejectedQuestion, bare_address
+from adloom.stats.rejected.model import EventKind, RejectedEvent, RejectedQuestion, bare_address
 
 SORTABLE: Final = frozenset({"occurred_at", "received_at"})
 
@@ -27,8 +27,8 @@ TABLES: Final = """
           CASE WHEN it.campaign_id IS NULL THEN banners.advertiser_id ELSE campaigns.advertiser_id END
       LEFT JOIN publishers ON publishers.id = placements.publisher_id
 """.format(
-    impressions=_OF_A_KIND.format(kind=Kind.IMPRESSION, table="events.banner_impressions"),
-    clicks=_OF_A_KIND.format(kind=Kind.CLICK, table="events.banner_clicks"),
+    impressions=_OF_A_KIND.format(kind=EventKind.IMPRESSION, table="events.banner_impressions"),
+    clicks=_OF_A_KIND.format(kind=EventKind.CLICK, table="events.banner_clicks"),
 )
 EVENTS: Final = RowSource(
     columns="""
@@ -47,7 +47,7 @@ COUNT_BY_REASON: Final = """
 """
 
 
-def matching(question: RejectedQuestion) -> Filters:
+def where_matching(question: RejectedQuestion) -> Filters:
     """Filter the events; days are those of UTC."""
     filters = Filters()
     filters.add("it.occurred_at >= {}::date::timestamp AT TIME ZONE 'UTC'", question.first)
@@ -68,12 +68,12 @@ async def page(connection: Connection, filters: Filters, request: PageRequest) -
     return Listed(items=[_event(row) for row in rows.items], total_count=rows.total_count)
 
 
-async def counts_by_reason(connection: Connection, filters: Filters) -> dict[tuple[Mark, Kind], int]:
+async def counts_by_reason(connection: Connection, filters: Filters) -> dict[tuple[Mark, EventKind], int]:
     """Count the events of each reason and kind; those that have none are left out."""
     statement = COUNT_BY_REASON.format(tables=TABLES, filters=filters.sql)
     rows = await connection.fetch(statement, *filters.values)
     return {
-        (Mark(row["reason"]), Kind(row["kind"])): row["events"]
+        (Mark(row["reason"]), EventKind(row["kind"])): row["events"]
         for row in rows
         if row["reason"] in INVALIDATING_MARKS
     }

@@ -31,7 +31,7 @@ class SpendEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 _encode = msgspec.json.Encoder().encode
 
 
-def encoded(update: SpendUpdate) -> bytes:
+def encode_update(update: SpendUpdate) -> bytes:
     """Write an update as an event."""
     event = SpendEvent(
         campaign_id=update.campaign_id,

@@ -9,7 +9,7 @@ from adloom.budgets.messages import SpendUpdate
 from adloom.budgets.transport.wire import SPEND_CHANNEL, decode_updates
 from adloom.core.errors import UnavailableError
 from adloom.runtime.valkey import Subscription, Valkey
-from adloom.stats.spend.event import encoded
+from adloom.stats.spend.event import encode_update
 from adloom.stats.spend.listener import Listener
 
 LISTENERS_MAX: Final = 200
@@ -96,7 +96,7 @@ class SpendFeed:
         concerned = [one for one in self._listeners if not one.is_over and one.may_see(update.advertiser_id)]
         if not concerned:
             return
-        event = encoded(update)
+        event = encode_update(update)
         for listener in concerned:
             if not listener.tell(update.campaign_id, event):
                 self.cut_off += 1

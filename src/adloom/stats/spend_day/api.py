@@ -19,13 +19,13 @@ from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.shapes import Answer
 from adloom.schedule.budget_day import BudgetDay, build_budget_day
 from adloom.schedule.pacing import PacingStrategy
-from adloom.stats.spend_day.curve import Plan, Point, curve
+from adloom.stats.spend_day.curve import Plan, SpendPoint, curve
 from adloom.stats.spend_day.store import plan_of_advertiser, spent_by_hour
 
 NO_PLAN = "What may be spent by then; null without a daily budget."
 
 
-class PointAnswer(Answer):
+class SpendPointAnswer(Answer):
     """A moment of the day."""
 
     at: datetime
@@ -43,7 +43,7 @@ class SpendDay(Answer):
     daily_budget_paisa: Annotated[int | None, Field(description="Null is no limit.")]
     spent_paisa: int
     projected_paisa: Annotated[int, Field(description="At the end of the day, if it goes on like this.")]
-    points: Sequence[PointAnswer]
+    points: Sequence[SpendPointAnswer]
 
 
 router = APIRouter(
@@ -104,7 +104,7 @@ async def advertiser_day(advertiser_id: UUID, scope: AdvertiserReads, pool: Data
 def _answer(  # noqa: PLR0913 - the parts of the answer
     day: BudgetDay,
     zone: str,
-    points: Sequence[Point],
+    points: Sequence[SpendPoint],
     *,
     budget: Micros | None,
     spent: Micros,
@@ -119,7 +119,7 @@ def _answer(  # noqa: PLR0913 - the parts of the answer
         spent_paisa=paisa_from_micros(spent),
         projected_paisa=paisa_from_micros(ahead),
         points=[
-            PointAnswer(at=one.at, spent_paisa=_paisa(one.spent), line_paisa=_paisa(one.line))
+            SpendPointAnswer(at=one.at, spent_paisa=_paisa(one.spent), line_paisa=_paisa(one.line))
             for one in points
         ],
     )

@@ -38,7 +38,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return planned if self.most is None else min(planned, self.most)
 
 
-class Point(msgspec.Struct, frozen=True):
+class SpendPoint(msgspec.Struct, frozen=True):
     """A moment of the day; what is ahead has not been spent yet, and is None."""
 
     at: datetime
@@ -48,7 +48,7 @@ class Point(msgspec.Struct, frozen=True):
 
 def curve(
     day: BudgetDay, by_hour: Mapping[datetime, Micros], plan: Plan, *, spent: Micros, now: datetime
-) -> list[Point]:
+) -> list[SpendPoint]:
     """Draw the day: hours that are over, now, and what is ahead.
 
     `by_hour` are the sums of the hours of UTC, `spent` is all of the day by now, which is exact.
@@ -56,7 +56,7 @@ def curve(
     marks = {day.starts_at, day.ends_at, *_steps(day)}
     now = min(max(now, day.starts_at), day.ends_at)
     return [
-        Point(at, _spent_by(at, day, by_hour, spent=spent, now=now), plan.by(at, day))
+        SpendPoint(at, _spent_by(at, day, by_hour, spent=spent, now=now), plan.by(at, day))
         for at in sorted({*marks, now})
         # Between hours nothing is known of the spend, and where there is no line nothing is to be seen.
         if at == now or _is_drawn(at, day, now) or not plan.is_empty

@@ -8,7 +8,7 @@ from typing import Final
 import httpx
 
 from adloom import VERSION
-from adloom.sync.providers.meta import Answer
+from adloom.sync.providers.meta import MetaAnswer
 from adloom.sync.providers.protocol import ProviderUnavailableError
 
 CONNECT_SECONDS_MAX: Final = 10.0
@@ -22,7 +22,7 @@ class HttpClient:
     def __init__(self, client: httpx.AsyncClient) -> None:
         self._client = client
 
-    async def get(self, url: str, parameters: Mapping[str, str], token: str) -> Answer:
+    async def get(self, url: str, parameters: Mapping[str, str], token: str) -> MetaAnswer:
         """Ask; raises ProviderUnavailableError where there is no answer, or none in time, or too long a one."""
         headers = {"Authorization": f"Bearer {token}"}
         try:
@@ -36,7 +36,7 @@ class HttpClient:
                     if len(body) > BODY_BYTES_MAX:
                         raise ProviderUnavailableError("The answer of the platform is too long.")
                 named = {name.lower(): value for name, value in response.headers.items()}
-                return Answer(response.status_code, named, bytes(body))
+                return MetaAnswer(response.status_code, named, bytes(body))
         except (httpx.HTTPError, TimeoutError) as error:
             # Not its words: they may name an address, and addresses tell what was asked.
             raise ProviderUnavailableError(

@@ -31,7 +31,7 @@ PAGES_MAX: Final = 1_000
 ACCOUNT_PREFIX: Final = "act_"
 
 
-class Answer(NamedTuple):
+class MetaAnswer(NamedTuple):
     """An answer of the platform, whatever it says; the names of headers are in lower case."""
 
     status: int
@@ -42,7 +42,7 @@ class Answer(NamedTuple):
 class AsksOverHttp(Protocol):
     """Who can ask a platform."""
 
-    async def get(self, url: str, parameters: Mapping[str, str], token: str) -> Answer:
+    async def get(self, url: str, parameters: Mapping[str, str], token: str) -> MetaAnswer:
         """Ask; raises ProviderUnavailableError where there is no answer, or none in time, or too long a one."""
         ...
 
@@ -70,7 +70,7 @@ class MetaProvider:
 
     async def fetch(self, request: StatsRequest) -> AsyncIterator[Sequence[StatRow]]:
         """Fetch the rows of an account, a page at a time."""
-        account, token = _connected(request)
+        account, token = _check_connected(request)
         entities = {entity.external_id: entity for entity in request.entities if entity.external_id}
         if not entities:
             return
@@ -105,7 +105,7 @@ class MetaProvider:
         if answer.status != HTTPStatus.OK:
             raise error_of(answer.status, answer.body, usage)
         self._pace.rest(asked.account, usage.rest)
-        page = _decoded(answer.body)
+        page = _decode(answer.body)
         if page.after is not None and usage.is_full:
             raise ThrottledError(
                 f"{usage.percent:.0f} % of what Meta lets us ask is used up.", retry_after=usage.retry_after
@@ -135,7 +135,7 @@ class _Asked:
         return parameters if after is None else parameters | {"after": after}
 
 
-def _connected(request: StatsRequest) -> tuple[str, Secret]:
+def _check_connected(request: StatsRequest) -> tuple[str, Secret]:
     """Tell which account to ask, and with what."""
     if request.account.credentials is None:
         raise CredentialsExpiredError("The account has no access token yet. Connect it.")
@@ -156,7 +156,7 @@ def _check_currency(page: InsightPage, account: AccountLink) -> None:
         )
 
 
-def _decoded(body: bytes) -> InsightPage:
+def _decode(body: bytes) -> InsightPage:
     try:
         return msgspec.json.decode(body, type=InsightPage)
     except msgspec.MsgspecError as error:

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool
 from adloom.sync.figures import Figures, ratios_of
-from adloom.sync.providers.own_store import Linked, OwnFigures, Span, own_figures
+from adloom.sync.providers.own_store import Linked, OwnDaySpan, OwnFigures, own_figures
 from adloom.sync.providers.protocol import (
     Entity,
     ProviderRefusedError,
@@ -34,7 +34,7 @@ class OwnProvider:
 
     async def fetch(self, request: StatsRequest) -> AsyncIterator[Sequence[StatRow]]:
         """Read the rows of all that is linked."""
-        linked = [one for entity in request.entities if (one := linked_to(entity)) is not None]
+        linked = [one for entity in request.entities if (one := find_linked(entity)) is not None]
         if not linked:
             return
         try:
@@ -47,7 +47,7 @@ class OwnProvider:
         yield [_row(one, names[one.entity_id]) for one in found]
 
 
-def linked_to(entity: Entity) -> Linked | None:
+def find_linked(entity: Entity) -> Linked | None:
     """Tell what of ours an entity stands for; None where it, or what it belongs to, is not linked."""
     path = [_uuid(text) for text in (*entity.above, entity.external_id)]
     if None in path:
@@ -59,7 +59,7 @@ def linked_to(entity: Entity) -> Linked | None:
     )
 
 
-def span_of(request: StatsRequest) -> Span:
+def span_of(request: StatsRequest) -> OwnDaySpan:
     """Tell the moments that the days of an account lie between."""
     try:
         zone = ZoneInfo(request.account.timezone)
@@ -67,7 +67,7 @@ def span_of(request: StatsRequest) -> Span:
         raise ProviderRefusedError(f"There is no time zone {request.account.timezone!r}.") from None
     begins = datetime.combine(request.first, time(), zone).astimezone(UTC)
     ends = datetime.combine(request.last + timedelta(days=1), time(), zone).astimezone(UTC)
-    return Span(
+    return OwnDaySpan(
         first=request.first, last=request.last, timezone=request.account.timezone, begins=begins, ends=ends
     )
 

@@ -56,7 +56,7 @@ class Linked(msgspec.Struct, frozen=True, kw_only=True):
     banner_id: UUID | None = None
 
 
-class Span(msgspec.Struct, frozen=True, kw_only=True):
+class OwnDaySpan(msgspec.Struct, frozen=True, kw_only=True):
     """Some days of a zone, both included, and the moments between which their hours begin."""
 
     first: date
@@ -76,7 +76,9 @@ class OwnFigures(msgspec.Struct, frozen=True, kw_only=True):
     spend: Decimal
 
 
-async def own_figures(pool: Pool, seller_id: UUID, linked: Sequence[Linked], span: Span) -> list[OwnFigures]:
+async def own_figures(
+    pool: Pool, seller_id: UUID, linked: Sequence[Linked], span: OwnDaySpan
+) -> list[OwnFigures]:
     """Read what was delivered for what is linked, day by day."""
     rows = await pool.fetch(
         FIGURES,

@@ -42,7 +42,7 @@ PAGE_COLUMNS: Final = (*sellpage_store.COLUMNS, *PAGE_FIGURES, *PAGE_RATIOS)
 COLUMNS: Final = {level: (*store.columns_of(level), *FIGURES, *RATIOS) for level in Level}
 
 
-class Format(StrEnum):
+class ReportFormat(StrEnum):
     """How a report is written."""
 
     JSON = "json"
@@ -58,7 +58,7 @@ class RangeQuery(Body):
     date_to: Day
     sort: Annotated[Text255, Field(description="Any column; `-` before it for descending.")] = "-spend"
     search: Text255 | None = None
-    format: Annotated[Format | None, Field(description="Without it, as `Accept` says.")] = None
+    format: Annotated[ReportFormat | None, Field(description="Without it, as `Accept` says.")] = None
     seller_id: SellerId = None
 
     @field_validator("sort")
@@ -276,7 +276,7 @@ async def report_sellpages(
     )
     rows = await sellpage_store.page_rows(pool, question, rows_max=ROWS_MAX + 1)
     _check_count(len(rows))
-    return await _written(query, accept, lambda: page_report(rows, query.order), level=SELLPAGE)
+    return await _encode(query, accept, lambda: page_report(rows, query.order), level=SELLPAGE)
 
 
 async def _report_entities(query: ReportQuery, scope: Scope, pool: Pool, accept: str) -> Response:
@@ -297,12 +297,12 @@ async def _report_entities(query: ReportQuery, scope: Scope, pool: Pool, accept:
     )
     rows = await store.entity_rows(pool, question, rows_max=ROWS_MAX + 1)
     _check_count(len(rows))
-    return await _written(query, accept, lambda: entity_report(rows, query.order), level=query.LEVEL)
+    return await _encode(query, accept, lambda: entity_report(rows, query.order), level=query.LEVEL)
 
 
-async def _written(query: RangeQuery, accept: str, made: Callable[[], Report], *, level: str) -> Response:
+async def _encode(query: RangeQuery, accept: str, made: Callable[[], Report], *, level: str) -> Response:
     """Answer in the way that was asked for; much of it is made beside the loop."""
-    if (query.format or _accepted(accept)) is Format.JSON:
+    if (query.format or _accepted(accept)) is ReportFormat.JSON:
         body = await asyncio.to_thread(
             lambda: json_of(made(), level=level, first=query.date_from, last=query.date_to)
         )
@@ -315,10 +315,10 @@ async def _written(query: RangeQuery, accept: str, made: Callable[[], Report], *
     )
 
 
-def _accepted(accept: str) -> Format:
+def _accepted(accept: str) -> ReportFormat:
     """Read what a client would rather have: a sheet only where it names that and not JSON."""
     kinds = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
-    return Format.CSV if CSV in kinds and JSON not in kinds else Format.JSON
+    return ReportFormat.CSV if CSV in kinds and JSON not in kinds else ReportFormat.JSON
 
 
 def _check_range(query: RangeQuery) -> None:

@@ -53,7 +53,7 @@ class AccountFields(Body):
     timezone: TimeZone = "UTC"
 
 
-class AccountBody(AccountFields, SellerBody):
+class AdAccountBody(AccountFields, SellerBody):
     """A new ad account."""
 
     credentials: Credentials | None = None
@@ -67,7 +67,7 @@ class AccountPatch(SellerPatch, AccountFields):
     credentials: Credentials | None
 
 
-class AccountAnswer(Answer):
+class AdAccountAnswer(Answer):
     """An ad account; `credentialsExpiredAt` says since when somebody must connect it again, and why."""
 
     id: UUID
@@ -86,7 +86,7 @@ class AccountAnswer(Answer):
     deleted_at: datetime | None
 
 
-class AccountQuery(SellerListQuery):
+class AdAccountQuery(SellerListQuery):
     """What a list of ad accounts may be narrowed to."""
 
     SORTABLE: ClassVar = store.SORTABLE
@@ -107,14 +107,14 @@ router = catalog_router(f"{PREFIX}/accounts", tag="ads manager")
 
 @router.post("", status_code=status.HTTP_201_CREATED)
 async def create_account(  # noqa: PLR0913 - what a write needs, and the seal
-    body: AccountBody,
+    body: AdAccountBody,
     asker: SellerWrites,
     catalog: CurrentCatalog,
     sealer: SealerOfTheApp,
     *,
     ids: Ids,
     now: Now,
-) -> AccountAnswer:
+) -> AdAccountAnswer:
     """Connect an ad account."""
     account = AdAccount(
         **{name: getattr(body, name) for name in AccountFields.model_fields},
@@ -136,14 +136,14 @@ async def create_account(  # noqa: PLR0913 - what a write needs, and the seal
 
 @router.get("")
 async def list_accounts(
-    query: Annotated[AccountQuery, Query()], scope: SellerReads, catalog: CurrentCatalog
-) -> Page[AccountAnswer]:
+    query: Annotated[AdAccountQuery, Query()], scope: SellerReads, catalog: CurrentCatalog
+) -> Page[AdAccountAnswer]:
     """List ad accounts."""
     filters = store.matching(platform=query.platform, is_active=query.is_active, search=query.search)
     async with catalog.read() as connection:
         listed = await store.accounts.page(connection, scope, filters, query.page_request)
         connected = await store.connected(connection, [account.id for account in listed.items])
-    return Page[AccountAnswer](
+    return Page[AdAccountAnswer](
         items=[_answer(account, has_credentials=account.id in connected) for account in listed.items],
         total_count=listed.total_count,
         page=query.page,
@@ -153,7 +153,7 @@ async def list_accounts(
 
 
 @router.get("/{account_id}")
-async def read_account(account_id: UUID, scope: SellerReads, catalog: CurrentCatalog) -> AccountAnswer:
+async def read_account(account_id: UUID, scope: SellerReads, catalog: CurrentCatalog) -> AdAccountAnswer:
     """Read an ad account."""
     async with catalog.read() as connection:
         return await _shown(connection, await store.accounts.find(connection, scope, account_id))
@@ -168,7 +168,7 @@ async def change_account(  # noqa: PLR0913 - what a write needs, and the seal
     sealer: SealerOfTheApp,
     *,
     now: Now,
-) -> AccountAnswer:
+) -> AdAccountAnswer:
     """Change an ad account, field by field."""
     scope = asker.scope_of(body.named_seller)
     async with catalog.write() as write:
@@ -198,10 +198,10 @@ def _sealed(sealer: SecretCipher | None, account: AdAccount, credentials: str) -
     return sealer.encrypt(credentials, belongs_to=str(account.id))
 
 
-async def _shown(connection: Connection, account: AdAccount) -> AccountAnswer:
+async def _shown(connection: Connection, account: AdAccount) -> AdAccountAnswer:
     connected = await store.connected(connection, [account.id])
     return _answer(account, has_credentials=account.id in connected)
 
 
-def _answer(account: AdAccount, *, has_credentials: bool) -> AccountAnswer:
-    return AccountAnswer(**msgspec.structs.asdict(account), has_credentials=has_credentials)
+def _answer(account: AdAccount, *, has_credentials: bool) -> AdAccountAnswer:
+    return AdAccountAnswer(**msgspec.structs.asdict(account), has_credentials=has_credentials)
