@@ -70,7 +70,7 @@ from adloom.runtime.settings import ControlSettings, control_settings
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, Reading, mask_settings, publish_meanwhile
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import open_valkey
-from adloom.serving.openapi import delivery_paths
+from adloom.serving.openapi import add_delivery_routes
 from adloom.stats.spend.feed import SpendFeed
 from adloom.sync.queue import StatsQueue, open_stats_queue
 
@@ -232,7 +232,7 @@ def _add_console(app: FastAPI, settings: ControlSettings, clock: Clock) -> None:
 def openapi_document() -> dict[str, Any]:
     """Describe both listeners in one document."""
     document = build_document(_routed_app())
-    document["paths"].update(delivery_paths())
+    add_delivery_routes(document)
     return document
 
 

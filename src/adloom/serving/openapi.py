@@ -1,351 +1,266 @@
-"""The delivery plane as OpenAPI: its routes are not a framework's, so they are described by hand."""
+"""The delivery plane as OpenAPI. Its routes are not the framework's; bodies are described by their structs."""
 
-from typing import TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
+from uuid import UUID
 
-Json: TypeAlias = dict[str, object]
+import msgspec
+from msgspec import Meta
 
-UUID: Json = {"type": "string", "format": "uuid"}
-TEXT: Json = {"type": "string"}
-ADDRESS: Json = {"type": "string", "format": "uri"}
-MOMENT: Json = {"type": "string", "format": "date-time"}
-WHOLE: Json = {"type": "integer"}
-TRUTH: Json = {"type": "boolean"}
-SLUG: Json = {"type": "string", "maxLength": 100}
-CONTEXT: dict[str, Json] = {
-    "device": {"type": "string", "enum": ["mobile", "tablet", "desktop"]},
-    "country": {"type": "string", "minLength": 2, "maxLength": 2},
-    "language": TEXT,
-    "loggedIn": TRUTH,
-    "newVisitor": TRUTH,
-    "referrer": TEXT,
-    "segment": {"type": "string", "minLength": 1, "maxLength": 100},
-    "userId": UUID,
+from adloom.events.ingest.batch import EVENTS_MAX, BatchRejection
+from adloom.events.ingest.request import ClickRequest, ImpressionRequest, Moment
+from adloom.serving.auction.events import AdEvent
+from adloom.serving.auction.request import ServeRequest
+from adloom.serving.direct.api import ServePageRequest
+
+Json: TypeAlias = dict[str, Any]
+Uri: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "uri"})]
+
+WORD: Final = Meta(extra_json_schema={"type": "string"})
+
+REF: Final = "#/components/schemas/{name}"
+SLUG: Final[Json] = {
+    "name": "slug",
+    "in": "path",
+    "required": True,
+    "schema": {"type": "string", "maxLength": 100},
 }
+TOKEN: Final[Json] = {"name": "token", "in": "path", "required": True, "schema": {"type": "string"}}
+NAME: Final[Json] = TOKEN | {"name": "name"}
+GIF: Final[Json] = {"image/gif": {}}
 
 
-def delivery_paths() -> dict[str, Json]:
-    """Describe every route of the delivery plane."""
-    return {
-        "/banners/serve/{slug}": {"get": _serve()},
-        "/banners/serve": {"post": _serve_page()},
-        "/banners/events/impression": {"post": _event("impression", {"referrerUrl": ADDRESS})},
-        "/banners/events/click": {"post": _event("click", {"destinationUrl": ADDRESS})},
-        "/banners/events/batch": {"post": _batch()},
-        "/i/{token}": {"get": _pixel()},
-        "/c/{token}": {"get": _redirect()},
-        "/api/v1/ads/serve": {"post": _serve_ad()},
-        "/api/v1/ads/events/impression": {"post": _ad_event("impression")},
-        "/api/v1/ads/events/click": {"post": _ad_event("click")},
-        "/tag.js": {"get": _script("Fills the placements of a publisher's page; its newest version.")},
-        "/tag-{name}.js": {"get": _script("One version of the tag, which caches may keep for good.", "name")},
-        "/serve/{slug}.html": {"get": _frame()},
-        "/serve/{slug}.img": {"get": _image()},
-        "/serve/{slug}.go": {"get": _link()},
-    }
+class VisitorContext(msgspec.Struct, rename="camel"):
+    """What a request may say about its visitor, instead of what headers say."""
+
+    device: Annotated[Literal["mobile", "tablet", "desktop"], WORD] | None = None
+    country: Annotated[str, Meta(min_length=2, max_length=2)] | None = None
+    language: str | None = None
+    logged_in: bool | None = None
+    new_visitor: bool | None = None
+    referrer: str | None = None
+    segment: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
+    user_id: UUID | None = None
 
 
-def _serve() -> Json:
-    return _operation(
-        "Which ads fill this placement, now, for this reader?",
-        parameters=[
-            _in_path("slug", SLUG),
-            *(
-                {"name": name, "in": "query", "schema": schema, "description": "Instead of what headers say."}
-                for name, schema in CONTEXT.items()
-            ),
-        ],
-        responses={
-            "200": _json("The offers, each with its signed token.", SERVED),
-            **_problems("400", "404", "429", "503"),
-        },
+class ServedPlacement(msgspec.Struct, rename="camel"):
+    """The placement that was asked for."""
+
+    id: UUID
+    slug: str
+    label: str
+    layout_type: str
+    max_banners: int
+    fallback_placeholder_url: Uri | None
+
+
+class ServedBanner(msgspec.Struct, rename="camel"):
+    """An offer, with its signed token."""
+
+    id: UUID
+    campaign_id: UUID
+    title: str
+    headline: str | None
+    subheadline: str | None
+    description: str | None
+    primary_image_url: Uri
+    primary_image_alt: str | None
+    mobile_image_url: Uri | None
+    video_url: Uri | None
+    media_variants: dict[str, str]
+    cta_label: str | None
+    cta_url: Uri | None
+    cta_open_new_tab: bool
+    bg_color: str | None
+    display_order: int
+    is_fallback: bool
+    transition_duration_ms: int | None
+    tracking_token: str
+    impression_url: Uri
+    click_url: Uri
+
+
+class ServedAnswer(msgspec.Struct, rename="camel"):
+    """What fills a placement."""
+
+    placement: ServedPlacement
+    banners: list[ServedBanner]
+    request_id: UUID
+    served_at: Moment
+
+
+class ServedPage(msgspec.Struct, rename="camel"):
+    """An answer or a problem for each slug."""
+
+    results: dict[str, ServedAnswer]
+    request_id: UUID
+    served_at: Moment
+
+
+class WonAd(msgspec.Struct, rename="camel"):
+    """The winner of an auction, with its signed token and its price."""
+
+    ad_id: UUID
+    campaign_id: UUID
+    ad_format: Annotated[Literal["single_image", "video"], WORD]
+    headline: str
+    primary_text: str | None
+    call_to_action: str | None
+    creative_url: Uri
+    destination_url: Uri | None
+    final_price: Annotated[float, Meta(description="Per thousand impressions.")]
+    served_at: Moment
+    auction_id: UUID
+    tracking_token: str
+    impression_url: Uri
+    click_url: Uri
+
+
+class ReportAccepted(msgspec.Struct):
+    """The report is in the event log."""
+
+    accepted: bool
+
+
+class BatchImpression(ImpressionRequest, frozen=True, kw_only=True, rename="camel", tag="impression"):
+    """An impression in a batch."""
+
+
+class BatchClick(ClickRequest, frozen=True, kw_only=True, rename="camel", tag="click"):
+    """A click in a batch."""
+
+
+class BatchBody(msgspec.Struct):
+    """Up to 500 impressions and clicks."""
+
+    events: Annotated[list[BatchImpression | BatchClick], Meta(max_length=EVENTS_MAX)]
+
+
+class BatchAnswer(msgspec.Struct):
+    """What became of a batch; the events that were accepted are in the event log."""
+
+    accepted: int
+    rejected: list[BatchRejection]
+
+
+STRUCTS: Final = (
+    VisitorContext, ServePageRequest, ServedAnswer, ServedPage, ServeRequest, WonAd, AdEvent, ReportAccepted,
+    ImpressionRequest, ClickRequest, BatchBody, BatchAnswer,
+)  # fmt: skip
+
+
+def add_delivery_routes(document: Json) -> None:
+    """Add every route of the delivery plane to a document, and the schemas of their bodies."""
+    schemas = _build_schemas()
+    assert not schemas.keys() & document["components"]["schemas"].keys(), (
+        "schemas of both planes need names of their own"
     )
+    document["paths"].update(_build_paths(schemas["VisitorContext"]["properties"]))
+    document["components"]["schemas"].update(schemas)
 
 
-def _serve_page() -> Json:
-    body = _object(
-        {
-            "placements": {"type": "array", "items": SLUG, "minItems": 1, "maxItems": 20},
-            "context": _object({name: _or_null(schema) for name, schema in CONTEXT.items()}, required=[]),
-            "userId": _or_null(UUID),
-        },
-        required=["placements"],
+def _build_schemas() -> dict[str, Json]:
+    _, schemas = msgspec.json.schema_components(STRUCTS, ref_template=REF)
+    problem, answer = ({"$ref": REF.format(name=name)} for name in ("Problem", "ServedAnswer"))
+    schemas["ServedPage"]["properties"]["results"]["additionalProperties"] = {"anyOf": [answer, problem]}
+    schemas["ServePageRequest"]["properties"]["context"] = {"$ref": REF.format(name="VisitorContext")}
+    auction = schemas["ServeRequest"]["properties"]
+    auction["userId"]["description"] = "All zeros where nobody knows; then ads with caps are withheld."
+    auction["placementType"]["default"] = "feed"
+    auction["placement"]["description"] = "One placement, instead of all of a type."
+    auction["userContext"]["anyOf"][0]["additionalProperties"] = {"type": "string"}
+    auction["userContext"]["description"] = (
+        "Instead of what headers say: device, country, language, loginState, newVisitor, referrerDomain, segment, "
+        "lastPurchaseDays."
     )
-    problem: Json = {"$ref": "#/components/schemas/Problem"}
-    page = _all_of(
+    token = schemas["AdEvent"]["properties"]["trackingToken"]
+    token["description"] = "Of the offer; without it nothing is billed."
+    return schemas
+
+
+def _build_paths(context: Json) -> dict[str, Json]:
+    query = [
         {
-            "results": {"type": "object", "additionalProperties": {"anyOf": [SERVED, problem]}},
-            "requestId": UUID,
-            "servedAt": MOMENT,
+            "name": name,
+            "in": "query",
+            "schema": schema["anyOf"][0],
+            "description": "Instead of what headers say.",
         }
-    )
-    return _operation(
-        "Which ads fill the placements of this page? No banner is there twice while another could be.",
-        requestBody={"required": True, "content": {"application/json": {"schema": body}}},
-        responses={
-            "200": _json("An answer or a problem for each slug.", page),
-            **_problems("400", "413", "429", "503"),
-        },
-    )
-
-
-def _serve_ad() -> Json:
-    known = "device, country, language, loginState, newVisitor, referrerDomain, segment, lastPurchaseDays"
-    body = _object(
-        {
-            "userId": {
-                **UUID,
-                "description": "All zeros where nobody knows; then ads with caps are withheld.",
-            },
-            "placementType": _or_null({"type": "string", "maxLength": 50, "default": "feed"}),
-            "placement": _or_null({**SLUG, "description": "One placement, instead of all of a type."}),
-            "userContext": _or_null(
-                {
-                    "type": "object",
-                    "additionalProperties": TEXT,
-                    "maxProperties": 64,
-                    "description": f"Instead of what headers say: {known}.",
-                }
-            ),
-        },
-        required=["userId"],
-    )
-    return _operation(
-        "Which ad wins the auction for this user? The winner pays a cent more than the second bid.",
-        requestBody={"required": True, "content": {"application/json": {"schema": body}}},
-        responses={
-            "200": _json("The ad, with its signed token and its price.", AD),
-            "204": {"description": "Nobody may be shown, or bids as much as the floor."},
-            **_problems("400", "404", "413", "429", "503"),
-        },
-    )
-
-
-def _ad_event(kind: str) -> Json:
-    body = _object(
-        {
-            "adId": UUID,
-            "userId": UUID,
-            "timestamp": MOMENT,
-            "correlationId": {"type": "string", "minLength": 1, "maxLength": 128},
-            "trackingToken": {"type": "string", "description": "Of the offer; without it nothing is billed."},
-        },
-        required=["adId", "userId"],
-    )
-    accepted = _object({"accepted": TRUTH}, required=["accepted"])
-    return _operation(
-        f"Report one {kind} of an ad; one of the same offer again is accepted and counts once.",
-        requestBody={"required": True, "content": {"application/json": {"schema": body}}},
-        responses={
-            "202": _json("It is in the ledger.", accepted),
-            **_problems("400", "403", "404", "413", "429", "503"),
-        },
-    )
-
-
-def _event(kind: str, extra: dict[str, Json]) -> Json:
-    accepted = _object({"accepted": TRUTH}, required=["accepted"])
-    return _operation(
-        f"Report one {kind}; the same correlation id again is accepted and counts once.",
-        requestBody={"required": True, "content": {"application/json": {"schema": _report(extra)}}},
-        responses={
-            "202": _json("It is in the ledger.", accepted),
-            **_problems("400", "403", "404", "413", "429", "503"),
-        },
-    )
-
-
-def _batch() -> Json:
-    kinds: list[Json] = [
-        _report({"type": {"const": "impression"}, "referrerUrl": ADDRESS}, "type"),
-        _report({"type": {"const": "click"}, "destinationUrl": ADDRESS}, "type"),
+        for name, schema in context.items()
     ]
-    events: Json = {"type": "array", "items": {"oneOf": kinds}, "maxItems": 500}
-    rejected = _all_of({"index": WHOLE, "errorCode": TEXT, "message": TEXT})
-    outcome = _all_of({"accepted": WHOLE, "rejected": {"type": "array", "items": rejected}})
-    return _operation(
-        "Report up to 500 impressions and clicks; those that are refused are named, and the others go on.",
-        requestBody={
-            "required": True,
-            "content": {"application/json": {"schema": _object({"events": events}, required=["events"])}},
-        },
-        responses={
-            "202": _json("All that were accepted are in the ledger.", outcome),
-            **_problems("400", "413", "429", "503"),
-        },
-    )
-
-
-def _report(extra: dict[str, Json], *required: str) -> Json:
-    fields: dict[str, Json] = {
-        "correlationId": {"type": "string", "minLength": 1, "maxLength": 128},
-        "bannerId": UUID,
-        "placementId": UUID,
-        "campaignId": UUID,
-        "sessionId": {"type": "string", "maxLength": 128},
-        "userId": UUID,
-        "deviceType": {"type": "string", "maxLength": 20},
-        "countryCode": {"type": "string", "minLength": 2, "maxLength": 2},
-        "pageUrl": ADDRESS,
-        "occurredAt": MOMENT,
-        "trackingToken": TEXT,
-        **extra,
+    script: Json = {
+        "200": _answer("The script.", {"text/javascript": {}}),
+        "304": _answer("It is what you have."),
     }
-    return _object(fields, required=["correlationId", "bannerId", "placementId", *required])
+    redirect: Json = {"302": _answer("On to the banner's destination.")}
+    again = "is accepted and counts once."
+    # fmt: off
+    return {
+        "/banners/serve/{slug}": _get("Which ads fill this placement, now, for this reader?",
+            _json(200, "ServedAnswer"), 400, 404, 429, 503, parameters=[SLUG, *query]),
+        "/banners/serve": _post("Which ads fill the placements of this page? No banner is there twice while another could be.",
+            "ServePageRequest", _json(200, "ServedPage"), 400, 413, 429, 503),
+        "/banners/events/impression": _post(f"Report one impression; the same correlation id again {again}",
+            "ImpressionRequest", _json(202, "ReportAccepted"), 400, 403, 404, 413, 429, 503),
+        "/banners/events/click": _post(f"Report one click; the same correlation id again {again}",
+            "ClickRequest", _json(202, "ReportAccepted"), 400, 403, 404, 413, 429, 503),
+        "/banners/events/batch": _post("Report up to 500 impressions and clicks; those that are refused are named, and the others go on.",
+            "BatchBody", _json(202, "BatchAnswer"), 400, 413, 429, 503),
+        "/i/{token}": _get("Report the impression of an offer by loading an image.",
+            {"200": _answer("A transparent GIF of 43 bytes.", GIF)}, 403, 429, 503, parameters=[TOKEN]),
+        "/c/{token}": _get("Report the click on an offer and go where its banner leads.",
+            redirect, 403, 404, 429, parameters=[TOKEN]),
+        "/api/v1/ads/serve": _post("Which ad wins the auction for this user? The winner pays a cent more than the second bid.",
+            "ServeRequest", _json(200, "WonAd") | {"204": _answer("Nobody may be shown, or bids as much as the floor.")},
+            400, 404, 413, 429, 503),
+        "/api/v1/ads/events/impression": _post(f"Report one impression of an ad; one of the same offer again {again}",
+            "AdEvent", _json(202, "ReportAccepted"), 400, 403, 404, 413, 429, 503),
+        "/api/v1/ads/events/click": _post(f"Report one click of an ad; one of the same offer again {again}",
+            "AdEvent", _json(202, "ReportAccepted"), 400, 403, 404, 413, 429, 503),
+        "/tag.js": _get("Fills the placements of a publisher's page; its newest version.", script),
+        "/tag-{name}.js": _get("One version of the tag, which caches may keep for good.", script, parameters=[NAME]),
+        "/serve/{slug}.html": _get("A page with nothing but this placement, for frames.",
+            {"200": _answer("The page.", {"text/html": {}})}, 400, 404, 429, parameters=[SLUG]),
+        "/serve/{slug}.img": _get("The image of the ad that fills this placement, for pages without script; to fetch it counts it.",
+            {"200": _answer("No ad: a transparent GIF of 43 bytes.", GIF), "302": _answer("On to the image.")},
+            400, 404, 429, 503, parameters=[SLUG]),
+        "/serve/{slug}.go": _get("Report a click on the image of this placement and go where its ad leads; nobody pays for it.",
+            redirect, 400, 404, 429, parameters=[SLUG]),
+    }
+    # fmt: on
 
 
-def _pixel() -> Json:
-    image: Json = {"description": "A transparent GIF of 43 bytes.", "content": {"image/gif": {}}}
-    return _operation(
-        "Report the impression of an offer by loading an image.",
-        parameters=[_in_path("token", TEXT)],
-        responses={"200": image, **_problems("403", "429", "503")},
-    )
+def _get(summary: str, answers: Json, *problems: int, parameters: list[Json] | None = None) -> Json:
+    return {"get": _operation(summary, answers, problems) | {"parameters": parameters or []}}
 
 
-def _redirect() -> Json:
-    return _operation(
-        "Report the click on an offer and go where its banner leads.",
-        parameters=[_in_path("token", TEXT)],
-        responses={
-            "302": {"description": "On to the banner's destination."},
-            **_problems("403", "404", "429"),
-        },
-    )
+def _post(summary: str, body: str, answers: Json, *problems: int) -> Json:
+    content = {"application/json": {"schema": {"$ref": REF.format(name=body)}}}
+    return {
+        "post": _operation(summary, answers, problems)
+        | {"requestBody": {"required": True, "content": content}}
+    }
 
 
-def _script(summary: str, *names: str) -> Json:
-    found: Json = {"description": "The script.", "content": {"text/javascript": {}}}
-    return _operation(
-        summary,
-        parameters=[_in_path(name, TEXT) for name in names],
-        responses={"200": found, "304": {"description": "It is what you have."}},
-    )
-
-
-def _frame() -> Json:
-    page: Json = {"description": "The page.", "content": {"text/html": {}}}
-    return _operation(
-        "A page with nothing but this placement, for frames.",
-        parameters=[_in_path("slug", SLUG)],
-        responses={"200": page, **_problems("400", "404", "429")},
-    )
-
-
-def _image() -> Json:
-    nothing: Json = {"description": "No ad: a transparent GIF of 43 bytes.", "content": {"image/gif": {}}}
-    return _operation(
-        "The image of the ad that fills this placement, for pages without script; to fetch it counts it.",
-        parameters=[_in_path("slug", SLUG)],
-        responses={
-            "200": nothing,
-            "302": {"description": "On to the image."},
-            **_problems("400", "404", "429", "503"),
-        },
-    )
-
-
-def _link() -> Json:
-    return _operation(
-        "Report a click on the image of this placement and go where its ad leads; nobody pays for it.",
-        parameters=[_in_path("slug", SLUG)],
-        responses={
-            "302": {"description": "On to the banner's destination."},
-            **_problems("400", "404", "429"),
-        },
-    )
-
-
-def _operation(summary: str, **parts: object) -> Json:
+def _operation(summary: str, answers: Json, problems: tuple[int, ...]) -> Json:
+    content: Json = {"application/problem+json": {"schema": {"$ref": REF.format(name="Problem")}}}
+    refused = {str(status): _answer("What to change.", content) for status in problems}
     # No token is needed here: the document's own default is the control plane's.
-    return {"summary": summary, "tags": ["delivery"], "security": [], **parts}
+    return {"summary": summary, "tags": ["delivery"], "security": [], "responses": answers | refused}
 
 
-def _in_path(name: str, schema: Json) -> Json:
-    return {"name": name, "in": "path", "required": True, "schema": schema}
+def _json(status: int, schema: str) -> Json:
+    content: Json = {"application/json": {"schema": {"$ref": REF.format(name=schema)}}}
+    return {str(status): _answer(ANSWERS[schema], content)}
 
 
-def _json(description: str, schema: Json) -> Json:
-    return {"description": description, "content": {"application/json": {"schema": schema}}}
+def _answer(description: str, content: Json | None = None) -> Json:
+    return {"description": description} | ({"content": content} if content else {})
 
 
-def _problems(*statuses: str) -> dict[str, Json]:
-    schema = {"$ref": "#/components/schemas/Problem"}
-    content: Json = {"application/problem+json": {"schema": schema}}
-    return {status: {"description": "What to change.", "content": content} for status in statuses}
-
-
-def _object(properties: dict[str, Json], *, required: list[str]) -> Json:
-    return {"type": "object", "properties": properties, "required": required}
-
-
-def _or_null(schema: Json) -> Json:
-    return {"anyOf": [schema, {"type": "null"}]}
-
-
-def _all_of(properties: dict[str, Json]) -> Json:
-    return _object(properties, required=list(properties))
-
-
-SERVED = _all_of(
-    {
-        "placement": _all_of(
-            {
-                "id": UUID,
-                "slug": TEXT,
-                "label": TEXT,
-                "layoutType": TEXT,
-                "maxBanners": WHOLE,
-                "fallbackPlaceholderUrl": _or_null(ADDRESS),
-            }
-        ),
-        "banners": {
-            "type": "array",
-            "items": _all_of(
-                {
-                    "id": UUID,
-                    "campaignId": UUID,
-                    "title": TEXT,
-                    "headline": _or_null(TEXT),
-                    "subheadline": _or_null(TEXT),
-                    "description": _or_null(TEXT),
-                    "primaryImageUrl": ADDRESS,
-                    "primaryImageAlt": _or_null(TEXT),
-                    "mobileImageUrl": _or_null(ADDRESS),
-                    "videoUrl": _or_null(ADDRESS),
-                    "mediaVariants": {"type": "object", "additionalProperties": TEXT},
-                    "ctaLabel": _or_null(TEXT),
-                    "ctaUrl": _or_null(ADDRESS),
-                    "ctaOpenNewTab": TRUTH,
-                    "bgColor": _or_null(TEXT),
-                    "displayOrder": WHOLE,
-                    "isFallback": TRUTH,
-                    "transitionDurationMs": _or_null(WHOLE),
-                    "trackingToken": TEXT,
-                    "impressionUrl": ADDRESS,
-                    "clickUrl": ADDRESS,
-                }
-            ),
-        },
-        "requestId": UUID,
-        "servedAt": MOMENT,
-    }
-)
-
-AD = _all_of(
-    {
-        "adId": UUID,
-        "campaignId": UUID,
-        "adFormat": {"type": "string", "enum": ["single_image", "video"]},
-        "headline": TEXT,
-        "primaryText": _or_null(TEXT),
-        "callToAction": _or_null(TEXT),
-        "creativeUrl": ADDRESS,
-        "destinationUrl": _or_null(ADDRESS),
-        "finalPrice": {"type": "number", "description": "Per thousand impressions."},
-        "servedAt": MOMENT,
-        "auctionId": UUID,
-        "trackingToken": TEXT,
-        "impressionUrl": ADDRESS,
-        "clickUrl": ADDRESS,
-    }
-)
+ANSWERS: Final = {
+    "ServedAnswer": "The offers, each with its signed token.",
+    "ServedPage": "An answer or a problem for each slug.",
+    "WonAd": "The ad, with its signed token and its price.",
+    "ReportAccepted": "It is in the event log.",
+    "BatchAnswer": "All that were accepted are in the event log.",
+}

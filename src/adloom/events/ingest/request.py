@@ -15,7 +15,7 @@ SessionId: TypeAlias = Annotated[str, Meta(max_length=128)]
 DeviceType: TypeAlias = Annotated[str, Meta(max_length=20)]
 # Letters of ISO 3166, and codes such as `T1` that proxies send.
 CountryCode: TypeAlias = Annotated[str, Meta(pattern="^[A-Za-z0-9]{2}$", max_length=2)]
-Address: TypeAlias = Annotated[str, Meta(max_length=8192)]
+Address: TypeAlias = Annotated[str, Meta(max_length=8192, extra_json_schema={"format": "uri"})]
 Moment: TypeAlias = Annotated[datetime, Meta(tz=True)]
 
 

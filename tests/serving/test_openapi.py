@@ -1,0 +1,104 @@
+"""The description of the delivery plane: every route that is served, and every field of its bodies."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from adloom.app.control import openapi_document
+from adloom.core.clock import ManualClock
+from adloom.core.ids import SystemIds
+from adloom.events.ingest.token import TokenKeys
+from adloom.runtime.http.fast.fast_routes import FastRequest
+from adloom.serving.direct.api import ServeRoutes
+from adloom.serving.index.compile import compile_index
+from adloom.serving.index.rows import Snapshot
+from tests.support.catalogs import NOON
+from tests.support.rows import a_placement_row, an_assignment_row
+
+DOCUMENT = openapi_document()
+ROUTES = {
+    "/banners/serve/{slug}": "get",
+    "/banners/serve": "post",
+    "/banners/events/impression": "post",
+    "/banners/events/click": "post",
+    "/banners/events/batch": "post",
+    "/i/{token}": "get",
+    "/c/{token}": "get",
+    "/api/v1/ads/serve": "post",
+    "/api/v1/ads/events/impression": "post",
+    "/api/v1/ads/events/click": "post",
+    "/tag.js": "get",
+    "/tag-{name}.js": "get",
+    "/serve/{slug}.html": "get",
+    "/serve/{slug}.img": "get",
+    "/serve/{slug}.go": "get",
+}
+
+
+def resolve(schema: dict[str, Any]) -> dict[str, Any]:
+    return (
+        DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    )
+
+
+def test_every_route_is_described_and_needs_no_token() -> None:
+    for path, method in ROUTES.items():
+        operation = DOCUMENT["paths"][path][method]
+
+        assert operation["security"] == []
+        assert operation["responses"]
+
+
+@pytest.mark.parametrize(
+    ("path", "required"),
+    [
+        ("/banners/serve", {"placements"}),
+        ("/banners/events/impression", {"correlationId", "bannerId", "placementId"}),
+        ("/banners/events/click", {"correlationId", "bannerId", "placementId"}),
+        ("/banners/events/batch", {"events"}),
+        ("/api/v1/ads/serve", {"userId"}),
+        ("/api/v1/ads/events/impression", {"adId", "userId"}),
+    ],
+)
+def test_required_fields_of_a_body_are_named(path: str, required: set[str]) -> None:
+    body = DOCUMENT["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+
+    assert set(resolve(body)["required"]) == required
+
+
+def test_an_event_of_a_batch_names_its_type() -> None:
+    kinds = DOCUMENT["components"]["schemas"]["BatchBody"]["properties"]["events"]["items"]["anyOf"]
+
+    assert [resolve(kind)["properties"]["type"]["enum"] for kind in kinds] == [["impression"], ["click"]]
+    assert all("type" in resolve(kind)["required"] for kind in kinds)
+
+
+def test_what_is_served_has_the_fields_that_are_described() -> None:
+    snapshot = Snapshot(
+        version=1,
+        placements=[a_placement_row()],
+        assignments=[an_assignment_row()],
+        banner_ids=[],
+        campaign_ids=[],
+    )
+    index = compile_index(snapshot)
+    keys = TokenKeys("s" * 32)
+    routes = ServeRoutes(lambda: index, keys.signer, ManualClock(NOON), SystemIds(), public_url="")
+    path = b"/banners/serve/" + snapshot.placements[0].slug.encode()
+
+    answer = msgspec.json.decode(routes.serve(FastRequest(b"GET", path)).body)
+
+    schemas = DOCUMENT["components"]["schemas"]
+    assert answer.keys() == schemas["ServedAnswer"]["properties"].keys()
+    assert answer["placement"].keys() == schemas["ServedPlacement"]["properties"].keys()
+    assert answer["banners"][0].keys() == schemas["ServedBanner"]["properties"].keys()
+
+
+def test_the_context_may_be_given_in_the_query_and_in_the_body() -> None:
+    parameters = DOCUMENT["paths"]["/banners/serve/{slug}"]["get"]["parameters"]
+    context = DOCUMENT["components"]["schemas"]["ServePageRequest"]["properties"]["context"]
+
+    named = {one["name"] for one in parameters if one["in"] == "query"}
+    assert named == resolve(context)["properties"].keys()
+    assert {"device", "loggedIn", "userId"} <= named
