@@ -15,9 +15,9 @@ from adloom.events.log.spool.backlog import Backlog
 from adloom.events.log.spool.disk import LocalDisk, make_folder
 from adloom.events.log.spool.inspect import SpoolFileInfo, describe_spool
 from adloom.events.log.spool.setup import locate_spool, make_spool_folder, open_spool
-from adloom.ops.doctor.examine import examine
-from adloom.ops.doctor.finding import FindingState
-from adloom.ops.doctor.spool import judge_spool
+from adloom.ops.checks.finding import FindingState
+from adloom.ops.checks.spool import judge_spool
+from adloom.ops.doctor import examine
 from adloom.runtime.installation import DataDirectory
 from adloom.runtime.settings import DeliverySettings, SettingsError, delivery_settings
 from tests.events.builders import NOW, an_impression

@@ -10,7 +10,7 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import Reading
 from adloom.runtime.valkey import Valkey
 from tests.stats.folding import Books, clicked, seen
-from tests.stats.test_system_routes import told
+from tests.ops.test_system_routes import told
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
 

@@ -245,7 +245,7 @@ def doctor(
     from adloom.core.clock import SystemClock
 
     if money:
-        from adloom.ops.doctor.money import prove
+        from adloom.ops.checks.money import prove
         from adloom.runtime.embedded.servers import find_database_url
 
         database_url = find_database_url(os.environ, data_directory(data_dir))
@@ -253,8 +253,7 @@ def doctor(
         raise typer.Exit(0 if asyncio.run(prove(database_url, of_day, Console())) else 1)
     if day is not None:
         raise typer.BadParameter("The day is that of --money.", param_hint="--day")
-    from adloom.ops.doctor.examine import examine
-    from adloom.ops.doctor.report import is_well, show
+    from adloom.ops.doctor import examine, is_well, show
 
     directory = data_directory(data_dir)
     findings = asyncio.run(examine(os.environ, directory, SystemClock()))

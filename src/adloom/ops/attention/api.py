@@ -14,12 +14,13 @@ from adloom.ops.attention.model import (
     Attention,
     AttentionKind,
     AttentionLevel,
-    of_budgets,
-    of_credentials,
-    of_ends,
-    of_ledger,
-    of_processes,
+    describe_findings,
+    judge_budgets,
+    list_ends,
+    list_expired_credentials,
 )
+from adloom.ops.checks.event_log import judge_dead, judge_failed_jobs, judge_lag
+from adloom.ops.checks.processes import judge_heartbeats, judge_served_version, judge_spooled_bytes
 from adloom.resource.access import Scope
 from adloom.resource.changes import read_version
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now
@@ -55,16 +56,16 @@ router = APIRouter(
 
 @router.get("")
 async def read_attention(request: Request, actor: CurrentActor, pool: Database, now: Now) -> AttentionAnswer:
-    """Tell what needs attention: an account's is its own, the house's is admins' and viewers'."""
+    """Return what needs attention: accounts see their own, admins and viewers also the installation's."""
     found: list[Attention] = []
     if actor.sees_all:
-        found += await _house(request, pool, now)
+        found += await _check_installation(request, pool, now)
     if actor.sees_all or actor.role is Role.ADVERTISER:
         scope = Scope(actor.account_id)
         async with pool.acquire() as connection:
-            found += of_credentials(await store.locked_out(connection, scope))
-            found += of_budgets(await store.running_budgets(connection, scope, now=now), now=now)
-            found += of_ends(await store.ending(connection, scope, now=now))
+            found += list_expired_credentials(await store.locked_out(connection, scope))
+            found += judge_budgets(await store.running_budgets(connection, scope, now=now), now=now)
+            found += list_ends(await store.ending(connection, scope, now=now))
     counts = {kind: sum(one.kind is kind for one in found) for kind in AttentionKind}
     shown = [one for kind in AttentionKind for one in [one for one in found if one.kind is kind][:EACH_MAX]]
     return AttentionAnswer(
@@ -76,16 +77,29 @@ async def read_attention(request: Request, actor: CurrentActor, pool: Database, 
     )
 
 
-async def _house(request: Request, pool: Pool, now: datetime) -> list[Attention]:
+async def _check_installation(request: Request, pool: Pool, now: datetime) -> list[Attention]:
     valkey = request.app.state.valkey
     cursors: Callable[[], Awaitable[Mapping[str, str]]] = request.app.state.ledger_cursors
     count_failed: Callable[[], Awaitable[int]] = request.app.state.failed_jobs
     processes = await HeartbeatReader(valkey).processes(now=now)
     async with pool.acquire() as connection:
         version = await read_version(connection)
-    ledger = await LogStatusReader(valkey).read(await cursors())
-    lags = {one.name: one.lag.seconds for one in ledger.projections if one.lag.entries}
+    log_status = await LogStatusReader(valkey).read(await cursors())
     return [
-        *of_processes(processes, catalog_version=version),
-        *of_ledger(lags, dead=ledger.size.dead, failed_jobs=await count_failed()),
+        *describe_findings(
+            AttentionKind.PROCESSES,
+            [
+                *judge_heartbeats(processes),
+                *(judge_served_version(one, catalog_version=version) for one in processes),
+            ],
+        ),
+        *describe_findings(
+            AttentionKind.LEDGER,
+            [
+                *(judge_spooled_bytes(one) for one in processes),
+                *(judge_lag(one.name, one.lag) for one in log_status.projections),
+                judge_dead(log_status.size.dead),
+            ],
+        ),
+        *describe_findings(AttentionKind.JOBS, [judge_failed_jobs(await count_failed())]),
     ]

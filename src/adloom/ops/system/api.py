@@ -9,8 +9,13 @@ from pydantic import Field
 
 from adloom.events.projections.dead_letters import DeadLetter, DeadLetters
 from adloom.events.projections.status import LogStatusReader
-from adloom.ops.system.access import check_admin, check_house
-from adloom.ops.system.model import DeadLetterNotFoundError, check_letter_id, event_text
+from adloom.ops.system.model import (
+    DeadLetterNotFoundError,
+    check_admin,
+    check_letter_id,
+    check_sees_all,
+    event_text,
+)
 from adloom.resource.changes import read_version
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now
 from adloom.runtime.http.api.openapi import problems
@@ -144,7 +149,7 @@ def _cursors(request: Request) -> Callable[[], Awaitable[Mapping[str, str]]]:
 
 
 def _house(actor: CurrentActor) -> None:
-    check_house(actor)
+    check_sees_all(actor)
 
 
 def _admin(actor: CurrentActor) -> None:

@@ -4,7 +4,8 @@ from typing import Final
 
 import msgspec
 
-from adloom.core.errors import FieldProblem, NotFoundError, ValidationFailedError
+from adloom.core.actor import Actor, Role
+from adloom.core.errors import FieldProblem, ForbiddenError, NotFoundError, ValidationFailedError
 from adloom.events.log.event import UnreadableEntryError, decode_event
 from adloom.events.projections.dead_letters import DeadLetter, unwrap_redelivery
 
@@ -41,3 +42,13 @@ def event_text(letter: DeadLetter) -> str:
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 20  # noqa: PLR2004 - as many as 64 bits have
+
+
+def check_sees_all(actor: Actor) -> None:
+    if not actor.sees_all:
+        raise ForbiddenError("Only admins and viewers see how the installation is doing.")
+
+
+def check_admin(actor: Actor) -> None:
+    if actor.role is not Role.ADMIN:
+        raise ForbiddenError("Only an admin may see and do this.")

@@ -5,6 +5,8 @@ values: the runner carries them out in order. Where a step asks for durability, 
 the state is durable.
 """
 
+# pure
+
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar

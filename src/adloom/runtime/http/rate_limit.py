@@ -1,4 +1,4 @@
-"""How often one client may ask: a token bucket for each, decided by a pure function."""
+"""Rate limits: one token bucket per client."""
 
 from collections import OrderedDict
 from datetime import datetime

@@ -168,8 +168,6 @@ def _code_name(code: int) -> str:
     return signal.Signals(-code).name if code < 0 else f"code {code}"
 
 
-# pure
-
 FIRST_SECONDS = 0.2
 SECONDS_MAX = 10.0
 # One that lived this long had no trouble starting: its next death counts as the first.

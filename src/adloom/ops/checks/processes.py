@@ -1,11 +1,13 @@
 """The product's own processes: whether they are ready, and how old the index is that they serve."""
 
+from collections.abc import Sequence
 from http import HTTPStatus
 
 import msgspec
 
-from adloom.ops.doctor.finding import Finding, fail, ok, warn
+from adloom.ops.checks.finding import Finding, fail, ok, warn
 from adloom.runtime.http.probe import fetch
+from adloom.runtime.telemetry.heartbeat import ProcessHeartbeat
 from adloom.serving.health import DeliveryHealthReport, IndexCheck
 
 # Delivery looks at the catalog's version every second.
@@ -13,7 +15,7 @@ INDEX_SECONDS_GOOD = 5.0
 INDEX_SECONDS_MAX = 60.0
 
 
-async def health(name: str, host: str, port: int, path: str) -> tuple[Finding, bytes]:
+async def check_health(name: str, host: str, port: int, path: str) -> tuple[Finding, bytes]:
     """Ask a process how it is, and give what it said."""
     remedy = f"see what `adloom up` has logged about {name.lower()}"
     try:
@@ -25,7 +27,7 @@ async def health(name: str, host: str, port: int, path: str) -> tuple[Finding, b
     return ok(name, f"ready on port {port}"), body
 
 
-def index_of(body: bytes) -> IndexCheck | None:
+def parse_index(body: bytes) -> IndexCheck | None:
     """Read what a delivery process says about its index; None where that is no health of one."""
     try:
         return msgspec.json.decode(body, type=DeliveryHealthReport).checks.index
@@ -33,7 +35,7 @@ def index_of(body: bytes) -> IndexCheck | None:
         return None
 
 
-def judged_index(index: IndexCheck | None, *, catalog_version: int | None) -> Finding:
+def judge_index(index: IndexCheck | None, *, catalog_version: int | None) -> Finding:
     """Judge the index that is served against the catalog."""
     if index is None or index.version is None or index.age_seconds is None:
         return fail("Index", "delivery has none", "see what delivery has logged; it needs the database once")
@@ -46,3 +48,29 @@ def judged_index(index: IndexCheck | None, *, catalog_version: int | None) -> Fi
     if index.age_seconds > INDEX_SECONDS_GOOD:
         return warn("Index", detail, remedy)
     return ok("Index", detail)
+
+
+def judge_heartbeats(processes: Sequence[ProcessHeartbeat]) -> list[Finding]:
+    """Judge whether every kind of process that must run does."""
+    kinds = {one.kind for one in processes}
+    return [
+        fail("Processes", f"no {kind} process runs", "start one, or see what it has logged")
+        for kind in ("delivery", "worker")
+        if kind not in kinds
+    ]
+
+
+def judge_served_version(process: ProcessHeartbeat, *, catalog_version: int) -> Finding:
+    version = process.reading.index_version
+    if version is None or version >= catalog_version:
+        return ok("Index", f"{process.process} serves the newest catalog")
+    detail = f"{process.process} serves version {version} of the catalog, which is at {catalog_version}"
+    return warn("Index", detail, "look again in a second; if it stays, see what delivery has logged")
+
+
+def judge_spooled_bytes(process: ProcessHeartbeat) -> Finding:
+    spooled = process.reading.spool_bytes or 0
+    if not spooled:
+        return ok("Spool", f"{process.process} has nothing on its disk")
+    detail = f"{process.process} keeps {spooled:,} bytes of events on its disk: Valkey was away"
+    return warn("Spool", detail, "delivery drains them when Valkey is back")

@@ -1,12 +1,16 @@
-"""Runs every check on an installation, running or stopped."""
+"""`adloom doctor`: runs every check on an installation, running or stopped, and prints what to do."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
 from adloom.core.clock import Clock
 from adloom.events.log.spool.setup import locate_spool
-from adloom.ops.doctor import database, ledger, machine, money, processes, spool, sync
-from adloom.ops.doctor.finding import Finding, fail, not_running
+from adloom.ops.checks import database, event_log, machine, money, processes, spool, sync
+from adloom.ops.checks.finding import Finding, FindingState, fail, not_running
 from adloom.runtime.embedded.servers import find_database_url, find_redis_url
 from adloom.runtime.installation import DataDirectory, Installation, InstallationError
 from adloom.runtime.ports import is_taken
@@ -15,17 +19,18 @@ from adloom.runtime.settings import CONTROL_PORT, DELIVERY_PORT, WORKER_PORT
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey, open_valkey
 
 LOOPBACK = "127.0.0.1"
+STYLES = {FindingState.OK: "green", FindingState.WARN: "yellow", FindingState.FAIL: "red"}
 
 
 async def examine(variables: Mapping[str, str], directory: DataDirectory, clock: Clock) -> list[Finding]:
     """Look at everything."""
     is_running = directory.holder_pid() is not None
     findings = [
-        machine.python_version(),
-        machine.running_process(directory),
-        machine.folder_access(directory),
-        machine.secrets_access(directory),
-        machine.disk_space(directory),
+        machine.check_python(),
+        machine.check_running(directory),
+        machine.check_folder(directory),
+        machine.check_secrets(directory),
+        machine.check_disk(directory),
     ]
     try:
         last = directory.read_installation()
@@ -36,18 +41,18 @@ async def examine(variables: Mapping[str, str], directory: DataDirectory, clock:
         connection = await _database(variables, directory, closing, is_running=is_running)
         valkey = await _valkey(variables, directory, closing, is_running=is_running)
         findings += [connection] if isinstance(connection, Finding) else await _schema(connection, clock)
-        findings += [valkey] if isinstance(valkey, Finding) else await ledger.server(valkey)
+        findings += [valkey] if isinstance(valkey, Finding) else await event_log.check_server(valkey)
         has_ledger = not isinstance(valkey, Finding)
         folder = locate_spool(variables, directory)
-        findings.append(spool.examine_spool(folder, has_ledger=has_ledger, now=clock.now()))
+        findings.append(spool.check_spool(folder, has_ledger=has_ledger, now=clock.now()))
         if not isinstance(connection, Finding) and not isinstance(valkey, Finding):
-            findings += await ledger.projections(find_database_url(variables, directory), valkey)
+            findings += await event_log.check_projections(find_database_url(variables, directory), valkey)
         if not isinstance(valkey, Finding):
-            findings.append(await money.owner(valkey))
+            findings.append(await money.check_owner(valkey))
         if not isinstance(connection, Finding):
-            findings.append(await money.books(connection, clock))
-            findings += await sync.stats_sync(connection, clock)
-        version = None if isinstance(connection, Finding) else await database.catalog_version(connection)
+            findings.append(await money.check_books(connection, clock))
+            findings += await sync.check_sync(connection, clock)
+        version = None if isinstance(connection, Finding) else await database.read_catalog_version(connection)
     return [*findings, *await _processes(last if is_running else None, version)]
 
 
@@ -57,7 +62,7 @@ def _ports(last: Installation | None, *, is_running: bool) -> Finding:
     if last is not None:
         ports = {"delivery": last.delivery_port, "control": last.control_port, "worker": last.worker_port}
         host = last.host
-    return machine.free_ports(ports, is_running=is_running, is_taken=lambda port: is_taken(host, port))
+    return machine.check_ports(ports, is_running=is_running, is_taken=lambda port: is_taken(host, port))
 
 
 async def _database(
@@ -100,15 +105,15 @@ async def _valkey(
     try:
         await valkey.ping()
     except VALKEY_AWAY as error:
-        return ledger.unreachable(error)
+        return event_log.unreachable(error)
     return valkey
 
 
 async def _schema(connection: Connection, clock: Clock) -> list[Finding]:
     return [
-        await database.server_version(connection),
-        await database.server_clock(connection, clock),
-        await database.schema(connection),
+        await database.check_version(connection),
+        await database.check_clock(connection, clock),
+        await database.check_schema(connection),
     ]
 
 
@@ -116,8 +121,29 @@ async def _processes(running: Installation | None, catalog_version: int | None) 
     if running is None:
         return [not_running(name) for name in ("Delivery", "Control", "Worker", "Index")]
     host = running.host
-    delivery, said = await processes.health("Delivery", host, running.delivery_port, "/health/ready")
-    control, _ = await processes.health("Control", host, running.control_port, "/health/ready")
-    worker, _ = await processes.health("Worker", host, running.worker_port, "/health")
-    index = processes.judged_index(processes.index_of(said), catalog_version=catalog_version)
+    delivery, said = await processes.check_health("Delivery", host, running.delivery_port, "/health/ready")
+    control, _ = await processes.check_health("Control", host, running.control_port, "/health/ready")
+    worker, _ = await processes.check_health("Worker", host, running.worker_port, "/health")
+    index = processes.judge_index(processes.parse_index(said), catalog_version=catalog_version)
     return [delivery, control, worker, index]
+
+
+def show(findings: Sequence[Finding], console: Console) -> None:
+    """Print every finding, with the remedy under what is not well."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for finding in findings:
+        style = STYLES[finding.state]
+        table.add_row(
+            f"[{style}]{finding.state.value}[/{style}]", escape(finding.name), escape(finding.detail)
+        )
+        if finding.remedy:
+            table.add_row("", "", f"[bold]→ {escape(finding.remedy)}[/bold]")
+    console.print(table)
+
+
+def is_well(findings: Sequence[Finding]) -> bool:
+    """Tell whether nothing has failed."""
+    return all(finding.state is not FindingState.FAIL for finding in findings)

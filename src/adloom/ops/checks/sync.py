@@ -5,7 +5,7 @@ from typing import Final
 import asyncpg
 
 from adloom.core.clock import Clock
-from adloom.ops.doctor.finding import Finding, ok, warn
+from adloom.ops.checks.finding import Finding, ok, warn
 from adloom.runtime.postgres import Connection
 from adloom.sync.scheduler import STALE_AFTER
 from adloom.sync.scheduler_store import Ages, ExpiredAccount, ages, expired_accounts
@@ -13,17 +13,17 @@ from adloom.sync.scheduler_store import Ages, ExpiredAccount, ages, expired_acco
 NAMED_MAX: Final = 5
 
 
-async def stats_sync(connection: Connection, clock: Clock) -> list[Finding]:
+async def check_sync(connection: Connection, clock: Clock) -> list[Finding]:
     """Look at the credentials of ad accounts, and at the age of their figures."""
     try:
         expired = await expired_accounts(connection, count_max=NAMED_MAX + 1)
         found = await ages(connection, stale_before=clock.now() - STALE_AFTER)
     except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
         return [warn("Stats sync", "there are no ad accounts yet", "run `adloom migrate`")]
-    return [judged_accounts(expired), judged_ages(found)]
+    return [judge_accounts(expired), judge_ages(found)]
 
 
-def judged_accounts(expired: list[ExpiredAccount]) -> Finding:
+def judge_accounts(expired: list[ExpiredAccount]) -> Finding:
     """Judge whether all accounts can be asked."""
     if not expired:
         return ok("Ad accounts", "none has expired credentials")
@@ -39,7 +39,7 @@ def judged_accounts(expired: list[ExpiredAccount]) -> Finding:
     )
 
 
-def judged_ages(found: Ages) -> Finding:
+def judge_ages(found: Ages) -> Finding:
     """Judge whether the figures of all sellers are fresh."""
     if not found.stale:
         return ok("Stats sync", f"{found.sellers} sellers, all synced within the hour")

@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from adloom.events.log.spool.inspect import SpoolFileInfo, list_spool_files
-from adloom.ops.doctor.finding import Finding, fail, ok, warn
+from adloom.ops.checks.finding import Finding, fail, ok, warn
 
 DRAINED_AFTER = timedelta(minutes=1)  # Delivery processes look for files of dead ones twice a minute.
 
 
-def examine_spool(folder: Path, *, has_ledger: bool, now: datetime) -> Finding:
+def check_spool(folder: Path, *, has_ledger: bool, now: datetime) -> Finding:
     try:
         files = list_spool_files(folder)
     except OSError as error:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import asyncpg
 
 from adloom.core.clock import Clock
-from adloom.ops.doctor.finding import Finding, fail, ok, warn
+from adloom.ops.checks.finding import Finding, fail, ok, warn
 from adloom.resource.changes import read_version
 from adloom.runtime.postgres import Connection
 from adloom.runtime.schema import current_revision, describe_database, newest_revision
@@ -32,27 +32,27 @@ def unreachable(database_url: str, error: Exception) -> Finding:
     )
 
 
-async def server_version(connection: Connection) -> Finding:
+async def check_version(connection: Connection) -> Finding:
     """Look at the server's version."""
     number = int(await connection.fetchval("SHOW server_version_num"))
-    return judged_version(number, await connection.fetchval("SHOW server_version"))
+    return judge_version(number, await connection.fetchval("SHOW server_version"))
 
 
-def judged_version(number: int, name: str) -> Finding:
+def judge_version(number: int, name: str) -> Finding:
     """Judge the server's version: `NULLS NOT DISTINCT` came with 15."""
     if number < VERSION_MIN:
         return fail("PostgreSQL", f"version {name}", "upgrade the server to PostgreSQL 15 or newer")
     return ok("PostgreSQL", f"answers, version {name}")
 
 
-async def server_clock(connection: Connection, clock: Clock) -> Finding:
+async def check_clock(connection: Connection, clock: Clock) -> Finding:
     """Compare the server's clock with ours; half the time of the question is allowed for its way."""
     asked_at = clock.now()
     told: datetime = await connection.fetchval("SELECT clock_timestamp()")
-    return judged_clock(told - (asked_at + (clock.now() - asked_at) / 2))
+    return judge_clock(told - (asked_at + (clock.now() - asked_at) / 2))
 
 
-def judged_clock(difference: timedelta) -> Finding:
+def judge_clock(difference: timedelta) -> Finding:
     """Judge how far two clocks are apart: schedules and days are told by both."""
     detail = f"the database is {difference.total_seconds():+.3f} s from this machine"
     remedy = "have both machines keep time by NTP (`timedatectl set-ntp true`)"
@@ -63,12 +63,12 @@ def judged_clock(difference: timedelta) -> Finding:
     return ok("Clock", detail)
 
 
-async def schema(connection: Connection) -> Finding:
+async def check_schema(connection: Connection) -> Finding:
     """Look at whether migrations are missing."""
-    return judged_schema(await current_revision(connection), newest_revision())
+    return judge_schema(await current_revision(connection), newest_revision())
 
 
-def judged_schema(current: str | None, newest: str) -> Finding:
+def judge_schema(current: str | None, newest: str) -> Finding:
     """Judge the schema's revision."""
     if current == newest:
         return ok("Migrations", f"revision {current}")
@@ -79,7 +79,7 @@ def judged_schema(current: str | None, newest: str) -> Finding:
     return fail("Migrations", f"revision {current or 'none'}, newest is {newest}", "run `adloom migrate`")
 
 
-async def catalog_version(connection: Connection) -> int | None:
+async def read_catalog_version(connection: Connection) -> int | None:
     """Tell the catalog's version; None where there is no catalog yet."""
     try:
         return await read_version(connection)

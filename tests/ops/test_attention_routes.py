@@ -9,7 +9,7 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import Reading
 from adloom.runtime.valkey import Valkey
 from tests.stats.test_spend_routes import a_busy_state, keep
-from tests.stats.test_system_routes import told
+from tests.ops.test_system_routes import told
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane
 
@@ -42,7 +42,7 @@ async def test_processes_that_do_not_run_are_missed(admin: Client) -> None:
     messages = [item["message"] for item in await found(admin, "processes")]
 
     assert len(messages) == 2
-    assert "No delivery process runs" in messages[0]
+    assert "no delivery process runs" in messages[0]
 
 
 async def test_an_index_behind_the_catalog_is_noticed(admin: Client, valkey: Valkey) -> None:
@@ -52,7 +52,10 @@ async def test_an_index_behind_the_catalog_is_noticed(admin: Client, valkey: Val
 
     [item] = await found(admin, "processes")
 
-    assert item["message"] == "delivery-1 serves version 0 of the catalog, which is at 1."
+    assert item["message"] == (
+        "Index: delivery-1 serves version 0 of the catalog, which is at 1. "
+        "Look again in a second; if it stays, see what delivery has logged."
+    )
 
 
 async def test_what_could_not_be_counted_is_noticed(admin: Client, valkey: Valkey) -> None:

@@ -6,7 +6,7 @@ from adloom.core.errors import UnavailableError
 from adloom.events.log.stream import EventLogSize, Lag
 from adloom.events.projections.dead_letters import LETTERS_MAX
 from adloom.events.projections.status import LogStatusReader
-from adloom.ops.doctor.finding import Finding, fail, ok, warn
+from adloom.ops.checks.finding import Finding, fail, ok, warn
 from adloom.ops.projections import list_projections, read_cursors
 from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
@@ -28,13 +28,13 @@ def unreachable(error: Exception) -> Finding:
     )
 
 
-async def server(valkey: Valkey) -> list[Finding]:
+async def check_server(valkey: Valkey) -> list[Finding]:
     """Look at the server's version, and at whether it keeps what it accepts."""
     facts: Mapping[str, object] = await valkey.info("everything")
-    return [judged_version(facts), judged_durability(facts)]
+    return [judge_version(facts), judge_durability(facts)]
 
 
-def judged_version(facts: Mapping[str, object]) -> Finding:
+def judge_version(facts: Mapping[str, object]) -> Finding:
     """Judge the version; a Valkey also tells which Redis it is equal to."""
     name, version = (
         ("Valkey", str(facts["valkey_version"]))
@@ -46,7 +46,7 @@ def judged_version(facts: Mapping[str, object]) -> Finding:
     return ok("Valkey", f"answers, {name} {version}")
 
 
-def judged_durability(facts: Mapping[str, object]) -> Finding:
+def judge_durability(facts: Mapping[str, object]) -> Finding:
     """Judge whether an accepted event survives a crash of the server."""
     if not int(str(facts.get("aof_enabled", 0))):
         return warn("Durability", "appendonly is off: a crash loses accepted events", "set `appendonly yes`")
@@ -60,7 +60,7 @@ def judged_durability(facts: Mapping[str, object]) -> Finding:
     return ok("Durability", "append-only file, nothing is evicted")
 
 
-async def projections(database_url: str, valkey: Valkey) -> list[Finding]:
+async def check_projections(database_url: str, valkey: Valkey) -> list[Finding]:
     """Look at how far each projection is behind the ledger, whether somebody folds, and what was given up."""
     try:
         async with open_pool(database_url, size_max=1) as pool:
@@ -71,14 +71,14 @@ async def projections(database_url: str, valkey: Valkey) -> list[Finding]:
     except (*POSTGRES_AWAY, *VALKEY_AWAY, UnavailableError) as error:
         return [fail("Queue lag", str(error) or type(error).__name__, "mend the finding above first")]
     return [
-        *(judged_lag(one.name, one.lag) for one in status.projections),
-        judged_owners({one.name: one.owner for one in status.projections}),
-        judged_dead(status.size.dead),
-        judged_memory(status.size, memory),
+        *(judge_lag(one.name, one.lag) for one in status.projections),
+        judge_owners({one.name: one.owner for one in status.projections}),
+        judge_dead(status.size.dead),
+        judge_memory(status.size, memory),
     ]
 
 
-def judged_owners(owners: Mapping[str, str | None]) -> Finding:
+def judge_owners(owners: Mapping[str, str | None]) -> Finding:
     """Judge whether every projection has a worker that folds it."""
     without = [name for name, owner in owners.items() if owner is None]
     if without:
@@ -88,7 +88,7 @@ def judged_owners(owners: Mapping[str, str | None]) -> Finding:
     return ok("Owners", ", ".join(sorted({owner for owner in owners.values() if owner is not None})))
 
 
-def judged_dead(dead: int) -> Finding:
+def judge_dead(dead: int) -> Finding:
     """Judge how many entries were given up."""
     if dead >= LETTERS_MAX:
         return fail(
@@ -101,7 +101,7 @@ def judged_dead(dead: int) -> Finding:
     return ok("Dead letters", "none")
 
 
-def judged_memory(size: EventLogSize, memory: Mapping[str, object]) -> Finding:
+def judge_memory(size: EventLogSize, memory: Mapping[str, object]) -> Finding:
     """Judge how much room is left for the ledger."""
     used, limit = int(str(memory.get("used_memory", 0))), int(str(memory.get("maxmemory", 0)))
     detail = f"{size.entries:,} entries in about {size.memory_bytes / MEGABYTE:,.0f} MB"
@@ -116,7 +116,7 @@ def judged_memory(size: EventLogSize, memory: Mapping[str, object]) -> Finding:
     return ok("Ledger memory", detail)
 
 
-def judged_lag(projection: str, lag: Lag) -> Finding:
+def judge_lag(projection: str, lag: Lag) -> Finding:
     """Judge how far a reader is behind."""
     name = f"Queue lag, {projection}"
     detail = f"{lag.entries} entries, the oldest {lag.seconds:.1f} s old"
@@ -127,3 +127,9 @@ def judged_lag(projection: str, lag: Lag) -> Finding:
     if lag.seconds > LAG_SECONDS_GOOD:
         return warn(name, detail, "look again in a minute; if it grows, see what `adloom worker` logs")
     return ok(name, detail)
+
+
+def judge_failed_jobs(failed: int) -> Finding:
+    if failed:
+        return warn("Jobs", f"{failed:,} jobs have failed", "see `adloom jobs list`, and retry them")
+    return ok("Jobs", "none has failed")

@@ -19,8 +19,8 @@ from adloom.cli import main as cli
 from adloom.core.clock import ManualClock
 from adloom.core.ids import AdvertiserId, CampaignId, RequestId
 from adloom.core.money import Micros
-from adloom.ops.doctor import money
-from adloom.ops.doctor.finding import Finding, FindingState
+from adloom.ops.checks import money
+from adloom.ops.checks.finding import Finding, FindingState
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 
@@ -85,7 +85,7 @@ async def proven(database_url: str, *, seconds: float = 0.01) -> tuple[bool, str
 
 async def looked_at(pool: Pool, now: datetime = NOON) -> Finding:
     async with pool.acquire() as connection:
-        return await money.books(connection, ManualClock(now), look_again_seconds=0.01)
+        return await money.check_books(connection, ManualClock(now), look_again_seconds=0.01)
 
 
 async def test_books_that_agree_are_shown_with_every_place(pool: Pool, database_url: str) -> None:
@@ -181,11 +181,11 @@ async def test_a_database_without_books_is_no_failure_of_the_books(pool: Pool) -
 
 
 async def test_who_keeps_the_budgets_is_named(valkey: Valkey) -> None:
-    nobody = await money.owner(valkey)
+    nobody = await money.check_owner(valkey)
     await valkey.set(OWNER_KEY, "worker@host 0190")
 
     assert nobody.state is FindingState.WARN
-    assert ((await money.owner(valkey)).state, (await money.owner(valkey)).detail) == (
+    assert ((await money.check_owner(valkey)).state, (await money.check_owner(valkey)).detail) == (
         FindingState.OK,
         "worker@host",
     )
@@ -209,7 +209,7 @@ def test_totals_that_are_equal_do_not_hide_a_difference() -> None:
 
     assert books.is_balanced
     assert not msgspec.structs.replace(books, differences=(difference,)).is_balanced
-    assert not msgspec.structs.replace(books, advertisers_said=Micros(1)).is_balanced
+    assert not msgspec.structs.replace(books, advertisers_reported=Micros(1)).is_balanced
 
 
 def test_the_command_ends_with_one_where_the_books_do_not_agree(

@@ -7,7 +7,7 @@ import stat
 import sys
 from collections.abc import Callable, Mapping
 
-from adloom.ops.doctor.finding import Finding, fail, ok, warn
+from adloom.ops.checks.finding import Finding, fail, ok, warn
 from adloom.runtime.embedded.identity import UnreachableError, find_unprivileged_user, find_unreachable_folder
 from adloom.runtime.installation import PRIVATE_MODE, DataDirectory
 
@@ -16,7 +16,7 @@ FREE_BYTES_MIN = 500_000_000
 FREE_BYTES_GOOD = 5_000_000_000
 
 
-def python_version(version: tuple[int, int] = sys.version_info[:2]) -> Finding:
+def check_python(version: tuple[int, int] = sys.version_info[:2]) -> Finding:
     """Look at the interpreter."""
     found = f"{platform.python_version()} at {sys.executable}"
     if version < PYTHON_MIN:
@@ -24,7 +24,7 @@ def python_version(version: tuple[int, int] = sys.version_info[:2]) -> Finding:
     return ok("Python", found)
 
 
-def running_process(directory: DataDirectory) -> Finding:
+def check_running(directory: DataDirectory) -> Finding:
     """Look at who holds the data directory."""
     pid = directory.holder_pid()
     if pid is None:
@@ -32,7 +32,7 @@ def running_process(directory: DataDirectory) -> Finding:
     return ok("Installation", f"{directory.path}, process {pid}")
 
 
-def folder_access(directory: DataDirectory) -> Finding:
+def check_folder(directory: DataDirectory) -> Finding:
     """Look at whether the data directory can be used by us, and by the user that PostgreSQL runs as."""
     path = directory.path
     if not path.is_dir():
@@ -48,7 +48,7 @@ def folder_access(directory: DataDirectory) -> Finding:
     return ok("Data directory", str(path))
 
 
-def secrets_access(directory: DataDirectory) -> Finding:
+def check_secrets(directory: DataDirectory) -> Finding:
     """Look at who may read the secrets."""
     path = directory.secrets_path
     try:
@@ -60,13 +60,13 @@ def secrets_access(directory: DataDirectory) -> Finding:
     return ok("Secrets", f"{path}, mode {mode:04o}")
 
 
-def disk_space(directory: DataDirectory) -> Finding:
+def check_disk(directory: DataDirectory) -> Finding:
     """Look at how much room is left where the data is."""
     folder = next(place for place in (directory.path, *directory.path.parents) if place.exists())
-    return judged_space(shutil.disk_usage(folder).free)
+    return judge_space(shutil.disk_usage(folder).free)
 
 
-def judged_space(free_bytes: int) -> Finding:
+def judge_space(free_bytes: int) -> Finding:
     """Judge how much room is left."""
     detail = f"{free_bytes / 1e9:.1f} GB free"
     remedy = "make room, or move the data directory to a larger disk"
@@ -77,7 +77,7 @@ def judged_space(free_bytes: int) -> Finding:
     return ok("Disk", detail)
 
 
-def free_ports(ports: Mapping[str, int], *, is_running: bool, is_taken: Callable[[int], bool]) -> Finding:
+def check_ports(ports: Mapping[str, int], *, is_running: bool, is_taken: Callable[[int], bool]) -> Finding:
     """Look at whether the ports are free for a start, or taken by the installation itself."""
     words = ", ".join(f"{name} {port}" for name, port in ports.items())
     if is_running:

@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 from adloom.core.clock import ManualClock
-from adloom.ops.doctor.finding import FindingState
-from adloom.ops.doctor.sync import stats_sync
+from adloom.ops.checks.finding import FindingState
+from adloom.ops.checks.sync import check_sync
 from adloom.runtime.postgres import Pool
 from adloom.sync.words import Level
 from tests.sync.shop import NOW, a_job, a_processor, a_seller
@@ -12,7 +12,7 @@ from tests.sync.shop import NOW, a_job, a_processor, a_seller
 
 async def test_an_installation_without_ad_accounts_is_well(pool: Pool) -> None:
     async with pool.acquire() as connection:
-        found = await stats_sync(connection, ManualClock(NOW))
+        found = await check_sync(connection, ManualClock(NOW))
 
     assert [one.state for one in found] == [FindingState.OK, FindingState.OK]
 
@@ -23,7 +23,7 @@ async def test_expired_credentials_are_told_with_their_account_and_what_to_do(po
     seller = await a_seller(pool, account={"name": "Shoes", **expired})
 
     async with pool.acquire() as connection:
-        accounts, _ = await stats_sync(connection, ManualClock(NOW))
+        accounts, _ = await check_sync(connection, ManualClock(NOW))
 
     assert accounts.state is FindingState.WARN
     assert "Shoes (meta" in accounts.detail
@@ -38,8 +38,8 @@ async def test_figures_older_than_an_hour_are_told_by_their_seller(pool: Pool) -
         await a_processor(pool).sync(a_job(seller, level))
 
     async with pool.acquire() as connection:
-        *_, fresh = await stats_sync(connection, ManualClock(NOW + timedelta(minutes=59)))
-        *_, stale = await stats_sync(connection, ManualClock(NOW + timedelta(minutes=61)))
+        *_, fresh = await check_sync(connection, ManualClock(NOW + timedelta(minutes=59)))
+        *_, stale = await check_sync(connection, ManualClock(NOW + timedelta(minutes=61)))
 
     assert fresh.state is FindingState.OK
     assert stale.state is FindingState.WARN

@@ -13,8 +13,8 @@ from adloom.budgets.money.reconcile import DayReconciliation
 from adloom.budgets.money.reconcile_store import reconcile_day
 from adloom.core.clock import Clock
 from adloom.core.money import MICROS_PER_UNIT
-from adloom.ops.doctor import database
-from adloom.ops.doctor.finding import Finding, fail, ok, warn
+from adloom.ops.checks import database
+from adloom.ops.checks.finding import Finding, fail, ok, warn
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection
 from adloom.runtime.schema import DatabaseError, describe_database
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
@@ -25,7 +25,7 @@ LOOKS: Final = 4
 LOOK_AGAIN_SECONDS: Final = 1.0
 
 
-async def books(
+async def check_books(
     connection: Connection, clock: Clock, *, look_again_seconds: float = LOOK_AGAIN_SECONDS
 ) -> Finding:
     """Look at the books of the last days, which are today for somebody."""
@@ -38,10 +38,10 @@ async def books(
         return warn("Money", "there are no books yet", "run `adloom migrate`")
     except TimeoutError:
         return warn("Money", "the books are too long to be read on the way", "run `adloom doctor --money`")
-    return judged_books(found)
+    return judge_books(found)
 
 
-def judged_books(found: list[DayReconciliation]) -> Finding:
+def judge_books(found: list[DayReconciliation]) -> Finding:
     """Judge whether everybody says the same of each day."""
     wrong = [str(one.day) for one in found if not one.is_balanced]
     if wrong:
@@ -54,7 +54,7 @@ def judged_books(found: list[DayReconciliation]) -> Finding:
     return ok("Money", f"the books agree: {', '.join(days)}" if days else "nothing was charged lately")
 
 
-async def owner(valkey: Valkey) -> Finding:
+async def check_owner(valkey: Valkey) -> Finding:
     """Look at whether a worker keeps the budgets."""
     try:
         # The stubs know every decoding; ours answers bytes.

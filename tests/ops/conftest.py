@@ -1,0 +1,23 @@
+"""The control plane, for tests of looking after an installation."""
+
+from collections.abc import AsyncGenerator
+from uuid import uuid4
+
+import pytest
+
+from adloom.core.actor import Role
+from tests.support.control import Client, ControlPlane, admin, control
+
+__all__ = ["admin", "control"]
+
+
+@pytest.fixture
+async def advertiser(control: ControlPlane) -> AsyncGenerator[Client]:
+    async with control.acting_as(Role.ADVERTISER, uuid4()) as client:
+        yield client
+
+
+@pytest.fixture
+async def publisher(control: ControlPlane) -> AsyncGenerator[Client]:
+    async with control.acting_as(Role.PUBLISHER, uuid4()) as client:
+        yield client

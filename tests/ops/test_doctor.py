@@ -1,0 +1,140 @@
+"""The doctor's judgements, and that each says what to do."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from adloom.core.clock import SystemClock
+from adloom.events.log.stream import EventLogSize, Lag
+from adloom.ops.checks import database, event_log, machine, processes
+from adloom.ops.checks.finding import Finding, FindingState
+from adloom.ops.doctor import examine, is_well
+from adloom.runtime.installation import DataDirectory, make_secrets
+from adloom.runtime.ports import free_port
+from adloom.serving.health import IndexCheck
+
+PORTS = {"delivery": 8080, "control": 8090}
+
+
+@pytest.mark.parametrize(
+    ("finding", "state"),
+    [
+        (machine.check_python((3, 11)), FindingState.OK),
+        (machine.check_python((3, 10)), FindingState.FAIL),
+        (machine.judge_space(50_000_000_000), FindingState.OK),
+        (machine.judge_space(2_000_000_000), FindingState.WARN),
+        (machine.judge_space(100_000_000), FindingState.FAIL),
+        (database.judge_version(180_006, "18.6"), FindingState.OK),
+        (database.judge_version(140_010, "14.10"), FindingState.FAIL),
+        (database.judge_clock(timedelta(milliseconds=-20)), FindingState.OK),
+        (database.judge_clock(timedelta(seconds=-3)), FindingState.WARN),
+        (database.judge_clock(timedelta(minutes=3)), FindingState.FAIL),
+        (database.judge_schema("0003", "0003"), FindingState.OK),
+        (database.judge_schema("0002", "0003"), FindingState.FAIL),
+        (database.judge_schema(None, "0003"), FindingState.FAIL),
+        (database.judge_schema("0004", "0003"), FindingState.FAIL),
+        (event_log.judge_version({"valkey_version": "9.1.2", "redis_version": "7.2.4"}), FindingState.OK),
+        (event_log.judge_version({"redis_version": "7.0.0"}), FindingState.OK),
+        (event_log.judge_version({"redis_version": "6.2.1"}), FindingState.FAIL),
+        (event_log.judge_durability({"aof_enabled": 1, "aof_last_write_status": "ok"}), FindingState.OK),
+        (event_log.judge_durability({"aof_enabled": 0}), FindingState.WARN),
+        (
+            event_log.judge_durability({"aof_enabled": 1, "maxmemory_policy": "allkeys-lru"}),
+            FindingState.WARN,
+        ),
+        (event_log.judge_durability({"aof_enabled": 1, "aof_last_write_status": "err"}), FindingState.FAIL),
+        (event_log.judge_lag("events", Lag(entries=0, seconds=0)), FindingState.OK),
+        (event_log.judge_lag("events", Lag(entries=9, seconds=1)), FindingState.OK),
+        (event_log.judge_lag("events", Lag(entries=9, seconds=20)), FindingState.WARN),
+        (event_log.judge_lag("events", Lag(entries=9, seconds=2_000)), FindingState.FAIL),
+        (event_log.judge_owners({"events": "worker@host", "topics": "worker@host"}), FindingState.OK),
+        (event_log.judge_owners({"events": "worker@host", "topics": None}), FindingState.WARN),
+        (event_log.judge_dead(0), FindingState.OK),
+        (event_log.judge_dead(3), FindingState.WARN),
+        (event_log.judge_dead(10_000), FindingState.FAIL),
+        (
+            event_log.judge_memory(EventLogSize(9, 900), {"used_memory": 1_000, "maxmemory": 0}),
+            FindingState.OK,
+        ),
+        (
+            event_log.judge_memory(EventLogSize(9, 900), {"used_memory": 1_000, "maxmemory": 9_000}),
+            FindingState.OK,
+        ),
+        (
+            event_log.judge_memory(EventLogSize(9, 900), {"used_memory": 8_000, "maxmemory": 9_000}),
+            FindingState.WARN,
+        ),
+        (
+            event_log.judge_memory(EventLogSize(9, 900), {"used_memory": 8_900, "maxmemory": 9_000}),
+            FindingState.FAIL,
+        ),
+        (processes.judge_index(IndexCheck("ok", 7, 0.2), catalog_version=7), FindingState.OK),
+        (processes.judge_index(IndexCheck("ok", 7, 9.0), catalog_version=8), FindingState.WARN),
+        (processes.judge_index(IndexCheck("ok", 7, 99.0), catalog_version=8), FindingState.FAIL),
+        (processes.judge_index(None, catalog_version=8), FindingState.FAIL),
+    ],
+)
+def test_each_is_judge_by_its_bounds(finding: Finding, state: FindingState) -> None:
+    assert finding.state is state
+
+
+def test_ports_are_free_for_a_start() -> None:
+    assert machine.check_ports(PORTS, is_running=False, is_taken=lambda _: False).state is FindingState.OK
+
+
+def test_a_port_that_another_program_has_is_named_with_the_flag_that_changes_it() -> None:
+    finding = machine.check_ports(PORTS, is_running=False, is_taken=lambda port: port == 8090)
+
+    assert finding.state is FindingState.FAIL
+    assert "control 8090" in finding.detail
+    assert "--control-port" in finding.remedy
+
+
+def test_a_running_installation_has_its_ports_itself() -> None:
+    assert machine.check_ports(PORTS, is_running=True, is_taken=lambda _: True).state is FindingState.OK
+    assert machine.check_ports(PORTS, is_running=True, is_taken=lambda _: False).state is FindingState.FAIL
+
+
+def test_secrets_that_others_can_read_are_a_failure(tmp_path: Path) -> None:
+    directory = DataDirectory(tmp_path)
+    directory.write_secrets(make_secrets())
+    directory.secrets_path.chmod(0o644)
+
+    finding = machine.check_secrets(directory)
+
+    assert finding.state is FindingState.FAIL
+    assert "chmod 600" in finding.remedy
+
+
+async def test_servers_that_are_not_ours_are_examined_while_we_are_stopped(
+    tmp_path: Path, database_url: str, redis_url: str
+) -> None:
+    variables = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
+
+    findings = await examine(variables, DataDirectory(tmp_path), SystemClock())
+
+    by_name = {finding.name: finding for finding in findings}
+    assert by_name["PostgreSQL"].state is FindingState.OK
+    assert by_name["Migrations"].state is FindingState.OK
+    assert by_name["Clock"].state is FindingState.OK
+    assert by_name["Valkey"].state is FindingState.OK
+    assert by_name["Queue lag, event_tables"].state is FindingState.OK
+    assert by_name["Dead letters"].state is FindingState.OK
+    assert by_name["Ledger memory"].state is FindingState.OK
+    assert by_name["Owners"].detail.startswith("nobody folds event_tables")
+    assert by_name["Delivery"].detail == "not running"
+
+
+async def test_servers_that_do_not_answer_are_failures_that_keep_their_password(tmp_path: Path) -> None:
+    variables = {
+        "DATABASE_URL": f"postgresql://ada:a-password@127.0.0.1:{free_port()}/ads",
+        "REDIS_URL": f"redis://:a-password@127.0.0.1:{free_port()}/0",
+    }
+
+    findings = await examine(variables, DataDirectory(tmp_path), SystemClock())
+
+    failed = {finding.name for finding in findings if finding.state is FindingState.FAIL}
+    assert {"PostgreSQL", "Valkey"} <= failed
+    assert not is_well(findings)
+    assert not any("a-password" in f"{finding.detail}{finding.remedy}" for finding in findings)
