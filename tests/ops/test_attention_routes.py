@@ -8,8 +8,8 @@ from adloom.events.projections.dead_letters import DeadLetters
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import Reading
 from adloom.runtime.valkey import Valkey
-from tests.stats.test_spend_routes import a_busy_state, keep
 from tests.ops.test_system_routes import told
+from tests.stats.test_spend_routes import a_busy_state, keep
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane
 

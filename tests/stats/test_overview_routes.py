@@ -9,8 +9,8 @@ from adloom.core.actor import Role
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import Reading
 from adloom.runtime.valkey import Valkey
-from tests.stats.folding import Books, clicked, seen
 from tests.ops.test_system_routes import told
+from tests.stats.folding import Books, clicked, seen
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
 
