@@ -14,8 +14,8 @@ from adloom.runtime.jobs.queue import open_queue
 from adloom.runtime.postgres import Pool
 from tests.console.visitor import Visitor, make_person
 from tests.events.builders import an_auction
+from tests.ops.test_job_routes import a_failing_worker
 from tests.stats.folding import Books, clicked, seen
-from tests.stats.test_job_routes import a_failing_worker
 from tests.stats.test_spend_routes import a_busy_state, keep
 from tests.support.auctions import fold_auctions
 from tests.support.builders import NOON
