@@ -25,7 +25,7 @@ from adloom.events.tables.apply_batch import (
     Offer,
     OfferSet,
     StoredOffers,
-    StoredState,
+    TableState,
     apply_batch,
     count_by_day,
     count_by_key,
@@ -80,7 +80,7 @@ class TablesServer:
         counted = len(added.impressions) + len(added.clicks)
         return BatchResult(counted=counted, repeated=added.repeated, dropped=added.dropped)
 
-    def known(self, batch: EventBatch) -> StoredState:
+    def known(self, batch: EventBatch) -> TableState:
         """Tell what the tables know of a batch."""
         offers = {offer for event in batch.events if (offer := get_offer(event))}
         unseen = {
@@ -91,7 +91,7 @@ class TablesServer:
             ]
             for offer in offers
         }
-        return StoredState(
+        return TableState(
             banners=self._keys.banners,
             placements=self._keys.placements,
             campaigns=self._keys.campaigns,

@@ -24,7 +24,7 @@ from adloom.core.ids import SystemIds
 from adloom.core.money import Micros
 from adloom.events.auction_log.recording import AuctionAppender
 from adloom.events.auction_log.side_stream import AuctionSideStream, pack_pair
-from adloom.events.frequency.counts import FIRST_GENERATION, FrequencyReader, generation_prefix
+from adloom.events.frequency.counts import FIRST_GENERATION, FrequencyCounters, generation_prefix
 from adloom.events.frequency.windows import list_buckets
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
@@ -154,7 +154,7 @@ def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
         policies={HEURISTIC: Heuristic()},
         auctioneer=Auctioneer(markets, ContextParser(), reserver, states.find_reason),
         encoder=AdEncoder(TokenKeys(SECRET).signer, public_url="https://ads.example"),
-        frequency=FrequencyLookup(FrequencyReader(line), clock),
+        frequency=FrequencyLookup(FrequencyCounters(line), clock),
         recorder=AuctionRecorder(
             BatchingPublisher(appender.enqueue_all).publish,
             lambda entry, auction: pair_teller.publish(pack_pair(entry, auction)),

@@ -14,7 +14,7 @@ from adloom.cli.ledger_report import LedgerCommandError
 from adloom.events.log.entry import LogEntry
 from adloom.events.log.event import encode_event
 from adloom.events.log.stream import STREAM, ValkeyEventLog
-from adloom.events.projections.dead_letters import DeadLetters, wrap_redelivery
+from adloom.events.projections.dead_letters import DeadLetterQueue, wrap_redelivery
 from adloom.events.projections.group import ConsumerGroup
 from adloom.events.projections.quarantine import TRIES_MAX
 from adloom.runtime.ports import free_port
@@ -43,7 +43,7 @@ def screen() -> Screen:
 
 async def a_letter(valkey: Valkey, data: bytes = b"no event", *, entry_id: str = "1794720000000-0") -> str:
     """Lay an entry aside, and tell the letter's id."""
-    letters = DeadLetters(valkey)
+    letters = DeadLetterQueue(valkey)
     await letters.add("event_tables", entry_id, data, reason="It is no [event].", tries=TRIES_MAX, again=data)
     return (await letters.list_after())[-1].id
 
@@ -110,10 +110,10 @@ async def test_one_or_all_are_tried_again(redis_url: str, valkey: Valkey, screen
         await a_letter(valkey, b"%d" % number, entry_id=f"{number}-0")
 
     await ledger_report.retry_dead(redis_url, [first], screen.console)
-    assert await DeadLetters(valkey).count() == 2
+    assert await DeadLetterQueue(valkey).count() == 2
     await ledger_report.retry_dead(redis_url, None, screen.console)
 
-    assert await DeadLetters(valkey).count() == 0
+    assert await DeadLetterQueue(valkey).count() == 0
     assert await valkey.xlen(STREAM) == 3
     assert screen.text.startswith("1 appended to the ledger again")
 
@@ -123,7 +123,7 @@ async def test_one_is_forgotten(redis_url: str, valkey: Valkey, screen: Screen) 
 
     await ledger_report.forget_dead(redis_url, letter_id, screen.console)
 
-    assert await DeadLetters(valkey).count() == 0
+    assert await DeadLetterQueue(valkey).count() == 0
     assert await valkey.xlen(STREAM) == 0
 
 

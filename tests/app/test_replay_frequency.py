@@ -9,7 +9,7 @@ import structlog
 from rich.console import Console
 
 from adloom.cli.replay import ReplayError, run
-from adloom.events.frequency.counts import FrequencyCounts
+from adloom.events.frequency.counts import FrequencyCounters
 from adloom.events.frequency.windows import Window
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
@@ -45,7 +45,7 @@ async def test_frequency_is_counted_anew_from_the_tables(
     said = await replayed("frequency", "beginning", database_url=database_url, redis_url=redis_url)
 
     assert "frequency has counted 3 valid impressions of users" in said
-    assert (await FrequencyCounts(valkey).read(USER, [BANNER], now))[Window.DAY] == {BANNER: 3}
+    assert (await FrequencyCounters(valkey).read_user(USER, now))[Window.DAY] == {BANNER: 3}
 
 
 async def test_frequency_has_no_other_place_to_begin(database_url: str, redis_url: str) -> None:

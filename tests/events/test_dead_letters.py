@@ -7,16 +7,16 @@ import pytest
 
 from adloom.core.errors import UnavailableError
 from adloom.events.log.stream import DEAD_STREAM, STREAM
-from adloom.events.projections.dead_letters import INDEX, DeadLetters
+from adloom.events.projections.dead_letters import INDEX, DeadLetterQueue
 from adloom.runtime.valkey import Valkey
 
 
 @pytest.fixture
-def letters(valkey: Valkey) -> DeadLetters:
-    return DeadLetters(valkey)
+def letters(valkey: Valkey) -> DeadLetterQueue:
+    return DeadLetterQueue(valkey)
 
 
-async def bury(letters: DeadLetters, entry_id: str = "1-0", *, projection: str = "tables") -> None:
+async def bury(letters: DeadLetterQueue, entry_id: str = "1-0", *, projection: str = "tables") -> None:
     await letters.add(
         projection, entry_id, b"data", reason="It is no event.", tries=5, again=b"again " + entry_id.encode()
     )
@@ -28,7 +28,7 @@ async def ledger_of(valkey: Valkey) -> list[bytes]:
     return [fields[b"e"] for _, fields in rows]
 
 
-async def test_a_letter_says_whose_it_was_and_why_and_when(letters: DeadLetters) -> None:
+async def test_a_letter_says_whose_it_was_and_why_and_when(letters: DeadLetterQueue) -> None:
     await bury(letters)
 
     [letter] = await letters.list_after()
@@ -39,7 +39,7 @@ async def test_a_letter_says_whose_it_was_and_why_and_when(letters: DeadLetters)
     assert await letters.get(letter.id) == letter
 
 
-async def test_an_entry_is_laid_aside_once_for_each_projection(letters: DeadLetters) -> None:
+async def test_an_entry_is_laid_aside_once_for_each_projection(letters: DeadLetterQueue) -> None:
     for _ in range(3):
         await bury(letters, projection="tables")
     await bury(letters, projection="frequency")
@@ -49,7 +49,7 @@ async def test_an_entry_is_laid_aside_once_for_each_projection(letters: DeadLett
 
 
 async def test_a_letter_that_is_tried_again_leaves_for_the_ledger(
-    letters: DeadLetters, valkey: Valkey
+    letters: DeadLetterQueue, valkey: Valkey
 ) -> None:
     await bury(letters)
     [letter] = await letters.list_after()
@@ -62,7 +62,7 @@ async def test_a_letter_that_is_tried_again_leaves_for_the_ledger(
     assert await letters.count_by_projection() == {}
 
 
-async def test_a_letter_that_comes_back_is_laid_aside_again(letters: DeadLetters) -> None:
+async def test_a_letter_that_comes_back_is_laid_aside_again(letters: DeadLetterQueue) -> None:
     await bury(letters)
     await letters.retry((await letters.list_after())[0].id)
 
@@ -71,7 +71,7 @@ async def test_a_letter_that_comes_back_is_laid_aside_again(letters: DeadLetters
     assert await letters.count() == 1
 
 
-async def test_a_letter_that_is_forgotten_is_gone(letters: DeadLetters, valkey: Valkey) -> None:
+async def test_a_letter_that_is_forgotten_is_gone(letters: DeadLetterQueue, valkey: Valkey) -> None:
     await bury(letters, "1-0")
     await bury(letters, "2-0")
     first, second = await letters.list_after()
@@ -85,7 +85,7 @@ async def test_a_letter_that_is_forgotten_is_gone(letters: DeadLetters, valkey: 
 
 
 async def test_letters_are_never_dropped_to_make_room(valkey: Valkey) -> None:
-    letters = DeadLetters(valkey, letters_max=2)
+    letters = DeadLetterQueue(valkey, letters_max=2)
     await bury(letters, "1-0")
     await bury(letters, "2-0")
 
@@ -96,7 +96,7 @@ async def test_letters_are_never_dropped_to_make_room(valkey: Valkey) -> None:
     assert [letter.entry_id for letter in await letters.list_after()] == ["1-0", "2-0"]
 
 
-async def test_letters_come_in_pages(letters: DeadLetters) -> None:
+async def test_letters_come_in_pages(letters: DeadLetterQueue) -> None:
     for number in range(5):
         await bury(letters, f"{number}-0")
 
@@ -107,7 +107,7 @@ async def test_letters_come_in_pages(letters: DeadLetters) -> None:
 
 
 async def test_a_letter_of_an_older_version_can_be_read_and_tried_again(
-    letters: DeadLetters, valkey: Valkey
+    letters: DeadLetterQueue, valkey: Valkey
 ) -> None:
     await valkey.xadd(DEAD_STREAM, {"entry": "1-0", "e": b"old", "reason": "It is no event."})
     [letter] = await letters.list_after()

@@ -9,7 +9,7 @@ from hypothesis import given
 
 from adloom.events.log.event import Event
 from adloom.events.ports import BatchResult, DecodedEntry
-from adloom.events.tables.apply_batch import IMPRESSIONS, Additions, EventBatch, StoredState, apply_batch
+from adloom.events.tables.apply_batch import IMPRESSIONS, Additions, EventBatch, TableState, apply_batch
 from adloom.events.tables.dedup import SEGMENTS_MAX, DedupFilter, IdFilter
 from adloom.events.tables.store import EventTables
 from adloom.runtime.postgres import Pool
@@ -55,7 +55,7 @@ def rows(*ids: str, day: date = TODAY) -> Additions:
     """Build the rows of impressions with some ids."""
     at = datetime.combine(day, datetime.min.time(), UTC)
     events = [("1-0", an_impression(one, occurred_at=at)) for one in ids]
-    known = StoredState(banners={BANNER.int: 1}, placements={PLACEMENT.int: 1})
+    known = TableState(banners={BANNER.int: 1}, placements={PLACEMENT.int: 1})
     return apply_batch(EventBatch(impressions=events, clicks=[]), known)
 
 

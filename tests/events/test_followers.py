@@ -15,7 +15,7 @@ import pytest
 from adloom.core.clock import ManualClock
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import SystemIds
-from adloom.events.frequency.counts import FrequencyCounts
+from adloom.events.frequency.counts import FrequencyCounters
 from adloom.events.frequency.projection import FREQUENCY
 from adloom.events.frequency.rebuild import FrequencyRebuild
 from adloom.events.frequency.windows import Window
@@ -59,8 +59,8 @@ async def followed(pool: Pool, valkey: Valkey) -> Followed:
 
 
 async def shown(followed: Followed) -> int:
-    counts = await FrequencyCounts(followed.valkey).read(USER, [BANNER], NOW)
-    return counts[Window.DAY][BANNER]
+    counts = await FrequencyCounters(followed.valkey).read_user(USER, NOW)
+    return counts[Window.DAY].get(BANNER, 0)
 
 
 async def until_all_is_folded(followed: Followed) -> None:

@@ -10,7 +10,7 @@ import pytest
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import BannerId
 from adloom.events.followers.counted import CountedEntry
-from adloom.events.frequency.counts import FrequencyCounts
+from adloom.events.frequency.counts import FrequencyCounters
 from adloom.events.frequency.projection import PART_MAX, FrequencyProjection, split_batch
 from adloom.events.frequency.windows import Window
 from adloom.events.log.event import Impression, Mark
@@ -42,15 +42,15 @@ def frequency(followed: Followed) -> FrequencyProjection:
 
 
 @pytest.fixture
-def counts(valkey: Valkey) -> FrequencyCounts:
-    return FrequencyCounts(valkey)
+def counts(valkey: Valkey) -> FrequencyCounters:
+    return FrequencyCounters(valkey)
 
 
 async def shown(
-    counts: FrequencyCounts, *, user: UUID = USER, banner: BannerId = BANNER, now: datetime = NOW
+    counts: FrequencyCounters, *, user: UUID = USER, banner: BannerId = BANNER, now: datetime = NOW
 ) -> dict[Window, int]:
-    found = await counts.read(user, [banner], now)
-    return {window: found[window][banner] for window in Window}
+    found = await counts.read_user(user, now)
+    return {window: found[window].get(banner, 0) for window in Window}
 
 
 def each(count: int) -> dict[Window, int]:
@@ -61,7 +61,7 @@ def each(count: int) -> dict[Window, int]:
 
 
 async def test_an_impression_counts_in_every_window_for_its_user_and_banner(
-    followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounts
+    followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounters
 ) -> None:
     await followed.happened(
         seen("a"), seen("b"), seen("c", banner_id=OTHER_BANNER), seen("d", user_id=OTHER_USER)
@@ -76,7 +76,7 @@ async def test_an_impression_counts_in_every_window_for_its_user_and_banner(
 
 
 async def test_what_is_no_valid_impression_of_a_user_does_not_count(
-    followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounts
+    followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounters
 ) -> None:
     of_offer = {"request_id": REQUEST, "slot": 0}
     await followed.happened(
@@ -96,7 +96,7 @@ async def test_what_is_no_valid_impression_of_a_user_does_not_count(
 
 
 async def test_a_repeated_report_counts_once(
-    followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounts
+    followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounters
 ) -> None:
     await followed.happened(seen("a"), seen("a"), seen("b"))
     await followed.fold(frequency)
@@ -108,7 +108,7 @@ async def test_a_repeated_report_counts_once(
 
 
 async def test_a_late_impression_counts_where_it_belongs_while_somebody_may_ask(
-    followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounts
+    followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounters
 ) -> None:
     yesterday = NOW - timedelta(days=1)
     await followed.happened(seen("now"), seen("late", occurred_at=yesterday))
@@ -142,34 +142,27 @@ async def test_every_bucket_has_an_end(
 # --- reading
 
 
-async def test_a_reader_gets_every_banner_it_asked_for_and_a_user_all_there_is(
-    followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounts
+async def test_a_user_has_all_its_banners_in_every_window(
+    followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounters
 ) -> None:
     await followed.happened(seen("a"), seen("b", banner_id=OTHER_BANNER))
     await followed.fold(frequency)
-    unseen = BannerId(REQUEST)
 
-    assert (await counts.read(USER, [OTHER_BANNER, unseen, BANNER], NOW))[Window.DAY] == {
-        OTHER_BANNER: 1,
-        unseen: 0,
-        BANNER: 1,
-    }
-    assert await counts.read(USER, [], NOW) == {window: {} for window in Window}
-    assert (await counts.read_all(USER, NOW))[Window.MONTH] == {BANNER: 1, OTHER_BANNER: 1}
-    assert await counts.read_all(OTHER_USER, NOW) == {window: {} for window in Window}
+    assert (await counts.read_user(USER, NOW))[Window.MONTH] == {BANNER: 1, OTHER_BANNER: 1}
+    assert await counts.read_user(OTHER_USER, NOW) == {window: {} for window in Window}
 
 
 async def test_a_reader_without_valkey_is_told_so() -> None:
     async with open_valkey("redis://127.0.0.1:1") as away:
         with pytest.raises(UnavailableError):
-            await FrequencyCounts(away).read(USER, [BANNER], NOW)
+            await FrequencyCounters(away).read_user(USER, NOW)
 
 
 # --- once
 
 
 async def test_a_commit_whose_answer_was_lost_counts_once(
-    followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounts
+    followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounters
 ) -> None:
     await followed.happened(seen("a"), seen("b"))
     records = await followed.records()
@@ -184,7 +177,7 @@ async def test_a_commit_whose_answer_was_lost_counts_once(
 
 
 async def test_of_two_owners_with_the_same_batch_one_counts_it(
-    followed: Followed, counts: FrequencyCounts
+    followed: Followed, counts: FrequencyCounters
 ) -> None:
     await followed.happened(*(seen(f"{number}") for number in range(20)))
     records = await followed.records()
@@ -237,7 +230,7 @@ def test_there_is_no_cut_after_an_entry_that_came_again_under_its_first_id() -> 
 
 
 async def test_a_batch_that_is_cut_off_between_its_parts_goes_on_there(
-    followed: Followed, counts: FrequencyCounts
+    followed: Followed, counts: FrequencyCounters
 ) -> None:
     class Ending:
         """A look-up that answers a few times."""
@@ -264,25 +257,25 @@ async def test_a_batch_that_is_cut_off_between_its_parts_goes_on_there(
 
 
 async def test_a_user_who_is_forgotten_leaves_nothing_behind(
-    followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounts, valkey: Valkey
+    followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounters, valkey: Valkey
 ) -> None:
     await followed.happened(seen("a"), seen("b", user_id=OTHER_USER))
     await followed.fold(frequency)
     await followed.erase(USER)
 
-    assert await counts.forget(USER, NOW) == len(Window)
+    assert await counts.erase_user(USER, NOW) == len(Window)
 
     assert await valkey.keys(f"adloom:frequency:*:{USER}:*") == []
     assert await shown(counts, user=OTHER_USER) == each(1)
-    assert await counts.forget(USER, NOW) == 0
+    assert await counts.erase_user(USER, NOW) == 0
 
 
 async def test_what_is_still_on_its_way_of_an_erased_user_is_not_counted(
-    followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounts
+    followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounters
 ) -> None:
     await followed.happened(seen("a"))
     await followed.erase(USER)
-    await counts.forget(USER, NOW)
+    await counts.erase_user(USER, NOW)
 
     await followed.fold(frequency)
 
@@ -292,7 +285,7 @@ async def test_what_is_still_on_its_way_of_an_erased_user_is_not_counted(
 class ErasedMeanwhile:
     """A look-up after whose first answer a user is erased."""
 
-    def __init__(self, followed: Followed, counts: FrequencyCounts) -> None:
+    def __init__(self, followed: Followed, counts: FrequencyCounters) -> None:
         self._followed = followed
         self._counts = counts
         self.asked = 0
@@ -302,12 +295,12 @@ class ErasedMeanwhile:
         self.asked += 1
         if self.asked == 1:
             await self._followed.erase(USER)
-            await self._counts.forget(USER, NOW)
+            await self._counts.erase_user(USER, NOW)
         return found
 
 
 async def test_a_batch_that_was_looked_up_before_a_user_was_erased_does_not_bring_the_user_back(
-    followed: Followed, counts: FrequencyCounts
+    followed: Followed, counts: FrequencyCounters
 ) -> None:
     lookup = ErasedMeanwhile(followed, counts)
     await followed.happened(seen("a"), seen("b", user_id=OTHER_USER))

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from adloom.core.errors import UnavailableError
-from adloom.events.frequency.counts import BUILDING, GENERATION, FrequencyCounts
+from adloom.events.frequency.counts import BUILDING, GENERATION, FrequencyCounters
 from adloom.events.frequency.projection import FREQUENCY, FrequencyProjection
 from adloom.events.frequency.rebuild import FrequencyRebuild
 from adloom.events.frequency.windows import Window
@@ -89,7 +89,7 @@ class World:
         self.followed = followed
         self.happened = followed.happened
         self.live = FrequencyProjection(followed.valkey, followed.lookup)
-        self.counts = FrequencyCounts(followed.valkey)
+        self.counts = FrequencyCounters(followed.valkey)
         self.progress = Told()
 
     async def fold(self) -> BatchResult:
@@ -106,10 +106,10 @@ class World:
         return await rebuild.run(now=NOW)
 
     async def everything(self) -> list[Any]:
-        return [await self.counts.read_all(user, NOW) for user in (USER, OTHER_USER)]
+        return [await self.counts.read_user(user, NOW) for user in (USER, OTHER_USER)]
 
     async def shown(self, window: Window = Window.DAY) -> int:
-        return (await self.counts.read(USER, [BANNER], NOW))[window][BANNER]
+        return (await self.counts.read_user(USER, NOW))[window].get(BANNER, 0)
 
     async def generations(self) -> set[str]:
         keys = cast("list[bytes]", await self.followed.valkey.keys("adloom:frequency:[0-9]*:*"))
@@ -257,14 +257,14 @@ async def test_a_user_who_is_erased_meanwhile_is_not_in_the_new_generation(world
     await world.replay(times(1, lambda _: world.followed.erase(USER)))
 
     assert await world.followed.valkey.keys(f"adloom:frequency:*:{USER}:*") == []
-    assert (await world.counts.read_all(OTHER_USER, NOW))[Window.DAY] == {BANNER: 1}
+    assert (await world.counts.read_user(OTHER_USER, NOW))[Window.DAY] == {BANNER: 1}
 
 
 async def test_forgetting_reaches_the_generation_that_is_being_built(world: World) -> None:
     await world.happened(seen("a"))
     await world.fold()
 
-    await world.replay(times(1, lambda _: world.counts.forget(USER, NOW)))
+    await world.replay(times(1, lambda _: world.counts.erase_user(USER, NOW)))
 
     assert await world.shown() == 0
 

@@ -11,7 +11,7 @@ from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import Event, encode_event
 from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry, ProjectionStore
-from adloom.events.projections.dead_letters import DeadLetters
+from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.events.projections.group import ConsumerGroup, lock_key
 from adloom.events.projections.projection import Projection
 from adloom.events.projections.quarantine import TRIES_MAX
@@ -36,7 +36,7 @@ class House:
     def __init__(self, valkey: Valkey) -> None:
         self.valkey = valkey
         self.ledger = ValkeyEventLog(valkey)
-        self.letters = DeadLetters(valkey)
+        self.letters = DeadLetterQueue(valkey)
         self._workers = 0
 
     async def append(self, *events: Event | bytes) -> None:

@@ -14,7 +14,7 @@ from adloom.events.log.entry import LogEntry
 from adloom.events.log.event import Event, Impression, Mark, Served, encode_event
 from adloom.events.log.stream import STREAM
 from adloom.events.ports import BatchResult, DecodedEntry
-from adloom.events.projections.dead_letters import DeadLetters, wrap_redelivery
+from adloom.events.projections.dead_letters import DeadLetterQueue, wrap_redelivery
 from adloom.events.projections.group import ConsumerGroup
 from adloom.events.projections.projection import Projection
 from adloom.events.rebuild.log_scanner import LogScanner
@@ -428,7 +428,7 @@ async def test_an_entry_that_the_worker_has_given_up_is_left_out_whatever_is_wro
 ) -> None:
     await house.fold(an_impression("a"))
     [odd] = await house.append(an_impression("odd"))
-    await DeadLetters(house.valkey).add(EVENT_TABLES, odd, b"", reason="?", tries=5, again=b"")
+    await DeadLetterQueue(house.valkey).add(EVENT_TABLES, odd, b"", reason="?", tries=5, again=b"")
     await house.fold(an_impression("b"))
     before = await house.books()
 

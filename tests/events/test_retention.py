@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from adloom.core.clock import ManualClock
 from adloom.events.log.entry import BEGINNING, parse_entry_id
 from adloom.events.log.stream import STREAM, ValkeyEventLog
-from adloom.events.projections.dead_letters import DeadLetters
+from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.events.projections.group import ConsumerGroup
 from adloom.events.projections.retention import LogRetention, trim_before
 from adloom.events.projections.status import LogStatusReader
@@ -108,7 +108,7 @@ async def test_upkeep_measures_and_trims(ledger: ValkeyEventLog, valkey: Valkey)
         return cursors
 
     upkeep = LogRetention(ledger, told, clock=clock)
-    await DeadLetters(valkey).add("one", "1-0", b"", reason="None.", tries=5, again=b"")
+    await DeadLetterQueue(valkey).add("one", "1-0", b"", reason="None.", tries=5, again=b"")
 
     await upkeep.check()
     assert {name: lag.entries for name, lag in upkeep.lags.items()} == {"one": 0, "other": 450}
@@ -155,7 +155,7 @@ async def test_the_status_says_where_each_projection_is_and_in_whose_hands(
     await group.read(BEGINNING, until=None, count_max=4)
     for _ in range(2):
         await group.count_try(ids[2])
-    await DeadLetters(valkey).add("test", "1-0", b"", reason="None.", tries=5, again=b"")
+    await DeadLetterQueue(valkey).add("test", "1-0", b"", reason="None.", tries=5, again=b"")
 
     status = await LogStatusReader(valkey).read({"test": ids[1], "other": ids[-1]})
 

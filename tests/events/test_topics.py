@@ -11,7 +11,7 @@ from adloom.core.errors import UnavailableError
 from adloom.core.ids import NO_USER
 from adloom.core.money import Micros
 from adloom.events.followers.counted import CountedEntry
-from adloom.events.frequency.counts import FrequencyCounts
+from adloom.events.frequency.counts import FrequencyCounters
 from adloom.events.log.event import Auctioned, Mark, Served, Unsold
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
 from adloom.events.topics.payload import (
@@ -367,7 +367,7 @@ class ErasedMeanwhile:
         self.asked += 1
         if self.asked == 1:
             await self._followed.erase(USER)
-            await FrequencyCounts(self._followed.valkey).forget(USER, NOW)
+            await FrequencyCounters(self._followed.valkey).erase_user(USER, NOW)
         return found
 
 

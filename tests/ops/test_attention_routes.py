@@ -4,7 +4,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from adloom.core.actor import Role
-from adloom.events.projections.dead_letters import DeadLetters
+from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import Reading
 from adloom.runtime.valkey import Valkey
@@ -60,7 +60,7 @@ async def test_an_index_behind_the_catalog_is_noticed(admin: Client, valkey: Val
 
 async def test_what_could_not_be_counted_is_noticed(admin: Client, valkey: Valkey) -> None:
     await everything_runs(valkey)
-    await DeadLetters(valkey).add("event_tables", "1-0", b"x", reason="why", tries=5, again=b"x")
+    await DeadLetterQueue(valkey).add("event_tables", "1-0", b"x", reason="why", tries=5, again=b"x")
 
     [item] = await found(admin)
 

@@ -7,7 +7,7 @@ import pytest
 from adloom.core.actor import Role
 from adloom.core.clock import ManualClock
 from adloom.events.log.stream import STREAM
-from adloom.events.projections.dead_letters import DeadLetters
+from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.runtime.settings import Telemetry
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, Reading
 from adloom.runtime.valkey import Valkey
@@ -35,7 +35,7 @@ async def told(valkey: Valkey, process: str, reading: Reading, **settings: str) 
 
 
 async def buried(valkey: Valkey) -> str:
-    letters = DeadLetters(valkey)
+    letters = DeadLetterQueue(valkey)
     await letters.add("event_tables", "1-0", b"no event", reason="It is no event.", tries=5, again=b"again")
     [letter] = await letters.list_after()
     return letter.id

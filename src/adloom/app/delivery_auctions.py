@@ -9,7 +9,7 @@ from adloom.core.clock import Clock
 from adloom.core.ids import SystemIds
 from adloom.events.auction_log.recording import AuctionAppender
 from adloom.events.auction_log.side_stream import AuctionSideStream, pack_pair
-from adloom.events.frequency.counts import FrequencyReader
+from adloom.events.frequency.counts import FrequencyCounters
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.runtime.settings import DeliverySettings
@@ -74,7 +74,7 @@ def build_auctions(  # noqa: PLR0913 - a composition root names them all
 ) -> AuctionParts:
     wanted = settings.auctions
     frequency = FrequencyLookup(
-        FrequencyReader(line),
+        FrequencyCounters(line),
         clock,
         when_away=CappedAds(wanted.frequency_when_away),
         without_user=CappedAds(wanted.frequency_without_user),

@@ -13,7 +13,7 @@ from rich.table import Table
 from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import parse_entry_id
 from adloom.events.log.event import UnreadableEntryError, decode_event
-from adloom.events.projections.dead_letters import DeadLetter, DeadLetters, unwrap_redelivery
+from adloom.events.projections.dead_letters import DeadLetter, DeadLetterQueue, unwrap_redelivery
 from adloom.events.projections.status import LogStatus, LogStatusReader, ProjectionStatus, entry_time
 from adloom.events.topics.payload import AD_SERVED, CLICK_TRACKED, IMPRESSION_TRACKED, TOPICS, read_schema
 from adloom.ops.projections import list_projections, read_cursors
@@ -122,17 +122,17 @@ def _format_entry_time(entry_id: bytes) -> str:
 
 
 @asynccontextmanager
-async def _open_letters(redis_url: str) -> AsyncGenerator[DeadLetters]:
+async def _open_letters(redis_url: str) -> AsyncGenerator[DeadLetterQueue]:
     try:
         async with open_valkey(redis_url) as valkey:
-            yield DeadLetters(valkey)
+            yield DeadLetterQueue(valkey)
     except (UnavailableError, *VALKEY_AWAY) as error:
         raise LedgerCommandError(
             f"The dead letters cannot be read: {error or type(error).__name__}"
         ) from error
 
 
-async def _list_all(letters: DeadLetters) -> AsyncGenerator[DeadLetter]:
+async def _list_all(letters: DeadLetterQueue) -> AsyncGenerator[DeadLetter]:
     page = await letters.list_after()
     while page:
         for letter in page:

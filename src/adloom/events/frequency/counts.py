@@ -20,24 +20,11 @@ GENERATION: Final = "adloom:frequency:generation"  # The current one; none means
 GENERATIONS: Final = "adloom:frequency:generations"  # How many were ever begun.
 BUILDING: Final = "adloom:frequency:building"
 FIRST_GENERATION: Final = "0"
-BANNERS_MAX: Final = 1_000  # In one call: a script can unpack no more than a few thousand values.
 
 Counts: TypeAlias = Mapping[Window, Mapping[BannerId, int]]
 
-_FIELDS: Final = """
-local of_user = 'adloom:frequency:' .. (redis.call('GET', KEYS[1]) or '0') .. ':' .. ARGV[1]
-local found = {}
-for i = 2, 6 do
-    if #ARGV > 6 then
-        found[i - 1] = redis.call('HMGET', of_user .. ARGV[i], unpack(ARGV, 7))
-    else
-        found[i - 1] = redis.call('HGETALL', of_user .. ARGV[i])
-    end
-end
-return found
-"""
 # Count the erasure first: a batch that was prepared before it is refused after it.
-_FORGET: Final = """
+_ERASE: Final = """
 redis.call('INCR', KEYS[1])
 local generations = {redis.call('GET', KEYS[2]) or '0'}
 generations[2] = redis.call('GET', KEYS[3]) or nil
@@ -63,52 +50,6 @@ def cursor_key(generation: str) -> str:
 def rebuilt_key(generation: str) -> str:
     """Return the key of the last entry that a generation has from its rebuild."""
     return f"{generation_prefix(generation)}rebuilt"
-
-
-class FrequencyCounts:
-    """Valid impressions per user and banner in the windows of the calendar, as far as they are projected."""
-
-    def __init__(self, valkey: Valkey) -> None:
-        self._fields = valkey.register_script(_FIELDS)
-        self._forget = valkey.register_script(_FORGET)
-
-    async def read(self, user_id: UUID, banner_ids: Sequence[BannerId], now: datetime) -> Counts:
-        """Return how often a user was shown some banners, in the windows of `now`."""
-        assert len(banner_ids) <= BANNERS_MAX
-        if not banner_ids:
-            return {window: {} for window in Window}
-        hashes = cast("list[list[bytes | None]]", await self._read(user_id, now, banner_ids))
-        return {
-            window: {banner: int(count or 0) for banner, count in zip(banner_ids, counts, strict=True)}
-            for window, counts in zip(Window, hashes, strict=True)
-        }
-
-    async def read_all(self, user_id: UUID, now: datetime) -> Counts:
-        """Return all counts of a user in the windows of `now`."""
-        hashes = cast("list[list[bytes]]", await self._read(user_id, now, ()))
-        return {
-            window: {
-                BannerId(UUID(banner.decode())): int(count)
-                for banner, count in zip(fields[::2], fields[1::2], strict=True)
-            }
-            for window, fields in zip(Window, hashes, strict=True)
-        }
-
-    async def forget(self, user_id: UUID, now: datetime) -> int:
-        """Erase a user, after the tables have; return the number of buckets.
-
-        A batch that was prepared before cannot bring the user back: it is prepared again.
-        """
-        suffixes = [bucket.suffix for bucket in list_live_buckets(now)]
-        keys, arguments = [ERASURES, GENERATION, BUILDING], [str(user_id), *suffixes]
-        with unavailable_when_away():
-            return await retry_if_disconnected(lambda: self._forget(keys, arguments))
-
-    async def _read(self, user_id: UUID, now: datetime, banner_ids: Sequence[BannerId]) -> object:
-        suffixes = [bucket.suffix for bucket in list_buckets(now)]
-        arguments = [str(user_id), *suffixes, *map(str, banner_ids)]
-        with unavailable_when_away():
-            return await retry_if_disconnected(lambda: self._fields([GENERATION], arguments))
 
 
 WINDOWS_REMEMBERED_MAX: Final = 64
@@ -176,7 +117,7 @@ _decode: Final = msgspec.msgpack.Decoder(
 ).decode  # By the positions of users.
 
 
-class FrequencyReader:
+class FrequencyCounters:
     """Valid impressions of many users in the windows of the calendar, as far as they are projected."""
 
     def __init__(self, valkey: Valkey | DedicatedConnection) -> None:
@@ -197,6 +138,25 @@ class FrequencyReader:
         with unavailable_when_away():
             answer = await retry_if_disconnected(lambda: self._read(*arguments))
         return dict(_decode(cast("bytes", answer)))
+
+    async def read_user(self, user_id: UUID, now: datetime) -> Counts:
+        """Return all counts of a user in the windows of `now`."""
+        found = await self.read([(str(user_id),)], dict.fromkeys(Window, 1), now)
+        counts: dict[Window, dict[BannerId, int]] = {window: {} for window in Window}
+        for window, banner, times in found.get(0, ()):
+            counts[window][BannerId(UUID(banner))] = times
+        return counts
+
+    async def erase_user(self, user_id: UUID, now: datetime) -> int:
+        """Erase a user, after the tables have; return the number of buckets.
+
+        A batch that was prepared before cannot bring the user back: it is prepared again.
+        """
+        suffixes = [bucket.suffix for bucket in list_live_buckets(now)]
+        arguments = [ERASURES, GENERATION, BUILDING, str(user_id), *suffixes]
+        with unavailable_when_away():
+            gone = await retry_if_disconnected(lambda: self._call("EVAL", _ERASE, 3, *arguments))
+        return cast("int", gone)
 
     async def _read(self, asked: bytes, windows: bytes) -> object:
         try:

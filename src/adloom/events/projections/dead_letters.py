@@ -64,7 +64,7 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     data: bytes
 
 
-class DeadLetters:
+class DeadLetterQueue:
     """Lists, retries and deletes dead letters."""
 
     def __init__(self, valkey: Valkey, *, letters_max: int = LETTERS_MAX) -> None:

@@ -21,7 +21,7 @@ from redis.exceptions import ResponseError
 from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import LogEntry, parse_entry_id
 from adloom.events.log.stream import STREAM
-from adloom.events.projections.dead_letters import DeadLetters
+from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.events.projections.recent_entries import RecentEntries
 from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
 from adloom.runtime.valkey_lock import LEASE, ValkeyLock
@@ -119,7 +119,7 @@ class ConsumerGroup:
         )
         self._kept_millis = int(consumer_kept.total_seconds() * 1000)
         self._keys = [STREAM, self._lock.key]
-        self._letters = DeadLetters(valkey)
+        self._letters = DeadLetterQueue(valkey)
         self._recent = recent or RecentEntries(kept_max=0)
         self._leads = leads
         self._moved_at = 0.0  # When the group was last at the cursor,

@@ -8,7 +8,7 @@ import msgspec
 
 from adloom.events.log.entry import parse_entry_id
 from adloom.events.log.stream import STREAM, EventLogSize, Lag, ValkeyEventLog
-from adloom.events.projections.dead_letters import DeadLetters
+from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.events.projections.group import lock_key
 from adloom.runtime.valkey import Valkey, unavailable_when_away
 
@@ -51,7 +51,7 @@ class LogStatusReader:
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
         self._ledger = ValkeyEventLog(valkey)
-        self._letters = DeadLetters(valkey)
+        self._letters = DeadLetterQueue(valkey)
 
     async def read(self, cursors: Mapping[str, str]) -> LogStatus:
         """Return the status of the log and of those projections; UnavailableError when it is not known."""

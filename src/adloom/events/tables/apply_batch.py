@@ -69,7 +69,7 @@ class StoredOffers(msgspec.Struct, frozen=True, kw_only=True):
     clicks_alone: Mapping[Offer, Sequence[str]] = {}
 
 
-class StoredState(msgspec.Struct, frozen=True, kw_only=True):
+class TableState(msgspec.Struct, frozen=True, kw_only=True):
     """What the tables hold of a batch: keys of the catalog by the numbers of ids, and known events."""
 
     banners: Mapping[int, int] = {}
@@ -182,7 +182,7 @@ def get_offer(event: Event) -> Offer | None:
     return (event.request_id.int, event.slot)
 
 
-def apply_batch(batch: EventBatch, state: StoredState) -> Additions:
+def apply_batch(batch: EventBatch, state: TableState) -> Additions:
     """Choose the new events, in the order of the log, and add the marks that depend on other events of the offer."""
     impressions = _select_new(batch.impressions, state, set(state.impressions))
     clicks = _select_new(batch.clicks, state, set(state.clicks))
@@ -239,7 +239,7 @@ class _SecondEvents:
         return is_second
 
 
-def _select_new(events: Sequence[tuple[str, E]], state: StoredState, taken: set[str]) -> _NewEvents[E]:
+def _select_new(events: Sequence[tuple[str, E]], state: TableState, taken: set[str]) -> _NewEvents[E]:
     """Keep events with a place in the catalog and a new correlation id; the first of several wins."""
     kept: list[tuple[str, E, int, int]] = []
     banners, placements = state.banners, state.placements
@@ -258,7 +258,7 @@ def _select_new(events: Sequence[tuple[str, E]], state: StoredState, taken: set[
 
 
 def _build_row(
-    kept: tuple[str, Event, int, int], address: str | None, marks: Sequence[str], state: StoredState
+    kept: tuple[str, Event, int, int], address: str | None, marks: Sequence[str], state: TableState
 ) -> EventRow:
     entry_id, event, banner_id, placement_id = kept
     entry_ms, entry_seq = parse_entry_id(entry_id)

@@ -20,7 +20,7 @@ from adloom.events.tables.apply_batch import (
     Offer,
     OfferSet,
     StoredOffers,
-    StoredState,
+    TableState,
 )
 from adloom.events.tables.dedup import DedupFilter
 from adloom.events.tables.partition_store import day_start
@@ -107,11 +107,11 @@ class StateLookup:
 
     async def look_up(
         self, connection: Connection, batch: EventBatch, since: datetime, *, cursor: str
-    ) -> StoredState:
+    ) -> TableState:
         """Return what the tables hold of a batch that follows a cursor."""
         keys = await _find_keys(connection, batch.events)
         days = await self._begin_dedup(connection, since, cursor)
-        return StoredState(
+        return TableState(
             banners=keys["banner"],
             placements=keys["placement"],
             campaigns=keys["campaign"],

@@ -20,7 +20,7 @@ from adloom.events.tables.apply_batch import (
     IMPRESSIONS,
     Additions,
     EventBatch,
-    StoredState,
+    TableState,
     apply_batch,
     count_by_day,
     count_by_key,
@@ -95,9 +95,9 @@ class EventTables:
 
     async def _apply(
         self, connection: Connection, batch: EventBatch, cursor: str
-    ) -> tuple[StoredState, Additions]:
+    ) -> tuple[TableState, Additions]:
         if not batch.events:
-            return StoredState(), Additions()
+            return TableState(), Additions()
         since = await self._lookup.find_start(connection, batch)
         state = await self._lookup.look_up(connection, batch, since, cursor=cursor)
         added = apply_batch(batch, state)

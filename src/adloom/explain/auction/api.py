@@ -19,7 +19,7 @@ from adloom.core.errors import PlacementNotFoundError
 from adloom.core.ids import NO_USER
 from adloom.core.money import Micros, decimal_from_micros
 from adloom.events.ctr.publish import MODEL
-from adloom.events.frequency.counts import FrequencyReader
+from adloom.events.frequency.counts import FrequencyCounters
 from adloom.events.frequency.windows import Window
 from adloom.explain.auction.verdict import AuctionFacts, ExplainedMarket, JudgedBid, explain_market
 from adloom.explain.placement.api import AskedMoment, RemovedCounts, build_visitor_request
@@ -191,7 +191,7 @@ async def _find_seen_enough(
     if user_id == NO_USER:
         is_withheld = settings.frequency_without_user == CappedAds.WITHHOLD
         return {row.banner_key for row in capped.values()} if is_withheld else set()
-    found = await FrequencyReader(valkey).read([(str(user_id),)], dict.fromkeys(Window, 1), now)
+    found = await FrequencyCounters(valkey).read([(str(user_id),)], dict.fromkeys(Window, 1), now)
     return {
         row.banner_key
         for window, banner, times in found.get(0, ())

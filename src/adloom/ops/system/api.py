@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, Query, Request, status
 from pydantic import Field
 
-from adloom.events.projections.dead_letters import DeadLetter, DeadLetters
+from adloom.events.projections.dead_letters import DeadLetter, DeadLetterQueue
 from adloom.events.projections.status import LogStatusReader
 from adloom.ops.system.model import (
     DeadLetterNotFoundError,
@@ -219,7 +219,7 @@ async def list_dead_letters(
     query: Annotated[DeadLettersQuery, Query()], valkey: ValkeyOfTheApp
 ) -> DeadLettersAnswer:
     """List entries that a projection gave up."""
-    letters = DeadLetters(valkey)
+    letters = DeadLetterQueue(valkey)
     page = await letters.list_after(
         check_letter_id(query.after) if query.after else "-", count_max=LETTERS_MAX
     )
@@ -233,7 +233,7 @@ async def list_dead_letters(
 @router.get("/dead-letters/{letter_id}", dependencies=[Depends(_admin)])
 async def read_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> DeadLetterDetailAnswer:
     """Show one, with what lies in it."""
-    letter = await DeadLetters(valkey).get(check_letter_id(letter_id))
+    letter = await DeadLetterQueue(valkey).get(check_letter_id(letter_id))
     if letter is None:
         raise _unknown(letter_id)
     return _detail(letter)
@@ -246,7 +246,7 @@ async def read_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> DeadLetter
 )
 async def retry_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> None:
     """Append one to the ledger again; what was counted meanwhile is not counted twice."""
-    if not await DeadLetters(valkey).retry(check_letter_id(letter_id)):
+    if not await DeadLetterQueue(valkey).retry(check_letter_id(letter_id)):
         raise _unknown(letter_id)
 
 
@@ -255,7 +255,7 @@ async def retry_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> None:
 )
 async def forget_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> None:
     """Drop one for good: its event is not counted."""
-    if not await DeadLetters(valkey).delete(check_letter_id(letter_id)):
+    if not await DeadLetterQueue(valkey).delete(check_letter_id(letter_id)):
         raise _unknown(letter_id)
 
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from adloom.core.actor import Role
 from adloom.core.errors import ForbiddenError
 from adloom.events.auction_log.store import AUCTIONS
-from adloom.events.frequency.counts import Counts, FrequencyCounts
+from adloom.events.frequency.counts import Counts, FrequencyCounters
 from adloom.events.frequency.windows import Window
 from adloom.events.log.event import Mark
 from adloom.events.tables.erasure_store import erase_user
@@ -106,11 +106,11 @@ def _admin_alone(actor: CurrentActor) -> None:
         raise ForbiddenError("Only an admin may see or erase what is kept of a reader.")
 
 
-def _frequency(request: Request) -> FrequencyCounts:
-    return FrequencyCounts(request.app.state.valkey)
+def _frequency(request: Request) -> FrequencyCounters:
+    return FrequencyCounters(request.app.state.valkey)
 
 
-Frequency = Annotated[FrequencyCounts, Depends(_frequency)]
+Frequency = Annotated[FrequencyCounters, Depends(_frequency)]
 
 router = APIRouter(
     prefix="/admin/privacy/users",
@@ -137,7 +137,7 @@ async def export_reader(
         exported_at=now,
         kept_since=kept.kept_since,
         erased_at=kept.erased_at,
-        frequency=_shown(await frequency.read_all(user_id, now)),
+        frequency=_shown(await frequency.read_user(user_id, now)),
         items=[KeptEventAnswer.model_validate(event) for event in kept.events],
         total_count=kept.total_count,
         auctions=[KeptAuctionAnswer.model_validate(auction) for auction in kept.auctions],
@@ -157,7 +157,7 @@ async def erase_reader(
         erased = await erase_user(write.connection, user_id, projections=[EVENT_TABLES, AUCTIONS], now=now)
         write.entries.append(erasure_entry(user_id, erased))
     # Only now: whoever counts asks the tables, and could still find the reader there before.
-    await frequency.forget(user_id, now)
+    await frequency.erase_user(user_id, now)
     return ErasedAnswer.model_validate(erased)
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 from adloom.events.frequency.counts import (
     FIRST_GENERATION,
     BannerFrequency,
-    FrequencyReader,
+    FrequencyCounters,
     generation_prefix,
 )
 from adloom.events.frequency.windows import Window, list_buckets
@@ -28,7 +28,7 @@ async def test_users_are_told_apart(valkey: Valkey) -> None:
     await let_see(valkey, *USERS[2], OTHER_BANNER, Window.LIFETIME, 9)
     await let_see(valkey, *USERS[2], BANNER, Window.DAY, 4)
 
-    found = await FrequencyReader(valkey).read(USERS, {Window.DAY: 1, Window.LIFETIME: 1}, NOW)
+    found = await FrequencyCounters(valkey).read(USERS, {Window.DAY: 1, Window.LIFETIME: 1}, NOW)
 
     assert found == {
         0: [BannerFrequency(Window.DAY, str(BANNER), 3)],
@@ -44,13 +44,13 @@ async def test_what_is_below_the_least_that_matters_is_left_out(valkey: Valkey) 
     await let_see(valkey, *USERS[0], OTHER_BANNER, Window.DAY, 3)
     await let_see(valkey, *USERS[0], BANNER, Window.LIFETIME, 99)
 
-    found = await FrequencyReader(valkey).read(USERS, {Window.DAY: 3}, NOW)
+    found = await FrequencyCounters(valkey).read(USERS, {Window.DAY: 3}, NOW)
 
     assert found == {0: [BannerFrequency(Window.DAY, str(OTHER_BANNER), 3)]}
 
 
 async def test_nobody_is_asked_where_no_window_matters(valkey: Valkey) -> None:
-    assert await FrequencyReader(valkey).read(USERS, {}, NOW) == {}
+    assert await FrequencyCounters(valkey).read(USERS, {}, NOW) == {}
 
 
 async def test_of_who_has_not_seen_those_that_are_asked_about_nothing_is_told(valkey: Valkey) -> None:
@@ -61,7 +61,7 @@ async def test_of_who_has_not_seen_those_that_are_asked_about_nothing_is_told(va
     await let_see(valkey, users[2], BANNER, Window.DAY, 3)
     asked = [(user, str(an_id(3)), str(BANNER)) for user in users]
 
-    found = await FrequencyReader(valkey).read(asked, {Window.LIFETIME: 1, Window.DAY: 3}, NOW)
+    found = await FrequencyCounters(valkey).read(asked, {Window.LIFETIME: 1, Window.DAY: 3}, NOW)
 
     assert {place: sorted(shown) for place, shown in found.items()} == {
         2: [BannerFrequency(Window.DAY, str(BANNER), 3), BannerFrequency(Window.DAY, str(OTHER_BANNER), 5)]
