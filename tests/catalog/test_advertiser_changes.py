@@ -1,4 +1,4 @@
-"""Changes of an advertiser: brains hear of its budget, and the index of what its campaigns depend on."""
+"""Changes of an advertiser reach the budgets, and the index as far as its campaigns depend on them."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -6,9 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from adloom.catalog.advertiser import store
 from adloom.catalog.advertiser.model import Advertiser
+from adloom.catalog.advertiser.resource import advertisers
 from adloom.core.ids import AdvertiserId
+from adloom.resource.access import Scope
 from adloom.resource.changes import Catalog
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
@@ -49,7 +50,7 @@ async def test_a_change_of_an_advertiser_touches_those_who_have_to_know(
 ) -> None:
     catalog = Catalog(pool, valkey)
     async with catalog.write() as write:
-        await store.advertisers.insert(write, an_advertiser())
+        await advertisers.insert(write, an_advertiser())
         await write.connection.execute(
             "INSERT INTO campaigns (public_id, name, advertiser_id) SELECT $1, 'C', id FROM advertisers",
             an_id(2),
@@ -61,7 +62,7 @@ async def test_a_change_of_an_advertiser_touches_those_who_have_to_know(
         )
 
     async with catalog.write() as write:
-        await store.update(write, an_advertiser(), an_advertiser(**changes))
+        await advertisers.update(write, Scope(None), an_advertiser(), an_advertiser(**changes))
 
     rows = await pool.fetch("SELECT noun FROM catalog_changes")
     assert {row["noun"] for row in rows} == touched

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from adloom.catalog.banner.store import banners
-from adloom.catalog.campaign.store import campaigns
-from adloom.catalog.placement.store import placements
+from adloom.catalog.banner.resource import banners
+from adloom.catalog.campaign.resource import campaigns
+from adloom.catalog.placement.resource import placements
 from adloom.resource.access import Scope
-from adloom.resource.owned_table import OwnedTable
+from adloom.resource.table import ResourceTable
 from adloom.runtime.listing import Filters, PageRequest
 from adloom.runtime.postgres import Pool
 from tests.support.control import Client
@@ -66,8 +66,10 @@ async def test_a_search_uses_the_index_of_every_column_that_it_looks_at(
     assert "Seq Scan" not in plans[-1]
 
 
-@pytest.mark.parametrize("table", [banners, campaigns, placements])
-async def test_the_newest_of_many_are_found_without_sorting_all(table: OwnedTable[Any], pool: Pool) -> None:
+@pytest.mark.parametrize("table", [banners.table, campaigns.table, placements.table])
+async def test_the_newest_of_many_are_found_without_sorting_all(
+    table: ResourceTable[Any], pool: Pool
+) -> None:
     await fill(pool)
     statements: list[str] = []
     async with pool.acquire() as connection:

@@ -5,9 +5,9 @@ from collections import Counter
 from itertools import count
 
 from adloom.catalog.campaign.lifecycle import CampaignStatus
+from adloom.catalog.document import CATALOG
 from adloom.catalog.placement.model import Layout
-from adloom.catalog.transfer.document import read_json
-from adloom.catalog.transfer.kind import KIND_NAMED
+from adloom.resource.transfer.document import read_json
 from adloom.sample.content.catalog import (
     ADVERTISERS,
     BANNER_BY_KEY,
@@ -77,12 +77,12 @@ def test_budgets_of_advertisers_differ() -> None:
 
 
 def test_the_document_has_only_lists_and_fields_that_an_import_takes() -> None:
-    items = read_json(json.dumps(DOCUMENT).encode())
+    items = read_json(json.dumps(DOCUMENT).encode(), CATALOG.lists)
 
     for item in items:
-        known = set(item.kind.aliases.values()) | {"id", "status"}
-        assert set(item.said()) <= known, item.path
-    assert {item.kind.name for item in items} == set(DOCUMENT) <= set(KIND_NAMED)
+        known = set(item.spec.aliases.values()) | {"id", "status"}
+        assert set(item.decode()) <= known, item.path
+    assert {item.spec.name for item in items} == set(DOCUMENT) <= set(CATALOG.lists.by_name)
 
 
 def test_no_id_is_used_twice() -> None:

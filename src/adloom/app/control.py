@@ -16,10 +16,7 @@ import adloom.catalog.banner.api
 import adloom.catalog.campaign.api
 import adloom.catalog.frequency.api
 import adloom.catalog.placement.api
-import adloom.catalog.publisher.api
 import adloom.catalog.reference.api
-import adloom.catalog.targeting_rule.api
-import adloom.catalog.transfer.api
 import adloom.explain.auction.api
 import adloom.explain.campaign.api
 import adloom.explain.placement.api
@@ -37,11 +34,7 @@ import adloom.stats.privacy.api
 import adloom.stats.rejected.api
 import adloom.stats.spend.api
 import adloom.stats.spend_day.api
-import adloom.sync.hierarchy.account.api
-import adloom.sync.hierarchy.ad.api
-import adloom.sync.hierarchy.adset.api
-import adloom.sync.hierarchy.campaign.api
-import adloom.sync.hierarchy.sellpage.api
+import adloom.sync.hierarchy.api
 import adloom.sync.manual.api
 import adloom.sync.reports.api
 from adloom import VERSION
@@ -84,7 +77,7 @@ ROUTERS = (
     adloom.identity.api.api_keys_router,
     adloom.identity.account.api.router,
     adloom.catalog.advertiser.api.router,
-    adloom.catalog.publisher.api.router,
+    adloom.catalog.api.publishers_router,
     adloom.catalog.api.sites_router,
     adloom.catalog.reference.api.router,
     adloom.catalog.placement.api.router,
@@ -93,8 +86,8 @@ ROUTERS = (
     adloom.catalog.assignment.api.router,
     adloom.catalog.assigned.api.router,
     adloom.resource.history.api.router,
-    adloom.catalog.transfer.api.router,
-    adloom.catalog.targeting_rule.api.router,
+    adloom.catalog.api.transfer_router,
+    adloom.catalog.api.targeting_rules_router,
     adloom.catalog.frequency.api.router,
     adloom.stats.api.router,
     adloom.stats.rejected.api.router,
@@ -110,11 +103,11 @@ ROUTERS = (
     adloom.explain.placement.api.router,
     adloom.explain.auction.api.router,
     adloom.explain.campaign.api.router,
-    adloom.sync.hierarchy.account.api.router,
-    adloom.sync.hierarchy.sellpage.api.router,
-    adloom.sync.hierarchy.campaign.api.router,
-    adloom.sync.hierarchy.adset.api.router,
-    adloom.sync.hierarchy.ad.api.router,
+    adloom.sync.hierarchy.api.accounts_router,
+    adloom.sync.hierarchy.api.sellpages_router,
+    adloom.sync.hierarchy.api.campaigns_router,
+    adloom.sync.hierarchy.api.adsets_router,
+    adloom.sync.hierarchy.api.ads_router,
     adloom.sync.reports.api.router,
     adloom.sync.manual.api.router,
 )

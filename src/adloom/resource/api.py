@@ -12,7 +12,7 @@ from adloom.core.actor import Role
 from adloom.core.ids import IdSource
 from adloom.resource.access import Scope, choose_owner, require_admin, require_read, require_write
 from adloom.resource.audit.entry import build_author
-from adloom.resource.changes import Catalog
+from adloom.resource.changes import Catalog, CatalogWrite
 from adloom.resource.etag import UNCONDITIONAL, format_etag, parse_if_match
 from adloom.resource.resource import Resource
 from adloom.resource.table import Owner
@@ -22,6 +22,7 @@ from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Patch
 
 T = TypeVar("T", bound=msgspec.Struct)
+H = TypeVar("H", bound=Callable[..., Any])
 
 CHANGING_METHODS: Final = frozenset({"PATCH", "PUT", "DELETE", "POST"})
 IF_MATCH: Final = {
@@ -183,7 +184,7 @@ def build_router(
                 path,
                 getattr(routes, action)(),
                 methods=[method],
-                name=f"{action}_{resource.plural_name if action == 'list' else resource.name}",
+                name=f"{action}_{resource.plural_name if action == 'list' else resource.function_name or resource.name}",
                 description=resource.docs.get(action, sentence),
                 response_model=answer,
                 status_code={"create": status.HTTP_201_CREATED, "delete": status.HTTP_204_NO_CONTENT}.get(
@@ -191,6 +192,31 @@ def build_router(
                 ),
             )
     return router
+
+
+def add_change_route(  # noqa: PLR0913 - a route is that much
+    router: APIRouter,
+    resource: Resource[T],
+    action: str,
+    rule: Callable[[T, Any, datetime], T],
+    *,
+    description: str,
+    body: type[Body] | None = None,
+    is_body_optional: bool = False,
+    method: str = "PATCH",
+    name: str | None = None,
+) -> None:
+    """Add a route that changes a thing by a rule of its own: a move, a part of its fields."""
+    assert resource.owner is not None, "who may write is known by whose it is"
+    routes = _Routes(resource, access_by_role(resource.owner))
+    router.add_api_route(
+        f"/{{{resource.name}_id}}/{action}",
+        routes.apply_rule(rule, body, is_body_optional=is_body_optional),
+        methods=[method],
+        name=name or f"{action}_{resource.name}",
+        description=description,
+        response_model=resource.answer,
+    )
 
 
 class _Routes:
@@ -208,9 +234,9 @@ class _Routes:
         resource = self._resource
 
         async def create(body: Body, writer: Writer, catalog: CurrentCatalog, ids: Ids, now: Now) -> Answer:
-            return resource.answer.model_validate(
-                await create_thing(resource, catalog, writer, body, ids, now)
-            )
+            async with catalog.write() as write:
+                thing = await create_in(write, resource, writer, body, ids, now)
+            return resource.answer.model_validate(thing)
 
         return self._typed(create, body=resource.body)
 
@@ -240,7 +266,7 @@ class _Routes:
         async def change(
             thing_id: UUID, body: Patch, writer: Writer, catalog: CurrentCatalog, now: Now
         ) -> Answer:
-            scope = writer.scope_for(_find_named_owner(resource, body))
+            scope = writer.scope_for(find_named_owner(resource, body))
             async with catalog.write() as write:
                 after = await resource.change(
                     write, scope, thing_id, lambda before: resource.apply(body, before, now)
@@ -248,6 +274,40 @@ class _Routes:
             return resource.answer.model_validate(after)
 
         return self._typed(change, body=resource.patch)
+
+    def apply_rule(
+        self,
+        rule: Callable[[Any, Any, datetime], Any],
+        body_type: type[Body] | None,
+        *,
+        is_body_optional: bool,
+    ) -> Callable[..., Any]:
+        resource = self._resource
+
+        async def apply(
+            thing_id: UUID, writer: Writer, catalog: CurrentCatalog, now: Now, body: Body | None = None
+        ) -> Answer:
+            async with catalog.write() as write:
+                after = await resource.change(
+                    write, writer.scope_for(None), thing_id, lambda before: rule(before, body, now)
+                )
+            return resource.answer.model_validate(after)
+
+        async def apply_body(
+            thing_id: UUID, body: Body, writer: Writer, catalog: CurrentCatalog, now: Now
+        ) -> Answer:
+            return await apply(thing_id, writer, catalog, now, body)
+
+        async def apply_alone(thing_id: UUID, writer: Writer, catalog: CurrentCatalog, now: Now) -> Answer:
+            return await apply(thing_id, writer, catalog, now)
+
+        if body_type is None:
+            return self._typed(apply_alone)
+        return (
+            self._typed(apply, body=body_type | None)
+            if is_body_optional
+            else self._typed(apply_body, body=body_type)
+        )
 
     def delete(self) -> Callable[..., Any]:
         resource = self._resource
@@ -277,19 +337,28 @@ class _Routes:
         return handler
 
 
-async def create_thing(  # noqa: PLR0913, PLR0917 - a body, and who sends it when
-    resource: Resource[T], catalog: Catalog, writer: Writer, body: Body, ids: IdSource, now: datetime
+def set_body_type(model: type[Body]) -> Callable[[H], H]:
+    """Let FastAPI decode the `body` of a handler as a model that was made from a struct."""
+
+    def decorate(handler: H) -> H:
+        handler.__annotations__["body"] = model
+        return handler
+
+    return decorate
+
+
+async def create_in(  # noqa: PLR0913, PLR0917 - a body, and who sends it when
+    write: CatalogWrite, resource: Resource[T], writer: Writer, body: Body, ids: IdSource, now: datetime
 ) -> T:
-    """Add a thing for a client."""
-    named = _find_named_owner(resource, body)
-    owner = {}
+    """Add a thing for a client, which becomes its owner or names it."""
+    named = find_named_owner(resource, body)
+    owner: dict[str, object] = {}
     if resource.table.has_own_owner and resource.owner is not None:
         owner = {resource.owner.field: writer.owner_for(named)}
-    scope = writer.scope_for(named)
-    async with catalog.write() as write:
-        return await resource.create(write, scope, body, ids=ids, now=now, **owner)
+    return await resource.create(write, writer.scope_for(named), body, ids=ids, now=now, **owner)
 
 
-def _find_named_owner(resource: Resource[Any], body: Body) -> UUID | None:
+def find_named_owner(resource: Resource[Any], body: Body) -> UUID | None:
+    """Return the owner that a body names; null is none, as if it were left out."""
     field = resource.owner.field if resource.owner else ""
     return getattr(body, field) if field in body.model_fields_set else None

@@ -7,9 +7,7 @@ defaults what they may leave out. An answer shows the same fields without the ru
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, time
 from decimal import Decimal
-from enum import Enum
-from functools import reduce
-from operator import or_
+from enum import Enum, EnumType
 from types import UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
@@ -58,7 +56,7 @@ def strip_rules(annotation: Any) -> Any:  # noqa: ANN401 - a type
     if origin is Annotated:
         return strip_rules(arguments[0])
     if origin in {Union, UnionType}:
-        return reduce(or_, [strip_rules(argument) for argument in arguments])
+        return Union[tuple(strip_rules(argument) for argument in arguments)]  # noqa: UP007 - made at run time
     if origin is not None:
         return origin[tuple(strip_rules(argument) for argument in arguments)]
     return _SHOWN.get(annotation, annotation)
@@ -91,9 +89,8 @@ def build_body(name: str, doc: str, fields: Mapping[str, Any]) -> type[Body]:
 
 def build_patch(name: str, doc: str, fields: Mapping[str, Any]) -> type[Patch]:
     """Make the model of a patch: the same fields, each of which may be left out."""
-    return create_model(
-        name, __base__=Patch, __doc__=doc, **{key: (value[0], ...) for key, value in fields.items()}
-    )
+    optional: dict[str, Any] = {key: (value[0], ...) for key, value in fields.items()}
+    return create_model(name, __base__=Patch, __doc__=doc, **optional)
 
 
 def list_fields(struct: type[msgspec.Struct], *, but: Collection[str]) -> dict[str, Any]:
@@ -137,8 +134,15 @@ def build_query(  # noqa: PLR0913 - what a list may be asked
 def _filter_type(name: str, annotation: object) -> Any:  # noqa: ANN401 - a type
     alias = find_alias(name, annotation)
     plain = strip_rules(annotation) | None
-    bounds = {"ge": 0, "le": INT4_MAX} if int in get_args(plain) else {}
-    return Annotated[plain, Field(alias=None if alias == to_camel(name) else alias, **bounds)]
+    is_number = int in get_args(plain)
+    return Annotated[
+        plain,
+        Field(
+            alias=None if alias == to_camel(name) else alias,
+            ge=0 if is_number else None,
+            le=INT4_MAX if is_number else None,
+        ),
+    ]
 
 
 def _default(field: msgspec.structs.FieldInfo) -> Any:  # noqa: ANN401 - any value
@@ -197,20 +201,20 @@ def describe_field(
 ) -> FieldSpec:
     """Describe a field for a page."""
     plain = _find_plain_type(annotation)
-    is_choice = isinstance(plain, type) and issubclass(plain, Enum)
+    choices = tuple(map(str, plain)) if isinstance(plain, EnumType) else ()  # Every choice is a StrEnum.
     form = create.model_fields.get(name) or patch.model_fields.get(name)
     lengths = [item.max_length for item in (form.metadata if form else ()) if hasattr(item, "max_length")]
     return FieldSpec(
         name=name,
         alias=find_alias(name, annotation),
         label=label,
-        kind=FieldKind.CHOICE if is_choice else _KINDS.get(get_origin(plain) or plain, FieldKind.ID),
+        kind=FieldKind.CHOICE if choices else _KINDS.get(get_origin(plain) or plain, FieldKind.ID),
         is_required=name in create.model_fields and create.model_fields[name].is_required(),
         is_nullable=type(None) in get_args(strip_rules(annotation)),
         is_in_create=name in create.model_fields,
         is_in_patch=name in patch.model_fields and name != "updated_at",
         default=None if form is None or form.is_required() else form.get_default(call_default_factory=True),
-        choices=tuple(str(choice.value) for choice in plain) if is_choice else (),
+        choices=choices,
         length_max=min(lengths, default=None),
     )
 

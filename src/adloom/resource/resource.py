@@ -16,11 +16,12 @@ from collections.abc import Awaitable, Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Optional, TypeVar
 from uuid import UUID
 
 import asyncpg
 import msgspec
+from pydantic.alias_generators import to_camel
 
 from adloom.core.errors import AdloomError, NotFoundError
 from adloom.core.ids import IdSource
@@ -38,7 +39,9 @@ from adloom.resource.forms import (
     list_fields,
     owner_field,
     read_annotations,
+    strip_rules,
 )
+from adloom.resource.list_spec import ListSpec, Need
 from adloom.resource.soft_delete import SoftDeletable
 from adloom.resource.table import Owner, ResourceTable
 from adloom.runtime.http.api.pages import ListQuery
@@ -46,6 +49,7 @@ from adloom.runtime.http.api.shapes import Answer, Body, Patch, Text255
 from adloom.runtime.listing import Filters
 
 T = TypeVar("T", bound=msgspec.Struct)
+Key = UUID | int
 
 # The thing, the names of the fields that a client gave, and the time.
 Finish = Callable[[Any, Collection[str], datetime], Any]
@@ -58,13 +62,17 @@ async def _pass(*_arguments: object) -> None:
     pass
 
 
+def _refuse_nothing(_field: str, _named: object, _thing: object, _scope: Scope) -> None:
+    return None
+
+
 class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True, eq=False):
     """The declaration of a noun.
 
-    Names. `path` is the address of its list, `tag` its chapter in the API's documentation. `name` is the noun in code and addresses ("rule": `{rule_id}`, `create_rule`), `noun` the one of the
+    Names. `path` is the address of its list, `tag` its chapter in the API's documentation. `name` is the noun in code and addresses ("rule": `{rule_id}`, `create_rule`; `function_name` where the latter differs), `noun` the one of the
     audit trail ("targeting_rule"), `words` the one of sentences ("targeting rule"). `docs` has sentences that
     replace the usual ones of routes and models, by "create", "list", "read", "change", "delete", "restore",
-    "body", "answer".
+    "body", "answer"; `missing` replaces the sentence for one that is not there.
 
     Storage: see `ResourceTable`.
 
@@ -79,9 +87,10 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
     rows before it is written. `after_update` and `before_delete` do what else a write has to do. `taken` makes
     the error of a unique constraint. `outlives_parent`: it can be deleted also where its parent is.
 
-    Documents. `list_name` is its list; `natural_key` a field that names one beside the id, in the form that
+    Documents. `list_name` is its list, `item_name` one item of it; `natural_key` a field that names one beside the id, in the form that
     `normalize` gives it; `is_for_all`: everybody may name one. `siblings_max` bounds those of one parent,
-    `unique_in_parent` is a field that no two of them have alike.
+    `unique_in_parent` is a field that no two of them have alike, `needs` another row that must be there too.
+    `refuse_reference` says what is wrong with naming a row (field, named, thing, scope).
     """
 
     struct: type[T]
@@ -90,9 +99,11 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
     not_found: type[NotFoundError]
     path: str = ""
     tag: str = ""
+    function_name: str = ""
     plural: str = ""
     noun: str = ""
     article: str = "a"
+    missing: str = ""
     docs: Mapping[str, str] = {}
 
     owner: Owner | None = None
@@ -123,11 +134,14 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
     taken: Callable[[Any], AdloomError] | None = None
 
     list_name: str = ""
+    item_name: str = ""
     natural_key: str | None = None
     normalize: Callable[[str], str] = lambda text: text
     is_for_all: bool = False
     siblings_max: int | None = None
     unique_in_parent: str | None = None
+    needs: Need | None = None
+    refuse_reference: Callable[[str, Any, Any, Scope], str | None] = _refuse_nothing
 
     @cached_property
     def table(self) -> ResourceTable[T]:
@@ -137,6 +151,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
             name=self.table_name,
             noun=self.noun or self.name,
             not_found=self.not_found,
+            missing=self.missing,
             owner=self.owner,
             identity=self.identity,
             identity_column=self.identity_column,
@@ -155,7 +170,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
     @cached_property
     def plural_name(self) -> str:
         """The noun in code, of many."""
-        return self.plural or f"{self.name}s"
+        return self.plural or f"{self.function_name or self.name}s"
 
     @cached_property
     def is_soft_deleted(self) -> bool:
@@ -165,13 +180,11 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
     @cached_property
     def form_fields(self) -> Mapping[str, tuple[Any, Any]]:
         """The fields of the patch, and of the body too."""
-        server = (
-            SET_BY_SERVER
-            | self.set_by_server
-            | {*self.identity}
-            | ({self.owner.field} if self.owner else set())
-        )
-        server |= set() if self.table.has_own_owner else {*self.parents}
+        server: set[str] = {*SET_BY_SERVER, *self.set_by_server, *self.identity}
+        if self.owner is not None:
+            server.add(self.owner.field)
+        if not self.table.has_own_owner:
+            server.update(self.parents)
         return list_fields(self.struct, but=server) | dict(self.form)
 
     @cached_property
@@ -205,7 +218,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
     def query(self) -> type[ListQuery]:
         """The model of a list's query."""
         extra: dict[str, Any] = {"include_deleted": (bool, False)} if self.is_soft_deleted else {}
-        extra |= {"search": (Text255 | None, None)} if self.search else {}
+        extra |= {"search": (Optional[Text255], None)} if self.search else {}  # noqa: UP045 - a value, not an annotation
         return build_query(
             f"{self.struct.__name__}Query",
             f"How a list of {self.plural_name.replace('_', ' ')} is filtered, sorted and paged.",
@@ -229,6 +242,37 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
             )
             for name, annotation in read_annotations(self.struct).items()
         }
+
+    @cached_property
+    def spec(self) -> ListSpec:
+        """Its list in a document."""
+        has_moves = "status" in self.set_by_server and hasattr(self.struct, "moved_to")
+        return ListSpec(
+            name=self.list_name,
+            item_name=self.item_name or to_camel(self.table.noun),
+            words=self.words,
+            struct=self.struct,
+            body=self.body,
+            patch=self.patch,
+            answer=self.answer,
+            identity=self.identity,
+            id_type=self.identity_type,
+            has_own_ids=self.identity_column == "id",
+            owner=None if self.owner is None or self.owner.is_itself else self.owner.role,
+            owner_field=self.owner.field if self.owner and self.table.has_own_owner else None,
+            is_account=self.owner is not None and self.owner.is_itself,
+            references={field: other.list_name for field, other in self.references.items()},
+            parent=self.parents[0] if self.parents and not self.table.has_own_owner else None,
+            needs=self.needs,
+            natural_key=self.natural_key,
+            normalize=self.normalize,
+            is_for_all=self.is_for_all,
+            siblings_max=self.siblings_max,
+            unique_in_parent=self.unique_in_parent,
+            status=strip_rules(read_annotations(self.struct)["status"]) if has_moves else None,
+            finish=self.finish,
+            refuse_reference=self.refuse_reference,
+        )
 
     def build_filters(self, query: ListQuery) -> Filters:
         """Turn a list's query into conditions."""
@@ -277,11 +321,15 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
         thing = self.finish(thing, body.model_fields_set, now)
         await self._lock_parents(write, scope, None, thing)
         await self.check(write, scope, None, thing)
-        with self._unique(thing):
-            await self.table.insert(write, thing)
+        await self.insert(write, thing)
         return thing
 
-    async def change(self, write: CatalogWrite, scope: Scope, thing_id: UUID, rule: Callable[[T], T]) -> T:
+    async def insert(self, write: CatalogWrite, thing: T) -> None:
+        """Add a thing that was checked before."""
+        with self._unique(thing):
+            await self.table.insert(write, thing)
+
+    async def change(self, write: CatalogWrite, scope: Scope, thing_id: Key, rule: Callable[[T], T]) -> T:
         """Change a thing by a rule, if it is in the state that the client knows."""
         before = await self.lock(write, scope, thing_id)
         return await self.update(write, scope, before, rule(before))
@@ -295,7 +343,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
         await self.after_update(write, before, after)
         return updated
 
-    async def remove(self, write: CatalogWrite, scope: Scope, thing_id: UUID, *, now: datetime) -> None:
+    async def remove(self, write: CatalogWrite, scope: Scope, thing_id: Key, *, now: datetime) -> None:
         """Delete a thing: out of sight where it has a moment for that, else for good."""
         thing = await self.lock(write, scope, thing_id, is_parent_deleted_ok=self.outlives_parent)
         await self.before_delete(write, thing, now)
@@ -309,7 +357,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
             await self.table.delete(write, thing)
 
     async def lock(
-        self, write: CatalogWrite, scope: Scope, thing_id: UUID, *, is_parent_deleted_ok: bool = False
+        self, write: CatalogWrite, scope: Scope, thing_id: Key, *, is_parent_deleted_ok: bool = False
     ) -> T:
         """Read a thing to change it. A parent that owns it is locked first, as every write does."""
         if self.parents and not self.table.has_own_owner:

@@ -72,6 +72,7 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
     name: str
     noun: str
     not_found: type[NotFoundError]
+    missing: str = ""
     owner: Owner | None = None
     identity: tuple[str, ...] = ("id",)
     identity_column: str = "public_id"
@@ -168,7 +169,7 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
         """Return the values that name a row."""
         return tuple(getattr(thing, field) for field in self.identity)
 
-    async def find(self, connection: Connection, scope: Scope, *identity: UUID, lock: str = "") -> T:
+    async def find(self, connection: Connection, scope: Scope, *identity: UUID | int, lock: str = "") -> T:
         """Read a row; one of another account is not there."""
         filters = Filters()
         for field, value in zip(self.identity, identity, strict=True):
@@ -177,16 +178,16 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
         statement = f"SELECT {self.source.columns} FROM {self.source.tables} WHERE {filters.sql} {lock}"  # noqa: S608 - our own names
         row = await connection.fetchrow(statement, *filters.values)
         if row is None:
-            raise self.not_found(f"There is no {self.words} with this id.")
+            raise self.not_found(self.missing or f"There is no {self.words} with this id.")
         return self._convert(row)
 
-    async def find_locked(self, write: CatalogWrite, scope: Scope, *identity: UUID) -> T:
+    async def find_locked(self, write: CatalogWrite, scope: Scope, *identity: UUID | int) -> T:
         """Read a row to change it, if it is in the state that the client knows; other writers wait."""
         thing = await self.lock(write, scope, *identity)
         write.precondition.check(thing)
         return thing
 
-    async def lock(self, write: CatalogWrite, scope: Scope, *identity: UUID) -> T:
+    async def lock(self, write: CatalogWrite, scope: Scope, *identity: UUID | int) -> T:
         """Read a row to change what hangs on it, in whatever state it is."""
         return await self.find(write.connection, scope, *identity, lock=FOR_UPDATE)
 
@@ -203,7 +204,7 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
         filters = Filters()
         filters.add(self.live)
         self._add_scope(filters, scope)
-        return await self._load(connection, filters, "")
+        return await self.load_where(connection, filters, "")
 
     async def load(self, connection: Connection, identities: Sequence[Identity]) -> list[T]:
         """Read rows by their identities, of whatever account, locked against other writers."""
@@ -214,7 +215,7 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
         keys = ", ".join(self.outside(field) for field in self.identity)
         unnested = ", ".join(f"{array}::{self.identity_type}[]" for array in arrays)
         filters.add(f"({keys}) IN (SELECT * FROM unnest({unnested}))")  # noqa: S608 - our own names
-        return await self._load(connection, filters, FOR_IMPORT)
+        return await self.load_where(connection, filters)
 
     async def load_by(self, connection: Connection, field: str, values: Sequence[Any]) -> list[T]:
         """Read the rows with one of some values in a field, locked likewise."""
@@ -222,7 +223,44 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
             return []
         filters = Filters()
         filters.add(f"{self.outside(field)} = ANY ({{}})", list(values))
-        return await self._load(connection, filters, FOR_IMPORT)
+        return await self.load_where(connection, filters)
+
+    async def load_where(self, connection: Connection, filters: Filters, lock: str = FOR_IMPORT) -> list[T]:
+        """Read all rows that conditions let pass, of whatever account, in the order in which they were made."""
+        order = "it.id" if self.identity == ("id",) else ", ".join(f"it.{field}" for field in self.identity)
+        rows = await connection.fetch(
+            f"SELECT {self.source.columns} FROM {self.source.tables} WHERE {filters.sql} ORDER BY {order} {lock}",  # noqa: S608 - our own names
+            *filters.values,
+        )
+        return await asyncio.to_thread(lambda: [self._convert(row) for row in rows])
+
+    async def load_parent_ids(self, connection: Connection, ids: Sequence[UUID]) -> set[UUID]:
+        """Return the ids of the first parents of some rows."""
+        parent = self.outside(self.parents[0])
+        statement = (
+            f"SELECT DISTINCT {parent} FROM {self.source.tables} WHERE it.public_id = ANY ($1::uuid[])"  # noqa: S608 - our own names
+        )
+        return {row[0] for row in await connection.fetch(statement, list(ids))}
+
+    async def count_siblings(self, connection: Connection, parent_ids: Sequence[UUID]) -> dict[UUID, int]:
+        """Return how many rows each parent has."""
+        parent = self.outside(self.parents[0])
+        statement = (
+            f"SELECT {parent}, count(*) FROM {self.source.tables} WHERE {parent} = ANY ($1::uuid[])"  # noqa: S608 - our own names
+            f" GROUP BY {parent}"
+        )
+        return {row[0]: row[1] for row in await connection.fetch(statement, list(parent_ids))}
+
+    async def load_sibling_values(
+        self, connection: Connection, field: str, parent_ids: Sequence[UUID]
+    ) -> dict[tuple[UUID, Any], UUID]:
+        """Return which row of a parent has which value in a field."""
+        parent = self.outside(self.parents[0])
+        statement = (
+            f"SELECT {parent}, {self.outside(field)}, it.public_id FROM {self.source.tables}"  # noqa: S608 - our own names
+            f" WHERE {parent} = ANY ($1::uuid[])"
+        )
+        return {(row[0], row[1]): row[2] for row in await connection.fetch(statement, list(parent_ids))}
 
     async def insert(self, write: CatalogWrite, thing: T) -> None:
         """Add a row; its owner must be an account that is open."""
@@ -295,32 +333,30 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
         assert len(rows) == len(things), "every thing has a row"
         return [row[0] for row in rows]
 
-    async def _items(self, connection: Connection) -> str:
-        """Return the SQL of the rows in `$1`; the types of columns are asked once, they change with migrations."""
-        if "_item_source" not in self.__dict__:
-            types = {row[0]: row[1] for row in await connection.fetch(COLUMN_TYPES, self.name)}
-            typed = {
-                field: "uuid" if field in self.foreign else types[self.column(field)] for field in self.fields
-            }
-            columns = ", ".join(f"{_quote(field)} {typed[field]}" for field in self.fields)
-            names = ", ".join(map(_quote, self.fields))
-            joins = " ".join(
-                f"LEFT JOIN {table} AS {row} ON {row}.public_id = item.{field}"
-                for field, (table, row) in self.foreign.items()
-            )
-            self.__dict__["_item_source"] = (
-                f"ROWS FROM (json_to_recordset($1::json) AS ({columns}))"
-                f" WITH ORDINALITY AS item ({names}, place) {joins}"
-            )
-        return self.__dict__["_item_source"]
+    @cached_property
+    def _column_types(self) -> dict[str, str]:
+        return {}
 
-    async def _load(self, connection: Connection, filters: Filters, lock: str) -> list[T]:
-        order = "it.id" if self.identity == ("id",) else ", ".join(f"it.{field}" for field in self.identity)
-        rows = await connection.fetch(
-            f"SELECT {self.source.columns} FROM {self.source.tables} WHERE {filters.sql} ORDER BY {order} {lock}",  # noqa: S608 - our own names
-            *filters.values,
+    async def _items(self, connection: Connection) -> str:
+        """Return the SQL of the rows in `$1`. The types of columns are asked once: migrations run before us."""
+        if not self._column_types:
+            self._column_types.update(
+                {row[0]: row[1] for row in await connection.fetch(COLUMN_TYPES, self.name)}
+            )
+        types = {
+            field: "uuid" if field in self.foreign else self._column_types[self.column(field)]
+            for field in self.fields
+        }
+        columns = ", ".join(f"{_quote(field)} {types[field]}" for field in self.fields)
+        names = ", ".join(map(_quote, self.fields))
+        joins = " ".join(
+            f"LEFT JOIN {table} AS {row} ON {row}.public_id = item.{field}"
+            for field, (table, row) in self.foreign.items()
         )
-        return await asyncio.to_thread(lambda: [self._convert(row) for row in rows])
+        return (
+            f"ROWS FROM (json_to_recordset($1::json) AS ({columns}))"
+            f" WITH ORDINALITY AS item ({names}, place) {joins}"
+        )
 
     async def _find_owner_id(self, connection: Connection, thing: T) -> UUID | None:
         if self.owner is None:

@@ -109,7 +109,7 @@ async def test_what_something_hangs_on_is_not_removed(noun: str, child: str, sel
 
     refused = problem(await seller.client.delete(seller.path(noun)), 409, "STILL_IN_USE")
 
-    assert "«One of many», «One of many», «One of many» and 2 more" in refused["detail"]
+    assert '"One of many", "One of many", "One of many" and 2 more' in refused["detail"]
     assert (await seller.client.get(seller.path(noun))).status_code == 200
 
 

@@ -1,11 +1,15 @@
 """An advertiser, and what can be wrong with one."""
 
 from datetime import datetime
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import Field
 
 from adloom.core.errors import BadRequestError, NotFoundError
 from adloom.core.ids import AdvertiserId
+from adloom.resource.shapes import Domain, Paisa, TimeZone
 from adloom.resource.soft_delete import SoftDeletable
+from adloom.runtime.http.api.shapes import Name
 
 BLOCKED_SITES_MAX: Final = 1_000
 
@@ -36,8 +40,8 @@ class Advertiser(SoftDeletable, frozen=True, kw_only=True):
     not_deleted = AdvertiserNotDeletedError
 
     id: AdvertiserId
-    name: str
-    daily_budget_paisa: int | None
-    timezone: str
-    blocked_sites: tuple[str, ...]
+    name: Name
+    daily_budget_paisa: Paisa | None = None
+    timezone: TimeZone = "UTC"
+    blocked_sites: Annotated[tuple[Domain, ...], Field(max_length=BLOCKED_SITES_MAX)] = ()
     created_at: datetime

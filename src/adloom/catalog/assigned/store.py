@@ -1,13 +1,50 @@
-"""SQL of who shows what where. Deleted campaigns and banners show nothing, so they are left out."""
+"""What is shown where: links and assignments of all campaigns, with the names of what they join.
 
+Deleted campaigns and banners show nothing, so they are left out.
+"""
+
+from datetime import datetime
 from uuid import UUID
 
 import msgspec
 
-from adloom.catalog.assigned.model import Assigned
+from adloom.catalog.campaign.lifecycle import CampaignStatus
+from adloom.catalog.placement.model import Delivery, Layout
 from adloom.resource.access import Scope
 from adloom.runtime.listing import Filters, Listed, PageRequest
 from adloom.runtime.postgres import Connection
+
+
+class AssignedBanner(msgspec.Struct, frozen=True, kw_only=True):
+    """A banner, in a campaign, on a placement; a link on which nothing is shown has no banner."""
+
+    campaign_id: UUID
+    campaign_name: str
+    campaign_status: CampaignStatus
+    placement_id: UUID
+    placement_slug: str
+    placement_label: str
+    placement_layout_type: Layout
+    placement_delivery: Delivery
+    is_placement_active: bool
+    is_link_active: bool
+    link_updated_at: datetime
+    banner_id: UUID | None
+    banner_title: str | None
+    banner_image_url: str | None
+    is_banner_active: bool | None
+    display_order: int | None
+    weight: int | None
+    is_fallback: bool | None
+    fallback_priority: int | None
+    is_active: bool | None
+    override_cta_label: str | None
+    override_cta_url: str | None
+    override_headline: str | None
+    override_subheadline: str | None
+    transition_duration_ms: int | None
+    updated_at: datetime | None
+
 
 TABLES = """
     campaign_placements AS link
@@ -29,14 +66,14 @@ COLUMNS = """
     it.is_active, it.override_cta_label, it.override_cta_url, it.override_headline, it.override_subheadline,
     it.transition_duration_ms, it.updated_at
 """
-# As delivery fills a placement, but for what it finds out about each request.
+# As delivery fills a placement, but for what depends on the request.
 ORDER = """
     placement.label, placement.id, it.is_fallback, it.display_order, it.weight DESC NULLS LAST,
     campaign.priority DESC, campaign.id, it.banner_id
 """
 
 
-async def page(  # noqa: PLR0913 - an argument a filter, each by its name
+async def read_page(  # noqa: PLR0913 - an argument a filter, each by its name
     connection: Connection,
     scope: Scope,
     request: PageRequest,
@@ -44,8 +81,8 @@ async def page(  # noqa: PLR0913 - an argument a filter, each by its name
     campaign_id: UUID | None,
     placement_id: UUID | None,
     banner_id: UUID | None,
-) -> Listed[Assigned]:
-    """Read a page of what the campaigns of a scope show, and where."""
+) -> Listed[AssignedBanner]:
+    """Read a page for the campaigns of a scope."""
     filters = Filters()
     filters.add_given("campaign.public_id = {}", campaign_id)
     filters.add_given("placement.public_id = {}", placement_id)
@@ -58,4 +95,4 @@ async def page(  # noqa: PLR0913 - an argument a filter, each by its name
         f" LIMIT {request.size:d} OFFSET {(request.number - 1) * request.size:d}",
         *filters.values,
     )
-    return Listed(items=[msgspec.convert(dict(row), Assigned) for row in rows], total_count=total)
+    return Listed(items=[msgspec.convert(dict(row), AssignedBanner) for row in rows], total_count=total)

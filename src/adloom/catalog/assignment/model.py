@@ -7,6 +7,7 @@ import msgspec
 
 from adloom.core.errors import ConflictError, NotFoundError
 from adloom.core.ids import BannerId, CampaignId, PlacementId
+from adloom.runtime.http.api.shapes import Flag, Natural, Text100, Text255, WebAddress
 
 WEIGHT_DEFAULT: Final = 100
 
@@ -40,7 +41,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
 
     campaign_id: CampaignId
     placement_id: PlacementId
-    is_active: bool
+    is_active: Flag = True
     created_at: datetime
     updated_at: datetime
 
@@ -51,15 +52,15 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     campaign_id: CampaignId
     placement_id: PlacementId
     banner_id: BannerId
-    display_order: int
-    weight: int
-    is_fallback: bool
-    fallback_priority: int | None
-    is_active: bool
-    override_cta_label: str | None
-    override_cta_url: str | None
-    override_headline: str | None
-    override_subheadline: str | None
-    transition_duration_ms: int | None
+    display_order: Natural = 0
+    weight: Natural = WEIGHT_DEFAULT
+    is_fallback: Flag = False
+    fallback_priority: Natural | None = None
+    is_active: Flag = True
+    override_cta_label: Text100 | None = None
+    override_cta_url: WebAddress | None = None
+    override_headline: Text255 | None = None
+    override_subheadline: Text255 | None = None
+    transition_duration_ms: Natural | None = None
     created_at: datetime
     updated_at: datetime

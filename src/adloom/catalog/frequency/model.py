@@ -2,15 +2,18 @@
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
+from pydantic import Field
 
 from adloom.core.errors import ConflictError, NotFoundError
 from adloom.core.ids import BannerId, FrequencyCapId
+from adloom.runtime.http.api.shapes import Positive
 
 
 class FrequencyCapNotFoundError(NotFoundError):
-    """No such cap, or its banner is somebody else's."""
+    """No such cap, or its banner belongs to another advertiser."""
 
     code = "FREQUENCY_CAP_NOT_FOUND"
 
@@ -22,7 +25,7 @@ class FrequencyCapExistsError(ConflictError):
 
 
 class CapWindow(StrEnum):
-    """Over which time impressions are counted: of the calendar in UTC, a week from Monday on."""
+    """The time over which impressions are counted: calendar units in UTC, weeks from Monday."""
 
     HOUR = "Hour"
     DAY = "Day"
@@ -32,11 +35,11 @@ class CapWindow(StrEnum):
 
 
 class FrequencyCap(msgspec.Struct, frozen=True, kw_only=True):
-    """A banner is not offered to a reader who has seen it so often in the window."""
+    """A banner is not offered to a visitor who has seen it this often in the window."""
 
     id: FrequencyCapId
-    banner_id: BannerId
-    max_impressions_per_user: int
-    window: CapWindow
+    banner_id: Annotated[BannerId, Field(alias="adId")]
+    max_impressions_per_user: Positive
+    window: CapWindow = CapWindow.DAY
     created_at: datetime
     updated_at: datetime

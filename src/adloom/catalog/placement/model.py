@@ -2,18 +2,42 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
+from pydantic import AfterValidator, Field
 
 from adloom.core.delivery import Delivery
 from adloom.core.errors import ConflictError
 from adloom.core.ids import PlacementId, PublisherId, SiteId
 from adloom.core.money import Micros
+from adloom.resource.shapes import Price, TimeZone
+from adloom.runtime.http.api.shapes import (
+    Flag,
+    Name,
+    Natural,
+    Positive,
+    Text,
+    Text20,
+    Text100,
+    WebAddress,
+    make_pattern_check,
+)
 
 SLUG_PATTERN: Final = r"^[a-z0-9]+(?:-[a-z0-9]+)*$"
 SLUG_LENGTH_MAX: Final = 100
 PLACEMENT_TYPE_DEFAULT: Final = "banner"
+
+Slug = Annotated[
+    str,
+    Field(max_length=SLUG_LENGTH_MAX),
+    AfterValidator(
+        make_pattern_check(
+            SLUG_PATTERN, "must be small letters and digits, in words joined by single hyphens: home-hero"
+        )
+    ),
+]
+PlacementType = Annotated[Name, Field(max_length=50)]
 
 
 class PlacementSlugTakenError(ConflictError):
@@ -55,24 +79,24 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 
     id: PlacementId
     publisher_id: PublisherId | None
-    slug: str
-    label: str
+    slug: Slug
+    label: Name
     layout_type: Layout
-    page_context: str | None
-    max_banners: int
-    recommended_width: int | None
-    recommended_height: int | None
-    recommended_aspect_ratio: str | None
-    notes: str | None
-    is_active: bool
-    sort_order: int
-    fallback_placeholder_url: str | None
-    allow_partial_render: bool
-    delivery: Delivery
-    placement_type: str
-    floor_cpm_micros: Micros
-    auction_scoring: AuctionScoring
-    timezone: str
-    site_id: SiteId | None
+    page_context: Text100 | None = None
+    max_banners: Positive = 1
+    recommended_width: Positive | None = None
+    recommended_height: Positive | None = None
+    recommended_aspect_ratio: Text20 | None = None
+    notes: Text | None = None
+    is_active: Flag = True
+    sort_order: Natural = 0
+    fallback_placeholder_url: WebAddress | None = None
+    allow_partial_render: Flag = False
+    delivery: Delivery = Delivery.DIRECT
+    placement_type: PlacementType = PLACEMENT_TYPE_DEFAULT
+    floor_cpm_micros: Annotated[Price, Field(alias="floorCpm")] = Micros(0)
+    auction_scoring: AuctionScoring = AuctionScoring.HEURISTIC
+    timezone: TimeZone = "UTC"
+    site_id: SiteId | None = None
     created_at: datetime
     updated_at: datetime

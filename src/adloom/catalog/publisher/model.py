@@ -5,6 +5,7 @@ from datetime import datetime
 from adloom.core.errors import BadRequestError, NotFoundError
 from adloom.core.ids import PublisherId
 from adloom.resource.soft_delete import SoftDeletable
+from adloom.runtime.http.api.shapes import Name
 
 
 class PublisherNotFoundError(NotFoundError):
@@ -33,5 +34,5 @@ class Publisher(SoftDeletable, frozen=True, kw_only=True):
     not_deleted = PublisherNotDeletedError
 
     id: PublisherId
-    name: str
+    name: Name
     created_at: datetime

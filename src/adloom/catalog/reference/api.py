@@ -4,20 +4,23 @@ from datetime import datetime
 from typing import Annotated, ClassVar
 from uuid import UUID
 
+import msgspec
 from fastapi import Depends, Path, Query, status
 from pydantic import Field
 
-from adloom.catalog.reference import store
 from adloom.catalog.reference.model import (
-    Reference,
     ReferenceKind,
     ReferenceNotFoundError,
-    id_of_kind,
+    ReferenceRecord,
+    parse_reference_id,
 )
+from adloom.catalog.reference.resource import RECORDS
+from adloom.resource.access import Scope
 from adloom.resource.api import AdminWrites, CurrentCatalog, catalog_router
 from adloom.runtime.http.api.dependencies import CurrentActor, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Name, Natural, Text255
+from adloom.runtime.listing import Filters, Listed
 
 
 class ReferenceBody(Body):
@@ -39,9 +42,9 @@ class ReferenceAnswer(Answer):
 
 
 class ReferenceQuery(ListQuery):
-    """What a list of records may be narrowed to."""
+    """How a list of records is searched, sorted and paged."""
 
-    SORTABLE: ClassVar = store.SORTABLE
+    SORTABLE: ClassVar = frozenset({"id", "label", "created_at"})
 
     sort: Text255 = "id"
     search: Text255 | None = None
@@ -64,12 +67,11 @@ async def create_reference(
     kind: KindOfThePath, body: ReferenceBody, _scope: AdminWrites, catalog: CurrentCatalog, now: Now
 ) -> ReferenceAnswer:
     """Make a record known that banners may name."""
-    reference = Reference(
-        kind=kind, id=id_of_kind(kind, body.id, field="id"), label=body.label, created_at=now
-    )
+    key = parse_reference_id(kind, body.id, field="id")
+    record = ReferenceRecord(id=key, label=body.label, created_at=now)
     async with catalog.write() as write:
-        await store.insert(write, reference)
-    return ReferenceAnswer.model_validate(reference)
+        await RECORDS[kind].insert(write, record)
+    return _answer(kind, record)
 
 
 @router.get("")
@@ -80,16 +82,23 @@ async def list_references(
     catalog: CurrentCatalog,
 ) -> Page[ReferenceAnswer]:
     """List the records of a kind."""
+    filters = Filters()
+    filters.add_search(("it.label",), query.search)
     async with catalog.read() as connection:
-        listed = await store.page(connection, kind, query.search, query.page_request)
-    return page_of(ReferenceAnswer, listed, query)
+        listed = await RECORDS[kind].table.page(connection, Scope(None), filters, query.page_request)
+    answers = [_answer(kind, record) for record in listed.items]
+    return page_of(ReferenceAnswer, Listed(items=answers, total_count=listed.total_count), query)
 
 
 @router.delete("/{reference_id}", status_code=status.HTTP_204_NO_CONTENT)
 async def delete_reference(
-    kind: KindOfThePath, reference_id: Text255, _scope: AdminWrites, catalog: CurrentCatalog, now: Now
+    kind: KindOfThePath, reference_id: Text255, scope: AdminWrites, catalog: CurrentCatalog, now: Now
 ) -> None:
     """Remove a record; banners that name it have none of its kind then."""
-    key = id_of_kind(kind, reference_id, field="referenceId")
+    key = parse_reference_id(kind, reference_id, field="referenceId")
     async with catalog.write() as write:
-        await store.delete(write, await store.find_locked(write, kind, key), now=now)
+        await RECORDS[kind].remove(write, scope, key, now=now)
+
+
+def _answer(kind: ReferenceKind, record: ReferenceRecord) -> ReferenceAnswer:
+    return ReferenceAnswer(kind=kind, **msgspec.structs.asdict(record))

@@ -2,12 +2,13 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
 
 from adloom.core.errors import ConflictError, FieldProblem, NotFoundError, ValidationFailedError
+from adloom.runtime.http.api.shapes import Name
 
 ReferenceId = int | UUID
 
@@ -41,17 +42,16 @@ class ReferenceKind(StrEnum):
     SEO = "seo"
 
 
-class Reference(msgspec.Struct, frozen=True, kw_only=True):
-    """A record of the shop: its own id, and how people call it."""
+class ReferenceRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A record of the shop: the id that it has there, and what people call it."""
 
-    kind: ReferenceKind
-    id: ReferenceId
-    label: str
+    id: Any
+    label: Name
     created_at: datetime
 
 
-def id_of_kind(kind: ReferenceKind, given: ReferenceId | str, *, field: str) -> ReferenceId:
-    """Read an id as records of its kind have it: SEO records a UUID, the others an integer."""
+def parse_reference_id(kind: ReferenceKind, given: ReferenceId | str, *, field: str) -> ReferenceId:
+    """Return an id as records of its kind have it: a UUID of SEO records, an integer of others."""
     try:
         if kind is ReferenceKind.SEO:
             return given if isinstance(given, UUID) else UUID(str(given))

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from adloom.catalog.publisher.resource import publishers
 from adloom.catalog.site.model import Site, SiteDomainTakenError, SiteNotFoundError, name_site
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.forget import ReferenceField, clear_references
@@ -40,6 +41,7 @@ sites = Resource(
     table_name="sites",
     not_found=SiteNotFoundError,
     owner=PUBLISHER,
+    references={"publisher_id": publishers},
     docs={
         "body": "A new site. Without a publisher it belongs to the house; without a name it is called by its domain.",
         "delete": "Remove a site; its placements stay, without a site.",

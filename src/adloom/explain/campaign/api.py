@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from adloom.catalog.campaign.lifecycle import CampaignStatus
-from adloom.catalog.campaign.store import campaigns
+from adloom.catalog.campaign.resource import campaigns
 from adloom.explain.campaign.verdict import (
     CampaignCheck,
     CampaignFacts,
@@ -84,7 +84,7 @@ async def explain_campaign(
     """Say step by step why a campaign delivers or not; an advertiser asks about its own."""
     since = (now - LOOKED_BACK).replace(minute=0, second=0, microsecond=0)
     async with pool.acquire() as connection:
-        campaign = await campaigns.find(connection, scope, campaign_id)
+        campaign = await campaigns.table.find(connection, scope, campaign_id)
         found = await read_campaign(connection, campaign.id, since=since, now=now)
     checks = check_campaign(CampaignFacts(campaign=campaign, now=now, **msgspec.structs.asdict(found)))
     is_account = scope.account_id is not None

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic import AfterValidator, Field
 
 from adloom.budgets.addresses import campaign_address
-from adloom.catalog.campaign.store import campaigns
+from adloom.catalog.campaign.resource import campaigns
 from adloom.core.money import Micros
 from adloom.resource.api import AdminWrites, AdvertiserReads, CurrentCatalog
 from adloom.resource.audit.entry import AuditSubject, NewAuditEntry
@@ -114,7 +114,7 @@ async def budget_statistics(scope: AdvertiserReads, pool: Database, now: Now) ->
 async def read_pacer(campaign_id: UUID, scope: AdvertiserReads, pool: Database, now: Now) -> PacerAnswer:
     """Tell how far a campaign has used its daily budget."""
     async with pool.acquire() as connection:
-        campaign = await campaigns.find(connection, scope, campaign_id)
+        campaign = await campaigns.table.find(connection, scope, campaign_id)
         return _answer(await store.find(connection, campaign.id, now=now))
 
 
@@ -130,7 +130,7 @@ async def reset_budget(  # noqa: PLR0913, PLR0917 - the framework gives them by 
 ) -> PacerAnswer:
     """Begin a campaign's daily budget anew; its total budget, and what was charged, stay as they are."""
     async with catalog.write() as write:
-        campaign = await campaigns.find(write.connection, scope, campaign_id)
+        campaign = await campaigns.table.find(write.connection, scope, campaign_id)
         pacer = await store.find(write.connection, campaign.id, now=now)
         # Before it is done: whatever happens then, it is known who has asked for it, and why.
         changes = {

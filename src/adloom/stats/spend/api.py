@@ -14,8 +14,8 @@ from pydantic import Field
 from starlette.types import Receive, Scope, Send
 
 from adloom.budgets.status_store import load_advertiser_status, load_campaign_status
-from adloom.catalog.advertiser.store import advertisers
-from adloom.catalog.campaign.store import campaigns
+from adloom.catalog.advertiser.resource import advertisers
+from adloom.catalog.campaign.resource import campaigns
 from adloom.core.money import Micros, paisa_from_micros
 from adloom.resource.api import AdvertiserReads
 from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now
@@ -122,7 +122,7 @@ async def advertiser_spend(
 ) -> AdvertiserSpendAnswer:
     """Tell what an advertiser has spent today."""
     async with _one_moment(pool) as connection:
-        advertiser = await advertisers.find(connection, scope, advertiser_id)
+        advertiser = await advertisers.table.find(connection, scope, advertiser_id)
         found = await load_advertiser_status(connection, advertiser.id, now=now)
     return AdvertiserSpendAnswer(
         day=found.day,
@@ -139,7 +139,7 @@ async def campaign_budget(
 ) -> CampaignBudgetAnswer:
     """Tell how the budgets of a campaign stand."""
     async with _one_moment(pool) as connection:
-        campaign = await campaigns.find(connection, scope, campaign_id)
+        campaign = await campaigns.table.find(connection, scope, campaign_id)
         found = await load_campaign_status(connection, campaign.id, now=now)
     return CampaignBudgetAnswer(
         day=found.day,

@@ -10,8 +10,8 @@ from pydantic import Field
 
 from adloom.budgets.status import project_spend
 from adloom.budgets.status_store import load_advertiser_status, load_campaign_status
-from adloom.catalog.advertiser.store import advertisers
-from adloom.catalog.campaign.store import campaigns
+from adloom.catalog.advertiser.resource import advertisers
+from adloom.catalog.campaign.resource import campaigns
 from adloom.core.money import Micros, paisa_from_micros
 from adloom.resource.api import AdvertiserReads
 from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now
@@ -58,11 +58,11 @@ async def campaign_day(campaign_id: UUID, scope: AdvertiserReads, pool: Database
         pool.acquire() as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),
     ):
-        campaign = await campaigns.find(connection, scope, campaign_id)
+        campaign = await campaigns.table.find(connection, scope, campaign_id)
         found = await load_campaign_status(connection, campaign.id, now=now)
         zone = campaign.timezone
         if campaign.advertiser_id is not None:
-            zone = (await advertisers.find(connection, scope, campaign.advertiser_id)).timezone
+            zone = (await advertisers.table.find(connection, scope, campaign.advertiser_id)).timezone
         day = build_budget_day(found.day, zone)
         by_hour = await spent_by_hour(connection, day, campaign_id=campaign.id)
     budget = found.daily_budget or Micros(0)
@@ -85,7 +85,7 @@ async def advertiser_day(advertiser_id: UUID, scope: AdvertiserReads, pool: Data
         pool.acquire() as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),
     ):
-        advertiser = await advertisers.find(connection, scope, advertiser_id)
+        advertiser = await advertisers.table.find(connection, scope, advertiser_id)
         found = await load_advertiser_status(connection, advertiser.id, now=now)
         day = build_budget_day(found.day, advertiser.timezone)
         by_hour = await spent_by_hour(connection, day, advertiser_id=advertiser.id)

@@ -86,11 +86,11 @@ router = APIRouter(
 
 @router.post("/sync", status_code=status.HTTP_202_ACCEPTED)
 async def sync_by_hand(
-    asker: SellerWrites, pool: Database, queue: QueueOfTheApp, now: Now, body: SyncBody | None = None
+    writer: SellerWrites, pool: Database, queue: QueueOfTheApp, now: Now, body: SyncBody | None = None
 ) -> SyncAnswer:
     """Have the statistics of a seller fetched now, one job a level; a range of days is a backfill."""
     body = body or SyncBody()
-    seller_id = asker.seller_id(body.seller_id)
+    seller_id = writer.owner_for(body.seller_id)
     asked = DaysAsked(day=body.day, first=body.date_from, last=body.date_to)
     async with pool.acquire() as connection:
         timezones = await store.timezones_of(connection, seller_id)

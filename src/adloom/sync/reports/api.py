@@ -16,7 +16,8 @@ from adloom.runtime.http.api.dependencies import Database, GuardedRoute
 from adloom.runtime.http.api.openapi import problems
 from adloom.runtime.http.api.shapes import Answer, Body, Text255
 from adloom.runtime.postgres import Pool
-from adloom.sync.api import PREFIX, Currency, Day, SellerId, SellerReads
+from adloom.sync.api import PREFIX, Day, SellerId, SellerReads
+from adloom.sync.hierarchy.model import Currency
 from adloom.sync.reports import sellpage_store, store
 from adloom.sync.reports.encode import csv_of, json_of
 from adloom.sync.reports.model import (

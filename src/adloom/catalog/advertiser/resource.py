@@ -1,0 +1,73 @@
+"""Advertisers, declared: admins manage them, and an advertiser reads its own record."""
+
+from adloom.catalog.advertiser.model import Advertiser, AdvertiserNotFoundError
+from adloom.core.actor import Role
+from adloom.resource.changes import CatalogWrite, IndexedNoun
+from adloom.resource.resource import Resource
+from adloom.resource.table import Owner
+
+# One without campaigns spends nothing.
+KEY = """
+    SELECT it.id FROM advertisers AS it
+     WHERE it.public_id = $1 AND EXISTS (SELECT FROM campaigns WHERE advertiser_id = it.id)
+"""
+CAMPAIGN_KEYS = """
+    SELECT it.id FROM campaigns AS it JOIN advertisers AS owner ON owner.id = it.advertiser_id
+     WHERE owner.public_id = $1
+"""
+BANNER_KEYS = """
+    SELECT it.id FROM banners AS it JOIN advertisers AS owner ON owner.id = it.advertiser_id
+     WHERE owner.public_id = $1
+"""
+
+
+async def _touch(write: CatalogWrite, before: Advertiser, after: Advertiser) -> None:
+    """Touch what depends on an advertiser: it stops with its deletion, and goes on when it is restored."""
+    if _budget(before) != _budget(after):
+        await write.touch_all(IndexedNoun.ADVERTISER, KEY, after.id)
+    if _terms_of_campaigns(before) != _terms_of_campaigns(after):
+        await write.touch_all(IndexedNoun.CAMPAIGN, CAMPAIGN_KEYS, after.id)
+    if before.deleted_at != after.deleted_at:
+        await write.touch_all(IndexedNoun.BANNER, BANNER_KEYS, after.id)
+
+
+def _budget(advertiser: Advertiser) -> tuple[object, ...]:
+    return (
+        advertiser.deleted_at,
+        advertiser.daily_budget_paisa,
+        advertiser.timezone,
+        advertiser.blocked_sites,
+    )
+
+
+def _terms_of_campaigns(advertiser: Advertiser) -> tuple[object, ...]:
+    """Return what each campaign has to know: whether there is a budget, but not how much it is."""
+    return (
+        advertiser.deleted_at,
+        advertiser.timezone,
+        advertiser.daily_budget_paisa is None,
+        advertiser.blocked_sites,
+    )
+
+
+advertisers = Resource(
+    struct=Advertiser,
+    name="advertiser",
+    article="an",
+    path="/admin/advertisers",
+    tag="advertisers",
+    table_name="advertisers",
+    not_found=AdvertiserNotFoundError,
+    owner=Owner(role=Role.ADVERTISER, alias="advertiserId", is_itself=True),
+    docs={
+        "answer": "An advertiser; its id is the account of its tokens.",
+        "list": "List advertisers; one that asks sees itself.",
+        "delete": "Delete an advertiser: its tokens are refused and nothing of it is served, until it is restored.",
+        "restore": "Bring a deleted advertiser back, with all that it owns.",
+    },
+    search=("name",),
+    sort=("name", "daily_budget_paisa"),
+    columns=("name", "daily_budget_paisa", "timezone", "created_at"),
+    after_update=_touch,
+    list_name="advertisers",
+)

@@ -1,0 +1,124 @@
+"""Links and assignments, declared. Both hang on a campaign, and their change is one of the placement.
+
+Their routes find the campaign first, in the scope of the client. Placements and banners that they name are
+locked against removal until the write ends.
+"""
+
+from typing import Final
+from uuid import UUID
+
+from adloom.catalog.assignment.model import (
+    Assignment,
+    AssignmentExistsError,
+    AssignmentNotFoundError,
+    Link,
+    LinkExistsError,
+    LinkNotFoundError,
+)
+from adloom.catalog.banner.resource import banners
+from adloom.catalog.campaign.resource import campaigns
+from adloom.catalog.placement.model import Placement
+from adloom.catalog.placement.resource import placements
+from adloom.core.errors import BannerNotFoundError, PlacementNotFoundError
+from adloom.resource.access import Scope
+from adloom.resource.changes import CatalogWrite, IndexedNoun
+from adloom.resource.list_spec import Need
+from adloom.resource.resource import Resource
+from adloom.resource.table import ADVERTISER
+from adloom.runtime.listing import Filters
+
+LOCKED: Final = "FOR UPDATE OF it FOR SHARE OF placement_id_row"
+PLACEMENT_USABLE: Final = """
+    SELECT true
+      FROM placements AS placement LEFT JOIN publishers AS owner ON owner.id = placement.publisher_id
+     WHERE placement.public_id = $1 AND (placement.is_active AND owner.deleted_at IS NULL OR NOT $2)
+       FOR SHARE OF placement
+"""
+BANNER_USABLE: Final = """
+    SELECT true FROM banners AS banner LEFT JOIN advertisers AS owner ON owner.id = banner.advertiser_id
+     WHERE banner.public_id = $1 AND banner.deleted_at IS NULL
+       AND ($2::uuid IS NULL OR owner.public_id = $2)
+       FOR SHARE OF banner
+"""
+
+
+def _refuse_placement(field: str, named: object, _link: Link, scope: Scope) -> str | None:
+    is_account = scope.account_id is not None
+    if is_account and field == "placement_id" and isinstance(named, Placement) and not named.is_active:
+        return "names no placement of this document or of the catalog"
+    return None
+
+
+links = Resource(
+    struct=Link,
+    name="link",
+    table_name="campaign_placements",
+    not_found=LinkNotFoundError,
+    missing="The campaign does not use this placement. Link it to the campaign first.",
+    owner=ADVERTISER,
+    identity=("campaign_id", "placement_id"),
+    references={"campaign_id": campaigns, "placement_id": placements},
+    parents=("campaign_id", "placement_id"),
+    touches=(IndexedNoun.PLACEMENT, "placement_id"),
+    docs={"body": "A placement for a campaign to use.", "answer": "A placement that a campaign uses."},
+    create_form={"placement_id": (UUID, ...)},
+    taken=lambda _link: LinkExistsError("The campaign already uses this placement."),
+    list_name="links",
+    refuse_reference=_refuse_placement,
+)
+assignments = Resource(
+    struct=Assignment,
+    name="assignment",
+    article="an",
+    table_name="banner_assignments",
+    not_found=AssignmentNotFoundError,
+    missing="The banner is not assigned to this placement.",
+    owner=ADVERTISER,
+    identity=("campaign_id", "placement_id", "banner_id"),
+    references={"campaign_id": campaigns, "placement_id": placements, "banner_id": banners},
+    parents=("campaign_id", "placement_id", "banner_id"),
+    touches=(IndexedNoun.PLACEMENT, "placement_id"),
+    docs={
+        "body": "A banner for a campaign to show on a placement.",
+        "answer": "This banner, in this campaign, on this placement.",
+    },
+    create_form={"banner_id": (UUID, ...)},
+    taken=lambda _assignment: AssignmentExistsError("The banner is already assigned to this placement."),
+    list_name="assignments",
+    needs=Need(
+        list_name="links",
+        field="placement_id",
+        message="names no link: the campaign does not use this placement",
+    ),
+)
+
+
+async def insert_link(write: CatalogWrite, scope: Scope, link: Link) -> None:
+    """Let a campaign use a placement; an account may use any that is active."""
+    is_account = scope.account_id is not None
+    if not await write.connection.fetchval(PLACEMENT_USABLE, link.placement_id, is_account):
+        raise PlacementNotFoundError("There is no placement with this id that the campaign could use.")
+    await links.insert(write, link)
+
+
+async def lock_link(write: CatalogWrite, scope: Scope, campaign_id: UUID, placement_id: UUID) -> Link:
+    """Read a link to change it or what hangs on it; the campaign is locked first, as every write does."""
+    (await campaigns.table.lock(write, scope, campaign_id)).present()
+    return await links.table.find(write.connection, scope, campaign_id, placement_id, lock=LOCKED)
+
+
+async def delete_link(write: CatalogWrite, link: Link) -> None:
+    """Remove a link with its assignments, each of which has its entry in the audit trail."""
+    filters = Filters()
+    filters.add("campaign_id_row.public_id = {}", link.campaign_id)
+    filters.add("placement_id_row.public_id = {}", link.placement_id)
+    for assignment in await assignments.table.load_where(write.connection, filters):
+        write.record_deletion(await assignments.table.subject_of(write.connection, assignment), assignment)
+    await links.table.delete(write, link)
+
+
+async def insert_assignment(write: CatalogWrite, scope: Scope, assignment: Assignment) -> None:
+    """Assign a banner of the scope to a link that is locked."""
+    if not await write.connection.fetchval(BANNER_USABLE, assignment.banner_id, scope.account_id):
+        raise BannerNotFoundError("There is no banner with this id.")
+    await assignments.insert(write, assignment)

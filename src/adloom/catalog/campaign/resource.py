@@ -1,0 +1,32 @@
+"""Campaigns, declared."""
+
+from adloom.catalog.advertiser.resource import advertisers
+from adloom.catalog.campaign.model import Campaign
+from adloom.core.errors import CampaignNotFoundError
+from adloom.resource.changes import IndexedNoun
+from adloom.resource.resource import Resource
+from adloom.resource.table import ADVERTISER
+
+campaigns = Resource(
+    struct=Campaign,
+    name="campaign",
+    path="/admin/campaigns",
+    tag="campaigns",
+    table_name="campaigns",
+    not_found=CampaignNotFoundError,
+    owner=ADVERTISER,
+    references={"advertiser_id": advertisers},
+    touches=(IndexedNoun.CAMPAIGN, "id"),
+    docs={
+        "body": "A new campaign. Without an advertiser it belongs to the house.",
+        "create": "Make a campaign; it begins as a draft.",
+        "restore": "Bring a deleted campaign back, in the status that it had.",
+    },
+    set_by_server=frozenset({"status"}),
+    filters=("status", "source", "advertiser_id"),
+    search=("name", "description", "advertiser_name"),
+    sort=("name", "status", "source", "priority", "starts_at", "ends_at"),
+    columns=("name", "status", "starts_at", "ends_at", "priority", "created_at"),
+    finish=lambda campaign, _given, _now: campaign.with_dates_checked(),
+    list_name="campaigns",
+)

@@ -1,0 +1,40 @@
+"""Publishers, declared: admins manage them, and a publisher reads its own record."""
+
+from adloom.catalog.publisher.model import Publisher, PublisherNotFoundError
+from adloom.core.actor import Role
+from adloom.resource.changes import CatalogWrite, IndexedNoun
+from adloom.resource.resource import Resource
+from adloom.resource.table import Owner
+
+PLACEMENT_KEYS = """
+    SELECT it.id FROM placements AS it JOIN publishers AS owner ON owner.id = it.publisher_id
+     WHERE owner.public_id = $1
+"""
+
+
+async def _touch(write: CatalogWrite, before: Publisher, after: Publisher) -> None:
+    """Its placements are closed with its deletion, and open when it is restored."""
+    if before.deleted_at != after.deleted_at:
+        await write.touch_all(IndexedNoun.PLACEMENT, PLACEMENT_KEYS, after.id)
+
+
+publishers = Resource(
+    struct=Publisher,
+    name="publisher",
+    path="/admin/publishers",
+    tag="publishers",
+    table_name="publishers",
+    not_found=PublisherNotFoundError,
+    owner=Owner(role=Role.PUBLISHER, alias="publisherId", is_itself=True),
+    docs={
+        "answer": "A publisher; its id is the account of its tokens.",
+        "list": "List publishers; one that asks sees itself.",
+        "delete": "Delete a publisher: its tokens are refused and its placements closed, until it is restored.",
+        "restore": "Bring a deleted publisher back, with all that it owns.",
+    },
+    search=("name",),
+    sort=("name",),
+    columns=("name", "created_at"),
+    after_update=_touch,
+    list_name="publishers",
+)

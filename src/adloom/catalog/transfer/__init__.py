@@ -1,1 +1,0 @@
-"""The catalog as one document: export, and import as a whole or not at all."""

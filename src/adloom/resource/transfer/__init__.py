@@ -1,0 +1,1 @@
+"""The nouns as one document: export, and import as a whole or not at all."""

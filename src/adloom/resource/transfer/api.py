@@ -1,0 +1,197 @@
+"""Export and import over HTTP."""
+
+import asyncio
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Query, Request, Response
+
+from adloom.core.actor import Role
+from adloom.core.errors import FieldProblem, ForbiddenError, UnavailableError, ValidationFailedError
+from adloom.resource.api import CurrentCatalog
+from adloom.resource.audit.difference import describe_change
+from adloom.resource.list_spec import DocumentLists
+from adloom.resource.transfer.document import RawItem, read_json, write_json
+from adloom.resource.transfer.exchange import Exchange, ImportRequest
+from adloom.resource.transfer.plan import ImportChange
+from adloom.resource.transfer.sheet import read_csv, write_csv
+from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute, Ids, Now
+from adloom.runtime.http.api.openapi import NEEDS_A_TOKEN, problems
+from adloom.runtime.http.api.shapes import Answer, Body
+
+JSON: Final = "application/json"
+CSV: Final = "text/csv"
+CHANGES_LISTED_MAX: Final = 1_000
+RETRY_SECONDS: Final = 5
+
+
+class DocumentFormat(StrEnum):
+    """How a document is written."""
+
+    JSON = "json"
+    CSV = "csv"
+
+
+class ExportQuery(Body):
+    """How an export is written."""
+
+    format: DocumentFormat = DocumentFormat.JSON
+
+
+class ImportQuery(Body):
+    """Whether an import is only tried."""
+
+    dry_run: bool = False
+
+
+class CountsAnswer(Answer):
+    """What becomes of the items of one list."""
+
+    created: int
+    updated: int
+    unchanged: int
+
+
+class ChangeAnswer(Answer):
+    """What becomes of one item; a new one has no id in a dry run, unless the document gives it one."""
+
+    path: str
+    kind: str
+    action: str
+    key: str | None
+    id: str | None
+    changes: dict[str, Any]
+
+
+class ImportAnswer(Answer):
+    """What an import has changed, or would change; the first 1000 changes are listed one by one."""
+
+    dry_run: bool
+    created: int
+    updated: int
+    unchanged: int
+    counts: dict[str, CountsAnswer]
+    changes: Sequence[ChangeAnswer]
+
+
+def build_transfer_router(exchange: Exchange) -> APIRouter:
+    """Make the routes that export and import some nouns as one document."""
+    lists = exchange.lists
+    properties = {spec.name: {"type": "array", "items": {"type": "object"}} for spec in lists.specs}
+    content = {
+        JSON: {"schema": {"type": "object", "properties": properties}},
+        CSV: {"schema": {"type": "string"}},
+    }
+    router = APIRouter(
+        prefix="/admin",
+        tags=["import and export"],
+        route_class=GuardedRoute,
+        responses=problems(400, 401, 403, 409, 413, 503),
+    )
+
+    @router.get(
+        "/export",
+        response_class=Response,
+        responses={
+            200: {"content": {JSON: {"schema": {"type": "object"}}, CSV: {"schema": {"type": "string"}}}}
+        },
+    )
+    async def export_catalog(
+        query: Annotated[ExportQuery, Query()], actor: CurrentActor, catalog: CurrentCatalog
+    ) -> Response:
+        """Return all that you may see as one document, which an import takes back."""
+        exported = await exchange.export(catalog, actor)
+        write, media_type = (write_csv, CSV) if query.format is DocumentFormat.CSV else (write_json, JSON)
+        body = await asyncio.to_thread(write, exported)
+        disposition = f'attachment; filename="adloom-catalog.{query.format}"'
+        return Response(body, media_type=media_type, headers={"Content-Disposition": disposition})
+
+    @router.post("/import")
+    async def import_catalog(  # noqa: PLR0913, PLR0917 - a document, and who sends it when
+        request: Request,
+        query: Annotated[ImportQuery, Query()],
+        actor: CurrentActor,
+        catalog: CurrentCatalog,
+        ids: Ids,
+        now: Now,
+    ) -> ImportAnswer:
+        """Make the catalog agree with a document, all of it or nothing; `dryRun` only says what would change."""
+        if actor.role is Role.VIEWER:
+            raise ForbiddenError("A viewer may read, but not change anything.")
+        with _one_at_a_time(request):
+            items = await asyncio.to_thread(_choose_parser(request), await request.body(), lists)
+            wanted = ImportRequest(items=items, actor=actor, ids=ids, now=now, is_dry_run=query.dry_run)
+            changes = await exchange.import_document(catalog, wanted)
+            return await asyncio.to_thread(_answer, lists, changes, is_dry_run=query.dry_run)
+
+    # The body is a document that the route parses itself, so that the framework cannot describe it.
+    for route in router.routes:
+        if isinstance(route, GuardedRoute) and "POST" in (route.methods or ()):
+            route.openapi_extra = {**NEEDS_A_TOKEN, "requestBody": {"required": True, "content": content}}
+    return router
+
+
+def _choose_parser(request: Request) -> Callable[[bytes, DocumentLists], list[RawItem]]:
+    match request.headers.get("content-type", "").partition(";")[0].strip().lower():
+        case "application/json":
+            return read_json
+        case "text/csv":
+            return read_csv
+        case _:
+            message = f"must be {JSON} or {CSV}"
+            raise ValidationFailedError(
+                f"The Content-Type {message}.", errors=[FieldProblem("Content-Type", message)]
+            )
+
+
+@contextmanager
+def _one_at_a_time(request: Request) -> Generator[None]:
+    """Allow one import: a document of up to 64 MiB is held in memory, not many."""
+    state = request.app.state
+    if getattr(state, "is_importing", False):
+        raise UnavailableError("Another import is under way.", retry_after_seconds=RETRY_SECONDS)
+    state.is_importing = True
+    try:
+        yield
+    finally:
+        state.is_importing = False
+
+
+def _answer(lists: DocumentLists, changes: Sequence[ImportChange], *, is_dry_run: bool) -> ImportAnswer:
+    counts = {spec.name: {"create": 0, "update": 0, "unchanged": 0} for spec in lists.specs}
+    listed: list[ChangeAnswer] = []
+    for change in changes:
+        counts[change.spec.name][change.action] += 1
+        if change.action != "unchanged" and len(listed) < CHANGES_LISTED_MAX:
+            listed.append(_change_answer(change, is_dry_run=is_dry_run))
+    totals = {
+        action: sum(count[action] for count in counts.values())
+        for action in ("create", "update", "unchanged")
+    }
+    return ImportAnswer(
+        dry_run=is_dry_run,
+        created=totals["create"],
+        updated=totals["update"],
+        unchanged=totals["unchanged"],
+        counts={
+            name: CountsAnswer(created=count["create"], updated=count["update"], unchanged=count["unchanged"])
+            for name, count in counts.items()
+            if any(count.values())
+        },
+        changes=listed,
+    )
+
+
+def _change_answer(change: ImportChange, *, is_dry_run: bool) -> ChangeAnswer:
+    identity = "/".join(map(str, change.spec.identify(change.after)))
+    is_new = change.before is None
+    return ChangeAnswer(
+        path=change.path,
+        kind=change.spec.item_name,
+        action=change.action,
+        key=change.key,
+        id=None if is_new and is_dry_run else identity,
+        changes={} if is_new else describe_change(change.before, change.after),
+    )

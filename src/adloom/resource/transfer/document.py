@@ -1,0 +1,81 @@
+"""A document taken apart: lists of items, each still JSON, with its place."""
+
+# pure
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from adloom.core.errors import FieldProblem, ValidationFailedError
+from adloom.resource.list_spec import DocumentLists, ListSpec
+
+FORMAT: Final = "adloom-catalog"
+FORMAT_VERSION: Final = 1
+ITEMS_MAX: Final = 500_000  # Far beyond, memory would run out before a client has any use of the answer.
+
+_decode_lists = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_decode_item = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class RawItem(msgspec.Struct, frozen=True):
+    """One item: its list, its place in what was sent, and its JSON."""
+
+    spec: ListSpec
+    path: str
+    raw: bytes | msgspec.Raw
+
+    def decode(self) -> dict[str, Any]:
+        """Decode the item; raises DecodeError."""
+        return _decode_item(self.raw)
+
+
+def read_json(body: bytes, known: DocumentLists) -> list[RawItem]:
+    """Take a document apart, without looking into its items yet."""
+    try:
+        return list(_iterate_items(_decode_lists(body), known))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        message = f"must be one JSON object with lists of things: {error}"
+        raise ValidationFailedError(
+            f"The document {message}.", errors=[FieldProblem("body", message)]
+        ) from error
+
+
+def write_json(lists: Mapping[ListSpec, Sequence[Mapping[str, Any]]]) -> bytes:
+    """Write a document: an item a line, so that two documents can be compared."""
+    parts = [f'{{\n"format": "{FORMAT}",\n"version": {FORMAT_VERSION}'.encode()]
+    for spec, items in lists.items():
+        lines = b",\n".join(msgspec.json.encode(item) for item in items)
+        parts.append(b'"%s": [%s]' % (spec.name.encode(), b"\n%s\n" % lines if lines else b""))
+    return b",\n".join(parts) + b"\n}\n"
+
+
+def _iterate_items(lists: Mapping[str, msgspec.Raw], known: DocumentLists) -> Iterator[RawItem]:
+    problems: list[FieldProblem] = []
+    count = 0
+    for name, raw in lists.items():
+        if name == "format" and bytes(raw) != msgspec.json.encode(FORMAT):
+            problems.append(FieldProblem(name, f"must be {FORMAT}"))
+        elif name == "version" and bytes(raw) != msgspec.json.encode(FORMAT_VERSION):
+            problems.append(FieldProblem(name, f"must be {FORMAT_VERSION}"))
+        elif name in known.by_name:
+            items = _decode_items(raw)
+            count += len(items)
+            check_count(count)
+            for place, item in enumerate(items):
+                yield RawItem(known.by_name[name], f"{name}[{place}]", item)
+        elif name not in {"format", "version"}:
+            names = ", ".join(known.by_name)
+            problems.append(FieldProblem(name[:100], f"is not a list that we know; there are {names}"))
+    if problems:
+        raise ValidationFailedError("The document has parts that we do not know.", errors=problems)
+
+
+def check_count(count: int) -> None:
+    """Raise for more items than one import may have."""
+    if count > ITEMS_MAX:
+        raise ValidationFailedError(
+            f"The document has more than {ITEMS_MAX} items. Send it in parts.",
+            errors=[FieldProblem("body", f"must have at most {ITEMS_MAX} items")],
+        )

@@ -1,1 +1,0 @@
-"""Ad accounts: connections to accounts on platforms."""

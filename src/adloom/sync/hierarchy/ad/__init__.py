@@ -1,1 +1,0 @@
-"""Ads of ad sets."""

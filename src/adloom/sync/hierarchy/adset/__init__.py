@@ -1,1 +1,0 @@
-"""Ad sets of campaigns."""

@@ -1,0 +1,249 @@
+"""Ad accounts, sell pages, campaigns, ad sets and ads, declared.
+
+A deleted row stays in its table, out of sight, because statistics are still about it. A row that others hang on
+cannot be deleted; whatever is to hang on a row locks it first.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+import msgspec
+from pydantic import Field
+
+from adloom.core.actor import Role
+from adloom.core.errors import FieldProblem
+from adloom.resource.access import Scope
+from adloom.resource.audit.difference import HIDDEN
+from adloom.resource.audit.entry import NewAuditEntry
+from adloom.resource.changes import CatalogWrite
+from adloom.resource.etag import moved_forward
+from adloom.resource.resource import BeforeDelete, Resource
+from adloom.resource.table import Owner
+from adloom.runtime.http.api.shapes import Text
+from adloom.sync.api import PREFIX, WHO, SellerListQuery
+from adloom.sync.hierarchy.model import (
+    Ad,
+    AdAccount,
+    AdAccountNotFoundError,
+    AdNotFoundError,
+    Adset,
+    AdsetNotFoundError,
+    ExternalIdTakenError,
+    Sellpage,
+    SellpageNotFoundError,
+    StillInUseError,
+    SyncedCampaign,
+    SyncedCampaignNotFoundError,
+)
+from adloom.sync.seller import FIELD
+
+TAG: Final = "ads manager"
+SELLER: Final = Owner(role=Role.ADVERTISER, alias=FIELD, description=WHO, is_in_patch=True)
+NAMED_MAX: Final = 3
+CREDENTIALS_LENGTH_MAX: Final = 4_096
+
+Credentials = Annotated[
+    Text,
+    Field(
+        min_length=1,
+        max_length=CREDENTIALS_LENGTH_MAX,
+        description="What the platform lets us in with; of Meta an access token. Never shown again.",
+        json_schema_extra={"writeOnly": True},
+    ),
+]
+# Others than those before: whatever was wrong with them is over.
+SET_CREDENTIALS: Final = """
+    UPDATE sync.ad_accounts
+       SET credentials = $2, credentials_expired_at = NULL, credentials_problem = NULL, updated_at = $3
+     WHERE public_id = $1
+"""
+# Deleted ones too: their statistics are still there.
+HAS_CAMPAIGNS: Final = """
+    SELECT EXISTS (
+        SELECT FROM sync.campaigns
+         WHERE ad_account_id = (SELECT id FROM sync.ad_accounts WHERE public_id = $1)
+    )
+"""
+
+
+def _refuse_while_used(words: str, table: str, by: str, column: str, children: str) -> BeforeDelete:
+    """Refuse to delete a row of `table` while rows of the table `by` name it in a column."""
+    statement = f"""
+        SELECT name, count(*) OVER () AS total FROM {by}
+         WHERE {column} = (SELECT id FROM {table} WHERE public_id = $1) AND deleted_at IS NULL
+         ORDER BY name LIMIT {NAMED_MAX:d}
+    """  # noqa: S608 - our own names
+
+    async def check(write: CatalogWrite, thing: Any, _now: datetime) -> None:  # noqa: ANN401 - any struct of the hierarchy
+        rows = await write.connection.fetch(statement, thing.id)
+        if rows:
+            names = ", ".join(f'"{row["name"]}"' for row in rows)
+            more = rows[0]["total"] - len(rows)
+            raise StillInUseError(
+                f'The {words} "{thing.name}" still has {children}: {names}'
+                f"{f' and {more} more' if more else ''}. Delete them first."
+            )
+
+    return check
+
+
+def _taken(words: str, field: str) -> Callable[[object], ExternalIdTakenError]:
+    def make_error(_thing: object) -> ExternalIdTakenError:
+        return ExternalIdTakenError(
+            f"Another {words} has this external id: its statistics would be counted twice.",
+            errors=[FieldProblem(field, f"is that of another {words}")],
+        )
+
+    return make_error
+
+
+async def _check_platform(
+    write: CatalogWrite, _scope: Scope, before: AdAccount | None, after: AdAccount
+) -> None:
+    if before is None or (after.platform, after.currency) == (before.platform, before.currency):
+        return
+    if await write.connection.fetchval(HAS_CAMPAIGNS, before.id):
+        raise StillInUseError(
+            "The platform and the currency of an ad account stay as they are once it has campaigns:"
+            " their statistics are in them. Make another account."
+        )
+
+
+async def set_credentials(
+    write: CatalogWrite, account: AdAccount, sealed: bytes | None, *, now: datetime
+) -> AdAccount:
+    """Write the encrypted credentials of an account that is locked, or that there are none."""
+    after = moved_forward(
+        account,
+        msgspec.structs.replace(
+            account,
+            has_credentials=sealed is not None,
+            credentials_expired_at=None,
+            credentials_problem=None,
+            updated_at=now,
+        ),
+    )
+    await write.connection.execute(SET_CREDENTIALS, after.id, sealed, after.updated_at)
+    changes = {"credentials": {"from": HIDDEN, "to": None if sealed is None else HIDDEN}}
+    subject = await ad_accounts.table.subject_of(write.connection, after)
+    write.entries.append(NewAuditEntry(subject, "update", changes))
+    return after
+
+
+ad_accounts = Resource(
+    struct=AdAccount,
+    name="account",
+    noun="ad_account",
+    article="an",
+    path=f"{PREFIX}/accounts",
+    tag=TAG,
+    table_name="sync.ad_accounts",
+    not_found=AdAccountNotFoundError,
+    owner=SELLER,
+    hides_deleted=True,
+    query_base=SellerListQuery,
+    docs={
+        "answer": "An ad account; `credentialsExpiredAt` says since when it must be connected again, and why.",
+        "list": "List ad accounts.",
+    },
+    set_by_server=frozenset({"has_credentials", "credentials_expired_at", "credentials_problem"}),
+    form={"credentials": (Credentials | None, None)},
+    filters=("platform", "is_active"),
+    search=("name", "external_id"),
+    sort=("name", "platform", "is_active"),
+    check=_check_platform,
+    before_delete=_refuse_while_used(
+        "ad account", "sync.ad_accounts", "sync.campaigns", "ad_account_id", "campaigns"
+    ),
+    taken=_taken("ad account", "externalId"),
+)
+sellpages = Resource(
+    struct=Sellpage,
+    name="sellpage",
+    path=f"{PREFIX}/sellpages",
+    tag=TAG,
+    table_name="sync.sellpages",
+    not_found=SellpageNotFoundError,
+    owner=SELLER,
+    hides_deleted=True,
+    query_base=SellerListQuery,
+    docs={"delete": "Delete a sell page to which no campaign leads any more."},
+    search=("name", "url"),
+    sort=("name",),
+    before_delete=_refuse_while_used(
+        "sellpage", "sync.sellpages", "sync.campaigns", "sellpage_id", "campaigns"
+    ),
+)
+synced_campaigns = Resource(
+    struct=SyncedCampaign,
+    name="campaign",
+    function_name="synced_campaign",
+    noun="synced_campaign",
+    path=f"{PREFIX}/campaigns",
+    tag=TAG,
+    table_name="sync.campaigns",
+    not_found=SyncedCampaignNotFoundError,
+    owner=SELLER,
+    references={"ad_account_id": ad_accounts, "sellpage_id": sellpages},
+    parents=("ad_account_id", "sellpage_id"),
+    hides_deleted=True,
+    query_base=SellerListQuery,
+    docs={
+        "create": "Make a campaign of an ad account.",
+        "list": "List the campaigns of ad accounts.",
+        "delete": "Delete a campaign that has no ad sets any more; what it has cost stays in the reports.",
+    },
+    filters=("status", "ad_account_id", "sellpage_id"),
+    search=("name", "external_campaign_id"),
+    sort=("name", "status", "budget"),
+    before_delete=_refuse_while_used(
+        "synced campaign", "sync.campaigns", "sync.adsets", "campaign_id", "ad sets"
+    ),
+    taken=_taken("synced campaign", "externalCampaignId"),
+)
+adsets = Resource(
+    struct=Adset,
+    name="adset",
+    article="an",
+    path=f"{PREFIX}/adsets",
+    tag=TAG,
+    table_name="sync.adsets",
+    not_found=AdsetNotFoundError,
+    owner=SELLER,
+    references={"campaign_id": synced_campaigns},
+    parents=("campaign_id",),
+    hides_deleted=True,
+    query_base=SellerListQuery,
+    docs={
+        "create": "Make an ad set of a campaign.",
+        "delete": "Delete an ad set that has no ads any more; what it has cost stays in the reports.",
+    },
+    filters=("status", "campaign_id"),
+    search=("name", "external_adset_id"),
+    sort=("name", "status"),
+    before_delete=_refuse_while_used("adset", "sync.adsets", "sync.ads", "adset_id", "ads"),
+    taken=_taken("adset", "externalAdsetId"),
+)
+ads = Resource(
+    struct=Ad,
+    name="ad",
+    article="an",
+    path=f"{PREFIX}/ads",
+    tag=TAG,
+    table_name="sync.ads",
+    not_found=AdNotFoundError,
+    owner=SELLER,
+    references={"adset_id": adsets},
+    parents=("adset_id",),
+    hides_deleted=True,
+    query_base=SellerListQuery,
+    docs={
+        "create": "Make an ad of an ad set.",
+        "delete": "Delete an ad; what it has cost stays in the reports.",
+    },
+    filters=("status", "adset_id"),
+    search=("name", "external_ad_id"),
+    sort=("name", "status"),
+    taken=_taken("ad", "externalAdId"),
+)

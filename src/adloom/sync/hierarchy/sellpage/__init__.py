@@ -1,1 +1,0 @@
-"""Sell pages: where campaigns lead to."""
